@@ -22,8 +22,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from peers.computer import load as busy
-from peers.computer import processor
+from peers.computer import load as busy, processor
 from rich.console import Console
 from rich.table import Table
 from scipy.optimize import least_squares

@@ -18,8 +18,7 @@ from pathlib import Path
 import numpy as np
 from peers import pinocchio_cpp, pinocchio_rollout
 from peers.cache import NotBuilt
-from peers.computer import load as busy
-from peers.computer import processor
+from peers.computer import load as busy, processor
 from peers.mujoco_rollout import rollouts
 from peers.states import NotComparable
 from rich.console import Console

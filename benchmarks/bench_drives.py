@@ -15,8 +15,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from peers.computer import load as busy
-from peers.computer import processor
+from peers.computer import load as busy, processor
 from rich.console import Console
 from rich.table import Table
 

@@ -25,8 +25,7 @@ from pathlib import Path
 
 import numpy as np
 from peers import figaroh_peer
-from peers.computer import load as busy
-from peers.computer import processor
+from peers.computer import load as busy, processor
 from rich.console import Console
 from rich.table import Table
 from threadpoolctl import threadpool_limits

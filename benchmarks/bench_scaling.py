@@ -20,8 +20,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
-from peers.computer import load as busy
-from peers.computer import processor
+from peers.computer import load as busy, processor
 from peers.timing import seconds_per_call
 from rich.console import Console
 from rich.table import Table

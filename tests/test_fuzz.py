@@ -19,8 +19,7 @@ import typer
 from fuzz.machines import tried
 from fuzz.mutation import HOSTILE, Draw, mutated
 from fuzz.targets import FOUND, TARGETS, outcome
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from typer.testing import CliRunner
 
 from tauloop.cli.app import app

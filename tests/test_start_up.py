@@ -125,14 +125,14 @@ def test_no_late_name_is_that_of_a_module_beside_it(package):
 
 def test_an_unknown_name_is_no_attribute():
     assert not hasattr(tauloop, "frobnicate")
-    found, names = lazy_names("tauloop", {"frobnicate": "errors"})
-    assert names() == dir(tauloop)
+    found, names, public = lazy_names("tauloop", {"errors": ["frobnicate"]}, eager=["early"])
+    assert names() == public == ["early", "frobnicate"]
     with pytest.raises(AttributeError, match="nothing"):
         found("nothing")
 
 
 def test_a_late_name_is_imported_once():
-    found, _ = lazy_names("tauloop.mechanism", {"shipped_machines": "shipped"})
+    found, *_ = lazy_names("tauloop.mechanism", {"shipped": ["shipped_machines"]})
     module = importlib.import_module("tauloop.mechanism")
     vars(module).pop("shipped_machines", None)
     assert module.shipped_machines is found("shipped_machines")

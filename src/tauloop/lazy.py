@@ -7,29 +7,31 @@ these parts need.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
 
-def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The functions ``__getattr__`` and ``__dir__`` of a package whose names lie in modules that are imported late.
+def lazy_names(
+    package: str, homes: Mapping[str, Iterable[str]], eager: Iterable[str] = ()
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """The functions ``__getattr__`` and ``__dir__`` of a package with late names, and its ``__all__``.
 
     Args:
         package: its full name.
-        homes: module below the package, such as "model", by public name. No name may be that of a module beside it:
-            once that is imported Python finds the module.
+        homes: public names by the module below the package that has them, such as "model". No name may be that of a
+            module beside it: once that is imported Python finds the module.
+        eager: its other public names.
     """
+    places = {name: module for module, names in homes.items() for name in names}
+    public = sorted([*places, *eager])
 
     def found(name: str) -> Any:
-        if name not in homes:
+        if name not in places:
             text = f"module {package!r} has no attribute {name!r}"
             raise AttributeError(text, name=name, obj=sys.modules[package])  # so that Python says what is near
-        value = getattr(import_module(f"{package}.{homes[name]}"), name)
+        value = getattr(import_module(f"{package}.{places[name]}"), name)
         setattr(sys.modules[package], name, value)  # so that it is asked for once
         return value
 
-    def names() -> list[str]:
-        return sorted(sys.modules[package].__all__)
-
-    return found, names
+    return found, lambda: public.copy(), public

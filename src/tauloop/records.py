@@ -8,8 +8,7 @@ called; only ``__init__`` is compiled, and only of a class that is used.
 from __future__ import annotations
 
 import reprlib
-from dataclasses import MISSING, FrozenInstanceError, fields
-from dataclasses import dataclass as standard
+from dataclasses import MISSING, FrozenInstanceError, dataclass as standard, fields
 from operator import attrgetter
 from threading import Lock
 from typing import TYPE_CHECKING, Any

@@ -27,8 +27,7 @@ from compiled_machines import (
     program,
 )
 
-from tauloop.codegen import c_helpers
-from tauloop.codegen import source as source_module
+from tauloop.codegen import c_helpers, source as source_module
 from tauloop.codegen.batch_source import LANES
 from tauloop.codegen.c_helpers import mathematics
 from tauloop.codegen.compiled import CompiledFunction

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 import casadi as ca
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tauloop.codegen.straight import Instruction, instructions, with_reciprocals
 

@@ -8,8 +8,7 @@ from importlib.resources import files
 import casadi as ca
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.integrate import solve_ivp
 from scipy.signal import TransferFunction, lsim
 

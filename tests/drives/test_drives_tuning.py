@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from extras import extra
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tauloop.drives.tuning.evaluations import Pointwise
 from tauloop.drives.tuning.grid import dense_grid

@@ -20,8 +20,7 @@ from engine_machines import (
 )
 from engine_mechanics import CLOSED, EXACT, MAKERS, as_motion, random_coordinates
 from extras import extra
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tauloop.engines import Engine, NamedMotion, pinocchio_engine
 from tauloop.engines.pinocchio_constraints import constrained_dynamics

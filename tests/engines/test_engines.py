@@ -36,8 +36,7 @@ from engine_mechanics import (
     solid,
 )
 from extras import extra
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy.spatial.transform import Rotation
 
 from tauloop.engines import NamedMotion

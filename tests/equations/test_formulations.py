@@ -10,8 +10,7 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.spatial.transform import Rotation
 
 from tauloop.equations.energy import kinetic_energy, potential_energy

@@ -10,8 +10,7 @@ from unittest.mock import patch
 import casadi as ca
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy.spatial.transform import Rotation
 
 from tauloop import Model, load

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 import yaml
 from extras import extra
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from mjcf_texts import EVERYTHING
 from slider_cranks import BALL, SIDE, slider_crank
 from tree_numbers import OpenTree

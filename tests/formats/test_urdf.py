@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from extras import extra
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy.spatial.transform import Rotation
 
 from tauloop.errors import DescriptionError

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from extras import extra
-from hypothesis import given, reject, settings
-from hypothesis import strategies as st
+from hypothesis import given, reject, settings, strategies as st
 from typer.testing import CliRunner
 
 import tauloop as tl

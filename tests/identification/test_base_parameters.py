@@ -7,8 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 import scipy.linalg
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from planar_arm import LENGTH, NAMES, TRUE, UNITS, arm_data, arm_motion, arm_regressor
 
 from tauloop.errors import IdentificationError

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from extras import extra
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy.optimize import minimize
 from scipy.spatial.transform import Rotation
 

@@ -6,8 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from planar_arm import LENGTH, NAMES, OUTPUTS, TRUE, UNITS, arm_data, arm_motion, arm_regressor
 
 from tauloop.errors import IdentificationError, InputError

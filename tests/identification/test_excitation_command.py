@@ -18,8 +18,7 @@ import tauloop as tl
 from tauloop import Model, load
 from tauloop.cli.app import app
 from tauloop.errors import InputError
-from tauloop.identification.excitation import progress as excitation_progress
-from tauloop.identification.excitation import search as excitation_search
+from tauloop.identification.excitation import progress as excitation_progress, search as excitation_search
 from tauloop.identification.excitation.criteria import CRITERIA
 from tauloop.identification.excitation.design import ExcitationOptions, excite
 from tauloop.identification.excitation.limits import ExcitationLimits

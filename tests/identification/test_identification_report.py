@@ -9,8 +9,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from planar_arm import NAMES, TRUE, UNITS, arm_data
 from rich.console import Console

@@ -22,8 +22,7 @@ from tauloop.assembly.locks import Locks
 from tauloop.cli.app import app
 from tauloop.errors import AssemblyError, PoseError
 from tauloop.formats.library import loads
-from tauloop.kinematics import check as checked
-from tauloop.kinematics import random_states
+from tauloop.kinematics import check as checked, random_states
 
 CASES = Path(__file__).parents[1] / "cases"
 #: Loops close to 1e-10 m; angles of well conditioned legs follow within a few times that.

@@ -13,8 +13,7 @@ import scipy.io
 import scipy.signal
 import xarray as xr
 from extras import extra
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tauloop.errors import InputError, LogError
 from tauloop.logs import (

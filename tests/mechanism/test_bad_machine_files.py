@@ -9,8 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from tauloop.errors import DescriptionError, Problem
 from tauloop.formats import load, loads

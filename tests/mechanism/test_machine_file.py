@@ -11,8 +11,7 @@ import jsonschema
 import numpy as np
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from plain_yaml import plain
 from scipy.spatial.transform import Rotation
 

@@ -6,8 +6,7 @@ import math
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tauloop.mechanism import units
 from tauloop.mechanism.expression import ZERO, Call, Constant, Expression, Leaf, evaluate

@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from extras import extra
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.spatial.transform import Rotation
 
 from tauloop import Model, load, loads

@@ -12,8 +12,7 @@ from compiled_machines import compilers
 
 from tauloop import DescriptionError, FunctionOptions, InputError, Model, PoseError, load, load_function
 from tauloop.assembly.ports import ACTUATORS
-from tauloop.codegen import caller as caller_module
-from tauloop.codegen import compiler as compiler_module
+from tauloop.codegen import caller as caller_module, compiler as compiler_module
 from tauloop.codegen.compiled import CompiledFunction
 from tauloop.codegen.compiler import file_stamp
 from tauloop.codegen.evaluator import Compiled, Interpreted

@@ -5,8 +5,7 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tauloop import Model, PoseError, load
 from tauloop.codegen.evaluator import Interpreted

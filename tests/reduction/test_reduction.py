@@ -9,8 +9,7 @@ from functools import cache
 import casadi as ca
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tauloop.errors import InputError
 from tauloop.formats import load, loads

@@ -7,37 +7,19 @@ from typing import TYPE_CHECKING
 from tauloop.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from tauloop.assembly.assembly import Assembly, assemble
-    from tauloop.assembly.locks import Locks
-    from tauloop.assembly.loops import Loops
-    from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, Port
-    from tauloop.assembly.spins import Spin, find_spins
+    from tauloop.assembly.assembly import Assembly as Assembly, assemble as assemble
+    from tauloop.assembly.locks import Locks as Locks
+    from tauloop.assembly.loops import Loops as Loops
+    from tauloop.assembly.ports import ACTUATORS as ACTUATORS, PLATFORM as PLATFORM, Entry as Entry, Port as Port
+    from tauloop.assembly.spins import Spin as Spin, find_spins as find_spins
 else:
-    __getattr__, __dir__ = lazy_names(
+    __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
-            "ACTUATORS": "ports",
-            "Assembly": "assembly",
-            "Entry": "ports",
-            "Locks": "locks",
-            "Loops": "loops",
-            "PLATFORM": "ports",
-            "Port": "ports",
-            "Spin": "spins",
-            "assemble": "assembly",
-            "find_spins": "spins",
+            "assembly": ("Assembly", "assemble"),
+            "locks": ("Locks",),
+            "loops": ("Loops",),
+            "ports": ("ACTUATORS", "Entry", "PLATFORM", "Port"),
+            "spins": ("Spin", "find_spins"),
         },
     )
-
-__all__ = [
-    "ACTUATORS",
-    "PLATFORM",
-    "Assembly",
-    "Entry",
-    "Locks",
-    "Loops",
-    "Port",
-    "Spin",
-    "assemble",
-    "find_spins",
-]

@@ -8,21 +8,20 @@ from tauloop.lazy import lazy_names
 
 if TYPE_CHECKING:
     from tauloop.cli.output import (
-        FAILED,
-        JsonOption,
-        console,
-        folder,
-        print_json,
-        reports_errors,
-        table,
-        writes,
+        FAILED as FAILED,
+        JsonOption as JsonOption,
+        console as console,
+        folder as folder,
+        print_json as print_json,
+        reports_errors as reports_errors,
+        table as table,
+        writes as writes,
     )
-else:  # for commands that other packages bring: see "Commands of other packages" in CONTRIBUTING.md
-    __getattr__, __dir__ = lazy_names(
+else:
+    __getattr__, __dir__, __all__ = lazy_names(
         __name__,
-        dict.fromkeys(
-            ("FAILED", "JsonOption", "console", "folder", "print_json", "reports_errors", "table", "writes"), "output"
-        ),
+        {"output": ("FAILED", "JsonOption", "console", "folder", "print_json", "reports_errors", "table", "writes")},
+        eager=("main",),
     )
 
 #: Exit code of a program that Ctrl-C ended (128 and the signal's number).
@@ -37,16 +36,3 @@ def main() -> None:
         run()
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
-
-
-__all__ = [
-    "FAILED",
-    "JsonOption",
-    "console",
-    "folder",
-    "main",
-    "print_json",
-    "reports_errors",
-    "table",
-    "writes",
-]

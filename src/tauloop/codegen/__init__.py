@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING
 from tauloop.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from tauloop.codegen.cache import CacheOptions, CompiledCache, compiled_cache
-    from tauloop.codegen.evaluator import Compiled, Evaluator, Interpreted
+    from tauloop.codegen.cache import (
+        CacheOptions as CacheOptions,
+        CompiledCache as CompiledCache,
+        compiled_cache as compiled_cache,
+    )
+    from tauloop.codegen.evaluator import Compiled as Compiled, Evaluator as Evaluator, Interpreted as Interpreted
 else:
-    __getattr__, __dir__ = lazy_names(
+    __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
-            **dict.fromkeys(("CacheOptions", "CompiledCache", "compiled_cache"), "cache"),
-            **dict.fromkeys(("Compiled", "Evaluator", "Interpreted"), "evaluator"),
+            "cache": ("CacheOptions", "CompiledCache", "compiled_cache"),
+            "evaluator": ("Compiled", "Evaluator", "Interpreted"),
         },
     )
-
-__all__ = ["CacheOptions", "Compiled", "CompiledCache", "Evaluator", "Interpreted", "compiled_cache"]

@@ -7,39 +7,27 @@ from typing import TYPE_CHECKING
 from tauloop.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from tauloop.formats.conversion import Conversion
-    from tauloop.formats.format import Format, Written
-    from tauloop.formats.library import FORMATS, ConvertOptions, convert, load, loads
-    from tauloop.formats.mjcf import load_mjcf
-    from tauloop.formats.options import ImportOptions, RodRecognition
-    from tauloop.formats.urdf import load_urdf
+    from tauloop.formats.conversion import Conversion as Conversion
+    from tauloop.formats.format import Format as Format, Written as Written
+    from tauloop.formats.library import (
+        FORMATS as FORMATS,
+        ConvertOptions as ConvertOptions,
+        convert as convert,
+        load as load,
+        loads as loads,
+    )
+    from tauloop.formats.mjcf import load_mjcf as load_mjcf
+    from tauloop.formats.options import ImportOptions as ImportOptions, RodRecognition as RodRecognition
+    from tauloop.formats.urdf import load_urdf as load_urdf
 else:
-    __getattr__, __dir__ = lazy_names(
+    __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
-            "Conversion": "conversion",
-            **dict.fromkeys(("Format", "Written"), "format"),
-            **dict.fromkeys(("FORMATS", "ConvertOptions", "convert"), "library"),
-            "ImportOptions": "options",
-            "RodRecognition": "options",
-            "load": "library",
-            "load_mjcf": "mjcf",
-            "load_urdf": "urdf",
-            "loads": "library",
+            "conversion": ("Conversion",),
+            "format": ("Format", "Written"),
+            "library": ("ConvertOptions", "FORMATS", "convert", "load", "loads"),
+            "mjcf": ("load_mjcf",),
+            "options": ("ImportOptions", "RodRecognition"),
+            "urdf": ("load_urdf",),
         },
     )
-
-__all__ = [
-    "FORMATS",
-    "Conversion",
-    "ConvertOptions",
-    "Format",
-    "ImportOptions",
-    "RodRecognition",
-    "Written",
-    "convert",
-    "load",
-    "load_mjcf",
-    "load_urdf",
-    "loads",
-]

@@ -7,79 +7,60 @@ from typing import TYPE_CHECKING
 from tauloop.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from tauloop.kinematics.description import DescribeOptions, Description, describe
-    from tauloop.kinematics.inspection import CheckOptions, Inspection, check
-    from tauloop.kinematics.machine_dynamics import DynamicsOptions, MotionForces, inverse_dynamics
-    from tauloop.kinematics.machine_workspace import WorkspaceOptions, workspace
-    from tauloop.kinematics.modes import ModeOptions, Modes, assembly_modes, working_modes
-    from tauloop.kinematics.named_kinematics import (
-        JacobianOptions,
-        KinematicsOptions,
-        forward_kinematics,
-        inverse_kinematics,
-        jacobian,
+    from tauloop.kinematics.description import (
+        DescribeOptions as DescribeOptions,
+        Description as Description,
+        describe as describe,
     )
-    from tauloop.kinematics.pose_conditioning import Conditioning, conditioning
-    from tauloop.kinematics.reduction import Reduction, ReductionComparison, ReductionOptions, compare_reduction, reduce
-    from tauloop.kinematics.states import RandomStates, random_states
-    from tauloop.kinematics.workspace_map import Workspace
+    from tauloop.kinematics.inspection import CheckOptions as CheckOptions, Inspection as Inspection, check as check
+    from tauloop.kinematics.machine_dynamics import (
+        DynamicsOptions as DynamicsOptions,
+        MotionForces as MotionForces,
+        inverse_dynamics as inverse_dynamics,
+    )
+    from tauloop.kinematics.machine_workspace import WorkspaceOptions as WorkspaceOptions, workspace as workspace
+    from tauloop.kinematics.modes import (
+        ModeOptions as ModeOptions,
+        Modes as Modes,
+        assembly_modes as assembly_modes,
+        working_modes as working_modes,
+    )
+    from tauloop.kinematics.named_kinematics import (
+        JacobianOptions as JacobianOptions,
+        KinematicsOptions as KinematicsOptions,
+        forward_kinematics as forward_kinematics,
+        inverse_kinematics as inverse_kinematics,
+        jacobian as jacobian,
+    )
+    from tauloop.kinematics.pose_conditioning import Conditioning as Conditioning, conditioning as conditioning
+    from tauloop.kinematics.reduction import (
+        Reduction as Reduction,
+        ReductionComparison as ReductionComparison,
+        ReductionOptions as ReductionOptions,
+        compare_reduction as compare_reduction,
+        reduce as reduce,
+    )
+    from tauloop.kinematics.states import RandomStates as RandomStates, random_states as random_states
+    from tauloop.kinematics.workspace_map import Workspace as Workspace
 else:
-    __getattr__, __dir__ = lazy_names(
+    __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
-            **dict.fromkeys(("DescribeOptions", "Description", "describe"), "description"),
-            **dict.fromkeys(("CheckOptions", "Inspection", "check"), "inspection"),
-            **dict.fromkeys(("DynamicsOptions", "MotionForces", "inverse_dynamics"), "machine_dynamics"),
-            **dict.fromkeys(("ModeOptions", "Modes", "assembly_modes", "working_modes"), "modes"),
-            **dict.fromkeys(
-                (
-                    "JacobianOptions",
-                    "KinematicsOptions",
-                    "forward_kinematics",
-                    "inverse_kinematics",
-                    "jacobian",
-                ),
-                "named_kinematics",
+            "description": ("DescribeOptions", "Description", "describe"),
+            "inspection": ("CheckOptions", "Inspection", "check"),
+            "machine_dynamics": ("DynamicsOptions", "MotionForces", "inverse_dynamics"),
+            "machine_workspace": ("WorkspaceOptions", "workspace"),
+            "modes": ("ModeOptions", "Modes", "assembly_modes", "working_modes"),
+            "named_kinematics": (
+                "JacobianOptions",
+                "KinematicsOptions",
+                "forward_kinematics",
+                "inverse_kinematics",
+                "jacobian",
             ),
-            **dict.fromkeys(("Conditioning", "conditioning"), "pose_conditioning"),
-            **dict.fromkeys(
-                ("ReductionComparison", "Reduction", "ReductionOptions", "compare_reduction", "reduce"), "reduction"
-            ),
-            **dict.fromkeys(("WorkspaceOptions", "workspace"), "machine_workspace"),
-            "Workspace": "workspace_map",
-            **dict.fromkeys(("RandomStates", "random_states"), "states"),
+            "pose_conditioning": ("Conditioning", "conditioning"),
+            "reduction": ("Reduction", "ReductionComparison", "ReductionOptions", "compare_reduction", "reduce"),
+            "states": ("RandomStates", "random_states"),
+            "workspace_map": ("Workspace",),
         },
     )
-
-__all__ = [
-    "CheckOptions",
-    "Conditioning",
-    "DescribeOptions",
-    "Description",
-    "DynamicsOptions",
-    "Inspection",
-    "JacobianOptions",
-    "KinematicsOptions",
-    "ModeOptions",
-    "Modes",
-    "MotionForces",
-    "RandomStates",
-    "Reduction",
-    "ReductionComparison",
-    "ReductionOptions",
-    "Workspace",
-    "WorkspaceOptions",
-    "assembly_modes",
-    "check",
-    "compare_reduction",
-    "conditioning",
-    "describe",
-    "forward_kinematics",
-    "inverse_dynamics",
-    "inverse_kinematics",
-    "jacobian",
-    "random_states",
-    "reduce",
-    "working_modes",
-    "workspace",
-]

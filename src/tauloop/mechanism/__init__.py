@@ -7,33 +7,19 @@ from typing import TYPE_CHECKING
 from tauloop.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from tauloop.mechanism.expression import moved
-    from tauloop.mechanism.index import machine_index
-    from tauloop.mechanism.model import JointKind, Mechanism
-    from tauloop.mechanism.schema import drive_schema, json_schema
-    from tauloop.mechanism.shipped import machine_path, shipped_machines
+    from tauloop.mechanism.expression import moved as moved
+    from tauloop.mechanism.index import machine_index as machine_index
+    from tauloop.mechanism.model import JointKind as JointKind, Mechanism as Mechanism
+    from tauloop.mechanism.schema import drive_schema as drive_schema, json_schema as json_schema
+    from tauloop.mechanism.shipped import machine_path as machine_path, shipped_machines as shipped_machines
 else:
-    __getattr__, __dir__ = lazy_names(
+    __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
-            "JointKind": "model",
-            "Mechanism": "model",
-            "drive_schema": "schema",
-            "json_schema": "schema",
-            "machine_index": "index",
-            "machine_path": "shipped",
-            "moved": "expression",
-            "shipped_machines": "shipped",
+            "expression": ("moved",),
+            "index": ("machine_index",),
+            "model": ("JointKind", "Mechanism"),
+            "schema": ("drive_schema", "json_schema"),
+            "shipped": ("machine_path", "shipped_machines"),
         },
     )
-
-__all__ = [
-    "JointKind",
-    "Mechanism",
-    "drive_schema",
-    "json_schema",
-    "machine_index",
-    "machine_path",
-    "moved",
-    "shipped_machines",
-]

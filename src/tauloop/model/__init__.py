@@ -7,46 +7,29 @@ from typing import TYPE_CHECKING
 from tauloop.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from tauloop.model.export import Export, ExportOptions, export_c
-    from tauloop.model.force_sharing import ForceSharing
-    from tauloop.model.hybrid import HybridForces, HybridFunctions
-    from tauloop.model.model import Model
-    from tauloop.model.motion import Motion
-    from tauloop.model.operation_counts import CountOptions, OperationCounts, count_operations
-    from tauloop.model.ready import FunctionOptions, load_function
-    from tauloop.model.tool import Payload, ToolMotion
+    from tauloop.model.export import Export as Export, ExportOptions as ExportOptions, export_c as export_c
+    from tauloop.model.force_sharing import ForceSharing as ForceSharing
+    from tauloop.model.hybrid import HybridForces as HybridForces, HybridFunctions as HybridFunctions
+    from tauloop.model.model import Model as Model
+    from tauloop.model.motion import Motion as Motion
+    from tauloop.model.operation_counts import (
+        CountOptions as CountOptions,
+        OperationCounts as OperationCounts,
+        count_operations as count_operations,
+    )
+    from tauloop.model.ready import FunctionOptions as FunctionOptions, load_function as load_function
+    from tauloop.model.tool import Payload as Payload, ToolMotion as ToolMotion
 else:
-    __getattr__, __dir__ = lazy_names(
+    __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
-            "ForceSharing": "force_sharing",
-            "Payload": "tool",
-            "ToolMotion": "tool",
-            "FunctionOptions": "ready",
-            "HybridForces": "hybrid",
-            "HybridFunctions": "hybrid",
-            "Model": "model",
-            "Motion": "motion",
-            **dict.fromkeys(("CountOptions", "OperationCounts", "count_operations"), "operation_counts"),
-            **dict.fromkeys(("Export", "ExportOptions", "export_c"), "export"),
-            "load_function": "ready",
+            "export": ("Export", "ExportOptions", "export_c"),
+            "force_sharing": ("ForceSharing",),
+            "hybrid": ("HybridForces", "HybridFunctions"),
+            "model": ("Model",),
+            "motion": ("Motion",),
+            "operation_counts": ("CountOptions", "OperationCounts", "count_operations"),
+            "ready": ("FunctionOptions", "load_function"),
+            "tool": ("Payload", "ToolMotion"),
         },
     )
-
-__all__ = [
-    "CountOptions",
-    "Export",
-    "ExportOptions",
-    "ForceSharing",
-    "FunctionOptions",
-    "HybridForces",
-    "HybridFunctions",
-    "Model",
-    "Motion",
-    "OperationCounts",
-    "Payload",
-    "ToolMotion",
-    "count_operations",
-    "export_c",
-    "load_function",
-]

@@ -20,8 +20,7 @@ from tauloop.model.motion import Motion
 from tauloop.motion.clothoids import polyline
 from tauloop.motion.laws import LAWS
 from tauloop.motion.limits import tightest_limit
-from tauloop.motion.paths import AxisTurn, Ellipse, Line, SampledPath, Together
-from tauloop.motion.paths import Path as Curve
+from tauloop.motion.paths import AxisTurn, Ellipse, Line, Path as Curve, SampledPath, Together
 from tauloop.motion.stroke import stroke
 from tauloop.motion.timing import MachineLimits, PeakAcceleration, PeakSpeed, Seconds, Timing, peak
 from tauloop.motion.trajectory import PeakForce, Trajectory, plan

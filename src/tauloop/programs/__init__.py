@@ -7,19 +7,6 @@ from typing import TYPE_CHECKING
 from tauloop.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from tauloop.programs.state import Forces, Health, State
+    from tauloop.programs.state import Forces as Forces, Health as Health, State as State
 else:
-    __getattr__, __dir__ = lazy_names(
-        __name__,
-        {
-            "Forces": "state",
-            "Health": "state",
-            "State": "state",
-        },
-    )
-
-__all__ = [
-    "Forces",
-    "Health",
-    "State",
-]
+    __getattr__, __dir__, __all__ = lazy_names(__name__, {"state": ("Forces", "Health", "State")})

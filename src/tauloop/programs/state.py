@@ -11,9 +11,7 @@ import numpy as np
 from tauloop import result
 from tauloop.assembly.limits import Limits
 from tauloop.mechanism.named import place
-from tauloop.programs.limits import CONVERGED as CONVERGED
-from tauloop.programs.limits import SMALLEST_PIVOT as SMALLEST_PIVOT
-from tauloop.programs.limits import WITHIN as WITHIN
+from tauloop.programs.limits import CONVERGED as CONVERGED, SMALLEST_PIVOT as SMALLEST_PIVOT, WITHIN as WITHIN
 from tauloop.programs.program import ClosedForm, Program, RunEvidence
 from tauloop.records import dataclass
 from tauloop.shown import Shown

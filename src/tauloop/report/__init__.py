@@ -8,64 +8,43 @@ from tauloop.lazy import lazy_names
 
 if TYPE_CHECKING:
     from tauloop.report.figures import (
-        FAINT,
-        LARGE,
-        MEASURED,
-        NORMAL,
-        PREDICTED,
-        RESIDUAL,
-        SMALL,
-        TEXT,
-        clean,
-        save_figure,
+        FAINT as FAINT,
+        LARGE as LARGE,
+        MEASURED as MEASURED,
+        NORMAL as NORMAL,
+        PREDICTED as PREDICTED,
+        RESIDUAL as RESIDUAL,
+        SMALL as SMALL,
+        TEXT as TEXT,
+        clean as clean,
+        save_figure as save_figure,
     )
-    from tauloop.report.identification_figures import identification_figure
-    from tauloop.report.identification_tables import fit_table, identification_table
-    from tauloop.report.parts import PARTS, ReportPart, parts_of
-    from tauloop.report.reduction_table import reduction_tables
+    from tauloop.report.identification_figures import identification_figure as identification_figure
+    from tauloop.report.identification_tables import (
+        fit_table as fit_table,
+        identification_table as identification_table,
+    )
+    from tauloop.report.parts import PARTS as PARTS, ReportPart as ReportPart, parts_of as parts_of
+    from tauloop.report.reduction_table import reduction_tables as reduction_tables
 else:
-    __getattr__, __dir__ = lazy_names(
+    __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
-            **dict.fromkeys(
-                (
-                    "FAINT",
-                    "LARGE",
-                    "MEASURED",
-                    "NORMAL",
-                    "PREDICTED",
-                    "RESIDUAL",
-                    "SMALL",
-                    "TEXT",
-                    "clean",
-                    "save_figure",
-                ),
-                "figures",
+            "figures": (
+                "FAINT",
+                "LARGE",
+                "MEASURED",
+                "NORMAL",
+                "PREDICTED",
+                "RESIDUAL",
+                "SMALL",
+                "TEXT",
+                "clean",
+                "save_figure",
             ),
-            **dict.fromkeys(("PARTS", "ReportPart", "parts_of"), "parts"),
-            "fit_table": "identification_tables",
-            "identification_figure": "identification_figures",
-            "identification_table": "identification_tables",
-            "reduction_tables": "reduction_table",
+            "identification_figures": ("identification_figure",),
+            "identification_tables": ("fit_table", "identification_table"),
+            "parts": ("PARTS", "ReportPart", "parts_of"),
+            "reduction_table": ("reduction_tables",),
         },
     )
-
-__all__ = [
-    "FAINT",
-    "LARGE",
-    "MEASURED",
-    "NORMAL",
-    "PARTS",
-    "PREDICTED",
-    "RESIDUAL",
-    "SMALL",
-    "TEXT",
-    "ReportPart",
-    "clean",
-    "fit_table",
-    "identification_figure",
-    "identification_table",
-    "parts_of",
-    "reduction_tables",
-    "save_figure",
-]

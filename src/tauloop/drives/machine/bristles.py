@@ -8,8 +8,7 @@ from tauloop.drives.machine.lines import on_the_load
 from tauloop.errors import InputError
 from tauloop.mechanism.drive_line import DriveLine, LineFriction, LineInertia, LuGre
 from tauloop.mechanism.expression import ONE, ZERO, Constant, Expression, add, divide, multiply
-from tauloop.mechanism.model import Freedom, Mechanism
-from tauloop.mechanism.model import Friction as MachineFriction
+from tauloop.mechanism.model import Freedom, Friction as MachineFriction, Mechanism
 
 #: Damping of the bristles over their stiffness, s: a choice; they neither ring for long nor carry by damping alone.
 BRISTLE_TIME = 1e-3

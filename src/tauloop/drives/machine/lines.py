@@ -26,8 +26,7 @@ from tauloop.mechanism.drive_line import (
     SingleDrive,
 )
 from tauloop.mechanism.expression import ONE, ZERO, Constant, Expression, add, multiply
-from tauloop.mechanism.model import Actuator, Mechanism
-from tauloop.mechanism.model import Friction as MachineFriction
+from tauloop.mechanism.model import Actuator, Friction as MachineFriction, Mechanism
 
 
 def require_lines(mechanism: Mechanism) -> None:
