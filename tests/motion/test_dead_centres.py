@@ -17,11 +17,13 @@ from tauloop.calibration.problem.building import _inverse as inverses
 from tauloop.cli.app import app
 from tauloop.engines.check import check_with_engines
 from tauloop.errors import AssemblyError, PoseError
+from tauloop.integrate.interpreted import Stepped
+from tauloop.integrate.sampled import SampledTrace
 from tauloop.kinematics.singularities import singularities
 from tauloop.motion import Line
 from tauloop.motion.stroke import stroke
 from tauloop.simulation import DormandPrince
-from tauloop.simulation.controllers.loop import _reason
+from tauloop.simulation.controllers.loop import early_end
 
 CASES = Path(__file__).parents[1] / "cases"
 
@@ -121,7 +123,20 @@ def test_a_path_and_a_control_loop_name_the_kind_too() -> None:
     line = Line([q[s1] - 0.1, q[e1]], [q[s1] + 0.1, q[e1]])
     with pytest.raises(PoseError, match=r"passes through a singularity \(parallel: the machine moves although all"):
         stroke(machine, line, ["s1", "e1"])
-    end = _reason(machine, np.array(q), 1.0, 0.0, 0.0, 0.5)
+    reached = np.zeros((50, 1))
+    trace = SampledTrace(
+        states=reached,
+        modes=reached,
+        held=reached,
+        outcome=Stepped.UNHEALTHY,
+        end=0.5,
+        steps=50,
+        events=0,
+        worst=np.array([1.0, 1.0, 0.0]),
+        failed=np.array([1.0, 0.0, 0.0]),
+        occurrences=(),
+    )
+    end = early_end(machine, np.array(q), trace, 0.01)
     assert end.startswith(
         "singular pose (parallel: the machine moves although all actuators rest) shortly before 0.5 s"
     )

@@ -200,7 +200,7 @@ def _trace(loop: Loop, parts: ControlLayouts, found: SampledTrace) -> Trace:
         last = found.states[-1, :n_p] if reached else loop.position
         with np.errstate(all="ignore"):
             q = loop.plant.platform.evaluate(last, start=loop.q).q
-        end = _reason(loop, q, found)
+        end = early_end(loop.plant, q, found, loop.period)
     _, pivot, residual = found.worst
     return Trace(
         position=found.states[:, :n_p],
@@ -213,9 +213,9 @@ def _trace(loop: Loop, parts: ControlLayouts, found: SampledTrace) -> Trace:
     )
 
 
-def _reason(loop: Loop, q: np.ndarray, found: SampledTrace) -> str:
-    """Why a run ended early, near coordinates (n_q,)."""
-    shortly = f"shortly before {len(found.states) * loop.period:.6g} s"
+def early_end(plant: Model, q: np.ndarray, found: SampledTrace, period: float) -> str:
+    """Why a run with samples of a period, s, ended early, near coordinates (n_q,)."""
+    shortly = f"shortly before {len(found.states) * period:.6g} s"
     if found.outcome == TOO_LONG:
         return f"too many steps {shortly}"
     if found.outcome == Stepped.CROWDED:
@@ -226,6 +226,6 @@ def _reason(loop: Loop, q: np.ndarray, found: SampledTrace) -> str:
     if (least < 0 and least > NOT_FINITE) or residual >= CONVERGED:
         return f"a loop does not close {shortly}: out of reach (residual {residual:.3g})"
     if pivot <= SMALLEST_PIVOT:
-        kind = singular_kind(loop.plant.assembly, q)
+        kind = singular_kind(plant.assembly, q)
         return f"singular pose ({kind}) {shortly}: pivot at {pivot:.3g} of its typical size"
     return f"the motion is no longer finite {shortly}"
