@@ -143,7 +143,7 @@ LENGTH = 20_000
 
 
 def test_patterns_are_found():
-    assert {"tauloop.mechanism.quantities.LITERAL", "tauloop.mechanism.parser._TOKEN"} < set(PATTERNS)
+    assert {"tauloop.mechanism.units.LITERAL", "tauloop.mechanism.parser._TOKEN"} < set(PATTERNS)
     assert len(PATTERNS) > 12
 
 

@@ -297,7 +297,7 @@ def test_all_words_that_the_command_cannot_read_are_told_at_once(pair: tuple[Pat
     assert said == [
         "--scan-orders: '1.5' is no whole number",
         "--known: 'tip_mass' is not NAME=VALUE",
-        "--stribeck: 'a' is given twice",
+        "--stribeck: a is given twice",
     ]
 
 
