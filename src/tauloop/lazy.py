@@ -1,4 +1,4 @@
-"""Public names of a package that are imported when they are first asked for (PEP 562).
+"""Public names of a package: those that it imports, or that are imported when they are first asked for (PEP 562).
 
 Whoever takes one compiled function from the cache then waits for no other part of Tauloop, nor for the libraries that
 these parts need.
@@ -9,7 +9,22 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
+from types import ModuleType
 from typing import Any
+
+
+def public_names(package: str) -> tuple[Callable[[], list[str]], list[str]]:
+    """The function ``__dir__`` of a package, and its ``__all__``: what it has imported from its modules.
+
+    Args:
+        package: its full name; this is its last statement.
+    """
+    own = {"annotations", public_names.__name__}
+    found = vars(sys.modules[package]).items()
+    public = sorted(
+        name for name, value in found if not (name.startswith("_") or name in own or isinstance(value, ModuleType))
+    )
+    return public.copy, public
 
 
 def lazy_names(
@@ -34,4 +49,4 @@ def lazy_names(
         setattr(sys.modules[package], name, value)  # so that it is asked for once
         return value
 
-    return found, lambda: public.copy(), public
+    return found, public.copy, public

@@ -1,126 +1,89 @@
 """Geometric calibration: the geometry a machine really has, from measurements, with what the data cannot say."""
 
-from tauloop.calibration.fitting import FitOptions, fit_geometry
-from tauloop.calibration.judging.identifiability import Direction, Identifiability, LeftOut, identifiability
-from tauloop.calibration.judging.observability import Observability, observability
-from tauloop.calibration.judging.residual_analysis import ResidualAnalysis, analyse_residuals
+from tauloop.calibration.fitting import FitOptions as FitOptions, fit_geometry as fit_geometry
+from tauloop.calibration.judging.identifiability import (
+    Direction as Direction,
+    Identifiability as Identifiability,
+    LeftOut as LeftOut,
+    identifiability as identifiability,
+)
+from tauloop.calibration.judging.observability import Observability as Observability, observability as observability
+from tauloop.calibration.judging.residual_analysis import (
+    ResidualAnalysis as ResidualAnalysis,
+    analyse_residuals as analyse_residuals,
+)
 from tauloop.calibration.judging.validation import (
-    Bootstrap,
-    Comparison,
-    HeldOut,
-    bootstrap,
-    compare_unknowns,
-    leave_one_out,
+    Bootstrap as Bootstrap,
+    Comparison as Comparison,
+    HeldOut as HeldOut,
+    bootstrap as bootstrap,
+    compare_unknowns as compare_unknowns,
+    leave_one_out as leave_one_out,
 )
 from tauloop.calibration.measurements.instruments import (
-    Contact,
-    Distance,
-    Frame,
-    Inclinometer,
-    Instrument,
-    JointSensor,
-    Nuisance,
-    Orientation,
-    Pose,
-    Position,
+    Contact as Contact,
+    Distance as Distance,
+    Frame as Frame,
+    Inclinometer as Inclinometer,
+    Instrument as Instrument,
+    JointSensor as JointSensor,
+    Nuisance as Nuisance,
+    Orientation as Orientation,
+    Pose as Pose,
+    Position as Position,
 )
-from tauloop.calibration.measurements.measurement_set import MeasurementSet
-from tauloop.calibration.measurements.reading import read_instrument, read_measurements
-from tauloop.calibration.measurements.series import Series
-from tauloop.calibration.measurements.simulated import simulated_readings, simulated_series
-from tauloop.calibration.measurements.surfaces import Cylinder, Plane, Sphere
-from tauloop.calibration.pose_selection.candidates import Candidates, PoseLimits, candidate_poses
-from tauloop.calibration.pose_selection.plan import PosePlan, PosePlanOptions, plan_poses
+from tauloop.calibration.measurements.measurement_set import MeasurementSet as MeasurementSet
+from tauloop.calibration.measurements.reading import (
+    read_instrument as read_instrument,
+    read_measurements as read_measurements,
+)
+from tauloop.calibration.measurements.series import Series as Series
+from tauloop.calibration.measurements.simulated import (
+    simulated_readings as simulated_readings,
+    simulated_series as simulated_series,
+)
+from tauloop.calibration.measurements.surfaces import Cylinder as Cylinder, Plane as Plane, Sphere as Sphere
+from tauloop.calibration.pose_selection.candidates import (
+    Candidates as Candidates,
+    PoseLimits as PoseLimits,
+    candidate_poses as candidate_poses,
+)
+from tauloop.calibration.pose_selection.plan import (
+    PosePlan as PosePlan,
+    PosePlanOptions as PosePlanOptions,
+    plan_poses as plan_poses,
+)
 from tauloop.calibration.pose_selection.selection import (
-    AOptimal,
-    Criterion,
-    DOptimal,
-    EOptimal,
-    Selection,
-    select_poses,
+    AOptimal as AOptimal,
+    Criterion as Criterion,
+    DOptimal as DOptimal,
+    EOptimal as EOptimal,
+    Selection as Selection,
+    select_poses as select_poses,
 )
-from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation, calibration_problem
-from tauloop.calibration.problem.residuals import ForwardKinematics, LoopEquations
-from tauloop.calibration.problem.unknowns import PICKED_GROUPS, Bounds, Tolerances, Unknown, select_unknowns
-from tauloop.calibration.result import Calibration, EstimatedUnknown
-from tauloop.calibration.solving.align import aligned
-from tauloop.calibration.solving.checks import inspect
-from tauloop.calibration.solving.exchanges import Exchanges, indistinguishable_swaps
-from tauloop.calibration.solving.losses import Cauchy, Huber, Loss, Squares
-from tauloop.calibration.solving.solver import Solution, solve
-from tauloop.calibration.workflow import CalibrationOptions, calibrate
+from tauloop.calibration.problem.problem import (
+    CalibrationProblem as CalibrationProblem,
+    Evaluation as Evaluation,
+    calibration_problem as calibration_problem,
+)
+from tauloop.calibration.problem.residuals import ForwardKinematics as ForwardKinematics, LoopEquations as LoopEquations
+from tauloop.calibration.problem.unknowns import (
+    PICKED_GROUPS as PICKED_GROUPS,
+    Bounds as Bounds,
+    Tolerances as Tolerances,
+    Unknown as Unknown,
+    select_unknowns as select_unknowns,
+)
+from tauloop.calibration.result import Calibration as Calibration, EstimatedUnknown as EstimatedUnknown
+from tauloop.calibration.solving.align import aligned as aligned
+from tauloop.calibration.solving.checks import inspect as inspect
+from tauloop.calibration.solving.exchanges import (
+    Exchanges as Exchanges,
+    indistinguishable_swaps as indistinguishable_swaps,
+)
+from tauloop.calibration.solving.losses import Cauchy as Cauchy, Huber as Huber, Loss as Loss, Squares as Squares
+from tauloop.calibration.solving.solver import Solution as Solution, solve as solve
+from tauloop.calibration.workflow import CalibrationOptions as CalibrationOptions, calibrate as calibrate
+from tauloop.lazy import public_names
 
-__all__ = [
-    "PICKED_GROUPS",
-    "AOptimal",
-    "Bootstrap",
-    "Bounds",
-    "Calibration",
-    "CalibrationOptions",
-    "CalibrationProblem",
-    "Candidates",
-    "Cauchy",
-    "Comparison",
-    "Contact",
-    "Criterion",
-    "Cylinder",
-    "DOptimal",
-    "Direction",
-    "Distance",
-    "EOptimal",
-    "EstimatedUnknown",
-    "Evaluation",
-    "Exchanges",
-    "FitOptions",
-    "ForwardKinematics",
-    "Frame",
-    "HeldOut",
-    "Huber",
-    "Identifiability",
-    "Inclinometer",
-    "Instrument",
-    "JointSensor",
-    "LeftOut",
-    "LoopEquations",
-    "Loss",
-    "MeasurementSet",
-    "Nuisance",
-    "Observability",
-    "Orientation",
-    "Plane",
-    "Pose",
-    "PoseLimits",
-    "PosePlan",
-    "PosePlanOptions",
-    "Position",
-    "ResidualAnalysis",
-    "Selection",
-    "Series",
-    "Solution",
-    "Sphere",
-    "Squares",
-    "Tolerances",
-    "Unknown",
-    "aligned",
-    "analyse_residuals",
-    "bootstrap",
-    "calibrate",
-    "calibration_problem",
-    "candidate_poses",
-    "compare_unknowns",
-    "fit_geometry",
-    "identifiability",
-    "indistinguishable_swaps",
-    "inspect",
-    "leave_one_out",
-    "observability",
-    "plan_poses",
-    "read_instrument",
-    "read_measurements",
-    "select_poses",
-    "select_unknowns",
-    "simulated_readings",
-    "simulated_series",
-    "solve",
-]
-__dir__ = __all__.copy
+__dir__, __all__ = public_names(__name__)

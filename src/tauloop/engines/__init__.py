@@ -1,32 +1,27 @@
 """The same machine in Pinocchio and MuJoCo, made independently of Tauloop's equations, to check results against."""
 
-from tauloop.engines.check import check_with_engines
-from tauloop.engines.comparison import EngineComparison, Verification, compare_forces, frictionless
-from tauloop.engines.engine import Engine
-from tauloop.engines.in_mujoco import MujocoEngine, mujoco_engine
-from tauloop.engines.in_pinocchio import PinocchioEngine, pinocchio_engine
-from tauloop.engines.motion import NamedMotion
-from tauloop.engines.results import EngineAccelerations, EngineForces, EngineVelocities, TreeStates
-from tauloop.engines.verification import VerifiedMachine, VerifyOptions, verify
+from tauloop.engines.check import check_with_engines as check_with_engines
+from tauloop.engines.comparison import (
+    EngineComparison as EngineComparison,
+    Verification as Verification,
+    compare_forces as compare_forces,
+    frictionless as frictionless,
+)
+from tauloop.engines.engine import Engine as Engine
+from tauloop.engines.in_mujoco import MujocoEngine as MujocoEngine, mujoco_engine as mujoco_engine
+from tauloop.engines.in_pinocchio import PinocchioEngine as PinocchioEngine, pinocchio_engine as pinocchio_engine
+from tauloop.engines.motion import NamedMotion as NamedMotion
+from tauloop.engines.results import (
+    EngineAccelerations as EngineAccelerations,
+    EngineForces as EngineForces,
+    EngineVelocities as EngineVelocities,
+    TreeStates as TreeStates,
+)
+from tauloop.engines.verification import (
+    VerifiedMachine as VerifiedMachine,
+    VerifyOptions as VerifyOptions,
+    verify as verify,
+)
+from tauloop.lazy import public_names
 
-__all__ = [
-    "Engine",
-    "EngineAccelerations",
-    "EngineComparison",
-    "EngineForces",
-    "EngineVelocities",
-    "MujocoEngine",
-    "NamedMotion",
-    "PinocchioEngine",
-    "TreeStates",
-    "Verification",
-    "VerifiedMachine",
-    "VerifyOptions",
-    "check_with_engines",
-    "compare_forces",
-    "frictionless",
-    "mujoco_engine",
-    "pinocchio_engine",
-    "verify",
-]
-__dir__ = __all__.copy
+__dir__, __all__ = public_names(__name__)

@@ -1,7 +1,13 @@
 """Carrying states forward in time: one integrator with events, in C and, without a compiler, in Python."""
 
-from tauloop.integrate.integrators import DormandPrince, Integrator, Method, Radau, RungeKutta4
-from tauloop.integrate.tableau import Tableau, chained
+from tauloop.integrate.integrators import (
+    DormandPrince as DormandPrince,
+    Integrator as Integrator,
+    Method as Method,
+    Radau as Radau,
+    RungeKutta4 as RungeKutta4,
+)
+from tauloop.integrate.tableau import Tableau as Tableau, chained as chained
+from tauloop.lazy import public_names
 
-__all__ = ["DormandPrince", "Integrator", "Method", "Radau", "RungeKutta4", "Tableau", "chained"]
-__dir__ = __all__.copy
+__dir__, __all__ = public_names(__name__)

@@ -1,48 +1,31 @@
 """Measured data: reading and writing logs as labelled arrays with units, and making signals of them."""
 
-from tauloop.logs.channels import TIME, Signals, channels, samples, units
-from tauloop.logs.gaps import FillGaps
-from tauloop.logs.measuring import Sensors, measure
-from tauloop.logs.preparation import Preparation, prepare, prepared_signals
-from tauloop.logs.reading import LogFile, read_log, read_signals
-from tauloop.logs.recording import Recording, load_recording
-from tauloop.logs.repairs import held, resampled
-from tauloop.logs.signals import (
-    butterworth,
-    central_differences,
-    decimate,
-    decimate_in_parts,
-    sample_period,
+from tauloop.lazy import public_names
+from tauloop.logs.channels import (
+    TIME as TIME,
+    Signals as Signals,
+    channels as channels,
+    samples as samples,
+    units as units,
 )
-from tauloop.logs.velocities import MeasuredVelocity, measured_velocities
-from tauloop.logs.writing import write_log
+from tauloop.logs.gaps import FillGaps as FillGaps
+from tauloop.logs.measuring import Sensors as Sensors, measure as measure
+from tauloop.logs.preparation import (
+    Preparation as Preparation,
+    prepare as prepare,
+    prepared_signals as prepared_signals,
+)
+from tauloop.logs.reading import LogFile as LogFile, read_log as read_log, read_signals as read_signals
+from tauloop.logs.recording import Recording as Recording, load_recording as load_recording
+from tauloop.logs.repairs import held as held, resampled as resampled
+from tauloop.logs.signals import (
+    butterworth as butterworth,
+    central_differences as central_differences,
+    decimate as decimate,
+    decimate_in_parts as decimate_in_parts,
+    sample_period as sample_period,
+)
+from tauloop.logs.velocities import MeasuredVelocity as MeasuredVelocity, measured_velocities as measured_velocities
+from tauloop.logs.writing import write_log as write_log
 
-__all__ = [
-    "TIME",
-    "FillGaps",
-    "LogFile",
-    "MeasuredVelocity",
-    "Preparation",
-    "Recording",
-    "Sensors",
-    "Signals",
-    "butterworth",
-    "central_differences",
-    "channels",
-    "decimate",
-    "decimate_in_parts",
-    "held",
-    "load_recording",
-    "measure",
-    "measured_velocities",
-    "prepare",
-    "prepared_signals",
-    "read_log",
-    "read_signals",
-    "resampled",
-    "sample_period",
-    "samples",
-    "units",
-    "write_log",
-]
-__dir__ = __all__.copy
+__dir__, __all__ = public_names(__name__)

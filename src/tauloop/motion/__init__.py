@@ -1,78 +1,47 @@
 """Motions: paths, motion laws and durations that become trajectories; multisines with exact derivatives."""
 
-from tauloop.motion.clothoids import Chain, Clothoid, polyline
-from tauloop.motion.fourier import FourierSeries
+from tauloop.lazy import public_names
+from tauloop.motion.clothoids import Chain as Chain, Clothoid as Clothoid, polyline as polyline
+from tauloop.motion.fourier import FourierSeries as FourierSeries
 from tauloop.motion.laws import (
-    LAWS,
-    POLYNOMIAL_345,
-    POLYNOMIAL_4567,
-    Cycloidal,
-    Law,
-    Parabolic,
-    PolynomialLaw,
-    Progress,
-    Trapezoidal,
+    LAWS as LAWS,
+    POLYNOMIAL_345 as POLYNOMIAL_345,
+    POLYNOMIAL_4567 as POLYNOMIAL_4567,
+    Cycloidal as Cycloidal,
+    Law as Law,
+    Parabolic as Parabolic,
+    PolynomialLaw as PolynomialLaw,
+    Progress as Progress,
+    Trapezoidal as Trapezoidal,
 )
-from tauloop.motion.limits import fastest_rate, tightest_limit
-from tauloop.motion.multisine import Multisine, random_multisine
+from tauloop.motion.limits import fastest_rate as fastest_rate, tightest_limit as tightest_limit
+from tauloop.motion.multisine import Multisine as Multisine, random_multisine as random_multisine
 from tauloop.motion.paths import (
-    AxisTurn,
-    Curve,
-    Ellipse,
-    Line,
-    Path,
-    SampledPath,
-    Together,
-    sheared_ellipse,
-    turn_between,
+    AxisTurn as AxisTurn,
+    Curve as Curve,
+    Ellipse as Ellipse,
+    Line as Line,
+    Path as Path,
+    SampledPath as SampledPath,
+    Together as Together,
+    sheared_ellipse as sheared_ellipse,
+    turn_between as turn_between,
 )
-from tauloop.motion.planning import PlannedMotion, StrokeOptions, plan_motion
-from tauloop.motion.sampled import SampledMotion
-from tauloop.motion.stroke import Stroke, stroke
-from tauloop.motion.timing import MachineLimits, PeakAcceleration, PeakSpeed, Seconds, Timing, peak
-from tauloop.motion.trajectory import PeakForce, Trajectory, plan
+from tauloop.motion.planning import (
+    PlannedMotion as PlannedMotion,
+    StrokeOptions as StrokeOptions,
+    plan_motion as plan_motion,
+)
+from tauloop.motion.sampled import SampledMotion as SampledMotion
+from tauloop.motion.stroke import Stroke as Stroke, stroke as stroke
+from tauloop.motion.timing import (
+    MachineLimits as MachineLimits,
+    PeakAcceleration as PeakAcceleration,
+    PeakSpeed as PeakSpeed,
+    Seconds as Seconds,
+    Timing as Timing,
+    peak as peak,
+)
+from tauloop.motion.trajectory import PeakForce as PeakForce, Trajectory as Trajectory, plan as plan
 
-__all__ = [
-    "LAWS",
-    "POLYNOMIAL_345",
-    "POLYNOMIAL_4567",
-    "AxisTurn",
-    "Chain",
-    "Clothoid",
-    "Curve",
-    "Cycloidal",
-    "Ellipse",
-    "FourierSeries",
-    "Law",
-    "Line",
-    "MachineLimits",
-    "Multisine",
-    "Parabolic",
-    "Path",
-    "PeakAcceleration",
-    "PeakForce",
-    "PeakSpeed",
-    "PlannedMotion",
-    "PolynomialLaw",
-    "Progress",
-    "SampledMotion",
-    "SampledPath",
-    "Seconds",
-    "Stroke",
-    "StrokeOptions",
-    "Timing",
-    "Together",
-    "Trajectory",
-    "Trapezoidal",
-    "fastest_rate",
-    "peak",
-    "plan",
-    "plan_motion",
-    "polyline",
-    "random_multisine",
-    "sheared_ellipse",
-    "stroke",
-    "tightest_limit",
-    "turn_between",
-]
-__dir__ = __all__.copy
+__dir__, __all__ = public_names(__name__)

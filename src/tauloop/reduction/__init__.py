@@ -6,37 +6,37 @@ it approximates; `tauloop.kinematics.reduction` finds the motion, runs the steps
 
 from __future__ import annotations
 
-from tauloop.reduction.couplings import gather_joints, lump_translating_body, point_masses
-from tauloop.reduction.graph import displaced, numbers, without_unused_parameters
-from tauloop.reduction.links import group_parallel_links, merge_rods, parallel_joints
-from tauloop.reduction.lumping import Equivalence, drop_rod_inertia, equivalence, lump_rods, total_mass
-from tauloop.reduction.planar import as_laminas, is_planar, links_as_rods, planar_inertia
-from tauloop.reduction.platform import hold_platform
-from tauloop.reduction.steps import BodyMotions, Step
-from tauloop.reduction.symmetry import share_parameters
+from tauloop.lazy import public_names
+from tauloop.reduction.couplings import (
+    gather_joints as gather_joints,
+    lump_translating_body as lump_translating_body,
+    point_masses as point_masses,
+)
+from tauloop.reduction.graph import (
+    displaced as displaced,
+    numbers as numbers,
+    without_unused_parameters as without_unused_parameters,
+)
+from tauloop.reduction.links import (
+    group_parallel_links as group_parallel_links,
+    merge_rods as merge_rods,
+    parallel_joints as parallel_joints,
+)
+from tauloop.reduction.lumping import (
+    Equivalence as Equivalence,
+    drop_rod_inertia as drop_rod_inertia,
+    equivalence as equivalence,
+    lump_rods as lump_rods,
+    total_mass as total_mass,
+)
+from tauloop.reduction.planar import (
+    as_laminas as as_laminas,
+    is_planar as is_planar,
+    links_as_rods as links_as_rods,
+    planar_inertia as planar_inertia,
+)
+from tauloop.reduction.platform import hold_platform as hold_platform
+from tauloop.reduction.steps import BodyMotions as BodyMotions, Step as Step
+from tauloop.reduction.symmetry import share_parameters as share_parameters
 
-__all__ = [
-    "BodyMotions",
-    "Equivalence",
-    "Step",
-    "as_laminas",
-    "displaced",
-    "drop_rod_inertia",
-    "equivalence",
-    "gather_joints",
-    "group_parallel_links",
-    "hold_platform",
-    "is_planar",
-    "links_as_rods",
-    "lump_rods",
-    "lump_translating_body",
-    "merge_rods",
-    "numbers",
-    "parallel_joints",
-    "planar_inertia",
-    "point_masses",
-    "share_parameters",
-    "total_mass",
-    "without_unused_parameters",
-]
-__dir__ = __all__.copy
+__dir__, __all__ = public_names(__name__)

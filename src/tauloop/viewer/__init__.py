@@ -1,8 +1,8 @@
 """A machine in the browser: turned, moved by hand, and played back."""
 
-from tauloop.viewer.playback import Playback, read_playback
-from tauloop.viewer.viewer import Viewer
-from tauloop.viewer.workflow import View, ViewOptions, view
+from tauloop.lazy import public_names
+from tauloop.viewer.playback import Playback as Playback, read_playback as read_playback
+from tauloop.viewer.viewer import Viewer as Viewer
+from tauloop.viewer.workflow import View as View, ViewOptions as ViewOptions, view as view
 
-__all__ = ["Playback", "View", "ViewOptions", "Viewer", "read_playback", "view"]
-__dir__ = __all__.copy
+__dir__, __all__ = public_names(__name__)
