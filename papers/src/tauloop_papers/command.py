@@ -2,76 +2,140 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 from tauloop.cli import FAILED, JsonOption, console, folder, print_json, reports_errors, table, writes
 from tauloop.errors import InputError
-from tauloop.result import Status, write_json
-from tauloop_papers import EXPERIMENTS, Reproduction, experiment
+from tauloop.result import Status
+from tauloop_papers import EXPERIMENTS, Experiment, Reproduction, experiment
+from tauloop_papers.kept import Kept, keep, regular, reproduce_all
+from tauloop_papers.page import write_page
+
+#: Where `all` keeps its results, if no folder is named.
+FOLDER = Path("reproductions")
 
 
 @reports_errors
 @writes(out=folder)
 def reproduce(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="An experiment; all are listed without it.")
+        str | None, typer.Argument(metavar="NAME", help="An experiment, or 'all'; they are listed without it.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for figures and the result as JSON; it is made where it is missing.")
+        Path | None,
+        typer.Option(help="Folder for figures (SVG, PNG), result (JSON) and page (HTML); 'reproductions' for all."),
     ] = None,
+    again: Annotated[bool, typer.Option("--again", help="With 'all': also what an earlier run has left.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Do a paper's experiment again: what it states, what comes out here, and why they differ."""
+    """Do a paper's experiment again: what it states, what comes out here, and why they differ.
+
+    `all` does one after the other and keeps each when it is done: after Ctrl-C it goes on where it was.
+    """
     if name is None:
         _list(as_json)
         return
-    if out is not None and out.exists() and not out.is_dir():
-        raise InputError.of(str(out), "is a file", "name a folder")
+    where = out or (FOLDER if name == "all" else None)
+    if where is not None:
+        _make(where)
+    if name == "all":
+        _all(where or FOLDER, again, as_json)
+        return
     chosen = experiment(name)
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, transient=True, disable=as_json) as progress:
-        task = progress.add_task("starting", total=None)
-        found = chosen.run(lambda step: progress.update(task, description=step))
-        written = _written(found, out) if out is not None else []
+    with _shown(as_json) as show:
+        start = time.process_time()
+        found = chosen.run(partial(show, chosen))
+        kept = None if where is None else keep(found, where, time.process_time() - start)
+    files = [] if kept is None else [*kept.files, write_page(kept.folder / f"{name}.html", [kept])]
     if as_json:
-        print_json({"status": found.status, "result": found, "files": [str(path) for path in written]})
+        print_json({"status": found.status, "result": found, "files": [str(path) for path in files]})
     else:
-        _print(found, written)
+        _print(found, files)
     if found.status is not Status.OK:
         raise typer.Exit(FAILED)
 
 
-def _written(found: Reproduction, folder: Path) -> list[Path]:
-    from tauloop.report import save_figure
+def _all(where: Path, again: bool, as_json: bool) -> None:
+    """All experiments, their pages, and one of all that is rewritten when another is done."""
 
+    def pages(there: list[Kept]) -> None:
+        done = {kept.experiment.name for kept in there}
+        if there:
+            write_page(where / f"{there[-1].experiment.name}.html", there[-1:])
+        write_page(where / "index.html", there, [item for item in regular() if item.name not in done])
+
+    with _shown(as_json) as show:
+        there = reproduce_all(where, show, again=again, after_each=pages)
+    worst = Status.OK if all(kept.status is Status.OK for kept in there) else Status.DOUBTFUL
+    if as_json:
+        results = {kept.experiment.name: kept.data for kept in there}
+        print_json({"status": worst, "experiments": results, "page": str(where / "index.html")})
+    else:
+        rows = table("Experiments", "name", "status", "processor time, s", "budget, s")
+        for kept in there:
+            item = kept.experiment
+            rows.add_row(item.name, kept.status.value, f"{kept.data['seconds']:.0f}", f"{item.budget:.0f}")
+        console().print(rows)
+        console().print(f"written: {where / 'index.html'}")
+    if worst is not Status.OK:
+        raise typer.Exit(FAILED)
+
+
+@contextmanager
+def _shown(is_quiet: bool) -> Iterator[Callable[[Experiment, str], None]]:
+    """What an experiment is at, how long it has been, and how long it may take."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, transient=True, disable=is_quiet) as progress:
+        tasks: dict[str, TaskID] = {}
+
+        def show(item: Experiment, step: str) -> None:
+            if item.name not in tasks:
+                for task in tasks.values():
+                    progress.remove_task(task)
+                tasks.clear()
+                tasks[item.name] = progress.add_task(item.name, total=None)
+            said = f"{item.name}, about {item.budget:.0f} s: {step}"
+            progress.update(tasks[item.name], description=said)
+
+        yield show
+
+
+def _make(where: Path) -> None:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        where.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError.of(
-            str(folder), f"cannot be made: {error.strerror}", "name a folder you may write to"
-        ) from error
-    name, figures = found.experiment.name, found.experiment.figures(found).items()
-    files = [save_figure(figure, folder / f"{name}-{part}.png") for part, figure in figures]
-    return [*files, write_json(folder / f"{name}.json", {"status": found.status, "result": found})]
+        remedy = "name a folder" if where.is_file() else "name a folder you may write to"
+        raise InputError.of(str(where), f"cannot be made: {error.strerror}", remedy) from error
 
 
 def _list(as_json: bool) -> None:
     if as_json:
-        keys = ("name", "title", "source")
+        keys = ("name", "title", "source", "budget")
         print_json({"experiments": [{key: getattr(item, key) for key in keys} for item in EXPERIMENTS.values()]})
         return
-    rows = table("Experiments", "name", "title", "source")
+    rows = table("Experiments", "name", "title", "about, s", "source")
     for item in EXPERIMENTS.values():
-        rows.add_row(item.name, item.title, item.source)
+        rows.add_row(item.name, item.title, f"{item.budget:.0f}", item.source)
     console().print(rows)
 
 
 def _print(found: Reproduction, written: list[Path]) -> None:
     screen = console()
+    for printed in found.printed:
+        rows = table(f"{printed.name}: {printed.title} (printed above ours)", *printed.columns)
+        for row in printed.rows:
+            cells = zip(row.stated, row.ours, strict=True)
+            rows.add_row(row.name, *(f"{stated or '–'}\n{ours or '–'}" for stated, ours in cells))
+        screen.print(rows)
+        screen.print(printed.why)
     rows = table(found.experiment.title, "quantity", "unit", "stated", "ours", "why they differ")
     for item in found.comparisons:
         rows.add_row(item.quantity, item.unit, item.stated, item.ours, item.why)

@@ -25,13 +25,16 @@ class Experiment:
         name: as `tauloop reproduce` takes it.
         title: one line.
         source: the paper.
-        procedure: module of this package with `SETTINGS` and `run`; the one with ``_figures`` draws its result.
+        procedure: module of this package with `SETTINGS` and `run`; the one with ``_figures`` draws its result, and
+            says in `CAPTIONS` what is seen.
+        budget: processor time that it may take, s; `reproduce all` leaves out what has more than `LONG`.
     """
 
     name: str
     title: str
     source: str
     procedure: str
+    budget: float
 
     @property
     def settings(self) -> Any:
@@ -48,10 +51,18 @@ class Experiment:
         drawn: Mapping[str, Figure] = self._module("_figures").figures(found)
         return drawn
 
+    @property
+    def captions(self) -> Mapping[str, str]:
+        """What each of its figures shows, beside which one of the paper, and why they differ."""
+        said: Mapping[str, str] = self._module("_figures").CAPTIONS
+        return said
+
     def _module(self, ending: str = "") -> Any:
         return importlib.import_module(f"tauloop_papers.{self.procedure}{ending}")
 
 
+#: What `reproduce all` runs takes at most this long, s of processor time.
+LONG = 150.0
 _DRESSLER = "Dressler, Schiffer and Robertsson: Modeling and Control of a Parallel Robot Using Modelica"
 
 #: All experiments by name.
@@ -63,12 +74,14 @@ EXPERIMENTS = {
             title="Tuning of a dual-motor axis",
             source=f"{_DRESSLER}, section 4.2",
             procedure="dual_motor.tuning",
+            budget=60,
         ),
         Experiment(
             name="dual-motor-plant",
             title="The plant behind the dual-motor tables",
             source=f"{_DRESSLER}, section 4.2",
             procedure="dual_motor.plant",
+            budget=1800,
         ),
         Experiment(
             name="gantry-tau",
@@ -76,12 +89,14 @@ EXPERIMENTS = {
             source="Lyzell and Hovland: Verification of the Dynamics of the 5-DOF Gantry-Tau Parallel Kinematic "
             "Machine, sections 3 and 4",
             procedure="gantry_tau.identification",
+            budget=40,
         ),
         Experiment(
             name="gantry-tau-calibration",
             title="Kinematic calibration of the Gantry-Tau with a laser tracker",
             source=f"{_DRESSLER}, section 3",
             procedure="tracker.calibration",
+            budget=60,
         ),
         Experiment(
             name="spidermill",
@@ -89,6 +104,7 @@ EXPERIMENTS = {
             source="Kroneis, Müller and Liu: Dynamic Modeling and Identification of a Complex-structured Parallel "
             "Robot, sections 4 and 5",
             procedure="spidermill.identification",
+            budget=90,
         ),
     )
 }
@@ -126,6 +142,46 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PrintedRow:
+    """A row of a printed table.
+
+    Attributes:
+        name: its first cell.
+        stated: its other cells as printed; "" where the paper has none.
+        ours: the same cells as they come out here, in the paper's units.
+    """
+
+    name: str
+    stated: tuple[str, ...]
+    ours: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrintedTable:
+    """A table of the paper in its own layout, every cell stated and ours.
+
+    Attributes:
+        name: as the paper calls it, "Table 2".
+        title: what it holds, with units.
+        columns: heads, the first that of the rows' names.
+        rows: with as many cells as there are further columns.
+        why: why the figures differ.
+    """
+
+    name: str
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[PrintedRow, ...]
+    why: str = ""
+
+    def __post_init__(self) -> None:
+        """A row that does not fit its heads is a fault of ours."""
+        for row in self.rows:
+            if not len(row.stated) == len(row.ours) == len(self.columns) - 1:
+                raise ValueError(f"{self.name}, row {row.name!r}: {len(self.columns) - 1} cells, stated and ours")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reproduction(Result):
     """A paper's experiment done again; procedures add their settings and their own data for figures.
 
@@ -133,11 +189,13 @@ class Reproduction(Result):
         experiment: what was done.
         comparisons: stated beside ours.
         choices: what the paper leaves open and we chose, one sentence each.
+        printed: the paper's tables, in their layout.
     """
 
     experiment: Experiment
     comparisons: tuple[Comparison, ...]
     choices: tuple[str, ...]
+    printed: tuple[PrintedTable, ...] = ()
 
 
 def reproduce(name: str, progress: Progress = lambda _: None) -> Reproduction:

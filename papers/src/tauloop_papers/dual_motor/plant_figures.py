@@ -18,6 +18,12 @@ LABELS = {
     "energy": "energy",
     "cost": "cost",
 }
+#: What each figure shows.
+CAPTIONS = {
+    "rows": "Every figure that the paper prints of its drive, by the plant that was fitted: ours over printed, less "
+    "one.",
+    "directions": "Which combinations of the plant's parameters the printed figures determine, and which stay open.",
+}
 
 
 def figures(found: DrivePlant) -> dict[str, Figure]:

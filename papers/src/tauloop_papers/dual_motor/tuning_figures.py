@@ -14,6 +14,12 @@ from tauloop_papers.dual_motor.tuning import DriveTuning
 LOOKS = ((PREDICTED, "o"), (RESIDUAL, "s"), ("#4f8a5b", "^"), (MEASURED, "D"))
 #: The cost map is coloured up to this much above its least cost; beyond it all is as bad.
 SHOWN = 0.25
+#: What each figure shows.
+CAPTIONS = {
+    "descents": "Tables 1 to 3 as they came about: least cost by number of simulations, for each method and start.",
+    "map": "Cost of the switching over both thresholds, with starts and ends of all searches.",
+    "front": "Not in the paper: compromises of energy and overshoot, and designs over plants that scatter.",
+}
 
 
 def figures(found: DriveTuning) -> dict[str, Figure]:

@@ -16,6 +16,14 @@ MARKERS = ("o", "s", "D", "^")
 #: Of the consistent fits to the small motions, and to the last design.
 CONSISTENT = ("#b8860b", "#e0b23c")
 COLOURS = (RESIDUAL, PREDICTED, "#3f7f5f", "#8a6fb0")
+#: What each figure shows.
+CAPTIONS = {
+    "forces": "As the paper's Figures 3 to 6: forces of the three carts on the held-out motion, measured by two runs, "
+    "as described before identification, and identified. Beside them Table 1 as bars, and how errors before "
+    "identification grow with those of weighing by hand.",
+    "two-runs": "The two-run method of section 3: force with the structure, without it, and their difference.",
+    "parameters": "The sixteen parameters of Table 2 with standard deviations, and which of them each motion shows.",
+}
 
 
 def figures(found: TwoRunIdentification) -> dict[str, Figure]:

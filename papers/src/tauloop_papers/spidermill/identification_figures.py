@@ -13,6 +13,14 @@ from tauloop_papers.spidermill.settings import PrintedErrors, ReducedSettings
 
 #: Limits of the relative errors that are drawn, %.
 SHOWN = (1e-4, 200.0)
+#: What each figure shows.
+CAPTIONS = {
+    "identification": "As the paper's Figure 6: joint angles, spindle forces and relative errors on the trajectory "
+    "that was used for identification, before and after.",
+    "verification": "As the paper's Figure 7: the same on a trajectory that was not used.",
+    "causes": "Not in the paper: what the errors before and after follow from, and the minimal parameters beside those "
+    "printed.",
+}
 
 
 def figures(found: ReducedIdentification) -> dict[str, Figure]:

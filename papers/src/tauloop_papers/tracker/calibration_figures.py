@@ -10,6 +10,12 @@ from tauloop.report import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, 
 from tauloop_papers.tracker.calibration import TrackerCalibration
 
 MICRO = 1e6
+#: What each figure shows.
+CAPTIONS = {
+    "errors": "As the paper's Figure 4: position errors of the poses that were not used for the fit. Below, how they "
+    "follow from the part errors, and the platform's tilt, which eq. 1 takes for constant.",
+    "observability": "Not in the paper: which directions of the 51 parameters the poses show, and what priors hold.",
+}
 
 
 def figures(found: TrackerCalibration) -> dict[str, Figure]:

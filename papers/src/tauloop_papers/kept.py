@@ -1,0 +1,139 @@
+"""Results in a folder: each is kept when it is done, and pages are made of what lies there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import tauloop as tl
+from tauloop.report import save_figure
+from tauloop.result import Status, plain, provenance, write_json
+from tauloop_papers.reproduction import EXPERIMENTS, LONG, Experiment, Progress, Reproduction
+
+#: Figures are drawn for pages and for eyes.
+ENDINGS = ("svg", "png")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """A result as it lies in a folder.
+
+    Attributes:
+        experiment: what was done.
+        folder: where it lies.
+        data: what its JSON file holds: `status`, `result`, `advice`, `captions` of its figures, `seconds` of processor
+            time, and `code`, which says of which settings and sources it is the result.
+    """
+
+    experiment: Experiment
+    folder: Path
+    data: Mapping[str, Any]
+
+    @property
+    def status(self) -> Status:
+        """Of the result."""
+        return Status(self.data["status"])
+
+    def figure(self, part: str, ending: str = "svg") -> Path:
+        """File of a figure."""
+        return self.folder / f"{self.experiment.name}-{part}.{ending}"
+
+    @property
+    def files(self) -> list[Path]:
+        """All files of the result: its figures, then its JSON."""
+        drawn = [self.figure(part, ending) for part in self.data["captions"] for ending in ENDINGS]
+        return [*drawn, self.folder / f"{self.experiment.name}.json"]
+
+
+def keep(found: Reproduction, folder: Path, seconds: float) -> Kept:
+    """Write a result: its figures first, so that where there is the JSON file there is all of it.
+
+    Raises:
+        InputError: the folder cannot be written.
+    """
+    experiment = found.experiment
+    data = {
+        "status": found.status,
+        "code": code_of(experiment),
+        "seconds": seconds,
+        "captions": experiment.captions,
+        "advice": found.advice,
+        "result": found,
+    }
+    kept = Kept(experiment=experiment, folder=folder, data=plain(data))
+    for part, figure in experiment.figures(found).items():
+        for ending in ENDINGS:
+            save_figure(figure, kept.figure(part, ending))
+    write_json(kept.files[-1], kept.data)
+    return kept
+
+
+def read_kept(experiment: Experiment, folder: Path) -> Kept | None:
+    """What an earlier run has left; None where it is missing, damaged, or of other settings or sources."""
+    try:
+        data = json.loads((folder / f"{experiment.name}.json").read_text(encoding="utf-8"))
+        kept = Kept(experiment=experiment, folder=folder, data=data)
+        is_whole = data["code"] == code_of(experiment) and all(path.is_file() for path in kept.files)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return kept if is_whole else None
+
+
+def code_of(experiment: Experiment) -> str:
+    """Of what settings, programs and versions a result is: equal codes, equal figures."""
+    made_by = provenance(packages=("numpy", "scipy", "casadi"), options=plain(experiment.settings))
+    digest = hashlib.sha256(json.dumps(plain(made_by), sort_keys=True).encode())
+    for root in (Path(tl.__file__).parent, Path(__file__).parent):
+        for path in sorted(path for path in root.rglob("*") if path.suffix in (".py", ".c", ".yaml")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def reproduce_all(
+    folder: Path,
+    progress: Callable[[Experiment, str], None] = lambda *_: None,
+    *,
+    again: bool = False,
+    after_each: Callable[[list[Kept]], object] = lambda _: None,
+) -> list[Kept]:
+    """Do all experiments but long searches, and keep each in the folder when it is done; go on where a run was left.
+
+    Args:
+        folder: for results and figures.
+        progress: called with every step that begins, and of which experiment.
+        again: do those again, too, whose result is there, of the same settings, sources and versions.
+        after_each: called with all that is there.
+
+    Raises:
+        TauloopError: an experiment cannot be done; the others are done first, and kept.
+    """
+    there: list[Kept] = []
+    failures: list[tl.TauloopError] = []
+    for item in regular():
+        kept = None if again else read_kept(item, folder)
+        try:
+            there.append(kept or done(item, folder, partial(progress, item)))
+        except tl.TauloopError as error:
+            failures.append(error)
+        after_each(there)
+    if failures:
+        raise failures[0]
+    return there
+
+
+def done(item: Experiment, folder: Path, progress: Progress = lambda _: None, settings: Any = None) -> Kept:
+    """Do one experiment, and keep its result."""
+    start = time.process_time()
+    found = item.run(progress, settings)
+    return keep(found, folder, time.process_time() - start)
+
+
+def regular() -> list[Experiment]:
+    """All experiments but long searches, which are asked for by name."""
+    return [item for item in EXPERIMENTS.values() if item.budget <= LONG]

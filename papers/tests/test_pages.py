@@ -1,0 +1,193 @@
+"""Results that are kept, and their pages: whole after an interrupt, nothing pasted raw, drawn by a real browser."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from browser import Page, browser, executable
+from matplotlib.figure import Figure
+from typer.testing import CliRunner
+
+import tauloop_papers.kept
+from tauloop.cli.app import app
+from tauloop.errors import InputError
+from tauloop.result import provenance
+from tauloop_papers import (
+    EXPERIMENTS,
+    Comparison,
+    Experiment,
+    PrintedRow,
+    PrintedTable,
+    Reproduction,
+    keep,
+    read_kept,
+    reproduce_all,
+    write_page,
+)
+
+#: What a name must not become.
+HOSTILE = '<script>document.title = "run"</script> & <b>"bold"</b>'
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Of a small experiment."""
+
+    count: int = 3
+
+
+class SmallExperiment(Experiment):
+    """Draws a line; a paper in a test."""
+
+    settings = Settings()  # type: ignore[assignment]
+    captions: ClassVar = {"line": f"A line {HOSTILE}"}  # type: ignore[misc]
+
+    def run(self, progress: Any = lambda _: None, settings: Any = None) -> Reproduction:
+        progress("drawing")
+        if self.title == "interrupted":
+            raise KeyboardInterrupt
+        if self.title == "impossible":
+            raise InputError.of(self.name, "cannot be done", "leave it")
+        return result(self)
+
+    def figures(self, found: Reproduction) -> dict[str, Figure]:
+        figure = Figure(figsize=(4.0, 2.0))
+        figure.add_subplot().plot(range(self.settings.count))
+        return {"line": figure}
+
+
+def small(name: str, title: str) -> Experiment:
+    return SmallExperiment(name=name, title=title, source=f"Source of {title}", procedure="none", budget=1.0)
+
+
+def result(item: Experiment) -> Reproduction:
+    row = PrintedRow(name=f"row {HOSTILE}", stated=("1.5", ""), ours=("1.25", "7"))
+    return Reproduction(
+        experiment=item,
+        comparisons=(Comparison(quantity=f"length {HOSTILE}", unit="mm", stated="70", ours="70.1", why="rounded"),),
+        choices=(f"chosen {HOSTILE}",),
+        printed=(PrintedTable(name="Table 1", title="Sizes", columns=("part", "a", "b"), rows=(row,), why="so"),),
+        evidence=(),
+        provenance=provenance(packages=(), options={}),
+    )
+
+
+@pytest.fixture
+def three(monkeypatch: pytest.MonkeyPatch) -> dict[str, Experiment]:
+    """Three experiments in place of the papers', the second of which is interrupted."""
+    items = {name: small(name, title) for name, title in zip("abc", ("first", "interrupted", "third"), strict=True)}
+    monkeypatch.setattr(tauloop_papers.kept, "EXPERIMENTS", items)
+    return items
+
+
+def test_what_is_done_is_kept_when_a_later_one_is_interrupted(three: dict[str, Experiment], tmp_path: Path) -> None:
+    pages: list[int] = []
+    with pytest.raises(KeyboardInterrupt):
+        reproduce_all(tmp_path, after_each=lambda there: pages.append(len(there)))
+    assert pages == [1]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a-line.png", "a-line.svg", "a.json"]
+    three["b"] = replace(three["b"], title="second")
+    begun: list[str] = []
+    there = reproduce_all(tmp_path, lambda item, _: begun.append(item.name))
+    assert begun == ["b", "c"]  # the first is not done again
+    assert [kept.experiment.name for kept in there] == ["a", "b", "c"]
+    begun.clear()
+    reproduce_all(tmp_path, lambda item, _: begun.append(item.name), again=True)
+    assert begun == ["a", "b", "c"]
+
+
+def test_one_that_cannot_be_done_keeps_no_other_from_it(three: dict[str, Experiment], tmp_path: Path) -> None:
+    three["b"] = replace(three["b"], title="impossible")
+    with pytest.raises(InputError, match="cannot be done"):
+        reproduce_all(tmp_path)
+    assert (tmp_path / "c.json").exists()
+
+
+@pytest.mark.parametrize("damage", ["settings", "figure", "text", "code"])
+def test_results_of_other_settings_or_damaged_are_not_taken(damage: str, tmp_path: Path) -> None:
+    item = small("a", "first")
+    kept = keep(item.run(), tmp_path, 1.0)
+    assert read_kept(item, tmp_path) is not None
+    if damage == "settings":
+        type(item).settings = Settings(4)
+    elif damage == "figure":
+        kept.figure("line").unlink()
+    elif damage == "text":
+        kept.files[-1].write_text(kept.files[-1].read_text()[:100])
+    else:
+        kept.files[-1].write_text(json.dumps({**kept.data, "code": "of another program"}))
+    try:
+        assert read_kept(item, tmp_path) is None
+    finally:
+        type(item).settings = Settings()
+
+
+def test_a_row_has_as_many_cells_as_its_table_has_heads() -> None:
+    row = PrintedRow(name="x", stated=("1",), ours=("1", "2"))
+    with pytest.raises(ValueError, match="2 cells"):
+        PrintedTable(name="Table 1", title="", columns=("", "a", "b"), rows=(row,))
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_says_what_its_figures_show(name: str) -> None:
+    assert EXPERIMENTS[name].captions
+    assert EXPERIMENTS[name].budget > 0
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of two experiments, one of them missing."""
+    folder = tmp_path_factory.mktemp("page")
+    there = [keep(small(name, f"title {name} {HOSTILE}").run(), folder, 1.0) for name in "ab"]
+    return write_page(folder / "index.html", there, [small("c", "third")])
+
+
+def test_a_page_is_one_file_with_every_name_as_text(written: Path) -> None:
+    elements: set[str] = set()
+    reader = HTMLParser(convert_charrefs=True)
+    reader.handle_starttag = lambda tag, _: elements.add(tag)  # type: ignore[method-assign]
+    reader.feed(written.read_text(encoding="utf-8"))
+    assert {"table", "figure", "style"} <= elements
+    assert not {"script", "b", "link"} & elements
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    path = executable()
+    if path is None:
+        pytest.skip("needs Chromium or Chrome, and none is installed")
+    with browser(path, tmp_path_factory.mktemp("profile")) as opened:
+        opened.ask("Network.enable")
+        yield opened
+
+
+@pytest.mark.parametrize("width", [1200, 390])
+def test_a_browser_shows_the_page_and_asks_for_nothing_else(page: Page, written: Path, width: int) -> None:
+    page.ask("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 500)
+    page.open(written.as_uri())
+    shown = page.run("document.body.innerText")
+    assert shown.count(HOSTILE) >= 6  # titles, rows, quantities and choices, as they are written
+    assert "third (c): not done yet" in shown
+    assert page.run("document.title").startswith("Five papers")
+    assert page.run("[...document.images].every(one => one.complete && one.naturalWidth > 0)")
+    assert page.run("document.documentElement.scrollWidth") <= width  # nothing sticks out
+    assert page.run("document.querySelectorAll('.printed td .stated')[0].innerText") == "1.5"
+    asked = {request["request"]["url"].partition(":")[0] for request in page.happened("Network.requestWillBeSent")}
+    assert asked <= {"file", "data"}
+    assert page.errors() == []
+
+
+def test_the_command_lists_names_with_their_time(tmp_path: Path) -> None:
+    listed = json.loads(CliRunner().invoke(app, ["reproduce", "--json"]).stdout)["experiments"]
+    assert all(item["budget"] > 0 for item in listed)
+    start = time.monotonic()
+    refused = CliRunner().invoke(app, ["reproduce", "all", "--out", str(tmp_path / "no" / "\0")])
+    assert refused.exit_code == 2
+    assert time.monotonic() - start < 10
