@@ -158,6 +158,9 @@ def test_poses_out_of_reach_have_no_measures() -> None:
 @pytest.mark.parametrize("command", ["check", "dynamics", "verify", "simulate", "modes"])
 def test_commands_on_machines_that_start_singular_end_without_warning_or_traceback(name: str, command: str) -> None:
     """NumPy's warnings are errors here."""
+    if command == "verify":
+        extra("pinocchio")
+        extra("mujoco")
     options = {"simulate": ["--duration", "0.02"], "verify": ["--states", "20"], "dynamics": ["--entry", "actuators"]}
     result = CliRunner().invoke(app, [command, str(CASES / name), *options.get(command, [])])
     assert result.exit_code in (0, 1), result.output
