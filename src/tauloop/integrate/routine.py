@@ -67,9 +67,10 @@ class RoutineCall:
         function: a program's C function, straight-line code by CasADi, or none: a function of Python's, if there is
             one, which sees the second place, at the time in the first, and changes the output.
         inputs, outputs: places in the order of the arguments.
-        further: places of what only the interpreter of a program reads.
+        further: places, with sizes, of what only the interpreter of a program reads; of a function of Python's all.
         brief: straight-line code, and places of its outputs, where no guards are wanted.
         is_judged: whether a program that cannot be relied on ends the routine.
+        when: place of a number that is not zero where the call is made; it always is without one.
     """
 
     function: CFunction | ca.Function | None
@@ -78,6 +79,7 @@ class RoutineCall:
     further: Mapping[str, tuple[str, int]]
     brief: tuple[ca.Function, tuple[str, ...]] | None = None
     is_judged: bool = True
+    when: str = ""
 
     @cached_property
     def _code(self) -> BatchFunction:
@@ -86,10 +88,12 @@ class RoutineCall:
 
     def run(self, arrays: Arrays, worst: np.ndarray, own: Own | None) -> bool:
         """Run it on arrays by name; whether it can be relied on."""
+        if self.when and _view(arrays, self.when, 1) == 0:
+            return True
         if self.function is None:
             if own is not None:
-                time, seen = (_view(arrays, place) for place in self.inputs)
-                own(float(time[0]), seen, _view(arrays, self.outputs[0]))
+                time, seen, made = (_view(arrays, place, n) for place, n in self.further.values())
+                own(float(time[0]), seen, made)
             return True
         if isinstance(self.function, ca.Function):
             sizes = map(self.function.numel_in, range(self.function.n_in()))
@@ -115,6 +119,9 @@ class RoutineCall:
 
     def text(self) -> list[str]:
         """The statements in C; where it writes an array that it also reads, by way of another one."""
+        return [*([f"    if (*({self.when}) != 0.0)"] if self.when else []), *self._text()]
+
+    def _text(self) -> list[str]:
         if self.function is None:
             return [f"    if (l->own) l->own(*({self.inputs[0]}), {self.inputs[1]}, {self.outputs[0]});"]
         if isinstance(self.function, CFunction):
@@ -166,7 +173,8 @@ class RoutineCall:
                 continue
             declared.append(f"        double moved{i}[{max(size, 1)}];")
             places.append(f"moved{i}")
-            moved.append(f"        memcpy({place}, moved{i}, sizeof(double) * {size});")
+            # one by one: numbers that a compiler has in registers need not be written before they are moved
+            moved += [f"        {array}[{start + k}] = moved{i}[{k}];" for k in range(size)]
         return declared, places, moved
 
 
@@ -181,18 +189,31 @@ def _view(arrays: Arrays, place: str, size: int | None = None) -> np.ndarray:
     return arrays[name][start : None if size is None else start + size]
 
 
-def straight(name: str, reads: Mapping[str, int], make: Callable[..., Mapping[str, ca.SX]]) -> RoutineCall:
+def straight(
+    name: str, reads: Mapping[str, int], make: Callable[..., Mapping[str, ca.SX]], *, when: str = ""
+) -> RoutineCall:
     """Straight-line code.
 
     Args:
         name: a C identifier of its own in the library.
         reads: places with their sizes.
         make: expressions by the place that they are written to, from the symbols of what is read.
+        when: as of `RoutineCall`.
     """
     symbols = [ca.SX.sym(f"x{i}", n) for i, n in enumerate(reads.values())]
     found = {place: ca.densify(ca.SX(expression)) for place, expression in make(*symbols).items()}
     function = ca.Function(name, symbols, list(found.values()))
-    return RoutineCall(function=function, inputs=tuple(reads), outputs=tuple(found), further={})
+    return RoutineCall(function=function, inputs=tuple(reads), outputs=tuple(found), further={}, when=when)
+
+
+def own_call(time: tuple[str, int], seen: tuple[str, int], made: tuple[str, int]) -> RoutineCall:
+    """A function of Python's, if there is one.
+
+    Args:
+        time, seen, made: places and sizes of its arguments, of which it changes the last.
+    """
+    places = {"time": time, "seen": seen, "made": made}
+    return RoutineCall(function=None, inputs=(time[0], seen[0]), outputs=(made[0],), further=places)
 
 
 def program_call(

@@ -1,8 +1,9 @@
 /* A system under a sampled control: what a sample finds is held until the next one, or acts later by a delay; the
    integrator goes in between. Guards of what is watched for stand behind those of the system.
 
-   In front of this stand `hybrid.c` and sizes: NY states, NS modes, NZ numbers that a sample finds, NI inputs of a
-   sample, NQ coordinates, TL_EVENTS guards of TL_KNOWN known numbers. Behind it stand the system's routines. */
+   In front of this stand `hybrid.c` and sizes: NY states, NS modes, NZ numbers that a sample finds and that act, behind
+   which it may keep others in `z` for the next one, NI inputs of a sample, NQ coordinates, TL_EVENTS guards of TL_KNOWN
+   known numbers. Behind it stand the system's routines. */
 
 /* Further outcomes: too many steps, and a terminal event. */
 enum { TL_TOO_LONG = 20, TL_ENDED };

@@ -40,7 +40,7 @@ class SampledSystem:
     """A system under a sampled control.
 
     Attributes:
-        states, held, inputs: numbers of a state, of what a sample finds, and of what it is told.
+        states, held, inputs: numbers of a state, of what a sample finds that acts, and of what it is told.
         coordinates, velocities: numbers of the machine's, which its rate knows.
         modes: from which the first search for those that agree begins.
         rate, reset, sample: its routines.
@@ -85,7 +85,7 @@ class Course:
     Attributes:
         period: of the samples, s.
         inputs: of every sample (N, n_i).
-        y, held, q: state, what acts before the first sample, and coordinates at the start.
+        y, held, q: state, what acts before the first sample with what is kept behind it, and coordinates at the start.
         p: constants.
         method, max_steps: the integrator, and after how many steps it is given up.
         whole, change: delay from a sample to what it has found, in periods and s beyond them.
@@ -261,7 +261,7 @@ class _Sampled(InterpretedProblem):
     def sample(self, run: Run) -> bool:
         """What a sample finds; whether it can be relied on."""
         good = self.system.sample.run(self._with(run, run.y), self.worst, self.own)
-        return good and bool(np.isfinite(self.arrays["z"]).all())
+        return good and bool(np.isfinite(self.arrays["z"][: self.system.held]).all())
 
 
 @final
@@ -299,7 +299,7 @@ class InterpretedSamples:
             if code != Stepped.STEPPED:
                 break
             states.append(run.y.copy())
-            held.append(problem.arrays["z"].copy())
+            held.append(problem.arrays["z"][: self.system.held].copy())
             for part in range(begins, 2):
                 acts = k - course.whole - 1 + part
                 limit = (k + 1) * course.period if part else k * course.period + course.change

@@ -170,6 +170,7 @@ def _course(loop: Loop, parts: ControlLayouts) -> Course:
         "derivative": loop.gains[1],
         "limit": loop.limit,
         "resolution": loop.resolution,
+        "counts": bool((loop.resolution > 0).any()),
         "period": loop.period,
         "differences": loop.differences,
     }
@@ -205,7 +206,7 @@ def _trace(loop: Loop, parts: ControlLayouts, found: SampledTrace) -> Trace:
     return Trace(
         position=found.states[:, :n_p],
         velocity=found.states[:, n_p:],
-        force=found.held[:, parts.found.slices["force"]],
+        force=found.held,
         pivot=float(pivot),
         residual=float(residual),
         end=end,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import casadi as ca
 
-from tauloop.integrate.routine import Layout, Routine, RoutineCall, program_call, straight
+from tauloop.integrate.routine import Layout, Routine, RoutineCall, own_call, program_call, straight
 from tauloop.integrate.sampled import SampledSystem
 from tauloop.model import Model
 from tauloop.model.motion import Motion
@@ -20,8 +20,9 @@ class ControlLayouts:
 
     Attributes:
         told: time, reference, and forces to add.
-        found: where the controller's Newton method goes on, its last three poses, last measured positions, and forces.
-        constants: gains, limits, encoders, period and whether speeds are differences, and free parameters.
+        found: forces, where the controller's Newton method goes on, its last three poses, and last measured positions.
+        constants: gains, limits, encoders and whether they count, period and whether speeds are differences, and free
+            parameters.
     """
 
     def __init__(self, plant: Model, model: Model, controller: Controller) -> None:
@@ -29,7 +30,7 @@ class ControlLayouts:
         n_q, n_v, n_u = plant.topology.n_q, plant.platform.ports.velocity.size, len(plant.mechanism.actuators)
         wanted = n_q if controller.space == "platform" else n_u
         self.told = Layout("in", {"time": 1, "position": wanted, "velocity": n_v, "acceleration": n_v, "forward": n_u})
-        self.found = Layout("z", {"estimate": n_q, "past": 3 * n_q, "last": n_u, "force": n_u})
+        self.found = Layout("z", {"force": n_u, "estimate": n_q, "past": 3 * n_q, "last": n_u})
         self.constants = Layout(
             "p",
             {
@@ -37,6 +38,7 @@ class ControlLayouts:
                 "derivative": n_v,
                 "limit": n_u,
                 "resolution": n_u,
+                "counts": 1,
                 "period": 1,
                 "differences": 1,
                 "plant": len(plant.machine.free),
@@ -88,21 +90,16 @@ def control_system(plant: Model, model: Model, controller: Controller) -> Sample
     sample = Routine(
         calls=(
             _program("plant_pose", plant.platform, KINEMATICS[1], state, {"q": "q", "v": "full"}),
-            _measured(plant, parts),
+            *_measured(plant, parts),
             *_law(model, controller, parts),
-            RoutineCall(
-                function=None,
-                inputs=(parts.told.place("time"), "measured"),
-                outputs=(parts.found.place("force"),),
-                further={},
-            ),
+            own_call((parts.told.place("time"), 1), ("measured", 2 * n_u), (parts.found.place("force"), n_u)),
             _limited(parts, n_u),
         ),
         own=sizes,
     )
     return SampledSystem(
         states=n_p + entry.velocity.size,
-        held=parts.found.size,
+        held=n_u,
         inputs=parts.told.size,
         coordinates=n_q,
         velocities=n_v,
@@ -120,30 +117,39 @@ def _program(
     return program_call(name, motion.runner.program(program), sizes, inputs, outputs)
 
 
-def _measured(plant: Model, parts: ControlLayouts) -> RoutineCall:
+def _measured(plant: Model, parts: ControlLayouts) -> list[RoutineCall]:
     """What the encoders say, and from where the controller's Newton method starts: where its last four poses lead."""
     shape, transmission = plant.topology, ca.DM(plant.assembly.loops.transmission)
     lengths = transmission[:, [i for i, iq in enumerate(shape.q_of_v) if iq >= 0]]
     at = [iq for iq in shape.q_of_v if iq >= 0]
-    n_q = shape.n_q
+    n_q, n_u = shape.n_q, transmission.shape[0]
+    last, constants = parts.found.place("last"), parts.constants.place
 
-    def found(q: ca.SX, full: ca.SX, z: ca.SX, time: ca.SX, p: ca.SX) -> dict[str, ca.SX]:
-        before, constants = parts.found.parts(z), parts.constants.parts(p)
-        position, speed = ca.sparsify(lengths) @ q[at], ca.sparsify(transmission) @ full
-        step = constants["resolution"]
-        counted = ca.if_else(step > 0, step * ca.floor(position / step + 0.5), position)
-        difference = ca.if_else(time > 0, (counted - before["last"]) / constants["period"], 0)
-        seen = ca.if_else(constants["differences"], difference, speed)
-        past = before["past"]
-        first, second, third = past[:n_q], past[n_q : 2 * n_q], past[2 * n_q :]
-        estimate = 4 * before["estimate"] - 6 * first + 4 * second - third
-        return {
-            "measured": ca.vertcat(counted, seen),
-            parts.found.place("estimate"): ca.vertcat(estimate, before["estimate"], first, second, counted),
-        }
+    def read(q: ca.SX, full: ca.SX) -> dict[str, ca.SX]:
+        return {"measured": ca.vertcat(ca.sparsify(lengths) @ q[at], ca.sparsify(transmission) @ full)}
 
-    reads = {"q": n_q, "full": shape.n_v, "z": parts.found.size, "in": 1, "p": parts.constants.size}
-    return straight("measured_motion", reads, found)
+    def counted(position: ca.SX, step: ca.SX) -> dict[str, ca.SX]:
+        return {"measured": ca.if_else(step > 0, step * ca.floor(position / step + 0.5), position)}
+
+    def differences(position: ca.SX, before: ca.SX, time: ca.SX, period: ca.SX) -> dict[str, ca.SX]:
+        speed = ca.if_else(time > 0, (position - before) / period, 0)
+        return {f"measured + {n_u}": speed, last: position}
+
+    def ahead(past: ca.SX) -> dict[str, ca.SX]:
+        a, b, c, d = ca.vertsplit(past, n_q)
+        return {parts.found.place("estimate"): ca.vertcat(4 * a - 6 * b + 4 * c - d, a, b, c)}
+
+    return [
+        straight("measured_motion", {"q": n_q, "full": shape.n_v}, read),
+        straight("counted", {"measured": n_u, constants("resolution"): n_u}, counted, when=constants("counts")),
+        straight(
+            "differences",
+            {"measured": n_u, last: n_u, parts.told.place("time"): 1, constants("period"): 1},
+            differences,
+            when=constants("differences"),
+        ),
+        straight("ahead", {parts.found.place("estimate"): 4 * n_q}, ahead),
+    ]
 
 
 def _law(model: Model, controller: Controller, parts: ControlLayouts) -> list[RoutineCall]:
@@ -162,8 +168,8 @@ def _law(model: Model, controller: Controller, parts: ControlLayouts) -> list[Ro
         )
         calls.append(_program("model_pose", model.actuators, program, measured, wanted))
 
-    def push(z: ca.SX, motion: ca.SX, seen: ca.SX, told: ca.SX, p: ca.SX) -> dict[str, ca.SX]:
-        wanted, constants, q = parts.told.parts(told), parts.constants.parts(p), z[:n_q]
+    def push(q: ca.SX, motion: ca.SX, seen: ca.SX, told: ca.SX, p: ca.SX) -> dict[str, ca.SX]:
+        wanted, constants = parts.told.parts(told), parts.constants.parts(p)
         x, speed, columns = seen[:n_u], seen[n_u:], list(entry.v)
         error, G = wanted["position"] - x if not in_platform else pose_error(model, wanted["position"], q), ca.SX(1)
         if in_platform:
@@ -175,7 +181,7 @@ def _law(model: Model, controller: Controller, parts: ControlLayouts) -> list[Ro
         found = {"x": x, "speed": speed, "zero": ca.SX(speed.numel(), 1), "push": pushed}
         return found if controller.compensation is not Compensation.NONE else {force: pushed}
 
-    reads = {"z": n_q, **({"full": n_v} if accelerates else {"G": n_v * n_u})} | {"measured": 2 * n_u}
+    reads = {estimate: n_q, **({"full": n_v} if accelerates else {"G": n_v * n_u})} | {"measured": 2 * n_u}
     calls.append(straight("errors", reads | {"in": parts.told.size, "p": parts.constants.size}, push))
     if controller.compensation is Compensation.NONE:
         return calls
