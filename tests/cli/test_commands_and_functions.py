@@ -73,6 +73,12 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
         tl.loads(CONSTRAINED.text()), tl.DynamicsOptions(preload=20.0)
     ),
     "motion delta --from y=-0.1 --to y=0.1 --time 0.4 --returns": lambda _: tl.plan_motion(tl.load("delta"), STROKE),
+    "motion delta --shape clothoid --to x=0.1,y=0 --from-heading 10deg --to-heading 1 --time 1": lambda _: (
+        tl.plan_motion(
+            tl.load("delta"),
+            tl.StrokeOptions(shape="clothoid", end={"x": 0.1, "y": 0}, from_heading="10deg", to_heading=1.0, time=1.0),
+        )
+    ),
     "simulate delta --duration 0.01 --force leg1.motor=1 --position x=0.01 --rtol 1e-8 --atol 1e-9": lambda _: (
         tl.simulate(tl.load("delta"), FALL)
     ),

@@ -25,6 +25,7 @@ STROKE = [
     "--to",
     "y=0.144,z=-0.648",
 ]
+CLOTHOID = ["--shape", "clothoid", "--from-heading", "0", "--to-heading", "1"]
 MOTION_UNITS = {"position": "m", "velocity": "m/s", "acceleration": "m/s^2"}
 #: A table at 1 kHz misses the peak between two samples.
 BETWEEN_SAMPLES = 2e-3
@@ -89,6 +90,35 @@ def test_every_shape_ends_where_it_was_told(tmp_path, shape):
     assert samples(log, "velocity")[[0, -1]] == pytest.approx(np.zeros((2, 3)), abs=1e-12)
 
 
+def test_a_clothoid_leaves_and_arrives_as_it_was_told(tmp_path):
+    table = tmp_path / "clothoid.csv"
+    words = "--shape clothoid --from x=0,y=-0.1 --to x=0,y=0.1 --from-heading 45deg --to-heading 2.0 --time 0.5"
+    assert run("delta", *words.split(), "--out", str(table))[0] == 0
+    speed = samples(read_log(table), "velocity", ("platform.x", "platform.y"))
+    heading = np.arctan2(speed[:, 1], speed[:, 0])
+    assert heading[[2, -3]] == pytest.approx([np.pi / 4, 2.0], abs=1e-3)  # a few samples from rest
+
+
+def test_a_multisine_stays_in_its_band_and_stroke_and_rests_at_its_ends(tmp_path):
+    table, time = tmp_path / "sines.csv", 60.0
+    words = "five_bar --entry actuators --shape multisine --from motor_1=100deg,motor_2=70deg --seed 2 --time 60"
+    words += " --to motor_1=110deg,motor_2=75deg --frequencies 0.5,2 --frequency 100 --json"
+    code, text = run(*words.split(), "--out", str(table))
+    assert code == 0
+    assert json.loads(text)["duration_s"] == time
+    log = read_log(table)
+    moved = samples(log, "position") - np.radians([100.0, 70.0])
+    speed, pull = (samples(log, kind) for kind in ("velocity", "acceleration"))
+    assert (np.abs(moved).max(axis=0) < np.radians([10.0, 5.0])).all()
+    for values in (moved, speed, pull):
+        assert values[[0, -1]] == pytest.approx(np.zeros((2, 2)), abs=1e-9)
+    assert np.gradient(moved, 0.01, axis=0)[5:-5] == pytest.approx(speed[5:-5], abs=3e-3)
+    assert np.gradient(speed, 0.01, axis=0)[5:-5] == pytest.approx(pull[5:-5], abs=0.1)
+    power = np.abs(np.fft.rfft(moved * np.hanning(len(moved))[:, None], axis=0)) ** 2
+    inside = (np.fft.rfftfreq(len(moved), 0.01) > 0.4) & (np.fft.rfftfreq(len(moved), 0.01) < 2.1)
+    assert (power[inside].sum(axis=0) > 0.999 * power.sum(axis=0)).all()
+
+
 def test_a_spline_from_a_table_and_a_turn(tmp_path):
     points = tmp_path / "points.csv"
     points.write_text("time [s],position.platform.z [mm]\n0,350\n1,360\n2,355\n", encoding="utf-8")
@@ -110,6 +140,15 @@ def test_a_spline_from_a_table_and_a_turn(tmp_path):
         (["nuwar", "--to", "z=-0.4", "--turn", "0,0,1"], "no free orientation"),
         (["hexapod", "--to", "z=0.36", "--turn", "0,1"], "is not three numbers"),
         (["nuwar", "--to", "z=-0.4", "--shape", "star", "--law", "none"], "unknown: 'star'"),
+        (
+            ["nuwar", "--shape", "clothoid", "--from", "x=0", "--to", "y=0.1"],
+            "--to-heading: a clothoid has no direction",
+        ),
+        (["nuwar", "--to", "z=-0.4", "--from-heading", "1"], "is of a clothoid alone"),
+        (["hexapod", *CLOTHOID, "--to", "x=0.1"], "are no plane of two lengths"),
+        (["nuwar", "--shape", "multisine", "--to", "z=-0.5", "--speed", "1"], "--time: a multisine has its own"),
+        (["nuwar", "--shape", "multisine", "--to", "z=-0.5", "--time", "1", "--frequencies", "2,1"], "is no range"),
+        (["hexapod", "--shape", "multisine", "--to", "qx=0.1", "--time", "1"], "numbers of a quaternion"),
         (["gantry_tau_5dof", "--shape", "polyline", "--to", "x=0.1", "--via", "x=0.05,qx=0.05"], "no lengths to blend"),
     ],
 )

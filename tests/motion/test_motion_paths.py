@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from scipy.integrate import quad
+from scipy.integrate import quad, solve_ivp
 from scipy.spatial.transform import Rotation, Slerp
 from scipy.special import fresnel
 
@@ -18,6 +18,7 @@ from tauloop.motion import (
     Clothoid,
     Ellipse,
     Line,
+    Multisine,
     Parabolic,
     SampledPath,
     Together,
@@ -26,6 +27,8 @@ from tauloop.motion import (
     sheared_ellipse,
     turn_between,
 )
+from tauloop.motion.clothoids import clothoid_between
+from tauloop.motion.fading import Faded, FadedPath
 
 #: Central differences with this step err by about step^2 times the third derivative and by rounding over the step.
 STEP, DIFFERENCES = 1e-5, 2e-6
@@ -36,6 +39,12 @@ SIDE = 1e-9
 CORNERS = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [1.0, 2.0, 0.5], [0.0, 2.0, 3.0]])
 UNIT = np.array([0.5, 0.5, -0.5, 0.5])
 
+SINES = Multisine(
+    center=np.array([1.0, 2.0]),
+    amplitude=np.array([0.1, 0.2]),
+    frequency=np.full((2, 1), 4.0),
+    phase=np.array([0.1, 2]),
+)
 PATHS = {
     "line": Line([1.0, 2.0, 3.0], [0.0, 2.5, -1.0]),
     "ellipse": Ellipse([1.0, 2.0], [0.5, 0.1], [0.2, 0.9], 0.3, 4.0),
@@ -45,6 +54,8 @@ PATHS = {
     "spline": SampledPath([[0.0, 0.0], [1.0, 0.3], [1.2, 1.0], [0.5, 2.0]]),
     "closed spline": SampledPath([[0.0, 0.0], [1.0, 0.3], [1.2, 1.0], [0.0, 0.0]]),
     "turn": AxisTurn(UNIT, [0.3, -2.0, 1.0]),
+    "clothoid between": clothoid_between(np.array([0.1, 0.2]), np.array([1.0, 0.9]), (-0.4, 1.5)),
+    "faded multisine": FadedPath(motion=Faded(motion=SINES, center=SINES.center, duration=2.0, fade=0.5), highest=0.7),
     "line beside turn": Together((Line([0.0], [1.0]), AxisTurn(UNIT, [0.1, 0.2, 0.3]))),
 }
 
@@ -96,6 +107,32 @@ def test_a_clothoid_from_straight_is_fresnels(curvature, length):
 def test_a_clothoid_of_constant_curvature_is_an_arc():
     path = Clothoid(start=np.zeros(2), direction=np.eye(2)[0], normal=np.eye(2)[1], length=np.pi, curvature=(1.0, 1.0))
     assert path.at(np.array([0.5, 1.0])).position == pytest.approx(np.array([[1.0, 1.0], [0.0, 2.0]]))
+
+
+@given(seed=st.integers(0, 2**31))
+def test_a_clothoid_between_two_headings_is_where_its_curvature_leads(seed):
+    """x' = cos theta, y' = sin theta, theta'' constant, integrated by SciPy, lead to the point and the direction."""
+    rng = np.random.default_rng(seed)
+    (start, end), headings = rng.normal(size=(2, 2)), rng.uniform(-3, 3, 2)
+    found = clothoid_between(start, end, (headings[0], headings[1]))
+    (first, last), length = found.curvature, found.length
+    way = solve_ivp(
+        lambda s, x: [np.cos(x[2]), np.sin(x[2]), first + (last - first) * s / length],
+        (0, length),
+        [*start, headings[0]],
+        rtol=1e-10,
+        atol=1e-10,
+    ).y
+    assert way[:2, -1] == pytest.approx(end, abs=1e-7 * (1 + length))
+    assert np.cos(way[2, -1] - headings[1]) == pytest.approx(1.0, abs=1e-12)
+    assert np.ptp(way[2]) < 2 * np.pi  # no loop
+
+
+def test_a_clothoid_between_equal_headings_along_the_chord_is_the_line():
+    found = clothoid_between(np.zeros(2), np.array([3.0, 4.0]), (np.arctan2(4, 3),) * 2)
+    assert (found.length, found.curvature) == (pytest.approx(5.0), pytest.approx((0.0, 0.0), abs=ROUNDING))
+    with pytest.raises(InputError, match="plane"):
+        clothoid_between(np.zeros(3), np.ones(3), (0.0, 0.0))
 
 
 def test_a_blended_polyline_has_no_jump_up_to_the_curvature():

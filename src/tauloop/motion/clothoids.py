@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.optimize import newton
 
 from tauloop.assembly.ports import numbers
 from tauloop.errors import InputError, Problem, Problems
@@ -15,6 +16,8 @@ from tauloop.records import dataclass
 STRAIGHT = 1e-9
 #: A corner that turns back within this angle of half a turn, rad, cannot be blended.
 REVERSAL = 1e-3
+#: A clothoid whose end misses the point by this share of the chord has not been found; Newton's method leaves rounding.
+MISSED = 1e-9
 #: How far unit vectors may be off unit length and square, for rounding.
 ORTHONORMAL = 1e-9
 
@@ -95,6 +98,46 @@ class Clothoid(Path):
         last = self.at(np.ones(1))
         c, s = np.cos(self.heading(np.array(self.length))), np.sin(self.heading(np.array(self.length)))
         return last.position[0], c * self.direction + s * self.normal, c * self.normal - s * self.direction
+
+
+def clothoid_between(start: np.ndarray, end: np.ndarray, headings: tuple[float, float]) -> Clothoid:
+    """The clothoid from a point to another in a plane that leaves and arrives in given directions.
+
+    With the headings a and b against the chord, a clothoid of length 1 has the curvature b - a -/+ A at its ends; A is
+    where its end lies on the chord, integral of sin(A t^2 + (b - a - A) t + a) dt = 0. The root near 3 (a + b) is the
+    one without loops; size and place follow.
+
+    Args:
+        start, end: points (2,), apart.
+        headings: angles of the tangent at start and end, from the first coordinate towards the second, rad.
+
+    Raises:
+        InputError: no plane, the same point twice, or headings between which Newton's method finds no clothoid.
+
+    Source: Bertolazzi and Frego 2015, G1 fitting with clothoids.
+    """
+    chord = point(end, "end", problems := Problems()) - point(start, "start", problems, 2)
+    if problems or chord.shape != (2,) or not chord.any() or not np.isfinite(headings).all():
+        problems.add("end", "two points of a plane, apart, and two finite headings are needed")
+    InputError.raise_if_any(problems)
+    along = np.arctan2(chord[1], chord[0])
+    a, b = (np.angle(np.exp(1j * (heading - along))) for heading in headings)
+
+    def laid(bend: float, length: float, at: np.ndarray, angle: float) -> Clothoid:
+        direction = np.array([np.cos(angle), np.sin(angle)])
+        normal = np.array([-direction[1], direction[0]])
+        curvature = ((b - a - bend) / length, (b - a + bend) / length)
+        return Clothoid(start=at, direction=direction, normal=normal, length=length, curvature=curvature)
+
+    def last(bend: float) -> np.ndarray:
+        return laid(bend, 1.0, np.zeros(2), a).at(np.ones(1)).position[0]
+
+    bend, run = newton(lambda x: last(x)[1], 3.0 * (a + b), tol=1e-14, maxiter=100, full_output=True, disp=False)
+    reach, off = last(bend)
+    if not (run.converged or abs(off) < MISSED) or not reach > MISSED:
+        what = f"no clothoid leaves at {headings[0]:.4g} rad and arrives at {headings[1]:.4g} rad without a loop"
+        raise InputError.of("headings", what, "directions farther from the way back, or a polyline")
+    return laid(bend, float(np.linalg.norm(chord) / reach), np.asarray(start, dtype=float), along + a)
 
 
 @dataclass(frozen=True, slots=True)

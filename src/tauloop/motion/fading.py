@@ -8,8 +8,12 @@ import numpy as np
 
 from tauloop.errors import InputError
 from tauloop.motion.laws import POLYNOMIAL_4567, Law
+from tauloop.motion.paths import LOOKS, Curve, Path
 from tauloop.motion.sampled import SampledMotion
 from tauloop.records import dataclass
+
+#: Points in a period that show where peaks are.
+LOOKS_IN_PERIOD = 16
 
 
 class SampleableMotion(Protocol):
@@ -67,3 +71,39 @@ class Faded:
             velocity=w1 * moved + w * inner.velocity,
             acceleration=w2 * moved + 2 * w1 * inner.velocity + w * inner.acceleration,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FadedPath(Path):
+    """A faded motion as a path over its time, u = t / T: to be run through at a uniform rate, in T.
+
+    Attributes:
+        motion: faded in and out, so that it rests at its ends.
+        highest: frequency in it, Hz, by which it is looked at.
+    """
+
+    motion: Faded
+    highest: float
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates."""
+        return len(self.motion.center)
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """Where the fades end, and where their law jumps."""
+        share = self.motion.fade / self.motion.duration
+        rising = [share * x for x in (*self.motion.law.breaks, 1.0)]
+        return tuple(sorted({*rising, *(1.0 - u for u in rising)}))
+
+    @property
+    def looks(self) -> int:
+        """Many in each of the shortest periods."""
+        return max(LOOKS, int(LOOKS_IN_PERIOD * self.highest * self.motion.duration) + 1)
+
+    def at(self, u: np.ndarray) -> Curve:
+        """Points at parameters u (N,)."""
+        duration = self.motion.duration
+        found = self.motion.sample(u * duration)
+        return Curve(position=found.position, first=duration * found.velocity, second=duration**2 * found.acceleration)

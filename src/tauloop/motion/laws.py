@@ -45,6 +45,14 @@ class Law(ABC):
         return ()
 
 
+class Uniform(Law):
+    """s = x, for paths that have their own time and rest at their ends."""
+
+    def at(self, x: np.ndarray) -> Progress:
+        """Progress at normalised times x (N,)."""
+        return Progress(s=x, first=np.ones_like(x), second=np.zeros_like(x))
+
+
 class Parabolic(Law):
     """Bang-bang: s = 2 x^2 up to the middle, then 1 - 2 (1 - x)^2; least peak acceleration of all laws (4)."""
 

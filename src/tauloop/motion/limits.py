@@ -15,8 +15,6 @@ from tauloop.motion.tension_rates import Margins, conditions, loose, margins
 from tauloop.programs.tensions import limited_winches
 from tauloop.records import dataclass
 
-#: Normalised times at which limits are first put; peaks between them are added until none exceeds.
-SAMPLES = 257
 #: Limits may be exceeded by this share, which rounding through three inverse dynamics leaves.
 EXCESS = 1e-9
 #: Rounds of adding peaks; each finds the new ones, and two or three suffice.
@@ -201,9 +199,9 @@ def tightest_limit(stroke: Stroke, law: Law, rate: float, *, returns: bool = Fal
     return max(found, key=lambda item: item[1])
 
 
-def sample_times(stroke: Stroke, law: Law, count: int = SAMPLES) -> np.ndarray:
-    """Normalised times (M,): evenly spread, and both sides of every jump of an acceleration."""
-    x = np.linspace(0.0, 1.0, count)
+def sample_times(stroke: Stroke, law: Law) -> np.ndarray:
+    """Normalised times (M,): evenly spread, and both sides of every jump of an acceleration; peaks lie between them."""
+    x = np.linspace(0.0, 1.0, stroke.path.looks)
     jumps = np.array(law.breaks + tuple(float(np.interp(u, law.at(x).s, x)) for u in stroke.path.breaks))
     return np.unique(np.concatenate([x, jumps, np.nextafter(jumps, 0.0)]))
 

@@ -18,6 +18,8 @@ from tauloop.errors import InputError, Problem, Problems
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
+#: Points at which a path is looked at before its worst places are looked for between them.
+LOOKS = 257
 #: Points of a path nearer to each other than this share of its extent are the same point.
 SAME_POINT = 1e-12
 #: Largest error of a quaternion's norm that is taken for rounding.
@@ -55,6 +57,11 @@ class Path(Shown, ABC):
     def breaks(self) -> tuple[float, ...]:
         """Parameters inside (0, 1) at which the second derivative jumps."""
         return ()
+
+    @property
+    def looks(self) -> int:
+        """Evenly spread points that show its shape: what lies between is found from them."""
+        return LOOKS
 
 
 def point(value: object, where: str, problems: Problems, size: int | None = None) -> np.ndarray:
@@ -292,6 +299,11 @@ class Together(Path):
     def breaks(self) -> tuple[float, ...]:
         """Those of all parts."""
         return tuple(sorted({u for part in self.parts for u in part.breaks}))
+
+    @property
+    def looks(self) -> int:
+        """Of the part that needs most."""
+        return max(part.looks for part in self.parts)
 
     def at(self, u: np.ndarray) -> Curve:
         """Points at parameters u (N,)."""

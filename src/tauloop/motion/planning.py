@@ -8,18 +8,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tauloop.assembly.named_values import QUATERNION, named_values, quaternion_start
+from tauloop.assembly.named_values import QUATERNION, full_name, named_values, quaternion_start
 from tauloop.assembly.ports import PLATFORM, Entry
 from tauloop.errors import InputError, PoseError, Problems, solving
 from tauloop.logs import read_log, samples
 from tauloop.logs.channels import build_log, channels, port_channels
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.quantities import pairs_reader
+from tauloop.mechanism.quantities import pairs_reader, quantity
+from tauloop.mechanism.units import ANGLE
 from tauloop.model import Model
 from tauloop.model.motion import Motion
-from tauloop.motion.clothoids import polyline
-from tauloop.motion.laws import LAWS
+from tauloop.motion.clothoids import clothoid_between, polyline
+from tauloop.motion.fading import Faded, FadedPath
+from tauloop.motion.laws import LAWS, Uniform
 from tauloop.motion.limits import tightest_limit
+from tauloop.motion.multisine import random_multisine
 from tauloop.motion.paths import AxisTurn, Ellipse, Line, Path as Curve, SampledPath, Together
 from tauloop.motion.stroke import stroke
 from tauloop.motion.timing import MachineLimits, PeakAcceleration, PeakSpeed, Seconds, Timing, peak
@@ -33,7 +36,9 @@ if TYPE_CHECKING:
     import xarray as xr
 
 #: Points on the way that a path of a shape needs; of others any number.
-SHAPES = {"line": 0, "ellipse": 1, "polyline": None, "spline": None}
+SHAPES = {"line": 0, "ellipse": 1, "polyline": None, "spline": None, "clothoid": 0, "multisine": 0}
+#: Options that belong to one shape alone.
+OWN = {"from_heading": "clothoid", "to_heading": "clothoid"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,12 +47,20 @@ class StrokeOptions(Shown):
 
     Attributes:
         shape: of the path: line; ellipse (half of one over the via point, sheared where that is not above the middle);
-            polyline (corners blended by clothoids); spline.
+            polyline (corners blended by clothoids); spline; clothoid (curvature linear in its length, between two
+            headings); multisine (sines of random frequencies and phases about the start, which the end shows the
+            largest way from; faded in and out by the law).
         start: such as 'x=0,y=-0.1' (SI, or with units); the rest as at the reference pose.
         via: a point on the way, likewise; coordinates not named as at the start.
         end: likewise.
         points: in place of these: points of a spline, CSV or Parquet with columns such as 'position.platform.x [m]'.
         turn: beside it: rotation vector 'rx,ry,rz' in rad, where the platform's quaternion is free.
+        from_heading: of a clothoid: direction at its start, from the first of the two lengths that points name towards
+            the second, such as 30deg (rad).
+        to_heading: direction at its end, likewise.
+        terms: of a multisine: frequencies of each coordinate.
+        frequencies: the lowest and the highest of them, Hz.
+        seed: of its random numbers.
         blend: distance from the corners of a polyline where blends start.
         entry: whose coordinates these are.
         law: motion law.
@@ -65,6 +78,11 @@ class StrokeOptions(Shown):
     end: Mapping[str, str | float] | None = option(None, flag="--to", read=pairs_reader("end"))
     points: Path | None = None
     turn: tuple[float, ...] | None = None
+    from_heading: str | float | None = option(None, read=str, metavar="ANGLE")
+    to_heading: str | float | None = option(None, read=str, metavar="ANGLE")
+    terms: int = option(5, least=1)
+    frequencies: tuple[float, ...] = (0.1, 1.0)
+    seed: int = option(0, least=0)
     blend: float = 0.02
     entry: Entry = PLATFORM
     law: str = option("3-4-5", choices=tuple(LAWS))
@@ -87,6 +105,17 @@ class StrokeOptions(Shown):
             problems.add("points", "given beside points by name", "give the one or the other")
         if self.turn is not None and (len(self.turn) != 3 or not np.isfinite(self.turn).all()):
             problems.add("turn", f"{self.turn} is not three numbers", "such as 0,0,0.2 (rad)")
+        for name, shape in OWN.items():
+            if (getattr(self, name) is None) == (self.shape == shape):
+                what = f"a {shape} has no direction without it" if self.shape == shape else f"is of a {shape} alone"
+                problems.add(name, what, "such as 30deg" if self.shape == shape else f"leave it out, or shape {shape}")
+        if self.shape == "multisine":
+            if self.time is None:
+                problems.add("time", "a multisine has its own frequencies, and no duration", "give its time")
+            if len(self.frequencies) != 2 or not 0 < self.frequencies[0] < self.frequencies[1] < np.inf:
+                problems.add("frequencies", f"{self.frequencies} is no range", "such as 0.1,1 (Hz)")
+        if self.points is not None and self.shape in ("clothoid", "multisine"):
+            problems.add("points", f"a {self.shape} has none", "give start and end by name")
         if self.end is None and self.points is None and self.turn is None:
             problems.add("end", "no end of the path is given", "give an end, points or a turn")
         InputError.raise_if_any(problems)
@@ -177,7 +206,7 @@ def plan_motion(machine: Mechanism | Model, options: StrokeOptions) -> PlannedMo
     """
     model = machine if isinstance(machine, Model) else Model(machine)
     trajectory = planned(model, options)
-    placed, rate, law = trajectory.stroke, 1.0 / trajectory.duration, LAWS[options.law]
+    placed, rate, law = trajectory.stroke, 1.0 / trajectory.duration, trajectory.law
     return PlannedMotion(
         evidence=(Evidence(name="worst condition number on the way", value=placed.condition),),
         provenance=provenance(
@@ -209,7 +238,8 @@ def planned(model: Model, options: StrokeOptions, share: float = 1.0) -> Traject
         moved, path = _with_turn(functions, base, moved, path, np.array(options.turn))
     assert path is not None
     placed = stroke(model, path, moved, entry=options.entry, base=base)
-    return plan(placed, LAWS[options.law], options.timing(share), returns=options.returns)
+    law = Uniform() if options.shape == "multisine" else LAWS[options.law]
+    return plan(placed, law, options.timing(share), returns=options.returns)
 
 
 def _path(
@@ -228,9 +258,15 @@ def _path(
     rows = [first, *(named_values(port, "via", point, first) for point in points)]
     rows.append(named_values(port, "end", options.end, first))
     moving = np.flatnonzero(np.ptp(rows, axis=0) > 0)
+    problems, needed = Problems(), SHAPES[shape]
+    if shape == "clothoid":
+        named = {full_name(port.columns, name, "end") for name in (*(options.start or {}), *options.end)}
+        moving = np.array([i for i, name in enumerate(port.columns) if name in named])
+        if [port.units[i] for i in moving] != ["m", "m"]:
+            what = f"{', '.join(sorted(named))} are no plane of two lengths"
+            problems.add("shape", what, "name two coordinates in m, in start and end")
     corners = np.array(rows)[:, moving]
     names = tuple(port.columns[i] for i in moving)
-    problems, needed = Problems(), SHAPES[shape]
     if needed is not None and len(via) != needed:
         what = f"{len(via)} given, a path of shape {shape} needs {needed}"
         problems.add("via", what, "choose another shape, or other points")
@@ -240,7 +276,15 @@ def _path(
     if shape == "polyline" and len(units) > 1:
         what = f"a polyline in {' and '.join(sorted(units))} has no lengths to blend by"
         problems.add("shape", what, "spline, or move coordinates of one unit")
+    if shape == "multisine" and "1" in units:
+        what = f"{', '.join(names)} hold numbers of a quaternion, which are not free"
+        problems.add("shape", what, "a multisine of lengths and angles")
     InputError.raise_if_any(problems)
+    if shape == "clothoid":
+        headings = [quantity(name, str(getattr(options, name)), ANGLE) for name in OWN]
+        return names, clothoid_between(corners[0], corners[1], (headings[0], headings[1])), first
+    if shape == "multisine":
+        return names, _multisine(corners[0], np.abs(corners[1] - corners[0]), options), first
     if shape == "line":
         return names, Line(corners[0], corners[1]), first
     if shape == "ellipse":
@@ -249,6 +293,18 @@ def _path(
     if shape == "polyline":
         return names, polyline(corners, options.blend), first
     return names, SampledPath(corners), first
+
+
+def _multisine(center: np.ndarray, most: np.ndarray, options: StrokeOptions) -> FadedPath:
+    """A random multisine about a point; it fades in and out over its shortest period, or half of its time."""
+    lowest, highest = options.frequencies
+    assert options.time is not None
+    Seconds(options.time)
+    rng = np.random.default_rng(options.seed)
+    sines = random_multisine(center, most, rng, terms=options.terms, lowest=lowest, highest=highest)
+    fade, law = min(1.0 / highest, 0.5 * options.time), LAWS[options.law]
+    faded = Faded(motion=sines, center=center, duration=options.time, fade=fade, law=law)
+    return FadedPath(motion=faded, highest=highest)
 
 
 def _with_turn(

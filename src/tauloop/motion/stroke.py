@@ -19,8 +19,6 @@ from tauloop.motion.sampled import SampledMotion
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
-#: Points of a path at which it is checked before its worst places are looked for between them.
-CHECKED = 257
 #: Condition number, free of units, from which on a stroke counts as passing through a singularity.
 SINGULAR = 1e6
 
@@ -117,7 +115,7 @@ def stroke(
     if fixed.shape != (functions.ports.position.size,) or not np.isfinite(fixed).all():
         remedy = f"give {', '.join(functions.ports.position.columns)}"
         raise InputError.of("base", "is not a row of finite numbers of the entry", remedy)
-    grid = np.union1d(np.linspace(0.0, 1.0, CHECKED), path.breaks)
+    grid = np.union1d(np.linspace(0.0, 1.0, path.looks), path.breaks)
     position = _placed(functions, path, names, fixed, grid)
     q = _reached(functions, path, names, grid, position)
     if ranges:
