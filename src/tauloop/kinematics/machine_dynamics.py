@@ -13,22 +13,28 @@ from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, Port
 from tauloop.errors import InputError, Problems
 from tauloop.kinematics.singularities import require_regular, singularity_report
 from tauloop.mechanism.model import Mechanism
-from tauloop.model import HybridForces, Model
+from tauloop.model import HybridForces, Model, Motion
 from tauloop.model.force_sharing import pushed_cables, sharing_of
 from tauloop.model.model import modelled
+from tauloop.model.sampled_momenta import FEWEST_SAMPLES, forces_from_momenta
 from tauloop.options import option
 from tauloop.programs import Forces
 from tauloop.records import dataclass
-from tauloop.result import Result, provenance
+from tauloop.result import Evidence, Result, provenance
 from tauloop.shown import Shown
 
 if TYPE_CHECKING:
     import xarray as xr
 
+#: Differences over steps that leave a larger share of the largest force as an error are too coarse to build on.
+COARSE = 0.01
+#: Forces below this, N or N m, are none.
+TINY_FORCE = 1e-12
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DynamicsOptions(Shown):
-    """One pose with its velocity and acceleration, or many from a table.
+    """One pose with its velocity and acceleration, or many from a table; a table may do without accelerations.
 
     Attributes:
         position: one pose, such as 'platform.x=0.1,z=-50cm' (SI, or with units); the rest as at reference.
@@ -37,6 +43,8 @@ class DynamicsOptions(Shown):
         motion: many: CSV or Parquet with columns time, position.NAME, velocity.NAME, acceleration.NAME, each with its
             unit: 'position.platform.x [m]'.
         entry: what moves as given.
+        from_momenta: the table has no accelerations, and needs none: forces follow from momenta and their two-point
+            differences, by Hamilton's equations in the extended space.
         preload: tensions (N) that cables shall have where redundant actuation leaves a choice: one for all, such as
             '100', or by name, 'cable1=100,cable2=50'; the least ones within their bounds without.
     """
@@ -46,14 +54,19 @@ class DynamicsOptions(Shown):
     acceleration: str | Mapping[str, str | float] | None = option(None, read=str)
     motion: Path | None = None
     entry: Entry = PLATFORM
+    from_momenta: bool = False
     preload: str | float | Mapping[str, str | float] | None = option(None, read=str)
 
     def __post_init__(self) -> None:
-        """Refuse a pose beside a table."""
+        """Refuse a pose beside a table, and momenta without one."""
         problems = Problems()
         given = [name for name in ("position", "velocity", "acceleration") if getattr(self, name) is not None]
         if self.motion is not None and given:
             problems.add("motion", f"given beside {', '.join(given)}", "give one pose, or a table of many")
+        if self.from_momenta and self.motion is None:
+            problems.add("from_momenta", "one pose has no neighbours to take differences of", "give a table")
+        if self.from_momenta and self.preload is not None:
+            problems.add("from_momenta", "given beside a preload", "give one of them")
         InputError.raise_if_any(problems)
 
 
@@ -100,7 +113,7 @@ class MotionForces(Result):
             "status": self.status,
             "evidence": self.evidence,
             "entry": self.options.entry,
-            "formulation": self.model.machine.formulation.name,
+            "formulation": _formulation(self.model, self.options),
             "time_s": self.time,
             "actuators": forces.actuator_names,
             "units": self.units,
@@ -126,8 +139,8 @@ class MotionForces(Result):
         state = self.forces.state
         given: list[tuple[tuple[str, Port], np.ndarray]] = []
         for ports in (self.model.platform.ports, self.model.actuators.ports):
-            values = (ports.at(state.q), ports.rates(np.asarray(state.v)), ports.rates(np.asarray(state.a)))
-            given += zip(ports.motion.items(), values, strict=True)
+            rates = [ports.rates(np.asarray(rate)) for rate in (state.v, state.a) if rate is not None]
+            given += zip(ports.motion.items(), [ports.at(state.q), *rates], strict=state.a is not None)
         force = Port(name="force", columns=self.forces.actuator_names, units=self.units)
         given.append((("force", force), self.forces.force))
         signals = {
@@ -149,7 +162,8 @@ def inverse_dynamics(machine: Mechanism | Model, options: DynamicsOptions | None
         options: the motion; the reference pose at rest without them.
 
     Raises:
-        InputError: wrong names, units or columns, or a table beside a pose.
+        InputError: wrong names, units or columns, or a table beside a pose; momenta of a machine that has passive or
+            redundant ones.
         PoseError: out of reach or singular; or no tensions within their bounds give this motion.
         AssemblyError: the motion passes a singularity between two samples, where no forces bring it about.
     """
@@ -158,6 +172,11 @@ def inverse_dynamics(machine: Mechanism | Model, options: DynamicsOptions | None
     functions = model.motion(entry)
     is_hybrid = entry is ACTUATORS and bool(model.assembly.passive)
     ports = model.hybrid.ports if is_hybrid else functions.ports.motion
+    if options.from_momenta:
+        ports = {name: port for name, port in ports.items() if name != "acceleration"}
+        if is_hybrid or model.assembly.is_redundant:
+            what = "passive freedoms move as accelerations say" if is_hybrid else "redundant actuators share by weights"
+            raise InputError.of("from_momenta", what, "give accelerations")
     time, given = (
         _one_pose(ports, functions.ports.at(model.assembly.q), options) if table is None else _many(ports, table)
     )
@@ -165,12 +184,18 @@ def inverse_dynamics(machine: Mechanism | Model, options: DynamicsOptions | None
     if model.assembly.rows and (entry is ACTUATORS or (table is not None and functions.turning)):
         reached = (functions.kinematics if entry is PLATFORM else functions.follow)(given["position"])
         start = reached.q if table is None else functions.counted(reached).q
-    sharing, motion = sharing_of(model, options.preload), tuple(given.values())
-    hybrid = model.hybrid.inverse_dynamics(*motion, start=start, sharing=sharing) if is_hybrid else None
-    forces = hybrid.forces if hybrid else functions.inverse_dynamics(*motion, start=start, sharing=sharing)
+    sharing, motion, hybrid = sharing_of(model, options.preload), tuple(given.values()), None
+    evidence: tuple[Evidence, ...] = ()
+    if options.from_momenta:
+        forces, evidence = _from_momenta(functions, time, motion[0], motion[1], start)
+    elif is_hybrid:
+        hybrid = model.hybrid.inverse_dynamics(*motion, start=start, sharing=sharing)
+        forces = hybrid.forces
+    else:
+        forces = functions.inverse_dynamics(*motion, start=start, sharing=sharing)
     if len(time) > 1:
         require_regular(singularity_report(model, forces.state, entry=entry), smallest=0.0)
-    made_by = {"entry": entry.name, "formulation": model.machine.formulation.name}
+    made_by = {"entry": entry.name, "formulation": _formulation(model, options)}
     return MotionForces(
         model=model,
         options=options,
@@ -178,9 +203,29 @@ def inverse_dynamics(machine: Mechanism | Model, options: DynamicsOptions | None
         forces=forces,
         hybrid=hybrid,
         condition=functions.condition(np.atleast_2d(forces.state.q)),
-        evidence=forces.evidence,
+        evidence=(*forces.evidence, *evidence),
         provenance=provenance(packages=("numpy", "casadi"), options=made_by, inputs={"machine": model.mechanism.name}),
     )
+
+
+def _formulation(model: Model, options: DynamicsOptions) -> str:
+    return "hamilton, sampled" if options.from_momenta else model.machine.formulation.name
+
+
+def _from_momenta(
+    functions: Motion, time: np.ndarray, position: np.ndarray, velocity: np.ndarray, start: np.ndarray | None
+) -> tuple[Forces, tuple[Evidence, ...]]:
+    """Forces from momenta, and their error: of second order, so a third of what every other sample alone differs by."""
+    forces = forces_from_momenta(functions, time, position, velocity, start=start)
+    if len(time) < 2 * FEWEST_SAMPLES - 1:
+        return forces, ()
+    other = slice(None, None, 2)
+    coarse = forces_from_momenta(
+        functions, time[other], position[other], velocity[other], start=None if start is None else start[other]
+    )
+    error = np.abs(coarse.force - forces.force[other]).max() / 3 / max(np.abs(forces.force).max(), TINY_FORCE)
+    name, advice = "error of two-point differences, share of the largest force", "sample the motion more often"
+    return forces, (Evidence(name=name, value=float(error), upper=COARSE, advice=advice),)
 
 
 def _one_pose(
