@@ -123,6 +123,11 @@ class Result(Shown):
         """Plain data for ``--json``: all that is held, where a class does not say otherwise."""
         return {item.name: plain(getattr(self, item.name)) for item in fields(self)}
 
+    def plain_data(self, *names: str, **more: Any) -> dict[str, Any]:
+        """Plain data for ``--json``: status, advice, evidence and provenance, attributes by their names, and more."""
+        named = ("status", "advice", "evidence", *names, "provenance")
+        return dict(plain({**more, **{name: getattr(self, name) for name in named}}))
+
     def write_json(self, path: str | Path) -> Path:
         """Write `as_dict` as JSON, beside the file first and then renamed.
 

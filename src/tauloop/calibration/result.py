@@ -18,7 +18,7 @@ from tauloop.calibration.solving.solver import Solution
 from tauloop.errors import Problem
 from tauloop.mechanism.model import Mechanism, ParameterTable
 from tauloop.records import dataclass
-from tauloop.result import Result, plain
+from tauloop.result import Result
 
 #: First entry of the JSON file; a change of its meaning changes the number.
 FORMAT = "tauloop-calibration/1"
@@ -134,28 +134,17 @@ class Calibration(Result):
 
     def as_dict(self) -> dict[str, Any]:
         """The whole result as plain data for JSON."""
-        content = {
-            "format": FORMAT,
-            "status": self.status,
-            "advice": self.advice,
-            "evidence": self.evidence,
-            "parameters": self.estimates,
-            "covariance": self.covariance,
-            "correlations": self.correlations,
-            "strong_correlations": self.strong_correlations,
-            "variance_factor": self.variance_factor,
-            "evaluations": self.solution.evaluations,
-            "identifiability": self.identifiability,
-            "findings": [problem.as_dict() for problem in self.findings],
-            "errors_before": self.before,
-            "errors_after": self.after,
-            "outliers": self.outliers,
-            "prior_tightness": self.prior_tightness,
-            "residual_analysis": self.residual_analysis,
-            "provenance": self.provenance,
+        fitted = ("covariance", "correlations", "strong_correlations", "variance_factor", "identifiability")
+        return self.plain_data(
+            *(*fitted, "outliers", "prior_tightness", "residual_analysis"),
+            format=FORMAT,
+            parameters=self.estimates,
+            evaluations=self.solution.evaluations,
+            findings=[problem.as_dict() for problem in self.findings],
+            errors_before=self.before,
+            errors_after=self.after,
             **self._judged(),
-        }
-        return dict(plain(content))
+        )
 
     def _judged(self) -> dict[str, Any]:
         """The further judgements that there are."""

@@ -36,7 +36,7 @@ from tauloop.mechanism.units import LENGTH
 from tauloop.model import Model
 from tauloop.options import listed, option, require
 from tauloop.records import dataclass
-from tauloop.result import Evidence, Result, plain, provenance
+from tauloop.result import Evidence, Result, provenance
 from tauloop.shown import Shown
 
 #: Poses are enough when the calibrated machine's expected error is below this share of the instrument's noise: it then
@@ -178,30 +178,21 @@ class PosePlan(Result):
     def as_dict(self) -> dict[str, Any]:
         """The whole result as plain data for JSON."""
         candidates = self.candidates
-        content = {
-            "machine": self.problem.mechanism.name,
-            "status": self.status,
-            "evidence": self.evidence,
-            "criterion": self.criterion,
-            "selection": self.selection,
-            "candidates": {
+        return self.plain_data(
+            *("criterion", "selection", "positions", "encoders", "curve", "enough"),
+            machine=self.problem.mechanism.name,
+            candidates={
                 "number": len(candidates),
                 "tried": candidates.tried,
                 "excluded": candidates.excluded,
                 "clearance": candidates.clearance,
             },
-            "columns": candidates.columns,
-            "positions": self.positions,
-            "encoders": self.encoders,
-            "parameters": self.problem.names,
-            "expected_deviations": [float(value) if np.isfinite(value) else None for value in self.deviations],
-            "expected_error_over_noise": self.error,
-            "curve": self.curve,
-            "enough": self.enough,
-            "goal": self.options.goal,
-            "provenance": self.provenance,
-        }
-        return dict(plain(content))
+            columns=candidates.columns,
+            parameters=self.problem.names,
+            expected_deviations=[float(value) if np.isfinite(value) else None for value in self.deviations],
+            expected_error_over_noise=self.error,
+            goal=self.options.goal,
+        )
 
     def write_csv(self, path: str | Path) -> Path:
         """Write the poses to measure as a table: actuators and platform positions, SI.

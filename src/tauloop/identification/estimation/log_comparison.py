@@ -19,6 +19,7 @@ from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.threads import one_thread
 from tauloop.mechanism.suggestions import listing
 from tauloop.records import dataclass
+from tauloop.result import plain
 from tauloop.shown import Shown
 
 #: A parameter moves where logs scatter so by chance once in so many parameters of a sound machine, ...
@@ -97,22 +98,20 @@ class LogComparison(Shown):
 
     def as_dict(self) -> dict[str, Any]:
         """The comparison as plain data for JSON: one entry for every base parameter."""
-        rows = [
-            {
-                "name": parameter.name,
-                "values": self.values[:, k].tolist(),
-                "standard_deviations": self.standard_deviations[:, k].tolist(),
-                "mean": float(self.means[k]),
-                "standard_deviation_with_model_error": float(self.mean_deviations[k]),
-                "model_error": float(self.scatter[k]),
-                "model_error_share": float(self.shares[k]),
-                "probability_by_chance": float(self.probabilities[k]),
-                "largest_difference_in_deviations": float(self.largest[k]),
-                "moved": bool(self.moved[k]),
-            }
-            for k, parameter in enumerate(self.base.base)
-        ]
-        return {"logs": list(self.logs), "base_parameters": rows}
+        columns = {
+            "name": self.base.names,
+            "values": self.values.T,
+            "standard_deviations": self.standard_deviations.T,
+            "mean": self.means,
+            "standard_deviation_with_model_error": self.mean_deviations,
+            "model_error": self.scatter,
+            "model_error_share": self.shares,
+            "probability_by_chance": self.probabilities,
+            "largest_difference_in_deviations": self.largest,
+            "moved": self.moved,
+        }
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        return dict(plain({"logs": self.logs, "base_parameters": rows}))
 
 
 @one_thread
@@ -153,9 +152,9 @@ def compare_logs(
     floor = np.finfo(float).eps * np.maximum(np.abs(values).max(axis=0), np.finfo(float).tiny)
     deviations = np.maximum(deviations, floor)
     count = len(fitted)
-    plain = deviations**-2.0
-    common = np.sum(plain * values, axis=0) / plain.sum(axis=0)
-    squares = np.sum(plain * (values - common) ** 2, axis=0)
+    own = deviations**-2.0
+    common = np.sum(own * values, axis=0) / own.sum(axis=0)
+    squares = np.sum(own * (values - common) ** 2, axis=0)
     scatter = _paule_mandel(values, deviations)
     weights = 1.0 / (deviations**2 + scatter**2)
     means = np.sum(weights * values, axis=0) / weights.sum(axis=0)

@@ -12,7 +12,7 @@ from tauloop.identification.estimation.evaluation import OutputFit
 from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.identification.regression.data import RegressionData
 from tauloop.records import dataclass
-from tauloop.result import Result, plain
+from tauloop.result import Result
 
 #: First entry of the JSON file; a change of its meaning changes the number.
 FORMAT = "tauloop-identification/1"
@@ -95,13 +95,10 @@ class Identification(Result):
         base = self.base
         rows = zip(base.base, self.values, self.standard_deviations, self.relative_standard_deviations, strict=True)
         held_out = self.held_out or (None,) * len(self.training)
-        content = {
-            "format": FORMAT,
-            "status": self.status,
-            "advice": self.advice,
-            "evidence": self.evidence,
-            "estimator": self.provenance.options["estimator"],
-            "rank": {
+        return self.plain_data(
+            format=FORMAT,
+            estimator=self.provenance.options["estimator"],
+            rank={
                 "base_parameters": base.rank,
                 "regressor_columns": len(base.parameters),
                 "gap": base.gap,
@@ -110,8 +107,8 @@ class Identification(Result):
                 "remainders": base.remainders,
                 "options": base.options,
             },
-            "condition": {"unit_norm_columns": self.condition, "si": self.condition_si},
-            "base_parameters": [
+            condition={"unit_norm_columns": self.condition, "si": self.condition_si},
+            base_parameters=[
                 {
                     "name": parameter.name,
                     "representative": parameter.representative,
@@ -123,10 +120,10 @@ class Identification(Result):
                 }
                 for parameter, value, deviation, relative in rows
             ],
-            "alone": base.alone,
-            "no_effect": base.no_effect,
-            "regressor_parameters": dict(zip(self.regressor_parameters, self.parameters, strict=True)),
-            "outputs": [
+            alone=base.alone,
+            no_effect=base.no_effect,
+            regressor_parameters=dict(zip(self.regressor_parameters, self.parameters, strict=True)),
+            outputs=[
                 {
                     "name": training.output,
                     "unit": training.unit,
@@ -137,6 +134,4 @@ class Identification(Result):
                 }
                 for k, (training, judged) in enumerate(zip(self.training, held_out, strict=True))
             ],
-            "provenance": self.provenance,
-        }
-        return dict(plain(content))
+        )

@@ -19,7 +19,7 @@ from tauloop.logs.writing import write_log
 from tauloop.motion.fourier import FourierSeries
 from tauloop.motion.sampled import SampledMotion
 from tauloop.records import dataclass
-from tauloop.result import Result, plain
+from tauloop.result import Result
 
 #: First entry of the JSON document; a change of its meaning changes the number.
 FORMAT = "tauloop-excitation/1"
@@ -182,32 +182,22 @@ class Excitation(Result):
     def as_dict(self) -> dict[str, Any]:
         """The whole result as plain data for JSON."""
         names, units = self.outputs
-        base = zip(self.base.base, strict=True)
-        content = {
-            "format": FORMAT,
-            "machine": self.machine,
-            "status": self.status,
-            "advice": self.advice,
-            "space": self.task.space.name,
-            "output": {"rows": self.task.output, "names": names, "units": units},
-            "period_s": self.series.period,
-            "harmonics": self.series.harmonics,
-            "channels": [
+        return self.plain_data(
+            *("machine", "random", "limits", "starts", "polished"),
+            format=FORMAT,
+            space=self.task.space.name,
+            output={"rows": self.task.output, "names": names, "units": units},
+            period_s=self.series.period,
+            harmonics=self.series.harmonics,
+            channels=[
                 {"name": name, "unit": unit, "center": center, "mu": mu, "nu": nu}
                 for name, unit, center, mu, nu in zip(
                     self.channels, self.units, self.series.center, self.series.mu, self.series.nu, strict=True
                 )
             ],
-            "base_parameters": [{"name": parameter.name, "unit": parameter.unit} for (parameter,) in base],
-            "no_effect": self.base.no_effect,
-            "condition": self.conditions,
-            "random": self.random,
-            "limits": self.limits,
-            "starts": self.starts,
-            "polished": self.polished,
-            "evidence": self.evidence,
-            "provenance": self.provenance,
-            "seed": self.options.seed,
-            "stated_elsewhere": self.options.beside,
-        }
-        return dict(plain(content))
+            base_parameters=[{"name": parameter.name, "unit": parameter.unit} for parameter in self.base.base],
+            no_effect=self.base.no_effect,
+            condition=self.conditions,
+            seed=self.options.seed,
+            stated_elsewhere=self.options.beside,
+        )

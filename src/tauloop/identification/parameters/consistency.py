@@ -122,30 +122,16 @@ class ConsistentIdentification(Result):
 
     def as_dict(self) -> dict[str, Any]:
         """The whole result as plain data for JSON."""
-        content = {
-            "format": FORMAT,
-            "status": self.status,
-            "advice": self.advice,
-            "evidence": self.evidence,
-            "regressor_parameters": dict(zip(self.regressor_parameters, self.parameters, strict=True)),
-            "prior": dict(zip(self.regressor_parameters, self.prior, strict=True)),
-            "data_share": dict(zip(self.unknowns, self.data_share, strict=True)),
-            "reachable_share": dict(zip(self.unknowns, self.reachable_share, strict=True)),
-            "prior_alone": self.prior_alone,
-            "prior_directions": self.prior_directions,
-            "held": self.held,
-            "regularised": self.regularised,
-            "at_bound": self.at_bound,
-            "masses": self.masses,
-            "weight": self.weight,
-            "trials": self.trials,
-            "solver_status": self.solver_status,
-            "training": self.training,
-            "held_out": self.held_out,
-            "unconstrained": self.unconstrained.as_dict(),
-            "provenance": self.provenance,
-        }
-        return dict(plain(content))
+        found = ("prior_alone", "prior_directions", "held", "regularised", "at_bound", "masses", "weight", "trials")
+        return self.plain_data(
+            *(*found, "solver_status", "training", "held_out"),
+            format=FORMAT,
+            regressor_parameters=dict(zip(self.regressor_parameters, self.parameters, strict=True)),
+            prior=dict(zip(self.regressor_parameters, self.prior, strict=True)),
+            data_share=dict(zip(self.unknowns, self.data_share, strict=True)),
+            reachable_share=dict(zip(self.unknowns, self.reachable_share, strict=True)),
+            unconstrained=self.unconstrained.as_dict(),
+        )
 
 
 @one_thread

@@ -136,11 +136,10 @@ class AnalyticRegrouping(Result):
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``."""
         values = [None] * len(self.base) if self.base_values is None else self.base_values.tolist()
-        return {
-            "status": self.status.value,
-            "columns": len(self.parameters),
-            "lengths": dict(self.lengths),
-            "base": [
+        return self.plain_data(
+            *("lengths", "dependent", "no_effect", "singular_values"),
+            columns=len(self.parameters),
+            base=[
                 {
                     "name": parameter.name,
                     "representative": parameter.representative,
@@ -157,11 +156,7 @@ class AnalyticRegrouping(Result):
                 }
                 for parameter, value in zip(self.base, values, strict=True)
             ],
-            "dependent": self.dependent,
-            "no_effect": list(self.no_effect),
-            "singular_values": self.singular_values.tolist(),
-            "evidence": plain(self.evidence),
-        }
+        )
 
     def matrix(self, lengths: Mapping[str, float] | None = None) -> np.ndarray:
         """B (r, n) at other lengths by name, SI; the nominal ones without them."""

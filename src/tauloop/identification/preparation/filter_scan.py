@@ -92,27 +92,18 @@ class FilterScan(Result):
 
     def as_dict(self) -> dict[str, Any]:
         """The whole result as plain data for JSON."""
-        moved = zip(self.base.names, self.spread, self.spread_in_deviations, strict=True)
-        return dict(
-            plain(
-                {
-                    "format": "tauloop-filter-scan/2",
-                    "status": self.status,
-                    "evidence": self.evidence,
-                    "chosen": {option: getattr(self.trials[self.chosen], option) for option in OPTIONS},
-                    "least_validation_percent": {
-                        option: [{"value": value, "error": error} for value, error in self.least_errors(option).items()]
-                        for option in OPTIONS
-                    },
-                    "trials": self.trials,
-                    "parameters": [
-                        {"name": name, "spread": spread, "spread_in_standard_deviations": ratio}
-                        for name, spread, ratio in moved
-                    ],
-                    "identification": self.identification.as_dict(),
-                    "provenance": self.provenance,
-                }
-            )
+        moved = ("name", "spread", "spread_in_standard_deviations")
+        rows = zip(self.base.names, self.spread, self.spread_in_deviations, strict=True)
+        return self.plain_data(
+            "trials",
+            format="tauloop-filter-scan/2",
+            chosen={option: getattr(self.trials[self.chosen], option) for option in OPTIONS},
+            least_validation_percent={
+                option: [{"value": value, "error": error} for value, error in self.least_errors(option).items()]
+                for option in OPTIONS
+            },
+            parameters=[dict(zip(moved, row, strict=True)) for row in rows],
+            identification=self.identification.as_dict(),
         )
 
 

@@ -17,7 +17,7 @@ from tauloop.logs.channels import TIME, Channel, build_log
 from tauloop.mechanism.suggestions import listing
 from tauloop.options import Options, option
 from tauloop.records import dataclass
-from tauloop.result import Evidence, Result, plain, provenance
+from tauloop.result import Evidence, Result, provenance
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -76,8 +76,7 @@ class TwoRuns(Result):
 
     def as_dict(self) -> dict[str, Any]:
         """All but the log as plain data for JSON."""
-        shown = [item.name for item in fields(self) if item.name != "log"]
-        return dict(plain({name: getattr(self, name) for name in ("status", "advice", *shown)}))
+        return self.plain_data(*(item.name for item in fields(self) if item.name != "log"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
