@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from tauloop.errors import LogError, Problem
-from tauloop.mechanism.suggestions import listing, suggestion
+from tauloop.errors import LogError
+from tauloop.mechanism.suggestions import listing, suggestion, unknown_names
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 #: Name of the dimension and of its coordinate, s.
 TIME = "time"
 
+_MAP = "map a column to it when reading the log"
 #: A log of either kind.
 Log: TypeAlias = "xr.Dataset | Signals"
 
@@ -145,16 +146,9 @@ def samples(log: Log, quantity: str, names: Sequence[str] | None = None) -> np.n
     if not present:
         known = sorted({found.quantity for found in everything})
         what = f"the log has no such quantity; it has {listing(known) or 'nothing'}"
-        raise LogError.of(quantity, what, suggestion(quantity, known) or "map columns to it when reading the log")
-    LogError.raise_if_any(
-        Problem(
-            where=f"{quantity}.{name}",
-            what=f"not in the log; {quantity} was measured on {listing(present)}",
-            remedy=suggestion(name, present) or "map a column to it when reading the log",
-        )
-        for name in wanted
-        if name not in present
-    )
+        raise LogError.of(quantity, what, suggestion(quantity, known) or _MAP)
+    what, remedy = f"not in the log; {quantity} was measured on {listing(present)}", _MAP
+    LogError.raise_if_any(unknown_names(wanted, present, what, f"{quantity}.{{}}", remedy))
     return np.stack([values[name] for name in wanted], axis=1)
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tauloop.errors import InputError, Problem, Problems
+from tauloop.errors import InputError, Problems
 from tauloop.logs.channels import Log, Signals, as_signals, channels, samples
 from tauloop.logs.signals import LEAST_FOR_DIFFERENCES, butterworth, central_differences, sample_period, taps
 from tauloop.logs.velocities import SOURCES, velocities_of_source
-from tauloop.mechanism.suggestions import listing, suggestion
+from tauloop.mechanism.suggestions import unknown_names
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -171,15 +171,11 @@ def _motion(
 
 
 def _require_channels(names: Sequence[str], preparation: Preparation) -> None:
+    own = {"cutoffs": preparation.cutoffs, "velocities": preparation.velocities}
     InputError.raise_if_any(
-        Problem(
-            where=f"{where}.{name}",
-            what="is no channel of position",
-            remedy=suggestion(name, names) or f"choose among {listing(names)}",
-        )
-        for where in ("cutoffs", "velocities")
-        for name in getattr(preparation, where)
-        if name not in names
+        problem
+        for where, given in own.items()
+        for problem in unknown_names(given, names, "is no channel of position", f"{where}.{{}}")
     )
 
 

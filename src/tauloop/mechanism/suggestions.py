@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from tauloop.errors import Problem
+
 #: Beyond these, similarity is not worth its time: a name is short, and a machine has hundreds of names.
 MAX_LENGTH, MAX_NAMES = 60, 2000
 
@@ -22,6 +24,30 @@ def listing(names: Iterable[str], most: int = 12) -> str:
     """Names in a row, cut off after the first few."""
     names = list(names)
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def unknown_names(
+    names: Iterable[str], known: Iterable[str], what: str, where: str = "{}", remedy: str = ""
+) -> list[Problem]:
+    """A problem for each name that is not among those that are known, with what it may have meant.
+
+    Args:
+        names: that were given.
+        known: that there are.
+        what: is wrong, and where; ``{}`` or ``{!r}`` stands for the name in either.
+        where: see above.
+        remedy: where nothing is near; the known names to choose among without it.
+    """
+    known = list(known)
+    return [
+        Problem(
+            where.format(name),
+            what.format(name),
+            suggestion(name, known) or remedy or f"choose among {listing(known) or 'none'}",
+        )
+        for name in names
+        if name not in known
+    ]
 
 
 def nearest(word: str, known: Iterable[str], prefix: str) -> str:

@@ -38,7 +38,7 @@ from tauloop.mechanism.cursor import Cursor
 from tauloop.mechanism.documents import contents, is_whole, open_document
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.quantities import quantity
-from tauloop.mechanism.suggestions import suggestion
+from tauloop.mechanism.suggestions import suggestion, unknown_names
 from tauloop.mechanism.units import UnitError, named
 from tauloop.mechanism.values import ValueReader
 
@@ -157,10 +157,9 @@ def _series(
         scale = find_scale("position", text, table, index, findings)
         return index, scale.factor if scale is not None else 1.0
 
-    for name in encoders:
-        if name not in [actuator.name for actuator in mechanism.actuators]:
-            remedy = suggestion(name, [a.name for a in mechanism.actuators]) or "see `tauloop show`"
-            findings.add("actuators", f"encoders.{name}", "no such actuator", remedy, table.file)
+    actuators = [actuator.name for actuator in mechanism.actuators]
+    for problem in unknown_names(encoders, actuators, "no such actuator", "encoders.{}"):
+        findings.add("actuators", problem.where, problem.what, problem.remedy, table.file)
     chosen = []
     for actuator in mechanism.actuators:
         if actuator.name not in encoders:

@@ -19,6 +19,7 @@ from tauloop.errors import InputError, PoseError, Problem
 from tauloop.kinematics.clearance import rod_clearance
 from tauloop.kinematics.singularities import KINDS, singularities
 from tauloop.kinematics.workspace_map import section_axes
+from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
 from tauloop.options import option, require
 from tauloop.records import dataclass
@@ -169,8 +170,7 @@ def _box(model: Model, limits: PoseLimits) -> np.ndarray:
     port, entry = model.platform.ports.position, model.platform.ports
     full = {column.rpartition(".")[2]: column for column in port.columns}
     given = {full.get(name, name): range_ for name, range_ in (limits.ranges or {}).items()}
-    unknown = [name for name in given if name not in port.columns]
-    problems = [Problem(where=name, what="is no platform position", remedy=", ".join(port.columns)) for name in unknown]
+    problems = unknown_names(given, port.columns, "is no platform position")
     problems += [
         Problem(where=name, what=f"range {low:g} to {high:g} is empty", remedy="give LOW:HIGH")
         for name, (low, high) in given.items()

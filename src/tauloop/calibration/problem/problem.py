@@ -34,6 +34,7 @@ from tauloop.codegen.evaluator import Compiled, Evaluator
 from tauloop.equations.topology import integrate
 from tauloop.errors import InputError, Problem
 from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.suggestions import unknown_names
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -184,9 +185,7 @@ class CalibrationProblem(Shown):
             InputError: a name is not among the unknowns.
         """
         wanted, known = list(names), [unknown.name for unknown in self.unknowns]
-        unknown = [name for name in wanted if name not in known]
-        if unknown:
-            raise InputError(Problem(where=name, what="is not among the unknowns") for name in unknown)
+        InputError.raise_if_any(unknown_names(wanted, known, "is not among the unknowns"))
         chosen = replace(self, free=tuple(known.index(name) for name in wanted))
         if "_forward" in self.__dict__:  # its functions took seconds to make and are the same
             chosen.__dict__["_forward"] = replace(self._forward, free=chosen.free)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from tauloop.errors import InputError, Problem
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import Actuator, Mechanism
-from tauloop.mechanism.suggestions import suggestion
+from tauloop.mechanism.suggestions import unknown_names
 
 
 def driven_at(mechanism: Mechanism, coordinates: Sequence[str]) -> Mechanism:
@@ -28,13 +28,9 @@ def driven_at(mechanism: Mechanism, coordinates: Sequence[str]) -> Mechanism:
         if velocity in joint.coordinate_names
     ]
     known += [rod.name for rod in mechanism.rods if rod.telescope is not None]
-    problems = [
-        Problem(
-            f"drive.{name}", "is no scalar coordinate of the machine", suggestion(name, known) or "see `tauloop check`"
-        )
-        for name in coordinates
-        if name not in known
-    ]
+    problems = unknown_names(
+        coordinates, known, "is no scalar coordinate of the machine", "drive.{}", "see `tauloop check`"
+    )
     problems += [
         Problem(f"drive.{name}", "is given twice", "give it once")
         for k, name in enumerate(coordinates)

@@ -13,6 +13,7 @@ from tauloop.kinematics.clearance import RodClearance
 from tauloop.kinematics.singularities import singularities
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.quantities import pairs, quantity
+from tauloop.mechanism.suggestions import unknown_names
 from tauloop.mechanism.units import ACCELERATION, ANGLE, ANGULAR_SPEED, LENGTH, SPEED, Dimension
 from tauloop.model import Model
 from tauloop.options import Options, option
@@ -82,9 +83,8 @@ class ExcitationLimits(Options):
         for name, given in (("stroke", self.stroke), ("speed", self.speed), ("acceleration", self.acceleration)):
             values = given if isinstance(given, Mapping) else dict.fromkeys(channels, given)
             values = in_full(channels, values)
+            problems += unknown_names(values, channels, "{!r} is no channel", name)
             for channel, value in values.items():
-                if channel not in channels:
-                    problems.add(name, f"{channel!r} is no channel", ", ".join(channels))
                 if not value > 0:
                     problems.add(name, f"of {channel} must be positive, got {value:g}", "SI units")
             rows.append([values.get(channel, np.inf) for channel in channels])

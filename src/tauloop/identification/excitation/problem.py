@@ -31,6 +31,7 @@ from tauloop.kinematics.clearance import RodClearance, rod_clearance
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.expression import Constant, Expression
 from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.suggestions import unknown_names
 from tauloop.mechanism.units import ANGLE, LENGTH
 from tauloop.model import Model, Motion
 from tauloop.motion.fourier import FourierSeries, fourier_basis, resting_series
@@ -105,9 +106,7 @@ def expression_ties(model: Model, first: Sequence[str] = ()) -> Ties:
         groups.setdefault(parameter.expression, []).append(parameter.name)
     known = {name: one.value for one, names in groups.items() if isinstance(one, Constant) for name in names}
     equal = {names[0]: names for one, names in groups.items() if not isinstance(one, Constant)}
-    if unknown := [name for name in first if name not in equal]:
-        remedy = f"choose among {', '.join(equal)}"
-        raise InputError(Problem(name, "is no unknown of the regressor", remedy) for name in unknown)
+    InputError.raise_if_any(unknown_names(first, equal, "is no unknown of the regressor"))
     units = {parameter.name: parameter.unit for parameter in model.parameters}
     found = ties(tuple(units), tuple(units.values()), equal=equal, known=known)
     order = [*first, *(name for name in equal if name not in first)]
@@ -401,9 +400,8 @@ def _check(model: Model, task: ExcitationTask) -> None:
         ("center", task.center, names),
         ("weights", task.weights, outputs),
     ):
+        problems += unknown_names(given, known, "is unknown", f"{where}.{{}}")
         for name, value in given.items():
-            if name not in known:
-                problems.add(f"{where}.{name}", "is unknown", f"choose among {', '.join(known)}")
             if not np.isfinite(value) or (where == "weights" and value <= 0):
                 problems.add(f"{where}.{name}", f"is {value:g}", "give a finite number")
     if len(task.held) == len(names):

@@ -12,7 +12,7 @@ from tauloop.errors import IdentificationError, Problem
 from tauloop.identification.regression.from_log import present_rows, require_positions
 from tauloop.logs import Preparation, Signals, decimate, prepared_signals, sample_period, samples
 from tauloop.logs.channels import Log
-from tauloop.mechanism.suggestions import suggestion
+from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
 from tauloop.records import dataclass
 from tauloop.shown import Shown
@@ -144,17 +144,9 @@ def require_elements(model: Model, names: Sequence[str]) -> None:
     Raises:
         IdentificationError: with all problems.
     """
-    known = tuple(elements(model))
-    problems = [
-        Problem(
-            name,
-            "is no freedom of a joint, telescopic rod or motor with a coordinate of its own",
-            suggestion(name, known) or f"choose among {', '.join(known)}",
-        )
-        for name in names
-        if name not in known
-    ]
+    known = elements(model)
+    what = "is no freedom of a joint, telescopic rod or motor with a coordinate of its own"
+    problems = unknown_names(names, known, what)
     if not names:
-        remedy = f"choose among {', '.join(known)}"
-        problems.append(Problem("friction", "no element is named", remedy))
+        problems.append(Problem("friction", "no element is named", f"choose among {', '.join(known)}"))
     IdentificationError.raise_if_any(problems)

@@ -16,7 +16,7 @@ from tauloop.identification.regression.base_parameters import base_parameters
 from tauloop.identification.regression.columns import with_columns
 from tauloop.identification.regression.condense import condense
 from tauloop.identification.regression.data import RegressionData
-from tauloop.mechanism.suggestions import listing, suggestion
+from tauloop.mechanism.suggestions import unknown_names
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -51,15 +51,7 @@ def known_parameters(data: RegressionData, known: Mapping[str, float]) -> Regres
     Raises:
         IdentificationError: a name is no unknown, or nothing is left unknown.
     """
-    problems = [
-        Problem(
-            f"known {name}",
-            "is none of the unknowns",
-            suggestion(name, data.unknowns) or f"choose among {listing(data.unknowns)}",
-        )
-        for name in known
-        if name not in data.unknowns
-    ]
+    problems = unknown_names(known, data.unknowns, "is none of the unknowns", "known {}")
     if not problems and len(known) == len(data.unknowns):
         what = "all unknowns are known"
         problems.append(Problem("known", what, "leave out what is to be identified"))
@@ -80,16 +72,11 @@ def known_rests(data: RegressionData, rests: Mapping[str, float]) -> RegressionD
         IdentificationError: an element has no such unknowns; all problems.
     """
     places = {name: k for k, name in enumerate(data.unknowns)}
-    IdentificationError.raise_if_any(
-        Problem(
-            f"known {name}.rest",
-            "has no spring whose stiffness and preload are unknown",
-            suggestion(name, [one.removesuffix(".preload") for one in places if one.endswith(".preload")])
-            or "name the element of a spring, such as a joint",
-        )
-        for name in rests
-        if f"{name}.stiffness" not in places or f"{name}.preload" not in places
-    )
+    elements = [name.removesuffix(".preload") for name in places if name.endswith(".preload")]
+    springs = [element for element in elements if f"{element}.stiffness" in places]
+    what = "has no spring whose stiffness and preload are unknown"
+    remedy = "name the element of a spring, such as a joint"
+    IdentificationError.raise_if_any(unknown_names(rests, springs, what, "known {}.rest", remedy))
     ties = data.relations
     matrix = ties.matrix.copy()
     for name, rest in rests.items():
@@ -114,11 +101,8 @@ def with_payload(logs: Sequence[RegressionData], body: str, carried: Sequence[bo
     Raises:
         IdentificationError: no such body, or a log with and a log without the payload are not both there.
     """
-    problems = Problems()
     bodies = [name.removesuffix(".Izz") for name in logs[0].parameters if name.endswith(".Izz")]
-    if body not in bodies:
-        remedy = suggestion(body, bodies) or f"choose among {listing(bodies)}"
-        problems.add(f"payload on {body}", "is no body of the machine", remedy)
+    problems = Problems(unknown_names([body], bodies, "is no body of the machine", "payload on {}"))
     if not any(carried) or all(carried):
         what = f"is carried in {sum(map(bool, carried))} of {len(logs)} logs: nothing tells it from the machine then"
         problems.add("payload", what, "give a log with it and a log without it")

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.identification.parameters.regrouping import AnalyticRegrouping, ColumnParameter, analytic_regrouping
 from tauloop.identification.parameters.regrouping_columns import ProductColumns, StandardColumns
 from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.suggestions import unknown_names
 from tauloop.options import Options, listed, option
 from tauloop.records import dataclass
 
@@ -46,11 +47,7 @@ def regroup(mechanism: Mechanism, options: RegroupingOptions | None = None) -> A
     """
     options = options or RegroupingOptions()
     known = {one.name: one for one in mechanism.parameters}
-    InputError.raise_if_any(
-        Problem("lengths", f"no parameter {name!r}", mechanism.parameters.near(name))
-        for name in options.lengths
-        if name not in known
-    )
+    InputError.raise_if_any(unknown_names(options.lengths, known, "no parameter {!r}", "lengths"))
     lengths = {
         name: one.value
         for name, one in known.items()

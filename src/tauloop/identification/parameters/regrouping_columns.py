@@ -12,7 +12,7 @@ from tauloop.kinematics.states import random_states
 from tauloop.mechanism import parser
 from tauloop.mechanism.expression import Expression, Leaf, evaluate, leaves
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.suggestions import suggestion
+from tauloop.mechanism.suggestions import suggestion, unknown_names
 from tauloop.mechanism.units import parse_unit
 from tauloop.model import Model
 from tauloop.records import dataclass
@@ -199,10 +199,8 @@ class SetColumns(Shown):
             InputError: an expression cannot be read, or a product is none of the columns'.
         """
         known = [one.text for one in products.products]
-        unknown = [name for terms in members.values() for name in terms if name not in known]
-        if unknown:
-            remedy = f"choose among {', '.join(known)}"
-            raise InputError(Problem(name, "is none of the products", remedy) for name in unknown)
+        named = [name for terms in members.values() for name in terms]
+        InputError.raise_if_any(unknown_names(named, known, "is none of the products"))
         return SetColumns(
             products=products,
             members={

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.identification.parameters.known import known_parameters, known_rests, with_payload
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.values import si_value
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.suggestions import listing, suggestion
+from tauloop.mechanism.suggestions import unknown_names
 
 if TYPE_CHECKING:
     from tauloop.identification.options import TermOptions
@@ -52,26 +52,14 @@ def with_stated(
         if f"{element}.preload" in units
     }
     found = [known_rests(part, rests) for part in found] if rests else found
-    InputError.raise_if_any(
-        Problem(
-            "known",
-            f"{name!r} is no parameter of this machine",
-            suggestion(name, units) or f"choose among {listing(units)}",
-        )
-        for name in wanted
-        if name not in units
-    )
+    InputError.raise_if_any(unknown_names(wanted, units, "{!r} is no parameter of this machine", "known"))
     values = {name: _value(name, value, units[name]) for name, value in wanted.items()}
     return [known_parameters(part, values) for part in found] if values else found
 
 
 def require_logs(payload: Mapping[str, str], names: Sequence[str]) -> None:
     """Refuse payloads in logs that are not there."""
-    InputError.raise_if_any(
-        Problem("payload", f"{name!r} is none of the logs", f"choose among {listing(names)}")
-        for name in payload
-        if name not in names
-    )
+    InputError.raise_if_any(unknown_names(payload, names, "{!r} is none of the logs", "payload"))
 
 
 def _value(name: str, value: float | str, unit: str) -> float:

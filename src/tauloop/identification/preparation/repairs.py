@@ -11,7 +11,7 @@ import numpy as np
 from tauloop.errors import InputError, Problems
 from tauloop.identification.values import si_value
 from tauloop.logs import FillGaps, Signals, held, resampled
-from tauloop.mechanism.suggestions import listing, suggestion
+from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
 from tauloop.records import dataclass
 
@@ -66,15 +66,12 @@ def repairs(model: Model, options: PreparationOptions) -> Repairs:
     units = dict(zip(port.columns, port.units, strict=True))
     pose = dict(zip(port.columns, model.actuator_position(model.assembly.q)[list(model.assembly.leading)], strict=True))
     found: dict[str, tuple[float, str]] = {}
-    problems = Problems()
+    problems = Problems(unknown_names(options.hold, units, "{!r} is no position of this machine", "hold"))
     for name, value in options.hold.items():
-        if name not in units:
-            remedy = suggestion(name, units) or f"choose among {listing(units)}"
-            problems.add("hold", f"{name!r} is no position of this machine", remedy)
-            continue
         with problems.collecting(InputError):
-            position = float(pose[name]) if value == "" else si_value(f"hold {name}", value, units[name])
-            found[name] = (position, units[name])
+            if name in units:
+                position = float(pose[name]) if value == "" else si_value(f"hold {name}", value, units[name])
+                found[name] = (position, units[name])
     InputError.raise_if_any(problems)
     gaps = None if options.fill_gaps is None else FillGaps(longest=options.fill_gaps)
     return Repairs(held=found, gaps=gaps, resample=options.resample)
