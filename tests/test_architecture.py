@@ -51,6 +51,8 @@ LAYERS = (
 )
 #: What compiles text, as Python's own dataclasses do: names of fields, which stand in the code, and nothing else.
 COMPILES = "records"
+#: Names that suit everything, and hence say nothing.
+EMPTY_NAMES = frozenset({"found", "one", "given", "told", "said"})
 HEIGHT = {package: height for height, layer in enumerate(LAYERS) for package in layer}
 
 #: Most lines of code of each package (`code_lines.py`; docstrings, comments, blank lines and imports do not count). A
@@ -172,6 +174,23 @@ def raised_by_hand(tree: ast.Module) -> Iterator[str]:
             if isinstance(made, ast.Call) and _called(made).endswith("Error") and len(made.args) == 1:
                 if ast.dump(made.args[0]) == ast.dump(node.test):
                     yield f"line {node.lineno}: use {_called(made)}.raise_if_any({ast.unparse(node.test)})"
+
+
+def empty_names(tree: ast.Module) -> Iterator[str]:
+    """Variables, parameters and functions whose name says of nothing what it is; public fields and methods may."""
+    fields = {item for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for item in node.body}
+    targets = {field.target for field in fields if isinstance(field, ast.AnnAssign)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node not in targets:
+            name = node.id
+        elif isinstance(node, ast.arg):
+            name = node.arg
+        elif isinstance(node, ast.FunctionDef | ast.ExceptHandler) and node not in fields:
+            name = node.name
+        else:
+            continue
+        if name in EMPTY_NAMES:
+            yield f"line {node.lineno}: {name}: name it after what it is, such as problems, rows, estimate or solution"
 
 
 def imports_of_extras(tree: ast.Module) -> Iterator[str]:
@@ -338,6 +357,23 @@ def test_imports_of_extras_are_seen(source: str) -> None:
     assert not list(imports_of_extras(ast.parse("from extras import extra\nmujoco = extra('mujoco')")))
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "found = []",
+        "one, two = pair",
+        "def f(given): pass",
+        "[said for said in words]",
+        "if told := f(): pass",
+        "min(rows, key=lambda one: one.cost)",
+        "def f():\n    def found(): pass",
+    ],
+)
+def test_empty_names_are_seen(source: str) -> None:
+    assert len(list(empty_names(ast.parse(source)))) == 1
+    assert list(empty_names(ast.parse("class Pose:\n    given: Entry\nrows = f(given=pose.given)"))) == []
+
+
 def test_problems_that_are_raised_by_hand_are_seen() -> None:
     assert len(list(raised_by_hand(ast.parse("if problems:\n    raise InputError(problems)")))) == 1
     assert list(raised_by_hand(ast.parse("if wrong:\n    raise InputError(Problem(where=wrong))"))) == []
@@ -379,6 +415,7 @@ def test_file_keeps_the_rules(path: Path) -> None:
         *(forbidden_calls(tree) if module != COMPILES else ()),
         *machine_names(tree),
         *raised_by_hand(tree),
+        *empty_names(tree),
     ]
     assert not broken, "\n".join([f"{path.relative_to(PACKAGE)}:", *broken])
 

@@ -134,13 +134,13 @@ def solving(error: type[TauloopError]) -> Iterator[None]:
     """
     try:
         yield
-    except ValueError as found:
-        is_singular = any(kind.__name__ == "LinAlgError" for kind in type(found).__mro__)  # NumPy is slow to import
-        if not is_singular and not any(text in str(found) for text in _NOT_FINITE):
+    except ValueError as caught:
+        is_singular = any(kind.__name__ == "LinAlgError" for kind in type(caught).__mro__)  # NumPy is slow to import
+        if not is_singular and not any(text in str(caught) for text in _NOT_FINITE):
             raise
-        what = f"the equations cannot be solved: {str(found).lower()} (in {_own_place(found)})"
+        what = f"the equations cannot be solved: {str(caught).lower()} (in {_own_place(caught)})"
         remedy = "check units, exponents and columns of what is given"
-        raise error(Problem(where="numbers", what=what, remedy=remedy)) from found
+        raise error(Problem(where="numbers", what=what, remedy=remedy)) from caught
 
 
 #: What NumPy and SciPy say of numbers that are not finite.

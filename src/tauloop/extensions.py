@@ -81,19 +81,19 @@ class Offered(Mapping[str, T], Generic[T]):
     def _loaded(self, entry: EntryPoint) -> T:
         package = entry.dist.name if entry.dist else "a package"
         try:
-            found: Any = entry.load()
+            loaded: Any = entry.load()
         except Exception as error:  # another's code: whatever it raises is its own
             what = f"{package} brings it, and cannot be imported: {type(error).__name__}: {error}"
             raise InputError.of(entry.name, what, f"mend or remove {package}") from error
         is_right = (
-            isinstance(found, type) and issubclass(found, self._kind)
+            isinstance(loaded, type) and issubclass(loaded, self._kind)
             if self._of_class
-            else isinstance(found, self._kind)
+            else isinstance(loaded, self._kind)
         )
         if not is_right:
             what = f"what {package} brings is not {GROUPS[self._group]}"
             raise InputError.of(entry.name, what, f"mend or remove {package}")
-        return found
+        return loaded
 
 
 @cache

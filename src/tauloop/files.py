@@ -163,8 +163,8 @@ def _target(path: Path) -> Path | None:
 def _stream(path: Path) -> int | None:
     """The number of the open stream that a path names, or None."""
     text = str(path)
-    found = _STREAM.fullmatch(text)
-    return _STREAMS.get(text) if found is None else int(found[1])
+    match = _STREAM.fullmatch(text)
+    return _STREAMS.get(text) if match is None else int(match[1])
 
 
 def _write_through(path: Path, write: Callable[[Path], object]) -> None:

@@ -27,16 +27,16 @@ def interruptible(function: Callable[[X], Y], x: X) -> Y:
     """
     if threading.current_thread() is not threading.main_thread():
         return function(x)
-    found: Future[Y] = Future()
+    future: Future[Y] = Future()
 
     def work() -> None:
         try:
-            found.set_result(function(x))
+            future.set_result(function(x))
         except BaseException as error:  # raised again where the result is waited for
-            found.set_exception(error)
+            future.set_exception(error)
 
     threading.Thread(target=work, daemon=True).start()
-    return found.result()
+    return future.result()
 
 
 def leavable(search: Callable[[Callable[[], bool]], None]) -> bool:

@@ -20,9 +20,9 @@ def public_names(package: str) -> tuple[Callable[[], list[str]], list[str]]:
         package: its full name; this is its last statement.
     """
     own = {"annotations", public_names.__name__}
-    found = vars(sys.modules[package]).items()
+    imported = vars(sys.modules[package]).items()
     public = sorted(
-        name for name, value in found if not (name.startswith("_") or name in own or isinstance(value, ModuleType))
+        name for name, value in imported if not (name.startswith("_") or name in own or isinstance(value, ModuleType))
     )
     return public.copy, public
 
@@ -41,7 +41,7 @@ def lazy_names(
     places = {name: module for module, names in homes.items() for name in names}
     public = sorted([*places, *eager])
 
-    def found(name: str) -> Any:
+    def resolve(name: str) -> Any:
         if name not in places:
             text = f"module {package!r} has no attribute {name!r}"
             raise AttributeError(text, name=name, obj=sys.modules[package])  # so that Python says what is near
@@ -49,4 +49,4 @@ def lazy_names(
         setattr(sys.modules[package], name, value)  # so that it is asked for once
         return value
 
-    return found, public.copy, public
+    return resolve, public.copy, public

@@ -57,9 +57,9 @@ class Option:
         return " and ".join(f"{word} {limit:g}" for word, limit in words.items() if limit is not None)
 
 
-def option(default: Any = MISSING, *, factory: Any = MISSING, **said: Any) -> Any:
+def option(default: Any = MISSING, *, factory: Any = MISSING, **settings: Any) -> Any:
     """A field of options with a default (or what makes one), if it has any, and what `Option` says of it."""
-    return field(default=default, default_factory=factory, metadata={KEY: Option(**said)})
+    return field(default=default, default_factory=factory, metadata={KEY: Option(**settings)})
 
 
 def listed(texts: str | Iterable[str]) -> tuple[str, ...]:
@@ -80,9 +80,9 @@ def require(options: Any, error: type[TauloopError] = InputError) -> None:
     """
     problems, owner = [], "" if error is InputError else f"{type(options).__name__}."
     for item in fields(options):
-        value, said = getattr(options, item.name), item.metadata.get(KEY, Option())
-        for one in value if isinstance(value, tuple) else (value,):
-            if problem := _problem(f"{owner}{item.name}", one, said, is_whole=str(item.type).startswith("int")):
+        value, spec = getattr(options, item.name), item.metadata.get(KEY, Option())
+        for number in value if isinstance(value, tuple) else (value,):
+            if problem := _problem(f"{owner}{item.name}", number, spec, is_whole=str(item.type).startswith("int")):
                 problems.append(problem)
     error.raise_if_any(problems)
 
@@ -97,20 +97,20 @@ class Options(Shown):
         require(self)
 
 
-def _problem(name: str, value: object, said: Option, *, is_whole: bool) -> Problem | None:
-    if said.choices and isinstance(value, str) and value not in said.choices:
-        return Problem(where=name, what=f"unknown: {value!r}", remedy=f"choose among {', '.join(said.choices)}")
+def _problem(name: str, value: object, spec: Option, *, is_whole: bool) -> Problem | None:
+    if spec.choices and isinstance(value, str) and value not in spec.choices:
+        return Problem(where=name, what=f"unknown: {value!r}", remedy=f"choose among {', '.join(spec.choices)}")
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
-    if value == math.inf and said.most is None and said.below is None:
+    if value == math.inf and spec.most is None and spec.below is None:
         return None  # no limit, where one may be given
-    low = (said.least is not None and not value >= said.least) or (said.above is not None and not value > said.above)
-    high = (said.most is not None and not value <= said.most) or (said.below is not None and not value < said.below)
+    low = (spec.least is not None and not value >= spec.least) or (spec.above is not None and not value > spec.above)
+    high = (spec.most is not None and not value <= spec.most) or (spec.below is not None and not value < spec.below)
     is_broken = is_whole and isinstance(value, float)
     if not (low or high or is_broken or math.isnan(value)):
         return None
     what = "is no number" if math.isnan(value) else f"is {value:g}"
-    return Problem(name, what, said.remedy or f"give a {'whole ' * is_broken}number {said.limits}".strip())
+    return Problem(name, what, spec.remedy or f"give a {'whole ' * is_broken}number {spec.limits}".strip())
 
 
 def described(options: type) -> dict[str, str]:

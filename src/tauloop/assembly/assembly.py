@@ -311,22 +311,22 @@ def assemble(loops: Loops, locked: tuple[int, ...] = ()) -> Assembly:
     if regular := most_regular(probe.sigma):
         substitute = constraint_substitute(probe, regular)
         probe = _around(loops, probe, regular, locked)
-    found, maps = _decided(loops, probe, start.q, wanted, locked)
+    assembly, maps = _decided(loops, probe, start.q, wanted, locked)
     regular, singular = regular_state(maps, probe.q)
     if singular is not None:
         substitute = singular if substitute is None else substitute
         probe = _around(loops, probe, regular, locked)
-        found, maps = _decided(loops, probe, start.q, wanted, locked)
+        assembly, maps = _decided(loops, probe, start.q, wanted, locked)
     moved = start.notes
     if substitute is not None:
         condition = max(float(weakness(maps.serial)[0]), float(weakness(maps.parallel)[0]))
-        moved = (*moved, substitute.note(loops, found.q, found.independent, condition))
+        moved = (*moved, substitute.note(loops, assembly.q, assembly.independent, condition))
     return replace(
-        found,
+        assembly,
         substitute=substitute,
         moved=moved,
-        notes=(*unbounded_note(loops.mechanism), *moved, *found.notes),
-        findings=(*start.findings, *found.findings),
+        notes=(*unbounded_note(loops.mechanism), *moved, *assembly.notes),
+        findings=(*start.findings, *assembly.findings),
     )
 
 
@@ -358,9 +358,9 @@ def _decided(
     mobility = n_v - rank - len(locked)
     rows = kept_rows(probe.K[:, :, moving], len(moving) - mobility)
     findings += [*_locked(loops, mobility), *(probe.standing_still(loops) if mobility else ())]
-    found = found_actuation(loops, motions, notes)
+    actuation = found_actuation(loops, motions, notes)
     at_start = motions_at(loops, start, rank, locked)
-    independent = completed(loops, motions, at_start, wanted, found.passive, notes)
+    independent = completed(loops, motions, at_start, wanted, actuation.passive, notes)
     platform_condition = platform_conditions(loops, probe.K, rows, independent, frozen, motions, findings)
     assembly = Assembly(
         loops=loops,
@@ -377,17 +377,17 @@ def _decided(
         independent=independent,
         driven=tuple(int(i) for i in np.flatnonzero(np.abs(loops.transmission).max(axis=0, initial=0.0) > 0)),
         platform_condition=platform_condition,
-        actuator_condition=actuator_conditions(loops, motions, independent, found),
-        actuator_rank=found.rank,
-        leading=found.leading,
-        passive=found.passive,
+        actuator_condition=actuator_conditions(loops, motions, independent, actuation),
+        actuator_rank=actuation.rank,
+        leading=actuation.leading,
+        passive=actuation.passive,
         locked=locked,
         substitute=None,
         moved=(),
         findings=tuple(findings),
         notes=tuple(notes),
     )
-    return assembly, maps_of(loops, motions, independent, found)
+    return assembly, maps_of(loops, motions, independent, actuation)
 
 
 def _locked(loops: Loops, mobility: int) -> tuple[Problem, ...]:

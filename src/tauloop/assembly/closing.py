@@ -68,9 +68,9 @@ def _facing_right(
         return q, residual
     for nearer, left in _attempts(strict, start):
         if left < ALIGNED:
-            found, found_residual = close_loops(loops, nearer)
-            if found_residual[0] <= CLOSED:
-                return found, found_residual
+            closed, closed_residual = close_loops(loops, nearer)
+            if closed_residual[0] <= CLOSED:
+                return closed, closed_residual
     return q, residual
 
 
@@ -297,17 +297,17 @@ def moved_inside(loops: Loops, q: np.ndarray) -> np.ndarray:
     return np.where((q < lower) | (q > upper), middle, q)
 
 
-def limited(found: Loops) -> Loops:
+def limited(loops: Loops) -> Loops:
     """The same loops with one more equation for every limited coordinate: by how much it leaves its range.
 
     They serve to close the loops from afar; poses within the limits satisfy them.
     """
-    shape = found.topology
-    lower, upper = coordinate_limits(found)
+    shape = loops.topology
+    lower, upper = coordinate_limits(loops)
     margin = np.where(np.isfinite(upper - lower), MARGIN * (upper - lower), 0.0)
     chosen = [i for i, j in enumerate(shape.q_of_v) if j >= 0 and np.isfinite([lower[j], upper[j]]).any()]
     q = ca.SX.sym("q", shape.n_q)
-    phi, K = found.function.function(q) if found.names else (ca.SX(0, 1), ca.SX(0, 1))
+    phi, K = loops.function.function(q) if loops.names else (ca.SX(0, 1), ca.SX(0, 1))
     rows, columns = [], []
     for i in chosen:
         j = shape.q_of_v[i]
@@ -315,16 +315,16 @@ def limited(found: Loops) -> Loops:
         below = (lower[j] + margin[j]) - q[j] if np.isfinite(lower[j]) else ca.SX(-1)
         rows.append(ca.fmax(above, 0) - ca.fmax(below, 0))
         columns.append((i, ca.logic_or(above > 0, below > 0)))
-    K = ca.reshape(K, len(found.names), shape.n_v)
+    K = ca.reshape(K, len(loops.names), shape.n_v)
     extra = ca.SX(len(chosen), shape.n_v)
     for row, (i, active) in enumerate(columns):
         extra[row, i] = active
     phi, K = ca.vertcat(phi, *rows), ca.vertcat(K, extra)
     names = tuple(shape.velocity_names[i] for i in chosen)
     return replace(
-        found,
-        names=(*found.names, *(f"{name}: limits" for name in names)),
-        elements=(*found.elements, *names),
-        is_length=np.concatenate([found.is_length, [not shape.angular[i] for i in chosen]]).astype(bool),
+        loops,
+        names=(*loops.names, *(f"{name}: limits" for name in names)),
+        elements=(*loops.elements, *names),
+        is_length=np.concatenate([loops.is_length, [not shape.angular[i] for i in chosen]]).astype(bool),
         function=BatchFunction(ca.Function("limited", [q], [ca.densify(phi), ca.densify(ca.vec(K))])),
     )

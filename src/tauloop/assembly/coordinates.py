@@ -178,11 +178,11 @@ def completed(
     everywhere = np.concatenate([at_start, motions])
     chosen = tuple(sorted(independent_rows(everywhere, mobility, wanted, weight, sure=len(at_start))))
     names = loops.topology.velocity_names
-    given = f"names {len(wanted)} coordinates ({', '.join(names[i] for i in wanted)})" if wanted else "names none"
+    beginning = f"names {len(wanted)} coordinates ({', '.join(names[i] for i in wanted)})" if wanted else "names none"
     added = ", ".join(names[i] for i in chosen if i not in wanted)
     notes.add(
         "platform.independent",
-        f"{given} but the mobility is {mobility}; chosen by their conditioning: {added}",
+        f"{beginning} but the mobility is {mobility}; chosen by their conditioning: {added}",
         f"name {mobility} coordinates where others suit you better",
         file=loops.mechanism.file,
     )
@@ -239,10 +239,10 @@ def found_actuation(loops: Loops, motions: np.ndarray, notes: Problems) -> Actua
     scaled = unit_free(loops)
     sigma = np.linalg.svd(scaled @ motions, compute_uv=False) if scaled.size and mobility else np.zeros((1, 0))
     rank = int((sigma > 1.0 / SINGULAR * np.maximum(sigma[:, :1], 1e-300)).sum(axis=1).max(initial=0))
-    found = actuation(motions, scaled, loops.transmission, rank, _scalar(loops))
+    chosen = actuation(motions, scaled, loops.transmission, rank, _scalar(loops))
     actuators = [actuator.name for actuator in loops.mechanism.actuators]
     if rank < mobility:
-        names = ", ".join(loops.topology.velocity_names[i] for i in found.passive)
+        names = ", ".join(loops.topology.velocity_names[i] for i in chosen.passive)
         notes.add(
             "actuators",
             f"no actuator moves {mobility - rank} of the {mobility} freedoms of the machine; passive: {names}",
@@ -251,7 +251,7 @@ def found_actuation(loops: Loops, motions: np.ndarray, notes: Problems) -> Actua
             file=loops.mechanism.file,
         )
     if mobility and rank < len(actuators):
-        spare = ", ".join(name for i, name in enumerate(actuators) if i not in found.leading)
+        spare = ", ".join(name for i, name in enumerate(actuators) if i not in chosen.leading)
         notes.add(
             "actuators",
             f"{len(actuators)} actuators ({', '.join(actuators)}) act on only {rank} freedoms: actuation is "
@@ -259,17 +259,17 @@ def found_actuation(loops: Loops, motions: np.ndarray, notes: Problems) -> Actua
             "weigh the actuators (`ForceSharing`) if the least sum of squares is not the share you want",
             file=loops.mechanism.file,
         )
-    return found
+    return chosen
 
 
 def actuator_conditions(
-    loops: Loops, motions: np.ndarray, independent: tuple[int, ...], found: Actuation
+    loops: Loops, motions: np.ndarray, independent: tuple[int, ...], actuation: Actuation
 ) -> np.ndarray:
     """Condition (N,) of the map from independent to actuator (and passive) velocities."""
     mobility = motions.shape[2]
-    if not mobility or len(independent) != mobility or len(found.leading) + len(found.passive) != mobility:
+    if not mobility or len(independent) != mobility or len(actuation.leading) + len(actuation.passive) != mobility:
         return np.full(len(motions), np.inf)
-    rows = np.concatenate([unit_free(loops), np.eye(loops.topology.n_v)[list(found.passive)]])
+    rows = np.concatenate([unit_free(loops), np.eye(loops.topology.n_v)[list(actuation.passive)]])
     with np.errstate(all="ignore"):
         try:
             J = rows @ motions @ np.linalg.inv(motions[:, list(independent), :])
@@ -293,9 +293,9 @@ def conditions(matrices: np.ndarray) -> np.ndarray:
     """Condition numbers (N,) in the 2-norm; infinite where singular or not finite, one for empty matrices."""
     if matrices.shape[1] == 0 or matrices.shape[2] == 0:
         return np.ones(len(matrices))
-    found = np.full(len(matrices), np.inf)
+    numbers = np.full(len(matrices), np.inf)
     known = np.isfinite(matrices).all(axis=(1, 2))
     sigma = np.linalg.svd(matrices[known], compute_uv=False)
     with np.errstate(divide="ignore"):
-        found[known] = np.maximum(sigma[:, 0], 1e-300) / sigma[:, -1]
-    return found
+        numbers[known] = np.maximum(sigma[:, 0], 1e-300) / sigma[:, -1]
+    return numbers

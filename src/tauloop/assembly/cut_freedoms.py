@@ -57,8 +57,8 @@ def cut_freedoms(mechanism: Mechanism, topology: Topology) -> CutFreedoms:
     Raises:
         InputError: such a joint is neither revolute nor prismatic, and what to do.
     """
-    found = seen_cuts(mechanism, topology)
-    if found.unseen:
+    freedoms = seen_cuts(mechanism, topology)
+    if freedoms.unseen:
         raise InputError(
             Problem(
                 where=name,
@@ -66,9 +66,9 @@ def cut_freedoms(mechanism: Mechanism, topology: Topology) -> CutFreedoms:
                 remedy="cut another joint of the loop ('cut: yes'), or remove the limits",
                 file=mechanism.file,
             )
-            for name, kind in found.unseen
+            for name, kind in freedoms.unseen
         )
-    return found
+    return freedoms
 
 
 def seen_cuts(mechanism: Mechanism, topology: Topology) -> CutFreedoms:

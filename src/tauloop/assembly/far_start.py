@@ -53,7 +53,7 @@ def close_from_afar(
 
     from scipy.optimize import least_squares  # a tenth of a second of every start of Tauloop, rarely used
 
-    found = least_squares(
+    solution = least_squares(
         residual,
         np.zeros(len(movable)),
         jacobian,
@@ -63,7 +63,7 @@ def close_from_afar(
         gtol=ROUNDING,
         max_nfev=evaluations,
     )
-    closed = integrate(shape, q[None, :], displacement(found.x))
+    closed = integrate(shape, q[None, :], displacement(solution.x))
     return closed[0], float(np.abs(loops.residuals(closed)[0]).max())
 
 

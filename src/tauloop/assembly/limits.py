@@ -147,12 +147,12 @@ class Limits:
             return ()
         values = self.values(q)
         over = np.nan_to_num(-self.room(q, (kind,)), nan=-np.inf)
-        found = []
+        beyond = []
         for k in np.flatnonzero((over > AT_THE_STOP).any(axis=0)):
             outside = np.flatnonzero(over[:, k] > AT_THE_STOP)
             i, first = int(over[:, k].argmax()), int(outside[0])
             value = float(values[i, k])
-            found.append(
+            beyond.append(
                 Beyond(
                     coordinate=self.names[k],
                     unit=self.units[k],
@@ -167,7 +167,7 @@ class Limits:
                     samples=len(q),
                 )
             )
-        return tuple(found)
+        return tuple(beyond)
 
     def like_degrees(self, q: np.ndarray) -> tuple[str, ...]:
         """Angles of which every value leaves its range, of whatever kind, by more than its width, but none in degrees.
@@ -198,12 +198,12 @@ class Limits:
             q: coordinates (n_q,) or (N, n_q).
             time: of the samples (N,), s.
         """
-        found = []
+        rows = []
         if self.is_stop.any():
             beyond = self.beyond(q, time)
             text = "; ".join(str(item) for item in beyond[:NAMED])
             more = f"; and {len(beyond) - NAMED} more" if len(beyond) > NAMED else ""
-            found.append(
+            rows.append(
                 Evidence(
                     name=BEYOND_STOPS,
                     value=float(len(beyond)),
@@ -213,7 +213,7 @@ class Limits:
             )
         names = self.like_degrees(q)
         if names:
-            found.append(
+            rows.append(
                 Evidence(
                     name=LIKE_DEGREES,
                     value=float(len(names)),
@@ -223,8 +223,8 @@ class Limits:
                 )
             )
         for name, kind in self.cuts.unseen if self.cuts is not None else ():
-            found.append(Evidence(name=f"limits of {name} (a {kind} joint that closes a loop: not judged)", value=None))
-        return tuple(found)
+            rows.append(Evidence(name=f"limits of {name} (a {kind} joint that closes a loop: not judged)", value=None))
+        return tuple(rows)
 
 
 def given_coordinates(entry: EntryPorts, position: np.ndarray, n_q: int) -> np.ndarray:

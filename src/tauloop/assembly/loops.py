@@ -319,19 +319,19 @@ _COINCIDENT = {
 }
 
 
-def aligned(found: Loops) -> Loops:
+def aligned(loops: Loops) -> Loops:
     """The same loops with three more equations e_A - e_B = 0 for every axis that two frames of a cut joint share.
 
     Closed loops satisfy them unless a joint came out a third or half turn away, where its directions are perpendicular
     too. They are redundant, so they serve to close the loops from afar and to see which way a joint closed.
     """
-    if not found.topology.cuts:
-        return found
-    shape, values = found.topology, nominal(found.mechanism)
+    if not loops.topology.cuts:
+        return loops
+    shape, values = loops.topology, nominal(loops.mechanism)
     q, v = ca.SX.sym("q", shape.n_q), ca.SX.sym("v", shape.n_v)
     motion = tree_motion(shape, values, Configuration(q, {}), v, ca.SX(shape.n_v, 1))
-    phi, rate, _ = stacked(closure(found.mechanism, shape, values, motion))
-    names, elements = list(found.names), list(found.elements)
+    phi, rate, _ = stacked(closure(loops.mechanism, shape, values, motion))
+    names, elements = list(loops.names), list(loops.elements)
     for joint in shape.cuts:
         A, B = motion.bodies[joint.parent.body], motion.bodies[joint.child.body]
         R_A, R_B = values.placement(joint.parent)[0], values.placement(joint.child)[0]
@@ -344,10 +344,10 @@ def aligned(found: Loops) -> Loops:
             elements += [joint.name] * 3
     K = ca.jacobian(rate, v)
     return replace(
-        found,
+        loops,
         names=tuple(names),
         elements=tuple(elements),
-        is_length=np.concatenate([found.is_length, np.zeros(len(names) - len(found.names), dtype=bool)]),
+        is_length=np.concatenate([loops.is_length, np.zeros(len(names) - len(loops.names), dtype=bool)]),
         function=BatchFunction(ca.Function("aligned", [q], [ca.densify(phi), ca.densify(ca.vec(K))])),
     )
 

@@ -65,21 +65,21 @@ def named_values(port: Port, where: str, values: Mapping[str, str | float], defa
     units = dict(zip(port.columns, port.units, strict=True))
     if start is not None:
         units |= {port.columns[start].removesuffix(QUATERNION[0]) + name: "rad" for name in ANGLES}
-    found: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     for name, value in values.items():
         with problems.collecting(InputError):
             column = full_name(units, name, where)
-            if column in found:
+            if column in numbers:
                 problems.add(where, f"{column} is given twice", "give it once")
             text = value if isinstance(value, str) else f"{value:.17g}"
-            found[column] = quantity(f"{where} {name}", text, parse_unit(units[column] or "1").dimension)
-    turn = [found.pop(column, 0.0) for column in units if column not in port.columns]
-    if start is not None and any(column in found for column in port.columns[start : start + 4]) and any(turn):
+            numbers[column] = quantity(f"{where} {name}", text, parse_unit(units[column] or "1").dimension)
+    turn = [numbers.pop(column, 0.0) for column in units if column not in port.columns]
+    if start is not None and any(column in numbers for column in port.columns[start : start + 4]) and any(turn):
         problems.add(where, "has rotation vector and quaternion", "give one of the two")
     if np.linalg.norm(turn) > np.pi:
         problems.add(where, f"turns by {np.degrees(np.linalg.norm(turn)):.4g} deg", "turn by at most half a turn")
     InputError.raise_if_any(problems)
-    for column, number in found.items():
+    for column, number in numbers.items():
         result[port.columns.index(column)] = number
     if start is not None and any(turn):
         result[start : start + 4] = turned_quaternion(result[start : start + 4], np.array(turn))
@@ -120,12 +120,12 @@ def numbers_of(text: str | None, where: str = "section", *wanted: Dimension) -> 
     Raises:
         InputError: all that is wrong, at once.
     """
-    problems, found = Problems(), dict[str, float]()
+    problems, numbers = Problems(), dict[str, float]()
     for name, value in pairs(where, text, problems).items():
         with problems.collecting(InputError):
-            found[name] = quantity(where, value, *(wanted or (LENGTH, ANGLE, ONE)))
+            numbers[name] = quantity(where, value, *(wanted or (LENGTH, ANGLE, ONE)))
     InputError.raise_if_any(problems)
-    return found
+    return numbers
 
 
 def wrench_of(text: str) -> tuple[float, ...]:
@@ -133,26 +133,26 @@ def wrench_of(text: str) -> tuple[float, ...]:
     return tuple(map(float, assigned(TOOL, "wrench", text, np.zeros(6))))
 
 
-def given_numbers(port: Port, where: str, given: object, default: np.ndarray) -> np.ndarray:
+def given_numbers(port: Port, where: str, values: object, default: np.ndarray) -> np.ndarray:
     """Numbers (n,) of a port, however they are given.
 
     Args:
         port: names and units.
         where: name of the option or argument, for messages.
-        given: a row of numbers in SI units; a mapping from names, or a text such as ``x=50mm,rz=10deg`` (see
+        values: a row of numbers in SI units; a mapping from names, or a text such as ``x=50mm,rz=10deg`` (see
             `named_values`), where the rest is the default's; None for the default.
         default: numbers (n,).
 
     Raises:
         InputError: wrong names, units, sizes or values.
     """
-    if given is None:
+    if values is None:
         return np.asarray(default)
-    if isinstance(given, str):
-        return assigned(port, where, given, default)
-    if isinstance(given, Mapping):
-        return named_values(port, where, given, default)
-    arrays, single = checked({where: port}, {where: given})
+    if isinstance(values, str):
+        return assigned(port, where, values, default)
+    if isinstance(values, Mapping):
+        return named_values(port, where, values, default)
+    arrays, single = checked({where: port}, {where: values})
     if not single:
         what, remedy = f"has {len(arrays[where])} rows", f"give one position: {', '.join(port.columns)}"
         raise InputError.of(where, what, remedy)

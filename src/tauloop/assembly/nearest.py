@@ -157,16 +157,16 @@ def margin(rows: np.ndarray, sides: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     """
     n = len(rows)
     scale = np.abs(sides).max(axis=1, initial=0.0) + 1e-300
-    found, weights = BEYOND * scale, np.zeros(sides.shape)
+    margins, weights = BEYOND * scale, np.zeros(sides.shape)
     left = np.arange(n)
     for _ in range(MOST_WEIGHTS):
         if not len(left):
             break
-        tried = nearest(rows[left], sides[left] + found[left, None])
+        tried = nearest(rows[left], sides[left] + margins[left, None])
         contradicts = tried.weights.any(axis=1)
         bound = -(tried.weights * sides[left]).sum(axis=1)
-        lower = contradicts & (bound < found[left] - MISSED * scale[left])
+        lower = contradicts & (bound < margins[left] - MISSED * scale[left])
         weights[left[lower]] = tried.weights[lower]
-        found[left[lower]] = bound[lower]
+        margins[left[lower]] = bound[lower]
         left = left[lower]
-    return np.where(weights.any(axis=1), found, np.inf), weights
+    return np.where(weights.any(axis=1), margins, np.inf), weights

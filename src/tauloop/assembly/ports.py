@@ -243,7 +243,7 @@ class EntryPorts:
         """The given velocities, or accelerations, (..., n) at those of all coordinates (..., n_v)."""
         return np.asarray(v[..., list(self.v)] @ np.linalg.inv(self.to_v).T)
 
-    def given(self, position: ca.SX) -> dict[int, ca.SX]:
+    def coordinates(self, position: ca.SX) -> dict[int, ca.SX]:
         """Coordinates by index, from the given positions."""
         import casadi as ca
 
@@ -347,11 +347,11 @@ def _turning(shape: Topology, velocities: tuple[int, ...]) -> list[int]:
 
     All four where all three rotations are given, else the vector components of the same names (the others follow).
     """
-    found: list[int] = []
+    indices: list[int] = []
     for q0, v0 in shape.quaternions:
         turning = [i for i in velocities if v0 <= i < v0 + 3]
-        found += range(q0, q0 + 4) if len(turning) == 3 else [q0 + 1 + i - v0 for i in turning]
-    return found
+        indices += range(q0, q0 + 4) if len(turning) == 3 else [q0 + 1 + i - v0 for i in turning]
+    return indices
 
 
 def _position_port(shape: Topology, q: list[int]) -> Port:

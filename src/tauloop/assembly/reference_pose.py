@@ -79,23 +79,23 @@ def reference_pose(loops: Loops, independent: tuple[int, ...]) -> ReferencePose:
     notes: tuple[Problem, ...] = ()
     way = np.abs(displacement(loops, start, q)[0, list(independent)])
     if residual[0] <= CLOSED and way.max(initial=0.0) > NEAR:
-        found = nearest_first(loops, start, closed_from_further_starts(loops, start, independent))
-        if len(found):
-            q, residual = close_loops(loops, found[:1])
-            notes = (_from_further_starts(loops, independent[int(way.argmax())], start, found),)
+        poses = nearest_first(loops, start, closed_from_further_starts(loops, start, independent))
+        if len(poses):
+            q, residual = close_loops(loops, poses[:1])
+            notes = (_from_further_starts(loops, independent[int(way.argmax())], start, poses),)
     q, residual = _on_the_nearest_turn(loops, start, q, residual)
     if residual[0] > CLOSED or not excess(loops, q).any():
         return ReferencePose(q=q, residual=residual, notes=notes)
     return _within_limits(loops, start, q, residual)
 
 
-def _from_further_starts(loops: Loops, moved: int, start: np.ndarray, found: np.ndarray) -> Problem:
-    pose = named_pose(loops, found[0], displacement(loops, start, found[:1])[0])
+def _from_further_starts(loops: Loops, moved: int, start: np.ndarray, poses: np.ndarray) -> Problem:
+    pose = named_pose(loops, poses[0], displacement(loops, start, poses[:1])[0])
     name = loops.topology.velocity_names[moved]
     return Problem(
         where="reference pose",
         what=f"the loops close from the start values of the file only with {name} moved off; it stays, and "
-        f"the nearest of {len(found)} poses found from further starts is the reference: {pose}",
+        f"the nearest of {len(poses)} poses found from further starts is the reference: {pose}",
         remedy="give a reference pose on the branch that you want",
         file=loops.mechanism.file,
     )
@@ -186,18 +186,18 @@ def _on_the_nearest_turn(
 
 def _within_limits(loops: Loops, start: np.ndarray, q: np.ndarray, residual: np.ndarray) -> ReferencePose:
     """A pose within the limits, where closing left them."""
-    said = beyond(loops, q)
+    exceeded = beyond(loops, q)
     inside = moved_inside(loops, start)
     lower, upper = coordinate_limits(loops)
     ranged = tuple(i for i, j in enumerate(loops.topology.q_of_v) if j >= 0 and np.isfinite([lower[j], upper[j]]).any())
     for held, searched in ((ranged, None), ((), limited(loops))):
-        found = nearest_first(loops, inside, closed_from_further_starts(loops, inside, held, searched=searched))
-        if len(found):
-            nearest, left = close_loops(loops, found[:1])
+        poses = nearest_first(loops, inside, closed_from_further_starts(loops, inside, held, searched=searched))
+        if len(poses):
+            nearest, left = close_loops(loops, poses[:1])
             note = Problem(
                 where="reference pose",
-                what=f"closing the loops leads outside the limits: {said}; another pose, within them, is the reference "
-                f"instead, the nearest of {len(found)} that were found: "
+                what=f"closing the loops leads outside the limits: {exceeded}; another pose, within them, is the "
+                f"reference instead, the nearest of {len(poses)} that were found: "
                 + named_pose(loops, nearest[0], displacement(loops, start, nearest)[0]),
                 remedy="give a reference pose within the limits, on the branch that you want",
                 file=loops.mechanism.file,
@@ -205,7 +205,7 @@ def _within_limits(loops: Loops, start: np.ndarray, q: np.ndarray, residual: np.
             return ReferencePose(q=nearest, residual=left, notes=(note,))
     finding = Problem(
         where="reference pose",
-        what=f"is outside the limits: {said}; no assembled pose within them was found",
+        what=f"is outside the limits: {exceeded}; no assembled pose within them was found",
         remedy="name a reference pose within the limits, or widen them",
         file=loops.mechanism.file,
     )
@@ -311,16 +311,16 @@ class Maps:
     parallel_names: tuple[str, ...]
 
 
-def maps_of(loops: Loops, motions: np.ndarray, independent: tuple[int, ...], found: Actuation) -> Maps:
+def maps_of(loops: Loops, motions: np.ndarray, independent: tuple[int, ...], actuation: Actuation) -> Maps:
     """Maps from all motions (N, n_v, m) to the independent, and to the driven and passive, velocities."""
     names = loops.topology.velocity_names
-    rows = np.concatenate([unit_free(loops), np.eye(loops.topology.n_v)[list(found.passive)]])
+    rows = np.concatenate([unit_free(loops), np.eye(loops.topology.n_v)[list(actuation.passive)]])
     actuators = (actuator.name for actuator in loops.mechanism.actuators)
     return Maps(
         serial=motions[:, list(independent)],
         parallel=rows @ motions,
         serial_names=tuple(names[i] for i in independent),
-        parallel_names=(*actuators, *(names[i] for i in found.passive)),
+        parallel_names=(*actuators, *(names[i] for i in actuation.passive)),
     )
 
 

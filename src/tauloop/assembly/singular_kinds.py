@@ -24,7 +24,7 @@ def singular_kind(assembly: Assembly, q: np.ndarray) -> str:
         if rank < assembly.rank:
             return in_words(("constraint",), f"the loops have rank {rank} there, elsewhere {assembly.rank}")
     free = [i for i in range(loops.topology.n_v) if i not in assembly.locked]
-    found = Actuation(leading=assembly.leading, passive=assembly.passive)
-    maps = maps_of(loops, null_space(K, assembly.rank, free), assembly.independent, found)
+    actuation = Actuation(leading=assembly.leading, passive=assembly.passive)
+    maps = maps_of(loops, null_space(K, assembly.rank, free), assembly.independent, actuation)
     kinds, still = lost(maps)
     return in_words(kinds, standing(still))

@@ -55,25 +55,25 @@ def assemble_locked(loops_of_file: Loops, locks: Locks) -> Assembly:
         AssemblyError: the loops cannot be closed.
         InputError: a name is not a velocity, or not the rate of a coordinate of its own.
     """
-    found, names = loops_of_file, list(locks.names)
-    _require_scalar(found.topology, locks.names)
-    assembly = assemble(found, _indices(found, names))
+    current, names = loops_of_file, list(locks.names)
+    _require_scalar(current.topology, locks.names)
+    assembly = assemble(current, _indices(current, names))
     if not locks.spins:
         return assembly
     for _ in range(len(assembly.passive)):
         spins = find_spins(assembly)
         if not spins:
             break
-        names += [spin.name for spin in spins if found.topology.q_of_v[spin.index] >= 0]
-        balls = [spin for spin in spins if found.topology.q_of_v[spin.index] < 0]
+        names += [spin.name for spin in spins if current.topology.q_of_v[spin.index] >= 0]
+        balls = [spin for spin in spins if current.topology.q_of_v[spin.index] < 0]
         if balls:
-            found = loops(_with_universal_joint(assembly, balls[0]))
-        assembly = assemble(found, _indices(found, names))
+            current = loops(_with_universal_joint(assembly, balls[0]))
+        assembly = assemble(current, _indices(current, names))
     return assembly
 
 
-def _indices(found: Loops, names: list[str]) -> tuple[int, ...]:
-    return tuple(found.topology.velocity_names.index(name) for name in names)
+def _indices(loops: Loops, names: list[str]) -> tuple[int, ...]:
+    return tuple(loops.topology.velocity_names.index(name) for name in names)
 
 
 def _require_scalar(shape: Topology, names: tuple[str, ...]) -> None:
@@ -113,7 +113,7 @@ def find_spins(assembly: Assembly) -> tuple[Spin, ...]:
     moved = _body_motions(assembly)
     mechanism, length = assembly.loops.mechanism, assembly.loops.length
     inertias = {name: _about_center(mechanism, name) for name in moved.names}
-    found = []
+    spins = []
     for k, index in enumerate(assembly.passive):
         turn, shift = moved.turn[..., k], moved.shift[..., k]
         rate = np.linalg.norm(turn, axis=2)
@@ -127,27 +127,27 @@ def find_spins(assembly: Assembly) -> tuple[Spin, ...]:
         axes = np.einsum("nbji,nbj->nbi", moved.rotation, turn) / np.maximum(rate, 1e-300)[..., None]
         if all(_is_axisymmetric(inertias[moved.names[b]], axes[:, b]) for b in turning):
             name = assembly.loops.topology.velocity_names[index]
-            found.append(Spin(index=index, name=name, bodies=tuple(moved.names[b] for b in turning)))
-    return tuple(found)
+            spins.append(Spin(index=index, name=name, bodies=tuple(moved.names[b] for b in turning)))
+    return tuple(spins)
 
 
 def _passive_motions(assembly: Assembly, q: np.ndarray) -> np.ndarray:
     """Velocities (N, n_v, p) per unit of each passive freedom, the actuators and the other passive freedoms at rest."""
-    found, n_v = assembly.loops, assembly.loops.topology.n_v
-    _, K = found.residuals(q)
-    given = np.concatenate([found.transmission[list(assembly.leading)], np.eye(n_v)[list(assembly.passive)]])
+    loops, n_v = assembly.loops, assembly.loops.topology.n_v
+    _, K = loops.residuals(q)
+    fixed = np.concatenate([loops.transmission[list(assembly.leading)], np.eye(n_v)[list(assembly.passive)]])
     hold = np.eye(n_v)[list(assembly.frozen)]
-    rest = np.broadcast_to(np.concatenate([given, hold]), (len(q), len(given) + len(hold), n_v))
-    matrix = np.concatenate([found.scaled(K), rest * found.velocity_scale], axis=1)
+    rest = np.broadcast_to(np.concatenate([fixed, hold]), (len(q), len(fixed) + len(hold), n_v))
+    matrix = np.concatenate([loops.scaled(K), rest * loops.velocity_scale], axis=1)
     right = np.zeros((matrix.shape[1], len(assembly.passive)))
     first = K.shape[1] + len(assembly.leading)
     right[first : first + len(assembly.passive)] = np.eye(len(assembly.passive))
-    return np.asarray(found.velocity_scale[:, None] * (np.linalg.pinv(matrix) @ right))
+    return np.asarray(loops.velocity_scale[:, None] * (np.linalg.pinv(matrix) @ right))
 
 
 def _body_motions(assembly: Assembly) -> _BodyMotions:
-    found = assembly.loops
-    mechanism, shape, values = found.mechanism, found.topology, nominal(found.mechanism)
+    loops = assembly.loops
+    mechanism, shape, values = loops.mechanism, loops.topology, nominal(loops.mechanism)
     q, v = ca.SX.sym("q", shape.n_q), ca.SX.sym("v", shape.n_v)
     motion = tree_motion(shape, values, Configuration(q, {}), v, ca.SX(shape.n_v, 1))
     bodies = [body for body in mechanism.bodies if body.name in motion.bodies]

@@ -87,8 +87,8 @@ def fit_geometry(
     # where residuals are those of forward kinematics, what was evaluated already serves again
     is_forward = problem.predicting() is problem
     near = problem.linearised(at_start if is_forward else problem.evaluate(at_start.correction))
-    told = identifiability(problem, rng, leave_out_weak=options.leave_out_weak, near=near)
-    reduced = problem.only(told.subset)
+    identified = identifiability(problem, rng, leave_out_weak=options.leave_out_weak, near=near)
+    reduced = problem.only(identified.subset)
     near = near.only([problem.names.index(name) for name in reduced.names])
     begin = None
     if start is not None:
@@ -102,7 +102,7 @@ def fit_geometry(
     before = error_figures(forward, at_start)
     after_evaluation = solution.evaluation if is_forward else forward.evaluate(solution.correction)
     errors = tuple(state.errors for state in after_evaluation.states)
-    found = outliers(reduced, solution, errors)
+    outlying = outliers(reduced, solution, errors)
     at_bounds = bounds_met(reduced, solution)
     estimates = tuple(
         EstimatedUnknown(
@@ -129,14 +129,14 @@ def fit_geometry(
         covariance=C,
         correlations=correlations(C),
         variance_factor=factor,
-        identifiability=told,
+        identifiability=identified,
         findings=findings,
         before=before,
         after=error_figures(forward, after_evaluation),
         errors=errors,
-        outliers=found,
+        outliers=outlying,
         evidence=(
-            *_evidence(reduced, solution, after_evaluation, estimates, factor, len(found)),
+            *_evidence(reduced, solution, after_evaluation, estimates, factor, len(outlying)),
             *((tightness.evidence(),) if tightness is not None else ()),
         ),
         prior_tightness=tightness,

@@ -103,8 +103,8 @@ def calibrate(
     options, report = options or CalibrationOptions(), progress or _silent
     # the matrices are small: threads of linear algebra would wait for each other longer than they work
     with threadpool_limits(limits=1, user_api="blas"):
-        given = _measured(mechanism, measurements, options)
-        problem = _problem(mechanism, given, options.parameters or given.parameters, options)
+        measured = _measured(mechanism, measurements, options)
+        problem = _problem(mechanism, measured, options.parameters or measured.parameters, options)
         rng = np.random.default_rng(options.seed)
         result = fit_geometry(problem, rng, options=options.fit)
         exchanges = indistinguishable_swaps(result.problem, result.solution, options.fit.exchanges)
@@ -115,7 +115,7 @@ def calibrate(
         if options.replicates:
             tick = partial(report, "bootstrap")
             drawn = bootstrap(result.problem, result.solution, rng, replicates=options.replicates, progress=tick)
-        comparison = _compared(mechanism, given, result, options, rng, report) if options.against else None
+        comparison = _compared(mechanism, measured, result, options, rng, report) if options.against else None
     return replace(result, exchanges=exchanges, leave_one_out=held_out, bootstrap=drawn, comparison=comparison)
 
 
@@ -134,40 +134,40 @@ def _measured(
             kind, noise, folder = options.measure, options.noise, options.data
             item = read_measurements(item, mechanism, kind=kind, noise=noise, folder=folder)
         sets.append(MeasurementSet(series=(item,)) if isinstance(item, Series) else item)
-    given = joined(sets)
-    series = tuple(aligned(mechanism, item) for item in given.series) if options.align else given.series
-    tolerances = options.tolerances or given.tolerances or Tolerances()
+    measured = joined(sets)
+    series = tuple(aligned(mechanism, item) for item in measured.series) if options.align else measured.series
+    tolerances = options.tolerances or measured.tolerances or Tolerances()
     if options.priors:
         tolerances = replace(tolerances, priors=options.priors)
-    return replace(given, series=series, tolerances=tolerances)
+    return replace(measured, series=series, tolerances=tolerances)
 
 
 def _problem(
-    mechanism: Mechanism, given: MeasurementSet, parameters: tuple[str, ...], options: CalibrationOptions
+    mechanism: Mechanism, measured: MeasurementSet, parameters: tuple[str, ...], options: CalibrationOptions
 ) -> CalibrationProblem:
     if not parameters:
         remedy = "name them, such as 'track*.length,track*.offset_?'"
         raise InputError.of("parameters", "no unknowns are named", remedy)
     return calibration_problem(
         mechanism,
-        given.series,
+        measured.series,
         parameters,
         residuals=options.residuals,
-        tolerances=given.tolerances,
-        encoder_noise=given.encoder_noise,
-        bounds={**given.bounds, **options.fit.bounds},
+        tolerances=measured.tolerances,
+        encoder_noise=measured.encoder_noise,
+        bounds={**measured.bounds, **options.fit.bounds},
     )
 
 
 def _compared(
     mechanism: Mechanism,
-    given: MeasurementSet,
+    measured: MeasurementSet,
     result: Calibration,
     options: CalibrationOptions,
     rng: np.random.Generator,
     report: Progress,
 ) -> Comparison:
     """Both sets of unknowns, each set's identifiable part, judged at the same poses."""
-    other = fit_geometry(_problem(mechanism, given, options.against, options), rng, options=options.fit)
+    other = fit_geometry(_problem(mechanism, measured, options.against, options), rng, options=options.fit)
     sets = {"--parameters": result.problem.predicting(), "--against": other.problem.predicting()}
     return compare_unknowns(sets, rng, draws=options.draws, progress=partial(report, "comparing"))

@@ -68,17 +68,17 @@ class Quick:
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Options and arguments, ``--help`` among them."""
-        found: list[Any] = super().get_params(ctx)  # type: ignore[misc]
-        for parameter in found:
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in params:
             vars(parameter).setdefault("process_value", functools.partial(_processed, parameter))
-        return found
+        return params
 
 
 def _processed(parameter: Any, ctx: Any, value: Any) -> Any:
     """What Typer makes of a value: plainly of nothing, text, numbers and words; it makes the rest, and names faults."""
-    told = getattr(parameter, "type_descriptor", None)  # since 0.29
-    kind = told.annotation if told is not None and not told.is_ranged else None
-    missing = value is None and told is not None and not parameter.required
+    descriptor = getattr(parameter, "type_descriptor", None)  # since 0.29
+    kind = descriptor.annotation if descriptor is not None and not descriptor.is_ranged else None
+    missing = value is None and descriptor is not None and not parameter.required
     if missing:
         value = () if parameter.multiple or parameter.nargs == -1 else None
     elif isinstance(value, str) and (kind in (int, float) or isinstance(kind, enum.EnumType)):

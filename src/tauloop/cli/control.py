@@ -30,5 +30,5 @@ def control(
     Exit code 1 when a run ends early (out of reach, singular, not finite) or goes beyond a stop; saturated forces are
     reported.
     """
-    found = tl.control(load_model(machine, side), options)
-    finish(found, as_json, log_file(out, found.log), figure=figure, within_limits=within_limits)
+    result = tl.control(load_model(machine, side), options)
+    finish(result, as_json, log_file(out, result.log), figure=figure, within_limits=within_limits)

@@ -26,8 +26,8 @@ def ballbar(
 
     Radial figures are about the circle that fits best (ISO 230-4). Exit code 1 when a run ends early or is doubtful.
     """
-    found = tl.ballbar(load_model(machine), options)
-    finish(found, as_json, figure=figure, within_limits=within_limits)
+    result = tl.ballbar(load_model(machine), options)
+    finish(result, as_json, figure=figure, within_limits=within_limits)
 
 
 @command(figure=figure_ending, out=any_ending)
@@ -44,9 +44,9 @@ def play(
     Exit code 1 when the map is doubtful: no pose can be used, or forward kinematics disagrees.
     """
     model = load_model(machine, within_limits=within_limits)
-    found = tl.play(model, options)
-    amounts = dict.fromkeys(f"{1e6 * value:g}" for value in found.play.values())
+    result = tl.play(model, options)
+    amounts = dict.fromkeys(f"{1e6 * value:g}" for value in result.play.values())
     much = "its drive lines" if options.play == "lines" else f"{', '.join(amounts)} um (urad)"
-    title = f"{found.machine}: tool displacement by play of {much} [um]"
+    title = f"{result.machine}: tool displacement by play of {much} [um]"
     draw = lambda: play_figure(play_section(model, options), title=title)  # noqa: E731
-    finish(found, as_json, map_file(out, found), figure=figure, draw=draw)
+    finish(result, as_json, map_file(out, result), figure=figure, draw=draw)

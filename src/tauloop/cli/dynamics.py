@@ -32,5 +32,5 @@ def dynamics(
     from the reference pose; for many give a table. A table that passes a singularity between two rows is refused. Exit
     code 1 when a pose lies beyond a stop.
     """
-    found = tl.inverse_dynamics(load_model(machine, side, formulation=formulation), options)
-    finish(found, as_json, log_file(out, found.log), within_limits=within_limits)
+    result = tl.inverse_dynamics(load_model(machine, side, formulation=formulation), options)
+    finish(result, as_json, log_file(out, result.log), within_limits=within_limits)

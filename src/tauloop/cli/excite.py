@@ -15,10 +15,10 @@ from tauloop.cli.progress import bars
 from tauloop.identification import slow_sampling
 
 
-def _slow_sampling(given: Mapping[str, Any]) -> tl.Problem | None:
+def _slow_sampling(arguments: Mapping[str, Any]) -> tl.Problem | None:
     """Whether a table that is asked for would not show its fastest term."""
-    task = given["options"].task
-    return slow_sampling(given["frequency"], task.harmonics, task.period) if given["out"] is not None else None
+    task = arguments["options"].task
+    return slow_sampling(arguments["frequency"], task.harmonics, task.period) if arguments["out"] is not None else None
 
 
 @command(out=log_ending, figure=figure_ending, also=_slow_sampling)
@@ -41,5 +41,5 @@ def excite(
     """
     mechanism = load_model(machine, side, within_limits=within_limits).mechanism
     with bars(as_json) as report:
-        found = tl.excite(mechanism, options, progress=report)
-    finish(found, as_json, (out, lambda path: found.write_log(path, frequency)), figure=figure)
+        result = tl.excite(mechanism, options, progress=report)
+    finish(result, as_json, (out, lambda path: result.write_log(path, frequency)), figure=figure)

@@ -33,5 +33,5 @@ def export(
         what, remedy = f"{form!r} is unknown", f"there is {', '.join(FORMATS)}"
         raise tl.InputError(tl.Problem(where="FORMAT", what=what, remedy=remedy))
     model = load_model(machine, side, within_limits=within_limits)
-    found = tl.export_c(model, options, folder=out)
-    finish(found, as_json, written=found.written)
+    result = tl.export_c(model, options, folder=out)
+    finish(result, as_json, written=result.written)

@@ -68,5 +68,5 @@ def jacobian(
 ) -> None:
     """The Jacobian of the tool, the actuators or the platform at one pose, per unit of platform or actuators."""
     model = load_model(machine, side, within_limits=options.within_limits)
-    found = tl.jacobian(model, platform=platform, actuators=actuators, options=options)
-    finish(found, as_json)
+    result = tl.jacobian(model, platform=platform, actuators=actuators, options=options)
+    finish(result, as_json)

@@ -92,7 +92,7 @@ RodsOption = Annotated[
 ]
 
 FormulationOption = Annotated[
-    str, typer.Option(help=f"How the forces are found: {', '.join(one.name for one in FORMULATIONS)}.")
+    str, typer.Option(help=f"How the forces are found: {', '.join(formulation.name for formulation in FORMULATIONS)}.")
 ]
 
 WithinLimitsOption = Annotated[

@@ -37,7 +37,7 @@ def modes(
     """
     model = load_model(machine, side)
     with bars(as_json) as report:
-        found = (tl.working_modes if working else tl.assembly_modes)(model, position, options, report=search(report))
+        result = (tl.working_modes if working else tl.assembly_modes)(model, position, options, report=search(report))
     if within_limits:
-        found = found.within_limits()
-    finish(found, as_json, figure=figure, draw=lambda: modes_figure(model.assembly.loops, found))
+        result = result.within_limits()
+    finish(result, as_json, figure=figure, draw=lambda: modes_figure(model.assembly.loops, result))

@@ -30,5 +30,5 @@ def motion(
     The table is input of `tauloop dynamics --motion`. A path that leaves the workspace or passes through a singularity
     is refused with the place.
     """
-    found = tl.plan_motion(load_model(machine, side, within_limits=within_limits), options)
-    finish(found, as_json, log_file(out, lambda: found.log(frequency)))
+    result = tl.plan_motion(load_model(machine, side, within_limits=within_limits), options)
+    finish(result, as_json, log_file(out, lambda: result.log(frequency)))

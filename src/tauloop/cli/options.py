@@ -46,21 +46,21 @@ def spread(options: type) -> list[inspect.Parameter]:
     texts, hints = described(options), get_type_hints(options, include_extras=True)
     parameters: list[inspect.Parameter] = []
     for item in fields(options):
-        said = _said(item)
-        if said.flag == "":
+        spec = _said(item)
+        if spec.flag == "":
             continue
-        inner = _inner(said, hints[item.name])
+        inner = _inner(spec, hints[item.name])
         if inner is not None:
             parameters += spread(inner)
             continue
         annotation = hints[item.name]
         if get_origin(annotation) is not Annotated:
-            annotation = _annotated(item, annotation, said, texts.get(item.name, ""))
+            annotation = _annotated(item, annotation, spec, texts.get(item.name, ""))
         keyword = inspect.Parameter.KEYWORD_ONLY
         default = _default(item)
-        if said.named:
-            default = next((name for name in said.named if said.named[name] == default), None)
-        elif not isinstance(default, (*_PLAIN, enum.Enum)) or said.read is not None:
+        if spec.named:
+            default = next((name for name in spec.named if spec.named[name] == default), None)
+        elif not isinstance(default, (*_PLAIN, enum.Enum)) or spec.read is not None:
             default = None
         parameters.append(inspect.Parameter(item.name, keyword, default=default, annotation=annotation))
     return parameters
@@ -72,12 +72,12 @@ def gathered(options: type, arguments: dict[str, Any]) -> Any:
     values: dict[str, Any] = {}
     problems, made = Problems(), None
     for item in fields(options):
-        said = _said(item)
+        spec = _said(item)
         with problems.collecting(InputError):
-            if (inner := _inner(said, hints[item.name])) is not None:
+            if (inner := _inner(spec, hints[item.name])) is not None:
                 values[item.name] = gathered(inner, arguments)
             elif item.name in arguments and (value := arguments.pop(item.name)) is not None:
-                values[item.name] = _read(item.name, said, hints[item.name], value)
+                values[item.name] = _read(item.name, spec, hints[item.name], value)
             elif _default(item) is MISSING:
                 raise InputError.of(item.name, "is missing", f"give {flags(options)[item.name]}")
     if all(item.name in values or _default(item) is not MISSING for item in fields(options)):
@@ -92,17 +92,17 @@ def flags(options: type) -> dict[str, str]:
     names: dict[str, str] = {}
     hints = get_type_hints(options)
     for item in fields(options):
-        said = _said(item)
-        if (inner := _inner(said, hints[item.name])) is not None:
+        spec = _said(item)
+        if (inner := _inner(spec, hints[item.name])) is not None:
             names |= flags(inner)
-        elif said.flag != "":
-            names[item.name] = (said.flag or _flag(item.name)).split()[0]
+        elif spec.flag != "":
+            names[item.name] = (spec.flag or _flag(item.name)).split()[0]
     return names
 
 
-def _inner(said: Option, annotation: Any) -> type | None:
+def _inner(spec: Option, annotation: Any) -> type | None:
     """The class of options whose fields are options too."""
-    return None if said.read or said.named or said.flag == "" else options_class(annotation)
+    return None if spec.read or spec.named or spec.flag == "" else options_class(annotation)
 
 
 def _flag(name: str) -> str:
@@ -124,23 +124,23 @@ def _members(annotation: Any) -> tuple[Any, ...]:
     return tuple(kind for kind in get_args(annotation) if kind is not types.NoneType) if union else (annotation,)
 
 
-def _annotated(item: Field[Any], annotation: Any, said: Option, text: str) -> Any:
+def _annotated(item: Field[Any], annotation: Any, spec: Option, text: str) -> Any:
     """The annotation that Typer reads."""
-    flag = said.flag or _flag(item.name)
+    flag = spec.flag or _flag(item.name)
     help_ = text[:1].upper() + text[1:]
-    if limits := ", ".join((*said.choices, *said.named)) or said.limits:
+    if limits := ", ".join((*spec.choices, *spec.named)) or spec.limits:
         help_ = f"{help_.removesuffix('.')}: {limits}."
     kind = _members(annotation)[0]
-    metavar = said.metavar
-    if said.named:
+    metavar = spec.metavar
+    if spec.named:
         shown: Any = str if _default(item) is not None else str | None
-    elif said.read is None and kind is bool:
+    elif spec.read is None and kind is bool:
         shown = bool
         if _default(item) is True and "/" not in flag:
             flag = f"{flag}/--no-{flag.removeprefix('--')}"
-    elif said.read is None and isinstance(kind, type) and (kind in _PLAIN or issubclass(kind, enum.Enum)):
+    elif spec.read is None and isinstance(kind, type) and (kind in _PLAIN or issubclass(kind, enum.Enum)):
         shown = kind if _default(item) is not None else kind | None
-    elif said.repeated or _is_repeated(kind, said):
+    elif spec.repeated or _is_repeated(kind, spec):
         shown = list[Path] | None if get_args(kind)[:1] == (Path,) else list[str] | None
         metavar = metavar or ("NAME=VALUE" if _is_mapping(kind) else None)
         help_ += " May be repeated."
@@ -154,35 +154,35 @@ def _is_mapping(kind: Any) -> bool:
     return isinstance(origin, type) and issubclass(origin, Mapping)
 
 
-def _is_repeated(kind: Any, said: Option) -> bool:
+def _is_repeated(kind: Any, spec: Option) -> bool:
     numbers = get_args(kind)[:1] in ((int,), (float,))
-    return said.read is None and (_is_mapping(kind) or (get_origin(kind) is tuple and not numbers))
+    return spec.read is None and (_is_mapping(kind) or (get_origin(kind) is tuple and not numbers))
 
 
-def _read(name: str, said: Option, annotation: Any, given: Any) -> Any:
+def _read(name: str, spec: Option, annotation: Any, value: Any) -> Any:
     """The value of a field that the command line was given something for."""
-    if said.named:
-        found = [said.named[word] for word in said.named if word.casefold() == given.casefold()]
-        if not found:
-            remedy = f"choose among {', '.join(said.named)}"
-            raise InputError.of(name, f"{given!r} is unknown", remedy)
-        return found[0]
-    return said.read(given) if said.read else _value(name, annotation, given)
+    if spec.named:
+        matches = [spec.named[word] for word in spec.named if word.casefold() == value.casefold()]
+        if not matches:
+            remedy = f"choose among {', '.join(spec.named)}"
+            raise InputError.of(name, f"{value!r} is unknown", remedy)
+        return matches[0]
+    return spec.read(value) if spec.read else _value(name, annotation, value)
 
 
-def _value(name: str, annotation: Any, given: Any) -> Any:
+def _value(name: str, annotation: Any, value: Any) -> Any:
     """The value of a field from what the command line was given."""
     kind = _members(annotation)[0]
-    if get_origin(kind) is tuple and isinstance(given, str):
-        return tuple(_number(name, get_args(kind)[0], text) for text in given.split(",") if text.strip())
+    if get_origin(kind) is tuple and isinstance(value, str):
+        return tuple(_number(name, get_args(kind)[0], text) for text in value.split(",") if text.strip())
     if get_origin(kind) is tuple:
-        return tuple(given)
+        return tuple(value)
     if _is_mapping(kind):
         from tauloop.mechanism.quantities import pairs_reader  # with NumPy, which most options do without
 
-        number, found = get_args(kind)[1], pairs_reader(name)(given)
-        return {key: _number(name, number, text) for key, text in found.items()} if number in (int, float) else found
-    return given
+        number, pairs = get_args(kind)[1], pairs_reader(name)(value)
+        return {key: _number(name, number, text) for key, text in pairs.items()} if number in (int, float) else pairs
+    return value
 
 
 def _number(name: str, kind: Callable[[str], Any], text: str) -> Any:

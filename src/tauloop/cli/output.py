@@ -78,10 +78,10 @@ def writes(
     def decorated(command: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(command)
         def wrapped(*args: Any, **kwargs: Any) -> None:
-            given = {name: kwargs[name] for name in files if kwargs.get(name) is not None}
-            problems = Problems(problem for name, path in given.items() if (problem := files[name](path)))
+            paths = {name: kwargs[name] for name in files if kwargs.get(name) is not None}
+            problems = Problems(problem for name, path in paths.items() if (problem := files[name](path)))
             with problems.collecting(InputError):
-                require_writable(*(path for name, path in given.items() if files[name] is not folder))
+                require_writable(*(path for name, path in paths.items() if files[name] is not folder))
             problems += [problem] if (problem := also(kwargs)) else []
             InputError.raise_if_any(problems)
             command(*args, **kwargs)
@@ -103,9 +103,9 @@ def log_file(path: Path | None, log: Callable[[], Any]) -> Written:
     return path, write
 
 
-def map_file(path: Path | None, found: Any) -> Written:
+def map_file(path: Path | None, result: Any) -> Written:
     """A NetCDF file that is to hold the data of a map, and how it is written."""
-    return path, lambda path: write_file(path, lambda beside: found.data.to_netcdf(beside, engine="scipy"))
+    return path, lambda path: write_file(path, lambda beside: result.data.to_netcdf(beside, engine="scipy"))
 
 
 def machine_file(path: Path | None, made: Callable[[], Any]) -> Written:
@@ -202,10 +202,10 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
     classes = {name: options_class(p.annotation) for name, p in signature.parameters.items()}
     options = {name: kind for name, kind in classes.items() if kind is not None}
     names = {
-        name: next(iter(said.param_decls or ()), f"--{name.replace('_', '-')}")
+        name: next(iter(entry.param_decls or ()), f"--{name.replace('_', '-')}")
         for name, parameter in signature.parameters.items()
-        for said in getattr(parameter.annotation, "__metadata__", ())
-        if isinstance(said, typer.models.OptionInfo)
+        for entry in getattr(parameter.annotation, "__metadata__", ())
+        if isinstance(entry, typer.models.OptionInfo)
     }
     for kind in options.values():
         names |= flags(kind)
@@ -218,8 +218,8 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
         except TauloopError as error:
             problems = [replace(problem, where=_flagged(problem.where, names)) for problem in error.problems]
             if kwargs.get("as_json"):
-                told = [problem.as_dict() for problem in problems]
-                print_json({"status": "error", "kind": type(error).__name__, "problems": told})
+                listed = [problem.as_dict() for problem in problems]
+                print_json({"status": "error", "kind": type(error).__name__, "problems": listed})
             else:
                 err = Screen(stderr=True, highlight=False, soft_wrap=True)
                 err.print(f"{len(problems)} problem{'s' if len(problems) > 1 else ''}:", style="bold red")

@@ -21,13 +21,13 @@ STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u20
 
 def visible(text: str) -> str:
     """Text with the signs that would steer a terminal written out, such as an escape as its number."""
-    return STEERING.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode("ascii"), text)
+    return STEERING.sub(lambda match: match[0].encode("unicode_escape", "surrogatepass").decode("ascii"), text)
 
 
 def json_text(data: Any) -> str:
     """Plain data as JSON, with such signs as escapes, which mean the same there."""
     text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
-    return STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return STEERING.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 class Screen(Console):

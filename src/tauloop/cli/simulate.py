@@ -44,9 +44,9 @@ def simulate(
     rest. Exit code 1 when the end is not reached, energy, loops or the round trip miss their limits, or the motion goes
     beyond a stop, which does not hold it (put an event there).
     """
-    found = tl.simulate(load_model(machine, side), _chosen(options, swing, frequency, amplitude, motion, out))
-    files = [] if isinstance(found, SwingComparison) else [log_file(out, found.log)]
-    finish(found, as_json, *files, figure=figure, within_limits=within_limits)
+    result = tl.simulate(load_model(machine, side), _chosen(options, swing, frequency, amplitude, motion, out))
+    files = [] if isinstance(result, SwingComparison) else [log_file(out, result.log)]
+    finish(result, as_json, *files, figure=figure, within_limits=within_limits)
 
 
 def _chosen(

@@ -40,15 +40,15 @@ def view(
     much. What lies beyond a stop is named. Only the address printed, with its token, is served. The browser's part
     needs `pip install tauloop[view]`.
     """
-    found = tl.view(load_model(machine, side, rods=rods), options)
+    result = tl.view(load_model(machine, side, rods=rods), options)
     if png is not None:
-        finish(found, as_json, figure=png, within_limits=within_limits)
+        finish(result, as_json, figure=png, within_limits=within_limits)
         return
-    require_limits(found, within_limits)
-    viewer = found.viewer(host, port)
+    require_limits(result, within_limits)
+    viewer = result.viewer(host, port)
     if as_json:
-        print_json(found.as_dict() | {"url": viewer.url})
+        print_json(result.as_dict() | {"url": viewer.url})
     else:
-        for line in (*found.advice, f"{found.model.mechanism.name}: {viewer.url} (Ctrl-C ends)"):
+        for line in (*result.advice, f"{result.model.mechanism.name}: {viewer.url} (Ctrl-C ends)"):
             console().print(line, soft_wrap=True)
     viewer.run()

@@ -34,5 +34,5 @@ def workspace(
     """
     model = load_model(machine, side, within_limits=within_limits)
     with bars(as_json) as report:
-        found = tl.workspace(model, options, progress=lambda done, total: report("poses", done, total))
-    finish(found, as_json, map_file(out, found), figure=figure, draw=lambda: workspace_figure(found, measure=colour))
+        result = tl.workspace(model, options, progress=lambda done, total: report("poses", done, total))
+    finish(result, as_json, map_file(out, result), figure=figure, draw=lambda: workspace_figure(result, measure=colour))

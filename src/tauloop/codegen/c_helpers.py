@@ -26,8 +26,8 @@ def pieces() -> dict[str, str]:
         c_file("tauloop.codegen", "helpers.c"),
         flags=re.MULTILINE | re.DOTALL,
     )
-    found = {name: f"{text.strip()}\n" for name, text in zip(parts[::2], parts[1::2], strict=True)}
-    return found | {"tl_nearest": _SIZES + found["tl_nearest"]}
+    texts = {name: f"{text.strip()}\n" for name, text in zip(parts[::2], parts[1::2], strict=True)}
+    return texts | {"tl_nearest": _SIZES + texts["tl_nearest"]}
 
 
 def mathematics() -> str:

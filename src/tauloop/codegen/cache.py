@@ -104,9 +104,9 @@ class CompiledCache(Shown):
         if self.removed is not None:
             return common | {"removed": self.removed}
         listed = [
-            {"name": one.path.name, "bytes": one.size, "used": round(one.used)}
-            | {"functions": one.functions, "state": one.state}
-            for one in self.libraries
+            {"name": library.path.name, "bytes": library.size, "used": round(library.used)}
+            | {"functions": library.functions, "state": library.state}
+            for library in self.libraries
         ]
         return common | {"bytes": self.size, "largest": self.largest, "libraries": listed}
 
@@ -256,8 +256,8 @@ def kept(folder: Path) -> tuple[Kept, ...]:
     for path in _listed(folder):
         if path.suffix == ".json" and _OURS.fullmatch(path.name):
             with suppress(OSError, ValueError, KeyError, TypeError):
-                found = json.loads(path.read_text(encoding="ascii").partition("\n")[2])
-                records.setdefault(str(found["library"]), []).append((str(found["name"]), path.stat().st_size))
+                record = json.loads(path.read_text(encoding="ascii").partition("\n")[2])
+                records.setdefault(str(record["library"]), []).append((str(record["name"]), path.stat().st_size))
     entries = []
     for path in _listed(folder):
         if not _LIBRARY.fullmatch(path.name):

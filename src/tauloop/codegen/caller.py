@@ -63,7 +63,7 @@ def checked_call(
     library: Path,
     name: str,
     arrays: Sequence[np.ndarray],
-    given: Sequence[np.ndarray],
+    buffers: Sequence[np.ndarray],
     result: np.ndarray,
     otherwise: Callable[..., Any],
 ) -> Callable[..., Any]:
@@ -72,7 +72,7 @@ def checked_call(
     Args:
         library, name: the machine code.
         arrays: as of `bound_call`; the last one is the health.
-        given: those of them that the arguments of a call go to.
+        buffers: those of them that the arguments of a call go to.
         result: what a call gives a copy of, where its arguments are float64 arrays of the right sizes, all finite, and
             the health is good.
         otherwise: is called with the same arguments where anything else is the case; what it gives, the call gives.
@@ -80,9 +80,9 @@ def checked_call(
     code, table = _code(library, name, arrays)
     module, health = _binding(), arrays[-1]
     if module is None:
-        return functools.partial(_checked, code, ctypes.byref(table), given, health, result, otherwise)
+        return functools.partial(_checked, code, ctypes.byref(table), buffers, health, result, otherwise)
     address = ctypes.cast(code, ctypes.c_void_p).value
-    parts = tuple((array.ctypes.data, array.size) for array in given)
+    parts = tuple((array.ctypes.data, array.size) for array in buffers)
     call: Callable[..., Any] = module.bind_checked(
         address,
         ctypes.addressof(table),
@@ -114,15 +114,15 @@ def _code(library: Path, name: str, arrays: Sequence[np.ndarray]) -> tuple[Any, 
 def _checked(
     code: Any,
     table: Any,
-    given: Sequence[np.ndarray],
+    buffers: Sequence[np.ndarray],
     health: np.ndarray,
     result: np.ndarray,
     otherwise: Callable[..., Any],
     *arguments: Any,
 ) -> Any:
-    if len(arguments) != len(given):
+    if len(arguments) != len(buffers):
         return otherwise(*arguments)
-    for array, argument in zip(given, arguments, strict=True):
+    for array, argument in zip(buffers, arguments, strict=True):
         if type(argument) is not np.ndarray or argument.dtype != np.float64 or argument.shape != array.shape:
             return otherwise(*arguments)
         array[:] = argument

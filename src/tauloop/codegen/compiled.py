@@ -76,8 +76,8 @@ class CompiledFunction:
         ends = np.cumsum([port.size for port in self.function.outputs])
 
         def several(*motion: Any) -> tuple[np.ndarray, ...]:
-            found = call(*motion)
-            return found if isinstance(found, tuple) else tuple(np.split(found[: ends[-1]], ends[:-1]))
+            outputs = call(*motion)
+            return outputs if isinstance(outputs, tuple) else tuple(np.split(outputs[: ends[-1]], ends[:-1]))
 
         return several
 
@@ -121,10 +121,10 @@ class CompiledFunction:
                 one output alone.
         """
         arrays, parts = self._arrays()
-        given = [arrays[name] for name in names]
-        one = len(self.function.outputs) == 1 and not whole
-        result = arrays[self.function.outputs[0].name] if one else arrays["outputs"]
-        return checked_call(self.library, f"{self.function.name}_bound", parts, given, result, otherwise)
+        buffers = [arrays[name] for name in names]
+        is_single = len(self.function.outputs) == 1 and not whole
+        result = arrays[self.function.outputs[0].name] if is_single else arrays["outputs"]
+        return checked_call(self.library, f"{self.function.name}_bound", parts, buffers, result, otherwise)
 
     def batch(
         self, inputs: Mapping[str, np.ndarray], n: int, out: Mapping[str, np.ndarray] | None = None
@@ -144,9 +144,9 @@ class CompiledFunction:
         """
         arrays = _readable(inputs, self.function.inputs, n)
         sizes = {port.name: port.size for port in self.function.outputs} | {"health": HEALTH}
-        given = dict(out or {})
-        _require_writable(given, sizes, n)
-        outputs = {name: given[name] if name in given else np.empty((n, size)) for name, size in sizes.items()}
+        buffers = dict(out or {})
+        _require_writable(buffers, sizes, n)
+        outputs = {name: buffers[name] if name in buffers else np.empty((n, size)) for name, size in sizes.items()}
         if self._threads:
             self._library.one_thread_after_fork()
         self._batch(n, *arrays, *outputs.values())

@@ -244,11 +244,11 @@ def _started(command: list[str]) -> subprocess.Popen[str]:
 def _require_success(process: subprocess.Popen[str], compiler: str, timeout: float) -> None:
     """Wait for a compiler to do its work."""
     try:
-        _, said = process.communicate(timeout=timeout)
+        _, output = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
         what = f"the compiler took more than {timeout:g} s"
         raise EngineError.of(compiler, what, "run interpreted") from None
     if process.returncode:
         end = f"signal {-process.returncode}" if process.returncode < 0 else f"status {process.returncode}"
-        what = f"the compiler failed: {' '.join(said.split())[:500] or end}"
+        what = f"the compiler failed: {' '.join(output.split())[:500] or end}"
         raise EngineError.of(compiler, what, "run interpreted")

@@ -170,7 +170,11 @@ def _read(step: Step, program: Program, wanted: set[str]) -> tuple[str, ...]:
     if not isinstance(step, Evaluate) or "start" not in step.inputs or not unused & set(step.outputs):
         return step.inputs
     code = instructions(step.function.function, [name not in unused for name in step.outputs])
-    ports = {one.port[0] for one in code if one.operation == ca.OP_INPUT and one.port is not None}
+    ports = {
+        instruction.port[0]
+        for instruction in code
+        if instruction.operation == ca.OP_INPUT and instruction.port is not None
+    }
     return tuple(name for i, name in enumerate(step.inputs) if name != "start" or i in ports)
 
 
@@ -279,12 +283,12 @@ class _Interpreted:
                 return None
             array[:] = argument
         self._trigger()
-        found = self._whole.copy()
-        least = found[self._discriminants]
-        smallest = (np.abs(found[self._pivots]) / self._typical).min(initial=np.inf)
+        values = self._whole.copy()
+        least = values[self._discriminants]
+        smallest = (np.abs(values[self._pivots]) / self._typical).min(initial=np.inf)
         # sums are not finite either where numbers are finite, but beyond all use; the long way knows
         if not (
-            math.isfinite(self._motion.sum() + found.sum())
+            math.isfinite(self._motion.sum() + values.sum())
             and least.min(initial=1.0) >= 0.0
             and smallest > SMALLEST_PIVOT
         ):
@@ -298,4 +302,4 @@ class _Interpreted:
             finite=_FINITE,
             missed=_NONE,
         )
-        return {name: found[part] for name, part in self._wanted}, evidence
+        return {name: values[part] for name, part in self._wanted}, evidence

@@ -99,8 +99,8 @@ class Library:
         code.argtypes = [_KINDS[letter] for letter in arguments]
         code.restype = _KINDS[result]
 
-        def call(*given: Any) -> Any:
-            return code(*(address(value) if isinstance(value, np.ndarray) else value for value in given))
+        def call(*arguments: Any) -> Any:
+            return code(*(address(value) if isinstance(value, np.ndarray) else value for value in arguments))
 
         return call
 

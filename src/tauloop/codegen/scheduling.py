@@ -40,9 +40,9 @@ class _Schedule:
 
     def __init__(self, code: Sequence[Instruction]) -> None:
         every = range(len(code))
-        place = {one.number: i for i, one in enumerate(code) if one.operation != ca.OP_OUTPUT}
-        is_read = [one.operation in (ca.OP_INPUT, ca.OP_CONST) for one in code]
-        operands = [[place[k] for k in dict.fromkeys(one.operands)] for one in code]
+        place = {instruction.number: i for i, instruction in enumerate(code) if instruction.operation != ca.OP_OUTPUT}
+        is_read = [instruction.operation in (ca.OP_INPUT, ca.OP_CONST) for instruction in code]
+        operands = [[place[k] for k in dict.fromkeys(instruction.operands)] for instruction in code]
         self._code = code
         self._sources = [[j for j in operands[i] if is_read[j]] for i in every]
         self._operands = [[j for j in operands[i] if not is_read[j]] for i in every]
@@ -50,7 +50,7 @@ class _Schedule:
         for i in every:
             for j in self._operands[i]:
                 self._users[j].append(i)
-        self._latency = [LATENCIES.get(one.operation, LATENCY) for one in code]
+        self._latency = [LATENCIES.get(instruction.operation, LATENCY) for instruction in code]
         self._chain = [0] * len(code)
         for i in reversed(every):
             self._chain[i] = self._latency[i] + max((self._chain[j] for j in self._users[i]), default=0)
@@ -70,7 +70,7 @@ class _Schedule:
 
     def run(self) -> tuple[Instruction, ...]:
         """All instructions, one after the other."""
-        found: list[Instruction] = []
+        scheduled: list[Instruction] = []
         cycle = started = held = 0
         while self._now or self._waiting:
             if started == WIDTH or not self._now:
@@ -83,10 +83,10 @@ class _Schedule:
             for j in self._sources[i]:
                 if not self._done[j]:
                     self._done[j] = True
-                    found.append(self._code[j])
-            found.append(self._code[i])
+                    scheduled.append(self._code[j])
+            scheduled.append(self._code[i])
             self._finish(i, cycle)
-        return tuple(found)
+        return tuple(scheduled)
 
     def _next(self, is_short: bool) -> int:
         """Take the next instruction out of those that can start."""

@@ -198,14 +198,16 @@ def _straight(
         indent: before every line.
     """
     lines = [f"const double t{k} = {access(KEPT, place)};" for k, place in code.fetched.items()]
-    for one in code.instructions:
-        a = [constants.get(k, f"t{k}") for k in one.operands]
-        if one.operation == ca.OP_OUTPUT and one.port is not None:
-            lines.append(f"{access(outputs[one.port[0]], one.port[1])} = {a[0]};")
-        elif one.port is not None:
-            lines.append(f"const double t{one.number} = {access(inputs[one.port[0]], one.port[1])};")
-        elif one.number not in constants:
-            lines.append(f"const double t{one.number} = {_expression(one.operation, a)};")
+    for instruction in code.instructions:
+        a = [constants.get(k, f"t{k}") for k in instruction.operands]
+        if instruction.operation == ca.OP_OUTPUT and instruction.port is not None:
+            lines.append(f"{access(outputs[instruction.port[0]], instruction.port[1])} = {a[0]};")
+        elif instruction.port is not None:
+            lines.append(
+                f"const double t{instruction.number} = {access(inputs[instruction.port[0]], instruction.port[1])};"
+            )
+        elif instruction.number not in constants:
+            lines.append(f"const double t{instruction.number} = {_expression(instruction.operation, a)};")
     lines += [f"{access(KEPT, place)} = t{k};" for k, place in code.stored.items()]
     return [indent + line for line in lines]
 
@@ -219,7 +221,9 @@ def _whole(
 
 
 def _constants(code: Sequence[Instruction]) -> dict[int, str]:
-    return {one.number: number(one.constant) for one in code if one.operation == ca.OP_CONST}
+    return {
+        instruction.number: number(instruction.constant) for instruction in code if instruction.operation == ca.OP_CONST
+    }
 
 
 def number(value: float) -> str:
@@ -382,8 +386,8 @@ def _steps(function: CFunction, layout: _Layout) -> tuple[list[str], list[_Apart
                 continue
             name = f"{function.name}{layout.suffix}_{len(functions) + 1}"
             lines.append(f"    {name}({', '.join(used)});")
-            given = {port.name for port in function.inputs}
-            parameters = [("const " if array in given else "") + layout.parameter(array) for array in used]
+            inputs = {port.name for port in function.inputs}
+            parameters = [("const " if array in inputs else "") + layout.parameter(array) for array in used]
             body = "\n".join(["{", f"    {layout.loop}", *statements, "    }", "}", ""])
             functions.append(_Apart(head=f"{name}({', '.join(parameters)})", body=body))
     return [*([f"    double {KEPT}[{kept}]{layout.width};"] if kept else []), *lines], functions

@@ -36,31 +36,31 @@ class Instruction:
 
 def instructions(function: ca.Function, wanted: Sequence[bool]) -> tuple[Instruction, ...]:
     """Instructions on which the wanted outputs depend, in order."""
-    found: list[Instruction] = []
+    listed: list[Instruction] = []
     maker: dict[int, int] = {}
     for k in range(function.n_instructions()):
         op = function.instruction_id(k)
         ins, outs = function.instruction_input(k), function.instruction_output(k)
         if op == ca.OP_OUTPUT:
-            found.append(Instruction(number=k, operation=op, operands=(maker[ins[0]],), port=(outs[0], outs[1])))
+            listed.append(Instruction(number=k, operation=op, operands=(maker[ins[0]],), port=(outs[0], outs[1])))
             continue
         if op == ca.OP_INPUT:
-            found.append(Instruction(number=k, operation=op, operands=(), port=(ins[0], ins[1])))
+            listed.append(Instruction(number=k, operation=op, operands=(), port=(ins[0], ins[1])))
         elif op == ca.OP_CONST:
             constant = float(function.instruction_constant(k))
-            found.append(Instruction(number=k, operation=op, operands=(), constant=constant))
+            listed.append(Instruction(number=k, operation=op, operands=(), constant=constant))
         else:
-            found.append(Instruction(number=k, operation=op, operands=tuple(maker[i] for i in ins)))
+            listed.append(Instruction(number=k, operation=op, operands=tuple(maker[i] for i in ins)))
         maker[outs[0]] = k
     needed: set[int] = set()
-    for one in reversed(found):
-        if one.operation == ca.OP_OUTPUT:
-            assert one.port is not None
-            if wanted[one.port[0]]:
-                needed.add(one.number)
-        if one.number in needed:
-            needed.update(one.operands)
-    return tuple(one for one in found if one.number in needed)
+    for instruction in reversed(listed):
+        if instruction.operation == ca.OP_OUTPUT:
+            assert instruction.port is not None
+            if wanted[instruction.port[0]]:
+                needed.add(instruction.number)
+        if instruction.number in needed:
+            needed.update(instruction.operands)
+    return tuple(instruction for instruction in listed if instruction.number in needed)
 
 
 def with_reciprocals(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
@@ -68,20 +68,28 @@ def with_reciprocals(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
 
     A division takes as long as four to sixteen products; the results differ by rounding.
     """
-    constants = {one.number: one.constant for one in code if one.operation == ca.OP_CONST and one.constant}
-    quotients = Counter(one.operands[1] for one in code if one.operation == ca.OP_DIV)
-    reciprocals = {one.operands[0]: one.number for one in code if one.operation == ca.OP_INV}
-    following = max((one.number for one in code), default=0) + 1
+    constants = {
+        instruction.number: instruction.constant
+        for instruction in code
+        if instruction.operation == ca.OP_CONST and instruction.constant
+    }
+    quotients = Counter(instruction.operands[1] for instruction in code if instruction.operation == ca.OP_DIV)
+    reciprocals = {
+        instruction.operands[0]: instruction.number for instruction in code if instruction.operation == ca.OP_INV
+    }
+    following = max((instruction.number for instruction in code), default=0) + 1
     made: dict[int, int] = {}
-    found: list[Instruction] = []
-    for one in code:
-        if one.operation == ca.OP_INV:
-            if one.operands[0] in made:
-                found.append(replace(one, operation=ca.OP_ASSIGN, operands=(made[one.operands[0]],)))
+    rewritten: list[Instruction] = []
+    for instruction in code:
+        if instruction.operation == ca.OP_INV:
+            if instruction.operands[0] in made:
+                rewritten.append(
+                    replace(instruction, operation=ca.OP_ASSIGN, operands=(made[instruction.operands[0]],))
+                )
                 continue
-            made[one.operands[0]] = one.number
-        elif one.operation == ca.OP_DIV:
-            above, below = one.operands
+            made[instruction.operands[0]] = instruction.number
+        elif instruction.operation == ca.OP_DIV:
+            above, below = instruction.operands
             if below in made or below in constants or below in reciprocals or quotients[below] > 1:
                 if below not in made:
                     made[below], following = following, following + 1
@@ -91,16 +99,16 @@ def with_reciprocals(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
                         )
                     else:
                         inverse = Instruction(number=made[below], operation=ca.OP_INV, operands=(below,))
-                    found.append(inverse)
-                found.append(replace(one, operation=ca.OP_MUL, operands=(above, made[below])))
+                    rewritten.append(inverse)
+                rewritten.append(replace(instruction, operation=ca.OP_MUL, operands=(above, made[below])))
                 continue
-        found.append(one)
-    return tuple(found)
+        rewritten.append(instruction)
+    return tuple(rewritten)
 
 
 def needed_instructions(function: ca.Function, wanted: Sequence[bool]) -> set[int]:
     """Numbers of the instructions on which the wanted outputs depend."""
-    return {one.number for one in instructions(function, wanted)}
+    return {instruction.number for instruction in instructions(function, wanted)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,30 +134,32 @@ def pieces(code: Sequence[Instruction], longest: int, whole: int = 0) -> tuple[P
         longest: instructions of a piece.
         whole: up to so many instructions stay in one piece.
     """
-    sources = {one.number: one for one in code if one.operation in (ca.OP_INPUT, ca.OP_CONST)}
-    working = [one for one in code if one.number not in sources]
+    sources = {
+        instruction.number: instruction for instruction in code if instruction.operation in (ca.OP_INPUT, ca.OP_CONST)
+    }
+    working = [instruction for instruction in code if instruction.number not in sources]
     if len(working) <= max(longest, whole):
         return (Piece(instructions=tuple(code), fetched={}, stored={}),)
     size = -(-len(working) // -(-len(working) // longest))  # about equal ones
     parts = [working[first : first + size] for first in range(0, len(working), size)]
-    home = {one.number: p for p, part in enumerate(parts) for one in part}
-    last = {operand: p for p, part in enumerate(parts) for one in part for operand in one.operands}
+    home = {instruction.number: p for p, part in enumerate(parts) for instruction in part}
+    last = {operand: p for p, part in enumerate(parts) for instruction in part for operand in instruction.operands}
     alive: dict[int, int] = {}
     free: list[int] = []
     places = 0
-    found = []
+    stretches = []
     for p, part in enumerate(parts):
-        operands = dict.fromkeys(operand for one in part for operand in one.operands)
+        operands = dict.fromkeys(operand for instruction in part for operand in instruction.operands)
         fetched = {k: alive[k] for k in operands if k in home and home[k] < p}
         stored: dict[int, int] = {}
-        for one in part:
-            if last.get(one.number, p) > p:
+        for instruction in part:
+            if last.get(instruction.number, p) > p:
                 if not free:
                     free.append(places)
                     places += 1
-                alive[one.number] = stored[one.number] = free.pop()
+                alive[instruction.number] = stored[instruction.number] = free.pop()
         for ended in [k for k in alive if last[k] <= p]:  # only now: no place is read and written in the same piece
             free.append(alive.pop(ended))
         read = tuple(sources[k] for k in operands if k in sources)
-        found.append(Piece(instructions=(*read, *part), fetched=fetched, stored=stored))
-    return tuple(found)
+        stretches.append(Piece(instructions=(*read, *part), fetched=fetched, stored=stored))
+    return tuple(stretches)

@@ -76,14 +76,14 @@ def load_steps(path: str | Path, tolerance: float = 0.01) -> tuple[Observation, 
         InputError: everything that is wrong, with lines.
     """
     root = open_document(path, STEPS)
-    found = contents(root, ValueReader(None)) or {}
+    content = contents(root, ValueReader(None)) or {}
     root.collector.raise_any(InputError)
 
-    def numbers(given: Mapping[str, float | Amount]) -> dict[str, float]:
-        return {name: value.value if isinstance(value, Amount) else value for name, value in given.items()}
+    def numbers(pairs: Mapping[str, float | Amount]) -> dict[str, float]:
+        return {name: value.value if isinstance(value, Amount) else value for name, value in pairs.items()}
 
     steps = []
-    for name, step in found["steps"].items():
+    for name, step in content["steps"].items():
         measured = numbers(step["measured"])
         shares = {criterion: tolerance * abs(value) for criterion, value in measured.items()}
         steps.append(
@@ -195,10 +195,14 @@ def fit_plant(line: DriveLine, steps: Sequence[Observation] | str | Path, option
     if isinstance(steps, str | Path):
         steps = load_steps(steps, options.tolerance)
     known = line.parameters.values
-    given = [("unknowns", options.unknowns), ("values", options.values), *((one.name, one.parameters) for one in steps)]
+    named = [
+        ("unknowns", options.unknowns),
+        ("values", options.values),
+        *((step.name, step.parameters) for step in steps),
+    ]
     InputError.raise_if_any(
         Problem(where=where, what=f"no parameter {name!r}", remedy=suggestion(name, known) or f"{', '.join(known)}")
-        for where, names in given
+        for where, names in named
         for name in names
         if name not in known
     )
@@ -207,11 +211,11 @@ def fit_plant(line: DriveLine, steps: Sequence[Observation] | str | Path, option
         PlantUnknown(name=name, lower=low, upper=high, logarithmic=low > 0.0)
         for name, (low, high) in options.unknowns.items()
     ]
-    start = np.clip([one.share(max(known[one.name], one.lower)) for one in unknowns], 0.0, 1.0)
+    start = np.clip([unknown.share(max(known[unknown.name], unknown.lower)) for unknown in unknowns], 0.0, 1.0)
     fit = search_plant(
         axis,
         unknowns,
-        [replace(one, parameters={**options.values, **one.parameters}) for one in steps],
+        [replace(step, parameters={**options.values, **step.parameters}) for step in steps],
         seed=options.seed,
         generations=options.generations,
         population=options.population,
@@ -219,7 +223,7 @@ def fit_plant(line: DriveLine, steps: Sequence[Observation] | str | Path, option
         start=start,
         integrator=replace(LINE_INTEGRATOR, rtol=options.rtol, atol=1e-2 * options.rtol),
     )
-    tolerances = [one.tolerances[name] for one in steps for name in one.printed]
+    tolerances = [step.tolerances[name] for step in steps for name in step.printed]
     missed = [
         abs(ours - measured) / tolerance
         for (_, _, measured, ours, _), tolerance in zip(fit.rows, tolerances, strict=True)

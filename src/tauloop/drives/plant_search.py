@@ -137,23 +137,23 @@ def predicted(
 
     def column(name: str) -> np.ndarray:
         nominal = float(axis.nominal[axis.names.index(name)])
-        found = np.empty((plants, count))
+        filled = np.empty((plants, count))
         for k, observation in enumerate(observations):
-            given = observation.parameters.get(name, common.get(name, nominal))
-            found[:, k] = values[given] if isinstance(given, str) else given
-        return found.ravel()
+            stated = observation.parameters.get(name, common.get(name, nominal))
+            filled[:, k] = values[stated] if isinstance(stated, str) else stated
+        return filled.ravel()
 
     named = set(common).union(*(observation.parameters for observation in observations))
     steps = np.empty((plants, count))
     for k, observation in enumerate(observations):
         steps[:, k] = values[observation.step] if isinstance(observation.step, str) else observation.step
-    found = simulate_axis(
+    runs = simulate_axis(
         axis,
         {name: column(name) for name in sorted(named)},
         step=steps.ravel(),
         integrator=integrator or LINE_INTEGRATOR,
     )
-    criteria = {name: getattr(found, name).reshape(plants, count) for name in NAMES}
+    criteria = {name: getattr(runs, name).reshape(plants, count) for name in NAMES}
     columns = []
     for k, observation in enumerate(observations):
         for name in observation.printed:
@@ -209,14 +209,14 @@ def search_plant(
     def residuals(shares: np.ndarray) -> np.ndarray:
         nonlocal evaluations
         evaluations += len(shares)
-        found = predicted(axis, unknowns, used, shares, integrator, known)
-        return np.clip((found - printed) / tolerances, -WORST, WORST)
+        criteria = predicted(axis, unknowns, used, shares, integrator, known)
+        return np.clip((criteria - printed) / tolerances, -WORST, WORST)
 
     def jacobian(share: np.ndarray) -> np.ndarray:
         offsets = DIFFERENCE * np.eye(len(share))
         ahead, behind = np.minimum(share + offsets, 1.0), np.maximum(share - offsets, 0.0)
-        found = residuals(np.concatenate([ahead, behind]))
-        change = found[: len(share)] - found[len(share) :]
+        shifted = residuals(np.concatenate([ahead, behind]))
+        change = shifted[: len(share)] - shifted[len(share) :]
         return np.asarray(change.T / (np.diag(ahead) - np.diag(behind)))
 
     best = np.full(len(unknowns), 0.5) if start is None else np.clip(start, 0.0, 1.0)
@@ -271,8 +271,8 @@ def assess_plant(
     tolerances = np.array([item.tolerances[name] for item in used for name in item.printed])
     offsets = DIFFERENCE * np.eye(len(share))
     ahead, behind = np.minimum(share + offsets, 1.0), np.maximum(share - offsets, 0.0)
-    found = predicted(axis, unknowns, used, np.concatenate([ahead, behind]), integrator, known) / tolerances
-    change = (found[: len(share)] - found[len(share) :]) / (np.diag(ahead) - np.diag(behind))[:, None]
+    shifted = predicted(axis, unknowns, used, np.concatenate([ahead, behind]), integrator, known) / tolerances
+    change = (shifted[: len(share)] - shifted[len(share) :]) / (np.diag(ahead) - np.diag(behind))[:, None]
     _, sensitivities, directions = np.linalg.svd(change.T)
     padded = np.zeros(len(share))
     padded[: len(sensitivities)] = sensitivities[: len(share)]

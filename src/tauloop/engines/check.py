@@ -99,9 +99,9 @@ class _Subject:
 
     def forward(self, quantity: str) -> Comparer:
         states, model = self.states, self.model
-        found = model.platform.forward_dynamics(states.position, states.velocity, self.driving, start=states.q)
+        solution = model.platform.forward_dynamics(states.position, states.velocity, self.driving, start=states.q)
         names, scale = model.topology.velocity_names, _unit_accelerations(model)
-        a = np.asarray(found.a)
+        a = np.asarray(solution.a)
         solve = self.by_mass_matrix if quantity == FORWARD_DYNAMICS else self.by_solver
         return lambda engine: (acceleration_comparison(quantity, engine, solve(engine), names, a, scale),)
 
@@ -229,12 +229,12 @@ def _moved_by_actuators(model: Model, states: RandomStates) -> tuple[RandomState
     """
     entry = model.actuators.ports
     acceleration = entry.rates(states.a)[:, : len(model.assembly.leading)]
-    found = model.hybrid.inverse_dynamics(entry.at(states.q), entry.rates(states.v), acceleration, start=states.q)
-    state, rates = found.forces.state, model.platform.ports.rates
+    solution = model.hybrid.inverse_dynamics(entry.at(states.q), entry.rates(states.v), acceleration, start=states.q)
+    state, rates = solution.forces.state, model.platform.ports.rates
     q, v, a = np.asarray(state.q), np.asarray(state.v), np.asarray(state.a)
     position = model.platform_position(q)
-    found_states = replace(states, q=q, v=v, a=a, position=position, velocity=rates(v), acceleration=rates(a))
-    return found_states, found.forces.force
+    moved_states = replace(states, q=q, v=v, a=a, position=position, velocity=rates(v), acceleration=rates(a))
+    return moved_states, solution.forces.force
 
 
 def _ready(

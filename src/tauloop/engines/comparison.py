@@ -196,15 +196,17 @@ def _checked(mechanism: Mechanism, motion: NamedMotion, forces: Array) -> Array:
     return forces
 
 
-def force_comparison(quantity: str, engine: Engine, found: EngineForces, forces: Array) -> EngineComparison:
+def force_comparison(quantity: str, engine: Engine, computed: EngineForces, forces: Array) -> EngineComparison:
     """Inverse dynamics: actuator forces (N, n_u) beside an engine's."""
-    return _comparison(quantity, engine, found, (found.forces, forces), found.actuators, float(np.max(found.balance)))
+    return _comparison(
+        quantity, engine, computed, (computed.forces, forces), computed.actuators, float(np.max(computed.balance))
+    )
 
 
 def acceleration_comparison(
     quantity: str,
     engine: Engine,
-    found: EngineAccelerations,
+    computed: EngineAccelerations,
     names: tuple[str, ...],
     accelerations: Array,
     scale: Array,
@@ -214,19 +216,19 @@ def acceleration_comparison(
     Args:
         quantity: by which solver.
         engine: the engine.
-        found: its accelerations.
+        computed: its accelerations.
         names: of the given velocities.
         accelerations: (N, n_v).
         scale: of the velocities (n_v,), m or 1, so that metres and radians can be held against each other.
     """
-    ours, theirs = _common(names, found.names)
-    sides = (found.accelerations[:, theirs] / scale[ours], accelerations[:, ours] / scale[ours])
-    return _comparison(quantity, engine, found, sides, tuple(names[i] for i in ours))
+    ours, theirs = _common(names, computed.names)
+    sides = (computed.accelerations[:, theirs] / scale[ours], accelerations[:, ours] / scale[ours])
+    return _comparison(quantity, engine, computed, sides, tuple(names[i] for i in ours))
 
 
 def velocity_comparisons(
     engine: Engine,
-    found: EngineVelocities,
+    computed: EngineVelocities,
     names: tuple[str, ...],
     independent: tuple[str, ...],
     embedding: Array,
@@ -237,21 +239,21 @@ def velocity_comparisons(
 
     Args:
         engine: the engine.
-        found: its velocities.
+        computed: its velocities.
         names: of the given velocities.
         independent: those per unit of which all are.
         embedding: G (N, n_v, m).
         actuator_jacobian: A G (N, n_u, m).
         scale: of the velocities (n_v,), m or 1.
     """
-    ours, theirs = _common(names, found.names)
+    ours, theirs = _common(names, computed.names)
     unit = scale[[names.index(name) for name in independent]]
     loads = engine.tree.loads
     whole = dict(zip(names, scale, strict=True))
-    reach = np.abs(loads.transmission) @ np.array([whole.get(name, 1.0) for name in found.names])
+    reach = np.abs(loads.transmission) @ np.array([whole.get(name, 1.0) for name in computed.names])
     sides: dict[str, tuple[Array, Array, Array, Sequence[str]]] = {
-        EMBEDDING: (found.embedding[:, theirs], embedding[:, ours], scale[ours], [names[i] for i in ours]),
-        ACTUATOR_JACOBIAN: (found.actuator_jacobian, actuator_jacobian, reach, loads.actuators),
+        EMBEDDING: (computed.embedding[:, theirs], embedding[:, ours], scale[ours], [names[i] for i in ours]),
+        ACTUATOR_JACOBIAN: (computed.actuator_jacobian, actuator_jacobian, reach, loads.actuators),
     }
 
     def comparison(quantity: str) -> EngineComparison:
@@ -259,7 +261,7 @@ def velocity_comparisons(
         factor, samples = unit / size[:, None], len(own_side)
         columns = tuple(f"{row} per {column}" for row in rows for column in independent)
         both = ((side * factor).reshape(samples, -1) for side in (engines_side, own_side))
-        return _comparison(quantity, engine, found, tuple(both), columns)
+        return _comparison(quantity, engine, computed, tuple(both), columns)
 
     return tuple(comparison(quantity) for quantity, (*_, rows) in sides.items() if rows)
 
@@ -278,10 +280,10 @@ def _comparison(
     columns: tuple[str, ...],
     balance: float | None = None,
 ) -> EngineComparison:
-    found, claimed = sides
-    size = np.maximum(np.max(np.abs(found), axis=1), np.max(np.abs(claimed), axis=1))
+    computed, claimed = sides
+    size = np.maximum(np.max(np.abs(computed), axis=1), np.max(np.abs(claimed), axis=1))
     scale = np.maximum(size, LEAST_SCALE * np.max(size))
-    difference = np.abs(claimed - found) / np.where(scale > 0.0, scale, 1.0)[:, None]
+    difference = np.abs(claimed - computed) / np.where(scale > 0.0, scale, 1.0)[:, None]
     sample, column = np.unravel_index(np.argmax(difference), difference.shape)
     return EngineComparison(
         quantity=quantity,

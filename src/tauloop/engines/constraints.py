@@ -90,39 +90,39 @@ def gear_rows(loads: Loads, q: Array) -> ConstraintRows:
 
 
 def _points(frames: LinkMotion, twist: Array, rows: list[tuple[int, Array]]) -> ConstraintRows:
-    one = np.array([index for index, _ in rows], dtype=int)
-    two = one + 1
+    first = np.array([index for index, _ in rows], dtype=int)
+    second = first + 1
     local = np.array([e for _, e in rows]).reshape(-1, 3)
-    e = np.einsum("nkij,kj->nki", frames.rotation[:, one], local)
-    d = frames.position[:, two] - frames.position[:, one]
+    e = np.einsum("nkij,kj->nki", frames.rotation[:, first], local)
+    d = frames.position[:, second] - frames.position[:, first]
     arm = np.cross(e, d)
     J, bias = frames.jacobian, frames.bias
-    w = twist[:, one, 3:]
+    w = twist[:, first, 3:]
     e_rate = np.cross(w, e)
     return ConstraintRows(
         residual=_dot(e, d),
-        jacobian=_times(e, J[:, two, :3] - J[:, one, :3]) + _times(arm, J[:, one, 3:]),
-        bias=_dot(e, bias[:, two, :3] - bias[:, one, :3])
-        + _dot(arm, bias[:, one, 3:])
-        + 2 * _dot(e_rate, twist[:, two, :3] - twist[:, one, :3])
+        jacobian=_times(e, J[:, second, :3] - J[:, first, :3]) + _times(arm, J[:, first, 3:]),
+        bias=_dot(e, bias[:, second, :3] - bias[:, first, :3])
+        + _dot(arm, bias[:, first, 3:])
+        + 2 * _dot(e_rate, twist[:, second, :3] - twist[:, first, :3])
         + _dot(np.cross(w, e_rate), d),
     )
 
 
 def _directions(frames: LinkMotion, twist: Array, rows: list[tuple[int, Array]]) -> ConstraintRows:
-    one = np.array([index for index, _ in rows], dtype=int)
-    two = one + 1
+    first = np.array([index for index, _ in rows], dtype=int)
+    second = first + 1
     local = np.array([pair for _, pair in rows]).reshape(-1, 2, 3)
-    e = np.einsum("nkij,kj->nki", frames.rotation[:, one], local[:, 0])
-    f = np.einsum("nkij,kj->nki", frames.rotation[:, two], local[:, 1])
+    e = np.einsum("nkij,kj->nki", frames.rotation[:, first], local[:, 0])
+    f = np.einsum("nkij,kj->nki", frames.rotation[:, second], local[:, 1])
     normal = np.cross(f, e)
     J, bias = frames.jacobian, frames.bias
-    w_one, w_two = twist[:, one, 3:], twist[:, two, 3:]
+    w_one, w_two = twist[:, first, 3:], twist[:, second, 3:]
     normal_rate = np.cross(np.cross(w_two, f), e) + np.cross(f, np.cross(w_one, e))
     return ConstraintRows(
         residual=_dot(e, f),
-        jacobian=_times(normal, J[:, two, 3:] - J[:, one, 3:]),
-        bias=_dot(normal, bias[:, two, 3:] - bias[:, one, 3:]) + _dot(normal_rate, w_two - w_one),
+        jacobian=_times(normal, J[:, second, 3:] - J[:, first, 3:]),
+        bias=_dot(normal, bias[:, second, 3:] - bias[:, first, 3:]) + _dot(normal_rate, w_two - w_one),
     )
 
 

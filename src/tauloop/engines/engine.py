@@ -163,11 +163,11 @@ class Engine(Shown, ABC):
         M = self._from_engine(states.q, np.swapaxes(half, 1, 3))[:, :, 0]
         return M + self.tree.loads.inertia
 
-    def _states(self, given: NamedMotion) -> TreeStates:
+    def _states(self, motion: NamedMotion) -> TreeStates:
         names = self.tree.velocity_names
-        unknown = [i for i, name in enumerate(names) if name not in given.v]
-        q = self._close(start_coordinates(self.tree, given.q), unknown)
-        v, a = _columns(names, given.v, len(q)), _columns(names, given.a, len(q))
+        unknown = [i for i, name in enumerate(names) if name not in motion.v]
+        q = self._close(start_coordinates(self.tree, motion.q), unknown)
+        v, a = _columns(names, motion.v, len(q)), _columns(names, motion.a, len(q))
         K = self._closure(q, v)
         rows = LeastSquares.of(K.jacobian[:, :, unknown])
         self._require_determined(rows, [names[i] for i in unknown])
@@ -369,9 +369,9 @@ def _put_together(pieces: list[Any]) -> Any:
     return _joined(pieces) if is_dataclass(pieces[0]) else pieces[0]
 
 
-def _columns(names: tuple[str, ...], given: Mapping[str, Array], samples: int) -> Array:
+def _columns(names: tuple[str, ...], values: Mapping[str, Array], samples: int) -> Array:
     """Columns (N, n) by name; zero where not given."""
-    return np.stack([given.get(name, np.zeros(samples)) for name in names], axis=1)
+    return np.stack([values.get(name, np.zeros(samples)) for name in names], axis=1)
 
 
 def _largest(x: Array) -> Array:

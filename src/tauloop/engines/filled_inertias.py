@@ -50,9 +50,9 @@ def with_possible_inertias(tree: RigidTree) -> RigidTree:
 
 def turning_axes(tree: RigidTree) -> tuple[Array, ...]:
     """Directions about which each link can turn, in its own frame: (k, 3); one, where they are all the same."""
-    found: list[Array] = []
+    axes: list[Array] = []
     for link in tree.links:
-        above = np.zeros((0, 3)) if link.parent == GROUND else found[link.parent]
+        above = np.zeros((0, 3)) if link.parent == GROUND else axes[link.parent]
         directions = above @ link.at.rotation
         primitive = link.primitive
         if primitive is not None and primitive.kind == "ball":
@@ -62,8 +62,8 @@ def turning_axes(tree: RigidTree) -> tuple[Array, ...]:
             is_other = not len(directions) or np.abs(np.cross(directions, axis)).max() > PARALLEL
             # a second direction turns the ones before it in this link's frame
             directions = axis if not len(directions) else np.eye(3) if is_other else directions
-        found.append(directions)
-    return tuple(found)
+        axes.append(directions)
+    return tuple(axes)
 
 
 def _filled(inertia: Array, directions: Array) -> Array:

@@ -51,22 +51,22 @@ def checked(tree: RigidTree, motion: NamedMotion) -> NamedMotion:
     q_names = {name for joint in joints for name in joint.coordinate_names} | lengths
     v_names = {name for joint in joints for name in joint.velocity_names} | lengths
     parts = (("q", motion.q, q_names), ("v", motion.v, v_names), ("a", motion.a, v_names))
-    arrays = {part: {name: numbers(x, f"{part}.{name}") for name, x in given.items()} for part, given, _ in parts}
-    for part, given, known in parts:
-        problems += [_unknown(part, name, known) for name in given if name not in known]
+    arrays = {part: {name: numbers(x, f"{part}.{name}") for name, x in entries.items()} for part, entries, _ in parts}
+    for part, entries, known in parts:
+        problems += [_unknown(part, name, known) for name in entries if name not in known]
     problems += [problem for joint in joints for problem in _in_part(motion, joint)]
     problems += [
         Problem(where=name, what="not given in all of q, v and a", remedy="give length, rate and acceleration")
         for name in lengths
-        if len({name in given for _, given, _ in parts}) > 1
+        if len({name in entries for _, entries, _ in parts}) > 1
     ]
-    shapes = sorted({x.shape for given in arrays.values() for x in given.values()})
+    shapes = sorted({x.shape for entries in arrays.values() for x in entries.values()})
     if len(shapes) != 1 or len(shapes[0]) != 1 or shapes[0][0] == 0:
         problems.add("motion", f"arrays of shapes {shapes}", "give one number per sample, (N,)")
     problems += [
         Problem(where=f"{part}[{name!r}]", what=f"{np.sum(~np.isfinite(x))} numbers are not finite")
-        for part, given in arrays.items()
-        for name, x in given.items()
+        for part, entries in arrays.items()
+        for name, x in entries.items()
         if not np.all(np.isfinite(x))
     ]
     InputError.raise_if_any(problems)
@@ -86,14 +86,14 @@ def _unknown(part: str, name: str, known: set[str]) -> Problem:
 def _in_part(motion: NamedMotion, joint: Joint) -> list[Problem]:
     """A joint is wholly given or wholly missing."""
     wanted = [(motion.q, joint.coordinate_names), (motion.v, joint.velocity_names), (motion.a, joint.velocity_names)]
-    present = [name in given for given, names in wanted for name in names]
+    present = [name in entries for entries, names in wanted for name in names]
     if all(present) or not any(present):
         return []
     missing = [
         f"{part}[{name!r}]"
-        for part, (given, names) in zip("qva", wanted, strict=True)
+        for part, (entries, names) in zip("qva", wanted, strict=True)
         for name in names
-        if name not in given
+        if name not in entries
     ]
     return [
         Problem(

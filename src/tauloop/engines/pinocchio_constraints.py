@@ -86,17 +86,17 @@ def constrained_inverse_dynamics(engine: PinocchioEngine, states: TreeStates) ->
     else:
         _require_unique(engine, response)
         inverse = np.linalg.inv(response)
-    found = start
+    solution = start
     for _ in range(2):
-        u = u + times(np.asarray(inverse), (states.a - found) @ A.T)
-        found = accelerations(u)
+        u = u + times(np.asarray(inverse), (states.a - solution) @ A.T)
+        solution = accelerations(u)
     M = engine.whole_mass_matrix(states)
-    missing, needed = times(M, states.a - found), times(M, states.a)
+    missing, needed = times(M, states.a - solution), times(M, states.a)
     largest = np.maximum(np.abs(needed).max(axis=1), np.abs(u @ A).max(axis=1))
     return EngineForces(
         actuators=loads.actuators,
         forces=u,
-        residuals=states.moving(found),
+        residuals=states.moving(solution),
         balance=np.abs(missing).max(axis=1) / np.maximum(largest, np.finfo(float).tiny),
         method=_method(engine),
     )

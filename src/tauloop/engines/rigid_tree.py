@@ -146,12 +146,12 @@ class RigidTree:
     @property
     def balls(self) -> tuple[tuple[int, int, bool], ...]:
         """Start in q, start in v, and whether it is reversed, of every ball."""
-        found, q, v = [], 0, 0
+        balls, q, v = [], 0, 0
         for primitive in self.primitives:
             if primitive.kind == "ball":
-                found.append((q, v, primitive.is_reversed))
+                balls.append((q, v, primitive.is_reversed))
             q, v = q + len(primitive.coordinates), v + len(primitive.velocities)
-        return tuple(found)
+        return tuple(balls)
 
     @property
     def anchored(self) -> tuple[int, ...]:

@@ -14,16 +14,16 @@ from tauloop.mechanism.primitives import joint_coordinates, joint_pose
 
 def reference_coordinates(joints: Mapping[str, PlacedJoint]) -> dict[str, Array]:
     """Start values (1,) of all joints' coordinates by name; zero, or no turn, where the file has none."""
-    found: dict[str, Array] = {}
+    coordinates: dict[str, Array] = {}
     for placed in joints.values():
         names = placed.joint.coordinate_names
         values = placed.joint.reference or tuple(float(name.endswith(".qw")) for name in names)
-        found |= {name: np.array([value]) for name, value in zip(names, values, strict=True)}
-    return found
+        coordinates |= {name: np.array([value]) for name, value in zip(names, values, strict=True)}
+    return coordinates
 
 
 def body_poses(
-    joints: Mapping[str, PlacedJoint], tree: tuple[str, ...], given: Mapping[str, Array], samples: int
+    joints: Mapping[str, PlacedJoint], tree: tuple[str, ...], coordinates: Mapping[str, Array], samples: int
 ) -> dict[str, FramePose]:
     """Poses (N) of all bodies in the base frame.
 
@@ -33,21 +33,21 @@ def body_poses(
     Args:
         joints: all joints.
         tree: names of the joints of the tree, from the base outwards.
-        given: coordinates (N,) by name.
+        coordinates: (N,) by name.
         samples: N.
     """
     poses = {BASE: FramePose(np.broadcast_to(np.eye(3), (samples, 3, 3)), np.zeros((samples, 3)))}
     known = [joints[name] for name in tree] + [placed for name, placed in joints.items() if name not in tree]
-    known = [placed for placed in known if all(name in given for name in placed.joint.coordinate_names)]
+    known = [placed for placed in known if all(name in coordinates for name in placed.joint.coordinate_names)]
     reference = reference_coordinates(joints)
     for name in ("", *tree):
         if name and not _reaches(joints[name], poses):
             continue
         if name:
-            values = {q: given.get(q, reference[q]) for q in joints[name].joint.coordinate_names}
+            values = {q: coordinates.get(q, reference[q]) for q in joints[name].joint.coordinate_names}
             _set(joints[name], {q: np.broadcast_to(value, (samples,)) for q, value in values.items()}, poses)
         while reachable := [placed for placed in known if _reaches(placed, poses)]:
-            _set(reachable[0], given, poses)
+            _set(reachable[0], coordinates, poses)
     return poses
 
 
@@ -65,31 +65,31 @@ def _set(placed: PlacedJoint, coordinates: Mapping[str, Array], poses: dict[str,
         poses[joint.parent.body] = poses[joint.child.body] @ across.inverse()
 
 
-def start_coordinates(tree: RigidTree, given: Mapping[str, Array]) -> Array:
+def start_coordinates(tree: RigidTree, coordinates: Mapping[str, Array]) -> Array:
     """Coordinates (N, n_q) of the tree: as given, the others from the poses of the bodies at their two ends.
 
     On the loops' manifold these are exact, so that Newton only has to polish them.
     """
-    samples = len(next(iter(given.values())))
-    poses = body_poses(tree.joints, tree.tree, given, samples)
-    found = dict(given)
+    samples = len(next(iter(coordinates.values())))
+    poses = body_poses(tree.joints, tree.tree, coordinates, samples)
+    filled = dict(coordinates)
     for name in tree.tree:
         placed = tree.joints[name]
         joint = placed.joint
-        if not all(q in given for q in joint.coordinate_names):
+        if not all(q in coordinates for q in joint.coordinate_names):
             parent, child = poses[joint.parent.body] @ placed.parent, poses[joint.child.body] @ placed.child
             values = joint_coordinates(joint, parent.inverse() @ child)
-            found |= dict(zip(joint.coordinate_names, values.T, strict=True))
+            filled |= dict(zip(joint.coordinate_names, values.T, strict=True))
     for rod in tree.rods:
         frame = poses[rod.start[0]] @ rod.start[1]
         d = (poses[rod.end[0]] @ rod.end[1]).position - frame.position
         length = np.linalg.norm(d, axis=-1)
         x, y, z = turned(np.swapaxes(frame.rotation, -1, -2), d / np.where(length > 0.0, length, 1.0)[:, None]).T
         # z of the rod is (sin b, -sin a cos b, cos a cos b) after turns a about x and b about y
-        found |= dict(zip(rod.angles, (np.arctan2(-y, z), np.arcsin(np.clip(x, -1.0, 1.0))), strict=True))
-        if rod.is_telescopic and rod.name not in given:
-            found[rod.name] = length
+        filled |= dict(zip(rod.angles, (np.arctan2(-y, z), np.arcsin(np.clip(x, -1.0, 1.0))), strict=True))
+        if rod.is_telescopic and rod.name not in coordinates:
+            filled[rod.name] = length
     q = np.empty((samples, len(tree.coordinate_names)))
     for i, name in enumerate(tree.coordinate_names):
-        q[:, i] = found[name]
+        q[:, i] = filled[name]
     return q

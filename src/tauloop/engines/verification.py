@@ -111,13 +111,13 @@ def verify(machine: Mechanism | Model, options: VerifyOptions | None = None) -> 
     options = options or VerifyOptions()
     mechanism = machine.mechanism if isinstance(machine, Model) else machine
     rng, wrench = np.random.default_rng(options.seed), None if options.wrench is None else np.array(options.wrench)
-    found = check_with_engines(mechanism, options.states, rng, wrench=wrench, condition=options.condition)
+    checks = check_with_engines(mechanism, options.states, rng, wrench=wrench, condition=options.condition)
     return VerifiedMachine(
         machine=mechanism.name,
         options=options,
-        different=found.different,
-        comparisons=found.comparisons,
-        not_run=found.not_run,
+        different=checks.different,
+        comparisons=checks.comparisons,
+        not_run=checks.not_run,
         evidence=tuple(
             Evidence(
                 name=f"{row.quantity}, {row.engine}, {row.method}",
@@ -125,7 +125,7 @@ def verify(machine: Mechanism | Model, options: VerifyOptions | None = None) -> 
                 upper=TOLERANCES.get(row.quantity, TOLERANCE),
                 advice=f"disagrees at state {row.sample}, {row.column}",
             )
-            for row in found.comparisons
+            for row in checks.comparisons
         ),
         provenance=provenance(packages=("numpy", "casadi"), options={"seed": options.seed, "states": options.states}),
     )

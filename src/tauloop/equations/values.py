@@ -147,8 +147,8 @@ def dynamic_parameters(mechanism: Mechanism, topology: Topology) -> tuple[Dynami
     Raises:
         DescriptionError: a joint and a motor have one name and both such a coefficient.
     """
-    found = tuple(_entries(mechanism, topology))
-    twice = [name for name, count in Counter(entry.name for entry in found).items() if count > 1]
+    entries = tuple(_entries(mechanism, topology))
+    twice = [name for name, count in Counter(entry.name for entry in entries).items() if count > 1]
     if twice:
         raise DescriptionError(
             Problem(
@@ -159,7 +159,7 @@ def dynamic_parameters(mechanism: Mechanism, topology: Topology) -> tuple[Dynami
             )
             for name in twice
         )
-    return found
+    return entries
 
 
 def _entry(element: str, role: str, unit: str, group: str, expression: Expression) -> DynamicParameter:
@@ -308,5 +308,5 @@ def quantile(values: object, share: float) -> np.ndarray:
     place = share * (len(ordered) - 1)
     below = int(place)
     rest = place - below
-    found = (1.0 - rest) * ordered[below] + rest * ordered[below + 1] if rest else ordered[below]
-    return np.asarray(found)
+    value = (1.0 - rest) * ordered[below] + rest * ordered[below + 1] if rest else ordered[below]
+    return np.asarray(value)

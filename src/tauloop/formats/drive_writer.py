@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from tauloop.formats.expression_writer import given
+from tauloop.formats.expression_writer import keys_of
 from tauloop.mechanism import units
 from tauloop.mechanism.cursor import Shape
 from tauloop.mechanism.drive_grammar import CONNECTION, CONTROL, DUAL, ENCODER, FRICTION, LUGRE, MOTOR
@@ -42,8 +42,8 @@ def drive_data(line: DriveLine, text: Text) -> dict[str, Any]:
     written["inertias"] = {item.name: _inertia(item, text) for item in line.inertias if item.name != load}
     if line.connections:
         written["connections"] = {item.name: _connection(item, turns, text) for item in line.connections}
-    written["motors"] = {item.name: given(MOTOR, item, turns[item.on], text) for item in line.motors}
-    written["encoders"] = {item.name: given(ENCODER, item, turns[item.on], text) for item in line.encoders}
+    written["motors"] = {item.name: keys_of(MOTOR, item, turns[item.on], text) for item in line.motors}
+    written["encoders"] = {item.name: keys_of(ENCODER, item, turns[item.on], text) for item in line.encoders}
     slave = line.control.drive.slave if isinstance(line.control.drive, DualDrive) else None
     on = next((motor.on for motor in line.motors if motor.name == slave), None)
     return written | {"control": _control(line.control, on is not None and turns[on], text)}
@@ -55,7 +55,7 @@ def _inertia(inertia: LineInertia, text: Text) -> dict[str, Any]:
     law = inertia.friction
     if law is not None:
         key, shape = ("lugre", LUGRE) if isinstance(law, LuGre) else ("friction", FRICTION)
-        written[key] = given(shape, law, inertia.turns, text)
+        written[key] = keys_of(shape, law, inertia.turns, text)
     return written
 
 
@@ -78,11 +78,11 @@ def _connection(item: Connection, turns: dict[str, bool], text: Text) -> dict[st
     key = "backlash" if isinstance(law, ElasticBacklash) else key
     shape = next(part.kind for part in CONNECTION.fields if part.name == key)
     assert isinstance(shape, Shape)
-    return written | {key: given(shape, law, turns[item.second], text)}
+    return written | {key: keys_of(shape, law, turns[item.second], text)}
 
 
 def _control(control: Control, turns: bool, text: Text) -> dict[str, Any]:
-    written = given(CONTROL, control, turns, text)
+    written = keys_of(CONTROL, control, turns, text)
     for key, encoder, law in (
         ("position", control.encoder, control.position),
         ("speed", control.speed_encoder, control.speed),
@@ -94,4 +94,4 @@ def _control(control: Control, turns: bool, text: Text) -> dict[str, Any]:
     drive = control.drive
     if isinstance(drive, SingleDrive):
         return written | {"motor": drive.motor}
-    return written | {"dual": given(DUAL, drive, turns, text)}
+    return written | {"dual": keys_of(DUAL, drive, turns, text)}

@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from typing import Any
 
 from tauloop.formats.drive_writer import drive_data
-from tauloop.formats.expression_writer import given
+from tauloop.formats.expression_writer import keys_of
 from tauloop.mechanism import units
 from tauloop.mechanism.expression import ZERO, Expression
 from tauloop.mechanism.grammar import ACTUATOR, FREEDOM, FRICTION
@@ -54,12 +54,12 @@ class ElementWriter:
 
     def freedom(self, freedom: Freedom, turns: bool) -> dict[str, Any]:
         """What acts on a freedom, its limits and its largest speed."""
-        return given(FREEDOM, freedom, turns, self.text)
+        return keys_of(FREEDOM, freedom, turns, self.text)
 
     def freedoms(self, names: Sequence[str], turning: Sequence[bool], freedoms: Sequence[Freedom]) -> dict[str, Any]:
         """The same of several by their names; those with nothing to say are left out."""
         several = zip(names, turning, freedoms, strict=False)
-        return {name: found for name, turns, freedom in several if (found := self.freedom(freedom, turns))}
+        return {name: content for name, turns, freedom in several if (content := self.freedom(freedom, turns))}
 
     def coupling(self, coupling: Coupling) -> dict[str, Any]:
         """A gear."""
@@ -70,7 +70,7 @@ class ElementWriter:
 
     def loss(self, loss: CombinedFriction) -> dict[str, Any]:
         """Friction of a combination."""
-        friction = given(FRICTION, loss.friction, loss.turns, self.text)
+        friction = keys_of(FRICTION, loss.friction, loss.turns, self.text)
         return {"of": self._ratios(loss.terms, loss.turns), "friction": friction}
 
     def actuator(self, actuator: Actuator) -> dict[str, Any]:
@@ -83,7 +83,7 @@ class ElementWriter:
         turns = actuator.turns
         if turns is None:
             turns = any(self.is_angular(name) for name, _ in actuator.drives)
-        return written | given(ACTUATOR, replace(actuator, drive=None), turns, self.text)
+        return written | keys_of(ACTUATOR, replace(actuator, drive=None), turns, self.text)
 
     def drive(self, actuator: Actuator) -> dict[str, Any]:
         """The drive line of an actuator, if it has one."""

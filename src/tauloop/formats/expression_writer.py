@@ -164,10 +164,10 @@ class ExpressionWriter:
             return ONE
         if operation in ("asin", "acos", "atan", "atan2"):
             return ANGLE
-        found = [self._known(argument) for argument in arguments]
+        dimensions = [self._known(argument) for argument in arguments]
         if operation in ("+", "-"):
-            return next((dimension for dimension in found if dimension is not None), None)
-        first, last = found[0], found[-1]
+            return next((dimension for dimension in dimensions if dimension is not None), None)
+        first, last = dimensions[0], dimensions[-1]
         if first is None:
             return None
         if operation == "sqrt":
@@ -246,11 +246,11 @@ def _factors(dimension: Dimension) -> str:
     return text
 
 
-def _suits(found: Dimension, wanted: Dimension) -> bool:
+def _suits(dimension: Dimension, wanted: Dimension) -> bool:
     """Whether a quantity of a dimension is accepted at a place; an angle is asked for where one is meant."""
-    if (wanted.is_angular and not found.angle) or (wanted.is_one and found == ANGLE):
+    if (wanted.is_angular and not dimension.angle) or (wanted.is_one and dimension == ANGLE):
         return False
-    return found.matches(wanted)
+    return dimension.matches(wanted)
 
 
 def _size(expression: Expression) -> tuple[int, int, int]:
@@ -272,7 +272,7 @@ def _fits(expression: Expression) -> bool:
     return operators <= _MOST_OPERATORS and levels <= _MOST_LEVELS and characters <= _MOST_CHARACTERS
 
 
-def given(shape: Shape, element: object, turns: bool, text: Callable[[Expression, Dimension], str]) -> dict[str, Any]:
+def keys_of(shape: Shape, element: object, turns: bool, text: Callable[[Expression, Dimension], str]) -> dict[str, Any]:
     """What an element says by the keys of its shape in the grammar, with the dimensions that this gives them.
 
     Args:
@@ -281,19 +281,19 @@ def given(shape: Shape, element: object, turns: bool, text: Callable[[Expression
         turns: whether it belongs to a turning freedom.
         text: writes an expression of a dimension.
     """
-    found: dict[str, Any] = {}
+    content: dict[str, Any] = {}
     for part in shape.fields:
         value, kind = getattr(element, part.name, None), part.kind
         dimension = (kind.dimension(turns) if isinstance(kind, Value) else None) or ONE
         if isinstance(element, Freedom) and part.name == "limits":
             if math.isfinite(element.lower) or math.isfinite(element.upper):
-                found["limits"] = limits_text(element, ANGLE if turns else LENGTH)
+                content["limits"] = limits_text(element, ANGLE if turns else LENGTH)
         elif isinstance(value, Constant | Leaf | Call):
-            found[part.name] = text(value, dimension)
+            content[part.name] = text(value, dimension)
         elif isinstance(value, float) and math.isfinite(value):
-            found[part.name] = literal(value, dimension)
+            content[part.name] = literal(value, dimension)
         elif isinstance(value, str):
-            found[part.name] = value
+            content[part.name] = value
         elif isinstance(kind, Shape) and value is not None:
-            found[part.name] = given(kind, value, turns, text)
-    return found
+            content[part.name] = keys_of(kind, value, turns, text)
+    return content

@@ -92,12 +92,12 @@ class Format(ABC):
         Raises:
             InputError: all of them, with the reasons.
         """
-        given = {"side"} if side is not None else set()
+        changed = {"side"} if side is not None else set()
         if options is not None:
-            given |= {one.name for one in fields(options) if getattr(options, one.name) != one.default}
+            changed |= {item.name for item in fields(options) if getattr(options, item.name) != item.default}
         problems = Problems()
         for name in self.refused:
-            if name in given:
+            if name in changed:
                 problems.add(name, f"{path} is {self.title}, {self.refused[name]}", "leave it out")
         InputError.raise_if_any(problems)
 

@@ -53,5 +53,5 @@ def centred(inertia: Inertia) -> tuple[Vector, Moments] | None:
                 rest = rest.arguments[0]
         moments.append(rest)
     xx, xy, yy, xz, yz, zz = moments
-    found = about_origin(m, (x, y, z), (xx, xy, yy, xz, yz, zz))
-    return ((x, y, z), (xx, xy, yy, xz, yz, zz)) if found == inertia else None
+    recomputed = about_origin(m, (x, y, z), (xx, xy, yy, xz, yz, zz))
+    return ((x, y, z), (xx, xy, yy, xz, yz, zz)) if recomputed == inertia else None

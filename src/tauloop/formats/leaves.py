@@ -64,12 +64,12 @@ class Leaves:
         """A number of an origin: a leaf, or the constant zero where zeros are structure."""
         return self.leaf(name, value, unit, "geometry") if self.zero_origins or value != 0.0 else ZERO
 
-    def inertia(self, name: str, given: LinkInertia, *, lower: float = 0.0) -> Inertia:
+    def inertia(self, name: str, link: LinkInertia, *, lower: float = 0.0) -> Inertia:
         """Ten inertial leaves (zero or not: all may be identified), the mass with a lower bound."""
-        mass = self.leaf(f"{name}.mass", given.mass, "kg", "inertia", lower=lower)
-        x, y, z = (self.leaf(f"{name}.center[{k}]", float(given.center[k]), "m", "inertia") for k in range(3))
+        mass = self.leaf(f"{name}.mass", link.mass, "kg", "inertia", lower=lower)
+        x, y, z = (self.leaf(f"{name}.center[{k}]", float(link.center[k]), "m", "inertia") for k in range(3))
         xx, xy, yy, xz, yz, zz = (
-            self.leaf(f"{name}.inertia.{'xyz'[i]}{'xyz'[j]}", float(given.about_center[i, j]), "kg m^2", "inertia")
+            self.leaf(f"{name}.inertia.{'xyz'[i]}{'xyz'[j]}", float(link.about_center[i, j]), "kg m^2", "inertia")
             for i, j in _MOMENTS
         )
         return about_origin(mass, (x, y, z), (xx, xy, yy, xz, yz, zz))

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 _OWN: tuple[Format, ...] = (MachineFile(), Mjcf(), Urdf())
 #: All formats by name: Tauloop's own, then those that installed packages bring.
-FORMATS = Offered("tauloop.formats", Format, {one.name: one for one in _OWN})
+FORMATS = Offered("tauloop.formats", Format, {candidate.name: candidate for candidate in _OWN})
 
 
 def format_of(path: Path) -> Format:
     """The format of a file, by its ending and, where formats share that, by what it holds; else a machine file."""
-    own = next((one for one in _OWN if one.claims(path)), None)
-    return own or next((one for one in FORMATS.values() if one.claims(path)), _OWN[0])
+    own = next((candidate for candidate in _OWN if candidate.claims(path)), None)
+    return own or next((candidate for candidate in FORMATS.values() if candidate.claims(path)), _OWN[0])
 
 
 def load(
@@ -112,7 +112,11 @@ def convert(
     from tauloop.formats.conversion import Conversion
 
     target, options = Path(target), options or ConvertOptions()
-    by_ending = [one.name for one in FORMATS.values() if one.writes and target.suffix.lower() in one.endings]
+    by_ending = [
+        candidate.name
+        for candidate in FORMATS.values()
+        if candidate.writes and target.suffix.lower() in candidate.endings
+    ]
     to = options.to or next(iter(by_ending), "")
     if not to:
         what, remedy = f"{target.name} does not say the format", f"choose among {', '.join(FORMATS)}"

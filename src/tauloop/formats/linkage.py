@@ -47,39 +47,39 @@ class Linkage:
     @cached_property
     def world(self) -> dict[str, FramePose]:
         """Poses of all bodies at the reference coordinates, along the joints that are not cut."""
-        found = {BASE: FramePose()}
+        poses = {BASE: FramePose()}
         waiting = [joint for joint in self.mechanism.joints if not joint.is_cut]
         while True:
-            further = [j for j in waiting if (j.parent.body in found) != (j.child.body in found)]
+            further = [j for j in waiting if (j.parent.body in poses) != (j.child.body in poses)]
             if not further:
-                return found
+                return poses
             for joint in further:
                 parent, child = (placement_pose(self.mechanism, side) for side in (joint.parent, joint.child))
                 across = parent @ _across(joint) @ child.inverse()
-                if joint.parent.body in found:
-                    found.setdefault(joint.child.body, found[joint.parent.body] @ across)
+                if joint.parent.body in poses:
+                    poses.setdefault(joint.child.body, poses[joint.parent.body] @ across)
                 else:
-                    found[joint.parent.body] = found[joint.child.body] @ across.inverse()
+                    poses[joint.parent.body] = poses[joint.child.body] @ across.inverse()
 
     def links(self) -> list[tuple[str, ...]]:
         """Groups of bodies that are welded together, without that of the base; a ring of welds makes no group."""
         group = {name: {name} for name in (BASE, *(body.name for body in self.mechanism.bodies))}
         rings: list[set[str]] = []
         for weld in self._welds:
-            one, two = group[weld.parent.body], group[weld.child.body]
-            if one is two:
-                rings.append(one)
+            first, second = group[weld.parent.body], group[weld.child.body]
+            if first is second:
+                rings.append(first)
                 continue
-            one |= two
-            for name in two:
-                group[name] = one
-        found: list[tuple[str, ...]] = []
+            first |= second
+            for name in second:
+                group[name] = first
+        groups: list[tuple[str, ...]] = []
         for body in self.mechanism.bodies:
             members = group[body.name]
             link = tuple(other.name for other in self.mechanism.bodies if other.name in members)
-            if BASE not in members and not any(members is ring for ring in rings) and link not in found:
-                found.append(link)
-        return found
+            if BASE not in members and not any(members is ring for ring in rings) and link not in groups:
+                groups.append(link)
+        return groups
 
     def is_needed(self, link: Iterable[str]) -> bool:
         """Whether a link is the platform or carries a rod of the file."""
@@ -130,17 +130,17 @@ class Linkage:
 
     def pose_in(self, link: Sequence[str], body: str) -> FramePose:
         """Pose of a body of a link in the frame of the link's first body, through the welds."""
-        found = {link[0]: FramePose()}
-        while body not in found:
+        poses = {link[0]: FramePose()}
+        while body not in poses:
             for weld in self._welds:
                 parent, child = (placement_pose(self.mechanism, side) for side in (weld.parent, weld.child))
                 across = parent @ child.inverse()
-                one, two = weld.parent.body, weld.child.body
-                if one in found and two in link and two not in found:
-                    found[two] = found[one] @ across
-                elif two in found and one in link and one not in found:
-                    found[one] = found[two] @ across.inverse()
-        return found[body]
+                first, second = weld.parent.body, weld.child.body
+                if first in poses and second in link and second not in poses:
+                    poses[second] = poses[first] @ across
+                elif second in poses and first in link and first not in poses:
+                    poses[first] = poses[second] @ across.inverse()
+        return poses[body]
 
     def inertia(self, link: Sequence[str]) -> LinkInertia:
         """Inertia of a link, in the frame of its first body."""
@@ -177,7 +177,7 @@ def _across(joint: Joint) -> FramePose:
 
 def reachable(start: str, pairs: Iterable[tuple[str, str]]) -> set[str]:
     """What pairs lead to from a start, itself among it."""
-    found, waiting = {start}, [set(pair) for pair in pairs]
-    while further := set().union(*(pair for pair in waiting if pair & found)) - found:
-        found |= further
-    return found
+    reached, waiting = {start}, [set(pair) for pair in pairs]
+    while further := set().union(*(pair for pair in waiting if pair & reached)) - reached:
+        reached |= further
+    return reached

@@ -108,18 +108,18 @@ def with_joint_types(root: Cursor, tree: UrdfTree) -> UrdfTree:
 
 def _listed(items: Sequence[Cursor], movable: Sequence[str]) -> list[str]:
     """Joints by their names here; empty for one that is not there or was listed before, which is noted."""
-    found: list[str] = []
+    listed: list[str] = []
     for item in items:
         name = identifier(item.text or "")
         if item.text and name not in movable:
             remedy = suggestion(name, movable) or f"there are {listing(movable) or 'none'}"
             item.problem(f"there is no movable joint {item.text!r}", remedy)
             name = ""
-        elif name and name in found:
+        elif name and name in listed:
             item.problem(f"{item.text!r} is listed twice", "remove one")
             name = ""
-        found.append(name)
-    return found
+        listed.append(name)
+    return listed
 
 
 def _joint_kind(place: Cursor, word: str) -> tuple[str, tuple[AxisName, ...]] | None:

@@ -75,7 +75,7 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
     refuse_what_acts(reader, root)
     for world in root.all("worldbody"):
         bodies = tree.read(world)
-    bodies = tree.found
+    bodies = tree.bodies
     if not bodies.bodies:
         reader.problem(root, "worldbody", "there is no body", "give a model that moves")
     constraints = ConstraintReader(reader, leaves, tree)
@@ -114,18 +114,20 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
 
 
 def _gravity(reader: MjcfReader, root: XmlNode, options: ImportOptions, leaves: Leaves) -> Vector:
-    given: Sequence[float] | None = None
+    components: Sequence[float] | None = None
     for node in root.all("option"):
         reader.use(node, "gravity")
         if "gravity" in node.attributes:
-            given = reader.vector(node, "option", "gravity", _GRAVITY)
+            components = reader.vector(node, "option", "gravity", _GRAVITY)
         flag = node.first("flag")
         if flag is not None and reader.word(flag, "gravity") == "disable":
-            given = (0.0, 0.0, 0.0)
-    if given is not None and options.gravity is not None:
-        what = f"given in the options {tuple(options.gravity)} and in the file {tuple(given)}"
+            components = (0.0, 0.0, 0.0)
+    if components is not None and options.gravity is not None:
+        what = f"given in the options {tuple(options.gravity)} and in the file {tuple(components)}"
         reader.problem(root, "gravity", what, "leave it out of the options")
-    field = np.array(given if given is not None else options.gravity if options.gravity is not None else _GRAVITY)
+    field = np.array(
+        components if components is not None else options.gravity if options.gravity is not None else _GRAVITY
+    )
     if field.shape != (3,) or not np.isfinite(field).all():
         reader.problem(root, "gravity", f"{field.tolist()} is not three finite numbers", "give x, y, z in m/s^2")
         return ZERO_VECTOR
@@ -140,7 +142,7 @@ def _platform(
     couplings: tuple[Coupling, ...],
     options: ImportOptions,
 ) -> Platform:
-    bodies: Bodies = tree.found
+    bodies: Bodies = tree.bodies
     every = tuple(name for joint in joints if not joint.is_cut for name in joint.velocity_names)
     named = reader.listed("independent") if options.rods is None else ()  # rods take coordinates away
     for where, names in (("options.independent", options.independent), ("custom.independent", named)):
@@ -187,10 +189,10 @@ def _unread(reader: MjcfReader, root: XmlNode) -> list[str]:
             continue
         elif section.tag not in ("default", "keyframe"):
             elements[section.tag] += 1
-    found = []
+    names = []
     if elements := +elements:
-        found.append("not used: " + ", ".join(f"{tag} ({count})" for tag, count in sorted(elements.items())))
+        names.append("not used: " + ", ".join(f"{tag} ({count})" for tag, count in sorted(elements.items())))
     if attributes:
         listed = ", ".join(f"{name} ({count})" for name, count in sorted(attributes.items()))
-        found.append(f"attributes not used: {listed}")
-    return found
+        names.append(f"attributes not used: {listed}")
+    return names

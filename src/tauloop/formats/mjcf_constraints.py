@@ -42,7 +42,7 @@ class ConstraintReader:
         self._reader = reader
         self._leaves = leaves
         self._tree = tree
-        self._bodies: Bodies = tree.found
+        self._bodies: Bodies = tree.bodies
         self._names: set[str] = set()
         self._tendons: dict[str, list[tuple[str, float]]] = {}
         self._losses: dict[str, dict[str, float]] = {}
@@ -86,15 +86,15 @@ class ConstraintReader:
         ends = self._site_ends(node, name) if "site1" in node.attributes else self._body_ends(node, name)
         if ends is None:
             return None
-        (one, pose_one), (two, pose_two) = ends
-        if one == two:
-            self._reader.problem(node, name, f"both ends are on {one!r}", "join two different bodies")
+        (first, first_pose), (second, second_pose) = ends
+        if first == second:
+            self._reader.problem(node, name, f"both ends are on {first!r}", "join two different bodies")
             return None
         kind = "spherical" if node.tag == "connect" else "fixed"
         if kind == "spherical":
-            pose_one, pose_two = FramePose(position=pose_one.position), FramePose(position=pose_two.position)
-        parent = self._tree.placement(one, pose_one, f"{name}.body1")
-        return closing_joint(name, kind, parent, self._tree.placement(two, pose_two, f"{name}.body2"))
+            first_pose, second_pose = FramePose(position=first_pose.position), FramePose(position=second_pose.position)
+        parent = self._tree.placement(first, first_pose, f"{name}.body1")
+        return closing_joint(name, kind, parent, self._tree.placement(second, second_pose, f"{name}.body2"))
 
     def _site_ends(self, node: XmlNode, name: str) -> tuple[tuple[str, FramePose], tuple[str, FramePose]] | None:
         ends = []
@@ -118,13 +118,13 @@ class ConstraintReader:
                 reader.problem(node, name, f"there is no body {word!r}", remedy)
         if any(word not in known for word in names):
             return None
-        one, two = (known[word] for word in names)
-        one_in_two = self._bodies.world[two].inverse() @ self._bodies.world[one]
+        first, second = (known[word] for word in names)
+        one_in_two = self._bodies.world[second].inverse() @ self._bodies.world[first]
         if node.tag == "connect":
             if "anchor" not in node.attributes:
                 reader.problem(node, name, "has no anchor", 'add anchor="x y z", a point of body1')
             anchor = FramePose(position=reader.triple(node, name, "anchor"))
-            return (one, anchor), (two, one_in_two @ anchor)
+            return (first, anchor), (second, one_in_two @ anchor)
         reader.use(node, "anchor")  # it weighs the soft constraint; a hard one holds every point
         if reader.value(node, name, "torquescale", 1.0) == 0.0:
             what = "torquescale=0 leaves all rotations free, so that it is no weld"
@@ -134,10 +134,10 @@ class ConstraintReader:
             reader.problem(node, name, f"relpose has {len(numbers)} numbers, not 7", "write position and quaternion")
             return None
         if not any(numbers[3:]):
-            return (one, one_in_two.inverse()), (two, FramePose())
+            return (first, one_in_two.inverse()), (second, FramePose())
         turn = replace(node, attributes={"quat": " ".join(map(repr, numbers[3:]))})
         pose = FramePose(position=np.array(numbers[:3]), rotation=reader.orientation(turn, name))
-        return (one, pose), (two, FramePose())
+        return (first, pose), (second, FramePose())
 
     def _coupling(self, node: XmlNode, name: str) -> Coupling | None:
         """x1 - x1_0 = a0 + a1 (x2 - x2_0), with x a joint or a fixed tendon; one alone is held where it is."""
@@ -197,24 +197,24 @@ class ConstraintReader:
 
     def actuators(self, root: XmlNode) -> tuple[Actuator, ...]:
         """Motors on joints and on fixed tendons; others are listed among the notes."""
-        found: list[Actuator] = []
+        actuators: list[Actuator] = []
         for section in root.all("actuator"):
             for k, plain in enumerate(section.children):
                 node = self._reader.resolved(plain, "")
                 name = identifier(self._reader.word(node, "name")) or f"{node.tag}_{k + 1}"
-                if any(actuator.name == name for actuator in found):
+                if any(actuator.name == name for actuator in actuators):
                     self._reader.problem(node, name, "an actuator has this name already", "rename one of the two")
                 if node.tag not in ACTUATORS:
                     self._reader.notes.append(f"{name}: <{node.tag}> of <actuator> is not carried over")
                     continue
                 drives = self._drives(node, name)
                 if drives:
-                    found.append(self._actuator(node, self._motor_name(node, name), drives))
+                    actuators.append(self._actuator(node, self._motor_name(node, name), drives))
         for tendon, losses in self._losses.items():  # what motors took is gone
             if losses:
                 listed = ", ".join(f"{key}={value:g}" for key, value in losses.items())
                 self._reader.notes.append(f"tendon {tendon}: no motor is on it, and its {listed} is not carried over")
-        return tuple(found)
+        return tuple(actuators)
 
     def _motor_name(self, node: XmlNode, name: str) -> str:
         """Its own where a motor with losses is called as a joint, whose losses have that name."""

@@ -40,10 +40,10 @@ def refuse_what_acts(reader: MjcfReader, root: XmlNode) -> None:
 
 def _compensated(reader: MjcfReader, node: XmlNode) -> list[str]:
     """Bodies whose weight MuJoCo takes away."""
-    found = []
+    bodies = []
     for child in node.children:
         if child.tag in ("body", "frame"):
             if child.tag == "body" and reader.value(child, "body", "gravcomp") != 0.0:
-                found.append(child.attributes.get("name", "body"))
-            found += _compensated(reader, child)
-    return found
+                bodies.append(child.attributes.get("name", "body"))
+            bodies += _compensated(reader, child)
+    return bodies

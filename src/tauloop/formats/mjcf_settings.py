@@ -211,19 +211,19 @@ class MjcfReader(XmlReader):
 
     def orientation(self, node: XmlNode, where: str) -> np.ndarray:
         """Axes (3, 3) of an element."""
-        given = [key for key in _ORIENTATIONS if key in node.attributes]
-        self.use(node, *given)
-        if len(given) > 1:
-            self.problem(node, where, f"says its orientation {len(given)} times: {', '.join(given)}", "keep one")
-        if not given:
+        keys = [key for key in _ORIENTATIONS if key in node.attributes]
+        self.use(node, *keys)
+        if len(keys) > 1:
+            self.problem(node, where, f"says its orientation {len(keys)} times: {', '.join(keys)}", "keep one")
+        if not keys:
             return np.eye(3)
-        count = {"quat": 4, "axisangle": 4, "xyaxes": 6, "zaxis": 3, "euler": 3}[given[0]]
-        x = np.array(self.vector(node, where, given[0], (0.0,) * count))
+        count = {"quat": 4, "axisangle": 4, "xyaxes": 6, "zaxis": 3, "euler": 3}[keys[0]]
+        x = np.array(self.vector(node, where, keys[0], (0.0,) * count))
         if not np.isfinite(x).all():
             return np.eye(3)
-        rotation = self._rotation(given[0], x)
+        rotation = self._rotation(keys[0], x)
         if rotation is None:
-            self.problem(node, where, f"{given[0]}={node.attributes[given[0]]!r} has no direction", "correct it")
+            self.problem(node, where, f"{keys[0]}={node.attributes[keys[0]]!r} has no direction", "correct it")
             return np.eye(3)
         return rotation
 

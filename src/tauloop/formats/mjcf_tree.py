@@ -77,12 +77,12 @@ class TreeReader:
         self._reader = reader
         self._leaves = leaves
         self._taken: set[str] = {BASE}
-        self.found = Bodies()
+        self.bodies = Bodies()
 
     def read(self, world: XmlNode) -> Bodies:
         """Everything below the world."""
         self._children(world, BASE, FramePose(), "")
-        return self.found
+        return self.bodies
 
     def placement(self, body: str, pose: FramePose, name: str) -> Placement:
         """A frame on a body with a leaf for every number that is not zero."""
@@ -131,10 +131,10 @@ class TreeReader:
 
     def _body(self, node: XmlNode, parent: str, frame: FramePose, inherited: str) -> None:
         reader = self._reader
-        name = self._name(node, f"body_{len(self.found.bodies) + 1}", self.found.body_names)
+        name = self._name(node, f"body_{len(self.bodies.bodies) + 1}", self.bodies.body_names)
         childclass = reader.childclass(node, inherited)
         pose = frame @ reader.pose(node, name)
-        self.found.world[name] = self.found.world[parent] @ pose
+        self.bodies.world[name] = self.bodies.world[parent] @ pose
         inside = list(self._flattened(node, FramePose(), childclass))
         geoms = [(reader.resolved(child, own), outer) for child, outer, own in inside if child.tag == "geom"]
         inertia = body_inertia(reader, name, node, geoms)
@@ -143,9 +143,9 @@ class TreeReader:
         if inertia is None or inertia.mass == 0.0:
             reader.massless.append(name)
         own = None if inertia is None else self._leaves.inertia(name, inertia)
-        self.found.bodies.append(Body(name=name, inertia=own))
+        self.bodies.bodies.append(Body(name=name, inertia=own))
         if inertia is not None and inertia.mass > 0.0:
-            self.found.last = name
+            self.bodies.last = name
         self._children(node, name, FramePose(), childclass)
 
     def _joints(
@@ -155,17 +155,19 @@ class TreeReader:
         outer = self.placement(parent, pose, body)
         if not joints:
             self._taken.add(f"{body}_weld")
-            self.found.joints.append(Joint(name=f"{body}_weld", kind="fixed", parent=outer, child=Placement(body=body)))
+            self.bodies.joints.append(
+                Joint(name=f"{body}_weld", kind="fixed", parent=outer, child=Placement(body=body))
+            )
             return
         for k, (joint, frame, inherited) in enumerate(joints):
             resolved = joint if joint.tag == "freejoint" else self._reader.resolved(joint, inherited)
-            name = self._name(resolved, f"{body}_joint{k + 1 if len(joints) > 1 else ''}", self.found.joint_names)
+            name = self._name(resolved, f"{body}_joint{k + 1 if len(joints) > 1 else ''}", self.bodies.joint_names)
             carried = body if k == len(joints) - 1 else f"{body}_after_{name}"
             if carried != body:
                 self._taken.add(carried)
-                self.found.bodies.append(Body(name=carried))
+                self.bodies.bodies.append(Body(name=carried))
             kind = "free" if joint.tag == "freejoint" else self._kind(resolved, name)
-            self.found.kinds[name] = kind
+            self.bodies.kinds[name] = kind
             if kind == "free":
                 if parent != BASE or len(joints) > 1:
                     remedy = "use hinge, slide and ball joints here"
@@ -173,9 +175,9 @@ class TreeReader:
                         joint, name, "a free joint must be the only one of a body of the world", remedy
                     )
                 freedoms = self._freedoms(resolved, name, kind) if resolved.tag == "joint" else (Freedom(),) * 6
-                self.found.joints.append(free_joint(name, body, pose, freedoms))
+                self.bodies.joints.append(free_joint(name, body, pose, freedoms))
                 return
-            self.found.joints.append(self._joint(resolved, name, kind, frame, outer, carried))
+            self.bodies.joints.append(self._joint(resolved, name, kind, frame, outer, carried))
             outer = Placement(body=carried)
 
     def _kind(self, node: XmlNode, name: str) -> str:
@@ -227,7 +229,7 @@ class TreeReader:
             return ZERO
         unit = "rad" if kind == "revolute" else "m"
         start = self._leaves.structural(f"{name}.ref", value, unit, "geometry")
-        self.found.references[name] = start
+        self.bodies.references[name] = start
         return start
 
     def _freedoms(self, node: XmlNode, name: str, kind: str) -> tuple[Freedom, ...]:
@@ -294,4 +296,4 @@ class TreeReader:
         site = self._reader.resolved(node, inherited)
         name = self._reader.word(site, "name")
         if name:
-            self.found.sites[name] = (body, frame @ self._reader.pose(site, name))
+            self.bodies.sites[name] = (body, frame @ self._reader.pose(site, name))

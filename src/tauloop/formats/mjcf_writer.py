@@ -183,12 +183,12 @@ class _MjcfWriter:
         value, motor = self.mechanism.value, self.motors.get(name, _OnJoint())
         friction = freedom.friction or Friction()
         self._beside(f"joint.{name}", friction)
-        found = {
+        numbers = {
             "damping": motor.viscous + (0.0 if friction.viscous is None else value(friction.viscous)),
             "frictionloss": motor.coulomb + (0.0 if friction.coulomb is None else value(friction.coulomb)),
             "armature": motor.inertia + (0.0 if freedom.inertia is None else value(freedom.inertia)),
         }
-        return {key: _number(number) for key, number in found.items() if number}
+        return {key: _number(number) for key, number in numbers.items() if number}
 
     def _beside(self, where: str, friction: Friction) -> None:
         """What MuJoCo has no place for; the constant part is kept for who reads the file again."""
@@ -223,8 +223,8 @@ class _MjcfWriter:
             ElementTree.SubElement(section, "text", name=f"{CUSTOM}independent", data=data)
         return section
 
-    def _inertial(self, name: str, given: LinkInertia | None) -> ElementTree.Element:
-        mass = LinkInertia(mass=0.0, center=np.zeros(3), about_center=np.zeros((3, 3))) if given is None else given
+    def _inertial(self, name: str, link: LinkInertia | None) -> ElementTree.Element:
+        mass = LinkInertia(mass=0.0, center=np.zeros(3), about_center=np.zeros((3, 3))) if link is None else link
         inertia = _accepted(mass.about_center)
         if mass.mass < LEAST or np.linalg.eigvalsh(inertia)[0] < LEAST:
             self._light.append(name)
@@ -263,8 +263,8 @@ class _MjcfWriter:
         left = value(coupling.offset) - sum(ratio * start[name] for name, ratio in ratios)
         attributes, slope, tag = {"name": coupling.name}, 0.0, "joint"
         if len(ratios) == 2:
-            (one, a), (two, b) = ratios
-            attributes |= {"joint1": one, "joint2": two}
+            (first, a), (second, b) = ratios
+            attributes |= {"joint1": first, "joint2": second}
             left, slope = left / a, -b / a
         else:
             tag = "tendon"
@@ -302,9 +302,9 @@ class _MjcfWriter:
             attributes |= {"joint": name, "gear": _number(value(ratio))}
         else:
             losses = {"damping": friction.viscous, "frictionloss": friction.coulomb, "armature": actuator.inertia}
-            given = {key: _number(value(x)) for key, x in losses.items() if x is not None and x != ZERO}
+            setting = {key: _number(value(x)) for key, x in losses.items() if x is not None and x != ZERO}
             ratios = [(name, value(ratio)) for name, ratio in actuator.drives]
-            self._tendon(tendons, {"name": f"{actuator.name}.gear"} | given, ratios)
+            self._tendon(tendons, {"name": f"{actuator.name}.gear"} | setting, ratios)
             attributes |= {"tendon": f"{actuator.name}.gear"}
         if np.isfinite(actuator.force):
             attributes["ctrlrange"] = _numbers([-actuator.force, actuator.force])
@@ -331,7 +331,7 @@ def _numbers(values: np.ndarray | list[float]) -> str:
 
 def _placed(pose: FramePose) -> dict[str, str]:
     """Attributes of a pose that is not the parent's own."""
-    found = {"pos": _numbers(pose.position)} if pose.position.any() else {}
+    attributes = {"pos": _numbers(pose.position)} if pose.position.any() else {}
     if pose.is_turned:
-        found["quat"] = _numbers(rotation_quaternion(pose.rotation))
-    return found
+        attributes["quat"] = _numbers(rotation_quaternion(pose.rotation))
+    return attributes

@@ -22,7 +22,7 @@ class MachineFile(Format):
     name, title, endings = "yaml", "a machine file", (".yaml", ".yml")
     refused: ClassVar[Mapping[str, str]] = {
         **Format.refused,
-        **{one.name: "which says everything itself" for one in fields(ImportOptions)},
+        **{item.name: "which says everything itself" for item in fields(ImportOptions)},
     }
 
     def read(self, path: Path, side: Path | None, options: ImportOptions | None) -> Mechanism:

@@ -70,10 +70,13 @@ def end_of(linkage: Linkage, link: Sequence[str], joint: Joint) -> End | None:
             break
         here, there = linkage.side(last, outer), linkage.side(following, outer)
         gap = placement_pose(linkage.mechanism, here).position - placement_pose(linkage.mechanism, there).position
-        one, two = (axis_of(linkage.mechanism, j, s) for j, s in ((last, here), (following, there)))
-        if np.linalg.norm(gap) > SAME_POINT * linkage.length or np.linalg.norm(np.cross(one, two)) < SAME_DIRECTION:
+        first, second = (axis_of(linkage.mechanism, j, s) for j, s in ((last, here), (following, there)))
+        if (
+            np.linalg.norm(gap) > SAME_POINT * linkage.length
+            or np.linalg.norm(np.cross(first, second)) < SAME_DIRECTION
+        ):
             return None
-        right_angles = abs(float(one @ two)) < SAME_DIRECTION
+        right_angles = abs(float(first @ second)) < SAME_DIRECTION
         chain.append(following)
         between.append(outer)
         body = outer

@@ -115,9 +115,9 @@ def rod_inertias(
     """
     stays, kind = words
     leaves = tuple(Leaves(source=source_of(linkage.mechanism, part.link), status="inferred") for part in parts)
-    given = [linkage.inertia(part.link) for part in parts]
-    lines = [_about_line(inertia, part, length) for inertia, part in zip(given, parts, strict=True)]
-    made = list(zip(parts, given, lines, leaves, strict=True))
+    inertias = [linkage.inertia(part.link) for part in parts]
+    lines = [_about_line(inertia, part, length) for inertia, part in zip(inertias, parts, strict=True)]
+    made = list(zip(parts, inertias, lines, leaves, strict=True))
     axial, z = sum(line.axial for line in lines), parts[0].line
     if A.kind == "universal" and not all(line.is_thin for line in lines):
         if abs(float(A.second_axis @ z)) > SAME_DIRECTION:

@@ -121,13 +121,13 @@ def finished(
         is_platform_open: whether nobody named the platform, so that it may be another body where it turns out a rod.
     """
     mechanism, moved = starting_inside(mechanism, is_chosen=bool(options.keyframe))
-    found = [*notes, *moved]
+    remarks = [*notes, *moved]
     if options.rods is not None:
         platform = mechanism.platform
         if is_platform_open:
             mechanism = replace(mechanism, platform=replace(platform, body=BASE, tool=Placement(body=BASE)))
         mechanism, more = recognise_rods(mechanism, options.rods)
-        found += more
+        remarks += more
         if is_platform_open:
             left = [body.name for body in mechanism.bodies]
             heavy = [body.name for body in mechanism.bodies if body.inertia is not None]
@@ -136,11 +136,11 @@ def finished(
                 platform = replace(platform, body=last, tool=Placement(body=last))
             mechanism = replace(mechanism, platform=platform)
     mechanism, more = with_merged_welds(mechanism)
-    found += more
+    remarks += more
     if is_platform_open:
-        found.append(f"the platform is {mechanism.platform.body}: the file does not say it")
+        remarks.append(f"the platform is {mechanism.platform.body}: the file does not say it")
     head = f"Imported from {Path(mechanism.file).name}."
-    return replace(mechanism, description="\n".join([head, *(f"- {note}" for note in found)]))
+    return replace(mechanism, description="\n".join([head, *(f"- {note}" for note in remarks)]))
 
 
 def _name(linkage: Linkage, link: Sequence[str]) -> str:
@@ -165,18 +165,18 @@ def _rod(
     if length < SAME_POINT * linkage.length or B.kind == "universal":
         return None
     part = RodPart(name="rod", link=tuple(link), end=A.point, line=d / length, turn=np.eye(3))
-    found = rod_inertias(linkage, name, [part], A, length, options, notes, ("body", ""))
-    if found is None:
+    inertias = rod_inertias(linkage, name, [part], A, length, options, notes, ("body", ""))
+    if inertias is None:
         return None
-    (lower,), (leaves,) = found.parts, found.leaves
+    (lower,), (leaves,) = inertias.parts, inertias.leaves
     rod = Rod(
         name=name,
         start=A.outside,
         end=B.outside,
         length=leaves.leaf(f"{name}.rod.length", length, "m", "geometry"),
         lower=lower,
-        spin=found.spin,
-        first_axis=found.first_axis,
+        spin=inertias.spin,
+        first_axis=inertias.first_axis,
     )
     return rod, leaves.parameters
 
@@ -199,11 +199,11 @@ def _carriers(
 
 def _used(mechanism: Mechanism) -> set[str]:
     """Leaf parameters that occur in a mechanism."""
-    found: set[str] = set()
+    names: set[str] = set()
 
     def visit(value: object) -> None:
         if isinstance(value, Leaf | Call):
-            found.update(leaves(value))
+            names.update(leaves(value))
         elif isinstance(value, tuple):
             for item in value:
                 visit(item)
@@ -212,4 +212,4 @@ def _used(mechanism: Mechanism) -> set[str]:
                 visit(getattr(value, part.name))
 
     visit(mechanism)
-    return found
+    return names

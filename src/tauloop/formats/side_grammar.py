@@ -52,10 +52,14 @@ def side_shape(tree: UrdfTree) -> Shape:
     spring = replace(SPRING, fields=(not_negative, replace(rest, required=False)))
     freedom = tuple(replace(part, kind=spring) if part.name == "spring" else part for part in FREEDOM.fields)
     joint = Shape(name="joint of a side file", doc="What URDF does not say of a joint.", fields=freedom)
-    moving = [one for one in tree.joints if one.kind in ("revolute", "prismatic")]
+    moving = [moving_joint for moving_joint in tree.joints if moving_joint.kind in ("revolute", "prismatic")]
     offsets = tuple(
-        field(one.name, Value(linear=units.ANGLE if one.kind == "revolute" else units.LENGTH, group="geometry"), "")
-        for one in moving
+        field(
+            moving_joint.name,
+            Value(linear=units.ANGLE if moving_joint.kind == "revolute" else units.LENGTH, group="geometry"),
+            "",
+        )
+        for moving_joint in moving
     )
     floating = Shape(
         name="floating joint",
@@ -75,7 +79,7 @@ def side_shape(tree: UrdfTree) -> Shape:
         ),
     )
     gravity = ListOf(item=Value(linear=units.ACCELERATION, group="gravity"), length=3)
-    free = [one.name for one in tree.joints if one.kind == "free"]
+    free = [moving_joint.name for moving_joint in tree.joints if moving_joint.kind == "free"]
     return Shape(
         name="side file",
         doc="What URDF cannot say.",
@@ -84,7 +88,9 @@ def side_shape(tree: UrdfTree) -> Shape:
             field("gravity", gravity, "in the frame of the root link"),
             field("platform", platform, "the link that does the work"),
             field("offsets", Shape(name="offsets", doc="By joint.", fields=offsets), "URDF's coordinate less measured"),
-            field("joints", _each([one.name for one in moving], joint, "joint"), "what acts on joints"),
+            field(
+                "joints", _each([moving_joint.name for moving_joint in moving], joint, "joint"), "what acts on joints"
+            ),
             field("floating", _each(free, floating, "floating joint"), "floating joints"),
             field("couplings", _elements(COUPLING, "coupling"), "gears between joints"),
             field("losses", _elements(LOSS, "loss"), "friction of combinations"),

@@ -55,7 +55,7 @@ class Leg:
 
 def legs(linkage: Linkage, notes: list[str]) -> list[Leg]:
     """Pairs of links on a slide with a ball or universal joint at either end; why others are none is noted."""
-    found: list[Leg] = []
+    listed: list[Leg] = []
     for slide in linkage.mechanism.joints:
         if slide.kind != "prismatic" or slide.is_cut:
             continue
@@ -70,8 +70,8 @@ def legs(linkage: Linkage, notes: list[str]) -> list[Leg]:
         elif (leg := _leg(linkage, slide, pair, ends)) is None:
             notes.append(f"{slide.name} stays a slide: it does not lie on the line between the joint centres")
         else:
-            found.append(leg)
-    return found
+            listed.append(leg)
+    return listed
 
 
 def _far_end(linkage: Linkage, link: Sequence[str], slide: Joint) -> End | None:
@@ -122,8 +122,8 @@ def telescopic_rod(
         RodPart(name="lower", link=leg.lower, end=leg.A.point, line=z, turn=np.eye(3)),
         RodPart(name="upper", link=leg.upper, end=leg.B.point, line=-z_up, turn=leg.turn),
     ]
-    found = rod_inertias(linkage, name, parts, leg.A, leg.length, options, notes, ("slide", "telescopic "))
-    if found is None:
+    inertias = rod_inertias(linkage, name, parts, leg.A, leg.length, options, notes, ("slide", "telescopic "))
+    if inertias is None:
         return None
     shift = leg.length - leg.sense * (leg.slide.reference[0] if leg.slide.reference else 0.0)
     counted = "the coordinate" if leg.sense > 0.0 else "less the coordinate"
@@ -133,12 +133,12 @@ def telescopic_rod(
         start=leg.A.outside,
         end=leg.B.outside,
         telescope=Telescope(reference=leg.length, freedom=freedom),
-        lower=found.parts[0],
-        upper=found.parts[1],
-        spin=found.spin,
-        first_axis=found.first_axis,
+        lower=inertias.parts[0],
+        upper=inertias.parts[1],
+        spin=inertias.spin,
+        first_axis=inertias.first_axis,
     )
-    return rod, [parameter for leaves in found.leaves for parameter in leaves.parameters]
+    return rod, [parameter for leaves in inertias.leaves for parameter in leaves.parameters]
 
 
 def _along(leg: Leg) -> Freedom:

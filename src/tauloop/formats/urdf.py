@@ -198,7 +198,7 @@ def _welded_to(tree: UrdfTree, link: str) -> set[str]:
 def _gravity(
     tree: UrdfTree,
     side: Side,
-    given: Sequence[float] | None,
+    components: Sequence[float] | None,
     parameters: list[Parameter],
     notes: list[str],
     problems: Problems,
@@ -209,18 +209,22 @@ def _gravity(
     so that the format itself says it.
     """
     source, status = "argument `gravity`", "given"
-    if side.gravity is not None and given is None:
+    if side.gravity is not None and components is None:
         return side.gravity
-    if given is None:
+    if components is None:
         convention = side.convention or ("the tools that read its loops" if tree.loops or tree.couplings else "URDF")
-        given, source, status = CONVENTIONAL_GRAVITY, f"convention of {convention}; the file does not say it", "chosen"
+        components, source, status = (
+            CONVENTIONAL_GRAVITY,
+            f"convention of {convention}; the file does not say it",
+            "chosen",
+        )
         notes.append(f"gravity is that of {convention}, 9.81 m/s^2 along -z: the file does not say it")
     if side.gravity is not None:
-        what, remedy = f"given as argument {tuple(given)} and in the side file", "give one of the two"
-    elif len(given) != 3 or not np.isfinite(given).all():
-        what, remedy = f"{tuple(given)} is not three finite numbers", "give x, y, z in m/s^2"
+        what, remedy = f"given as argument {tuple(components)} and in the side file", "give one of the two"
+    elif len(components) != 3 or not np.isfinite(components).all():
+        what, remedy = f"{tuple(components)} is not three finite numbers", "give x, y, z in m/s^2"
     else:
         leaves = Leaves(source=source, status=status, parameters=parameters)
-        return leaves.vector("gravity", given, "m/s^2", "gravity")
+        return leaves.vector("gravity", components, "m/s^2", "gravity")
     problems.add("gravity", what, remedy)
     return ZERO_VECTOR

@@ -175,8 +175,8 @@ def _freedoms(joint: UrdfJoint, extra: JointExtra, leaves: Leaves) -> tuple[Free
         return (Freedom(),) * count
     own = extra.freedom
     friction = own.friction or Friction()
-    given = {"viscous": joint.damping, "coulomb": joint.friction}
-    left = {key: value for key, value in given.items() if getattr(friction, key) is None}
+    losses = {"viscous": joint.damping, "coulomb": joint.friction}
+    left = {key: value for key, value in losses.items() if getattr(friction, key) is None}
     friction = replace(friction, **leaves.friction(joint.name, joint.kind == "revolute", **left))
     freedom = replace(
         own,

@@ -118,17 +118,17 @@ def read_couplings(
         ratio = 1.0 if ratio_node is None else reader.number(ratio_node, name, "value")
         if ratio == 0.0:
             reader.problem(node, name, "the ratio is zero", "leave the coupling out")
-        one, two = (reader.end(node, name, tag, links) for tag in ("predecessor", "successor"))
-        if not (one and two):
+        first, second = (reader.end(node, name, tag, links) for tag in ("predecessor", "successor"))
+        if not (first and second):
             continue
-        near, far = chains.from_common_ancestor(one, two)
+        near, far = chains.from_common_ancestor(first, second)
         terms = tuple((joint.name, ratio) for joint in near) + tuple((joint.name, -1.0) for joint in far)
         bad = [joint.name for joint in (*near, *far) if joint.kind not in ("revolute", "prismatic")]
         if bad or not near or not far:
             what = (
                 f"{', '.join(bad)} cannot turn or slide"
                 if bad
-                else f"no joint lies between {one!r} and {two!r} on one of the sides"
+                else f"no joint lies between {first!r} and {second!r} on one of the sides"
             )
             reader.problem(node, name, what, "couple links that move by revolute or prismatic joints")
             continue
@@ -176,17 +176,17 @@ class _Chains:
 
     above: Mapping[str, UrdfJoint]
 
-    def from_common_ancestor(self, one: str, two: str) -> tuple[list[UrdfJoint], list[UrdfJoint]]:
+    def from_common_ancestor(self, first: str, second: str) -> tuple[list[UrdfJoint], list[UrdfJoint]]:
         """Joints from the nearest common ancestor to each of two links, from the ancestor outwards."""
-        up_one, up_two = self._up(one), self._up(two)
+        up_one, up_two = self._up(first), self._up(second)
         while up_one and up_two and up_one[-1] is up_two[-1]:
             up_one.pop()
             up_two.pop()
         return up_one[::-1], up_two[::-1]
 
     def _up(self, link: str) -> list[UrdfJoint]:
-        found: list[UrdfJoint] = []
-        while link in self.above and self.above[link] not in found:
-            found.append(self.above[link])
+        path: list[UrdfJoint] = []
+        while link in self.above and self.above[link] not in path:
+            path.append(self.above[link])
             link = self.above[link].parent
-        return found
+        return path

@@ -156,7 +156,7 @@ class UrdfReader(XmlReader):
         """Keep a finding that is no error; the same of several subjects is listed together."""
         self._notes.append((subject, what))
 
-    def found(self) -> list[str]:
+    def listed(self) -> list[str]:
         """All notes, in the order in which they were first made."""
         grouped: dict[str, list[str]] = {}
         for subject, what in self._notes:

@@ -162,7 +162,9 @@ class _SideReader:
             joints=extras,
             couplings=tuple(coupling for coupling in couplings if coupling is not None),
             losses=tuple(loss for loss in losses if loss is not None),
-            actuators=None if actuators is None else tuple(one for one in actuators.values() if one is not None),
+            actuators=None
+            if actuators is None
+            else tuple(actuator for actuator in actuators.values() if actuator is not None),
             parameters=values.table().parameters,
             loops=read_closures(self._root, self._tree),
         )
@@ -177,11 +179,11 @@ class _SideReader:
     def _named(self, section: str) -> list[tuple[str, Cursor]]:
         """New elements of a section; leaf parameters are called after them."""
         inside = self._root.get(section)
-        found = list(inside.entries()) if inside is not None else []
-        for name, place in found:
+        named = list(inside.entries()) if inside is not None else []
+        for name, place in named:
             if identifier(name) != name:
                 place.problem(f"{name!r} is not a name", "use letters, digits and _")
-        return [(name, replace(place, leaf=name)) for name, place in found]
+        return [(name, replace(place, leaf=name)) for name, place in named]
 
     def _known(self, place: Cursor, name: str, known: Iterable[str], kind: str) -> bool:
         known = tuple(known)

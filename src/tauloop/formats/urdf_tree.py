@@ -109,7 +109,7 @@ class _TreeReader(UrdfReader):
         for name in shapes:
             if name != base:
                 self.note(name, "it has a shape and no <inertial>, and counts as massless")
-        notes = self.found()
+        notes = self.listed()
         for what, unread in (("not used", self._unread), ("attributes not used", self._unread_attributes)):
             if unread:
                 counts = ", ".join(f"{tag} ({count})" for tag, count in sorted(unread.items()))
@@ -138,13 +138,13 @@ class _TreeReader(UrdfReader):
 
     def _independent(self, joints: Mapping[str, XmlNode]) -> tuple[str, ...]:
         """Joints that are not called dependent, where the file calls any of them so or otherwise (GRBDA)."""
-        said = {name: node.attributes.get("independent", "") for name, node in joints.items()}
-        for name, word in said.items():
+        words = {name: node.attributes.get("independent", "") for name, node in joints.items()}
+        for name, word in words.items():
             if word not in ("", "true", "false"):
                 self.problem(joints[name], name, f"independent={word!r} is neither true nor false", "correct it")
-        if not any(said.values()):
+        if not any(words.values()):
             return ()
-        return tuple(name for name, word in said.items() if word != "false")
+        return tuple(name for name, word in words.items() if word != "false")
 
     def _refuse_taken(self, robot: XmlNode, names: tuple[str, ...], taken: Mapping[str, XmlNode]) -> None:
         for index, name in enumerate(names):

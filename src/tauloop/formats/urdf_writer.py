@@ -118,9 +118,9 @@ class _UrdfWriter:
         if loops:
             side |= {"closed_loop": [list(frames) for frames, _ in loops], "type": [kind for _, kind in loops]}
         sections = {"joints": self.joints, "floating": self.floating, "couplings": self.couplings}
-        for key, found in ({"offsets": self.offsets} | sections).items():
-            if found:
-                side[key] = found
+        for key, section in ({"offsets": self.offsets} | sections).items():
+            if section:
+                side[key] = section
         if m.losses:
             side["losses"] = {self._named(loss.name): write.loss(loss) for loss in m.losses}
         self.motors = {actuator.name: self._motor(actuator) for actuator in m.actuators}
@@ -214,16 +214,16 @@ class _UrdfWriter:
 
     def _floating(self, name: str, frame: FramePose) -> dict[str, Any]:
         """Where the coordinates of a floating joint are counted from, and what acts on them."""
-        kind, found = JOINT_KINDS["free"], dict[str, Any]()
+        kind, content = JOINT_KINDS["free"], dict[str, Any]()
         if frame.position.any():
-            found["at"] = [literal(x, units.LENGTH) for x in frame.position]
+            content["at"] = [literal(x, units.LENGTH) for x in frame.position]
         if frame.is_turned:
             angles = constant_angles(frame.rotation)
-            found["turn"] = [{axis: literal(angle, units.ANGLE)} for axis, angle in angles.items()]
+            content["turn"] = [{axis: literal(angle, units.ANGLE)} for axis, angle in angles.items()]
         freedoms = self.mechanism.joint(name).freedoms
         if written := self.elements.freedoms(kind.velocities, kind.angular, freedoms):
-            found["freedoms"] = written
-        return found
+            content["freedoms"] = written
+        return content
 
     def _joint(
         self,
@@ -265,8 +265,8 @@ class _UrdfWriter:
         beside = replace(freedom, speed=np.inf)  # URDF says it
         if has_limits:
             beside = replace(beside, lower=-np.inf, upper=np.inf)
-        if given := self.elements.freedom(beside, turns):
-            self.joints[word] = given
+        if content := self.elements.freedom(beside, turns):
+            self.joints[word] = content
         return word
 
     def _mimics(self) -> None:
@@ -277,11 +277,11 @@ class _UrdfWriter:
             if len(coupling.terms) != 2:
                 self.couplings[self._named(coupling.name)] = self.elements.coupling(coupling)
                 continue
-            (one, a), (two, b) = ((name, value(ratio)) for name, ratio in coupling.terms)
+            (first, a), (second, b) = ((name, value(ratio)) for name, ratio in coupling.terms)
             ElementTree.SubElement(
-                elements[self.names[one]],
+                elements[self.names[first]],
                 "mimic",
-                joint=self.names[two],
+                joint=self.names[second],
                 multiplier=_number(-b / a),
                 offset=_number(value(coupling.offset) / a),
             )
@@ -308,16 +308,16 @@ class _UrdfWriter:
     def _platform(self) -> dict[str, Any]:
         platform = self.mechanism.platform
         tool = self.elements.pose(platform.tool)
-        found: dict[str, Any] = {"body": self.links[platform.body]}
+        content: dict[str, Any] = {"body": self.links[platform.body]}
         if tool:
-            found["tool"] = tool
+            content["tool"] = tool
         known = [self.names.get(name) for name in platform.independent]
         independent = [name for name in known if name is not None]
         if len(independent) < len(known):
             self.notes.append("the independent coordinates are not written: some have no counterpart in URDF")
         elif independent:
-            found["independent"] = independent
-        return found
+            content["independent"] = independent
+        return content
 
 
 def _add_origin(element: ElementTree.Element, pose: FramePose) -> None:

@@ -21,7 +21,7 @@ from scipy.spatial.transform import Rotation
 from tauloop.errors import DescriptionError, Problem, Problems
 from tauloop.files import write_file
 from tauloop.formats.element_writer import ElementWriter
-from tauloop.formats.expression_writer import ExpressionWriter, given, literal, number, parameter_literal
+from tauloop.formats.expression_writer import ExpressionWriter, keys_of, literal, number, parameter_literal
 from tauloop.formats.inertia_writer import along_the_rod, centred
 from tauloop.mechanism import units
 from tauloop.mechanism.bodies import is_possible
@@ -212,10 +212,10 @@ class _YamlWriter:
     def _inertia(self, inertia: Inertia) -> dict[str, Any]:
         """About the mass centre where the expressions are those of such a description; else about the origin."""
         written: dict[str, Any] = {"mass": self._text(inertia.mass, units.MASS)}
-        found = centred(inertia)
+        central = centred(inertia)
         moments = inertia.second_moment
-        if found is not None:
-            center, moments = found
+        if central is not None:
+            center, moments = central
             if center != ZERO_VECTOR:
                 written["center"] = self._write.vector(center, units.LENGTH)
         else:
@@ -225,7 +225,7 @@ class _YamlWriter:
             for name, moment in zip(_MOMENTS, moments, strict=True)
             if moment != ZERO
         }
-        if found is None:
+        if central is None:
             written |= {"inertia": table or {"xx": "0"}, "about": "origin"}
         elif table:
             written["inertia"] = table
@@ -270,7 +270,7 @@ class _YamlWriter:
             written[key] = self._slender(part) if isinstance(part, SlenderPart) else self._inertia(part)
         if rod.is_full:
             written |= {"first_axis": axis, "spin": rod.spin}
-        return written | ({} if rod.tension is None else {"tension": given(TENSION, rod.tension, False, self._text)})
+        return written | ({} if rod.tension is None else {"tension": keys_of(TENSION, rod.tension, False, self._text)})
 
     def _first_axis(self, rod: Rod) -> tuple[Placement, list[str]]:
         """The frame at A with the first axis in it: numbers, in the rod's own frame or else in that of the body."""
@@ -320,7 +320,7 @@ class _YamlWriter:
             written["reference"] = reference
         kind = JOINT_KINDS[joint.kind]
         freedoms = self._write.freedoms(kind.velocities, kind.angular, joint.freedoms)
-        limits = {name: found["limits"] for name, found in freedoms.items()}
+        limits = {name: content["limits"] for name, content in freedoms.items()}
         return written | ({"limits": limits} if limits else {})
 
 

@@ -228,11 +228,11 @@ class Run:
         while True:
             if not self._jacobian[1] and not self._differences(near):
                 return nothing
-            found = self._iterated(h, near)
-            if found.converged:
-                return self._judged(h, found, near, after_rejection)
+            iteration = self._iterated(h, near)
+            if iteration.converged:
+                return self._judged(h, iteration, near, after_rejection)
             if self._jacobian[1] == 2:
-                return _Trial(self.y, self._K, self._guards, factor=0.5, norm=np.inf) if found.healthy else nothing
+                return _Trial(self.y, self._K, self._guards, factor=0.5, norm=np.inf) if iteration.healthy else nothing
             self._jacobian = self._jacobian[0], 0
 
     def _iterated(self, h: float, near: np.ndarray) -> _Stages:
@@ -244,10 +244,10 @@ class Run:
         if self._last > 0:
             Z = np.array([self.along(1 + c * h / self._last) for c in _C]) - self.along(1.0)
         for tries in range(NEWTON):
-            found = [self._near(near, self.time + _C[k] * h, self.y + Z[k]) for k in range(3)]
-            if not all(good for _, _, good in found):
+            stages = [self._near(near, self.time + _C[k] * h, self.y + Z[k]) for k in range(3)]
+            if not all(good for _, _, good in stages):
                 return _Stages(Z, tries, rate, converged=False, healthy=False)
-            F = np.array([stage for stage, _, _ in found])
+            F = np.array([stage for stage, _, _ in stages])
             try:
                 change = np.linalg.solve(whole, (F - _M @ Z / h).ravel()).reshape(3, n)
             except np.linalg.LinAlgError:

@@ -53,10 +53,10 @@ class Layout:
 
     def rows(self, n: int, values: Mapping[str, np.ndarray | float | list[float]]) -> np.ndarray:
         """Arrays (n, size) from values of parts; zero where none is given."""
-        found = np.zeros((n, self.size))
+        stacked = np.zeros((n, self.size))
         for name, value in values.items():
-            found[:, self.slices[name]] = value
-        return found
+            stacked[:, self.slices[name]] = value
+        return stacked
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -97,14 +97,14 @@ class RoutineCall:
             return True
         if isinstance(self.function, ca.Function):
             sizes = map(self.function.numel_in, range(self.function.n_in()))
-            given = [_view(arrays, place, n)[None] for place, n in zip(self.inputs, sizes, strict=True)]
-            found = self._code(given, 1)
+            views = [_view(arrays, place, n)[None] for place, n in zip(self.inputs, sizes, strict=True)]
+            parts = self._code(views, 1)
         else:
             program = self.function.program
             named = {name: _view(arrays, place, n)[None] for name, (place, n) in self.further.items()}
             results, evidence = program.run(named, 1)
-            found = [results[port.name] for port in self.function.outputs]
-            judged = health(program, evidence, {str(i): part for i, part in enumerate(found)})
+            parts = [results[port.name] for port in self.function.outputs]
+            judged = health(program, evidence, {str(i): part for i, part in enumerate(parts)})
             if self.is_judged:
                 least = float(judged.discriminants.min(initial=1.0)) if judged.finite[0] else -1e300
                 residual = sum(float(np.abs(part[0])) for part in judged.residuals.values())
@@ -113,7 +113,7 @@ class RoutineCall:
                     worst[3:] = figures
                     return False
                 worst[:3] = [min(worst[0], least), min(worst[1], figures[1]), max(worst[2], residual)]
-        for place, part in zip(self.outputs, found, strict=True):
+        for place, part in zip(self.outputs, parts, strict=True):
             _view(arrays, place, part.shape[1])[:] = part[0]
         return True
 
@@ -201,9 +201,9 @@ def straight(
         when: as of `RoutineCall`.
     """
     symbols = [ca.SX.sym(f"x{i}", n) for i, n in enumerate(reads.values())]
-    found = {place: ca.densify(ca.SX(expression)) for place, expression in make(*symbols).items()}
-    function = ca.Function(name, symbols, list(found.values()))
-    return RoutineCall(function=function, inputs=tuple(reads), outputs=tuple(found), further={}, when=when)
+    outputs = {place: ca.densify(ca.SX(expression)) for place, expression in make(*symbols).items()}
+    function = ca.Function(name, symbols, list(outputs.values()))
+    return RoutineCall(function=function, inputs=tuple(reads), outputs=tuple(outputs), further={}, when=when)
 
 
 def own_call(time: tuple[str, int], seen: tuple[str, int], made: tuple[str, int]) -> RoutineCall:

@@ -212,8 +212,8 @@ def position_problem(
             "drive as many coordinates as the machine has freedoms, or lock the passive ones",
             file=mechanism.file,
         )
-    given = assembly.q if start is None else start
-    equations, gears = split_gears(equations, shape.is_angle, unknown, given, mechanism.file)
+    near = assembly.q if start is None else start
+    equations, gears = split_gears(equations, shape.is_angle, unknown, near, mechanism.file)
     variables = Variables.of(shape, loops.length, gears)
     builder = _EquationsBuilder(shape, equations, variables, loops.length)
     blocks = builder.blocks(tuple(i for i in unknown if i not in gears.followers))
@@ -285,12 +285,12 @@ class _EquationsBuilder:
                 incidence[int(r), j] = 1
         followers = self._variables.gears.followers
         solved = [i for i in range(self._shape.n_q) if i not in unknown and i not in followers]
-        found = []
+        ordered = []
         for block in blocks(ca.sparsify(incidence).sparsity()):
             own = tuple(unknown[j] for j in block.columns)
-            found.append(self._system(block.rows, own, solved))
+            ordered.append(self._system(block.rows, own, solved))
             solved += own
-        return tuple(found)
+        return tuple(ordered)
 
     def _system(self, rows: tuple[int, ...], own: tuple[int, ...], solved: list[int]) -> BlockSystem:
         columns, names = self._variables.columns, self._equations.names

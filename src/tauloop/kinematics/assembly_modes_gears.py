@@ -60,15 +60,15 @@ class Gears:
 
     def pairs(self, c: ca.SX, s: ca.SX) -> dict[int, tuple[ca.SX, ca.SX]]:
         """Cosine and sine of every tied angle from those of the free ones (f,)."""
-        found = {}
+        matched = {}
         for i, offset, multiples in zip(self.angles, self.offset, self.multiple, strict=True):
             re, im = ca.SX(math.cos(offset)), ca.SX(math.sin(offset))
             for j, count in enumerate(multiples):
                 step = s[j] if count > 0 else -s[j]
                 for _ in range(abs(int(count))):
                     re, im = re * c[j] - im * step, re * step + im * c[j]
-            found[i] = (re, im)
-        return found
+            matched[i] = (re, im)
+        return matched
 
 
 NO_GEARS = Gears(offset=np.zeros(0), multiple=np.zeros((0, 0)))

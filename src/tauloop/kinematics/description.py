@@ -92,12 +92,12 @@ class Description(Shown):
 
     def linear_blocks(self) -> Counter[tuple[str, LinearBlock]]:
         """How many linear blocks of each kind the dynamics have; redundant or passive machines may lack some."""
-        found: Counter[tuple[str, LinearBlock]] = Counter()
+        counts: Counter[tuple[str, LinearBlock]] = Counter()
         for spec in (INVERSE_DYNAMICS, FORWARD_DYNAMICS):
             with suppress(TauloopError):
                 blocks = self.model.platform.program(spec).linear_blocks
-                found.update((spec.name.replace("_", " "), block) for block in blocks)
-        return found
+                counts.update((spec.name.replace("_", " "), block) for block in blocks)
+        return counts
 
 
 def drive_line_figures(mechanism: Mechanism, line: DriveLine) -> dict[str, Any]:

@@ -228,8 +228,8 @@ class _ModeSearch:
         (y0, e0), (y1, e1) = (
             (np.broadcast_to(y, (len(x), y.shape[-1])), np.broadcast_to(e, x.shape)) for y, e in (start, end)
         )
-        found = track(self._family, x, ParameterLine(y0=y0, y1=y1, e0=e0, e1=e1), self._options.tracking)
-        return found.x, found.is_regular
+        tracked = track(self._family, x, ParameterLine(y0=y0, y1=y1, e0=e0, e1=e1), self._options.tracking)
+        return tracked.x, tracked.is_regular
 
     def _add(self, x: np.ndarray) -> int:
         before = len(self.known)

@@ -82,8 +82,8 @@ def target_solutions(
             e0=np.tile(generic.e, (len(rows), 1)),
             e1=np.zeros((len(rows), len(generic.e)), dtype=complex),
         )
-        found = track(family, generic.x[rows], line, careful)
-        return found.x, found.endings, _grows(family, generic.x[rows], line, found.x, found.is_regular, careful)
+        tracked = track(family, generic.x[rows], line, careful)
+        return tracked.x, tracked.endings, _grows(family, generic.x[rows], line, tracked.x, tracked.is_regular, careful)
 
     x, endings, grows = ends(np.arange(n), options)
     met = _meeting(family, x, endings)
@@ -187,5 +187,5 @@ def _merged(family: Family, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     F, _, _ = family.linearised(x, y, np.zeros_like(y))
     is_solution = np.abs(F).max(axis=1) < CLOSED
     is_near = np.abs(x - start).max(axis=1) < NEAR * (1.0 + np.abs(x).max(axis=1))
-    found = family.unsigned(x[is_solution & is_near])
-    return distinct(found, NEAR).real
+    unsigned = family.unsigned(x[is_solution & is_near])
+    return distinct(unsigned, NEAR).real

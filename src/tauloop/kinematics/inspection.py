@@ -199,8 +199,8 @@ def _other_modes(assembly: Assembly) -> tuple[int, Problem | None]:
     here = start.copy()
     held = [j for j in (loops.topology.q_of_v[i] for i in assembly.independent) if j >= 0]
     here[:, held] = q[:, held]
-    found = closed_from_further_starts(loops, here, assembly.independent, count=QUICK_STARTS)
-    others = found[distance(loops, q, found) > ONE_MODE] if len(found) else found
+    closed = closed_from_further_starts(loops, here, assembly.independent, count=QUICK_STARTS)
+    others = closed[distance(loops, q, closed) > ONE_MODE] if len(closed) else closed
     away = float(distance(loops, start, q)[0])
     if not len(others) or assembly.substitute is not None:
         return len(others), None

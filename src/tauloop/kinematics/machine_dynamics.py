@@ -60,9 +60,9 @@ class DynamicsOptions(Shown):
     def __post_init__(self) -> None:
         """Refuse a pose beside a table, and momenta without one."""
         problems = Problems()
-        given = [name for name in ("position", "velocity", "acceleration") if getattr(self, name) is not None]
-        if self.motion is not None and given:
-            problems.add("motion", f"given beside {', '.join(given)}", "give one pose, or a table of many")
+        stated = [name for name in ("position", "velocity", "acceleration") if getattr(self, name) is not None]
+        if self.motion is not None and stated:
+            problems.add("motion", f"given beside {', '.join(stated)}", "give one pose, or a table of many")
         if self.from_momenta and self.motion is None:
             problems.add("from_momenta", "one pose has no neighbours to take differences of", "give a table")
         if self.from_momenta and self.preload is not None:
@@ -137,15 +137,15 @@ class MotionForces(Result):
         from tauloop.logs.channels import Channel, build_log  # data frames are slow to import
 
         state = self.forces.state
-        given: list[tuple[tuple[str, Port], np.ndarray]] = []
+        tables: list[tuple[tuple[str, Port], np.ndarray]] = []
         for ports in (self.model.platform.ports, self.model.actuators.ports):
             rates = [ports.rates(np.asarray(rate)) for rate in (state.v, state.a) if rate is not None]
-            given += zip(ports.motion.items(), [ports.at(state.q), *rates], strict=state.a is not None)
+            tables += zip(ports.motion.items(), [ports.at(state.q), *rates], strict=state.a is not None)
         force = Port(name="force", columns=self.forces.actuator_names, units=self.units)
-        given.append((("force", force), self.forces.force))
+        tables.append((("force", force), self.forces.force))
         signals = {
             (kind, name): Channel(quantity=kind, channel=name, values=array[:, i], unit=unit)
-            for (kind, port), array in given
+            for (kind, port), array in tables
             for i, (name, unit) in enumerate(zip(port.columns, port.units, strict=True))
         }
         return build_log(self.time, list(signals.values()))
@@ -177,14 +177,14 @@ def inverse_dynamics(machine: Mechanism | Model, options: DynamicsOptions | None
         if is_hybrid or model.assembly.is_redundant:
             what = "passive freedoms move as accelerations say" if is_hybrid else "redundant actuators share by weights"
             raise InputError.of("from_momenta", what, "give accelerations")
-    time, given = (
+    time, arrays = (
         _one_pose(ports, functions.ports.at(model.assembly.q), options) if table is None else _many(ports, table)
     )
     start = None
     if model.assembly.rows and (entry is ACTUATORS or (table is not None and functions.turning)):
-        reached = (functions.kinematics if entry is PLATFORM else functions.follow)(given["position"])
+        reached = (functions.kinematics if entry is PLATFORM else functions.follow)(arrays["position"])
         start = reached.q if table is None else functions.counted(reached).q
-    sharing, motion, hybrid = sharing_of(model, options.preload), tuple(given.values()), None
+    sharing, motion, hybrid = sharing_of(model, options.preload), tuple(arrays.values()), None
     evidence: tuple[Evidence, ...] = ()
     if options.from_momenta:
         forces, evidence = _from_momenta(functions, time, motion[0], motion[1], start)
@@ -231,13 +231,13 @@ def _from_momenta(
 def _one_pose(
     ports: Mapping[str, Port], reference: np.ndarray, options: DynamicsOptions
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    problems, found = Problems(), {}
+    problems, values = Problems(), {}
     for name, port in ports.items():
         with problems.collecting(InputError):
             default = reference if name == "position" else np.zeros(port.size)
-            found[name] = given_numbers(port, name, getattr(options, name), default)[None, :]
+            values[name] = given_numbers(port, name, getattr(options, name), default)[None, :]
     InputError.raise_if_any(problems)
-    return np.zeros(1), found
+    return np.zeros(1), values
 
 
 def _many(ports: Mapping[str, Port], path: Path) -> tuple[np.ndarray, dict[str, np.ndarray]]:

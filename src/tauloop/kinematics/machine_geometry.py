@@ -230,7 +230,7 @@ def machine_shape(loops: Loops) -> MachineShape:
     for placement in _joint_centres(mechanism):
         places[placement.body].append(_frame(placement, values)[0])
     spherical = spherical_bodies(
-        mechanism, values, {name: np.array(found) for name, found in places.items()}, loops.length
+        mechanism, values, {name: np.array(points) for name, points in places.items()}, loops.length
     )
     for body in mechanism.bodies:
         centre = _mass_centre(mechanism, body)
@@ -239,7 +239,7 @@ def machine_shape(loops: Loops) -> MachineShape:
     tool = _frame(mechanism.platform.tool, values)
     return MachineShape(
         bodies=tuple(
-            _body_shape(name, np.array(found).reshape(-1, 3), spherical.get(name)) for name, found in places.items()
+            _body_shape(name, np.array(points).reshape(-1, 3), spherical.get(name)) for name, points in places.items()
         ),
         platform=mechanism.platform.body,
         segments=tuple(_segments(mechanism, values)),

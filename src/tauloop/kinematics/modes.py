@@ -236,12 +236,12 @@ def _modes(
     assembly, rng = model.assembly, np.random.default_rng(options.seed)
     AssemblyError.raise_if_any(assembly.findings)
     ports = entry_ports(assembly, entry)
-    given = given_numbers(ports.position, "position", position, ports.at(assembly.q))
+    values = given_numbers(ports.position, "position", position, ports.at(assembly.q))
     monodromy = options.monodromy
     if options.thorough:
         monodromy = replace(monodromy, traced_angles=len(model.topology.is_angle))
     start = np.array(assembly.q)
-    start[list(ports.q)] = ports.to_q @ given
+    start[list(ports.q)] = ports.to_q @ values
     problem = position_problem(assembly, ports.q, ports.v, start)
     known = problem.variables.values(start[None, :])[0]
     w, counts = solve_blocks(problem.blocks, known, rng, monodromy, report)
@@ -255,13 +255,13 @@ def _modes(
     q[:, list(ports.q)] = start[list(ports.q)]
     q = _without_repeats(model, q)
     q, left_out = _sifted(model, q)
-    modes = _described(model, ports, given, q, problem)
+    modes = _described(model, ports, values, q, problem)
     return Modes(
         machine=model.mechanism.name,
         given=ports.entry,
         columns=ports.position.columns,
         units=ports.position.units,
-        position=given,
+        position=values,
         coordinate_names=model.topology.coordinate_names,
         coordinate_units=coordinate_units(model.topology),
         unknown=problem.unknown,
@@ -362,7 +362,7 @@ def _sifted(model: Model, q: np.ndarray) -> tuple[np.ndarray, dict[str, int]]:
 
 
 def _described(
-    model: Model, ports: EntryPorts, given: np.ndarray, q: np.ndarray, problem: PositionProblem
+    model: Model, ports: EntryPorts, position: np.ndarray, q: np.ndarray, problem: PositionProblem
 ) -> tuple[Mode, ...]:
     """Modes with their figures, the nearest to the reference pose first."""
     assembly = model.assembly
@@ -380,7 +380,7 @@ def _described(
     moving = [i for i in range(shape.n_v) if i not in ports.v]
     condition = conditions(loops.scaled(K)[:, list(problem.rows)][:, :, moving])
     counted = _turned_inside(model.limits, q, is_angle & ~np.isin(np.arange(shape.n_q), ports.q))
-    reached = _reached(model, ports, given)
+    reached = _reached(model, ports, position)
     is_reference = np.zeros(len(q), dtype=bool) if reached is None else distance(reached) < SAME_POSE
     is_reference &= condition < SINGULAR
     return tuple(
@@ -405,12 +405,12 @@ def _turned_inside(limits: Limits, q: np.ndarray, free: np.ndarray) -> np.ndarra
     return q
 
 
-def _reached(model: Model, ports: EntryPorts, given: np.ndarray) -> np.ndarray | None:
+def _reached(model: Model, ports: EntryPorts, position: np.ndarray) -> np.ndarray | None:
     """Where the machine gets from its reference pose; None where it passes a singularity or cannot move so."""
-    if np.abs(ports.at(model.assembly.q) - given).max(initial=0.0) < SAME_POSE:
+    if np.abs(ports.at(model.assembly.q) - position).max(initial=0.0) < SAME_POSE:
         return np.asarray(model.assembly.q)
     try:
         functions = model.motion(ports.entry)
-        return np.asarray(functions.follow(given).q)
+        return np.asarray(functions.follow(position).q)
     except TauloopError:
         return None

@@ -150,16 +150,16 @@ def inverse_kinematics(
 
 def _poses(model: Model, entry: Entry, position: object, options: KinematicsOptions, report: Report) -> Poses:
     ports = model.motion(entry).ports
-    given = given_numbers(ports.position, entry.name, position, ports.at(model.assembly.q))
+    values = given_numbers(ports.position, entry.name, position, ports.at(model.assembly.q))
     evidence: tuple[Evidence, ...] = ()
     if options.all_modes:
         search = assembly_modes if entry is ACTUATORS else working_modes
-        modes = search(model, given, ModeOptions(seed=options.seed, thorough=options.thorough), report=report)
+        modes = search(model, values, ModeOptions(seed=options.seed, thorough=options.thorough), report=report)
         modes = modes.within_limits() if options.within_limits else modes
         q, evidence = modes.q, modes.evidence
     else:
         reached = model.forward_kinematics if entry is ACTUATORS else model.inverse_kinematics
-        q = np.atleast_2d(reached(given).q)
+        q = np.atleast_2d(reached(values).q)
         evidence = _limited(model, q[0], options.within_limits)
     residual = np.abs(model.assembly.loops.residuals(q)[0]).max(axis=1, initial=0.0)
     geometry = machine_geometry(model, q)
@@ -280,14 +280,18 @@ def jacobian(
         raise InputError.of("actuators", "given beside a position of the platform", remedy)
     at = ACTUATORS if actuators is not None else PLATFORM
     ports = model.motion(at).ports
-    given = given_numbers(
+    values = given_numbers(
         ports.position, at.name, platform if actuators is None else actuators, ports.at(model.assembly.q)
     )
-    q = np.asarray((model.inverse_kinematics if at is PLATFORM else model.forward_kinematics)(given).q)
+    q = np.asarray((model.inverse_kinematics if at is PLATFORM else model.forward_kinematics)(values).q)
     entry = at if options.wrt is None else Entry(options.wrt)
     motion = model.at(q).motion(entry)
-    found = {"tool": motion.tool_jacobian, "actuators": motion.actuator_jacobian, "platform": motion.platform_jacobian}
-    matrix = found[options.of](motion.ports.at(q), start=q)
+    jacobians = {
+        "tool": motion.tool_jacobian,
+        "actuators": motion.actuator_jacobian,
+        "platform": motion.platform_jacobian,
+    }
+    matrix = jacobians[options.of](motion.ports.at(q), start=q)
     return Jacobian(
         machine=model.mechanism.name,
         matrix=matrix,
@@ -311,11 +315,11 @@ def jacobian(
     )
 
 
-def _loops(model: Model, q: np.ndarray, given: tuple[int, ...]) -> np.ndarray:
+def _loops(model: Model, q: np.ndarray, fixed: tuple[int, ...]) -> np.ndarray:
     """Unit-free loop Jacobian (1, c, n) in the velocities that are not given."""
     assembly = model.assembly
     loops = assembly.loops
-    moving = [i for i in range(model.topology.n_v) if i not in given and i not in assembly.frozen]
+    moving = [i for i in range(model.topology.n_v) if i not in fixed and i not in assembly.frozen]
     return np.asarray(loops.scaled(loops.residuals(q[None])[1])[:, list(assembly.rows)][:, :, moving])
 
 

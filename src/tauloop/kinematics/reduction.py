@@ -136,7 +136,7 @@ class Reduction(Result):
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``."""
-        found = self.comparison
+        comparison = self.comparison
         return {
             "machine": self.full.name,
             "status": self.status.value,
@@ -154,10 +154,10 @@ class Reduction(Result):
             ],
             "coordinates": list(self.coordinates),
             "loop_equations": list(self.equations),
-            "mass_kg": list(found.mass),
-            "mass_center_shift_m": found.center_shift.tolist(),
-            "mass_center_deviation_m": found.center_deviation,
-            "states": found.states,
+            "mass_kg": list(comparison.mass),
+            "mass_center_shift_m": comparison.center_shift.tolist(),
+            "mass_center_deviation_m": comparison.center_deviation,
+            "states": comparison.states,
             "seed": self.provenance.options["seed"],
             "actuators": [
                 {
@@ -171,7 +171,7 @@ class Reduction(Result):
                     "position_offset": e.offset,
                     "position_deviation": e.motion,
                 }
-                for e in found.errors
+                for e in comparison.errors
             ],
         }
 
@@ -204,26 +204,26 @@ def reduce(mechanism: Mechanism, options: ReductionOptions | None = None) -> Red
             steps.append(step)
     result = without_unused_parameters(result)
     reduced = Model(result)
-    found = compare_reduction(full, reduced, rng, states=options.states, speed=options.speed)
+    comparison = compare_reduction(full, reduced, rng, states=options.states, speed=options.speed)
     limit = EXACT if all(step.is_exact for step in steps) else None
     advice = "no approximation was asked for, so a part was taken to move alike that does not: check tolerances"
     return Reduction(
         full=mechanism,
         mechanism=result,
         steps=tuple(steps),
-        comparison=found,
+        comparison=comparison,
         coordinates=(full.topology.n_q, reduced.topology.n_q),
         equations=(len(full.assembly.loops.names), len(reduced.assembly.loops.names)),
         evidence=(
             Evidence(
                 name="largest error of a force, share of the largest force",
-                value=max((e.maximum for e in found.errors), default=None),
+                value=max((e.maximum for e in comparison.errors), default=None),
                 upper=limit,
                 advice=advice,
             ),
             Evidence(
                 name="largest change of an actuator's motion",
-                value=max((e.motion for e in found.errors), default=None),
+                value=max((e.motion for e in comparison.errors), default=None),
                 unit="m or rad",
                 upper=ALIKE,
                 advice=advice,
@@ -286,9 +286,9 @@ def _steps(full: Model, rng: np.random.Generator, options: ReductionOptions) -> 
 
 def _one_of_each(mechanism: Mechanism, alike: BodyMotions) -> Iterator[tuple[Mechanism, Step]]:
     """Group parallel links until none is left; the one that carries more stays."""
-    found = True
-    while found:
-        found = False
+    is_complete = True
+    while is_complete:
+        is_complete = False
         for group in alike.groups:
             present = [body.name for body in mechanism.bodies if body.name in group - alike.translating]
             pairs = sorted(permutations(present, 2), key=lambda pair: _burden(mechanism, pair[1]))
@@ -300,9 +300,9 @@ def _one_of_each(mechanism: Mechanism, alike: BodyMotions) -> Iterator[tuple[Mec
                 except InputError:
                     continue  # something hangs on this one that the other cannot carry
                 yield mechanism, step
-                found = True
+                is_complete = True
                 break
-            if found:
+            if is_complete:
                 break
 
 
@@ -331,10 +331,10 @@ def compare_reduction(
     full, reduced = _with_struts(full), _with_struts(reduced)
     sample = random_states(full, states, rng, speed=speed)
     own = [sample.position, sample.velocity, sample.acceleration]
-    given = []
+    arguments = []
     for name, values in zip(("position", "velocity", "acceleration"), own, strict=True):
         theirs = full.platform.ports.motion[name].columns
-        given.append(values[:, [theirs.index(column) for column in reduced.platform.ports.motion[name].columns]])
+        arguments.append(values[:, [theirs.index(column) for column in reduced.platform.ports.motion[name].columns]])
     start = _start(full, reduced, sample.q)
     still = np.zeros_like(sample.velocity)
 
@@ -343,14 +343,17 @@ def compare_reduction(
         return model.platform.inverse_dynamics(motion[0], v, a, start=q).force
 
     u = [forces(full, own, sample.q, parts) for parts in ((True, True), (False, False), (True, False), (False, True))]
-    w = [forces(reduced, given, start, parts) for parts in ((True, True), (False, False), (True, False), (False, True))]
+    w = [
+        forces(reduced, arguments, start, parts)
+        for parts in ((True, True), (False, False), (True, False), (False, True))
+    ]
     columns = [[a.name for a in reduced.mechanism.actuators].index(a.name) for a in full.mechanism.actuators]
     w = [x[:, columns] for x in w]
     largest = np.abs(u[0]).max(axis=0)
     scale = np.where(largest > 0, largest, 1.0)
     whole = (w[0] - u[0]) / scale
     parts = [(w[1] - u[1]) / scale, ((w[3] - w[1]) - (u[3] - u[1])) / scale, ((w[2] - w[1]) - (u[2] - u[1])) / scale]
-    state = reduced.platform.kinematics(given[0], start=start)
+    state = reduced.platform.kinematics(arguments[0], start=start)
     difference = reduced.actuator_position(state.q)[:, columns] - full.actuator_position(sample.q)
     centers = mass_center(reduced, state.q) - mass_center(full, sample.q)
     shift = centers.mean(axis=0)

@@ -82,9 +82,9 @@ def singularities(model: Model, q: np.ndarray) -> Singularities:
 def _measured(model: Model, q: np.ndarray) -> tuple[np.ndarray, ...]:
     known = np.isfinite(q).all(axis=1)
     if not known.all():  # out of reach: no measures there
-        found = _measured(model, q[known])
-        whole = tuple(np.full(len(q), np.nan) for _ in found)
-        for column, values in zip(whole, found, strict=True):
+        measures = _measured(model, q[known])
+        whole = tuple(np.full(len(q), np.nan) for _ in measures)
+        for column, values in zip(whole, measures, strict=True):
             column[known] = values
         return whole
     assembly = model.assembly
@@ -201,7 +201,7 @@ def singularity_report(model: Model, motion: State, *, entry: Entry = PLATFORM) 
         raise InputError.of("motion", f"has {len(q)} sample", "give at least two")
     functions = model.motion(entry)
     columns = functions.ports.position.columns
-    given = functions.ports.at(q)
+    values = functions.ports.at(q)
     measures = singularities(model, q)
     approaches = []
     for kind in KINDS:
@@ -211,7 +211,7 @@ def singularity_report(model: Model, motion: State, *, entry: Entry = PLATFORM) 
                 kind=kind,
                 sample=nearest,
                 distance=float(measures.distance(kind)[nearest]),
-                pose=dict(zip(columns, map(float, given[nearest]), strict=True)),
+                pose=dict(zip(columns, map(float, values[nearest]), strict=True)),
             )
         )
     crossings = [
@@ -220,17 +220,17 @@ def singularity_report(model: Model, motion: State, *, entry: Entry = PLATFORM) 
             ("serial", measures.serial_determinant),
             ("parallel", measures.parallel_determinant),
         )
-        for crossing in _crossings(model, entry, kind, determinant, given, q)
+        for crossing in _crossings(model, entry, kind, determinant, values, q)
     ]
     return SingularityReport(
         approaches=tuple(approaches),
-        crossings=tuple(sorted(crossings, key=lambda found: found.at)),
+        crossings=tuple(sorted(crossings, key=lambda crossing: crossing.at)),
         measures=measures,
     )
 
 
 def _crossings(
-    model: Model, entry: Entry, kind: str, determinant: np.ndarray, given: np.ndarray, q: np.ndarray
+    model: Model, entry: Entry, kind: str, determinant: np.ndarray, values: np.ndarray, q: np.ndarray
 ) -> list[Crossing]:
     functions = model.motion(entry)
     with np.errstate(invalid="ignore"):
@@ -242,13 +242,13 @@ def _crossings(
     index = 3 if kind == "serial" else 4
     for _ in range(BISECTIONS):
         middle = 0.5 * (first + last)
-        position = given[before] + middle[:, None] * (given[before + 1] - given[before])
+        position = values[before] + middle[:, None] * (values[before + 1] - values[before])
         state = functions.evaluate(position, start=near)
         sign = _measured(model, state.q)[index] * determinant[before]
         ahead = sign > 0
         first, last = np.where(ahead, middle, first), np.where(ahead, last, middle)
     middle = 0.5 * (first + last)
-    position = given[before] + middle[:, None] * (given[before + 1] - given[before])
+    position = values[before] + middle[:, None] * (values[before + 1] - values[before])
     columns = functions.ports.position.columns
     return [
         Crossing(kind=kind, at=float(i + s), pose=dict(zip(columns, map(float, row), strict=True)))

@@ -51,12 +51,12 @@ def spherical_bodies(
         length: characteristic length of the machine, m.
     """
     hinges = [joint for joint in mechanism.joints if joint.kind == "revolute"]
-    found: dict[str, list[tuple[np.ndarray, np.ndarray, str]]] = {}
+    axes: dict[str, list[tuple[np.ndarray, np.ndarray, str]]] = {}
     for joint in hinges:
         for frame, other in ((joint.parent, joint.child), (joint.child, joint.parent)):
-            found.setdefault(frame.body, []).append((*_line(frame, joint.axes[0], values), other.body))
+            axes.setdefault(frame.body, []).append((*_line(frame, joint.axes[0], values), other.body))
     single = {name for name, points in places.items() if len(points) and np.ptp(points, axis=0).max() < length * 1e-9}
-    several = {name: lines for name, lines in found.items() if name in single and _meet(lines)}
+    several = {name: lines for name, lines in axes.items() if name in single and _meet(lines)}
     spherical = {name: lines for name, lines in several.items() if any(other in several for *_, other in lines)}
     is_whole = not mechanism.rods and single >= {name for name, points in places.items() if len(points)}
     outermost, depth = (WHOLE if is_whole else PART) * length, _depths(hinges, spherical)

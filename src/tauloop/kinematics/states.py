@@ -73,8 +73,8 @@ def random_states(
     acceleration = rng.normal(size=(len(q), len(entry.v))) * scale * speed
     position = model.platform_position(q)
     state = model.platform.evaluate(position, velocity, acceleration, start=q)
-    found = model.platform.condition(q)
-    good = state.health.is_reached & (found < condition)
+    conditions = model.platform.condition(q)
+    good = state.health.is_reached & (conditions < condition)
     good &= np.abs(state.q - q).max(axis=1) < 1e-6  # the closed forms' branch is the walk's
     chosen = np.flatnonzero(good)[:n]
     if len(chosen) == 0:
@@ -82,8 +82,8 @@ def random_states(
             model.mechanism.name,
             (
                 f"none of {len(q)} states around the reference pose is regular: "
-                f"{state.health.is_reached.sum()} are reached, and the smallest condition number is {found.min():.3g} "
-                f"(limit {condition:.3g})"
+                f"{state.health.is_reached.sum()} are reached, and the smallest condition number is "
+                f"{conditions.min():.3g} (limit {condition:.3g})"
             ),
             "choose a reference pose away from singularities, or accept larger condition numbers",
         )

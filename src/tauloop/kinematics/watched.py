@@ -32,23 +32,23 @@ def events_of(model: Model, until: Sequence[str | Event], watch: Sequence[str | 
     Raises:
         InputError: all that cannot be read, at once.
     """
-    found: list[Event] = []
+    texts: list[Event] = []
     problems = Problems()
     for where, events, is_terminal in (("until", until, True), ("watch", watch, False)):
         for event in events:
             with problems.collecting(InputError):
-                found.append(event if isinstance(event, Event) else _event(model, where, event, is_terminal))
+                texts.append(event if isinstance(event, Event) else _event(model, where, event, is_terminal))
     InputError.raise_if_any(problems)
-    return tuple(found)
+    return tuple(texts)
 
 
 def _event(model: Model, option: str, text: str, is_terminal: bool) -> Event:
-    told = comparison(option, text, is_terminal=is_terminal)
-    quantity = _quantity(model, option, told.name)
+    compared = comparison(option, text, is_terminal=is_terminal)
+    quantity = _quantity(model, option, compared.name)
     return Event(
-        name=told.label,
-        function=lambda _, q, v: quantity(q, v) - told.value,
-        direction=told.direction,
+        name=compared.label,
+        function=lambda _, q, v: quantity(q, v) - compared.value,
+        direction=compared.direction,
         is_terminal=is_terminal,
     )
 

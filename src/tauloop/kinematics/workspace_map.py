@@ -306,9 +306,9 @@ class _Poses:
             if not len(active):
                 break
             on_the_way = self.axes.positions(self._reference + fraction * (values[active] - self._reference))
-            found = functions.evaluate(on_the_way, start=current[active])
-            active = active[found.health.is_reached]
-            current[active] = found.q[found.health.is_reached]
+            solution = functions.evaluate(on_the_way, start=current[active])
+            active = active[solution.health.is_reached]
+            current[active] = solution.q[solution.health.is_reached]
         return functions.evaluate(positions, start=current)
 
     @staticmethod
@@ -316,14 +316,14 @@ class _Poses:
         """Margins (N, k) of the elements, negative where one keeps the loops from closing."""
         health = state.health
         with np.errstate(invalid="ignore"):
-            found = np.concatenate(
+            least = np.concatenate(
                 [
                     np.where(np.isfinite(health.discriminants), health.discriminants, -1.0),
                     *((1e-9 - np.abs(residual))[:, None] for residual in health.residuals.values()),
                 ],
                 axis=1,
             )
-        return np.where(np.isnan(found), -1.0, found)
+        return np.where(np.isnan(least), -1.0, least)
 
     def closes(self, values: np.ndarray) -> np.ndarray:
         """Whether the loops close (N,), in a posture that is determined."""
@@ -382,8 +382,8 @@ class _Judge:
             exclude(room, first, Reason.JOINT_LIMIT, good)
         first += len(self._bounded)
         if len(good):
-            found = singularities(self._model, q)
-            measures = np.stack([found.serial, found.parallel, found.constraint], axis=1)
+            distances = singularities(self._model, q)
+            measures = np.stack([distances.serial, distances.parallel, distances.constraint], axis=1)
             for i, name in enumerate(("serial", "parallel", "constraint")):
                 result[name][good] = measures[:, i]
             least = max(self._limits.singularity, SOUND) if self._cables else self._limits.singularity
@@ -406,9 +406,11 @@ class _Judge:
     def _tension(self, poses: np.ndarray, q: np.ndarray, margins: np.ndarray) -> np.ndarray:
         """Note the margins of poses; the cable that is to blame for each that is not held (N,), -1 for the others."""
         wrenches = self._limits.wrenches
-        found, cable = self._model.platform.weakest_cables(self._model.platform_position(q), start=q, wrenches=wrenches)
-        margins[poses] = found
-        return np.where(found < self._limits.tension, np.maximum(cable, 0), -1)
+        margin, cable = self._model.platform.weakest_cables(
+            self._model.platform_position(q), start=q, wrenches=wrenches
+        )
+        margins[poses] = margin
+        return np.where(margin < self._limits.tension, np.maximum(cable, 0), -1)
 
 
 def _require_cables(model: Model, names: tuple[str, ...], limits: WorkspaceLimits) -> None:
@@ -469,9 +471,9 @@ def section_axes(
     if resolution is None:
         widest = max((last - first) * ROUGH for first, last in (steps(name, ROUGH) for name in names))
         resolution = float(f"{widest / FINENESS:.1g}")
-    found = {name: steps(name, resolution) for name in names}
-    _require_size([last + 1 - first for first, last in found.values()])
-    return {name: np.arange(first, last + 1) * resolution for name, (first, last) in found.items()}
+    spans = {name: steps(name, resolution) for name in names}
+    _require_size([last + 1 - first for first, last in spans.values()])
+    return {name: np.arange(first, last + 1) * resolution for name, (first, last) in spans.items()}
 
 
 def _reach(model: Model, poses: _Poses, name: str) -> tuple[float, float]:

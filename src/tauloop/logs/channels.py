@@ -72,7 +72,7 @@ class Signals(Shown):
 
     def part(self, samples: slice) -> Signals:
         """Some of the samples, as views."""
-        channels = tuple(replace(one, values=one.values[samples]) for one in self.channels)
+        channels = tuple(replace(channel, values=channel.values[samples]) for channel in self.channels)
         return replace(self, time=self.time[samples], channels=channels)
 
     def dataset(self) -> xr.Dataset:
@@ -84,7 +84,7 @@ def as_signals(log: Log) -> Signals:
     """A log of either kind as plain arrays, nothing copied."""
     if isinstance(log, Signals):
         return log
-    found = (
+    listed = (
         Channel(
             quantity=variable.attrs["quantity"],
             channel=variable.attrs["channel"],
@@ -94,7 +94,7 @@ def as_signals(log: Log) -> Signals:
         )
         for variable in log.data_vars.values()
     )
-    return Signals(time=log[TIME].to_numpy(), channels=tuple(found))
+    return Signals(time=log[TIME].to_numpy(), channels=tuple(listed))
 
 
 def build_log(time: np.ndarray, signals: Iterable[Channel]) -> xr.Dataset:
@@ -122,7 +122,7 @@ def build_log(time: np.ndarray, signals: Iterable[Channel]) -> xr.Dataset:
 
 def channels(log: Log, quantity: str) -> tuple[str, ...]:
     """Names of the channels on which a quantity was measured, in the order of the log."""
-    return tuple(found.channel for found in as_signals(log).channels if found.quantity == quantity)
+    return tuple(channel.channel for channel in as_signals(log).channels if channel.quantity == quantity)
 
 
 def samples(log: Log, quantity: str, names: Sequence[str] | None = None) -> np.ndarray:
@@ -140,11 +140,11 @@ def samples(log: Log, quantity: str, names: Sequence[str] | None = None) -> np.n
         LogError: the log lacks the quantity or some of the channels.
     """
     everything = as_signals(log).channels
-    values = {found.channel: found.values for found in everything if found.quantity == quantity}
+    values = {channel.channel: channel.values for channel in everything if channel.quantity == quantity}
     present = tuple(values)
     wanted = present if names is None else tuple(names)
     if not present:
-        known = sorted({found.quantity for found in everything})
+        known = sorted({channel.quantity for channel in everything})
         what = f"the log has no such quantity; it has {listing(known) or 'nothing'}"
         raise LogError.of(quantity, what, suggestion(quantity, known) or _MAP)
     what, remedy = f"not in the log; {quantity} was measured on {listing(present)}", _MAP
@@ -154,4 +154,4 @@ def samples(log: Log, quantity: str, names: Sequence[str] | None = None) -> np.n
 
 def units(log: Log, quantity: str) -> dict[str, str]:
     """SI unit of a quantity on each of its channels."""
-    return {found.channel: found.unit for found in as_signals(log).channels if found.quantity == quantity}
+    return {channel.channel: channel.unit for channel in as_signals(log).channels if channel.quantity == quantity}

@@ -55,7 +55,7 @@ def with_missing_rows(time: np.ndarray, values: np.ndarray, gaps: FillGaps) -> t
 def filled(values: np.ndarray, gaps: FillGaps, findings: Findings, *, where: str, file: str) -> tuple[np.ndarray, int]:
     """Samples (N,) with their gaps interpolated, and how many those were; what cannot be goes to the findings."""
     missing = ~np.isfinite(values)
-    found = values.copy()
+    complete = values.copy()
     for first, after in _runs(missing):
         if first == 0 or after == len(values):
             what = f"{after - first} samples at the {'beginning' if first == 0 else 'end'} are missing"
@@ -71,8 +71,8 @@ def filled(values: np.ndarray, gaps: FillGaps, findings: Findings, *, where: str
             inside = (nodes >= 0) & (nodes < len(values))
             inside[inside] = ~missing[nodes[inside]]
             nodes = nodes if inside.all() else nodes[1:3]
-            found[first:after] = _interpolated(nodes, values[nodes], np.arange(first, after))
-    return found, int(missing.sum())
+            complete[first:after] = _interpolated(nodes, values[nodes], np.arange(first, after))
+    return complete, int(missing.sum())
 
 
 def _runs(missing: np.ndarray) -> Iterator[tuple[int, int]]:
@@ -82,8 +82,8 @@ def _runs(missing: np.ndarray) -> Iterator[tuple[int, int]]:
 
 def _interpolated(nodes: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarray:
     """Lagrange's polynomial through the nodes."""
-    found = np.zeros(len(at))
+    estimate = np.zeros(len(at))
     for k, node in enumerate(nodes):
         others = np.delete(nodes, k)
-        found += values[k] * np.prod((at[:, None] - others) / (node - others), axis=1)
-    return found
+        estimate += values[k] * np.prod((at[:, None] - others) / (node - others), axis=1)
+    return estimate

@@ -36,9 +36,9 @@ def hdf5_columns(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     units: dict[str, str] = {}
     try:
         with h5py.File(path, "r") as file:
-            found = list(_data_sets(file, h5py, ""))
-            require_ratio(path, sum(data.nbytes for _, data in found))
-            for name, data in found:
+            data_sets = list(_data_sets(file, h5py, ""))
+            require_ratio(path, sum(data.nbytes for _, data in data_sets))
+            for name, data in data_sets:
                 unit = next((_text(data.attrs[key]) for key in _UNITS if key in data.attrs), "")
                 for label, values in _columns(name, data):
                     columns[label] = values

@@ -99,42 +99,46 @@ def without_known_forces(log: Log, known: Sequence[KnownForce]) -> tuple[Signals
     Raises:
         LogError: a channel is missing, or positions go beyond a table; all problems.
     """
-    given = as_signals(log)
-    forces, positions = channels(given, "force"), channels(given, "position")
+    signals = as_signals(log)
+    forces, positions = channels(signals, "force"), channels(signals, "position")
     problems = Problems()
-    for one in known:
-        where = f"known_forces.{one.channel}"
-        sides = (("position", one.of, positions, one.units[0]), ("force", one.channel, forces, one.units[1]))
+    for known_force in known:
+        where = f"known_forces.{known_force.channel}"
+        sides = (
+            ("position", known_force.of, positions, known_force.units[0]),
+            ("force", known_force.channel, forces, known_force.units[1]),
+        )
         for quantity, name, present, unit in sides:
             if name not in present:
                 remedy = suggestion(name, present) or f"choose among {listing(present)}"
                 problems.add(where, f"{quantity}.{name} is not in the log", remedy)
-            elif unit and unit != units(given, quantity)[name]:
-                what = f"is a law in {unit}, and {quantity}.{name} is in {units(given, quantity)[name]}"
+            elif unit and unit != units(signals, quantity)[name]:
+                what = f"is a law in {unit}, and {quantity}.{name} is in {units(signals, quantity)[name]}"
                 problems.add(where, what, "correct the units of the law or of the channel")
     LogError.raise_if_any(problems)
-    values = {one.channel: one.values for one in given.channels if one.quantity == "force"}
-    said = []
-    for one in known:
-        (position,) = samples(given, "position", (one.of,)).T
-        low, high = one.law.known()
+    values = {channel.channel: channel.values for channel in signals.channels if channel.quantity == "force"}
+    remarks = []
+    for known_force in known:
+        (position,) = samples(signals, "position", (known_force.of,)).T
+        low, high = known_force.law.known()
         slack = ROUNDING * (high - low) if np.isfinite(high - low) else 0.0
-        unit = units(given, "position")[one.of]
+        unit = units(signals, "position")[known_force.of]
         if position.min() < low - slack or position.max() > high + slack:
-            what = (
-                f"position.{one.of} goes from {position.min():.6g} to {position.max():.6g} {unit}, and the table from "
-            )
-            what += f"{low:.6g} to {high:.6g}"
+            what = f"position.{known_force.of} goes from {position.min():.6g} to {position.max():.6g} {unit}, "
+            what += f"and the table from {low:.6g} to {high:.6g}"
             remedy = "extend the table, or leave these samples out"
-            problems.add(f"known_forces.{one.channel}", what, remedy)
+            problems.add(f"known_forces.{known_force.channel}", what, remedy)
             continue
-        force = one.law.at(position)
-        values[one.channel] = values[one.channel] - force
-        unit = units(given, "force")[one.channel]
-        said.append(
-            f"force.{one.channel}: a known force of position.{one.of} is taken off, from {force.min():.3g} to "
-            f"{force.max():.3g} {unit}"
+        force = known_force.law.at(position)
+        values[known_force.channel] = values[known_force.channel] - force
+        unit = units(signals, "force")[known_force.channel]
+        remarks.append(
+            f"force.{known_force.channel}: a known force of position.{known_force.of} is taken off, "
+            f"from {force.min():.3g} to {force.max():.3g} {unit}"
         )
     LogError.raise_if_any(problems)
-    new = tuple(replace(one, values=values[one.channel]) if one.quantity == "force" else one for one in given.channels)
-    return replace(given, channels=new), tuple(said)
+    new = tuple(
+        replace(channel, values=values[channel.channel]) if channel.quantity == "force" else channel
+        for channel in signals.channels
+    )
+    return replace(signals, channels=new), tuple(remarks)

@@ -19,15 +19,17 @@ def channel_problems(log: Log, wanted: Mapping[str, Mapping[str, str]], file: st
     """
     problems = Problems()
     for quantity, columns in wanted.items():
-        present, found = channels(log, quantity), units(log, quantity)
+        present, actual = channels(log, quantity), units(log, quantity)
         for name, unit in columns.items():
             what = remedy = ""
             if name not in present:
                 what = f"not in the log, which has {quantity} of {listing(present) or 'nothing'}"
-                meant = [one for one in present if one not in columns]  # what is needed by its own name was not meant
+                meant = [
+                    channel for channel in present if channel not in columns
+                ]  # what is needed by its own name was not meant
                 remedy = suggestion(name, meant) or f"name a column '{quantity}.{name} [{unit}]', or map one to it"
-            elif found[name] != unit:
-                what, remedy = f"is in {found[name]}, the machine needs {unit}", "correct the unit or the channel"
+            elif actual[name] != unit:
+                what, remedy = f"is in {actual[name]}, the machine needs {unit}", "correct the unit or the channel"
             if what:
                 problems.add(f"{quantity}.{name}", what, remedy, file=file)
     return problems

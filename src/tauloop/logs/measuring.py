@@ -64,9 +64,9 @@ def measure(
         "force_noise": (noise.shape, (n,)),
     }
     problems = [
-        Problem(where=name, what=f"has shape {given}", remedy=f"give {needed}: {len(time)} samples of {n} actuators")
-        for name, (given, needed) in shapes.items()
-        if given != needed
+        Problem(where=name, what=f"has shape {actual}", remedy=f"give {needed}: {len(time)} samples of {n} actuators")
+        for name, (actual, needed) in shapes.items()
+        if actual != needed
     ]
     problems += [
         Problem(where=name, what=f"{values.min():g} is no accuracy", remedy="zero or above")

@@ -108,8 +108,8 @@ def prepare(log: Log, preparation: Preparation) -> xr.Dataset:
             channel that has no position.
         LogError: no positions in the log, or no velocities that shall be used.
     """
-    found = prepared_signals(log, preparation)
-    return found.dataset().assign_attrs(preparation=asdict(preparation), period=sample_period(log))
+    signals = prepared_signals(log, preparation)
+    return signals.dataset().assign_attrs(preparation=asdict(preparation), period=sample_period(log))
 
 
 def prepared_signals(log: Log, preparation: Preparation) -> Signals:
@@ -119,29 +119,33 @@ def prepared_signals(log: Log, preparation: Preparation) -> Signals:
         InputError: cutoff above half the sampling rate, unevenly sampled, or too short.
         LogError: no positions in the log.
     """
-    given = as_signals(log)
-    measured = [one for one in given.channels if one.quantity == "position"] or samples(given, "position")
-    names, count = channels(given, "position"), len(given.time)
+    raw = as_signals(log)
+    measured = [channel for channel in raw.channels if channel.quantity == "position"] or samples(raw, "position")
+    names, count = channels(raw, "position"), len(raw.time)
     _require_channels(names, preparation)
     _require_length(count, preparation)
-    period = sample_period(given)
+    period = sample_period(raw)
     sources = {name: preparation.source_of(name) for name in names}
-    own = velocities_of_source(given, sources)
+    own = velocities_of_source(raw, sources)
     keep = slice(preparation.trim, count - preparation.trim)
     motions = [
         _motion(
-            one.values, None if sources[one.channel] == "positions" else own[:, k], preparation, one.channel, period
+            channel.values,
+            None if sources[channel.channel] == "positions" else own[:, k],
+            preparation,
+            channel.channel,
+            period,
         )
-        for k, one in enumerate(measured)
+        for k, channel in enumerate(measured)
     ]
     derived = ("position", "velocity", "acceleration")
     signals = [
-        replace(one, quantity=quantity, values=motion[k], unit=one.unit + per_time)
+        replace(channel, quantity=quantity, values=motion[k], unit=channel.unit + per_time)
         for k, (quantity, per_time) in enumerate(zip(derived, ("", "/s", "/s^2"), strict=True))
-        for one, motion in zip(measured, motions, strict=True)
+        for channel, motion in zip(measured, motions, strict=True)
     ]
-    signals += [one for one in given.channels if one.quantity not in derived]
-    return replace(given, channels=tuple(signals)).part(keep)
+    signals += [channel for channel in raw.channels if channel.quantity not in derived]
+    return replace(raw, channels=tuple(signals)).part(keep)
 
 
 def _motion(
@@ -174,8 +178,8 @@ def _require_channels(names: Sequence[str], preparation: Preparation) -> None:
     own = {"cutoffs": preparation.cutoffs, "velocities": preparation.velocities}
     InputError.raise_if_any(
         problem
-        for where, given in own.items()
-        for problem in unknown_names(given, names, "is no channel of position", f"{where}.{{}}")
+        for where, channels in own.items()
+        for problem in unknown_names(channels, names, "is no channel of position", f"{where}.{{}}")
     )
 
 

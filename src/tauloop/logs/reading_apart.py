@@ -100,18 +100,18 @@ class _ReadingProcess:
         assert out is not None
         into.write(json.dumps(request).encode() + b"\n")
         into.flush()
-        said: dict[str, Any] = {}
+        content: dict[str, Any] = {}
         columns: dict[str, np.ndarray] = {}
-        while not said.get("end"):
+        while not content.get("end"):
             head = json.loads(out.readline())
             if "column" not in head:
-                said |= head
+                content |= head
                 continue
             column = np.empty(head["size"], head["kind"])
             if out.readinto(memoryview(column).cast("B")) != column.nbytes:  # type: ignore[attr-defined]
                 raise EOFError(head["column"])
             columns[head["column"]] = column
-        return said, columns
+        return content, columns
 
     def end(self) -> int:
         """End the process; its exit status."""

@@ -33,8 +33,8 @@ def mat(path: str, most: float) -> Answer:
         if holds > most:
             yield {"holds": holds}, None
             return
-        found = scipy.io.loadmat(path, simplify_cells=True)
-    for name, array in _columns("", found):
+        content = scipy.io.loadmat(path, simplify_cells=True)
+    for name, array in _columns("", content):
         yield {"column": name}, array
 
 

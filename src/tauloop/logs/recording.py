@@ -126,24 +126,24 @@ def load_recording(path: str | Path, folder: str | Path | None = None) -> Record
     """
     root, values = open_document(path, RECORDING), ValueReader(None)
     folder = Path(folder) if folder is not None else Path(path).parent
-    found = contents(root, values) or {}
-    preparation = _preparation(root.get("preparation"), found.get("preparation"))
+    content = contents(root, values) or {}
+    preparation = _preparation(root.get("preparation"), content.get("preparation"))
     laws = root.get("known_forces")
     known = [_known_force(name, place, values) for name, place in laws.entries()] if laws is not None else []
     root.collector.raise_any(LogError)
     return Recording(
-        files=tuple(LogFile(**entry | {"path": folder / entry["path"]}) for entry in found["files"]),
-        sample_rate=found.get("sample_rate"),
+        files=tuple(LogFile(**entry | {"path": folder / entry["path"]}) for entry in content["files"]),
+        sample_rate=content.get("sample_rate"),
         preparation=preparation,
         known_forces=tuple(law for law in known if law is not None),
     )
 
 
-def _preparation(place: Cursor | None, found: dict[str, Any] | None) -> Preparation | None:
-    if place is None or found is None or not is_whole(found):
+def _preparation(place: Cursor | None, content: dict[str, Any] | None) -> Preparation | None:
+    if place is None or content is None or not is_whole(content):
         return None
     try:
-        return Preparation(**{"cutoff": None, **found})
+        return Preparation(**{"cutoff": None, **content})
     except InputError as error:
         for problem in error.problems:
             place.problem(problem.what, problem.remedy, problem.where)
@@ -152,14 +152,14 @@ def _preparation(place: Cursor | None, found: dict[str, Any] | None) -> Preparat
 
 def _known_force(name: str, place: Cursor, values: ValueReader) -> KnownForce | None:
     """The law of one channel; None where it cannot be read, which is noted."""
-    found = contents(place, values) or {}
-    if ("table" in found) == ("polynomial" in found):
+    content = contents(place, values) or {}
+    if ("table" in content) == ("polynomial" in content):
         place.problem("is no table and no polynomial, or both", "give table or polynomial")
         return None
-    table, about = found.get("table") or {}, found.get("about")
-    forces: tuple[Amount, ...] = found.get("polynomial") or table.get("force") or ()
+    table, about = content.get("table") or {}, content.get("about")
+    forces: tuple[Amount, ...] = content.get("polynomial") or table.get("force") or ()
     positions: tuple[Amount, ...] = table.get("position") or (() if about is None else (about,))
-    if not forces or None in forces or None in positions or ("about" in found and about is None):
+    if not forces or None in forces or None in positions or ("about" in content and about is None):
         return None
     units = _units(place, forces, positions, powers=not table)
     if units is None:
@@ -175,7 +175,7 @@ def _known_force(name: str, place: Cursor, values: ValueReader) -> KnownForce | 
             for problem in error.problems:
                 place.problem(problem.what, problem.remedy, "table")
             return None
-    return KnownForce(channel=name, of=found.get("of", name), law=law, units=units)
+    return KnownForce(channel=name, of=content.get("of", name), law=law, units=units)
 
 
 def _units(
@@ -188,8 +188,8 @@ def _units(
             wanted = [force] * len(forces)
             for k in range(1, len(wanted) if powers else 0):
                 wanted[k] = wanted[k - 1] / way
-            is_force = all(one.dimension.matches(other) for one, other in zip(forces, wanted, strict=True))
-            if is_force and all(one.dimension.matches(way) for one in positions):
+            is_force = all(unit.dimension.matches(other) for unit, other in zip(forces, wanted, strict=True))
+            if is_force and all(unit.dimension.matches(way) for unit in positions):
                 suits.append((way_unit, force_unit))
     if not suits:
         what = "has units that are not those of a force, or a torque, by a position"

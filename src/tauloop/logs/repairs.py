@@ -21,7 +21,7 @@ def held(log: Log, positions: Mapping[str, tuple[float, str]]) -> Signals:
     Raises:
         LogError: the log has the position of one of them.
     """
-    given = as_signals(log)
+    raw = as_signals(log)
     LogError.raise_if_any(
         Problem(
             where=f"position.{name}",
@@ -29,19 +29,19 @@ def held(log: Log, positions: Mapping[str, tuple[float, str]]) -> Signals:
             remedy="leave the column out of `columns`, or do not hold this axis",
         )
         for name in positions
-        if name in channels(given, "position")
+        if name in channels(raw, "position")
     )
     added = tuple(
         Channel(
             quantity="position",
             channel=name,
-            values=np.full(len(given.time), value),
+            values=np.full(len(raw.time), value),
             unit=unit,
             source="held on request",
         )
         for name, (value, unit) in positions.items()
     )
-    return replace(given, channels=given.channels + added)
+    return replace(raw, channels=raw.channels + added)
 
 
 def resampled(log: Log) -> Signals:
@@ -52,11 +52,11 @@ def resampled(log: Log) -> Signals:
     """
     from scipy.interpolate import CubicSpline  # slow to import, and seldom asked for
 
-    given = as_signals(log)
-    if len(given.time) < 4:
-        what = f"{len(given.time)} samples are too few for a spline"
+    raw = as_signals(log)
+    if len(raw.time) < 4:
+        what = f"{len(raw.time)} samples are too few for a spline"
         raise LogError.of("log", what, "record longer")
-    even = np.linspace(given.time[0], given.time[-1], len(given.time))
-    values = CubicSpline(given.time, np.stack([one.values for one in given.channels], axis=1))(even)
-    channels = (replace(one, values=np.ascontiguousarray(values[:, k])) for k, one in enumerate(given.channels))
-    return replace(given, time=even, channels=tuple(channels))
+    even = np.linspace(raw.time[0], raw.time[-1], len(raw.time))
+    values = CubicSpline(raw.time, np.stack([channel.values for channel in raw.channels], axis=1))(even)
+    channels = (replace(channel, values=np.ascontiguousarray(values[:, k])) for k, channel in enumerate(raw.channels))
+    return replace(raw, time=even, channels=tuple(channels))

@@ -64,12 +64,12 @@ def limits_reached(values: np.ndarray, moving: np.ndarray, bound: float | None =
 def moving(log: Log) -> np.ndarray:
     """Samples (N,) in which some channel of position moves."""
     positions = samples(log, "position")
-    found = np.zeros(len(positions), dtype=bool)
+    is_moving = np.zeros(len(positions), dtype=bool)
     for values in positions.T:
         speed = np.abs(np.gradient(values)) if len(values) > 1 else np.zeros(len(values))
         smooth = np.convolve(speed, np.full(2 * PLATEAU + 1, 1.0 / (2 * PLATEAU + 1)), mode="same")[: len(values)]
-        found |= smooth > RESTING * smooth.max(initial=0.0)
-    return found
+        is_moving |= smooth > RESTING * smooth.max(initial=0.0)
+    return is_moving
 
 
 def without_saturated(log: Log, bounds: Mapping[str, float] | None = None) -> Signals:
@@ -81,19 +81,19 @@ def without_saturated(log: Log, bounds: Mapping[str, float] | None = None) -> Si
         log: as measured, before any filter.
         bounds: largest absolute force of channels, SI.
     """
-    given, moves = as_signals(log), moving(log)
-    marked = {one.channel: one for one in given.channels if one.quantity == LEFT_OUT}
-    for name in channels(given, "force"):
-        values = samples(given, "force", (name,))[:, 0]
-        found = [closed(limit.at) for limit in limits_reached(values, moves, (bounds or {}).get(name))]
-        if found:
-            at = np.logical_or.reduce(found)
+    raw, moves = as_signals(log), moving(log)
+    marked = {channel.channel: channel for channel in raw.channels if channel.quantity == LEFT_OUT}
+    for name in channels(raw, "force"):
+        values = samples(raw, "force", (name,))[:, 0]
+        masks = [closed(limit.at) for limit in limits_reached(values, moves, (bounds or {}).get(name))]
+        if masks:
+            at = np.logical_or.reduce(masks)
             at |= marked[name].values != 0.0 if name in marked else False
             marked[name] = Channel(
                 quantity=LEFT_OUT, channel=name, values=at.astype(float), unit="1", source="saturated"
             )
-    kept = tuple(one for one in given.channels if one.quantity != LEFT_OUT)
-    return replace(given, channels=(*kept, *marked.values()))
+    kept = tuple(channel for channel in raw.channels if channel.quantity != LEFT_OUT)
+    return replace(raw, channels=(*kept, *marked.values()))
 
 
 def left_out(log: Log) -> tuple[str, ...]:
@@ -106,10 +106,10 @@ def left_out(log: Log) -> tuple[str, ...]:
 def closed(at: np.ndarray) -> np.ndarray:
     """Samples (N,) with gaps of up to `PLATEAU` samples between them filled: noise leaves such."""
     places = np.flatnonzero(at)
-    found = at.copy()
+    mask = at.copy()
     for gap in np.flatnonzero((np.diff(places) > 1) & (np.diff(places) <= PLATEAU + 1)):
-        found[places[gap] : places[gap + 1]] = True
-    return found
+        mask[places[gap] : places[gap + 1]] = True
+    return mask
 
 
 def _at_end(values: np.ndarray, moves: np.ndarray, bound: float | None) -> tuple[np.ndarray, str]:
@@ -143,7 +143,7 @@ def _at_end(values: np.ndarray, moves: np.ndarray, bound: float | None) -> tuple
 def _in_a_row(at: np.ndarray) -> np.ndarray:
     """Samples (N,) in runs of `PLATEAU` or more."""
     edges = np.flatnonzero(np.diff(at, prepend=False, append=False))
-    found = np.zeros(len(at), dtype=bool)
+    mask = np.zeros(len(at), dtype=bool)
     for start, stop in zip(edges[::2], edges[1::2], strict=True):
-        found[start:stop] = stop - start >= PLATEAU
-    return found
+        mask[start:stop] = stop - start >= PLATEAU
+    return mask

@@ -78,14 +78,14 @@ def find_scale(quantity: str, text: str, table: Table, column: int, findings: Fi
         note("has no unit", f"write one into the header, `{table.names[column]} [...]`, or give `units` ({examples})")
         return None
     try:
-        one = literal(text) if _FACTOR.match(text.strip()) else _one_of(parse_unit(text))
+        value = literal(text) if _FACTOR.match(text.strip()) else _one_of(parse_unit(text))
     except UnitError as error:
         note(error.what, error.remedy)
         return None
-    if one.value == 0.0:
+    if value.value == 0.0:
         note(f"the factor of {text!r} is 0", "give the SI value of one in the file")
         return None
-    if allowed is not None and one.dimension not in allowed:
-        note(f"{one.unit!r} is no unit of a {quantity}", f"use a unit such as {examples}")
+    if allowed is not None and value.dimension not in allowed:
+        note(f"{value.unit!r} is no unit of a {quantity}", f"use a unit such as {examples}")
         return None
-    return Scale(factor=one.value, unit=str(one.dimension) or "1")
+    return Scale(factor=value.value, unit=str(value.dimension) or "1")

@@ -82,10 +82,10 @@ def butterworth(x: np.ndarray, *, rate: float, cutoff: float, order: int) -> np.
         gain **= 2 * order
         gain += 1.0
         np.reciprocal(gain, out=gain)
-    found = np.empty(x.shape)
-    for own, filtered in zip(x.reshape(len(x), -1).T, found.reshape(len(x), -1).T, strict=True):  # columns: memory
+    smooth = np.empty(x.shape)
+    for own, filtered in zip(x.reshape(len(x), -1).T, smooth.reshape(len(x), -1).T, strict=True):  # columns: memory
         filtered[:] = _passed(own, along, gain)
-    return found
+    return smooth
 
 
 def _passed(x: np.ndarray, along: np.ndarray, gain: np.ndarray) -> np.ndarray:
@@ -156,7 +156,7 @@ def decimate_in_parts(evaluate: Callable[[slice], np.ndarray], n: int, factor: i
     band = _band(factor)
     step, half = _OUTPUTS_PER_PRODUCT * factor, _HALF_LENGTH * factor
     count = -(-n // factor)
-    found = np.empty(0)
+    thinned = np.empty(0)
     for first in range(0, count, _OUTPUTS_AT_ONCE):
         outputs = min(_OUTPUTS_AT_ONCE, count - first)
         start = first * factor - half
@@ -167,9 +167,9 @@ def decimate_in_parts(evaluate: Callable[[slice], np.ndarray], n: int, factor: i
             columns = np.pad(columns, ((max(0, -start), max(0, stop - n)), (0, 0)))
         windows = sliding_window_view(columns, band.shape[1], axis=0)[::step]  # (products, columns, inputs)
         filtered = band @ windows.transpose(0, 2, 1)
-        found = found if first else np.empty((count, *x.shape[1:]))
-        found[first : first + outputs] = filtered.reshape(-1, *x.shape[1:])[:outputs]
-    return found
+        thinned = thinned if first else np.empty((count, *x.shape[1:]))
+        thinned[first : first + outputs] = filtered.reshape(-1, *x.shape[1:])[:outputs]
+    return thinned
 
 
 def _band(factor: int) -> np.ndarray:

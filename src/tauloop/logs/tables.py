@@ -268,10 +268,10 @@ class ParquetTable(Table):
         for column in dict.fromkeys(columns):
             if column not in numeric:
                 _not_numeric(self, column, self._kinds[column], findings)
-        found = parquet_columns(path, [self._headers[column] for column in numeric])
+        loaded = parquet_columns(path, [self._headers[column] for column in numeric])
         values = np.full((len(columns), self._rows), np.nan)
         for column in numeric:
-            values[np.equal(columns, column)] = found.pop(self._headers[column])
+            values[np.equal(columns, column)] = loaded.pop(self._headers[column])
         kept = [place for place, column in enumerate(columns) if column in numeric]
         sound = values if len(kept) == len(columns) else values[kept]
         self._report_not_finite(sound.T, [columns[place] for place in kept], findings)

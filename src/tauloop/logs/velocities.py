@@ -82,10 +82,10 @@ class MeasuredVelocity:
             return Problem(where=where, what=what, remedy=otherwise)
         if not abs(self.scale - 1.0) <= SCALE:
             what = f"is {self.scale:.4g} times the derivative of position.{self.channel}"
-            said = [text for text, factor in UNITS.items() if abs(abs(self.scale) / factor - 1.0) <= NEAR]
+            texts = [text for text, factor in UNITS.items() if abs(abs(self.scale) / factor - 1.0) <= NEAR]
             if self.scale < 0.0:
-                said.insert(0, "the wrong sign")
-            return Problem(where=where, what=": ".join([what, *filter(None, [", and ".join(said)])]), remedy=otherwise)
+                texts.insert(0, "the wrong sign")
+            return Problem(where=where, what=": ".join([what, *filter(None, [", and ".join(texts)])]), remedy=otherwise)
         if self.delay:
             what = (
                 f"comes {1e3 * abs(self.delay):.3g} ms {'behind' if self.delay > 0.0 else 'before'} the derivative of "
@@ -97,19 +97,23 @@ class MeasuredVelocity:
 
 def wrong_velocities(log: Log) -> dict[str, Problem]:
     """Channels of velocity that are not the derivative of the position of their channel, and of whose they are."""
-    found = {name: problem for name, one in measured_velocities(log).items() if (problem := one.problem()) is not None}
-    period = sample_period(log) if found else 0.0
-    for name, problem in found.items():
+    problems = {
+        name: problem
+        for name, measured in measured_velocities(log).items()
+        if (problem := measured.problem()) is not None
+    }
+    period = sample_period(log) if problems else 0.0
+    for name, problem in problems.items():
         velocity = samples(log, "velocity", (name,))[:, 0]
         for other in channels(log, "position"):
             position = samples(log, "position", (other,))[:, 0]
             correlation, scale = _agreement(position, velocity, period)
             if other != name and correlation >= BELONGS and abs(scale - 1.0) <= SCALE:
                 what = f"is the derivative of position.{other}, not of position.{name}: columns are exchanged"
-                found[name] = Problem(
+                problems[name] = Problem(
                     where=problem.where, what=what, remedy="correct the columns' names; it is not used"
                 )
-    return found
+    return problems
 
 
 def measured_velocities(log: Log) -> dict[str, MeasuredVelocity]:
@@ -176,8 +180,8 @@ def _delay(position: np.ndarray, velocity: np.ndarray, period: float) -> float:
     alone = moved - turned * (moved @ turned) / (turned @ turned)
     left = moved - columns @ both
     delay = float(both[1] / both[0]) if both[0] else 0.0
-    told = abs(delay) >= max(LATE, period) and left @ left <= SHIFTED * (alone @ alone)
-    return delay if told else 0.0
+    is_late = abs(delay) >= max(LATE, period) and left @ left <= SHIFTED * (alone @ alone)
+    return delay if is_late else 0.0
 
 
 def _without_line(x: np.ndarray) -> np.ndarray:
@@ -203,7 +207,7 @@ def _noises(difference: np.ndarray, period: float) -> tuple[float, float]:
     gain = (np.sin(2.0 * np.pi * frequency * period) / period) ** 2
     edges = np.geomspace(PERIODS / (count * period), 0.4 / period, BINS + 1)
     bins = [(frequency >= low) & (frequency < high) for low, high in pairwise(edges)]
-    rows = np.array([(1.0, gain[one].mean(), density[one].mean(), one.sum()) for one in bins if one.any()])
+    rows = np.array([(1.0, gain[band].mean(), density[band].mean(), band.sum()) for band in bins if band.any()])
     powers, fitted = np.zeros(2), rows[:, 2]
     for _ in range(FITS):
         if not fitted.all():
@@ -243,12 +247,12 @@ def velocities_of_source(log: Log, sources: Mapping[str, str]) -> np.ndarray:
     """
     velocity = np.zeros((len(as_signals(log).time), len(sources)))
     wanted = [name for name, source in sources.items() if source != "positions"]
-    found = measured_velocities(log) if wanted else {}
-    _require(log, wanted, found)
+    velocities = measured_velocities(log) if wanted else {}
+    _require(log, wanted, velocities)
     for k, name in enumerate(sources):
         if name not in wanted:
             continue
-        worth, period = found[name], sample_period(log)
+        worth, period = velocities[name], sample_period(log)
         position, own, saturated = _read(log, name)
         own = np.where(saturated, own, (own - worth.offset) / worth.scale)
         if sources[name] == "fused":
@@ -259,7 +263,7 @@ def velocities_of_source(log: Log, sources: Mapping[str, str]) -> np.ndarray:
     return velocity
 
 
-def _require(log: Log, wanted: list[str], found: dict[str, MeasuredVelocity]) -> None:
+def _require(log: Log, wanted: list[str], velocities: dict[str, MeasuredVelocity]) -> None:
     problems = Problems()
     position_units, velocity_units = units(log, "position"), units(log, "velocity")
     for name in wanted:
@@ -268,9 +272,9 @@ def _require(log: Log, wanted: list[str], found: dict[str, MeasuredVelocity]) ->
             what = "is not in the log, and shall be used"
         elif velocity_units[name] != unit:
             what = f"is in {velocity_units[name]}, and its position in {position_units[name]}"
-        elif name not in found:
+        elif name not in velocities:
             what = f"has fewer than {LEAST} samples, too few to be compared with the position"
-        elif (problem := found[name].problem()) is not None:
+        elif (problem := velocities[name].problem()) is not None:
             what = problem.what
         if what:
             remedy = "correct the column, or take velocities from positions (velocity: positions)"

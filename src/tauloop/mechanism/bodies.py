@@ -174,20 +174,20 @@ def principal_moments(parameters: Sequence[float]) -> tuple[np.ndarray, float] |
 
 def is_possible(parameters: Sequence[float]) -> bool:
     """Whether a body can have these ten inertial parameters about the frame's origin."""
-    found = principal_moments(parameters)
-    if found is None or parameters[0] <= 0.0:
+    moments = principal_moments(parameters)
+    if moments is None or parameters[0] <= 0.0:
         return False
-    (least, middle, largest), allowance = found
+    (least, middle, largest), allowance = moments
     return bool(least >= -allowance and largest <= least + middle + allowance)
 
 
 def _is_possible(inertia: Inertia, cursor: Cursor, values: ValueReader) -> bool:
     """Whether a body can have this inertia: principal moments about the mass centre a, b >= 0 and c <= a + b."""
-    found = principal_moments([values.nominal(p) for p in inertia.parameters])
-    if found is None:
+    principal = principal_moments([values.nominal(p) for p in inertia.parameters])
+    if principal is None:
         cursor.problem("the numbers are too large for a body", "check units and exponents")
         return False
-    (least, middle, largest), allowance = found
+    (least, middle, largest), allowance = principal
     moments = (
         f"the principal moments of inertia about the mass centre are {least:.6g}, {middle:.6g} and {largest:.6g} kg m^2"
     )

@@ -76,7 +76,7 @@ def contents(cursor: Cursor | None, values: ValueReader) -> Any:
     return text
 
 
-def is_whole(found: Any) -> bool:
+def is_whole(value: Any) -> bool:
     """Whether contents hold nothing that was wrong."""
-    parts = found.values() if isinstance(found, dict) else found if isinstance(found, tuple) else ()
-    return found is not None and all(map(is_whole, parts))
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else ()
+    return value is not None and all(map(is_whole, parts))

@@ -271,16 +271,16 @@ class DriveLine(Shown):
 
     def ratios(self) -> dict[str, Expression]:
         """Motion of each inertia over that of the judged one while nothing gives way; of those that hang together."""
-        found: dict[str, Expression] = {self.performance.of: ONE}
+        factors: dict[str, Expression] = {self.performance.of: ONE}
         waiting = [self.performance.of]
         while waiting:
             here = waiting.pop()
-            for one in self.connections:
+            for connection in self.connections:
                 # the second moves by ratio times the first
-                if one.second == here and one.first not in found:
-                    found[one.first] = divide(found[here], one.ratio)
-                    waiting.append(one.first)
-                elif one.first == here and one.second not in found:
-                    found[one.second] = multiply(found[here], one.ratio)
-                    waiting.append(one.second)
-        return found
+                if connection.second == here and connection.first not in factors:
+                    factors[connection.first] = divide(factors[here], connection.ratio)
+                    waiting.append(connection.first)
+                elif connection.first == here and connection.second not in factors:
+                    factors[connection.second] = multiply(factors[here], connection.ratio)
+                    waiting.append(connection.second)
+        return factors

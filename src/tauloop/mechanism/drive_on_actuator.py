@@ -103,14 +103,14 @@ def _from_file(name: str, cursor: Cursor, values: ValueReader, turns: bool) -> D
     kept = [parameter for parameter in line.parameters if parameter.name in used and parameter.name not in changed]
     values.adopt(replace(parameter, name=f"{place}.{parameter.name}") for parameter in kept)
     new = changed | {parameter.name: Leaf(f"{place}.{parameter.name}") for parameter in kept}
-    found: DriveLine = with_leaves(replace(line, parameters=ParameterTable()), new)
-    return found
+    renamed: DriveLine = with_leaves(replace(line, parameters=ParameterTable()), new)
+    return renamed
 
 
 def _changed(cursor: Cursor, values: ValueReader, line: DriveLine) -> dict[str, Expression] | None:
     """Expressions for the file's parameters that `set` changes; None if one of them is wrong, which is noted."""
     changes = cursor.get("set")
-    found: dict[str, Expression] = {}
+    expressions: dict[str, Expression] = {}
     is_good = True
     for key, place in changes.entries() if changes is not None else ():
         quantity = values.quantity(place)
@@ -127,8 +127,8 @@ def _changed(cursor: Cursor, values: ValueReader, line: DriveLine) -> dict[str, 
                 what = f"{key} is {named(dimension)} in the file, not {named(quantity.dimension)}"
                 place.problem(what, "check the unit")
                 is_good = False
-            found[key] = quantity.expression
-    return found if is_good else None
+            expressions[key] = quantity.expression
+    return expressions if is_good else None
 
 
 def leaves(item: Any) -> set[str]:

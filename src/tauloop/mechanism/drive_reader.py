@@ -141,10 +141,10 @@ class DriveReader:
         if first == second:
             cursor.problem(f"{first} is joined to itself", "name two inertias", "second")
         turns = self._turns.get(second, False)
-        given = [key for key in _TRANSMISSIONS if cursor.has(key)]
-        if len(given) > 1:
-            cursor.problem(f"{' and '.join(given)} are given", "keep one, or put an inertia between them", given[1])
-        kind = given[0] if given else ""
+        named = [key for key in _TRANSMISSIONS if cursor.has(key)]
+        if len(named) > 1:
+            cursor.problem(f"{' and '.join(named)} are given", "keep one, or put an inertia between them", named[1])
+        kind = named[0] if named else ""
         slides = kind in ("rack_and_pinion", "ball_screw")
         if first in self._turns and second in self._turns:
             alike = self._turns[first] == turns
@@ -162,9 +162,9 @@ class DriveReader:
                 "rack_and_pinion": value,
                 "ball_screw": divide(value, Constant(2 * math.pi)),
             }[kind]
-        found = [key for key in (*_COMPLIANCES, "rigid") if cursor.has(key)]
-        if len(found) != 1:
-            what = f"{' and '.join(found)} are given" if found else "it is neither rigid nor has it a compliance"
+        stated = [key for key in (*_COMPLIANCES, "rigid") if cursor.has(key)]
+        if len(stated) != 1:
+            what = f"{' and '.join(stated)} are given" if stated else "it is neither rigid nor has it a compliance"
             cursor.problem(what, f"give exactly one of {listing((*_COMPLIANCES, 'rigid'), 5)}")
         compliance: Compliance | None = None
         for key, law in _COMPLIANCES.items():

@@ -241,7 +241,7 @@ def read_platform(cursor: Cursor, placements: Placements, names: Names, coordina
 def _read_independent(cursor: Cursor, coordinates: Coordinates) -> tuple[str, ...]:
     place, motion = cursor.get("independent"), cursor.word("motion")
     kind = JOINT_KINDS.get(motion) if motion else None
-    found: list[str] = []
+    names: list[str] = []
     for item in place.items() if place is not None else ():
         word = item.text or ""
         if motion is None or coordinates.knows(item, word):
@@ -254,11 +254,11 @@ def _read_independent(cursor: Cursor, coordinates: Coordinates) -> tuple[str, ..
             continue
         else:
             name = f"{PLATFORM_JOINT}.{word}"
-        if name in found:
+        if name in names:
             item.problem(f"{word} is named twice", "name each coordinate once")
         elif name is not None:
-            found.append(name)
-    return tuple(found)
+            names.append(name)
+    return tuple(names)
 
 
 def read_loss(
@@ -290,7 +290,7 @@ def _of_motors(
     terms: dict[str, Expression] = {}
     turning: set[bool] = set()
     for word, place in motors.entries() if motors is not None else ():
-        motor = next((one for one in (cursor.prefix + word, word) if one in actuators), None)
+        motor = next((candidate for candidate in (cursor.prefix + word, word) if candidate in actuators), None)
         if motor is None:
             note_unknown(place, word, "actuator", actuators)
             continue

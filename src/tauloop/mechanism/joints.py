@@ -198,9 +198,9 @@ def _several(cursor: Cursor, kind: str, values: ValueReader) -> tuple[float, ...
     for key in SCALARS:
         if key in coordinates and (cursor.has(key) or key not in read):
             read[key] = values.number(cursor.get(key)) if cursor.has(key) else 0.0
-    found = [read[name] for name in coordinates]
-    numbers = [number for number in found if number is not None]
-    return tuple(numbers) if len(numbers) == len(found) else None
+    columns = [read[name] for name in coordinates]
+    numbers = [number for number in columns if number is not None]
+    return tuple(numbers) if len(numbers) == len(columns) else None
 
 
 def _read_freedoms(
@@ -220,13 +220,15 @@ def _read_freedoms(
                 cursor.problem(f"a {kind_name} joint has several freedoms", f"write it under {example}", field.name)
             else:
                 cursor.problem("a fixed joint has no freedom", "remove the key", field.name)
-    given = dict(several.entries()) if several is not None else {}
-    for name, place in given.items():
+    entries = dict(several.entries()) if several is not None else {}
+    for name, place in entries.items():
         if name not in kind.velocities:
             note_unknown_freedom(place, name, kind_name)
     return tuple(
-        read_freedom(given[name], values, kind.angular[i], scalar_start(kind, name, reference), _is_scalar(kind, name))
-        if name in given
+        read_freedom(
+            entries[name], values, kind.angular[i], scalar_start(kind, name, reference), _is_scalar(kind, name)
+        )
+        if name in entries
         else Freedom()
         for i, name in enumerate(kind.velocities)
     )
@@ -280,12 +282,12 @@ def with_limits(
     """A freedom with its range and the kind of that; without if there is none. A start value outside is noted."""
     kind: LimitKind = "stop"
     if cursor is not None and isinstance(cursor.node, yaml_nodes.Mapping):
-        given = [word for word in LIMIT_KINDS if cursor.has(word)]
-        if len(given) != 1:
-            what = f"a range is of one kind, got {listing(given)}" if given else "the range is missing"
+        words = [word for word in LIMIT_KINDS if cursor.has(word)]
+        if len(words) != 1:
+            what = f"a range is of one kind, got {listing(words)}" if words else "the range is missing"
             cursor.problem(what, "write {drawing: [lower, upper]}, or [lower, upper] alone for stops")
             return freedom
-        kind = given[0]
+        kind = words[0]
         cursor = cursor.get(kind)
     ends = values.range(cursor, is_angular)
     if cursor is None or ends is None:
@@ -303,13 +305,13 @@ def read_friction(cursor: Cursor | None, values: ValueReader, is_angular: bool) 
     """Friction; None if there is none."""
     if cursor is None:
         return None
-    found = Friction(
+    friction = Friction(
         **{field.name: values.expression(cursor.get(field.name), is_angular) for field in fields(Friction)}
     )
-    terms = {field.name: getattr(found, field.name) for field in fields(Friction) if cursor.has(field.name)}
+    terms = {field.name: getattr(friction, field.name) for field in fields(Friction) if cursor.has(field.name)}
     for key, what, remedy in friction_faults(terms, values.nominal):
         cursor.problem(what, remedy, key)
-    return found
+    return friction
 
 
 def _read_spring(cursor: Cursor | None, values: ValueReader, is_angular: bool) -> Spring | None:

@@ -503,8 +503,8 @@ class Mechanism(Shown):
     @property
     def combined(self) -> frozenset[str]:
         """Names of the coordinates in couplings and losses."""
-        found: tuple[Coupling | CombinedFriction, ...] = (*self.couplings, *self.losses)
-        return frozenset(name for one in found for name, _ in one.terms)
+        terms: tuple[Coupling | CombinedFriction, ...] = (*self.couplings, *self.losses)
+        return frozenset(name for law in terms for name, _ in law.terms)
 
     def value(self, expression: Expression | str) -> float:
         """Nominal value of an expression, or of the leaf parameter of that name, SI."""

@@ -88,16 +88,16 @@ def pairs(
         example: for messages.
         bare: whether a name may stand alone; its text is "" then.
     """
-    found: dict[str, str] = {}
+    named: dict[str, str] = {}
     for part in listed(texts or ""):
         name, _, value = (piece.strip() for piece in part.partition("="))
         if not name or not (value or bare):
             problems.add(where, f"{part!r} is not NAME=VALUE", f"such as {example}")
-        elif name in found:
+        elif name in named:
             problems.add(where, f"{name} is given twice", "give it once")
         else:
-            found[name] = value
-    return found
+            named[name] = value
+    return named
 
 
 def pairs_reader(where: str, example: str = "x=0.1", *, bare: bool = False) -> Callable[[Any], dict[str, str]]:
@@ -105,8 +105,8 @@ def pairs_reader(where: str, example: str = "x=0.1", *, bare: bool = False) -> C
 
     def read(texts: str | Iterable[str]) -> dict[str, str]:
         problems = Problems()
-        found = pairs(where, texts, problems, example, bare=bare)
+        named = pairs(where, texts, problems, example, bare=bare)
         InputError.raise_if_any(problems)
-        return found
+        return named
 
     return read

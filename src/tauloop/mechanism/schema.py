@@ -51,12 +51,12 @@ def drive_schema() -> dict[str, Any]:
 
 def shapes(kind: Kind) -> list[Shape]:
     """A shape and all shapes inside it, each once, in the order in which a reader meets them."""
-    found: dict[str, Shape] = {}
+    listed: dict[str, Shape] = {}
 
     def visit(kind: Kind) -> None:
         if isinstance(kind, Shape):
-            if kind.name not in found:
-                found[kind.name] = kind
+            if kind.name not in listed:
+                listed[kind.name] = kind
                 for field in kind.fields:
                     visit(field.kind)
         elif isinstance(kind, ListOf | MapOf):
@@ -66,7 +66,7 @@ def shapes(kind: Kind) -> list[Shape]:
                 visit(alternative)
 
     visit(kind)
-    return list(found.values())
+    return list(listed.values())
 
 
 def _anchor(name: str) -> str:

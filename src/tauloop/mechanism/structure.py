@@ -238,7 +238,7 @@ class Scope:
 
 def scopes(machine: Cursor) -> list[Scope]:
     """The top and all legs, in the order of the file; lists of the wrong length are noted."""
-    found = [Scope("", machine)]
+    listed = [Scope("", machine)]
     legs = machine.get("legs")
     for leg in legs.items() if legs is not None else ():
         name, repeat = leg.word("name"), leg.word("repeat") or ""
@@ -252,13 +252,13 @@ def scopes(machine: Cursor) -> list[Scope]:
                 raise values.refused(f"{count} values for {number} legs", remedy)
             if count and count != number:
                 values.problem(f"{count} value{'s' * (count != 1)} for {number} legs", remedy)
-        if len(found) + number > MAX_LEGS:
+        if len(listed) + number > MAX_LEGS:
             raise leg.refused(f"there are more than {MAX_LEGS} legs with all repeats", "repeat less")
         for i in range(1, number + 1):
             prefix = f"{name}{i}."
-            found.append(Scope(prefix, replace(leg, leaf=prefix[:-1], prefix=prefix), i))
-    _check_counts(found)
-    return found
+            listed.append(Scope(prefix, replace(leg, leaf=prefix[:-1], prefix=prefix), i))
+    _check_counts(listed)
+    return listed
 
 
 def _check_counts(parts: list[Scope]) -> None:
@@ -314,9 +314,9 @@ class Names:
             return None
         kinds = tuple(kinds)
         candidates = [name for name in (cursor.prefix + word, word) if self.kind(name) is not None]
-        found = next((name for name in candidates if self.kind(name) in kinds), None)
-        if found is not None:
-            return found
+        match = next((name for name in candidates if self.kind(name) in kinds), None)
+        if match is not None:
+            return match
         wanted = " or ".join(kinds)
         if candidates:
             cursor.problem(f"{word} is a {self.kind(candidates[0])}, not a {wanted}", f"name a {wanted}")

@@ -358,7 +358,7 @@ def misfit(written: str, dimension: Dimension, wanted: Sequence[Dimension], numb
             else "give its parameters their units"
         )
         return UnitError(f"{written} has no unit where {needed} is needed", remedy)
-    if any(one.is_angular and dimension.matches(one) for one in wanted):
+    if any(other.is_angular and dimension.matches(other) for other in wanted):
         what = f"{written} does not say that it is an angle: {needed} is needed"
         return UnitError(what, "write rad or deg, or rpm; Hz and 1/s could mean turns or radians")
     what = f"{written} is {named(dimension)} where {needed} is needed"

@@ -70,7 +70,7 @@ def costs(mechanism: Mechanism, entry: Entry = PLATFORM) -> tuple[tuple[Cost, ..
         AssemblyError: the machine does not work as described.
     """
     base = Model(mechanism)
-    found: list[Cost] = []
+    rows: list[Cost] = []
     left_out: dict[str, str] = {}
     for formulation in FORMULATIONS:
         functions = Model(mechanism, formulation=formulation.name).motion(entry)
@@ -82,15 +82,15 @@ def costs(mechanism: Mechanism, entry: Entry = PLATFORM) -> tuple[tuple[Cost, ..
             except TauloopError as error:
                 left_out[f"{quantity} by {formulation.name}"] = _reason(error)
                 continue
-            found.append(Cost(quantity=quantity, formulation=formulation.name, frame="", part=ALL, **counts))
+            rows.append(Cost(quantity=quantity, formulation=formulation.name, frame="", part=ALL, **counts))
     try:
-        found.append(_sampled_cost(base.motion(entry)))
+        rows.append(_sampled_cost(base.motion(entry)))
     except TauloopError as error:
         left_out[f"inverse dynamics by {SAMPLED}"] = _reason(error)
     if entry is PLATFORM:
-        found += _velocity_matrices(base, left_out)
+        rows += _velocity_matrices(base, left_out)
     order = [*(quantity for quantity, *_ in QUANTITIES), VELOCITY_MATRIX]
-    return tuple(sorted(found, key=lambda cost: order.index(cost.quantity))), left_out
+    return tuple(sorted(rows, key=lambda cost: order.index(cost.quantity))), left_out
 
 
 def _sampled_cost(functions: Motion) -> Cost:
@@ -145,8 +145,8 @@ def _by_parts(
         key: {kind: sum(n * counts[part][key][kind] for part, n in copies.items()) for kind in KINDS}
         for key in counts[ALL]
     }
-    for part, found in counts.items():
-        cost = Cost(quantity=VELOCITY_MATRIX, formulation=formulation, frame=frame, part=part, **found)
+    for part, counted in counts.items():
+        cost = Cost(quantity=VELOCITY_MATRIX, formulation=formulation, frame=frame, part=part, **counted)
         if part in (ALL, ADDED_UP) or cost.total:
             yield cost
 
@@ -167,8 +167,8 @@ def parts(labels: tuple[tuple[str, str, str], ...]) -> dict[str, list[int]]:
         "rotors": lambda name, kind, part: kind == "rotor",
         ALL: lambda name, kind, part: True,
     }
-    found = {what: [i for i, label in enumerate(labels) if test(*label)] for what, test in wanted.items()}
-    return {what: indices for what, indices in found.items() if indices}
+    chosen = {what: [i for i, label in enumerate(labels) if test(*label)] for what, test in wanted.items()}
+    return {what: indices for what, indices in chosen.items() if indices}
 
 
 def _reason(error: TauloopError) -> str:

@@ -50,16 +50,16 @@ def gaps(extremes: np.ndarray, discriminants: np.ndarray) -> np.ndarray:
     return np.where(discriminants >= 0, 0.0, np.where(known, gap, np.nan))
 
 
-def unreached(found: Health, gap: np.ndarray, what: str) -> list[Problem]:
+def unreached(health: Health, gap: np.ndarray, what: str) -> list[Problem]:
     """Loops that do not close.
 
     Args:
-        found: evidence of the run.
+        health: evidence of the run.
         gap: see `gaps`; not a number where an earlier loop of the chain is open already.
         what: what was given, for the remedy.
     """
     problems = Problems()
-    for form, column in zip(found.closed_forms, gap.T, strict=True):
+    for form, column in zip(health.closed_forms, gap.T, strict=True):
         bad = np.flatnonzero(column != 0.0)
         if not len(bad) or np.isnan(column[bad]).all():
             continue
@@ -74,10 +74,10 @@ def unreached(found: Health, gap: np.ndarray, what: str) -> list[Problem]:
         problems.add(form.element, text, remedy)
     open_anywhere = np.flatnonzero((gap != 0.0).any(axis=1))
     if len(open_anywhere) and not problems:
-        loops = ", ".join(form.element for form, column in zip(found.closed_forms, gap.T, strict=True) if column.any())
+        loops = ", ".join(form.element for form, column in zip(health.closed_forms, gap.T, strict=True) if column.any())
         what_for = f"these loops do not close in {_samples(open_anywhere, len(gap))}"
         problems.add(loops, what_for, f"move the {what} back into the workspace")
-    for name, residual in found.residuals.items():
+    for name, residual in health.residuals.items():
         bad = np.flatnonzero(~(np.abs(residual) < CONVERGED))
         if len(bad):
             worst = bad[np.argmax(np.abs(residual[bad]))]

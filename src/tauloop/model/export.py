@@ -111,11 +111,11 @@ def export_c(
     model, options = modelled(machine), options or ExportOptions()
     entry = options.entry
     stem = c_name(model.mechanism.name if options.name is None else options.name)
-    given = model.motion(entry)
-    ports = c_ports(model, given)
-    samples = _samples(model, given, np.random.default_rng(options.seed))
+    motion = model.motion(entry)
+    ports = c_ports(model, motion)
+    samples = _samples(model, motion, np.random.default_rng(options.seed))
     cases = [
-        _case(model, given, spec, f"{stem}_{function}", ports, samples)
+        _case(model, motion, spec, f"{stem}_{function}", ports, samples)
         for function, spec in EXPORTABLE.items()
         if function in options.functions
     ]
@@ -146,7 +146,7 @@ def _written(files: Mapping[str, str], folder: Path) -> tuple[Path, ...]:
     return tuple(folder / file for file in files)
 
 
-def c_ports(model: Model, given: Motion) -> dict[str, CPort]:
+def c_ports(model: Model, motion: Motion) -> dict[str, CPort]:
     """Every port that an exported function may have."""
     shape, assembly = model.topology, model.assembly
     coordinates, velocities = coordinate_units(shape), velocity_units(shape)
@@ -164,7 +164,7 @@ def c_ports(model: Model, given: Motion) -> dict[str, CPort]:
     start = "start values for all coordinates, such as the last sample's q: Newton's method and the turns of angles"
     multipliers = "multipliers of the loop equations: N for lengths, N m for directions"
     rows = f"Y by rows: {len(actuators)} actuator forces, each on {len(model.parameters)} dynamic parameters"
-    found = [
+    listed = [
         ("start", shape.coordinate_names, coordinates, start),
         ("theta", free, (f"SI unit for {table[leaf].unit or '1'}" for leaf in free), "parameters that were left free"),
         ("weight", actuators, ("1",) * len(actuators), weights),
@@ -177,16 +177,16 @@ def c_ports(model: Model, given: Motion) -> dict[str, CPort]:
         ("v", shape.velocity_names, velocities, "all velocities"),
         ("a", shape.velocity_names, (f"{unit}^2" for unit in velocities), "all accelerations"),
     ]
-    moved = given.ports.motion.items()
-    found += [(name, port.columns, port.units, f"{name} of the {given.ports.name}") for name, port in moved]
+    moved = motion.ports.motion.items()
+    listed += [(name, port.columns, port.units, f"{name} of the {motion.ports.name}") for name, port in moved]
     ports = {}
-    for name, columns, units, meaning in found:
+    for name, columns, units, meaning in listed:
         named = tuple(columns)
         ports[name] = CPort(name=name, size=len(named), columns=named, units=tuple(units), meaning=meaning)
     return ports
 
 
-def _samples(model: Model, given: Motion, rng: np.random.Generator) -> dict[str, np.ndarray]:
+def _samples(model: Model, entry: Motion, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Inputs of all functions at a few regular states with random velocities, accelerations and forces.
 
     Raises:
@@ -198,7 +198,7 @@ def _samples(model: Model, given: Motion, rng: np.random.Generator) -> dict[str,
     if cables(model.mechanism) and not assembly.passive:
         q, velocity, acceleration = _bearable(model, q, velocity, acceleration)
     state = model.platform.evaluate(model.platform_position(q), velocity, acceleration, start=q)
-    condition = given.condition(q)
+    condition = entry.condition(q)
     good = state.health.is_reached & state.health.is_regular & (condition < WORST_CONDITION)
     good &= np.abs(state.q - q).max(axis=1, initial=0.0) < ASTRAY
     chosen = np.flatnonzero(good)[:SAMPLES]
@@ -214,7 +214,7 @@ def _samples(model: Model, given: Motion, rng: np.random.Generator) -> dict[str,
     chosen = np.resize(chosen, SAMPLES)
     q = state.q[chosen]
     motion = (model.platform_position(q), velocity[chosen], acceleration[chosen])
-    if given is not model.platform:
+    if entry is not model.platform:
         leading = list(assembly.leading)
         A = assembly.loops.transmission[leading]
         motion = (
@@ -224,7 +224,7 @@ def _samples(model: Model, given: Motion, rng: np.random.Generator) -> dict[str,
         )
     table = model.mechanism.parameters
     return {
-        **dict(zip(given.ports.motion, motion, strict=True)),
+        **dict(zip(entry.ports.motion, motion, strict=True)),
         "start": q + ASTRAY * rng.normal(size=q.shape),
         "force": rng.normal(size=(SAMPLES, len(model.mechanism.actuators))),
         **_shared(model, SAMPLES),
@@ -242,10 +242,10 @@ def _bearable(
     """
     program = model.platform.program(INVERSE_DYNAMICS)
     n, within = len(q), np.zeros(len(q), dtype=bool)
-    given = {"position": np.ascontiguousarray(model.platform_position(q)), "start": q, **_shared(model, n)}
-    given["theta"] = np.tile([model.mechanism.parameters[leaf].value for leaf in model.machine.free], (n, 1))
+    arguments = {"position": np.ascontiguousarray(model.platform_position(q)), "start": q, **_shared(model, n)}
+    arguments["theta"] = np.tile([model.mechanism.parameters[leaf].value for leaf in model.machine.free], (n, 1))
     for at_rest in (False, True):
-        _, evidence = program.run({**given, "velocity": velocity, "acceleration": acceleration}, n)
+        _, evidence = program.run({**arguments, "velocity": velocity, "acceleration": acceleration}, n)
         within = health(program, evidence).is_within
         if not at_rest:
             velocity, acceleration = (np.where(within[:, None], x, 0.0) for x in (velocity, acceleration))
@@ -257,14 +257,14 @@ def _bearable(
 
 def _case(
     model: Model,
-    given: Motion,
+    motion: Motion,
     spec: ProgramSpec,
     name: str,
     ports: Mapping[str, CPort],
     samples: Mapping[str, np.ndarray],
 ) -> Case:
     """One function, with inputs and the numbers that the interpreter finds for them."""
-    program = given.program(spec)
+    program = motion.program(spec)
     wanted = tuple(port for port in spec.outputs if ports[port].size)
     inputs = [*spec.inputs, *(["start"] * reads_start(program, wanted))]
     inputs += ["theta"] * bool(model.machine.free)
@@ -278,8 +278,8 @@ def _case(
     )
     arrays = {key: np.ascontiguousarray(array) for key, array in samples.items()}
     outputs, evidence = program.run(arrays, SAMPLES)
-    found = health(program, evidence)
-    if not (found.is_reached & found.is_regular & found.is_within).all():
+    checked = health(program, evidence)
+    if not (checked.is_reached & checked.is_regular & checked.is_within).all():
         what = f"{spec.name} fails at the states of the test program"
         raise PoseError.of(model.mechanism.name, what, "choose another reference pose")
     return Case(

@@ -53,12 +53,12 @@ def follow(runner: Runner, position: object, start: object | None = None) -> Sta
 
 def _require_assembled(runner: Runner, start: np.ndarray) -> None:
     """Raise where positions lead from a start's own position to another pose: then its loops are open."""
-    found, _ = runner.reached({"position": runner.ports.at(start)[None]}, start[None])
-    gap = np.abs(found.q[0] - start)
+    health, _ = runner.reached({"position": runner.ports.at(start)[None]}, start[None])
+    gap = np.abs(health.q[0] - start)
     is_angle = np.array(runner.topology.is_angle, dtype=bool)
     gap[is_angle] = np.abs((gap[is_angle] + np.pi) % (2 * np.pi) - np.pi)
     worst = int(np.argmax(np.nan_to_num(gap, nan=np.inf)))
-    if found.health.is_reached.all() and gap[worst] > OTHER_MODE * max(1.0, runner.assembly.loops.length):
+    if health.health.is_reached.all() and gap[worst] > OTHER_MODE * max(1.0, runner.assembly.loops.length):
         name = runner.topology.coordinate_names[worst]
         raise AssemblyError.of(
             "start",
@@ -95,15 +95,15 @@ def track(runner: Runner, position: object, start: object | None = None) -> Stat
     tracked = _tracked(runner, target, start, False) if tracked is None else tracked
     if tracked is None:
         return _continued(runner, follow(runner, target, start), None)
-    q, found = tracked
-    if not found.is_reached.all():
+    q, health = tracked
+    if not health.is_reached.all():
         lost = ~np.isfinite(q).all(axis=1)
         return runner.kinematics({"position": target}, np.where(lost[:, None], q[0], q))
     shape = runner.topology
     is_angle = np.array(shape.is_angle)
     scale = np.where(is_angle, 1.0, runner.assembly.loops.length)
     require_continuity(q, shape.coordinate_names, scale, is_angle)
-    return _from_sample_before(runner.state({"q": q}, found, start), q)
+    return _from_sample_before(runner.state({"q": q}, health, start), q)
 
 
 def counted(runner: Runner, state: State) -> State:
@@ -147,5 +147,5 @@ def _tracked(
             return None
         raise
     q, numbers, gap = tracker(np.ascontiguousarray(target), np.ascontiguousarray(first), runner.nominal["theta"])
-    found = compiled_health(numbers)
-    return None if in_lanes and not (found.is_reached.all() and gap < SEAM) else (q, found)
+    health = compiled_health(numbers)
+    return None if in_lanes and not (health.is_reached.all() and gap < SEAM) else (q, health)

@@ -43,10 +43,10 @@ class ForceSharing(Shown):
             InputError: a cable does not exist or has no winch of its own, or a tension is not finite; all at once.
         """
         names = list(cables(mechanism))
-        given = self.preload if isinstance(self.preload, Mapping) else dict.fromkeys(names, self.preload)
+        values = self.preload if isinstance(self.preload, Mapping) else dict.fromkeys(names, self.preload)
         wound = {name: winch is not None for name, winch in zip(names, winches(mechanism), strict=True)}
         problems = Problems()
-        for name, value in given.items():
+        for name, value in values.items():
             if name not in names:
                 known = f"there are {', '.join(names)}" if names else "give rods `tension`"
                 problems.add(f"preload.{name}", "there is no such cable", known)
@@ -56,7 +56,7 @@ class ForceSharing(Shown):
                 what = "no single actuator winds this cable, so that nothing is counted from its preload"
                 problems.add(f"preload.{name}", what, "leave it out")
         InputError.raise_if_any(problems)
-        return np.array([float(given.get(name, 0.0)) for name in names])
+        return np.array([float(values.get(name, 0.0)) for name in names])
 
     def weights(self, mechanism: Mechanism) -> np.ndarray:
         """Weights (n_u,) in the order of the actuators.
@@ -79,17 +79,17 @@ class ForceSharing(Shown):
             for name, value in self.weight.items()
             if not (np.isfinite(value) and value > 0)
         ]
-        found = np.ones(len(names))
+        values = np.ones(len(names))
         for i, actuator in enumerate(mechanism.actuators):
             if actuator.name in self.weight:
-                found[i] = self.weight[actuator.name]
+                values[i] = self.weight[actuator.name]
             elif self.by_limits and np.isfinite(actuator.force):
-                found[i] = actuator.force**-2.0
+                values[i] = actuator.force**-2.0
             elif self.by_limits:
                 what = "has no largest force to weigh it by"
                 problems.append(Problem(where=actuator.name, what=what, remedy="give its `force` or its weight"))
         InputError.raise_if_any(problems)
-        return found
+        return values
 
 
 #: All actuators weigh one: the least norm of u.
@@ -130,7 +130,9 @@ def pushed_cables(model: Model, forces: Forces) -> list[str]:
     rows = {name.partition(":")[0]: i for i, name in enumerate(forces.closure_names)}
     named = [name for name in called_cables(model.mechanism) if name in rows]
     push = np.atleast_2d(forces.closure_force)[:, [rows[name] for name in named]].max(axis=0)
-    found = [f"{name} (up to {value:.4g} N)" for name, value in zip(named, push, strict=True) if value > 0.0]
-    if not found:
+    listed = [f"{name} (up to {value:.4g} N)" for name, value in zip(named, push, strict=True) if value > 0.0]
+    if not listed:
         return []
-    return [f"called cables, but pushed like struts: {', '.join(found)}; give them `tension` bounds if they are cables"]
+    return [
+        f"called cables, but pushed like struts: {', '.join(listed)}; give them `tension` bounds if they are cables"
+    ]

@@ -72,11 +72,11 @@ class HybridFunctions:
             PoseError: out of reach or singular; or no tensions within their bounds give this motion.
             AssemblyError: a passive freedom has no inertia.
         """
-        given = {"position": position, "velocity": velocity, "actuator_acceleration": acceleration}
+        arguments = {"position": position, "velocity": velocity, "actuator_acceleration": acceleration}
         weights = self._actuators.weights(sharing)
         outputs, evidence, single = self._actuators.runner.run(
             HYBRID_INVERSE_DYNAMICS,
-            given,
+            arguments,
             start=start,
             theta=theta,
             weights=weights,

@@ -83,8 +83,8 @@ class Motion:
         if acceleration is not None and velocity is None:
             remedy = "give the velocity too; zeros for a motion that starts from rest"
             raise InputError.of("velocity", "is missing beside the acceleration", remedy)
-        given = {name: value for name, value in arguments.items() if value is not None}
-        return self.runner.kinematics(given, start, theta)
+        inputs = {name: value for name, value in arguments.items() if value is not None}
+        return self.runner.kinematics(inputs, start, theta)
 
     def evaluate(
         self,
@@ -96,8 +96,8 @@ class Motion:
     ) -> State:
         """As `kinematics`, but unreachable and singular samples are left to the caller, who reads `State.health`."""
         arguments = {"position": position, "velocity": velocity, "acceleration": acceleration}
-        given = {name: value for name, value in arguments.items() if value is not None}
-        state, single = self.runner.reached(given, start)
+        inputs = {name: value for name, value in arguments.items() if value is not None}
+        state, single = self.runner.reached(inputs, start)
         return state.single() if single else state
 
     def follow(self, position: object, start: object | None = None) -> State:
@@ -175,18 +175,18 @@ class Motion:
             AssemblyError: there are passive freedoms (see `Model.hybrid`).
         Source: Khalil and Ibrahim 2004; Gantry-Tau paper, eq. 1.
         """
-        given = {"position": position, "velocity": velocity, "acceleration": acceleration}
+        arguments = {"position": position, "velocity": velocity, "acceleration": acceleration}
         is_loaded = wrench is not None or payload is not None
         if not is_loaded and start is None and theta is None and sharing is EQUAL_SHARES:
             outcome = self.runner.once(INVERSE_DYNAMICS, position, velocity, acceleration)
             if outcome is not None:
                 return self.forces(*outcome, False, self._equal_weights, start=None)
-        given |= loads(wrench, payload) if is_loaded else {}
+        arguments |= loads(wrench, payload) if is_loaded else {}
         weights = self.weights(sharing)
         preloads = sharing.preloads(self.runner.mechanism)
         outputs, evidence, single = self.runner.run(
             LOADED_INVERSE_DYNAMICS if is_loaded else INVERSE_DYNAMICS,
-            given,
+            arguments,
             start=start,
             theta=theta,
             weights=weights,
@@ -252,12 +252,12 @@ class Motion:
             remedy = "give rods `tension` in the machine file"
             raise InputError.of("rods", "none has bounds of its tension", remedy)
         n = self.ports.velocity.size
-        given = {
+        arguments = {
             "position": position,
             "velocity": np.zeros(n) if velocity is None else velocity,
             "acceleration": np.zeros(n) if acceleration is None else acceleration,
         }
-        inputs, single, count = self.runner.inputs(given, start, None)
+        inputs, single, count = self.runner.inputs(arguments, start, None)
         outputs, evidence = self.runner.evaluate(INVERSE_DYNAMICS, inputs, count)
         self.runner.require(evidence, inputs, outputs["q"])
         return tension_terms(self.assembly, self.ports, n, outputs["q"], outputs["tree_force"]), outputs["q"], single
@@ -331,13 +331,13 @@ class Motion:
             InputError: wrong names, shapes or values.
             PoseError: out of reach, or singular (at a leg-side singularity the reduced mass matrix does not exist).
         """
-        given = {"position": position, "velocity": velocity, "force": force, **loads(wrench, payload)}
-        if len(given) == 3 and start is None and theta is None:
+        arguments = {"position": position, "velocity": velocity, "force": force, **loads(wrench, payload)}
+        if len(arguments) == 3 and start is None and theta is None:
             outcome = self.runner.once(FORWARD_DYNAMICS, position, velocity, force)
             if outcome is not None:
                 return self.runner.state(*outcome, None)
-        inputs, single, n = self.runner.inputs(given, start, theta)
-        spec = FORWARD_DYNAMICS if len(given) == 3 else LOADED_FORWARD_DYNAMICS
+        inputs, single, n = self.runner.inputs(arguments, start, theta)
+        spec = FORWARD_DYNAMICS if len(arguments) == 3 else LOADED_FORWARD_DYNAMICS
         outputs, evidence = self.runner.evaluate(spec, inputs, n)
         self.runner.require(evidence, inputs, outputs["q"])
         state = self.runner.state(outputs, evidence, start)
@@ -370,8 +370,8 @@ class Motion:
         """
         if output not in OUTPUTS:
             raise InputError.of("output", f"{output!r} is unknown", f"one of {', '.join(OUTPUTS)}")
-        given = {"position": position, "velocity": velocity, "acceleration": acceleration}
-        inputs, single, n = self.runner.inputs(given, start, theta)
+        arguments = {"position": position, "velocity": velocity, "acceleration": acceleration}
+        inputs, single, n = self.runner.inputs(arguments, start, theta)
         outputs, evidence = self.runner.evaluate(REGRESSORS[output], inputs, n)
         self.runner.require(evidence, inputs)
         n_pi = len(self.runner.catalogue.machine.parameters)
@@ -454,8 +454,11 @@ class Motion:
         self, spec: ProgramSpec, position: object, velocity: object | None, start: object | None
     ) -> tuple[dict[str, np.ndarray], tuple[int, ...]]:
         """Outputs (N, n) of a program of states, at rest without a velocity, and the shape that the samples have."""
-        given = {"position": position, "velocity": np.zeros(self.ports.velocity.size) if velocity is None else velocity}
-        outputs, _, single = self.runner.run(spec, given, start=start)
+        arguments = {
+            "position": position,
+            "velocity": np.zeros(self.ports.velocity.size) if velocity is None else velocity,
+        }
+        outputs, _, single = self.runner.run(spec, arguments, start=start)
         return outputs, () if single else (len(outputs["q"]),)
 
     @property

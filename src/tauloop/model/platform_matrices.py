@@ -162,8 +162,8 @@ class OwnMassMatrix:
         size = len(SIX_FREEDOMS)
         self.x, self.rate = ca.SX.sym("x", size), ca.SX.sym("rate", size)
         position = ca.vertcat(self.x[:3], _quaternion(self.x[3:]))
-        given = {"position": position, "velocity": ca.SX.zeros(size)}
-        results = steps[0].function.function.call([given[name] for name in steps[0].inputs])
+        values = {"position": position, "velocity": ca.SX.zeros(size)}
+        results = steps[0].function.function.call([values[name] for name in steps[0].inputs])
         numbers = results[steps[0].outputs.index("M")]
         self._matrices = [ca.reshape(part, size, size) for part in ca.vertsplit(numbers, size * size)]
 

@@ -99,13 +99,13 @@ def load_function(
     folder = cache_folder() if folder is None else folder
     path = source_path(machine)
     record = folder / f"{_key(path, function, outputs, options)}.json"
-    found = _read(record)
-    if found is None:
-        found, is_own = _make(machine, function, outputs, options, folder)
+    loaded = _read(record)
+    if loaded is None:
+        loaded, is_own = _make(machine, function, outputs, options, folder)
         with suppress(InputError):  # the function is there; only the next process has to make it again
             if is_own:
-                _write(record, found)
-    return found
+                _write(record, loaded)
+    return loaded
 
 
 def _make(
@@ -135,10 +135,10 @@ def _make(
         locks=options.locks,
         evaluator=Compiled(threads=options.threads, folder=folder),
     )
-    given = model.motion(options.entry)
-    made = given.compiled(spec, outputs or spec.outputs[:1])
+    motion = model.motion(options.entry)
+    made = motion.compiled(spec, outputs or spec.outputs[:1])
     helper.join()
-    ports = c_ports(model, given)
+    ports = c_ports(model, motion)
     inputs, results = made.function.inputs, made.function.outputs
     signature = CSignature(
         name=made.function.name,
@@ -191,15 +191,15 @@ def _toolkit() -> list[str]:
 
     A library is known by the file that its import begins with, which every installation writes.
     """
-    found = [str(_PACKAGE), platform.python_version()]
+    parts = [str(_PACKAGE), platform.python_version()]
     for library in _LIBRARIES:
         place = importlib.util.find_spec(library)
         if place is not None and place.origin is not None:
-            found.append(f"{place.origin} {file_stamp(Path(place.origin))}")
+            parts.append(f"{place.origin} {file_stamp(Path(place.origin))}")
     for folder in _MAKERS:
         sources = sorted(path for path in (_PACKAGE / folder).rglob("*") if path.suffix in (".py", ".c"))
-        found += [f"{path.name} {file_stamp(path)}" for path in sources]
-    return found
+        parts += [f"{path.name} {file_stamp(path)}" for path in sources]
+    return parts
 
 
 def _read(record: Path) -> CompiledFunction | None:
@@ -211,23 +211,23 @@ def _read(record: Path) -> CompiledFunction | None:
         checksum, _, body = text.partition("\n")
         if checksum != hashlib.sha256(body.encode()).hexdigest():
             return None
-        found = json.loads(body)
-        library = record.parent / Path(found["library"]).name
+        content = json.loads(body)
+        library = record.parent / Path(content["library"]).name
         if not is_intact(library):
             return None
         signature = CSignature(
-            name=found["name"],
-            inputs=tuple(_port(port) for port in found["inputs"]),
-            outputs=tuple(_port(port) for port in found["outputs"]),
+            name=content["name"],
+            inputs=tuple(_port(port) for port in content["inputs"]),
+            outputs=tuple(_port(port) for port in content["outputs"]),
         )
-        nominal = {name: np.array(values, dtype=float) for name, values in found["nominal"].items()}
+        nominal = {name: np.array(values, dtype=float) for name, values in content["nominal"].items()}
         return CompiledFunction(signature, Library(library), nominal)
     except (EngineError, OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
-def _port(found: dict[str, Any]) -> CPort:
-    return CPort(**{**found, "columns": tuple(found["columns"]), "units": tuple(found["units"])})
+def _port(content: dict[str, Any]) -> CPort:
+    return CPort(**{**content, "columns": tuple(content["columns"]), "units": tuple(content["units"])})
 
 
 def _write(record: Path, made: CompiledFunction) -> None:

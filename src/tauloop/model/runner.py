@@ -89,7 +89,7 @@ class Runner:
     def run(
         self,
         program: ProgramSpec | Program,
-        given: dict[str, object],
+        arguments: dict[str, object],
         *,
         start: object | None = None,
         theta: object | None = None,
@@ -101,7 +101,7 @@ class Runner:
 
         Args:
             program: of the catalogue, or one that was built for this entry.
-            given: position, and velocity and acceleration as the program needs them.
+            arguments: position, and velocity and acceleration as the program needs them.
             start: start values for Newton blocks.
             theta: free parameters.
             extra: further inputs (N, n).
@@ -115,7 +115,7 @@ class Runner:
             InputError: wrong names, shapes or values.
             PoseError: out of reach or singular.
         """
-        inputs, single, n = self.inputs(given, start, theta)
+        inputs, single, n = self.inputs(arguments, start, theta)
         if weights is not None:
             relative = weights / np.exp(np.log(weights).mean())
             inputs["weight"] = np.broadcast_to(relative, (n, len(weights)))
@@ -156,39 +156,45 @@ class Runner:
             "preload": np.zeros(len(cables(self.mechanism))),
         }
 
-    def kinematics(self, given: dict[str, object], start: object | None = None, theta: object | None = None) -> State:
+    def kinematics(
+        self, arguments: dict[str, object], start: object | None = None, theta: object | None = None
+    ) -> State:
         """The state of positions, and of velocities and accelerations as far as they are given.
 
         Raises:
             InputError: wrong names, shapes or values.
             PoseError: out of reach or singular.
         """
-        if start is None and theta is None and (outcome := self.once(KINEMATICS[len(given) - 1], *given.values())):
+        if (
+            start is None
+            and theta is None
+            and (outcome := self.once(KINEMATICS[len(arguments) - 1], *arguments.values()))
+        ):
             return self.state(*outcome, None)
-        inputs, single, n = self.inputs(given, start, theta)
-        outputs, found = self.evaluate(KINEMATICS[len(given) - 1], inputs, n)
-        self.require(found, inputs, outputs["q"])
-        state = self.state(outputs, found, start)
+        inputs, single, n = self.inputs(arguments, start, theta)
+        outputs, health = self.evaluate(KINEMATICS[len(arguments) - 1], inputs, n)
+        self.require(health, inputs, outputs["q"])
+        state = self.state(outputs, health, start)
         return state.single() if single else state
 
     def reached(
-        self, given: dict[str, object], start: object | None, tolerance: float = NEWTON_STEP, work: int = 0
+        self, arguments: dict[str, object], start: object | None, tolerance: float = NEWTON_STEP, work: int = 0
     ) -> tuple[State, bool]:
         """As `kinematics`, reachable or not, and whether a single sample was given."""
-        inputs, single, n = self.inputs(given, start, None)
-        outputs, evidence = self.evaluate(KINEMATICS[len(given) - 1], inputs, n, tolerance, work)
+        inputs, single, n = self.inputs(arguments, start, None)
+        outputs, evidence = self.evaluate(KINEMATICS[len(arguments) - 1], inputs, n, tolerance, work)
         return self.state(outputs, evidence, start), single
 
     def inputs(
-        self, given: dict[str, object], start: object | None, theta: object | None
+        self, motion: dict[str, object], start: object | None, theta: object | None
     ) -> tuple[dict[str, np.ndarray], bool, int]:
         """Checked arrays of the motion, the start values and the free parameters."""
         free, shape = self.catalogue.machine.free, self.topology
         force = force_port(self.assembly)
         leading = self.ports.leading_acceleration(len(self.assembly.leading))
         known = {**self.ports.motion, force.name: force, leading.name: leading, **LOAD_PORTS}
-        ports = {name: known[name] for name in given}
-        arguments = dict(given)
+        ports = {name: known[name] for name in motion}
+        arguments = dict(motion)
         if start is not None:
             ports["start"] = Port(name="start", columns=shape.coordinate_names, units=("",) * shape.n_q)
             arguments["start"] = start
@@ -220,15 +226,15 @@ class Runner:
             what = "lies on another branch of the closed forms than the reference pose"
             raise AssemblyError.of("start", what, "make it the reference pose (`Model.at`)")
         outputs: dict[str, np.ndarray] = {}
-        found = []
+        healths = []
         for runner, where in parts:
             chosen = {key: array[where] for key, array in inputs.items()}
-            results, one = runner._run_here(program, chosen, len(where), tolerance, max(n, work))
-            found.append(one)
+            results, health = runner._run_here(program, chosen, len(where), tolerance, max(n, work))
+            healths.append(health)
             for key, array in results.items():
                 outputs.setdefault(key, np.empty((n, array.shape[1])))[where] = array
         order = np.argsort(np.concatenate([where for _, where in parts]))
-        return outputs, joined(found).at(order)
+        return outputs, joined(healths).at(order)
 
     def by_branch(self, start: np.ndarray) -> list[tuple[Self, np.ndarray]]:
         """The runner on the branch of every start (N, n_q), and the numbers of the samples that lie there."""
@@ -252,9 +258,9 @@ class Runner:
         program = program if isinstance(program, Program) else self.program(program)
         kernel = self._kernel(program, inputs, max(n, work))
         if kernel is not None:
-            results, found = run_kernel(kernel, inputs, n)
-            if (found.is_reached & found.is_regular).all():
-                return results, found
+            results, state = run_kernel(kernel, inputs, n)
+            if (state.is_reached & state.is_regular).all():
+                return results, state
             # the interpreter, which keeps the evidence of every single loop, says what is wrong
         outputs: dict[str, np.ndarray] = {}
         parts = []
@@ -299,12 +305,12 @@ class Runner:
         Raises:
             InputError: no such output.
         """
-        found = self.program(program)
-        unknown = [name for name in outputs if name not in found.outputs]
+        ready = self.program(program)
+        unknown = [name for name in outputs if name not in ready.outputs]
         if unknown:
-            remedy = f"outputs are: {', '.join(found.outputs)}"
+            remedy = f"outputs are: {', '.join(ready.outputs)}"
             raise InputError(Problem(where=name, what=f"is no output of {program}", remedy=remedy) for name in unknown)
-        return c_function(found, self.empty_inputs(), outputs)
+        return c_function(ready, self.empty_inputs(), outputs)
 
     def empty_inputs(self) -> dict[str, np.ndarray]:
         """Arrays (0, n) of all inputs that programs of this entry may have: their widths."""
@@ -343,22 +349,22 @@ class Runner:
             self._trackers[key] = self.evaluator.tracker(function, in_lanes=in_lanes)
         return self._trackers[key]
 
-    def require(self, found: Health, inputs: dict[str, np.ndarray], q: np.ndarray | None = None) -> None:
+    def require(self, health: Health, inputs: dict[str, np.ndarray], q: np.ndarray | None = None) -> None:
         """Raise unless every sample is in reach and regular.
 
         Raises:
             PoseError: which samples and loops, by how much, and the condition number.
         """
         what = f"{self.ports.name} motion" if "velocity" in inputs else f"{self.ports.name} position"
-        reached, regular = found.is_reached, found.is_regular
+        reached, regular = health.is_reached, health.is_regular
         if (reached & regular).all():
             return
-        overflow = found.has_overflowed
+        overflow = health.has_overflowed
         bad = np.flatnonzero(reached & ~regular & ~overflow)
         problems = []
         if not reached.all():
             outputs, _ = self.evaluate(DIAGNOSIS, inputs, len(reached))
-            problems += unreached(found, gaps(outputs["extremes"], found.discriminants), what)
+            problems += unreached(health, gaps(outputs["extremes"], health.discriminants), what)
         if overflow.any():
             problems.append(overflowed(np.flatnonzero(overflow), len(reached), what))
         if len(bad):
@@ -369,19 +375,19 @@ class Runner:
         n_q = self.topology.n_q
         raise PoseError([*degrees_suspected(self.limits, self.ports, inputs["position"], n_q), *problems])
 
-    def _require_tensions(self, found: Health, outputs: dict[str, np.ndarray]) -> None:
+    def _require_tensions(self, health: Health, outputs: dict[str, np.ndarray]) -> None:
         """Raise unless all cables are within their bounds.
 
         Raises:
             PoseError: at which samples they are not, and the wrench that is missing there.
         """
-        bad = np.flatnonzero(~found.is_within)
+        bad = np.flatnonzero(~health.is_within)
         if len(bad):
             assembly = self.assembly
             ports = self.ports if assembly.passive else entry_ports(assembly, PLATFORM)
             count = len(assembly.leading) if assembly.passive else ports.velocity.size
             terms = tension_terms(assembly, ports, count, outputs["q"][bad], outputs["tree_force"][bad])
-            raise PoseError(terms.problems(bad, len(found.missed), f"{self.ports.name} motion"))
+            raise PoseError(terms.problems(bad, len(health.missed), f"{self.ports.name} motion"))
 
     def _poses(self, inputs: dict[str, np.ndarray]) -> np.ndarray:
         """Full coordinates (N, n_q) of checked inputs."""
@@ -399,8 +405,8 @@ class Runner:
     @cached_property
     def turning(self) -> tuple[str, ...]:
         """Names of the angles that follow from loops, which do not tell their turns."""
-        shape, given = self.topology, set(self.ports.q)
-        known = given | {shape.q_of_v[i] for i in self.assembly.frozen}
+        shape, moved = self.topology, set(self.ports.q)
+        known = moved | {shape.q_of_v[i] for i in self.assembly.frozen}
         geared = [{shape.coordinate_names.index(name) for name, _ in c.terms} for c in self.mechanism.couplings]
         for _ in geared:
             known |= {i for terms in geared if len(terms - known) == 1 for i in terms}
@@ -410,7 +416,7 @@ class Runner:
     def _turns(self) -> tuple[Turns, Turns]:
         return Turns(angles=self.turning, nearest="start"), Turns(angles=self.turning, nearest="reference pose")
 
-    def state(self, outputs: dict[str, np.ndarray], found: Health, start: object | None) -> State:
+    def state(self, outputs: dict[str, np.ndarray], health: Health, start: object | None) -> State:
         """The state of a run that began at a start."""
         shape = self.topology
         return State(
@@ -419,7 +425,7 @@ class Runner:
             q=outputs["q"],
             v=outputs.get("v"),
             a=outputs.get("a"),
-            health=found,
+            health=health,
             limits=self.limits,
             turns=self._turns[start is None],
         )

@@ -52,8 +52,8 @@ def forces_from_momenta(
             ),
             "give the times of the samples in seconds, in order and without repetitions",
         )
-    given: dict[str, object] = {"position": position, "velocity": velocity}
-    outputs, _, _ = functions.runner.run(MOMENTUM, given, start=start)
+    arguments: dict[str, object] = {"position": position, "velocity": velocity}
+    outputs, _, _ = functions.runner.run(MOMENTUM, arguments, start=start)
     rate = np.gradient(outputs["momentum"], t, axis=0, edge_order=2)
-    found = functions.runner.run(MOMENTUM_FORCES, given, start=start, extra={"momentum_rate": rate})
-    return functions.forces(*found, start=start)
+    outcome = functions.runner.run(MOMENTUM_FORCES, arguments, start=start, extra={"momentum_rate": rate})
+    return functions.forces(*outcome, start=start)

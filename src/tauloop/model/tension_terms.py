@@ -97,8 +97,8 @@ class TensionTerms:
         max m with least + m <= T <= greatest - m, and the tensions that winches could exert further as far from their
         largest forces; negative where the bounds cannot be kept, infinite (and -1) where nothing bounds it.
         """
-        found, weights = margin(*self.conditions()[2:])
-        return found, np.where(np.isfinite(found), self.blamed(weights), -1)
+        distance, weights = margin(*self.conditions()[2:])
+        return distance, np.where(np.isfinite(distance), self.blamed(weights), -1)
 
     def blamed(self, weights: np.ndarray) -> np.ndarray:
         """Numbers of the cables (N,) whose bounds have the largest weights (N, n) of conditions."""
@@ -111,9 +111,9 @@ class TensionTerms:
         Where the bounds cannot be kept, they are missed by as little as possible.
         """
         force, directions, rows, sides = self.conditions()
-        found, _ = margin(rows, sides)
-        found = np.where(np.isfinite(found), found - CENTRED * np.abs(sides).max(axis=1, initial=0.0), 0.0)
-        force = force + np.einsum("nur,nr->nu", directions, nearest(rows, sides + found[:, None]).point)
+        distance, _ = margin(rows, sides)
+        distance = np.where(np.isfinite(distance), distance - CENTRED * np.abs(sides).max(axis=1, initial=0.0), 0.0)
+        force = force + np.einsum("nur,nr->nu", directions, nearest(rows, sides + distance[:, None]).point)
         return force, self.unforced - np.einsum("nku,nu->nk", self.pulls, force)
 
     def missing(self) -> np.ndarray:
@@ -202,8 +202,8 @@ def loaded_margin(
     J_q = ca.vec(ca.densify(tool_jacobian(mechanism, shape, nominal(mechanism), Configuration(at, {}))))
     (tool,) = BatchFunction(ca.Function("tool", [at], [J_q]))([q], len(q))
     J = tool.reshape(len(q), assembly.loops.topology.n_v, WRENCH).transpose(0, 2, 1)
-    found = [terms.loaded(J, load).margin() for load in loads]
-    margins, blamed = (np.stack(part) for part in zip(*found, strict=True))
+    results = [terms.loaded(J, load).margin() for load in loads]
+    margins, blamed = (np.stack(part) for part in zip(*results, strict=True))
     worst = np.argmin(margins, axis=0)[None]
     return np.take_along_axis(margins, worst, axis=0)[0], np.take_along_axis(blamed, worst, axis=0)[0]
 
@@ -228,11 +228,11 @@ def tension_terms(
     _, K = loops.residuals(q)
     dependent = [i for i in range(shape.n_v) if i not in ports.v and i not in assembly.frozen]
     kept = K[:, list(assembly.rows)]
-    given = np.zeros((shape.n_v, ports.velocity.size))
-    given[list(ports.v)] = ports.to_v
-    G = np.broadcast_to(given, (len(q), *given.shape)).copy()
+    columns = np.zeros((shape.n_v, ports.velocity.size))
+    columns[list(ports.v)] = ports.to_v
+    G = np.broadcast_to(columns, (len(q), *columns.shape)).copy()
     if dependent:
-        G[:, dependent] = -np.linalg.solve(kept[:, :, dependent], kept @ given)
+        G[:, dependent] = -np.linalg.solve(kept[:, :, dependent], kept @ columns)
     G = G[:, :, :count]
     S = loops.transmission.T
     lengths = {rod.name: iv for rod, _, iv in shape.telescopes}

@@ -105,5 +105,7 @@ class FadedPath(Path):
     def at(self, u: np.ndarray) -> Curve:
         """Points at parameters u (N,)."""
         duration = self.motion.duration
-        found = self.motion.sample(u * duration)
-        return Curve(position=found.position, first=duration * found.velocity, second=duration**2 * found.acceleration)
+        motion = self.motion.sample(u * duration)
+        return Curve(
+            position=motion.position, first=duration * motion.velocity, second=duration**2 * motion.acceleration
+        )

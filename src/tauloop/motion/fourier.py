@@ -94,11 +94,11 @@ def fourier_basis(time: np.ndarray, harmonics: int, period: float) -> tuple[np.n
     rate = np.arange(1, harmonics + 1) * 2 * np.pi / period
     angle = np.asarray(time, dtype=float)[:, None] * rate
     s, c = np.sin(angle), np.cos(angle)
-    one, zero = np.ones((len(angle), 1)), np.zeros((len(angle), 1))
+    ones, zeros = np.ones((len(angle), 1)), np.zeros((len(angle), 1))
     return (
-        np.concatenate([one, s, -c], axis=1),
-        np.concatenate([zero, rate * c, rate * s], axis=1),
-        np.concatenate([zero, -rate * rate * s, rate * rate * c], axis=1),
+        np.concatenate([ones, s, -c], axis=1),
+        np.concatenate([zeros, rate * c, rate * s], axis=1),
+        np.concatenate([zeros, -rate * rate * s, rate * rate * c], axis=1),
     )
 
 

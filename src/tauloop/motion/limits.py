@@ -48,13 +48,13 @@ class MotionLimits:
     def demand(self, stroke: Stroke, progress: Progress, rate: float) -> np.ndarray:
         """Signed shares of the limits (M, n) that a stroke takes at a rate (1/s); a negative one runs it backwards."""
         motion = stroke.motion(progress, rate, progress.s)
-        given, start = (motion.position, motion.velocity, motion.acceleration), stroke.start(progress.s)
+        arguments, start = (motion.position, motion.velocity, motion.acceleration), stroke.start(progress.s)
         if self.cables:
-            terms, _, _ = stroke.functions.tension_terms(*given, start=start)
-            force, v = terms.conditions()[0], np.asarray(stroke.functions.kinematics(*given, start=start).v)
+            terms, _, _ = stroke.functions.tension_terms(*arguments, start=start)
+            force, v = terms.conditions()[0], np.asarray(stroke.functions.kinematics(*arguments, start=start).v)
         else:
-            found = stroke.functions.inverse_dynamics(*given, start=start)
-            force, v = found.force, np.asarray(found.state.v)
+            solution = stroke.functions.inverse_dynamics(*arguments, start=start)
+            force, v = solution.force, np.asarray(solution.state.v)
         everything = np.concatenate([force, v @ stroke.model.assembly.loops.transmission.T, v], axis=1)
         return np.asarray(everything[:, self.kept] / self.size)
 
@@ -63,9 +63,9 @@ class MotionLimits:
         shares, names = np.abs(self.demand(stroke, progress, rate)), [self.names] * len(progress.s)
         if not self.cables:
             return shares, names
-        found = margins(stroke, progress, rate, self.force)
-        pulled = [(*self.names, f"tension of {self.cables[k]}") for k in found.cable]
-        return np.concatenate([shares, np.maximum(found.share, 0.0)[:, None]], axis=1), pulled
+        tension = margins(stroke, progress, rate, self.force)
+        pulled = [(*self.names, f"tension of {self.cables[k]}") for k in tension.cable]
+        return np.concatenate([shares, np.maximum(tension.share, 0.0)[:, None]], axis=1), pulled
 
 
 def limits_of(model: Model, force: float = 1.0, speed: float = 1.0) -> MotionLimits:
@@ -119,9 +119,9 @@ def fastest_rate(stroke: Stroke, law: Law, *, force: float = 1.0, speed: float =
         PoseError: the limits cannot be met at any rate, for gravity, springs or Coulomb friction alone exceed them:
             which, where, and by how much; or a pose is singular.
     """
-    given = [("force", force), ("speed", speed)]
+    asked = [("force", force), ("speed", speed)]
     InputError.raise_if_any(
-        Problem(where=n, what=f"must be positive, got {v:g}", remedy="1 uses all") for n, v in given if not v > 0
+        Problem(where=n, what=f"must be positive, got {v:g}", remedy="1 uses all") for n, v in asked if not v > 0
     )
     limits = limits_of(stroke.model, force, speed)
     if not limits.names and not limits.cables:
@@ -132,14 +132,14 @@ def fastest_rate(stroke: Stroke, law: Law, *, force: float = 1.0, speed: float =
     highest, allowed = np.inf, _Allowed(limits, stroke, law, directions)
     for _ in range(ROUNDS):
         shares = [_shares(limits, stroke, law.at(x), direction * rate) for direction in directions]
-        found = allowed.largest(_excess(shares), x, rate)
-        if found == 0.0:
+        largest = allowed.largest(_excess(shares), x, rate)
+        if largest == 0.0:
             raise PoseError(_unmet(limits, stroke, law.at(x), shares) or loose(stroke, law.at(x), SLOW, limits.force))
-        if not np.isfinite(found):
+        if not np.isfinite(largest):
             what = "the stroke moves nothing that has a force or a speed limit"
             raise InputError.of("limits", what, "choose a duration")
-        settled = abs(found - rate) <= EXCESS * rate
-        rate = found
+        settled = abs(largest - rate) <= EXCESS * rate
+        rate = largest
         places, highest = _peaks(limits, stroke, law, x, rate, directions)
         if highest <= 1 + EXCESS and settled:
             return rate
@@ -160,13 +160,13 @@ class _Allowed:
         if not self._limits.cables:
             return largest_rate(excess)
         for _ in range(MOST_CONDITIONS):
-            found = largest_rate(joined([excess, *self._kept]))
-            if found == 0.0:
+            largest = largest_rate(joined([excess, *self._kept]))
+            if largest == 0.0:
                 return 0.0
-            rate = found if np.isfinite(found) else 2.0 * rate
+            rate = largest if np.isfinite(largest) else 2.0 * rate
             tried = [(direction * rate, self._margins(x, direction * rate)) for direction in self._directions]
-            if np.isfinite(found) and max(margins.share.max() for _, margins in tried) <= 1.0:
-                return found
+            if np.isfinite(largest) and max(margins.share.max() for _, margins in tried) <= 1.0:
+                return largest
             progress, force = self._law.at(x), self._limits.force
             self._kept += [conditions(self._stroke, progress, r, margins, force) for r, margins in tried]
         return np.inf
@@ -190,13 +190,13 @@ def tightest_limit(stroke: Stroke, law: Law, rate: float, *, returns: bool = Fal
     limits, x = limits_of(stroke.model), sample_times(stroke, law)
     if not limits.names and not limits.cables:
         return None
-    found = []
+    reached = []
     for direction in (1.0, -1.0) if returns else (1.0,):
         places, _ = _peaks(limits, stroke, law, x, rate, (direction,))
         shares, names = limits.taken(stroke, law.at(places), direction * rate)
         k, i = np.unravel_index(int(shares.argmax()), shares.shape)
-        found.append((names[k][i], float(shares[k, i])))
-    return max(found, key=lambda item: item[1])
+        reached.append((names[k][i], float(shares[k, i])))
+    return max(reached, key=lambda item: item[1])
 
 
 def sample_times(stroke: Stroke, law: Law) -> np.ndarray:
@@ -236,8 +236,8 @@ def _peaks(
         def share(x: np.ndarray, direction: float = direction) -> np.ndarray:
             return np.asarray(limits.taken(stroke, law.at(x), direction * rate)[0].max(axis=1))
 
-        found, heights = refined(share, x, share(x))
-        places.append(found)
+        peaks, heights = refined(share, x, share(x))
+        places.append(peaks)
         highest = max(highest, float(heights[0]))
     return np.concatenate(places), highest
 

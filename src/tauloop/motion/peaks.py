@@ -39,11 +39,11 @@ def refined(
     rows = np.arange(len(peaks))
     for _ in range(ROUNDS):
         inside = low[:, None] + (high - low)[:, None] * np.linspace(0.0, 1.0, POINTS)
-        found = function(inside.ravel()).reshape(inside.shape)
-        best = found.argmax(axis=1)
-        better = found[rows, best] > heights
+        refined_values = function(inside.ravel()).reshape(inside.shape)
+        best = refined_values.argmax(axis=1)
+        better = refined_values[rows, best] > heights
         places = np.where(better, inside[rows, best], places)
-        heights = np.where(better, found[rows, best], heights)
+        heights = np.where(better, refined_values[rows, best], heights)
         low, high = inside[rows, np.maximum(best - 1, 0)], inside[rows, np.minimum(best + 1, POINTS - 1)]
     order = np.lexsort((places, -np.round(heights / np.abs(heights).max(initial=1e-300), ALIKE)))
     return places[order], heights[order]

@@ -43,15 +43,15 @@ def entry_rates(
             velocity[:, column], acceleration[:, column] = first[:, k], second[:, k]
     for q0, v0 in shape.quaternions:
         turning = [column for column, iv in enumerate(ports.v) if v0 <= iv < v0 + 3]
-        given = [k for k, iq in enumerate(ports.q) if q0 <= iq < q0 + 4]
+        columns = [k for k, iq in enumerate(ports.q) if q0 <= iq < q0 + 4]
         if len(turning) == 3:
-            inverse = position[:, given] * np.array([1.0, -1.0, -1.0, -1.0])
-            velocity[:, turning] = 2 * quaternion_product(first[:, given], inverse)[:, 1:]
-            acceleration[:, turning] = 2 * quaternion_product(second[:, given], inverse)[:, 1:]
+            inverse = position[:, columns] * np.array([1.0, -1.0, -1.0, -1.0])
+            velocity[:, turning] = 2 * quaternion_product(first[:, columns], inverse)[:, 1:]
+            acceleration[:, turning] = 2 * quaternion_product(second[:, columns], inverse)[:, 1:]
         elif turning:
-            rates = _PartOfRotation(model, functions, position, q, q0, v0, turning, given)
-            velocity[:, turning] = rates.velocity(velocity, first[:, given])
-            acceleration[:, turning] = rates.acceleration(velocity, acceleration, second[:, given])
+            rates = _PartOfRotation(model, functions, position, q, q0, v0, turning, columns)
+            velocity[:, turning] = rates.velocity(velocity, first[:, columns])
+            acceleration[:, turning] = rates.acceleration(velocity, acceleration, second[:, columns])
     return velocity, acceleration
 
 
@@ -71,12 +71,12 @@ class _PartOfRotation:
         q0: int,
         v0: int,
         turning: list[int],
-        given: list[int],
+        columns: list[int],
     ) -> None:
         q = functions.kinematics(position, start=q).q
         self.functions, self.position, self.q = functions, position, q
         self.turning, self.w = turning, slice(v0, v0 + 3)
-        self.components = [functions.ports.q[k] - q0 for k in given]
+        self.components = [functions.ports.q[k] - q0 for k in columns]
         self.quaternion = q[:, q0 : q0 + 4]
         G = functions.embedding(position, start=q)[:, self.w]
         self.map = self._rows(self.quaternion) @ G

@@ -52,36 +52,36 @@ def margins(stroke: Stroke, progress: Progress, rate: float, force: float) -> Ma
         PoseError: a singular pose.
     """
     terms = _terms(stroke, progress, rate, force)
-    found, weights = margin(*terms.conditions()[2:])
-    bounded = np.isfinite(found)
-    share = np.where(bounded, 1.0 - np.where(bounded, found, 0.0) / _size(terms), -np.inf)
+    distance, weights = margin(*terms.conditions()[2:])
+    bounded = np.isfinite(distance)
+    share = np.where(bounded, 1.0 - np.where(bounded, distance, 0.0) / _size(terms), -np.inf)
     return Margins(share=share, cable=np.where(bounded, terms.blamed(weights), -1), weights=weights)
 
 
-def conditions(stroke: Stroke, progress: Progress, rate: float, found: Margins, force: float) -> Quadratics:
+def conditions(stroke: Stroke, progress: Progress, rate: float, margin: Margins, force: float) -> Quadratics:
     """What the weights at these places ask of any rate (M,): not positive, as a share of the narrowest bounds."""
     rates = (0.5 * abs(rate), abs(rate), 1.5 * abs(rate))
     values = []
     for r in rates:
         terms = _terms(stroke, progress, float(np.copysign(r, rate)), force)
-        values.append((found.weights * terms.conditions()[3]).sum(axis=1) / _size(terms) + SPARE)
+        values.append((margin.weights * terms.conditions()[3]).sum(axis=1) / _size(terms) + SPARE)
     return Quadratics.through(rates, np.stack(values))
 
 
 def loose(stroke: Stroke, progress: Progress, rate: float, force: float) -> list[Problem]:
     """What to say of a stroke that cables cannot give at a rate (1/s): where they miss it most."""
     worst = int(np.argmax(margins(stroke, progress, rate, force).share))
-    one = Progress(s=progress.s[[worst]], first=progress.first[[worst]], second=progress.second[[worst]])
-    found = _terms(stroke, one, rate, force).problems(np.zeros(1, dtype=int), 1, "motion")
+    sample = Progress(s=progress.s[[worst]], first=progress.first[[worst]], second=progress.second[[worst]])
+    problems = _terms(stroke, sample, rate, force).problems(np.zeros(1, dtype=int), 1, "motion")
     place = stroke.place(float(progress.s[worst]))
     remedy = "another path (`tauloop workspace` shows where loads are held), a lighter load, or other bounds"
-    return [replace(problem, what=f"however slow, at {place}: {problem.what}", remedy=remedy) for problem in found]
+    return [replace(problem, what=f"however slow, at {place}: {problem.what}", remedy=remedy) for problem in problems]
 
 
 def _terms(stroke: Stroke, progress: Progress, rate: float, force: float) -> TensionTerms:
     motion = stroke.motion(progress, rate, progress.s)
-    given = (motion.position, motion.velocity, motion.acceleration)
-    return stroke.functions.tension_terms(*given, start=stroke.start(progress.s))[0].shared(force)
+    arguments = (motion.position, motion.velocity, motion.acceleration)
+    return stroke.functions.tension_terms(*arguments, start=stroke.start(progress.s))[0].shared(force)
 
 
 def _size(terms: TensionTerms) -> float:

@@ -114,10 +114,10 @@ class Trajectory:
         x = time / self.duration
         s = self.law.at(np.clip(np.where(x > 1.0, 2.0 - x, x), 0.0, 1.0)).s
         start = self.stroke.start(s)
-        found = self.stroke.functions.inverse_dynamics(
+        solution = self.stroke.functions.inverse_dynamics(
             motion.position, motion.velocity, motion.acceleration, start=start
         )
-        return np.asarray(found.force)
+        return np.asarray(solution.force)
 
 
 def plan(stroke: Stroke, law: Law, timing: Timing, *, returns: bool = False) -> Trajectory:

@@ -33,9 +33,9 @@ class Bounded:
     def solve(self, values: dict[str, np.ndarray], n: int) -> np.ndarray:
         """Put the points of n samples among the values; by how much they miss the conditions, of the largest side."""
         rows = np.asarray(values[self.rows]).reshape(n, self.count, self.size)
-        found = nearest(rows, np.asarray(values[self.sides]).reshape(n, self.count))
-        values[self.solution] = found.point
-        return found.missed
+        solution = nearest(rows, np.asarray(values[self.sides]).reshape(n, self.count))
+        values[self.solution] = solution.point
+        return solution.missed
 
     def scalar_text(self) -> list[str]:
         """C lines for one sample; what is missed is added to `residual`."""

@@ -42,10 +42,10 @@ def bounded_forces_program(
     tau, R, t = needed
     assembly, builder = state.machine.assembly, state.builder
     S = transmission(state.mechanism, state.shape, state.values).T
-    found = tensions(builder, assembly, ports, (tau, S, state.K, state.scale))
+    terms = tensions(builder, assembly, ports, (tau, S, state.K, state.scale))
     if assembly.is_redundant:
         root = ca.sqrt(builder.input("weight", R.size1()))
-        wanted = found.wanted(builder.input("preload", len(found.bounds)))
+        wanted = terms.wanted(builder.input("preload", len(terms.bounds)))
         orthogonal = builder.orthogonal(R / ca.repmat(root, 1, R.size2()), "actuator forces")
         force = wanted + orthogonal.least_norm(t - R.T @ wanted) / root
         directions = orthogonal.complement() / ca.repmat(root, 1, R.size1() - R.size2())
@@ -54,9 +54,9 @@ def bounded_forces_program(
     held = {
         "force": ca.horzcat(force, directions),
         "closure_force": multipliers(ca.horzcat(tau - S @ force, -S @ directions)),
-        "tension": ca.horzcat(found.at(force), -found.pulls @ directions),
+        "tension": ca.horzcat(terms.at(force), -terms.pulls @ directions),
     }
-    rows, sides = found.conditions(force, directions)
+    rows, sides = terms.conditions(force, directions)
     nearest = builder.nearest(rows, sides, held, known)
     by = ca.vertcat(1, nearest.point)
     return builder.finish({name: value @ by for name, value in nearest.held.items()})

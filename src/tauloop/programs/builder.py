@@ -146,8 +146,8 @@ class ProgramBuilder:
         outputs, constants, expressions = ca.extract_parametric(outputs, known, {})
         fixed = {fixed_name: ca.vertcat(*expressions)} if expressions else {}
         if fixed:
-            given = self._symbol(fixed_name, len(constants))
-            outputs = ca.substitute(outputs, [ca.vertcat(*constants)], [given])
+            symbol = self._symbol(fixed_name, len(constants))
+            outputs = ca.substitute(outputs, [ca.vertcat(*constants)], [symbol])
         self.evaluate({start_name: start, **fixed})
         needed = self._needed(*outputs)
         function = ca.Function(self._fresh("newton"), [unknown, *(self._symbols[name] for name in needed)], outputs)
@@ -203,9 +203,9 @@ class ProgramBuilder:
     def orthogonal(self, R: ca.SX, what: str) -> Factors:
         """Orthogonal factors of a tall matrix (n, m) of full rank."""
         self._keep_block(R.T, what, "orthogonal factors")
-        found = factors(R)
-        self._keep_pivots(found.pivots, what)
-        return found
+        factorised = factors(R)
+        self._keep_pivots(factorised.pivots, what)
+        return factorised
 
     def _keep_block(self, A: ca.SX, what: str, method: str) -> None:
         how = "constant" if A.is_constant() else "division" if A.size1() == 1 else method

@@ -348,12 +348,12 @@ class Branches:
         column = ca.densify(ca.vertcat(ca.SX(0, 1), *slopes))
         at_q = ca.substitute([column], [*symbols, theta[0]], [q, ca.cos(q), ca.sin(q), ca.SX(ca.DM(theta[1]))])
         function = BatchFunction(ca.Function("branches", [q], ca.cse(at_q)))
-        (found,) = function([states], len(states))
+        (values,) = function([states], len(states))
         return cls(
-            slopes=function, typical=quantile(np.abs(found), 0.5), own=np.where(found[0] >= 0, 1, -1).astype(int)
+            slopes=function, typical=quantile(np.abs(values), 0.5), own=np.where(values[0] >= 0, 1, -1).astype(int)
         )
 
     def signs(self, q: np.ndarray) -> np.ndarray:
         """Signs (N, k) of the roots on which poses (N, n_q) lie; the own one at a dead centre, which has only one."""
-        (found,) = self.slopes([q], len(q))
-        return np.where(np.abs(found) > DEAD * self.typical, np.where(found >= 0, 1, -1), self.own)
+        (slopes,) = self.slopes([q], len(q))
+        return np.where(np.abs(slopes) > DEAD * self.typical, np.where(slopes >= 0, 1, -1), self.own)

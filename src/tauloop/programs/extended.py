@@ -47,8 +47,8 @@ class _Full:
 
     def rows(self, v: ca.SX) -> list[ClosureRow]:
         """The kept loop equations, without accelerations."""
-        found = closure(self.mechanism, self.shape, self.values, self.motion(v, ca.SX(self.shape.n_v, 1)))
-        return [found[i] for i in self.machine.assembly.rows]
+        residuals = closure(self.mechanism, self.shape, self.values, self.motion(v, ca.SX(self.shape.n_v, 1)))
+        return [residuals[i] for i in self.machine.assembly.rows]
 
     def full(self, moving: ca.SX) -> ca.SX:
         """Velocities (n_v,) from the moving ones."""

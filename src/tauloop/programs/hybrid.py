@@ -49,12 +49,12 @@ def hybrid_inverse_dynamics_program(machine: Machine, ports: EntryPorts) -> Prog
     state = MotionState(machine, ports, f"{ports.name}_hybrid_inverse_dynamics", 1)
     assembly, n_v = machine.assembly, state.shape.n_v
     rank, n_u = len(assembly.leading), len(state.mechanism.actuators)
-    given = state.builder.input("actuator_acceleration", rank)
+    acceleration = state.builder.input("actuator_acceleration", rank)
     G = embedding(state, ports)
     G_m, G_p = G[:, :rank], G[:, rank:]
     start = ca.SX(n_v, 1)
     state.close(ports, start, column(row.psi_acceleration for row in state.rows(state.v, start)))
-    start = start + G_m @ given
+    start = start + G_m @ acceleration
     pi = parameter_values(machine, state.values)
     parts = (state.mechanism, state.shape, state.values)
     tau = machine.formulation.forces(*parts, state.motion(state.v, start), machine.parameters, pi)

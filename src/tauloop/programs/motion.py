@@ -44,16 +44,16 @@ class MotionState:
         self.values = nominal(self.mechanism, {leaf: self.theta[i] for i, leaf in enumerate(machine.free)})
         position = self.builder.input("position", ports.position.size)
         start = self.builder.input("start", self.shape.n_q)
-        given = ports.given(position)
+        known = ports.coordinates(position)
         for i in _frozen_coordinates(assembly):
-            given.setdefault(i, ca.SX(float(assembly.q[i])))
+            known.setdefault(i, ca.SX(float(assembly.q[i])))
         self.positions = solve_positions(
             self.builder,
             self.mechanism,
             self.shape,
             self.values,
             assembly.rows,
-            given,
+            known,
             start,
             assembly.q,
             (self.theta, _nominal_theta(machine)),
@@ -79,8 +79,8 @@ class MotionState:
         """The kept loop equations of a motion; a tree has none, and its sweep would be for nothing."""
         if not self.machine.assembly.rows:
             return []
-        found = closure(self.mechanism, self.shape, self.values, self.motion(v, a))
-        return [found[i] for i in self.machine.assembly.rows]
+        residuals = closure(self.mechanism, self.shape, self.values, self.motion(v, a))
+        return [residuals[i] for i in self.machine.assembly.rows]
 
     def _velocities(self, ports: EntryPorts, levels: int) -> None:
         """Loops on velocity and acceleration level, with what is given put in at once: K x = -(rate of the rest)."""
@@ -96,8 +96,8 @@ class MotionState:
             self._give(ports, self.a, self.builder.input("acceleration", ports.velocity.size))
             self.close(ports, self.a, column(row.psi_acceleration for row in self.rows(self.v, self.a)))
 
-    def _give(self, ports: EntryPorts, full: ca.SX, given: ca.SX) -> None:
-        full[list(ports.v)] = ca.DM(ports.to_v) @ given
+    def _give(self, ports: EntryPorts, full: ca.SX, values: ca.SX) -> None:
+        full[list(ports.v)] = ca.DM(ports.to_v) @ values
 
     def close(self, ports: EntryPorts, full: ca.SX, open_rates: ca.SX) -> None:
         """Fill in the dependent entries so that the rates of the loops vanish."""
@@ -225,13 +225,13 @@ def forward_dynamics_program(machine: Machine, ports: EntryPorts, *, loaded: boo
     S = transmission(*parts).T
     reduced = G.T @ (M @ G)
     require_inertia(reduced, ports)
-    given = state.builder.solve_symmetric(reduced, G.T @ (S @ force - tau_bias), "accelerations")
+    acceleration = state.builder.solve_symmetric(reduced, G.T @ (S @ force - tau_bias), "accelerations")
     return state.builder.finish(
         {
             "q": state.configuration.q,
             "v": state.v,
-            "acceleration": given,
-            "a": G @ given + bias,
+            "acceleration": acceleration,
+            "a": G @ acceleration + bias,
             "mass_matrix": ca.vec(ca.tril2symm(ca.tril(reduced))) if m else ca.SX(0, 1),
         }
     )
@@ -392,8 +392,8 @@ def multipliers(state: MotionState, ports: EntryPorts, loads: ca.SX) -> ca.SX:
     dependent = dependent_velocities(state.machine.assembly, ports)
     if not dependent:
         return ca.SX(0, loads.size2())
-    found = state.builder.solve(state.K[:, dependent].T, loads[dependent, :], "multipliers")
-    return found * ca.repmat(state.scale, 1, loads.size2())
+    solution = state.builder.solve(state.K[:, dependent].T, loads[dependent, :], "multipliers")
+    return solution * ca.repmat(state.scale, 1, loads.size2())
 
 
 def _force_map(state: MotionState) -> ca.SX:

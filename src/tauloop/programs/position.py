@@ -86,7 +86,7 @@ def solve_positions(
     topology: Topology,
     values: Values,
     rows: tuple[int, ...],
-    given: Mapping[int, ca.SX],
+    fixed: Mapping[int, ca.SX],
     start: ca.SX,
     reference: np.ndarray,
     theta: tuple[ca.SX, np.ndarray],
@@ -98,7 +98,7 @@ def solve_positions(
         builder: receives the steps.
         mechanism, topology, values: the machine.
         rows: the loop equations kept.
-        given: known coordinates by index (symbols of the builder, or constants).
+        fixed: known coordinates by index (symbols of the builder, or constants).
         start: start values (n_q,) for Newton blocks; angles come out on the turn nearest to them.
         reference: assembled reference coordinates (n_q,); they pick the branch of closed forms.
         theta: free parameters, as symbols and as nominal values.
@@ -107,19 +107,19 @@ def solve_positions(
     Raises:
         ValueError: the equations do not determine the coordinates.
     """
-    unknown = tuple(i for i in range(topology.n_q) if i not in given)
+    unknown = tuple(i for i in range(topology.n_q) if i not in fixed)
     equations = position_equations(mechanism, topology, values, rows, unknown)
     if len(equations.names) != len(unknown):
         raise ValueError(f"{len(equations.names)} position equations for {len(unknown)} unknown coordinates")
     solver = _Solver(builder, topology, equations, start, reference, theta, states)
-    for i, expression in given.items():
+    for i, expression in fixed.items():
         solver.set_coordinate(i, expression)
-    found = []
+    solved = []
     for block in blocks(incidence(equations, topology, unknown)):
-        found.append(solver.solve(block, tuple(unknown[j] for j in block.columns)))
+        solved.append(solver.solve(block, tuple(unknown[j] for j in block.columns)))
     return Positions(
         configuration=solver.configuration(),
-        blocks=tuple(found),
+        blocks=tuple(solved),
         slopes=tuple(solver.slopes),
         symbols=(equations.q, equations.c, equations.s),
         turning=tuple(sorted(solver.turning)),
@@ -232,7 +232,7 @@ class _Solver:
             if self._topology.is_angle[b]
         ]
         # the larger circle as the one that the pin has to meet, so that "too near" and "too far" are the user's
-        for circle, a, b in sorted(circles, key=lambda found: -self._radius(found[0])):
+        for circle, a, b in sorted(circles, key=lambda item: -self._radius(item[0])):
             if circle is None:
                 continue
             equation = _Equation.of_circle(e, rows, circle)

@@ -133,19 +133,19 @@ def blocks(incidence: ca.Sparsity) -> tuple[Block, ...]:
     row_sizes, column_sizes = np.diff(row_start[: count + 1]), np.diff(column_start[: count + 1])
     if incidence.size2() != n or (row_sizes != column_sizes).any():
         raise ValueError("structurally singular: some equations contain too few unknowns")
-    found = [
+    listed = [
         Block(
             tuple(sorted(row_order[row_start[b] : row_start[b + 1]])),
             tuple(sorted(column_order[column_start[b] : column_start[b + 1]])),
         )
         for b in range(count)
     ]
-    return _in_order(found, np.array(ca.DM(incidence, 1).full(), dtype=bool))
+    return _in_order(listed, np.array(ca.DM(incidence, 1).full(), dtype=bool))
 
 
-def _in_order(found: list[Block], incidence: np.ndarray) -> tuple[Block, ...]:
+def _in_order(blocks: list[Block], incidence: np.ndarray) -> tuple[Block, ...]:
     """Order the blocks so that each one needs only what was solved before; ties by the first row."""
-    waiting = sorted(found, key=lambda block: block.rows)
+    waiting = sorted(blocks, key=lambda block: block.rows)
     solved: set[int] = set()
     ordered: list[Block] = []
     while waiting:

@@ -119,13 +119,13 @@ def joined(parts: list[Health]) -> Health:
     )
 
 
-def _spread(found: Health, pattern: Health) -> Health:
+def _spread(health: Health, pattern: Health) -> Health:
     """What machine code tells of a whole run, as if every closed form and every loop had told it."""
-    residual = found.residuals["loops"]
+    residual = health.residuals["loops"]
     return replace(
-        found,
+        health,
         closed_forms=pattern.closed_forms,
-        discriminants=np.repeat(found.discriminants, pattern.discriminants.shape[1], axis=1),
+        discriminants=np.repeat(health.discriminants, pattern.discriminants.shape[1], axis=1),
         residuals=dict.fromkeys(pattern.residuals, residual),
     )
 

@@ -42,13 +42,13 @@ class LimitedWinch:
 
 def limited_winches(mechanism: Mechanism) -> tuple[LimitedWinch, ...]:
     """The actuators that wind cables and have a largest force."""
-    names, found = list(cables(mechanism)), []
+    names, winches = list(cables(mechanism)), []
     for i, actuator in enumerate(mechanism.actuators):
         wound = [(names.index(name), abs(mechanism.value(r))) for name, r in actuator.drives if name in names]
         if wound and np.isfinite(actuator.force):
             (cable, ratio), *_ = wound
-            found.append(LimitedWinch(index=i, cable=cable, ratio=ratio, tension=ratio * actuator.force))
-    return tuple(found)
+            winches.append(LimitedWinch(index=i, cable=cable, ratio=ratio, tension=ratio * actuator.force))
+    return tuple(winches)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,12 +103,12 @@ class Tensions:
 
 def winches(mechanism: Mechanism) -> tuple[int | None, ...]:
     """For each cable the actuator that drives its length, and nothing else, alone; None where there is no such one."""
-    found: list[int | None] = []
+    indices: list[int | None] = []
     for name in cables(mechanism):
         drivers = [i for i, actuator in enumerate(mechanism.actuators) if name in dict(actuator.drives)]
         alone = len(drivers) == 1 and len(mechanism.actuators[drivers[0]].drives) == 1
-        found.append(drivers[0] if alone else None)
-    return tuple(found)
+        indices.append(drivers[0] if alone else None)
+    return tuple(indices)
 
 
 def multiplier_rows(assembly: Assembly, names: Sequence[str]) -> list[int]:

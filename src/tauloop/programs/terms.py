@@ -113,11 +113,11 @@ def tensions_program(machine: Machine, ports: EntryPorts) -> Program:
     pi = parameter_values(machine, state.values)
     tau = machine.formulation.forces(*parts, state.motion(state.v, state.a), machine.parameters, pi)
     G, S = embedding(state, ports), transmission(*parts).T
-    found = tensions(state.builder, machine.assembly, ports, (tau, S, state.K, state.scale))
+    terms = tensions(state.builder, machine.assembly, ports, (tau, S, state.K, state.scale))
     return state.builder.finish(
         {
-            "unforced": found.unforced,
-            "pulls": ca.vec(ca.densify(found.pulls)),
+            "unforced": terms.unforced,
+            "pulls": ca.vec(ca.densify(terms.pulls)),
             "map": ca.vec(ca.densify(S.T @ G)),
             "needed": G.T @ tau,
         }
@@ -141,7 +141,7 @@ def platform_matrices_program(
     """
     state = MotionState(machine, ports, f"{ports.name}_platform_matrices", 1)
     G = embedding(state, ports)
-    found = virtual_platforms(
+    platforms = virtual_platforms(
         state.mechanism,
         state.shape,
         state.values,
@@ -157,17 +157,17 @@ def platform_matrices_program(
         R = quaternion_rotation(state.configuration.q[iq : iq + 4])
         J_A, J_A_rate, cos_theta = euler_axes(R, state.v[iv : iv + 3])
         T, T_rate = ca.diagcat(ca.SX(ca.DM.eye(3)), J_A), ca.diagcat(ca.SX(3, 3), J_A_rate)
-        found = tuple(platform.mapped(T, T_rate) for platform in found)
+        platforms = tuple(platform.mapped(T, T_rate) for platform in platforms)
     program = state.builder.finish(
         {
             "q": state.configuration.q,
-            "M": column(ca.vec(ca.densify(platform.M)) for platform in found),
-            "V": column(ca.vec(ca.densify(platform.V)) for platform in found),
-            "gravity": column(ca.densify(platform.gravity) for platform in found),
+            "M": column(ca.vec(ca.densify(platform.M)) for platform in platforms),
+            "V": column(ca.vec(ca.densify(platform.V)) for platform in platforms),
+            "gravity": column(ca.densify(platform.gravity) for platform in platforms),
             "cos_theta": cos_theta,
         }
     )
-    return program, tuple((platform.name, platform.kind, platform.part) for platform in found)
+    return program, tuple((platform.name, platform.kind, platform.part) for platform in platforms)
 
 
 def _embedding_rate(state: MotionState, ports: EntryPorts, G: ca.SX) -> ca.SX:

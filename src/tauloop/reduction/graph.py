@@ -84,16 +84,16 @@ def is_guided(mechanism: Mechanism, body: str) -> bool:
 
 def cluster(mechanism: Mechanism, body: str, still: frozenset[str]) -> frozenset[str]:
     """A body with all that hangs together with it without passing a body that never turns."""
-    found, pending = set[str](), [body]
+    bodies, pending = set[str](), [body]
     while pending:
         current = pending.pop()
-        if current in still or current in found:
+        if current in still or current in bodies:
             continue
-        found.add(current)
+        bodies.add(current)
         pending += [far_side(joint, current).body for joint in joints_of(mechanism, current)]
         for rod in rods_of(mechanism, current):
             pending += [rod.start.body, rod.end.body]
-    return frozenset(found)
+    return frozenset(bodies)
 
 
 def displaced(
@@ -191,14 +191,14 @@ def with_expressions(item: Any, change: Callable[[Expression], Expression]) -> A
 
 def used_parameters(mechanism: Mechanism) -> frozenset[str]:
     """Leaf parameters that some expression of the machine depends on."""
-    found = set[str]()
+    names = set[str]()
 
     def note(expression: Expression) -> Expression:
-        found.update(leaves(expression))
+        names.update(leaves(expression))
         return expression
 
     with_expressions(mechanism, note)
-    return frozenset(found)
+    return frozenset(names)
 
 
 def without_unused_parameters(mechanism: Mechanism) -> Mechanism:

@@ -168,14 +168,14 @@ def merge_rods(mechanism: Mechanism, names: Sequence[str]) -> tuple[Mechanism, S
             if differs
         ]
     require(mechanism, problems)
-    one = replace(
+    single = replace(
         first,
         start=replace(first.start, position=mean([rod.start.position for rod in rods])),
         end=replace(first.end, position=mean([rod.end.position for rod in rods])),
         lower=_summed([rod.lower for rod in rods if rod.lower is not None]),
     )
     gone = set(names) - {first.name}
-    merged = tuple(one if rod.name == first.name else rod for rod in mechanism.rods if rod.name not in gone)
+    merged = tuple(single if rod.name == first.name else rod for rod in mechanism.rods if rod.name not in gone)
     step = Step(
         name="merge parallel rods",
         removed=tuple(rod.name for rod in rods[1:]),

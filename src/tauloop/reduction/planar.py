@@ -57,24 +57,24 @@ def normals(mechanism: Mechanism) -> dict[str, np.ndarray]:
         problems.append(Problem(where="joints", what="no joint turns, so there is no plane", remedy="skip this step"))
     require(mechanism, problems)
     first = turning[0]
-    found = {placement.body: _axis(mechanism, first, placement) for placement in (first.parent, first.child)}
-    pending = list(found)
+    axes = {placement.body: _axis(mechanism, first, placement) for placement in (first.parent, first.child)}
+    pending = list(axes)
     while pending:
         body = pending.pop()
         for joint in joints_of(mechanism, body):
             near, far = side(joint, body), far_side(joint, body)
             if joint in turning:
                 axis = _axis(mechanism, joint, near)
-                sign = 1.0 if axis @ found[body] > 0 else -1.0
-                off = float(np.linalg.norm(np.cross(axis, found[body])))
+                sign = 1.0 if axis @ axes[body] > 0 else -1.0
+                off = float(np.linalg.norm(np.cross(axis, axes[body])))
                 n = sign * _axis(mechanism, joint, far)
             else:
                 off = 0.0
-                n = clean(frame(mechanism, far) @ frame(mechanism, near).T) @ found[body]
-            if far.body not in found:
-                found[far.body] = n
+                n = clean(frame(mechanism, far) @ frame(mechanism, near).T) @ axes[body]
+            if far.body not in axes:
+                axes[far.body] = n
                 pending.append(far.body)
-            off = max(off, float(np.linalg.norm(n - found[far.body])))
+            off = max(off, float(np.linalg.norm(n - axes[far.body])))
             if off > PARALLEL:
                 problems.append(
                     Problem(
@@ -85,7 +85,7 @@ def normals(mechanism: Mechanism) -> dict[str, np.ndarray]:
                     )
                 )
     require(mechanism, list({problem.where: problem for problem in problems}.values()))
-    return found
+    return axes
 
 
 def _axis(mechanism: Mechanism, joint: Joint, placement: Placement) -> np.ndarray:

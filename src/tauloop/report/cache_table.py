@@ -20,19 +20,19 @@ STATES = {
 }
 
 
-def cache_tables(found: CompiledCache) -> Iterator[RenderableType]:
+def cache_tables(cache: CompiledCache) -> Iterator[RenderableType]:
     """What was removed; or the libraries, those used last first, and what of them is not loaded."""
-    if found.removed is not None:
-        yield Text(f"{found.folder}: {found.removed} files removed")
+    if cache.removed is not None:
+        yield Text(f"{cache.folder}: {cache.removed} files removed")
         return
-    kept = found.libraries
+    kept = cache.libraries
     yield Text(
-        f"{found.folder}: {len(kept)} libraries, {found.size / 1e6:.1f} MB of at most {found.largest / 1e6:.0f} MB"
+        f"{cache.folder}: {len(kept)} libraries, {cache.size / 1e6:.1f} MB of at most {cache.largest / 1e6:.0f} MB"
     )
-    used = [time.strftime("%Y-%m-%d %H:%M", time.localtime(one.used)) for one in kept]
+    used = [time.strftime("%Y-%m-%d %H:%M", time.localtime(library.used)) for library in kept]
     rows = (
-        (one.path.stem, one.size / 1e3, at, one.state, ", ".join(one.functions))
-        for one, at in list(zip(kept, used, strict=True))[:LISTED]
+        (library.path.stem, library.size / 1e3, at, library.state, ", ".join(library.functions))
+        for library, at in list(zip(kept, used, strict=True))[:LISTED]
     )
     if kept:
         heads = (("library", ""), ("kB", ".0f"), ("used", ""), "state", "functions")

@@ -73,12 +73,13 @@ def _unit(calibration: Calibration, pose: int) -> str:
 
 
 def _summary(calibration: Calibration) -> Text:
-    told = calibration.identifiability
+    identified = calibration.identifiability
     text = Text()
     text.append(
-        f"{len(calibration.estimates)} of {len(told.unknowns)} unknowns estimated from {told.equations} residuals of "
-        f"{calibration.problem.n_poses} poses; rank {told.rank} at the nominal geometry, {told.generic_rank} away from "
-        f"it; {len(told.gauge)} gauge freedoms, {len(told.weak)} directions weaker than their tolerances\n"
+        f"{len(calibration.estimates)} of {len(identified.unknowns)} unknowns estimated from {identified.equations} "
+        f"residuals of {calibration.problem.n_poses} poses; rank {identified.rank} at the nominal geometry, "
+        f"{identified.generic_rank} away from it; {len(identified.gauge)} gauge freedoms, {len(identified.weak)} "
+        "directions weaker than their tolerances\n"
     )
     good = calibration.status is Status.OK
     text.append(f"status: {calibration.status.value}", style="green" if good else "bold yellow")
@@ -150,19 +151,19 @@ def named(direction: Direction) -> str:
 
 
 def _untold(calibration: Calibration) -> list[RenderableType]:
-    told = calibration.identifiability
+    identified = calibration.identifiability
     parts: list[RenderableType] = []
-    if told.gauge:
+    if identified.gauge:
         parts.append(Text("Gauge freedoms: no geometry shows them, all measurements stay as they are", style="bold"))
-        parts += [Text(f"  {named(direction)}: {in_words(calibration, direction)}") for direction in told.gauge]
-    if told.weak:
+        parts += [Text(f"  {named(direction)}: {in_words(calibration, direction)}") for direction in identified.gauge]
+    if identified.weak:
         parts.append(Text("Seen less well than the tolerances (standard deviation in tolerances)", style="bold"))
-        parts += [Text(f"  {d.deviation:.3g}: {in_words(calibration, d, 4)}") for d in told.weak[:5]]
-        if len(told.weak) > 5:
-            parts.append(Text(f"  and {len(told.weak) - 5} more"))
-    if told.left_out:
+        parts += [Text(f"  {d.deviation:.3g}: {in_words(calibration, d, 4)}") for d in identified.weak[:5]]
+        if len(identified.weak) > 5:
+            parts.append(Text(f"  and {len(identified.weak) - 5} more"))
+    if identified.left_out:
         parts.append(Text("Left at their start values", style="bold"))
-        for item in told.left_out:
+        for item in identified.left_out:
             in_gauge = item.reason.startswith(NOT_TOLD_APART)
             reason = f"{NOT_TOLD_APART}: its gauge freedom is above" if in_gauge else item.reason
             parts.append(Text(f"  {item.name}: {reason}"))

@@ -19,13 +19,13 @@ WIDTH, HEIGHT = 9.5, 5.6
 LEAST = 1e-4
 
 
-def control_figure(found: ControlComparison) -> Figure:
+def control_figure(comparison: ControlComparison) -> Figure:
     """Errors of all controllers against time, and the actuator forces of the last.
 
     Distances from the reference are drawn where the platform moves in metres, else the largest actuator error.
     """
-    results, shown = found.runs, list(found.runs)[-1]
-    title = f"{found.model.mechanism.name} on a stroke of {found.duration:.4g} s, {found.space} space"
+    results, shown = comparison.runs, list(comparison.runs)[-1]
+    title = f"{comparison.model.mechanism.name} on a stroke of {comparison.duration:.4g} s, {comparison.space} space"
     figure = blank(WIDTH, HEIGHT, title)
     grid = figure.add_gridspec(2, 1, left=0.09, right=0.72, top=0.91, bottom=0.1, hspace=0.16)
     above, below = (figure.add_subplot(grid[i]) for i in range(2))
@@ -38,7 +38,7 @@ def control_figure(found: ControlComparison) -> Figure:
         above.semilogy(1e3 * results[name].time, np.maximum(error, least), color=colour, linewidth=1.2, label=name)
     above.set_ylabel("distance from the reference [m]" if is_distance else "largest actuator error", fontsize=SMALL)
     held = results[shown]
-    for k, (name, unit) in enumerate(zip(*found.model.output_ports("actuators"), strict=True)):
+    for k, (name, unit) in enumerate(zip(*comparison.model.output_ports("actuators"), strict=True)):
         colour, style = FORCES[k % len(FORCES)], "-" if k < len(FORCES) else "--"
         below.step(1e3 * held.time, held.force[:, k], style, where="post", color=colour, linewidth=1.0)
         below.lines[-1].set_label(f"{name} [{unit}]")

@@ -17,20 +17,20 @@ from tauloop.report.tables import table
 HEADINGS = tuple((head, "") for head in ("+ -", "x", "/", "root", "trig", "other", "total", "per iteration"))
 
 
-def cost_tables(found: OperationCounts) -> Iterator[RenderableType]:
+def cost_tables(counts: OperationCounts) -> Iterator[RenderableType]:
     """What was counted, what a paper prints, ratios, and what was left out."""
-    yield Text(f"Operations of {found.machine}, from {found.options.entry} motion", style="bold")
-    rows = found.costs
+    yield Text(f"Operations of {counts.machine}, from {counts.options.entry} motion", style="bold")
+    rows = counts.costs
     for quantity in dict.fromkeys(row.quantity for row in rows):
         if quantity != VELOCITY_MATRIX:
             yield _listing(quantity, [row for row in rows if row.quantity == quantity])
     for frame in dict.fromkeys(row.frame for row in rows if row.quantity == VELOCITY_MATRIX):
         yield _matrix_listing([row for row in rows if row.quantity == VELOCITY_MATRIX and row.frame == frame])
-    if found.published.counts:
-        yield _published_listing(found.published)
-    if found.ratios:
-        yield _ratio_listing(found.ratios)
-    for name, reason in found.left_out.items():
+    if counts.published.counts:
+        yield _published_listing(counts.published)
+    if counts.ratios:
+        yield _ratio_listing(counts.ratios)
+    for name, reason in counts.left_out.items():
         yield f"left out: {name}: {reason}"
 
 

@@ -28,60 +28,62 @@ COLUMNS = {
 NAMED = 6
 
 
-def drive_tables(found: DriveStep) -> Iterator[RenderableType]:
+def drive_tables(step: DriveStep) -> Iterator[RenderableType]:
     """The criteria of a step, and its limit cycle."""
-    line, criteria = found.line, found.record.criteria
-    if found.outcome in (Outcome.OK, Outcome.ENDED):
+    line, criteria = step.line, step.record.criteria
+    if step.outcome in (Outcome.OK, Outcome.ENDED):
         rows = ((name.replace("_", " "), getattr(criteria, name)[0], unit) for name, unit in UNITS.items())
-        title = f"{line.name}: step of {found.options.step:g}"
+        title = f"{line.name}: step of {step.options.step:g}"
         yield table(title, "criterion", ("value", ".6g"), "unit", rows=rows)
         if not criteria.settled[0]:
             yield "not settled: outside the band at the end; settling time is the duration"
     else:
-        yield f"{line.name}: {found.outcome.name.lower().replace('_', ' ')} at {criteria.end[0]:.4g} s"
-    yield from (occurrence.words for occurrence in found.record.occurrences)
+        yield f"{line.name}: {step.outcome.name.lower().replace('_', ' ')} at {criteria.end[0]:.4g} s"
+    yield from (occurrence.words for occurrence in step.record.occurrences)
     yield f"{criteria.steps[0]} steps, {criteria.events[0]} events"
-    if found.predicted is not None:
-        cycles = [("simulated", found.measured)]
-        cycles += [("describing function", one) for one in found.predicted or (None,)]
-        cells = ((name, *(("none", "") if one is None else (one.frequency, one.amplitude))) for name, one in cycles)
+    if step.predicted is not None:
+        cycles = [("simulated", step.measured)]
+        cycles += [("describing function", cycle) for cycle in step.predicted or (None,)]
+        cells = (
+            (name, *(("none", "") if cycle is None else (cycle.frequency, cycle.amplitude))) for name, cycle in cycles
+        )
         yield table("Limit cycle", "route", ("frequency [Hz]", ".4g"), ("amplitude [m, rad]", ".4g"), rows=cells)
 
 
-def circle_tables(found: CircleTest) -> Iterator[RenderableType]:
+def circle_tables(test: CircleTest) -> Iterator[RenderableType]:
     """The figures of each lap, and why others ended."""
-    circle = found.circle
-    title = f"{found.machine}: circle of {1e3 * circle.radius:g} mm in {', '.join(circle.columns)}"
+    circle = test.circle
+    title = f"{test.machine}: circle of {1e3 * circle.radius:g} mm in {', '.join(circle.columns)}"
     heads = ((head, ".2f") for head in COLUMNS.values())
-    rows = ((variation.label, *(lap.figures[key] for key in COLUMNS)) for variation, lap in found.laps.items())
+    rows = ((variation.label, *(lap.figures[key] for key in COLUMNS)) for variation, lap in test.laps.items())
     yield table(f"{title} at {circle.speed:g} m/s [um]", "drives", *heads, rows=rows)
-    for variation, reason in found.ends.items():
+    for variation, reason in test.ends.items():
         yield f"{variation.label}: {reason}"
-    for variation, occurrences in found.occurrences.items():
-        yield from (f"{variation.label}: {one.words}" for one in occurrences)
-    yield from doubts(found)
+    for variation, occurrences in test.occurrences.items():
+        yield from (f"{variation.label}: {item.words}" for item in occurrences)
+    yield from doubts(test)
 
 
-def play_tables(found: PlayMap) -> Iterator[RenderableType]:
+def play_tables(play: PlayMap) -> Iterator[RenderableType]:
     """Displacement of the tool by the play of each actuator and of all, and what the map leaves out."""
     cells = []
-    for name, figures in found.figures().items():
-        is_one = name in found.play
-        amount = 1e6 * found.play[name] if is_one else 0.0
+    for name, figures in play.figures().items():
+        is_one = name in play.play
+        amount = 1e6 * play.play[name] if is_one else 0.0
         shown = [1e6 * figures[key] for key in ("least", "median", "largest")]
-        named = (name, amount, f"u{found.units[name]}") if is_one else ("all, worst case", None, "")
+        named = (name, amount, f"u{play.units[name]}") if is_one else ("all, worst case", None, "")
         cells.append((*named, *shown, shown[-1] / amount if amount else None))
     rows = table(
-        f"{found.machine}: displacement of the tool by play, over {int(found.space.usable.sum())} poses",
+        f"{play.machine}: displacement of the tool by play, over {int(play.space.usable.sum())} poses",
         *("play of", ("play", "g"), "unit"),
         *((head, ".3g") for head in ("least\n[um]", "median\n[um]", "largest\n[um]", "largest\nover play")),
         rows=cells,
     )
     rows.columns[0].no_wrap = True
     yield rows
-    axes = (f"{name} {low:g} to {high:g}" for name, (low, high) in found.volume.items() if name in found.data.dims)
+    axes = (f"{name} {low:g} to {high:g}" for name, (low, high) in play.volume.items() if name in play.data.dims)
     yield f"work volume: {', '.join(axes)}"
-    for name, count in list(found.space.excluded_by().items())[:NAMED]:
+    for name, count in list(play.space.excluded_by().items())[:NAMED]:
         yield f"left out, by {name}: {count} poses"
-    yield str(found.evidence[-1])
-    yield from doubts(found)
+    yield str(play.evidence[-1])
+    yield from doubts(play)

@@ -15,21 +15,21 @@ from tauloop.report.tables import doubts, table
 SHOWN = 10
 
 
-def dynamics_tables(found: MotionForces) -> Iterator[RenderableType]:
+def dynamics_tables(motion: MotionForces) -> Iterator[RenderableType]:
     """Forces of one pose, or of some samples and the largest of all; what shares them, and what follows by itself."""
-    forces, hybrid, model = found.forces, found.hybrid, found.model
+    forces, hybrid, model = motion.forces, motion.hybrid, motion.model
     force = np.atleast_2d(forces.force)
     if len(force) == 1:
-        yield _listed("Actuator forces", "force", forces.actuator_names, force, found.units)
+        yield _listed("Actuator forces", "force", forces.actuator_names, force, motion.units)
     else:
-        heads = [(f"{name} [{unit}]", ".5g") for name, unit in zip(forces.actuator_names, found.units, strict=True)]
+        heads = [(f"{name} [{unit}]", ".5g") for name, unit in zip(forces.actuator_names, motion.units, strict=True)]
         some = np.unique(np.linspace(0, len(force) - 1, SHOWN).astype(int))
-        cells = ((found.time[i], *force[i]) for i in some)
+        cells = ((motion.time[i], *force[i]) for i in some)
         rows = table(f"Actuator forces, {len(force)} samples", ("time [s]", ".4f"), *heads, rows=cells)
         rows.add_section()
         rows.add_row("largest", *(f"{value:.5g}" for value in np.abs(force).max(axis=0)))
         yield rows
-    yield f"worst condition number {found.condition.max():.3g}"
+    yield f"worst condition number {motion.condition.max():.3g}"
     if forces.is_shared:
         rule = (
             "the least sum of squares" if forces.tension is None else "tensions within bounds, nearest to the preload"
@@ -38,7 +38,7 @@ def dynamics_tables(found: MotionForces) -> Iterator[RenderableType]:
     springs = zip(model.topology.velocity_names, model.topology.freedoms, strict=True)
     felt = [name for name, freedom in springs if freedom.spring is not None and name in forces.state.turns.angles]
     if felt:
-        yield f"springs on {', '.join(felt)} feel the turn nearest to the {found.nearest}"
+        yield f"springs on {', '.join(felt)} feel the turn nearest to the {motion.nearest}"
     if hybrid is not None:
         units = dict(
             zip(model.actuators.ports.acceleration.columns, model.actuators.ports.acceleration.units, strict=True)
@@ -49,8 +49,8 @@ def dynamics_tables(found: MotionForces) -> Iterator[RenderableType]:
     if forces.tension is not None:
         names = forces.tension_names
         yield _listed("Tensions of cables", "tension", names, np.atleast_2d(forces.tension), ["N"] * len(names))
-    yield from (f"note: {note}" for note in found.notes)
-    yield from doubts(found)
+    yield from (f"note: {note}" for note in motion.notes)
+    yield from doubts(motion)
 
 
 def _listed(title: str, what: str, names: Sequence[str], values: np.ndarray, units: Sequence[str]) -> Table:

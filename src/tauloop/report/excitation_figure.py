@@ -29,44 +29,44 @@ if TYPE_CHECKING:
 POINTS, SHOWN = 1200, 16
 
 
-def excitation_figure(found: Excitation) -> Figure:
+def excitation_figure(excitation: Excitation) -> Figure:
     """Positions from the centre, speeds and accelerations of all moving channels, and the use of all limits."""
     figure = blank(10.5, 6.6, layout="constrained")
     grid = figure.add_gridspec(3, 2, width_ratios=(1.5, 1.0))
     panels = [figure.add_subplot(grid[k, 0]) for k in range(3)]
-    motion = found.series.sample(np.linspace(0.0, found.series.period, POINTS))
-    levels = (motion.position - found.series.center, motion.velocity, motion.acceleration)
+    motion = excitation.series.sample(np.linspace(0.0, excitation.series.period, POINTS))
+    levels = (motion.position - excitation.series.center, motion.velocity, motion.acceleration)
     kinds = (("position from the centre", ""), ("speed", "/s"), ("acceleration", "/s²"))
-    moving = [i for i, name in enumerate(found.channels) if name not in found.task.held]
+    moving = [i for i, name in enumerate(excitation.channels) if name not in excitation.task.held]
     for axes, values, (what, suffix) in zip(panels, levels, kinds, strict=True):
         clean(axes)
         for k, i in enumerate(moving):
             colour = COLOURS[k % len(COLOURS)]
-            axes.plot(motion.time, values[:, i], color=colour, linewidth=1.2, label=found.channels[i])
-        units = ", ".join(dict.fromkeys(found.units[i] + suffix for i in moving))
+            axes.plot(motion.time, values[:, i], color=colour, linewidth=1.2, label=excitation.channels[i])
+        units = ", ".join(dict.fromkeys(excitation.units[i] + suffix for i in moving))
         axes.set_ylabel(f"{what} [{units}]", fontsize=SMALL, color=TEXT)
-        axes.set_xlim(0.0, found.series.period)
+        axes.set_xlim(0.0, excitation.series.period)
         axes.axhline(0.0, color=FAINT, linewidth=0.8)
     panels[0].legend(fontsize=SMALL, frameon=False, ncols=3, loc="lower left", bbox_to_anchor=(0.0, 1.0))
     panels[-1].set_xlabel("time [s], one period", fontsize=SMALL, color=TEXT)
-    _uses(figure.add_subplot(grid[:, 1]), found)
-    figure.suptitle(f"Excitation of {found.machine}\n", fontsize=LARGE, color=TEXT, x=0.01, ha="left")
-    figure.text(0.01, 0.945, _summary(found), fontsize=NORMAL, color=TEXT, va="top")
+    _uses(figure.add_subplot(grid[:, 1]), excitation)
+    figure.suptitle(f"Excitation of {excitation.machine}\n", fontsize=LARGE, color=TEXT, x=0.01, ha="left")
+    figure.text(0.01, 0.945, _summary(excitation), fontsize=NORMAL, color=TEXT, va="top")
     return figure
 
 
-def _summary(found: Excitation) -> str:
-    random = found.random
+def _summary(excitation: Excitation) -> str:
+    random = excitation.random
     return (
-        f"condition number of {found.base.rank} base parameters: {found.conditions.si:.3g} in SI units "
-        f"(best of {random.tried} random series {random.best_si:.3g}), {found.conditions.unit_norm:.3g} with unit-norm "
-        f"columns ({random.best_unit_norm:.3g})"
+        f"condition number of {excitation.base.rank} base parameters: {excitation.conditions.si:.3g} in SI units "
+        f"(best of {random.tried} random series {random.best_si:.3g}), {excitation.conditions.unit_norm:.3g} with "
+        f"unit-norm columns ({random.best_unit_norm:.3g})"
     )
 
 
-def _uses(axes: Axes, found: Excitation) -> None:
+def _uses(axes: Axes, excitation: Excitation) -> None:
     """Range of every bounded quantity inside its limits, on a scale from lower (-1) to upper limit (1)."""
-    shown = sorted(found.limits, key=_share, reverse=True)[:SHOWN]
+    shown = sorted(excitation.limits, key=_share, reverse=True)[:SHOWN]
     clean(axes)
     for row, limit in enumerate(shown):
         low, high = _scaled(limit)
@@ -76,7 +76,7 @@ def _uses(axes: Axes, found: Excitation) -> None:
     axes.set_yticks(range(len(shown)), [limit.name for limit in shown], fontsize=SMALL)
     axes.set_ylim(len(shown) - 0.5, -0.5)
     axes.set_xlim(-1.1, 1.1)
-    hidden = len(found.limits) - len(shown)
+    hidden = len(excitation.limits) - len(shown)
     more = f"\n{hidden} less used ones not shown" if hidden else ""
     axes.set_xticks((-1, 0, 1), ("lower limit", "middle", "upper limit"))
     axes.set_xlabel(f"range of every quantity; dark where a limit is reached{more}", fontsize=SMALL, color=TEXT)

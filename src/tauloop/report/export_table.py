@@ -11,7 +11,7 @@ from tauloop.model import Export
 from tauloop.report.tables import table
 
 
-def export_tables(found: Export) -> Iterator[RenderableType]:
+def export_tables(exported: Export) -> Iterator[RenderableType]:
     """Sizes of the functions and their operations."""
     rows = (
         (
@@ -19,8 +19,8 @@ def export_tables(found: Export) -> Iterator[RenderableType]:
             *(sum(port["size"] for port in item[key]) for key in ("inputs", "outputs")),
             *(sum(item["operations"][key].values()) for key in ("once", "each_iteration")),
         )
-        for item in found.manifest["functions"]
+        for item in exported.manifest["functions"]
     )
     heads = ((head, "") for head in ("in", "out", "operations", "each Newton step"))
     yield table("Functions", "name", *heads, rows=rows)
-    yield Text(f"check:   cc -std=c99 -O2 {found.name}.c {found.name}_check.c -lm && ./a.out")
+    yield Text(f"check:   cc -std=c99 -O2 {exported.name}.c {exported.name}_check.c -lm && ./a.out")

@@ -21,10 +21,12 @@ LABEL_OFFSET = 0.5
 NARROWEST = 0.3
 
 
-def machine_identification_figure(found: MachineIdentification) -> Figure:
+def machine_identification_figure(identification: MachineIdentification) -> Figure:
     """The figure of its fit, with the machine and the logs in its heading."""
-    title = f"{found.model.mechanism.name}: {', '.join(found.logs)}"
-    return identification_figure(found.identification, found.training, found.held_out, title=title)
+    title = f"{identification.model.mechanism.name}: {', '.join(identification.logs)}"
+    return identification_figure(
+        identification.identification, identification.training, identification.held_out, title=title
+    )
 
 
 def identification_figure(

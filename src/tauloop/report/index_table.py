@@ -12,7 +12,10 @@ from tauloop.report.tables import table
 
 def index_tables(index: MachineIndex) -> Iterator[RenderableType]:
     """One row for each machine."""
-    cells = ((one.name, one.bodies, one.joints, one.rods, one.actuators, one.summary) for one in index.machines)
+    cells = (
+        (machine.name, machine.bodies, machine.joints, machine.rods, machine.actuators, machine.summary)
+        for machine in index.machines
+    )
     heads = ((head, "") for head in ("bodies", "joints", "rods", "motors"))
     rows = table("Shipped machines", "name", *heads, "what it is", rows=cells)
     rows.columns[0].no_wrap = True

@@ -12,33 +12,35 @@ from tauloop.kinematics.named_kinematics import Jacobian, Poses
 from tauloop.report.tables import doubts, table
 
 
-def poses_tables(found: Poses) -> Iterator[RenderableType]:
+def poses_tables(poses: Poses) -> Iterator[RenderableType]:
     """One table for each pose: actuators, platform, tool."""
-    if not len(found.q):
+    if not len(poses.q):
         yield "The loops do not close at this position."
-    for i, beyond in enumerate(found.beyond):
-        title = found.machine if len(found.q) == 1 else f"{found.machine}, pose {i + 1} of {len(found.q)}"
+    for i, beyond in enumerate(poses.beyond):
+        title = poses.machine if len(poses.q) == 1 else f"{poses.machine}, pose {i + 1} of {len(poses.q)}"
         rows = table(title, "position", ("value", ""), "unit")
         for port, values in (
-            (found.actuators, found.actuator_position[i]),
-            (found.platform, found.platform_position[i]),
-            (_TOOL, found.tool[i]),
+            (poses.actuators, poses.actuator_position[i]),
+            (poses.platform, poses.platform_position[i]),
+            (_TOOL, poses.tool[i]),
         ):
             for name, unit, value in zip(port.columns, port.units, values, strict=True):
                 rows.add_row(name, *_shown(float(value), unit))
             rows.add_section()
         yield rows
         yield from (f"beyond a stop: {item}" for item in beyond)
-    yield from doubts(found)
+    yield from doubts(poses)
 
 
-def jacobian_tables(found: Jacobian) -> Iterator[RenderableType]:
+def jacobian_tables(jacobian: Jacobian) -> Iterator[RenderableType]:
     """The matrix with its names and units."""
-    heads = [(f"{name}\n{unit}", ".6g") for name, unit in zip(found.columns.columns, found.columns.units, strict=True)]
-    named = zip(found.rows.columns, found.rows.units, np.round(found.matrix, 12) + 0.0, strict=True)
-    title = f"Jacobian of {found.machine}: the {found.rows.name}, per unit of"
+    heads = [
+        (f"{name}\n{unit}", ".6g") for name, unit in zip(jacobian.columns.columns, jacobian.columns.units, strict=True)
+    ]
+    named = zip(jacobian.rows.columns, jacobian.rows.units, np.round(jacobian.matrix, 12) + 0.0, strict=True)
+    title = f"Jacobian of {jacobian.machine}: the {jacobian.rows.name}, per unit of"
     yield table(title, "", "unit", *heads, rows=((name, unit, *values) for name, unit, values in named))
-    yield from (str(item) for item in found.evidence)
+    yield from (str(item) for item in jacobian.evidence)
 
 
 _TOOL = Port(name="tool", columns=("tool x", "tool y", "tool z"), units=("m",) * 3)

@@ -65,11 +65,11 @@ def machine_identification_tables(result: MachineIdentification) -> Iterator[Ren
         yield Text(str(problem), style="yellow")
 
 
-def channel_table(found: Channels, choice: ChannelChoice) -> Table:
+def channel_table(channels: Channels, choice: ChannelChoice) -> Table:
     """What was chosen for each channel, and the validation errors of what was tried."""
     cells = (
-        (one["channel"], one["velocity"], "none" if one["cutoff"] is None else one["cutoff"])
-        for one in found.prepared[0]["channels"]
+        (channel["channel"], channel["velocity"], "none" if channel["cutoff"] is None else channel["cutoff"])
+        for channel in channels.prepared[0]["channels"]
     )
     rows = table("Channels", "channel", "velocity from", ("cut-off [Hz]", "g"), rows=cells)
     tried = ", ".join(f"{what} {error:.3g} %" for what, error in choice.common.items())
@@ -82,9 +82,9 @@ def period_table(periods: Sequence[dict[str, Any]]) -> Table:
     """Noise of every channel from the scatter of the periods about their mean."""
     columns = ("log", "channel", ("periods", ""), ("noise of a sample", ".3g"), ("of the average", ".3g"), "unit")
     rows = (
-        (one["log"], name, one["periods"], noise, noise / np.sqrt(one["periods"]), one["units"][name])
-        for one in periods
-        for name, noise in one["noise"].items()
+        (row["log"], name, row["periods"], noise, noise / np.sqrt(row["periods"]), row["units"][name])
+        for row in periods
+        for name, noise in row["noise"].items()
     )
     return table("Averages over periods, and the noise that they show", *columns, rows=rows)
 
@@ -142,16 +142,16 @@ def consistent_tables(physical: ConsistentIdentification) -> Iterator[Renderable
 def remarks(result: Identification) -> tuple[str, ...]:
     """Figures that judge nothing by a limit, but without which the tables are misread."""
     figures = {item.name.split(",")[0].split(" (")[0]: item.value for item in result.evidence}
-    found = []
+    lines = []
     white = figures.get("Ljung-Box probability of white residuals")
     ratio = figures.get("standard deviations that count the residuals' correlation")
     if white is not None:
-        found.append(f"Ljung-Box probability that the residuals are white: {white:.2g} (least of all outputs)")
+        lines.append(f"Ljung-Box probability that the residuals are white: {white:.2g} (least of all outputs)")
     if ratio is not None and abs(ratio - 1.0) > SAME:
-        found.append(f"standard deviations that count their correlation are {ratio:.3g} times those given (median)")
+        lines.append(f"standard deviations that count their correlation are {ratio:.3g} times those given (median)")
     if isinstance(result.estimator, InstrumentalVariables):
-        found.append(
+        lines.append(
             "RMSE is that of the measured motion, whose noise is in the regressor: instruments do not make it small, "
             "so it is larger than with least squares and says nothing against the parameters"
         )
-    return tuple(found)
+    return tuple(lines)

@@ -37,12 +37,12 @@ def description_tables(described: Description) -> Iterator[RenderableType]:
         yield _linear_blocks(described)
 
 
-def check_tables(found: Inspection) -> Iterator[RenderableType]:
+def check_tables(inspection: Inspection) -> Iterator[RenderableType]:
     """What an importer noted, the summary, and the verdict."""
-    if import_notes(found.model.mechanism):
-        yield reflowed(found.model.mechanism.description)
-    yield _summary(found)
-    yield Text("ok", style="green") if found.is_usable else Text("not usable as described", style="red")
+    if import_notes(inspection.model.mechanism):
+        yield reflowed(inspection.model.mechanism.description)
+    yield _summary(inspection)
+    yield Text("ok", style="green") if inspection.is_usable else Text("not usable as described", style="red")
 
 
 def reflowed(text: str) -> str:
@@ -51,8 +51,8 @@ def reflowed(text: str) -> str:
     return re.sub(r"(?<=[^\n])\n(?=[^\n-])", " ", "\n".join(lines))
 
 
-def _summary(found: Inspection) -> Table:
-    model = found.model
+def _summary(inspection: Inspection) -> Table:
+    model = inspection.model
     assembly, names = model.assembly, model.topology.velocity_names
     rows = table("", "", "")
     rows.show_header = False
@@ -60,8 +60,8 @@ def _summary(found: Inspection) -> Table:
     rows.add_row("mobility", str(assembly.mobility))
     rows.add_row("independent", ", ".join(names[i] for i in assembly.independent))
     rows.add_row("actuators", ", ".join(a.name for a in model.mechanism.actuators) or "none")
-    if found.undriven:
-        rows.add_row("passive", ", ".join(map(str, found.undriven)))
+    if inspection.undriven:
+        rows.add_row("passive", ", ".join(map(str, inspection.undriven)))
     if assembly.is_redundant:
         rows.add_row("redundant actuators", ", ".join(assembly.spare_actuators))
     rows.add_row("loop equations", f"{len(loop_names)}, rank {assembly.rank}")
@@ -76,11 +76,11 @@ def _summary(found: Inspection) -> Table:
     if loop_names:
         rows.add_row("loop condition", _conditions(assembly.platform_condition, count))
     rows.add_row("actuator condition", _conditions(assembly.actuator_condition, count))
-    if margin := found.tension_margin:
+    if margin := inspection.tension_margin:
         rows.add_row("tension margin", margin)
-    for problem in found.problems:
+    for problem in inspection.problems:
         rows.add_row("problem", str(problem))
-    for note in found.notes:
+    for note in inspection.notes:
         rows.add_row("note", str(note))
     return rows
 
@@ -117,12 +117,12 @@ def _drive_lines(mechanism: Mechanism) -> Table:
         if actuator.drive is None:
             rows.add_row(actuator.name, "acts directly", "", "", "")
             continue
-        found = drive_line_figures(mechanism, actuator.drive)
-        motors = [f"{name} (slave)" if name == found["slave"] else name for name in found["motors"]]
-        bodies = [f"{item['name']} ({item['ratio']:.4g})" for item in found["inertias"]]
-        play = [f"{name} {gap:.3g}" for name, gap in found["play"].items()]
-        unit = "kg" if not actuator.drive.inertia(found["load"]).turns else "kg m^2"
-        inertia = f"{found['reflected']:.4g} {unit}"
+        figures = drive_line_figures(mechanism, actuator.drive)
+        motors = [f"{name} (slave)" if name == figures["slave"] else name for name in figures["motors"]]
+        bodies = [f"{item['name']} ({item['ratio']:.4g})" for item in figures["inertias"]]
+        play = [f"{name} {gap:.3g}" for name, gap in figures["play"].items()]
+        unit = "kg" if not actuator.drive.inertia(figures["load"]).turns else "kg m^2"
+        inertia = f"{figures['reflected']:.4g} {unit}"
         rows.add_row(actuator.name, "\n".join(motors), "\n".join(bodies), inertia, "\n".join(play) or "none")
     return rows
 
@@ -133,8 +133,8 @@ def _parameters(mechanism: Mechanism) -> Table:
 
 
 def _linear_blocks(described: Description) -> Table:
-    found = described.linear_blocks().items()
-    rows = ((function, block.what, block.size, block.method, count) for (function, block), count in found)
+    blocks = described.linear_blocks().items()
+    rows = ((function, block.what, block.size, block.method, count) for (function, block), count in blocks)
     return table("Linear blocks", "function", "for", ("size", ""), "solved by", ("how many", ""), rows=rows)
 
 

@@ -22,49 +22,49 @@ MARKS = {
 }
 
 
-def modes_tables(found: Modes) -> Iterator[RenderableType]:
+def modes_tables(modes: Modes) -> Iterator[RenderableType]:
     """What is given, the modes, what was left out, and what says that there are no others."""
-    kind = "Assembly" if found.given is ACTUATORS else "Working"
-    given = ", ".join(
+    kind = "Assembly" if modes.given is ACTUATORS else "Working"
+    shown = ", ".join(
         f"{name} = {value:.6g} {unit}"
-        for name, value, unit in zip(found.columns, found.position, found.units, strict=True)
+        for name, value, unit in zip(modes.columns, modes.position, modes.units, strict=True)
     )
-    yield (f"Given: {given}")
+    yield (f"Given: {shown}")
     yield ""
-    names = [found.coordinate_names[i] for i in found.unknown]
-    units = ["deg" if found.coordinate_units[i] == "rad" else found.coordinate_units[i] for i in found.unknown]
+    names = [modes.coordinate_names[i] for i in modes.unknown]
+    units = ["deg" if modes.coordinate_units[i] == "rad" else modes.coordinate_units[i] for i in modes.unknown]
     in_columns = len(names) <= MOST_COLUMNS
     heads: list[Column] = ["pose"]
     if in_columns:
         heads = [(_head(name, unit), "") for name, unit in zip(names, units, strict=True)]
     cells = []
-    for i, mode in enumerate(found.modes):
-        values = [_number(mode.q[k], found.coordinate_units[k]) for k in found.unknown]
+    for i, mode in enumerate(modes.modes):
+        values = [_number(mode.q[k], modes.coordinate_units[k]) for k in modes.unknown]
         listed = ["\n".join(" ".join(row) for row in zip(names, values, units, strict=True))]
         condition = mode.condition if np.isfinite(mode.condition) else "singular"
         cells.append((f"{i + 1}{_marks(mode)}", *(values if in_columns else listed), mode.residual, condition))
-    title = f"{kind} modes of {found.machine}: {len(found.modes)}"
+    title = f"{kind} modes of {modes.machine}: {len(modes.modes)}"
     yield table(title, ("mode", ""), *heads, ("resid.\nm", ".0e"), ("cond.", ".3g"), rows=cells)
-    marks = {mark for mode in found.modes for mark in _marks(mode)}
+    marks = {mark for mode in modes.modes for mark in _marks(mode)}
     if marks:
         yield ("; ".join(f"{mark} {meaning}" for mark, meaning in MARKS.items() if mark in marks))
-    for i, mode in enumerate(found.modes):
+    for i, mode in enumerate(modes.modes):
         if mode.beyond:
             yield (f"mode {i + 1}: {'; '.join(map(str, mode.beyond))}")
-    if not found.modes:
+    if not modes.modes:
         yield ("The loops do not close at this position.")
     elif "*" not in marks:
         yield ("None is reached from the reference pose without passing a singularity.")
-    for reason, count in found.left_out.items():
+    for reason, count in modes.left_out.items():
         yield (f"left out: {count} real solutions of which {reason}")
-    for block in found.blocks:
+    for block in modes.blocks:
         yield (
             f"{len(block.equations)} equations ({block.equations[0]}, ...): "
             f"{block.complex_solutions} complex solutions; "
             f"{_evidence(block)}; ends: {block.real} real, "
             f"{block.complex} complex, {block.infinite} at infinity, {block.singular} multiple"
         )
-    yield from doubts(found)
+    yield from doubts(modes)
 
 
 def _evidence(block: BlockCount) -> str:

@@ -16,31 +16,31 @@ if TYPE_CHECKING:
 PANEL, MOST_COLUMNS = 3.1, 4
 
 
-def play_figure(found: PlayMap, *, title: str) -> Figure:
+def play_figure(play: PlayMap, *, title: str) -> Figure:
     """A panel for the play of each actuator, and one for all in the worst combination; one scale of colours each.
 
     Args:
-        found: a map over two positions.
+        play: a map over two positions.
         title: heading.
 
     Raises:
         InputError: the map has not two axes, or no usable pose.
     """
-    names = [str(name) for name in found.data["worst"].dims]
+    names = [str(name) for name in play.data["worst"].dims]
     if len(names) != 2:
         what = f"varies {len(names)} positions"
         raise InputError.of("play map", what, "draw sections of two")
-    each, worst = (1e6 * found.data[key].to_numpy() for key in ("each", "worst"))
+    each, worst = (1e6 * play.data[key].to_numpy() for key in ("each", "worst"))
     if not np.isfinite(worst).any():
         raise InputError.of("play map", "has no usable pose", "another section")
-    x, y = (found.data[name].to_numpy() for name in names)
-    units = [found.data[name].attrs["units"] for name in names]
-    panels = [(name, values) for name, values in zip(found.play, each, strict=True)] + [("all, worst case", worst)]
+    x, y = (play.data[name].to_numpy() for name in names)
+    units = [play.data[name].attrs["units"] for name in names]
+    panels = [(name, values) for name, values in zip(play.play, each, strict=True)] + [("all, worst case", worst)]
     columns = min(len(panels), MOST_COLUMNS)
     rows = -(-len(panels) // columns)
     aspect = float(np.clip(np.ptp(y) / max(np.ptp(x), 1e-12), 0.6, 1.5)) if units[0] == units[1] else 0.9
     height = 1.1 + rows * (0.72 * PANEL * aspect + 0.9)
-    held = ", ".join(f"{name} = {value:.4g}" for name, value in found.space.fixed.items())
+    held = ", ".join(f"{name} = {value:.4g}" for name, value in play.space.fixed.items())
     figure = blank(columns * PANEL + 1.0, height, title, held, left=0.03)
     low, high = float(np.nanmin(each)), float(np.nanmax(each))
     grid = figure.add_gridspec(

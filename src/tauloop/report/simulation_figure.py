@@ -31,15 +31,15 @@ WIDTH, ROW, HEAD = 9.5, 2.1, 0.75
 ROUNDING = 1e-17
 
 
-def any_figure(found: Simulation | CableSimulation | SwingComparison | RoundTrip) -> Figure:
+def any_figure(simulation: Simulation | CableSimulation | SwingComparison | RoundTrip) -> Figure:
     """The figure of a simulation of any kind, with the machine's name in its heading."""
-    if isinstance(found, CableSimulation):
-        return cable_figure(found, title=f"Simulation of {found.machine}")
-    if isinstance(found, SwingComparison):
-        return comparison_figure(found.routes, title=f"Conservative swing of {found.machine}")
-    if isinstance(found, RoundTrip):
-        return round_trip_figure(found, title=f"Round trip of {found.simulation.machine}")
-    return simulation_figure(found, title=f"Simulation of {found.machine}")
+    if isinstance(simulation, CableSimulation):
+        return cable_figure(simulation, title=f"Simulation of {simulation.machine}")
+    if isinstance(simulation, SwingComparison):
+        return comparison_figure(simulation.routes, title=f"Conservative swing of {simulation.machine}")
+    if isinstance(simulation, RoundTrip):
+        return round_trip_figure(simulation, title=f"Round trip of {simulation.simulation.machine}")
+    return simulation_figure(simulation, title=f"Simulation of {simulation.machine}")
 
 
 def simulation_figure(result: Simulation, *, title: str = "Simulation") -> Figure:
@@ -140,8 +140,8 @@ def round_trip_figure(result: RoundTrip, *, title: str = "Round trip") -> Figure
 
 def _lines(axes: Axes, what: str, time: np.ndarray, names: Iterable[str], values: Iterable[np.ndarray]) -> None:
     """The first few of several quantities against time."""
-    for name, one, colour in zip(names, values, COLOURS, strict=False):
-        axes.plot(*thin(time, one), color=colour, linewidth=1.2, label=name)
+    for name, line, colour in zip(names, values, COLOURS, strict=False):
+        axes.plot(*thin(time, line), color=colour, linewidth=1.2, label=name)
     axes.set_ylabel(what, fontsize=SMALL)
 
 

@@ -22,10 +22,10 @@ def tuning_tables(tuning: Tuning) -> Iterator[RenderableType]:
     yield table(title, "", ("before", ".6g"), ("tuned", ".6g"), rows=rows)
     searches = (
         (
-            *(", ".join(f"{value:.4g}" for value in point) for point in (one.start, one.best)),
-            *(one.cost, len(one.costs), one.ending),
+            *(", ".join(f"{value:.4g}" for value in point) for point in (search.start, search.best)),
+            *(search.cost, len(search.costs), search.ending),
         )
-        for one in tuning.searches
+        for search in tuning.searches
     )
     yield table("Searches", "from", "to", ("cost", ".6g"), ("evaluations", ""), "ending", rows=searches)
     if tuning.front is not None:

@@ -10,25 +10,25 @@ from tauloop.engines.verification import TOLERANCE, VerifiedMachine, agrees
 from tauloop.report.tables import table
 
 
-def verification_tables(found: VerifiedMachine) -> Iterator[RenderableType]:
+def verification_tables(verification: VerifiedMachine) -> Iterator[RenderableType]:
     """One row for each engine and quantity, and what could not be compared."""
-    options = found.options
-    again = "" if found.different == options.states else f", {found.different} of them different"
+    options = verification.options
+    again = "" if verification.different == options.states else f", {verification.different} of them different"
     rows = (
         (
             *(row.quantity, row.engine, row.method, row.largest_difference, row.residual),
             "agrees" if agrees(row) else f"DISAGREES at state {row.sample}, {row.column}",
         )
-        for row in found.comparisons
+        for row in verification.comparisons
     )
     yield table(
-        f"{found.machine} over {options.states} random states (seed {options.seed}){again}",
+        f"{verification.machine} over {options.states} random states (seed {options.seed}){again}",
         *("quantity", "engine", "by", ("largest\ndifference", ".1e"), ("engine's\nresidual", ".1e"), ""),
         rows=rows,
     )
-    for reason in dict.fromkeys(reason for _, reason in found.not_run):
-        yield f"not compared: {'; '.join(where for where, why in found.not_run if why == reason)}: {reason}"
-    versions = ", ".join(dict.fromkeys(f"{row.engine} {row.version}" for row in found.comparisons))
+    for reason in dict.fromkeys(reason for _, reason in verification.not_run):
+        yield f"not compared: {'; '.join(where for where, why in verification.not_run if why == reason)}: {reason}"
+    versions = ", ".join(dict.fromkeys(f"{row.engine} {row.version}" for row in verification.comparisons))
     yield (
         f"{versions}. Limit {TOLERANCE:.0e} of the largest number of a state, 1e-08 for accelerations; friction is "
         "left out on both sides."

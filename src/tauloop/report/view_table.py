@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def view_tables(found: Any) -> Iterator[RenderableType]:
+def view_tables(view: Any) -> Iterator[RenderableType]:
     """Places of the tool and of the actuators' axes, and doubts."""
-    geometry = found.geometry
+    geometry = view.geometry
     places = [(f"tool on {geometry.shape.platform}", geometry.tool[0])]
     places += [
         (f"axis of {axis.name}", origin)
@@ -23,11 +23,11 @@ def view_tables(found: Any) -> Iterator[RenderableType]:
     ]
     rows = ((name, *(round(x, 5) + 0.0 for x in place)) for name, place in places)
     heads = (("x [m]", ".5f"), ("y [m]", ".5f"), ("z [m]", ".5f"))
-    yield table(found.model.mechanism.name, "what", *heads, rows=rows)
-    yield from doubts(found)
+    yield table(view.model.mechanism.name, "what", *heads, rows=rows)
+    yield from doubts(view)
 
 
-def view_figure(found: Any) -> Figure:
+def view_figure(view: Any) -> Figure:
     """Its picture."""
-    figure: Figure = found.picture()
+    figure: Figure = view.picture()
     return figure

@@ -33,11 +33,11 @@ MEASURES = {
 }
 
 
-def workspace_figure(found: Workspace, *, measure: str = "parallel") -> Figure:
+def workspace_figure(workspace: Workspace, *, measure: str = "parallel") -> Figure:
     """A section: usable poses coloured by a measure, the others by the reason that excludes them.
 
     Args:
-        found: a map over two positions.
+        workspace: a map over two positions.
         measure: one of `MEASURES`.
 
     Raises:
@@ -46,38 +46,38 @@ def workspace_figure(found: Workspace, *, measure: str = "parallel") -> Figure:
     from matplotlib.colors import ListedColormap
     from matplotlib.patches import Patch
 
-    names = tuple(found.axes)
+    names = tuple(workspace.axes)
     if len(names) != 2:
         raise InputError.of("workspace", f"varies {len(names)} positions", "draw sections of two")
     if measure not in MEASURES:
         raise InputError.of("measure", f"{measure!r} is unknown", ", ".join(MEASURES))
-    units = found.units
+    units = workspace.units
     scales = [180.0 / np.pi if unit == "rad" else 1.0 for unit in units]
-    x, y = (scale * axis for axis, scale in zip(found.axes.values(), scales, strict=True))
+    x, y = (scale * axis for axis, scale in zip(workspace.axes.values(), scales, strict=True))
     width = 8.6
     aspect = np.clip(np.ptp(y) / max(np.ptp(x), 1e-12), 0.4, 1.8)
     figure = blank(width, 1.6 + 6.2 * aspect)
     axes = figure.add_subplot()
     clean(axes)
     axes.grid(False)
-    reasons = np.ma.masked_equal(found.reason.T, int(Reason.USABLE))
+    reasons = np.ma.masked_equal(workspace.reason.T, int(Reason.USABLE))
     palette = ListedColormap([COLOURS[reason] for reason in Reason])
     axes.pcolormesh(x, y, reasons, cmap=palette, vmin=-0.5, vmax=len(Reason) - 0.5, shading="nearest", rasterized=True)
-    values = np.ma.masked_where(~found.usable.T, found.figures[measure].T)
+    values = np.ma.masked_where(~workspace.usable.T, workspace.figures[measure].T)
     shown = axes.pcolormesh(x, y, values, cmap="viridis", vmin=0.0, shading="nearest", rasterized=True)
     if units[0] == units[1]:
         axes.set_aspect("equal")
     shown_units = ["deg" if unit == "rad" else unit for unit in units]
     axes.set_xlabel(f"{names[0]} [{shown_units[0]}]", fontsize=NORMAL, color=TEXT)
     axes.set_ylabel(f"{names[1]} [{shown_units[1]}]", fontsize=NORMAL, color=TEXT)
-    if found.usable.any():
+    if workspace.usable.any():
         bar = figure.colorbar(shown, ax=axes, fraction=0.05, pad=0.03)
         bar.set_label(f"usable: {MEASURES[measure]}", fontsize=SMALL, color=TEXT)
         bar.ax.tick_params(labelsize=SMALL)
-    x_0, y_0 = (scale * value for value, scale in zip(found.reference, scales, strict=True))
+    x_0, y_0 = (scale * value for value, scale in zip(workspace.reference, scales, strict=True))
     axes.plot([x_0], [y_0], marker="+", color="white", markersize=11, markeredgewidth=3.0, linestyle="none")
     (reference,) = axes.plot([x_0], [y_0], marker="+", color="black", markersize=9, linestyle="none")
-    present = [reason for reason in Reason if reason != Reason.USABLE and (found.reason == reason).any()]
+    present = [reason for reason in Reason if reason != Reason.USABLE and (workspace.reason == reason).any()]
     handles = [Patch(facecolor=COLOURS[reason], edgecolor="#8a9099", linewidth=0.5) for reason in present]
     figure.legend(
         [*handles, reference],
@@ -90,8 +90,10 @@ def workspace_figure(found: Workspace, *, measure: str = "parallel") -> Figure:
         columnspacing=1.2,
         handlelength=1.2,
     )
-    held = ", ".join(f"{name} = {value:.4g}" for name, value in found.fixed.items())
-    axes.set_title(f"Workspace of {found.provenance.inputs['machine']}", fontsize=LARGE, color=TEXT, loc="left", pad=22)
+    held = ", ".join(f"{name} = {value:.4g}" for name, value in workspace.fixed.items())
+    axes.set_title(
+        f"Workspace of {workspace.provenance.inputs['machine']}", fontsize=LARGE, color=TEXT, loc="left", pad=22
+    )
     if held:
         axes.text(0.0, 1.015, held, transform=axes.transAxes, fontsize=SMALL, color=TEXT)
     height = figure.get_figheight()

@@ -13,15 +13,15 @@ from tauloop.report.tables import doubts, table
 MOST = 10
 
 
-def workspace_tables(found: Workspace) -> Iterator[RenderableType]:
+def workspace_tables(workspace: Workspace) -> Iterator[RenderableType]:
     """How many poses are usable, why others are not, and the size of what hangs together."""
-    sizes = " x ".join(f"{len(axis)} {name}" for name, axis in found.axes.items())
-    title = f"Workspace of {found.provenance.inputs['machine']}: {sizes}"
-    counts = {reason.text: int((found.reason == reason).sum()) for reason in Reason}
-    rows = ((text, count, count / found.reason.size) for text, count in counts.items())
+    sizes = " x ".join(f"{len(axis)} {name}" for name, axis in workspace.axes.items())
+    title = f"Workspace of {workspace.provenance.inputs['machine']}: {sizes}"
+    counts = {reason.text: int((workspace.reason == reason).sum()) for reason in Reason}
+    rows = ((text, count, count / workspace.reason.size) for text, count in counts.items())
     yield table(title, "pose", ("number", ""), ("share", ".1%"), rows=rows)
-    blamed = list(found.excluded_by().items())[:MOST]
+    blamed = list(workspace.excluded_by().items())[:MOST]
     yield table("What excludes poses", "element", ("poses", ""), rows=blamed)
-    size, unit = found.size
+    size, unit = workspace.size
     yield f"usable and connected with the reference pose: {size:.4g} {unit}"
-    yield from doubts(found)
+    yield from doubts(workspace)

@@ -66,24 +66,24 @@ def _weakest(system: System, y: np.ndarray, q: np.ndarray, acting: np.ndarray) -
     """The loop or elimination that is nearest to failing at a state, and the condition numbers there in words."""
     with np.errstate(all="ignore"):
         outputs, evidence = system.rate.program.run(system.inputs(y[None, :], acting[None, :], q[None, :]), 1)
-        found = health(system.rate.program, evidence)
+        checked = health(system.rate.program, evidence)
         condition = _condition(system, outputs["all_q"])
     pivots = evidence.pivots[0]
-    place = _nearest_form(system, found) or _open_loop(found)
+    place = _nearest_form(system, checked) or _open_loop(checked)
     if not place and len(pivots) and np.nanmin(pivots) < NEAR:
         place = system.rate.program.all_pivots[int(np.nanargmin(pivots))].what
     smallest = f", smallest pivot {np.nanmin(pivots):.2g} of its usual size" if len(pivots) else ""
     return place, condition + smallest
 
 
-def _nearest_form(system: System, found: Health) -> str:
+def _nearest_form(system: System, health: Health) -> str:
     """Element of the closed form whose two solutions are about to meet: there the leg is stretched or folded."""
     typical = _typical_discriminants(system)
     if not len(typical):
         return ""
-    share = found.discriminants[0] / typical
+    share = health.discriminants[0] / typical
     worst = int(np.argmin(share))
-    return found.closed_forms[worst].element if share[worst] < NEAR else ""
+    return health.closed_forms[worst].element if share[worst] < NEAR else ""
 
 
 def _typical_discriminants(system: System) -> np.ndarray:
@@ -92,12 +92,12 @@ def _typical_discriminants(system: System) -> np.ndarray:
     states = system.model.assembly.states
     y = np.zeros((len(states), system.size))
     y[:, : system.rate.state[0][1]] = system.model.platform.ports.at(states)
-    found = system.rates(y, np.zeros((1, system.acting)), states)
-    return np.asarray(np.median(np.abs(found.health.discriminants), axis=0) + 1e-300)
+    rates = system.rates(y, np.zeros((1, system.acting)), states)
+    return np.asarray(np.median(np.abs(rates.health.discriminants), axis=0) + 1e-300)
 
 
-def _open_loop(found: Health) -> str:
-    residuals = {name: abs(float(value[0])) for name, value in found.residuals.items()}
+def _open_loop(health: Health) -> str:
+    residuals = {name: abs(float(value[0])) for name, value in health.residuals.items()}
     worst = max(residuals, key=residuals.__getitem__, default="")
     return worst if worst and not residuals[worst] < 1e-9 else ""
 

@@ -37,17 +37,17 @@ def occurrences(
     if not len(steps) or not events:
         return []
     q, v = np.vstack([steps.q, last[0]]), np.vstack([steps.v, last[1]])
-    found: list[Occurrence] = []
+    occurred: list[Occurrence] = []
     for event in events:
         values = np.asarray(event.function(steps.time, q, v), dtype=float)
         rises = (values[:-1] < 0) & (values[1:] >= 0)
         falls = (values[:-1] > 0) & (values[1:] <= 0)
         crossed = {1: rises, -1: falls, 0: rises | falls}[event.direction]
         for i in np.flatnonzero(crossed):
-            found.append(_located(event, steps, int(i), q[i], decode))
-    found.sort(key=lambda item: item.time)
-    ends = [k for k, item in enumerate(found) if item.is_terminal]
-    return found[: ends[0] + 1] if ends else found
+            occurred.append(_located(event, steps, int(i), q[i], decode))
+    occurred.sort(key=lambda item: item.time)
+    ends = [k for k, item in enumerate(occurred) if item.is_terminal]
+    return occurred[: ends[0] + 1] if ends else occurred
 
 
 def _located(event: Event, steps: Steps, i: int, near: np.ndarray, decode: Decode) -> Occurrence:

@@ -96,8 +96,8 @@ class InverseDynamicsForce(ForceLaw):
             if "start" in arrays:
                 arrays["start"][:] = self._start
             call()
-            found = compiled_health(arrays["health"][None, :])
-            if found.is_reached[0] and found.is_regular[0]:
+            health = compiled_health(arrays["health"][None, :])
+            if health.is_reached[0] and health.is_regular[0]:
                 self._start = arrays["q"].copy()
                 return arrays["force"].copy()
         forces = self._model.platform.inverse_dynamics(

@@ -77,10 +77,10 @@ def simulate_many(
         chosen.require_branch(y[where], q[where])
         parts.append(_many(chosen, y[where], q[where], v[where], forces[where], time))
         order.append(where)
-    found = parts[0] if len(parts) == 1 else _joined(parts, np.argsort(np.concatenate(order)))
-    known = np.isfinite(found.q).all(axis=2)
-    beyond = simulator.model.limits.evidence(found.q[known], np.broadcast_to(time, known.shape)[known])
-    return replace(found, evidence=(*found.evidence, *beyond))
+    result = parts[0] if len(parts) == 1 else _joined(parts, np.argsort(np.concatenate(order)))
+    known = np.isfinite(result.q).all(axis=2)
+    beyond = simulator.model.limits.evidence(result.q[known], np.broadcast_to(time, known.shape)[known])
+    return replace(result, evidence=(*result.evidence, *beyond))
 
 
 def _many(
@@ -89,8 +89,8 @@ def _many(
     """Simulations of starts on the simulator's own branch."""
     duration = float(time[-1])
     if isinstance(simulator.stepper, CompiledStepper):
-        found = simulator.stepper.many(y, forces, q, duration, time)
-        return _result(simulator, time, found.y, found.near, found.reached, found.endings, found.steps)
+        runs = simulator.stepper.many(y, forces, q, duration, time)
+        return _result(simulator, time, runs.y, runs.near, runs.reached, runs.endings, runs.steps)
     return _one_by_one(simulator, duration, q, v, forces, time)
 
 

@@ -96,17 +96,17 @@ def round_trip(
     first = motion.at(np.zeros(1))
     q, v = start_state(model, first.position[0], first.velocity[0])
     simulator = Simulator(model, route=route, integrator=TIGHT if integrator is None else integrator)
-    found = simulator.run(duration, q=q, v=v, force=InverseDynamicsForce(model, motion))
-    wanted = motion.at(found.time).position
+    run = simulator.run(duration, q=q, v=v, force=InverseDynamicsForce(model, motion))
+    wanted = motion.at(run.time).position
     port = model.platform.ports.position
     trip = RoundTrip(
-        evidence=(found.evidence[0], *beyond_limits(found.evidence)),
-        provenance=found.provenance,
+        evidence=(run.evidence[0], *beyond_limits(run.evidence)),
+        provenance=run.provenance,
         columns=port.columns,
         units=port.units,
-        simulation=found,
+        simulation=run,
         wanted=wanted,
-        error=model.platform_position(found.q) - wanted,
+        error=model.platform_position(run.q) - wanted,
     )
     distance = Evidence(
         name="largest distance from where it was wanted",

@@ -225,11 +225,11 @@ class Simulator:
         ending: Ending | None = None
         while ending is None:
             part = self.stepper.advance(progress, duration, acting.law, acting.period)
-            found = self._occurrences(tuple(events), part, progress)
-            happened += found
+            occurred = self._occurrences(tuple(events), part, progress)
+            happened += occurred
             parts.append(part)
-            if found and found[-1].is_terminal:
-                parts[-1] = _cut(part, found[-1].time)
+            if occurred and occurred[-1].is_terminal:
+                parts[-1] = _cut(part, occurred[-1].time)
                 ending = Ending.EVENT
             elif part.ending is not None:
                 ending = part.ending
@@ -247,7 +247,7 @@ class Simulator:
         """
         if not self.system.route.is_independent:
             return [(self, np.arange(len(q)))]
-        found = []
+        branches = []
         own = self.model.platform.runner
         for runner, where in own.by_branch(q):
             if runner is not own and runner not in self._elsewhere:
@@ -256,8 +256,8 @@ class Simulator:
                 self._elsewhere[runner] = Simulator(
                     there, route=route, integrator=self.integrator, with_wrench=with_wrench
                 )
-            found.append((self._elsewhere.get(runner, self), where))
-        return found
+            branches.append((self._elsewhere.get(runner, self), where))
+        return branches
 
     def require_branch(self, y: np.ndarray, q: np.ndarray) -> None:
         """Refuse starts that the independent coordinates do not lead to: constant coordinates have other values there.
@@ -269,9 +269,9 @@ class Simulator:
         Raises:
             InputError: which coordinate lies elsewhere, by how much.
         """
-        found = self.system.rates(y, np.zeros((1, self.system.acting)), q)
+        rates = self.system.rates(y, np.zeros((1, self.system.acting)), q)
         # where the machine cannot be the integration ends at once, and says why
-        miss = np.abs(found.q - q)[found.is_good]
+        miss = np.abs(rates.q - q)[rates.is_good]
         miss = np.where(self.model.topology.is_angle, np.minimum(miss % (2 * np.pi), -miss % (2 * np.pi)), miss)
         if miss.max(initial=0.0) > BRANCH:
             _, worst = np.unravel_index(int(np.argmax(miss)), miss.shape)
@@ -344,8 +344,8 @@ class Simulator:
         if self._energy is None:
             nothing = np.full(len(q), np.nan)
             return nothing, nothing
-        found, _ = self._energy.run({"q": q, "v": v}, len(q))
-        return found["kinetic"][:, 0], found["potential"][:, 0]
+        energies, _ = self._energy.run({"q": q, "v": v}, len(q))
+        return energies["kinetic"][:, 0], energies["potential"][:, 0]
 
     def provenance(self, duration: float) -> Provenance:
         """With what a simulation of this duration (s) was made."""
@@ -371,16 +371,16 @@ def start_state(model: Model, position: object, velocity: object | None = None) 
     Raises:
         InputError, PoseError: as of `Motion.kinematics`.
     """
-    given = np.zeros(model.platform.ports.velocity.size) if velocity is None else velocity
-    state = model.platform.kinematics(position, given)
+    rates = np.zeros(model.platform.ports.velocity.size) if velocity is None else velocity
+    state = model.platform.kinematics(position, rates)
     return state.q, np.asarray(state.v)
 
 
 def decoded(system: System, y: np.ndarray, near: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Coordinates (N, n_q) and velocities (N, n_v) of states (N, n), near known coordinates (N, n_q)."""
     with np.errstate(all="ignore"):
-        found = system.rates(y, np.zeros((1, system.acting)), np.broadcast_to(near, (len(y), near.shape[-1])))
-    return found.q, found.v
+        rates = system.rates(y, np.zeros((1, system.acting)), np.broadcast_to(near, (len(y), near.shape[-1])))
+    return rates.q, rates.v
 
 
 class _Acting:

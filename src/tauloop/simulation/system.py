@@ -109,14 +109,14 @@ class System:
         n = len(y)
         acting = np.broadcast_to(acting, (n, self.acting))
         outputs, evidence = self.rate.program.run(self.inputs(y, acting, start), n)
-        found = health(self.rate.program, evidence)
-        regular = found.smallest_pivot > self.route.smallest_pivot
+        checked = health(self.rate.program, evidence)
+        regular = checked.smallest_pivot > self.route.smallest_pivot
         return Rates(
             rate=outputs["rate"],
             q=outputs["all_q"],
             v=outputs["all_v"],
-            health=found,
-            is_good=found.is_reached & regular & np.isfinite(outputs["rate"]).all(axis=1),
+            health=checked,
+            is_good=checked.is_reached & regular & np.isfinite(outputs["rate"]).all(axis=1),
         )
 
     def back_onto_loops(self, y: np.ndarray) -> tuple[np.ndarray, bool]:

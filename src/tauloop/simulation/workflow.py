@@ -205,15 +205,15 @@ def simulate(
 def _start(model: Model, options: SimulationOptions) -> tuple[np.ndarray, np.ndarray]:
     """Coordinates and velocities of the start."""
     ports = model.platform.ports.motion
-    problems, given = Problems(), []
+    problems, state = Problems(), []
     for name, default in (
         ("position", model.platform_position(model.assembly.q)),
         ("velocity", np.zeros(ports["velocity"].size)),
     ):
         with problems.collecting(InputError):
-            given.append(named_values(ports[name], name, getattr(options, name) or {}, default))
+            state.append(named_values(ports[name], name, getattr(options, name) or {}, default))
     InputError.raise_if_any(problems)
-    return start_state(model, *given)
+    return start_state(model, *state)
 
 
 def _force(model: Model, options: SimulationOptions) -> ForceLaw | None:

@@ -39,17 +39,21 @@ def check_estimator(estimator: Estimator, *, seed: int = 1) -> None:
             outputs=("near", "far"),
             output_units=("N",) * 2,
         )
-        found = fit(data, None, estimator).estimate
+        estimate = fit(data, None, estimator).estimate
         if what == "exact data":
-            compare(problems, what, found.values, truth, tolerance=EXACT, remedy="an estimator is right without noise")
+            compare(
+                problems, what, estimate.values, truth, tolerance=EXACT, remedy="an estimator is right without noise"
+            )
             continue
-        deviations = found.standard_deviations
+        deviations = estimate.standard_deviations
         if not (np.isfinite(deviations).all() and (deviations > 0).all()):
             problems.add("covariance", f"gives the deviations {deviations}", "a positive definite matrix (r, r)")
-        elif (np.abs(found.values - truth) > DEVIATIONS * deviations).any():
-            worst = np.max(np.abs(found.values - truth) / deviations)
+        elif (np.abs(estimate.values - truth) > DEVIATIONS * deviations).any():
+            worst = np.max(np.abs(estimate.values - truth) / deviations)
             problems.add(what, f"an error of {worst:.1f} standard deviations", "deviations are those of the estimate")
-        compare(problems, "covariance", found.covariance, found.covariance.T, tolerance=1e-12, remedy="symmetric")
-        if found.noise.shape != (2,) or found.weights.shape != (2,):
-            problems.add("noise and weights", f"have shapes {found.noise.shape}, {found.weights.shape}", "(n_out,)")
+        compare(problems, "covariance", estimate.covariance, estimate.covariance.T, tolerance=1e-12, remedy="symmetric")
+        if estimate.noise.shape != (2,) or estimate.weights.shape != (2,):
+            problems.add(
+                "noise and weights", f"have shapes {estimate.noise.shape}, {estimate.weights.shape}", "(n_out,)"
+            )
     ConformanceError.raise_if_any(problems)

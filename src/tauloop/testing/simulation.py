@@ -68,13 +68,13 @@ def _check_fall(
     expected = Simulator(models["compiled"], integrator=REFERENCE).run(seconds)
     ends = {}
     for how, model in models.items():
-        found = Simulator(model, integrator=integrator, route=route).run(seconds)
-        if found.problem is not None:
-            problems.append(found.problem)
+        run = Simulator(model, integrator=integrator, route=route).run(seconds)
+        if run.problem is not None:
+            problems.append(run.problem)
             continue
-        ends[how] = found.q[-1]
-        compare(problems, f"{how}, coordinates", found.q[-1], expected.q[-1], tolerance=error, remedy=remedy)
-        compare(problems, f"{how}, velocities", found.v[-1], expected.v[-1], tolerance=10 * error, remedy=remedy)
+        ends[how] = run.q[-1]
+        compare(problems, f"{how}, coordinates", run.q[-1], expected.q[-1], tolerance=error, remedy=remedy)
+        compare(problems, f"{how}, velocities", run.v[-1], expected.v[-1], tolerance=10 * error, remedy=remedy)
     if len(ends) == 2:
         remedy = "the same numbers in C and in Python"
         compare(problems, "compiled", ends["compiled"], ends["interpreted"], tolerance=SAME, remedy=remedy)
@@ -97,11 +97,11 @@ def check_controller(controller: Controller, mechanism: Mechanism, *, reach: flo
     here = model.platform_position(model.assembly.q)
     path = Line(here, here + reach * (np.arange(len(here)) < 3))
     columns = model.platform.ports.position.columns
-    found = follow(plan(stroke(model, path, columns), POLYNOMIAL_345, Seconds(0.2)), controller, Sampling())
-    if found.end:
-        problems.add("run", found.end, "a law that holds the machine")
-    elif not np.isfinite(found.force).all():
+    run = follow(plan(stroke(model, path, columns), POLYNOMIAL_345, Seconds(0.2)), controller, Sampling())
+    if run.end:
+        problems.add("run", run.end, "a law that holds the machine")
+    elif not np.isfinite(run.force).all():
         problems.add("force", "is not finite", "forces (n_u,) at each sample")
-    elif (error := np.abs(found.tool_error).max()) > share * reach:
+    elif (error := np.abs(run.tool_error).max()) > share * reach:
         problems.add("tool", f"strays by {error:.3g} m on a stroke of {reach:g} m", "gains that follow it")
     ConformanceError.raise_if_any(problems)

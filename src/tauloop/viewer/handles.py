@@ -119,11 +119,11 @@ class Handles:
         for i in range(len(units)):
             poses[i, :, i] += offsets * largest[i]
         flat = self._position(poses.reshape(-1, len(units)))
-        found = self._functions.evaluate(flat, start=np.tile(q, (len(flat), 1)))
-        reached = found.health.is_reached & found.health.is_regular
+        states = self._functions.evaluate(flat, start=np.tile(q, (len(flat), 1)))
+        reached = states.health.is_reached & states.health.is_regular
         low, high = coordinate_limits(self._model.assembly.loops)
         limits = self._model.limits
-        reached &= ((limits.room(found.q) >= 0.0) | (limits.room(q[None]) < 0.0)).all(axis=1)
+        reached &= ((limits.room(states.q) >= 0.0) | (limits.room(q[None]) < 0.0)).all(axis=1)
         reached = reached.reshape(len(units), TRIES)
         middle = TRIES // 2
         last = np.cumprod(reached[:, middle + 1 :], axis=1).sum(axis=1)

@@ -213,9 +213,9 @@ class Viewer:
 
     def _limits(self) -> str:
         """Which coordinates are outside their limits, of both kinds."""
-        found = [item for kind in LIMIT_KINDS for item in self._model.limits.beyond(self.q, kind=kind)]
-        listed = ", ".join(f"`{item.coordinate}` {item.amount}" for item in found)
-        return f"**Outside its limits:** {listed}" if found else WITHIN
+        outside = [item for kind in LIMIT_KINDS for item in self._model.limits.beyond(self.q, kind=kind)]
+        listed = ", ".join(f"`{item.coordinate}` {item.amount}" for item in outside)
+        return f"**Outside its limits:** {listed}" if outside else WITHIN
 
 
 def viser_module() -> Any:

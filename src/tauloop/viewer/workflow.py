@@ -46,9 +46,9 @@ class ViewOptions(Shown):
     def __post_init__(self) -> None:
         """Refuse several of them."""
         problems = Problems()
-        given = [name for name in ("position", "motion", "simulation") if getattr(self, name) is not None]
-        if len(given) > 1:
-            problems.add(given[-1], f"given beside {', '.join(given[:-1])}", "give one of them")
+        names = [name for name in ("position", "motion", "simulation") if getattr(self, name) is not None]
+        if len(names) > 1:
+            problems.add(names[-1], f"given beside {', '.join(names[:-1])}", "give one of them")
         InputError.raise_if_any(problems)
 
 
@@ -128,5 +128,5 @@ def _pose(model: Model, options: ViewOptions) -> np.ndarray:
         return model.assembly.q  # also of a machine that lacks motors, and so has no entries
     functions = model.motion(options.entry)
     ports = functions.ports
-    given = given_numbers(ports.position, "position", options.position, ports.at(model.assembly.q))
-    return np.asarray(functions.follow(given).q)
+    values = given_numbers(ports.position, "position", options.position, ports.at(model.assembly.q))
+    return np.asarray(functions.follow(values).q)

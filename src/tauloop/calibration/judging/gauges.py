@@ -110,12 +110,12 @@ def gauges(problem: CalibrationProblem, there: Linearised, null: np.ndarray) -> 
     if not k:
         return ()
     fields = _fields(problem, there, null * problem.tolerances[:, None])
-    found: list[Gauge] = []
+    freedoms: list[Gauge] = []
     taken = np.zeros((k, 0))
 
     def keep(name: str, explained: float | None, direction: np.ndarray) -> None:
         nonlocal taken
-        found.append(Gauge(name=name, explained=explained, direction=direction))
+        freedoms.append(Gauge(name=name, explained=explained, direction=direction))
         taken = np.column_stack([taken, direction / np.linalg.norm(direction)])
 
     joints, still = fields.joints.reshape(-1, k), _still(fields.motion)
@@ -126,7 +126,7 @@ def gauges(problem: CalibrationProblem, there: Linearised, null: np.ndarray) -> 
         if explained >= EXPLAINED and _is_new(taken, direction):
             if still.shape[1]:  # of all ways to it, the one that moves the joints least
                 direction = direction - still @ np.linalg.lstsq(inner, joints @ direction, rcond=STILL)[0]
-            shifted = sum(gauge.name.startswith(BASE_SHIFT) for gauge in found)
+            shifted = sum(gauge.name.startswith(BASE_SHIFT) for gauge in freedoms)
             axis = _through(motion, shift) if shifted < 3 else ""  # where all shifts are free, so is the axis
             text = motion.name + axis + _how(problem, fields, null, direction)
             keep(text, explained, direction)
@@ -144,7 +144,7 @@ def gauges(problem: CalibrationProblem, there: Linearised, null: np.ndarray) -> 
         left = moved - everything @ np.linalg.lstsq(everything, moved, rcond=None)[0]
         size = float(moved @ moved)
         keep("", 1.0 - float(left @ left) / size if size > 0 else None, direction)
-    return tuple(found)
+    return tuple(freedoms)
 
 
 def _how(problem: CalibrationProblem, fields: _Fields, null: np.ndarray, direction: np.ndarray) -> str:
@@ -255,12 +255,12 @@ def _nearest(fields: np.ndarray, motion: _Motion) -> tuple[np.ndarray, float, np
     """
     k = fields.shape[1]
     size = max(float(np.abs(fields).max(initial=0.0)), np.finfo(float).tiny)
-    found = np.linalg.lstsq(np.column_stack([fields / size, -motion.along]), motion.field, rcond=STILL)[0]
-    left = fields @ found[:k] / size - motion.field - motion.along @ found[k:]
+    solution = np.linalg.lstsq(np.column_stack([fields / size, -motion.along]), motion.field, rcond=STILL)[0]
+    left = fields @ solution[:k] / size - motion.field - motion.along @ solution[k:]
     own = motion.field - motion.along @ np.linalg.lstsq(motion.along, motion.field, rcond=None)[0]
     total = float(own @ own)
     share = 1.0 - float(left @ left) / total if total > STILL**2 * float(motion.field @ motion.field) else 0.0
-    return found[:k] / size, share, found[k:]
+    return solution[:k] / size, share, solution[k:]
 
 
 def _is_new(taken: np.ndarray, direction: np.ndarray) -> bool:

@@ -132,5 +132,5 @@ def _cost(width: float, S: np.ndarray, c: np.ndarray, rest: float, left: int, kn
 
     if known_noise or left < 1:
         return at(1.0)
-    found = minimize_scalar(lambda e: at(10.0**e), bounds=(-8.0, 8.0), method="bounded", options={"xatol": 1e-2})
-    return float(found.fun)
+    minimum = minimize_scalar(lambda e: at(10.0**e), bounds=(-8.0, 8.0), method="bounded", options={"xatol": 1e-2})
+    return float(minimum.fun)

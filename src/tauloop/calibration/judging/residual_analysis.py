@@ -121,7 +121,7 @@ def analyse_residuals(
     """
     shares = _free_shares(problem, solution)
     start = np.zeros(len(problem.unknowns))
-    found: list[QuantityResiduals] = []
+    rows: list[QuantityResiduals] = []
     for station, own, free in zip(problem.predicting().stations, errors, shares, strict=True):
         against = _coordinates(problem, station.points(start, station.q), station.series.encoders)
         scale = np.sqrt(np.maximum(free, FREE))
@@ -129,11 +129,11 @@ def analyse_residuals(
         for k, (name, unit) in enumerate(station.series.instrument.errors):
             e = own[sound, k] / scale[sound]
             places = {coordinate: u[sound] for coordinate, u in against.items()}
-            found.append(_quantity(station.series.instrument.name, name, unit, e, places))
-    tests = sum(len(item.trends) + 2 for item in found if item.correlation is not None)
+            rows.append(_quantity(station.series.instrument.name, name, unit, e, places))
+    tests = sum(len(item.trends) + 2 for item in rows if item.correlation is not None)
     level = FALSE_ALARM / max(tests, 1)
     return ResidualAnalysis(
-        quantities=tuple(found), level=level, remarks=tuple(line for item in found for line in _remarks(item, level))
+        quantities=tuple(rows), level=level, remarks=tuple(line for item in rows for line in _remarks(item, level))
     )
 
 
@@ -149,7 +149,7 @@ def _free_shares(problem: CalibrationProblem, solution: Solution) -> list[np.nda
 
 def _coordinates(problem: CalibrationProblem, points: np.ndarray, encoders: np.ndarray) -> dict[str, np.ndarray]:
     """What residuals may trend against, each scaled to -1..1; what hardly varies is left out."""
-    found = {}
+    named = {}
     groups = (
         {f"target {letter}": points[:, i] for i, letter in enumerate("xyz")},
         {actuator.name: encoders[:, i] for i, actuator in enumerate(problem.mechanism.actuators)},
@@ -160,8 +160,8 @@ def _coordinates(problem: CalibrationProblem, points: np.ndarray, encoders: np.n
         for name, values in group.items():
             width = float(np.ptp(values))
             if width > SPREAD * widest:
-                found[name] = 2.0 * (values - values.min()) / width - 1.0
-    return found
+                named[name] = 2.0 * (values - values.min()) / width - 1.0
+    return named
 
 
 def _quantity(

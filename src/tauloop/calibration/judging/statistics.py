@@ -116,7 +116,7 @@ def outliers(problem: CalibrationProblem, solution: Solution, errors: tuple[np.n
     pose_of_row = problem.pose_of_row
     prior = np.diag(solution.prior**2)
     kept = np.ones(len(r), dtype=bool)
-    found: list[Outlier] = []
+    outlying: list[Outlier] = []
     for _ in range(max(1, int(MOST_OUTLIERS * problem.n_poses))):
         n = J.shape[1] - int((solution.prior > 0).sum())
         freedom = int(kept.sum()) - n - 1
@@ -135,9 +135,9 @@ def outliers(problem: CalibrationProblem, solution: Solution, errors: tuple[np.n
         worst = int(t.argmax())
         if t[worst] <= -scipy.special.stdtrit(freedom, FALSE_ALARM / (2 * len(r))):
             break
-        found.append(_outlier(problem, errors, worst, float(t[worst])))
+        outlying.append(_outlier(problem, errors, worst, float(t[worst])))
         kept &= pose_of_row != pose_of_row[worst]
-    return tuple(found)
+    return tuple(outlying)
 
 
 def _outlier(problem: CalibrationProblem, errors: tuple[np.ndarray, ...], row: int, deviations: float) -> Outlier:

@@ -190,10 +190,10 @@ def _series(
 
 def _file(root: Cursor, folder: Path, mechanism: Mechanism) -> MeasurementSet:
     values = ValueReader(None)
-    found = contents(root, values) or {}
+    content = contents(root, values) or {}
     places = root.get("series")
     series = [_series_of(place, values, folder, mechanism) for place in (places.items() if places is not None else ())]
-    tolerances = dict(found.get("tolerances") or {})
+    tolerances = dict(content.get("tolerances") or {})
     if "named" in tolerances:
         tolerances["named"] = {name: amount.value for name, amount in tolerances["named"].items() if amount is not None}
     if "priors" in tolerances:
@@ -206,18 +206,18 @@ def _file(root: Cursor, folder: Path, mechanism: Mechanism) -> MeasurementSet:
         except UnitError as error:
             place.problem(error.what, f"{error.remedy}; one side may be left out")
     root.collector.raise_any(InputError)
-    noise = found.get("encoder_noise")
+    noise = content.get("encoder_noise")
     return MeasurementSet(
         series=tuple(item for item in series if item is not None),
-        parameters=_several(found.get("parameters", ())),
-        tolerances=Tolerances(**tolerances) if "tolerances" in found else None,
+        parameters=_several(content.get("parameters", ())),
+        tolerances=Tolerances(**tolerances) if "tolerances" in content else None,
         encoder_noise=noise.value if noise is not None else 0.0,
         bounds=bounds,
     )
 
 
-def _several(found: str | tuple[str, ...]) -> tuple[str, ...]:
-    return (found,) if isinstance(found, str) else found
+def _several(words: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (words,) if isinstance(words, str) else words
 
 
 def _series_of(place: Cursor, values: ValueReader, folder: Path, mechanism: Mechanism) -> Series | None:
@@ -239,9 +239,9 @@ def _series_of(place: Cursor, values: ValueReader, folder: Path, mechanism: Mech
         return None
 
 
-def _noise(place: Cursor, found: Any, instrument: Instrument | None) -> tuple[float, ...]:
+def _noise(place: Cursor, stated: Any, instrument: Instrument | None) -> tuple[float, ...]:
     """Standard deviations by error; of one number where there is one."""
-    amounts = found if isinstance(found, tuple) else (found,)
+    amounts = stated if isinstance(stated, tuple) else (stated,)
     if instrument is None or not is_whole(amounts):
         return ()
     units = [unit for _, unit in instrument.errors]
@@ -271,5 +271,5 @@ def instrument_of(place: Cursor, entry: dict[str, Any]) -> Instrument | None:
         return None
     values = {key: entry[key] for key in docs.keys() & entry.keys() & own}
     if "surface" in values:
-        values["surface"] = next((SURFACES[name](**found) for name, found in values["surface"].items()), Plane())
+        values["surface"] = next((SURFACES[name](**numbers) for name, numbers in values["surface"].items()), Plane())
     return kind(**{"name": kind.kind, **values})

@@ -131,7 +131,7 @@ def candidate_poses(
     kept_apart = replace(limits, clearance=clearance or 0.0)
     gap = Gap(model, touching) if touching is not None else None
     halton = qmc.Halton(len(port.columns), rng=rng)
-    found: list[tuple[np.ndarray, np.ndarray]] = []
+    batches: list[tuple[np.ndarray, np.ndarray]] = []
     excluded: dict[str, int] = {}
     tried = kept = 0
     while kept < count and tried < TRIES * count:
@@ -141,13 +141,13 @@ def candidate_poses(
             position = gap.closed(position, box, excluded)
         q, good = _kept(model, position, kept_apart, excluded)
         kept += len(good)
-        found.append((position[good], q[good]))
+        batches.append((position[good], q[good]))
     if kept < count:
         reasons = ", ".join(f"{reason} {number}" for reason, number in sorted(excluded.items(), key=lambda e: -e[1]))
         what = f"only {kept} of {tried} poses tried keep the limits, {count} are wanted; left out: {reasons}"
         remedy = "widen the limits, narrow the ranges to the work volume, or ask for fewer candidates"
         raise PoseError.of("candidates", what, remedy)
-    position, q = (np.concatenate(parts)[:count] for parts in zip(*found, strict=True))
+    position, q = (np.concatenate(parts)[:count] for parts in zip(*batches, strict=True))
     return Candidates(
         columns=port.columns,
         position=position,
@@ -169,11 +169,11 @@ def _box(model: Model, limits: PoseLimits) -> np.ndarray:
     """From and to of every platform position (n, 2); of a quaternion's columns, rotations about its axes, rad."""
     port, entry = model.platform.ports.position, model.platform.ports
     full = {column.rpartition(".")[2]: column for column in port.columns}
-    given = {full.get(name, name): range_ for name, range_ in (limits.ranges or {}).items()}
-    problems = unknown_names(given, port.columns, "is no platform position")
+    ranges = {full.get(name, name): range_ for name, range_ in (limits.ranges or {}).items()}
+    problems = unknown_names(ranges, port.columns, "is no platform position")
     problems += [
         Problem(where=name, what=f"range {low:g} to {high:g} is empty", remedy="give LOW:HIGH")
-        for name, (low, high) in given.items()
+        for name, (low, high) in ranges.items()
         if not low < high
     ]
     InputError.raise_if_any(problems)
@@ -182,7 +182,7 @@ def _box(model: Model, limits: PoseLimits) -> np.ndarray:
     turned = _quaternion(port)
     box = []
     for i, (name, unit) in enumerate(zip(port.columns, port.units, strict=True)):
-        low, high = given.get(name, (lower[entry.q[i]], upper[entry.q[i]]))
+        low, high = ranges.get(name, (lower[entry.q[i]], upper[entry.q[i]]))
         if np.isfinite([low, high]).all():
             box.append((low, high))
         elif i in turned:
@@ -223,13 +223,13 @@ def _kept(
     if limits.joint_ranges:
         ranges, held = model.limits, set(model.platform.ports.q)
         # `--range` takes the place of the ranges in which a given coordinate is drawn
-        given = np.zeros(len(ranges.names), dtype=bool)
-        given[: len(ranges.columns)] = [i in held for i in ranges.columns]
+        is_named = np.zeros(len(ranges.names), dtype=bool)
+        is_named[: len(ranges.columns)] = [i in held for i in ranges.columns]
         room = ranges.room(state.q[good]) + AT_THE_STOP
-        good = count("joint range", good[((room >= 0.0) | given & ~ranges.is_stop).all(axis=1)])
+        good = count("joint range", good[((room >= 0.0) | is_named & ~ranges.is_stop).all(axis=1)])
     if len(good):
-        found = singularities(model, state.q[good])
-        near = np.stack([found.distance(kind) < limits.singularity for kind in KINDS])
+        singular = singularities(model, state.q[good])
+        near = np.stack([singular.distance(kind) < limits.singularity for kind in KINDS])
         for kind, is_first in zip(KINDS, near & (near.cumsum(axis=0) == 1), strict=True):
             if is_first.any():
                 reason = f"{kind} singularity"

@@ -237,11 +237,11 @@ def plan_poses(
     rng, count, criterion = np.random.default_rng(options.seed), options.count, options.criterion
     instrument = _instrument(model, options)
     touching = instrument if instrument.touches else None
-    found = candidate_poses(model, options.candidates, rng, limits=options.limits, touching=touching)
+    candidates = candidate_poses(model, options.candidates, rng, limits=options.limits, touching=touching)
     noise = tuple(options.noise if unit == "m" else options.turn_noise for _, unit in instrument.errors)
     size, priors = options.tolerance, ("*",) if options.priors else ()
     tolerances = options.tolerances or Tolerances(length=size, angle=size, ratio=size, priors=priors)
-    series = simulated_series(model, instrument, found.q, noise)
+    series = simulated_series(model, instrument, candidates.q, noise)
     problem = calibration_problem(model.mechanism, [series], options.parameters, tolerances=tolerances)
     (per_pose,) = problem.pose_jacobians(problem.evaluate(np.zeros(len(problem.free))))
     J = per_pose * problem.tolerances
@@ -256,7 +256,7 @@ def plan_poses(
     return PosePlan(
         options=options,
         problem=problem,
-        candidates=found,
+        candidates=candidates,
         selection=selection,
         deviations=_deviations(J, chosen, prior) * problem.tolerances,
         error=error,
@@ -265,7 +265,7 @@ def plan_poses(
         evidence=(
             Evidence(
                 name="largest residual of the candidates' equations",
-                value=float(np.abs(model.assembly.loops.residuals(found.q)[0]).max(initial=0.0)),
+                value=float(np.abs(model.assembly.loops.residuals(candidates.q)[0]).max(initial=0.0)),
                 unit="m",
                 upper=1e-9,
             ),
@@ -297,8 +297,8 @@ def _instrument(model: Model, options: PosePlanOptions) -> Instrument:
         InputError: its centre or coordinate is missing.
     """
     if options.instrument is not None:
-        given = options.instrument
-        return given if isinstance(given, Instrument) else read_instrument(given)
+        instrument = options.instrument
+        return instrument if isinstance(instrument, Instrument) else read_instrument(instrument)
     kind = INSTRUMENTS[options.measure]
     if kind is Distance:
         if options.center is None:

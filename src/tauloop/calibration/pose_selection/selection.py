@@ -113,15 +113,15 @@ class EOptimal(Criterion):
         B = _by_rows(J, V[:, :few])
         bounds = np.linalg.eigvalsh(np.diag(sizes[:few]) + B.transpose(0, 2, 1) @ B)[:, 0]
         order = np.argsort(np.where(allowed, -bounds, np.inf), kind="stable")[: int(allowed.sum())]
-        best, found = -np.inf, int(order[0])
+        best, chosen = -np.inf, int(order[0])
         for first in range(0, min(len(order), WORKED_OUT), FINALISTS):
             some = order[first : first + FINALISTS]
             if bounds[some[0]] <= best:
                 break
             values = np.linalg.eigvalsh(M + J[some].transpose(0, 2, 1) @ J[some])[:, 0]
             if values.max() > best:
-                best, found = float(values.max()), int(some[values.argmax()])
-        return found
+                best, chosen = float(values.max()), int(some[values.argmax()])
+        return chosen
 
 
 D_OPTIMAL, A_OPTIMAL, E_OPTIMAL = DOptimal(), AOptimal(), EOptimal()

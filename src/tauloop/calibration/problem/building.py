@@ -125,29 +125,29 @@ def _require_reached(station: Station, x: np.ndarray, assembly: Assembly, where:
 
 def _widest_gap(assembly: Assembly, phi: np.ndarray) -> tuple[str, str]:
     """The loop equation (of the independent ones) that is left most, and by how much, with its unit."""
-    found = assembly.loops
+    loops = assembly.loops
     rows = independent_rows(assembly)
     k = int(np.abs(phi).argmax())
     row, left = rows[k], float(phi[k])
-    rod = next((rod for rod in found.mechanism.rods if rod.name == found.elements[row]), None)
+    rod = next((rod for rod in loops.mechanism.rods if rod.name == loops.elements[row]), None)
     if rod is not None and rod.length is not None:  # phi = (d.d - L^2) / 2L
-        length = found.mechanism.value(rod.length)
+        length = loops.mechanism.value(rod.length)
         left = float(np.sqrt(max(length**2 + 2 * length * left, 0.0))) - length
-    if found.is_length[row]:
-        return found.names[row], f"{1e3 * abs(left):.3g} mm"
-    return found.names[row], f"{abs(left):.3g} (the cosine of an angle that should be a right one)"
+    if loops.is_length[row]:
+        return loops.names[row], f"{1e3 * abs(left):.3g} mm"
+    return loops.names[row], f"{abs(left):.3g} (the cosine of an angle that should be a right one)"
 
 
 def _reached_when_swapped(station: Station, x: np.ndarray, assembly: Assembly) -> list[Problem]:
     """Pairs of encoder columns whose swap brings all poses within reach."""
-    names, found = [actuator.name for actuator in assembly.loops.mechanism.actuators], Problems()
+    names, problems = [actuator.name for actuator in assembly.loops.mechanism.actuators], Problems()
     for i, j in combinations(range(len(names)), 2):
         other = with_encoders(station, exchanged(station.series.encoders, i, j), assembly.q, x)
         if other.state(x, other.q).is_reached.all():
             what = f"all poses are within reach with the columns of {names[i]} and {names[j]} swapped"
             where = f"{station.series.instrument.name}.encoders"
-            found.add(where, what, "check the order of these columns")
-    return found
+            problems.add(where, what, "check the order of these columns")
+    return problems
 
 
 def _closed(station: Station, x: np.ndarray, open_count: int) -> Station:

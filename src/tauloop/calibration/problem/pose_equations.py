@@ -151,12 +151,12 @@ def station_functions(reach: Reach, instrument: Instrument, samples: int) -> Sta
 
 def independent_rows(assembly: Assembly) -> tuple[int, ...]:
     """Loop equations that are independent in *all* coordinates: those frozen in the nominal machine may move here."""
-    found = assembly.loops
-    count = len(found.names)
+    loops = assembly.loops
+    count = len(loops.names)
     if assembly.rank == count:
         return tuple(range(count))
-    _, K = found.residuals(assembly.states)
-    columns = np.concatenate(list(found.scaled(K).transpose(0, 2, 1)))
+    _, K = loops.residuals(assembly.states)
+    columns = np.concatenate(list(loops.scaled(K).transpose(0, 2, 1)))
     _, pivots = scipy.linalg.qr(columns, mode="r", pivoting=True)
     return tuple(sorted(int(i) for i in pivots[: assembly.rank]))
 

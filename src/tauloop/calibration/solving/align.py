@@ -48,14 +48,14 @@ def aligned(mechanism: Mechanism, series: Series) -> Series:
         R, _, _ = kabsch(readings, points)
         position = points.mean(axis=0) - R @ readings.mean(axis=0)
     p0, p1, p2 = (float(value) for value in position)
-    found = replace(instrument, frame=Frame(position=(p0, p1, p2), quaternion=_quaternion(Rotation.from_matrix(R))))
-    if isinstance(found, Pose):
+    placed = replace(instrument, frame=Frame(position=(p0, p1, p2), quaternion=_quaternion(Rotation.from_matrix(R))))
+    if isinstance(placed, Pose):
         measured, seen = _orientations(series, state.errors[:, 3:])
-        tool = _rotation(instrument.frame.quaternion) * seen * _rotation(found.target_quaternion).inv()
+        tool = _rotation(instrument.frame.quaternion) * seen * _rotation(placed.target_quaternion).inv()
         turn = (tool.inv() * Rotation.from_matrix(R) * measured).mean()
-        if (turn * _rotation(found.target_quaternion).inv()).magnitude() > FAR:
-            found = replace(found, target_quaternion=_quaternion(turn))
-    return replace(series, instrument=found)
+        if (turn * _rotation(placed.target_quaternion).inv()).magnitude() > FAR:
+            placed = replace(placed, target_quaternion=_quaternion(turn))
+    return replace(series, instrument=placed)
 
 
 def _orientations(series: Series, errors: np.ndarray) -> tuple[Rotation, Rotation]:

@@ -54,12 +54,12 @@ def inspect(
         start: the evaluation of `problem.predicting()` without corrections, where it is at hand.
         exchanges: processor time in which swapped encoders are looked for, s.
     """
-    found = Problems()
+    problems = Problems()
     n = len(problem.free)
     rows = len(problem.pose_of_row)
     priors = sum(problem.unknowns[i].has_prior for i in problem.free)
     if rows + priors < n:
-        found.add(
+        problems.add(
             "measurements",
             f"{rows} residuals of {problem.n_poses} poses cannot give {n} unknowns",
             "measure more poses, estimate fewer parameters, or give priors from tolerances",
@@ -69,16 +69,16 @@ def inspect(
     nothing = np.zeros(len(problem.unknowns))
     for station, state in zip(forward.stations, evaluation.states, strict=True):
         points = station.points(nothing, state.q)
-        found += _on_a_line(station.series, points)
+        problems += _on_a_line(station.series, points)
         if station.series.instrument.position_columns:
             wrong = _wrong_reading(forward, station, state.errors, exchanges)
-            found += wrong
+            problems += wrong
             if wrong:
                 continue
         if gross:
-            found += _beyond_range(forward, station, state.q)
-            found += _gross(forward, station, state.errors, float(np.linalg.norm(_spreads(points))))
-    return tuple(found)
+            problems += _beyond_range(forward, station, state.q)
+            problems += _gross(forward, station, state.errors, float(np.linalg.norm(_spreads(points))))
+    return tuple(problems)
 
 
 def _spreads(points: np.ndarray) -> np.ndarray:
@@ -138,14 +138,14 @@ def _wrong_reading(
     spread = float(np.linalg.norm(_spreads(predicted)))
     if not spread > 0.0:
         return []
-    found = Problems(_units(station.series, measured, predicted))
-    if found:
-        return found
+    problems = Problems(_units(station.series, measured, predicted))
+    if problems:
+        return problems
     frame_free = any(name.startswith(f"{instrument.name}.frame.r") for name in problem.names)
     _, turned, mirrored = kabsch(measured, predicted)
     flat = _spreads(predicted)[2] < FLAT * _spreads(predicted)[0]
     if not flat and turned > FITS_BETTER * mirrored and turned > LARGE_ERROR * spread:
-        found.add(
+        problems.add(
             f"{instrument.name}.frame",
             f"the readings are a mirror image: {1e3 * mirrored:.3g} mm RMS from the nominal positions when "
             f"mirrored, {1e3 * turned:.3g} mm as they are",
@@ -153,13 +153,13 @@ def _wrong_reading(
         )
     as_is = turned if frame_free else float(np.sqrt(np.mean(np.sum((predicted - measured) ** 2, axis=1))))
     if as_is <= LARGE_ERROR * spread:
-        return found
+        return problems
     if not frame_free:
         for swapped in permutations(range(3)):
             other = float(np.sqrt(np.mean(np.sum((predicted - measured[:, swapped]) ** 2, axis=1))))
             if as_is > FITS_BETTER * other:
                 names = "".join("xyz"[c] for c in swapped)
-                found.add(
+                problems.add(
                     f"{instrument.name}.readings",
                     f"columns look swapped: {1e3 * other:.3g} mm RMS from the nominal positions when read as "
                     f"{names}, {1e3 * as_is:.3g} mm as xyz",
@@ -167,8 +167,8 @@ def _wrong_reading(
                 )
     units = _encoder_units(problem, station, measured, as_is, frame_free)
     # another explanation is named only where it fits about as well as the ones before
-    best = as_is if not found else min(as_is, FITS_BETTER**2 * mirrored)
-    return found + (units or _swapped_encoders(problem, station, measured, best, frame_free, exchanges))
+    best = as_is if not problems else min(as_is, FITS_BETTER**2 * mirrored)
+    return problems + (units or _swapped_encoders(problem, station, measured, best, frame_free, exchanges))
 
 
 def _swapped_encoders(
@@ -181,18 +181,18 @@ def _swapped_encoders(
 ) -> list[Problem]:
     """Two encoder columns that fit when swapped back; as far as the search goes."""
     names = [actuator.name for actuator in problem.mechanism.actuators]
-    found = Problems()
+    problems = Problems()
     for i, j in alike_pairs(station.series.encoders, exchanges):
         swapped = exchanged(station.series.encoders, i, j)
         other = _left(problem, station, swapped, measured, frame_free)
         if other is not None and as_is > FITS_BETTER * other:
-            found.add(
+            problems.add(
                 f"{station.series.instrument.name}.encoders",
                 f"{names[i]} and {names[j]} look swapped: {1e3 * other:.3g} mm RMS from the nominal positions "
                 f"when swapped back, {1e3 * as_is:.3g} mm as they are",
                 "swap the two columns",
             )
-    return found
+    return problems
 
 
 def _units(series: Series, measured: np.ndarray, predicted: np.ndarray) -> list[Problem]:
@@ -258,7 +258,7 @@ def _beyond_range(problem: CalibrationProblem, station: Station, q: np.ndarray) 
     counts = np.array([name in driven for name in loops.topology.coordinate_names])
     over[:, ~(counts & np.isfinite(width))] = -np.inf
     far = np.flatnonzero((over > BEYOND * width).any(axis=1))
-    found = Problems()
+    problems = Problems()
     for pose in far[:NAMED]:
         j = int(over[pose].argmax())
         factor, unit = (np.degrees(1.0), "deg") if loops.topology.is_angle[j] else (1e3, "mm")
@@ -269,8 +269,8 @@ def _beyond_range(problem: CalibrationProblem, station: Station, q: np.ndarray) 
         )
         remedy = "check the encoders of this pose, their unit and zero, or leave it out; else mend the machine's limits"
         where = f"{station.series.instrument.name}, {station.series.label(int(pose))}"
-        found.append(Problem(where=where, what=what, remedy=remedy))
-    return found
+        problems.append(Problem(where=where, what=what, remedy=remedy))
+    return problems
 
 
 def _gross(problem: CalibrationProblem, station: Station, errors: np.ndarray, spread: float) -> list[Problem]:
@@ -282,7 +282,7 @@ def _gross(problem: CalibrationProblem, station: Station, errors: np.ndarray, sp
     size = np.linalg.norm(errors[:, lengths], axis=1)
     usual = float(np.median(size))
     far = np.flatnonzero(size > max(GROSS * usual, LARGE_ERROR * spread))
-    found = Problems()
+    problems = Problems()
     for pose in far[np.argsort(-size[far])][:NAMED]:
         what = (
             f"{1e3 * size[pose]:.3g} mm off with the nominal geometry, where the median is {1e3 * usual:.3g} mm; "
@@ -292,8 +292,8 @@ def _gross(problem: CalibrationProblem, station: Station, errors: np.ndarray, sp
         remedy = "measure this pose again or leave it out, or use a robust loss"
         if unit:
             what, remedy = f"{what}; {unit}: two units in one table?", "bring all rows to one unit"
-        found.append(Problem(where=f"{series.instrument.name}, {series.label(int(pose))}", what=what, remedy=remedy))
-    return found
+        problems.append(Problem(where=f"{series.instrument.name}, {series.label(int(pose))}", what=what, remedy=remedy))
+    return problems
 
 
 def _unit_of_one(problem: CalibrationProblem, station: Station, size: float) -> str:

@@ -65,7 +65,7 @@ def indistinguishable_swaps(problem: CalibrationProblem, solution: Solution, sec
     """
     names = [actuator.name for actuator in problem.mechanism.actuators]
     cost = float(solution.residual @ solution.residual)
-    found, tried = [], 0
+    swaps, tried = [], 0
     zero = np.zeros(len(problem.unknowns))
     forward = problem.predicting()
     every = np.concatenate([station.series.encoders for station in forward.stations])
@@ -81,7 +81,7 @@ def indistinguishable_swaps(problem: CalibrationProblem, solution: Solution, sec
         except (PoseError, IdentificationError):
             continue
         if float(swapped.residual @ swapped.residual) <= SAME_FIT * max(cost, 1e-12):
-            found.append((names[i], names[j]))
+            swaps.append((names[i], names[j]))
     n = len(names)
-    order = sorted(found, key=lambda pair: (names.index(pair[0]), names.index(pair[1])))
+    order = sorted(swaps, key=lambda pair: (names.index(pair[0]), names.index(pair[1])))
     return Exchanges(pairs=tuple(order), tried=tried, of=n * (n - 1) // 2, seconds=seconds)

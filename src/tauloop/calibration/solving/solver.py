@@ -118,16 +118,16 @@ def bounds_met(problem: CalibrationProblem, solution: Solution) -> list[float | 
     lower, upper = limits(problem)
     gradient = solution.jacobian.T @ (solution.weights * solution.residual) + solution.prior**2 * solution.correction
     near = AT_BOUND * problem.tolerances
-    found: list[float | None] = []
+    met: list[float | None] = []
     for k, unknown in enumerate(problem.unknowns[i] for i in problem.free):
         x = solution.correction[k]
         if x - lower[k] < near[k] and gradient[k] > 0:
-            found.append(unknown.value + float(lower[k]))
+            met.append(unknown.value + float(lower[k]))
         elif upper[k] - x < near[k] and gradient[k] < 0:
-            found.append(unknown.value + float(upper[k]))
+            met.append(unknown.value + float(upper[k]))
         else:
-            found.append(None)
-    return found
+            met.append(None)
+    return met
 
 
 def prior_weights(problem: CalibrationProblem) -> np.ndarray:
@@ -170,11 +170,11 @@ def solve(
     # unknowns are scaled by their tolerances already, so SciPy is not to scale them by columns again
     settings = {"ftol": COST_CHANGE, "xtol": STEP_CHANGE, "gtol": 1e-14, "jac": walk.jacobian, "x_scale": 1.0}
     if isinstance(loss, Squares):
-        found = least_squares(walk.residual, s, method="lm", max_nfev=most, **settings).x
-        outside = (found < lower) | (found > upper)
+        solution = least_squares(walk.residual, s, method="lm", max_nfev=most, **settings).x
+        outside = (solution < lower) | (solution > upper)
         if outside.any():
             inside = np.clip(s, lower + 1e-9, upper - 1e-9)
-            found = least_squares(
+            solution = least_squares(
                 walk.residual, inside, method="trf", bounds=(lower, upper), max_nfev=most, **settings
             ).x
     else:
@@ -184,13 +184,13 @@ def solve(
             return np.concatenate([loss.rho(z[:measured]), SQUARES.rho(z[measured:])], axis=1)
 
         inside = np.clip(s, lower + 1e-9, upper - 1e-9)
-        found = least_squares(
+        solution = least_squares(
             walk.residual, inside, method="trf", bounds=(lower, upper), loss=rho, max_nfev=most, **settings
         ).x
-    evaluation = walk.at(found)
+    evaluation = walk.at(solution)
     residual = evaluation.residual
     return Solution(
-        correction=found * walk.scale,
+        correction=solution * walk.scale,
         evaluation=evaluation,
         jacobian=walk.jacobian_at(evaluation),
         prior=walk.prior,

@@ -167,7 +167,7 @@ class _Step:
         settled = outcome == OK and self.inside
         risen = self.rise_start >= 0 and self.rise_end >= 0
         rise = self.rise_end - self.rise_start if risen else 0.0 if self.before == self.to else self.duration
-        found = {
+        values = {
             "rise_time": rise,
             "overshoot": self.overshoot,
             "settling_time": self.settled_at if settled else self.duration,
@@ -184,7 +184,7 @@ class _Step:
             "overshoot_at": self.overshoot_at,
             "happened": len(self.happened),
         }
-        return np.array([float(found[name]) for name in REPORT])
+        return np.array([float(values[name]) for name in REPORT])
 
     # The judged position within a step
 

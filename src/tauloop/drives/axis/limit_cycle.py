@@ -119,21 +119,21 @@ def predict(line: DriveLine, parameters: dict[str, float] | None = None) -> tupl
     cells = np.argwhere((np.abs(corners.sum(axis=0)) < 4).all(axis=-1))
     cycles: list[LimitCycle] = []
     for i, j in cells:
-        found = root(lambda x: residual(x[None, :])[0], (grid[i, j] + grid[i + 1, j + 1]) / 2, method="hybr")
-        x = found.x
-        if not found.success or not (axes[0][0] <= x[0] <= axes[0][-1] and axes[1][0] <= x[1] <= axes[1][-1]):
+        solution = root(lambda x: residual(x[None, :])[0], (grid[i, j] + grid[i + 1, j + 1]) / 2, method="hybr")
+        x = solution.x
+        if not solution.success or not (axes[0][0] <= x[0] <= axes[0][-1] and axes[1][0] <= x[1] <= axes[1][-1]):
             continue
         amplitude, frequency = gap / 2 * (1 + np.exp(x[0])), np.exp(x[1])
         nudged = amplitude * np.array([1 - NUDGE, 1 + NUDGE])
         pair = equivalent(gap, stiffness, damping, nudged, np.full(2, frequency))
-        smaller, larger = (rest.growth(complex(one), frequency) for one in pair)
+        smaller, larger = (rest.growth(complex(amplitude), frequency) for amplitude in pair)
         here = equivalent(gap, stiffness, damping, np.array([amplitude]), np.array([frequency]))[0]
         moved = abs(rest.response(np.array([frequency]))[0, 1] * here) * amplitude
         cycle = LimitCycle(frequency=float(frequency / (2 * np.pi)), amplitude=float(moved))
-        known = any(abs(one.frequency / cycle.frequency - 1) < NUDGE for one in cycles)
+        known = any(abs(other.frequency / cycle.frequency - 1) < NUDGE for other in cycles)
         if smaller > 0 > larger and not known:
             cycles.append(cycle)
-    return tuple(sorted(cycles, key=lambda one: one.frequency))
+    return tuple(sorted(cycles, key=lambda cycle: cycle.frequency))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -94,11 +94,11 @@ class Axis:
         """Whether runs are machine code."""
         return self._interpreted is None
 
-    def parameters(self, given: Mapping[str, float | np.ndarray], n: int | None = None) -> np.ndarray:
+    def parameters(self, values: Mapping[str, float | np.ndarray], n: int | None = None) -> np.ndarray:
         """Complete parameter sets (N, n_p): nominal where nothing is given.
 
         Args:
-            given: numbers or arrays (N,) by name of leaf parameter, SI.
+            values: numbers or arrays (N,) by name of leaf parameter, SI.
             n: number of sets, where no array says it.
 
         Raises:
@@ -106,7 +106,7 @@ class Axis:
         """
         problems = Problems()
         columns = {}
-        for name, value in given.items():
+        for name, value in values.items():
             if name not in self.names:
                 remedy = suggestion(name, self.names) or f"known: {', '.join(self.names)}"
                 problems.add(name, "no such parameter", remedy)
@@ -124,10 +124,10 @@ class Axis:
         if len(lengths) > 1:
             what = f"arrays of different lengths: {', '.join(map(str, sorted(lengths)))}"
             raise InputError.of("parameters", what, "one row for each run")
-        found = np.tile(self.nominal, (lengths.pop(), 1))
+        rows = np.tile(self.nominal, (lengths.pop(), 1))
         for name, array in columns.items():
-            found[:, self.names.index(name)] = array
-        return np.ascontiguousarray(found)
+            rows[:, self.names.index(name)] = array
+        return np.ascontiguousarray(rows)
 
     def figures(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Whether the control means anything (N,); and position factor, settling band and sample time (N, 3).
@@ -225,8 +225,8 @@ def prepared_runs(
     load_time: float,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Parameter sets (N, n_p), figures of each run (N, 8), and whether its control means anything (N,)."""
-    given = {"step": step, "start": start, "load": load, "duration": duration, "load_time": load_time}
-    arrays = {name: numbers(value, name) for name, value in given.items()}
+    quantities = {"step": step, "start": start, "load": load, "duration": duration, "load_time": load_time}
+    arrays = {name: numbers(value, name) for name, value in quantities.items()}
     problems = [
         Problem(where=name, what="is not a finite number, or an array (N,) of such", remedy="correct it")
         for name, array in arrays.items()

@@ -63,6 +63,6 @@ def _sizes(system: AxisSystem) -> str:
     # arrays of no length are not C; one idle place does no harm
     lines += [f"#define {name}A {max(sizes[name], 1)}" for name in ("NS", "NZ")]
     starts = ", ".join(number(value) for value in system.mode_starts) or "0.0"
-    asked = ", ".join(f"{one.direction}.0, {int(one.is_terminal)}.0" for one in system.watched) or "0.0"
+    asked = ", ".join(f"{event.direction}.0, {int(event.is_terminal)}.0" for event in system.watched) or "0.0"
     lines.append(f"static const double events[] = {{{asked}}};")
     return "\n".join([*lines, f"static const double first_modes[NSA] = {{{starts}}};", ""])

@@ -28,14 +28,14 @@ def numbers_of(text: str) -> dict[str, float]:
     Raises:
         InputError: all that cannot be read.
     """
-    problems, found = Problems(), {}
+    problems, numbers = Problems(), {}
     for name, value in pairs("parameters", text, problems, "kp=250").items():
         try:
-            found[name] = float(value)
+            numbers[name] = float(value)
         except ValueError:
             problems.add(f"--set {name}", f"{value!r} is not a number", "write NAME=NUMBER, in SI units")
     InputError.raise_if_any(problems)
-    return found
+    return numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,13 +78,13 @@ class DriveOptions(Shown):
         Raises:
             InputError: words that are not understood; all at once.
         """
-        problems, found = Problems(), []
+        problems, listed = Problems(), []
         for where in ("until", "watch"):
             for text in getattr(self, where):
                 with problems.collecting(InputError):
-                    found.append(comparison(where, text, is_terminal=where == "until"))
+                    listed.append(comparison(where, text, is_terminal=where == "until"))
         InputError.raise_if_any(problems)
-        return tuple(found)
+        return tuple(listed)
 
     @property
     def chosen(self) -> Integrator:
@@ -118,7 +118,7 @@ class DriveStep(Result):
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``: criteria, not the samples."""
         criteria = {item.name: getattr(self.record.criteria, item.name)[0] for item in fields(self.record.criteria)}
-        found: dict[str, object] = {
+        content: dict[str, object] = {
             "name": self.line.name,
             "status": self.status,
             "step": self.options.step,
@@ -128,8 +128,8 @@ class DriveStep(Result):
             "criteria": criteria | {"outcome": self.outcome.name.lower()},
         }
         if self.predicted is not None:
-            found["limit_cycle"] = {"simulated": self.measured, "describing_function": self.predicted}
-        return found
+            content["limit_cycle"] = {"simulated": self.measured, "describing_function": self.predicted}
+        return content
 
 
 def drive(line: DriveLine, options: DriveOptions | None = None) -> DriveStep:

@@ -47,21 +47,21 @@ def coordinates(line: DriveLine, scalar: Callable[[Expression], ca.SX]) -> LineC
             continue
         index[inertia.name], factor[inertia.name] = len(roots), ca.SX(1)
         roots.append(inertia.name)
-        found = [inertia.name]
-        while found:
-            here = found.pop()
-            for one in rigid:
-                if one.name in used or here not in (one.first, one.second):
+        chain = [inertia.name]
+        while chain:
+            here = chain.pop()
+            for joined in rigid:
+                if joined.name in used or here not in (joined.first, joined.second):
                     continue
-                used.add(one.name)
-                there = one.second if here == one.first else one.first
+                used.add(joined.name)
+                there = joined.second if here == joined.first else joined.first
                 if there in index:
-                    what = f"rigid connections join {one.first} and {one.second} in a ring"
-                    raise _wrong(line, f"connections.{one.name}", what, "make one of them a shaft")
-                ratio = scalar(one.ratio)
+                    what = f"rigid connections join {joined.first} and {joined.second} in a ring"
+                    raise _wrong(line, f"connections.{joined.name}", what, "make one of them a shaft")
+                ratio = scalar(joined.ratio)
                 index[there] = index[here]
-                factor[there] = factor[here] * (ratio if here == one.first else 1 / ratio)
-                found.append(there)
+                factor[there] = factor[here] * (ratio if here == joined.first else 1 / ratio)
+                chain.append(there)
     for k in range(len(roots)):
         dry = [i.name for i in line.inertias if index[i.name] == k and _is_dry(i.friction)]
         if len(dry) > 1:

@@ -175,9 +175,9 @@ def motor_torque(
     """
     if torque is None:
         return wanted
-    given = switches.within(wanted, torque, name)
+    limited = switches.within(wanted, torque, name)
     if speed is None or rated_speed is None:
-        return given
+        return limited
 
     def left(u: ca.SX, direction: str) -> ca.SX:
         """Share of the torque that is left to drive at speed u in its direction."""
@@ -185,5 +185,5 @@ def motor_torque(
         ends = switches.above(u - speed, f"{name}: at its limit of speed {direction}")
         return ca.if_else(ends, 0, ca.if_else(falls, (speed - u) / (speed - rated_speed), 1))
 
-    given = switches.least(given, torque * left(v, "forward"), f"{name}: limited forward")
-    return -switches.least(-given, torque * left(-v, "backward"), f"{name}: limited backward")
+    limited = switches.least(limited, torque * left(v, "forward"), f"{name}: limited forward")
+    return -switches.least(-limited, torque * left(-v, "backward"), f"{name}: limited backward")

@@ -192,9 +192,9 @@ class Equations:
             bent, rate = D - ca.fmax(-self.scalar(law.gap) / 2, ca.fmin(D, self.scalar(law.gap) / 2)), w
         elif isinstance(law, ExactBacklash):
             k = self.gaps[name]
-            found = exact_backlash(self.scalar(law.gap), stiffness, damping, D, w, self.y[k], self.modes, name)
-            self.rates[k], self.reset[k], force = found.rate, found.reset, found.force
-            bent, rate = D - self.y[k], w - found.rate
+            backlash = exact_backlash(self.scalar(law.gap), stiffness, damping, D, w, self.y[k], self.modes, name)
+            self.rates[k], self.reset[k], force = backlash.rate, backlash.reset, backlash.force
+            bent, rate = D - self.y[k], w - backlash.rate
         else:
             force = stiffness * D + damping * w
             bent, rate = D, w
@@ -236,11 +236,11 @@ class Equations:
         energy = ca.SX(0)
         for motor in line.motors:
             limits = (self.optional(motor.torque), self.optional(motor.rated_speed), self.optional(motor.speed))
-            given = motor_torque(asked[motor.name], self.velocity(motor.on), *limits, self.modes, motor.name)
-            energy += given**2
-            self.given += given * self.velocity(motor.on)
-            forces[self.at.index[motor.on]] += self.at.factor[motor.on] * given
-            self.signals[f"{motor.name}.torque [{'N m' if line.inertia(motor.on).turns else 'N'}]"] = given
+            torque = motor_torque(asked[motor.name], self.velocity(motor.on), *limits, self.modes, motor.name)
+            energy += torque**2
+            self.given += torque * self.velocity(motor.on)
+            forces[self.at.index[motor.on]] += self.at.factor[motor.on] * torque
+            self.signals[f"{motor.name}.torque [{'N m' if line.inertia(motor.on).turns else 'N'}]"] = torque
         for connection in line.connections:
             if connection.compliance is None:
                 continue
@@ -280,12 +280,14 @@ class Equations:
         """
         known = {name.split(" [")[0]: signal for name, signal in self.signals.items()}
         InputError.raise_if_any(
-            Problem(where=one.name, what="no such signal", remedy=suggestion(one.name, known) or f"{', '.join(known)}")
-            for one in watched
-            if one.name not in known
+            Problem(
+                where=event.name, what="no such signal", remedy=suggestion(event.name, known) or f"{', '.join(known)}"
+            )
+            for event in watched
+            if event.name not in known
         )
-        for one in watched:
-            self.modes.above(known[one.name] - one.value, one.label)
+        for event in watched:
+            self.modes.above(known[event.name] - event.value, event.label)
 
 
 def build_system(line: DriveLine, watched: Sequence[ValuePassed] = ()) -> AxisSystem:
@@ -344,47 +346,47 @@ def must_be_positive(a: Equations) -> dict[str, ca.SX]:
     """What must be positive, by its place in the file."""
     line = a.line
     # the load on a machine has no inertia of its own
-    found = {f"inertias.{i.name}": a.scalar(i.value) for i in line.inertias if i.value != ZERO}
+    values = {f"inertias.{i.name}": a.scalar(i.value) for i in line.inertias if i.value != ZERO}
     for connection in line.connections:
         law = connection.compliance
         for key in ("stiffness", "gap") if law is not None else ():
             if hasattr(law, key):
-                found[f"connections.{connection.name}.{key}"] = a.scalar(getattr(law, key))
+                values[f"connections.{connection.name}.{key}"] = a.scalar(getattr(law, key))
         if isinstance(law, ExactBacklash):
-            found[f"connections.{connection.name}.damping"] = a.scalar(law.damping)
+            values[f"connections.{connection.name}.damping"] = a.scalar(law.damping)
     for name, loop in (("position", line.control.position), ("speed", line.control.speed)):
         for key in ("gain", "integral_time", "derivative_time", "filter", "limit", "tracking_time"):
             if loop is not None and getattr(loop, key) is not None:
-                found[f"control.{name}.{key}"] = a.scalar(getattr(loop, key))
+                values[f"control.{name}.{key}"] = a.scalar(getattr(loop, key))
     if line.control.sample_time is not None:
-        found["control.sample_time"] = a.scalar(line.control.sample_time)
+        values["control.sample_time"] = a.scalar(line.control.sample_time)
     for motor in line.motors:
         if motor.torque is not None:
-            found[f"motors.{motor.name}.torque"] = a.scalar(motor.torque)
+            values[f"motors.{motor.name}.torque"] = a.scalar(motor.torque)
         if motor.speed is not None and motor.rated_speed is not None:
-            found[f"motors.{motor.name}.speed - rated_speed"] = a.scalar(motor.speed) - a.scalar(motor.rated_speed)
+            values[f"motors.{motor.name}.speed - rated_speed"] = a.scalar(motor.speed) - a.scalar(motor.rated_speed)
     for encoder in line.encoders:
         if encoder.resolution is not None:
-            found[f"encoders.{encoder.name}.resolution"] = a.scalar(encoder.resolution)
+            values[f"encoders.{encoder.name}.resolution"] = a.scalar(encoder.resolution)
     if line.performance.band is not None:
-        found["performance.band"] = a.scalar(line.performance.band)
-    return found
+        values["performance.band"] = a.scalar(line.performance.band)
+    return values
 
 
 def must_not_be_negative(a: Equations) -> dict[str, ca.SX]:
     """What must not be negative, by its place in the file."""
-    found = {}
+    values = {}
     for connection in a.line.connections:
         if connection.compliance is not None:
-            found[f"connections.{connection.name}.damping"] = a.scalar(connection.compliance.damping)
+            values[f"connections.{connection.name}.damping"] = a.scalar(connection.compliance.damping)
     for inertia in a.line.inertias:
         law, place = inertia.friction, f"inertias.{inertia.name}.friction"
         for key in ("viscous", "coulomb", "damping", "stiffness") if law is not None else ():
             if getattr(law, key, None) is not None:
-                found[f"{place}.{key}"] = a.scalar(getattr(law, key))
+                values[f"{place}.{key}"] = a.scalar(getattr(law, key))
         if law is not None and law.static is not None and law.coulomb is not None:
-            found[f"{place}.static - coulomb"] = a.scalar(law.static) - a.scalar(law.coulomb)
+            values[f"{place}.static - coulomb"] = a.scalar(law.static) - a.scalar(law.coulomb)
     drive = a.line.control.drive
     for key in ("torque_share", "preload", "feed_forward_share") if isinstance(drive, DualDrive) else ():
-        found[f"control.dual.{key}"] = a.scalar(getattr(drive, key))
-    return found
+        values[f"control.dual.{key}"] = a.scalar(getattr(drive, key))
+    return values

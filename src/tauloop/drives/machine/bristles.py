@@ -28,13 +28,13 @@ def without_dry_friction(mechanism: Mechanism) -> tuple[Mechanism, tuple[Express
     rods = {rod.name: rod for rod in mechanism.rods if rod.name in alone}
     freedoms = {name: joint.freedoms[0] for name, joint in joints.items()}
     freedoms |= {name: rod.telescope.freedom for name, rod in rods.items() if rod.telescope is not None}
-    found = []
+    names = []
     for actuator in mechanism.actuators:
         total = _coulomb(actuator.friction)
         coordinate, ratio = actuator.drives[0]
         if coordinate in freedoms:
             total = add(total, divide(_coulomb(freedoms[coordinate].friction), _size(mechanism, ratio)))
-        found.append(total)
+        names.append(total)
     bare = replace(
         mechanism,
         joints=tuple(
@@ -49,7 +49,7 @@ def without_dry_friction(mechanism: Mechanism) -> tuple[Mechanism, tuple[Express
         ),
         actuators=tuple(replace(a, friction=_smooth(a.friction)) for a in mechanism.actuators),
     )
-    return bare, tuple(found)
+    return bare, tuple(names)
 
 
 def with_bristles(mechanism: Mechanism, line: DriveLine, coulomb: Expression, presliding: float) -> DriveLine:

@@ -135,8 +135,8 @@ class CircleTest(Result):
             },
             "ended_early": {variation.label: reason for variation, reason in self.ends.items()},
             "events": {
-                variation.label: [{"name": item.name, "time_s": item.time} for item in found]
-                for variation, found in self.occurrences.items()
+                variation.label: [{"name": item.name, "time_s": item.time} for item in items]
+                for variation, items in self.occurrences.items()
             },
             "evidence": self.evidence,
         }

@@ -58,9 +58,9 @@ def with_one_motor(line: DriveLine) -> DriveLine:
     grows = True
     while grows:
         before = len(branch)
-        for one in line.connections:
-            if load not in (one.first, one.second) and ({one.first, one.second} & branch):
-                branch |= {one.first, one.second}
+        for connection in line.connections:
+            if load not in (connection.first, connection.second) and ({connection.first, connection.second} & branch):
+                branch |= {connection.first, connection.second}
         grows = len(branch) > before
     used = (line.control.encoder, line.control.speed_encoder)
     lost = [encoder.name for encoder in line.encoders if encoder.on in branch and encoder.name in used]
@@ -71,7 +71,9 @@ def with_one_motor(line: DriveLine) -> DriveLine:
     return replace(
         line,
         inertias=tuple(inertia for inertia in line.inertias if inertia.name not in branch),
-        connections=tuple(one for one in line.connections if not {one.first, one.second} & branch),
+        connections=tuple(
+            connection for connection in line.connections if not {connection.first, connection.second} & branch
+        ),
         motors=tuple(m for m in line.motors if m.on not in branch and m.name != drive.slave),
         encoders=tuple(encoder for encoder in line.encoders if encoder.on not in branch),
         control=replace(line.control, drive=SingleDrive(motor=drive.master)),
@@ -99,7 +101,7 @@ def with_rigid_shafts(line: DriveLine) -> DriveLine:
     return replace(
         line,
         inertias=tuple(sliding(inertia) for inertia in line.inertias),
-        connections=tuple(replace(one, compliance=None) for one in line.connections),
+        connections=tuple(replace(connection, compliance=None) for connection in line.connections),
     )
 
 
@@ -153,12 +155,12 @@ def direct_line(actuator: Actuator, turns: bool, mass: float, bandwidth: float, 
 
 def on_the_load(line: DriveLine) -> tuple[str, ...]:
     """Inertias that move rigidly with the load, it included."""
-    found = [line.performance.of]
-    for here in found:
-        for one in line.connections:
-            if one.compliance is None and here in (one.first, one.second):
-                found += [name for name in (one.first, one.second) if name not in found]
-    return tuple(found)
+    names = [line.performance.of]
+    for here in names:
+        for connection in line.connections:
+            if connection.compliance is None and here in (connection.first, connection.second):
+                names += [name for name in (connection.first, connection.second) if name not in names]
+    return tuple(names)
 
 
 def machine_under_load(mechanism: Mechanism) -> Mechanism:
@@ -219,7 +221,7 @@ def _some(expression: Expression) -> Expression | None:
 
 def play_at_the_load(mechanism: Mechanism) -> dict[str, float]:
     """Gaps between the driving motor and the load of each drive line, added up at the load, m or rad, by actuator."""
-    found = {}
+    play = {}
     for actuator in mechanism.actuators:
         line = actuator.drive
         if line is None:
@@ -228,11 +230,11 @@ def play_at_the_load(mechanism: Mechanism) -> dict[str, float]:
         drive = line.control.drive
         master = drive.master if isinstance(drive, DualDrive) else drive.motor
         here, total = next(motor.on for motor in line.motors if motor.name == master), 0.0
-        for one in path_to_load(line, here):
-            if isinstance(one.compliance, ElasticBacklash | ExactBacklash):
-                total += mechanism.value(one.compliance.gap) / abs(ratios[one.second])
-        found[actuator.name] = total
-    return found
+        for connection in path_to_load(line, here):
+            if isinstance(connection.compliance, ElasticBacklash | ExactBacklash):
+                total += mechanism.value(connection.compliance.gap) / abs(ratios[connection.second])
+        play[actuator.name] = total
+    return play
 
 
 def path_to_load(line: DriveLine, start: str) -> tuple[Connection, ...]:
@@ -243,9 +245,15 @@ def path_to_load(line: DriveLine, start: str) -> tuple[Connection, ...]:
         here, way = waiting.pop(0)
         if here == line.performance.of:
             return way
-        for one in line.connections:
-            there = one.second if one.first == here else one.first if one.second == here else None
+        for connection in line.connections:
+            there = (
+                connection.second
+                if connection.first == here
+                else connection.first
+                if connection.second == here
+                else None
+            )
             if there is not None and there not in seen:
                 seen.add(there)
-                waiting.append((there, (*way, one)))
+                waiting.append((there, (*way, connection)))
     return ()

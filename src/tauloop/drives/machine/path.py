@@ -282,14 +282,14 @@ class PathRun:
 
     def _measured(self) -> tuple[np.ndarray, np.ndarray]:
         """Motion of what position and speed loops measure over that of their actuators (n_u,), (n_u,)."""
-        found = []
+        pairs = []
         for item in self.machine.system.lines:
             line = item.line
             on = {encoder.name: encoder.on for encoder in line.encoders}
             ratios = {name: self.machine.mechanism.value(ratio) for name, ratio in line.ratios().items()}
             names = (line.control.encoder, line.control.speed_encoder or line.control.encoder)
-            found.append([ratios[on[name]] for name in names])
-        position, speed = np.array(found).T
+            pairs.append([ratios[on[name]] for name in names])
+        position, speed = np.array(pairs).T
         return position, speed
 
     def course(self, integrator: Integrator, events: Sequence[Event] = ()) -> Course:
@@ -322,9 +322,9 @@ class PathRun:
 
     def _inputs(self, n: int, integrator: Integrator) -> np.ndarray:
         """What the lines are told at the first samples (n, n_u, n_i)."""
-        found = np.zeros((n, self.reference.shape[1], len(MACHINE_INPUTS)))
-        found[:, :, [0, 1, 4, 5]], found[:, :, 3] = self.reference[:n], integrator.method.atol
-        return found
+        inputs = np.zeros((n, self.reference.shape[1], len(MACHINE_INPUTS)))
+        inputs[:, :, [0, 1, 4, 5]], inputs[:, :, 3] = self.reference[:n], integrator.method.atol
+        return inputs
 
     def _parameters(self) -> np.ndarray:
         """Values of the lines' parameters (n_p,)."""
@@ -348,10 +348,10 @@ class PathRun:
         """
         problems = Problems()
         for line in self.machine.system.lines:
-            for names, found, need in zip(
+            for names, figures, need in zip(
                 line.figure_names, line.figures([p[None]], 1), ("be positive", "not be negative"), strict=True
             ):
-                for name, value in zip(names, found[0], strict=True):
+                for name, value in zip(names, figures[0], strict=True):
                     if not (value > 0 or (value == 0 and need == "not be negative")):
                         where, what = f"{line.line.name}.drive.{name}", f"must {need}, got {value:g}"
                         remedy = "correct the parameters that it follows from"
@@ -429,10 +429,10 @@ class PathRun:
     ) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, np.ndarray]:
         """Signals by name; and energy in the lines, work of the motors and losses (N,), J."""
         system, n = self.machine.system, len(trace.states)
-        found: dict[str, np.ndarray] = {}
+        signals: dict[str, np.ndarray] = {}
         energy, work, lost = (np.zeros(n) for _ in range(3))
         y, s, z = system.machine_size, 0, 0
-        p, told = np.tile(self._parameters(), (n, 1)), self._inputs(n, integrator)
+        p, inputs = np.tile(self._parameters(), (n, 1)), self._inputs(n, integrator)
         for i, line in enumerate(system.lines):
             size, modes = len(line.start), len(line.mode_names)
             load = np.stack([actuators[:, i], speeds[:, i]], axis=1)
@@ -441,17 +441,17 @@ class PathRun:
                 load,
                 trace.modes[:, s : s + modes],
                 trace.held[:, z : z + line.held_size],
-                told[:, i],
+                inputs[:, i],
                 p,
             ]
             values = line.signals(arrays, n)[0]
             name = self.machine.mechanism.actuators[i].name
-            found |= {f"{name}: {key}": values[:, k] for k, key in enumerate(line.signal_names)}
+            signals |= {f"{name}: {key}": values[:, k] for k, key in enumerate(line.signal_names)}
             energy += values[:, -1]
             work += trace.states[:, y + size]
             lost += trace.states[:, y + size + 1]
             y, s, z = y + size + 2, s + modes, z + line.held_size
-        return found, energy, work, lost
+        return signals, energy, work, lost
 
 
 def _reason(trace: SampledTrace, assembly: Assembly, last: np.ndarray) -> str:

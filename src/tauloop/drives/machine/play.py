@@ -68,16 +68,16 @@ class PlayMap(Result):
         rows = dict(zip(self.play, self.data["each"].to_numpy(), strict=True)) | {
             "worst": self.data["worst"].to_numpy()
         }
-        found = {}
+        figures = {}
         for name, values in rows.items():
             usable = values[np.isfinite(values)]
             if len(usable):
-                found[name] = {
+                figures[name] = {
                     "least": float(usable.min()),
                     "median": float(np.median(usable)),
                     "largest": float(usable.max()),
                 }
-        return found
+        return figures
 
 
 class ToolSensitivity:
@@ -130,15 +130,15 @@ def work_volume(model: Model, points: int = 15) -> dict[str, np.ndarray]:
     """
     lower, upper = coordinate_limits(model.assembly.loops)
     entry = model.platform.ports
-    found = {}
+    volume = {}
     for iq, name, unit in zip(entry.q, entry.position.columns, entry.position.units, strict=True):
         if unit == "m" and np.isfinite([lower[iq], upper[iq]]).all():
-            found[name] = np.linspace(lower[iq], upper[iq], points)
-    if not found:
+            volume[name] = np.linspace(lower[iq], upper[iq], points)
+    if not volume:
         what = "gives no ranges to the platform's positions"
         remedy = "give platform.limits, or the ranges of the map"
         raise InputError.of(model.mechanism.name, what, remedy)
-    return found
+    return volume
 
 
 @solving(PoseError)
@@ -232,12 +232,12 @@ def _positions(model: Model, space: Workspace) -> np.ndarray:
     columns = model.platform.ports.position.columns
     values = [space.data[name].to_numpy() for name in space.data.dims]
     grid = [part.ravel() for part in np.meshgrid(*values, indexing="ij")]
-    found = np.empty((len(grid[0]), len(columns)))
+    positions = np.empty((len(grid[0]), len(columns)))
     for name, value in space.fixed.items():
-        found[:, columns.index(name)] = value
+        positions[:, columns.index(name)] = value
     for axis, part in zip(space.data.dims, grid, strict=True):
-        found[:, columns.index(str(axis))] = part
-    return found
+        positions[:, columns.index(str(axis))] = part
+    return positions
 
 
 def _difference(
@@ -247,12 +247,12 @@ def _difference(
     chosen = np.unique(np.linspace(0, len(q) - 1, CHECKED).astype(int))
     q, displacement = q[chosen], displacement[chosen]
     at = model.actuator_position(q)
-    found = np.empty_like(displacement)
+    numeric = np.empty_like(displacement)
     for i, amount in enumerate(play):
         ends = []
         for side in (0.5, -0.5):
             moved = at.copy()
             moved[:, i] += side * amount
             ends.append(sensitivity.tool(model.actuators.kinematics(moved, start=q).q))
-        found[:, :, i] = ends[0] - ends[1]
-    return float(np.abs(found - displacement).max() / np.abs(displacement).max())
+        numeric[:, :, i] = ends[0] - ends[1]
+    return float(np.abs(numeric - displacement).max() / np.abs(displacement).max())

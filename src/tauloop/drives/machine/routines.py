@@ -34,10 +34,10 @@ def sampled_machine(system: MachineSystem) -> SampledSystem:
     own = {"q": shape.n_q, "v": shape.n_v, "at": 2 * len(lines), "u": len(lines)}
     rates, resets, holds = [], [], []
     for i, line, y, s, z in _places(system):
-        told = f"in + {len(MACHINE_INPUTS) * i}"
+        inputs_place = f"in + {len(MACHINE_INPUTS) * i}"
 
         def call(function: ca.Function, held: str, *outputs: str, without: ca.Function | None = None) -> RoutineCall:
-            inputs = (y, f"at + {2 * i}", s, held, told, "p")  # noqa: B023 (it is called at once)
+            inputs = (y, f"at + {2 * i}", s, held, inputs_place, "p")  # noqa: B023 (it is called at once)
             brief = None if without is None else (without, (outputs[0], *outputs[2:]))
             return RoutineCall(function=function, inputs=inputs, outputs=outputs, further={}, brief=brief)
 

@@ -187,7 +187,7 @@ def _line_system(prefix: str, line: DriveLine, table: ParameterTable, mechanism:
     def placed(*expressions: ca.SX) -> list[ca.SX]:
         return [ca.SX(e) for e in ca.substitute([ca.densify(e) for e in expressions], [a.y], [ca.densify(whole)])]
 
-    rates, guards, force, reset, held, given, lost, stored, kinetic, signals = placed(
+    rates, guards, force, reset, held, supplied, lost, stored, kinetic, signals = placed(
         a.rates[own],
         a.modes.guards,
         push,
@@ -199,7 +199,7 @@ def _line_system(prefix: str, line: DriveLine, table: ParameterTable, mechanism:
         ca.SX(kinetic),
         ca.SX(ca.vertcat(ca.SX(0, 1), *a.signals.values())),
     )
-    balanced = ca.vertcat(rates, given, lost)
+    balanced = ca.vertcat(rates, supplied, lost)
     speed = line.control.speed_encoder
     last = ca.SX(a.held.numel(), 1)
     if speed is not None:
@@ -212,7 +212,7 @@ def _line_system(prefix: str, line: DriveLine, table: ParameterTable, mechanism:
             start[place] = numbers[a.at.roots[k]]
     drive = line.control.drive
     positive, not_negative = must_be_positive(a), must_not_be_negative(a)
-    figures = [ca.vertcat(ca.SX(0, 1), *found.values()) for found in (positive, not_negative)]
+    figures = [ca.vertcat(ca.SX(0, 1), *scalars.values()) for scalars in (positive, not_negative)]
     master = drive.motor if hasattr(drive, "motor") else drive.master
     return LineSystem(
         line=line,

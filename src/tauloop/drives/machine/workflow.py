@@ -170,22 +170,22 @@ def play(machine: Mechanism | Model, options: PlayOptions | None = None) -> Play
         InputError: unknown names, a volume that is not known, a machine whose actuators do not determine its motion.
     """
     options = options or PlayOptions()
-    model, given = _prepared(machine, options)
+    model, widths = _prepared(machine, options)
     volume = _volume(model, options)
     _plane(model.platform.ports.position, volume, options)
-    found = play_map(model, dict(list(volume.items())[:3]), play=given)
+    mapped = play_map(model, dict(list(volume.items())[:3]), play=widths)
     ends = {name: (float(values[0]), float(values[-1])) for name, values in volume.items()}
-    return replace(found, volume=ends)
+    return replace(mapped, volume=ends)
 
 
 def play_section(machine: Mechanism | Model, options: PlayOptions) -> PlayMap:
     """The same in a plane section of the work volume, finer; arguments and errors as of `play`."""
-    model, given = _prepared(machine, options)
+    model, widths = _prepared(machine, options)
     port, volume = model.platform.ports.position, _volume(model, options)
     axes = {name: np.linspace(volume[name][0], volume[name][-1], SECTION) for name in _plane(port, volume, options)}
     held = named_values(port, "section", options.section, np.full(port.size, np.nan))
     fixed = {name: float(value) for name, value in zip(port.columns, held, strict=True) if np.isfinite(value)}
-    return play_map(model, axes, play=given, fixed=fixed)
+    return play_map(model, axes, play=widths, fixed=fixed)
 
 
 def _prepared(machine: Mechanism | Model, options: PlayOptions) -> tuple[Model, float | Mapping[str, float]]:

@@ -107,30 +107,30 @@ class Evaluations:
         """
         left = self._allowed - self._count
         places = np.clip(np.atleast_2d(places), 0.0, 1.0)
-        found = self.costs_of(self._lower + places[:left] * (self._upper - self._lower)) if left > 0 else np.empty(0)
-        if len(found) < len(places):
+        costs = self.costs_of(self._lower + places[:left] * (self._upper - self._lower)) if left > 0 else np.empty(0)
+        if len(costs) < len(places):
             raise BudgetSpentError
-        return np.where(np.isfinite(found), found, self._price())
+        return np.where(np.isfinite(costs), costs, self._price())
 
     def costs_of(self, points: np.ndarray) -> np.ndarray:
         """Costs (N,) of points (N, n), remembered; NaN where there is none."""
-        found = np.asarray(interruptible(self._cost, points), dtype=float)
-        if found.shape != (len(points),):
+        costs = np.asarray(interruptible(self._cost, points), dtype=float)
+        if costs.shape != (len(points),):
             raise InputError.of(
                 "cost",
-                f"gives shape {found.shape} for {len(points)} points",
+                f"gives shape {costs.shape} for {len(points)} points",
                 f"return one cost a row, shape ({len(points)},); wrap a cost of one point in Pointwise",
             )
-        found = np.where(np.isfinite(found), found, np.nan)
+        costs = np.where(np.isfinite(costs), costs, np.nan)
         self._points.append(points)
-        self._costs.append(found)
+        self._costs.append(costs)
         self._count += len(points)
-        if np.isfinite(found).any():
-            self._least = min(self._least, float(np.nanmin(found)))
-            self._greatest = max(self._greatest, float(np.nanmax(found)))
+        if np.isfinite(costs).any():
+            self._least = min(self._least, float(np.nanmin(costs)))
+            self._greatest = max(self._greatest, float(np.nanmax(costs)))
         if self._watcher is not None:
             self._watcher(self._count, self._least)
-        return found
+        return costs
 
     def _price(self) -> float:
         """More than every cost so far."""

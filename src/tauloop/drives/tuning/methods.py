@@ -118,15 +118,17 @@ class SQP(SearchMethod):
 
         def slopes(x: np.ndarray) -> np.ndarray:
             if self.gradient is not None:
-                given = np.asarray(interruptible(self.gradient, evaluations.point(x)), dtype=float) * evaluations.span
-                if np.isfinite(given).all():
-                    return given
+                gradient = (
+                    np.asarray(interruptible(self.gradient, evaluations.point(x)), dtype=float) * evaluations.span
+                )
+                if np.isfinite(gradient).all():
+                    return gradient
             offsets = self.difference * np.eye(len(x))
             ahead, behind = np.minimum(x + offsets, 1.0), np.maximum(x - offsets, 0.0)
             costs = evaluations.at(np.concatenate([ahead, behind]))
             return np.asarray((costs[: len(x)] - costs[len(x) :]) / (np.diag(ahead) - np.diag(behind)))
 
-        found = minimize(
+        solution = minimize(
             lambda x: float(evaluations.at(x)[0]),
             start,
             jac=slopes,
@@ -134,7 +136,7 @@ class SQP(SearchMethod):
             bounds=[(0.0, 1.0)] * len(start),
             options={"ftol": self.tolerance, "maxiter": self.iterations},
         )
-        return str(found.message) + (", gradients given" if self.gradient is not None else "")
+        return str(solution.message) + (", gradients given" if self.gradient is not None else "")
 
 
 @final
@@ -166,12 +168,12 @@ class NelderMead(SearchMethod):
 
     def search(self, evaluations: Evaluations, start: np.ndarray) -> str:
         """See `SearchMethod`."""
-        found = self._simplex(evaluations, start)
+        solution = self._simplex(evaluations, start)
         for _ in range(self.restarts):
-            before, found = found, self._simplex(evaluations, found.x)
-            if not found.fun < before.fun:
+            before, solution = solution, self._simplex(evaluations, solution.x)
+            if not solution.fun < before.fun:
                 break
-        return str(found.message).rstrip(".")
+        return str(solution.message).rstrip(".")
 
     def _simplex(self, evaluations: Evaluations, start: np.ndarray) -> Any:
         """SciPy's result of one descent."""
@@ -245,8 +247,8 @@ def run_generations(algorithm: Any, costs: Any, sizes: tuple[int, int], seed: in
     evaluator = pymoo_module("pymoo.core.evaluator").Evaluator()
     while algorithm.has_next():
         asked = algorithm.ask()
-        found = np.asarray(costs(asked.get("X"))).reshape(len(asked), sizes[1])
-        evaluator.eval(static(unit_box, F=found), asked)
+        values = np.asarray(costs(asked.get("X"))).reshape(len(asked), sizes[1])
+        evaluator.eval(static(unit_box, F=values), asked)
         algorithm.tell(infills=asked)
     return algorithm.result()
 

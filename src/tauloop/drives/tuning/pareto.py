@@ -65,13 +65,13 @@ def pareto_front(
     lower, upper, _ = checked_box(bounds, middle, population)
 
     def priced(places: np.ndarray) -> np.ndarray:
-        found = np.asarray(interruptible(criteria, lower + places * (upper - lower)), dtype=float)
-        return np.where(np.isfinite(found).all(axis=1, keepdims=True), found, PRICE_OF_NOTHING)
+        figures = np.asarray(interruptible(criteria, lower + places * (upper - lower)), dtype=float)
+        return np.where(np.isfinite(figures).all(axis=1, keepdims=True), figures, PRICE_OF_NOTHING)
 
     first = np.random.default_rng(seed).random((population, len(middle)))
     nsga = pymoo_module("pymoo.algorithms.moo.nsga2").NSGA2(pop_size=population, sampling=first)
-    found = run_generations(nsga, priced, (len(middle), len(of)), seed, generations)
-    places, values = np.atleast_2d(found.X), np.atleast_2d(found.F)
+    result = run_generations(nsga, priced, (len(middle), len(of)), seed, generations)
+    places, values = np.atleast_2d(result.X), np.atleast_2d(result.F)
     order = np.lexsort(values.T[::-1])
     if values[order[0], 0] >= PRICE_OF_NOTHING:
         what = f"no finite criteria in {population * generations} evaluations"

@@ -154,18 +154,18 @@ def minimise_from(
     for k, start in enumerate(starts):
         problems += box_problems(bounds, start, f"starts[{k}]")
     InputError.raise_if_any(problems)
-    found: list[Minimum] = []
+    minima: list[Minimum] = []
     for start in starts:
         try:
-            found.append(minimise(cost, bounds, start, method, budget=budget, watcher=watcher))
+            minima.append(minimise(cost, bounds, start, method, budget=budget, watcher=watcher))
         except KeyboardInterrupt:  # before this start had a cost
-            if not found:
+            if not minima:
                 raise
-            evidence = (*found[-1].evidence, _interruptions(True))
-            found[-1] = replace(found[-1], interrupted=True, evidence=evidence)
-        if found[-1].interrupted:
+            evidence = (*minima[-1].evidence, _interruptions(True))
+            minima[-1] = replace(minima[-1], interrupted=True, evidence=evidence)
+        if minima[-1].interrupted:
             break
-    return tuple(found)
+    return tuple(minima)
 
 
 def _interruptions(interrupted: bool) -> Evidence:
@@ -228,13 +228,13 @@ def _tested(
     """The best point evaluated anew, and beside its neighbours along the axes."""
     offsets = NEIGHBOUR * np.diag(upper - lower)
     neighbours = np.clip(np.concatenate([best + offsets, best - offsets]), lower, upper)
-    found = np.asarray(interruptible(cost, np.concatenate([best[None], neighbours])), dtype=float)
-    gain = least - float(np.nanmin(found))
+    tried = np.asarray(interruptible(cost, np.concatenate([best[None], neighbours])), dtype=float)
+    gain = least - float(np.nanmin(tried))
     span = float(np.nanmax(costs)) - least
     return [
         Evidence(
             name="difference when the best point is evaluated again",
-            value=abs(float(found[0]) - least) / max(abs(least), 1e-300) if np.isfinite(found[0]) else None,
+            value=abs(float(tried[0]) - least) / max(abs(least), 1e-300) if np.isfinite(tried[0]) else None,
             upper=1e-9,
             advice="the cost is not a function of its parameters: fix its random numbers",
         ),

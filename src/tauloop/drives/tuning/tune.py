@@ -163,15 +163,15 @@ class Tuning(Result):
             "criteria": {"start": dict(self.before), "best": dict(self.after)},
             "searches": [
                 {
-                    "start": dict(zip(names, one.start.tolist(), strict=True)),
-                    "best": dict(zip(names, one.best.tolist(), strict=True)),
-                    "cost": one.cost,
-                    "start_cost": _finite(one.start_cost),
-                    "evaluations": len(one.costs),
-                    "ending": one.ending,
-                    "interrupted": one.interrupted,
+                    "start": dict(zip(names, search.start.tolist(), strict=True)),
+                    "best": dict(zip(names, search.best.tolist(), strict=True)),
+                    "cost": search.cost,
+                    "start_cost": _finite(search.start_cost),
+                    "evaluations": len(search.costs),
+                    "ending": search.ending,
+                    "interrupted": search.interrupted,
                 }
-                for one in self.searches
+                for search in self.searches
             ],
             "front": None
             if self.front is None
@@ -221,7 +221,7 @@ def tune(line: DriveLine, options: TuningOptions, *, watcher: Watcher | None = N
                 population=options.population,
                 generations=options.generations,
             )
-    best = min(searches, key=lambda one: one.cost)
+    best = min(searches, key=lambda search: search.cost)
     return Tuning(
         evidence=best.evidence,
         provenance=provenance(
@@ -236,7 +236,7 @@ def tune(line: DriveLine, options: TuningOptions, *, watcher: Watcher | None = N
         start_cost=searches[0].start_cost,
         before=steps.kept[searches[0].points[0].tobytes()],
         after=steps.kept[best.best.tobytes()],
-        searches=tuple(sorted(searches, key=lambda one: one.cost)),
+        searches=tuple(sorted(searches, key=lambda search: search.cost)),
         front=front,
         findings=_findings(options, best, has_front=front is not None),
     )
@@ -268,18 +268,18 @@ class _Steps:
 
     def cost(self, points: np.ndarray) -> np.ndarray:
         """Costs (N,); NaN where a loop diverges."""
-        found = self.criteria(points)
-        costs = np.where(found.failed, np.nan, COMBINED[self._options.combine](found, self._options.weights))
+        criteria = self.criteria(points)
+        costs = np.where(criteria.failed, np.nan, COMBINED[self._options.combine](criteria, self._options.weights))
         for k in range(len(points)):
             if not self.kept or costs[k] < self._least:
-                self.kept[points[k].tobytes()] = {name: float(getattr(found, name)[k]) for name in NAMES}
+                self.kept[points[k].tobytes()] = {name: float(getattr(criteria, name)[k]) for name in NAMES}
                 self._least = costs[k] if costs[k] < self._least else self._least
         return costs
 
     def compromises(self, points: np.ndarray) -> np.ndarray:
         """The weighted criteria (N, k) in their own units."""
-        found = self.criteria(points)
-        return np.where(found.failed[:, None], np.nan, weighted(found, dict.fromkeys(self._options.weights, 1.0)))
+        criteria = self.criteria(points)
+        return np.where(criteria.failed[:, None], np.nan, weighted(criteria, dict.fromkeys(self._options.weights, 1.0)))
 
     def gradient(self) -> Gradient:
         """The gradient of the cost at a point, by sensitivities."""
@@ -288,10 +288,10 @@ class _Steps:
 
         def at(point: np.ndarray) -> np.ndarray:
             values = {**options.values, **dict(zip(options.bounds, map(float, point), strict=True))}
-            found = sensitive.gradients(
+            gradients = sensitive.gradients(
                 values, step=options.step, duration=options.duration, integrator=self._integrator
             )
-            return (found.weighted_worst if options.combine == "worst" else found.weighted_sum)(options.weights)
+            return (gradients.weighted_worst if options.combine == "worst" else gradients.weighted_sum)(options.weights)
 
         return at
 
@@ -308,8 +308,8 @@ def _starts(line: DriveLine, options: TuningOptions) -> np.ndarray:
     """
     known = line.parameters.values
     problems = Problems()
-    for where, given in (("bounds", options.bounds), ("start", options.start), ("values", options.values)):
-        for name in given:
+    for where, names in (("bounds", options.bounds), ("start", options.start), ("values", options.values)):
+        for name in names:
             if name not in known:
                 problems.add(where, f"no parameter {name!r}", suggestion(name, known) or f"known: {', '.join(known)}")
             elif where == "start" and name not in options.bounds:
@@ -324,12 +324,12 @@ def _starts(line: DriveLine, options: TuningOptions) -> np.ndarray:
 
 def _findings(options: TuningOptions, best: Minimum, *, has_front: bool) -> tuple[Problem, ...]:
     """Parameters that end on a bound (the optimum may lie beyond), and a front that was interrupted."""
-    found = []
+    problems = []
     if options.pareto and not has_front:
-        found.append(Problem(where="pareto", what="interrupted before there was a front", remedy="run on"))
+        problems.append(Problem(where="pareto", what="interrupted before there was a front", remedy="run on"))
     for (name, (low, high)), value in zip(options.bounds.items(), best.best, strict=True):
         for end, distance in ((low, value - low), (high, high - value)):
             if distance <= ON_BOUND * (high - low):
                 what = f"ends on its bound {end:g}"
-                found.append(Problem(where=name, what=what, remedy="widen the bound where the drive line allows it"))
-    return tuple(found)
+                problems.append(Problem(where=name, what=what, remedy="widen the bound where the drive line allows it"))
+    return tuple(problems)

@@ -86,14 +86,16 @@ def virtual_platforms(
         require_energy(mechanism)
     state = StateSymbols(topology)
     on_symbols = state.motion(values)
-    found = []
+    platforms = []
     for element in inertial_elements(mechanism, topology, values, on_symbols, entries):
         parts = element.split()
         for part, what in zip(parts, ("translation", "rotation") if len(parts) > 1 else ("whole",), strict=True):
             M, V = (_by_momentum if by_momentum else _by_energy)(state, part, motion, G, G_rate)
             (gravity,) = state.at([state.gradient(gravity_energy(mechanism, values, (part,)))], motion)
-            found.append(VirtualPlatform(name=part.name, kind=part.kind, part=what, M=M, V=V, gravity=G.T @ gravity))
-    return tuple(found)
+            platforms.append(
+                VirtualPlatform(name=part.name, kind=part.kind, part=what, M=M, V=V, gravity=G.T @ gravity)
+            )
+    return tuple(platforms)
 
 
 def _by_momentum(

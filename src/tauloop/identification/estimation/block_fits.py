@@ -61,7 +61,7 @@ class BlockFits:
             moving: samples (N, n_out) of each that count; all without it.
         """
         columns = [*result.base.independent, len(result.base.parameters)]
-        kept, deviations = parts[0].kept, np.maximum([one.rmse for one in result.training], np.finfo(float).tiny)
+        kept, deviations = parts[0].kept, np.maximum([output.rmse for output in result.training], np.finfo(float).tiny)
         rows, used, blocks = [], [], []
         for number, part in enumerate(parts):
             size = min(len(part), LONGEST)
@@ -75,9 +75,10 @@ class BlockFits:
             rows=tuple(rows),
             used=tuple(used),
             blocks=tuple(blocks),
-            products=np.sum([_products(one, one, edges) for one, edges in zip(rows, blocks, strict=True)], axis=0),
+            products=np.sum([_products(row, row, edges) for row, edges in zip(rows, blocks, strict=True)], axis=0),
             counts=np.sum(
-                [[one[:, a:b].sum(axis=1) for a, b in edges] for one, edges in zip(used, blocks, strict=True)], axis=0
+                [[counted[:, a:b].sum(axis=1) for a, b in edges] for counted, edges in zip(used, blocks, strict=True)],
+                axis=0,
             ),
             kept=kept,
             deviations=deviations,
@@ -102,11 +103,11 @@ class BlockFits:
 
     def _errors(self, grams: np.ndarray) -> np.ndarray:
         whole = grams.sum(axis=(0, 1))
-        found = np.zeros(self.counts.shape)
+        misfits = np.zeros(self.counts.shape)
         for block, own in enumerate(grams):
             values = np.append(_solved(whole - own.sum(axis=0)), -1.0)
-            found[block] = np.sqrt(np.maximum((own @ values) @ values, 0.0) / np.maximum(self.counts[block], 1))
-        return np.asarray(found * self.deviations)
+            misfits[block] = np.sqrt(np.maximum((own @ values) @ values, 0.0) / np.maximum(self.counts[block], 1))
+        return np.asarray(misfits * self.deviations)
 
     def explained(self, columns: Sequence[np.ndarray]) -> np.ndarray:
         """Power (n,) of the residual that each column alone would explain, over that of the output with the least."""
@@ -115,15 +116,15 @@ class BlockFits:
         size = len(gram) - 1 - count
         scale = 1.0 / _norms(gram)
         unit = gram * np.outer(scale, scale)
-        given = unit[:size, size:]  # the columns that are tried, and the force
-        values = np.linalg.lstsq(unit[:size, :size], given, rcond=RANK)[0]
-        left = unit[size:, size:] - given.T @ values
+        products = unit[:size, size:]  # the columns that are tried, and the force
+        values = np.linalg.lstsq(unit[:size, :size], products, rcond=RANK)[0]
+        left = unit[size:, size:] - products.T @ values
         own = np.diag(left)[:count]
         gain = np.where(own > LEFT, left[:count, -1] ** 2 / np.maximum(own, LEFT), 0.0) / scale[-1] ** 2
         fitted = np.concatenate([values[:, -1] * scale[:size] / scale[-1], np.zeros(count), [-1.0]])
         power = np.einsum("i,kij,j->k", fitted, grams, fitted)
-        told = power > RANK * power.sum()
-        return np.asarray(gain / power[told].min()) if told.any() else np.zeros(count)
+        is_shown = power > RANK * power.sum()
+        return np.asarray(gain / power[is_shown].min()) if is_shown.any() else np.zeros(count)
 
     @property
     def largest(self) -> np.ndarray:
@@ -132,30 +133,30 @@ class BlockFits:
 
     def carried(self, acting: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Predicted force (N,) of every log along an element whose unit force is these rows (N, n_out, 1)."""
-        values, found = self.values(), []
+        values, carried = self.values(), []
         for rows, unit in zip(self.rows, acting, strict=True):
             predicted = np.einsum("kjn,j->nk", rows[:, :-1], values) * self.deviations
             own = unit[: len(predicted), self.kept, 0]
-            found.append(np.sum(own * predicted, axis=1) / np.maximum(np.sum(own**2, axis=1), np.finfo(float).tiny))
-        return found
+            carried.append(np.sum(own * predicted, axis=1) / np.maximum(np.sum(own**2, axis=1), np.finfo(float).tiny))
+        return carried
 
     def _grams(self, columns: Sequence[np.ndarray] | None) -> np.ndarray:
         """Products of all columns, with the force at the end."""
         if columns is None:
             return self.products
         size, beside = self.products.shape[-1] - 1, columns[0].shape[-1]
-        found = np.zeros((*self.products.shape[:2], size + beside + 1, size + beside + 1))
+        grams = np.zeros((*self.products.shape[:2], size + beside + 1, size + beside + 1))
         old = [*range(size), size + beside]
         new = slice(size, size + beside)
-        found[:, :, np.array(old)[:, None], old] = self.products
-        for rows, used, blocks, given in zip(self.rows, self.used, self.blocks, columns, strict=True):
+        grams[:, :, np.array(old)[:, None], old] = self.products
+        for rows, used, blocks, tried in zip(self.rows, self.used, self.blocks, columns, strict=True):
             weights = (used / self.deviations[:, None])[:, None]
-            added = given[: rows.shape[-1], self.kept].transpose(1, 2, 0) * weights
+            added = tried[: rows.shape[-1], self.kept].transpose(1, 2, 0) * weights
             across = _products(rows, added, blocks)
-            found[:, :, old, new] += across
-            found[:, :, new, old] += across.transpose(0, 1, 3, 2)
-            found[:, :, new, new] += _products(added, added, blocks)
-        return found
+            grams[:, :, old, new] += across
+            grams[:, :, new, old] += across.transpose(0, 1, 3, 2)
+            grams[:, :, new, new] += _products(added, added, blocks)
+        return grams
 
 
 def pooled(errors: np.ndarray) -> np.ndarray:

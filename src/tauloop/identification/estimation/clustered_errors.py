@@ -51,17 +51,17 @@ class ClusteredErrors(ErrorModel):
         clusters = self._clusters(equations)
         count, rank = len(clusters), equations.regressor.shape[-1]
         parts = [
-            equations.instruments[one].reshape(-1, rank).T @ equations.regressor[one].reshape(-1, rank)
-            for one in clusters
+            equations.instruments[cluster].reshape(-1, rank).T @ equations.regressor[cluster].reshape(-1, rank)
+            for cluster in clusters
         ]
         whole, scores = np.sum(parts, axis=0), equations.scores
         scale = np.sqrt(np.abs(np.diag(whole)))
         scale[scale == 0.0] = 1.0
         steps = np.zeros((count, rank))
-        for g, (one, part) in enumerate(zip(clusters, parts, strict=True)):
+        for g, (cluster, part) in enumerate(zip(clusters, parts, strict=True)):
             # a cluster that alone shows a direction leaves none of it: the least-norm step of the others
             left = (whole - part) / np.outer(scale, scale)
-            steps[g] = np.linalg.lstsq(left, scores[one].sum(axis=0) / scale, rcond=None)[0] / scale
+            steps[g] = np.linalg.lstsq(left, scores[cluster].sum(axis=0) / scale, rcond=None)[0] / scale
         steps -= steps.mean(axis=0)
         few = float(scipy.special.stdtrit(count - 1, COVERED) / scipy.special.ndtri(COVERED))
         return np.asarray(few**2 * (count - 1) / count * steps.T @ steps)
@@ -79,4 +79,4 @@ class ClusteredErrors(ErrorModel):
         if min(map(len, logs)) < self.blocks:
             what = f"{min(map(len, logs))} samples of a log do not fill {self.blocks} blocks"
             raise IdentificationError.of("ClusteredErrors.blocks", what, "take fewer blocks")
-        return [block for one in logs for block in np.array_split(one, self.blocks)]
+        return [block for log in logs for block in np.array_split(log, self.blocks)]

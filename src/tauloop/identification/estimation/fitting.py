@@ -293,7 +293,7 @@ def _error_evidence(
     if errors != AutocorrelatedErrors():
         correlated = np.sqrt(np.diag(AutocorrelatedErrors().covariance(equations)))
     rows = [data.rows(k) for k in data.kept]
-    tests = [whiteness(equations.residual[one, k]) for k, one in enumerate(rows)]
+    tests = [whiteness(equations.residual[row, k]) for k, row in enumerate(rows)]
     return (
         Evidence(
             name="residual over force of the output that is described best, training data",

@@ -135,11 +135,11 @@ def compare_logs(
     Raises:
         IdentificationError: fewer than two logs tell all the parameters; with what each does not tell.
     """
-    fitted, told, problems = [], [], []
+    fitted, judged, problems = [], [], []
     for name, part in zip(names, parts, strict=True):
         try:
             fitted.append(fit(part, None, estimator, base=base, errors=errors))
-            told.append(name)
+            judged.append(name)
         except IdentificationError as error:
             problems += [replace(problem, where=f"{name}: {problem.where}") for problem in error.problems]
     if len(fitted) < 2:
@@ -147,8 +147,8 @@ def compare_logs(
         raise IdentificationError(
             [Problem("logs", what, "give logs that excite alike"), *problems],
         )
-    values = np.array([one.values for one in fitted])
-    deviations = np.array([one.standard_deviations for one in fitted])
+    values = np.array([each.values for each in fitted])
+    deviations = np.array([each.standard_deviations for each in fitted])
     floor = np.finfo(float).eps * np.maximum(np.abs(values).max(axis=0), np.finfo(float).tiny)
     deviations = np.maximum(deviations, floor)
     count = len(fitted)
@@ -163,7 +163,7 @@ def compare_logs(
     # where logs happen to agree, their own bars stay
     sizes = np.sqrt(np.maximum(few**2 * spread, 1.0) / weights.sum(axis=0))
     return LogComparison(
-        logs=tuple(told),
+        logs=tuple(judged),
         left_out=tuple(problems),
         base=base,
         values=values,

@@ -123,7 +123,7 @@ def _triangle(mechanism: Mechanism, task: ExcitationTask, before: Sequence[Sampl
 
 def _limits(problem: ExcitationProblem, judged: Judgement) -> tuple[LimitUse, ...]:
     """Every finite limit with the extremes of its quantity."""
-    found = []
+    rows = []
     units = problem.functions.ports.position.units
     for level, (what, suffix) in enumerate((("stroke", ""), ("speed", "/s"), ("acceleration", "/s^2"))):
         moved = judged.channels[level] - (problem.center if level == 0 else 0.0)
@@ -132,9 +132,9 @@ def _limits(problem: ExcitationProblem, judged: Judgement) -> tuple[LimitUse, ..
             if np.isfinite(limit):
                 low, high = float(moved[:, i].min()), float(moved[:, i].max())
                 name, unit = f"{what} of {problem.channels[i]}", units[i] + suffix
-                found.append(LimitUse(name=name, unit=unit, least=low, greatest=high, lower=-limit, upper=limit))
+                rows.append(LimitUse(name=name, unit=unit, least=low, greatest=high, lower=-limit, upper=limit))
     for bound, values in zip(problem.bounds, judged.values.T, strict=True):
-        found.append(
+        rows.append(
             LimitUse(
                 name=bound.name,
                 unit=bound.unit,
@@ -144,7 +144,7 @@ def _limits(problem: ExcitationProblem, judged: Judgement) -> tuple[LimitUse, ..
                 upper=bound.upper if np.isfinite(bound.upper) else None,
             )
         )
-    return tuple(found)
+    return tuple(rows)
 
 
 def _evidence(
@@ -155,7 +155,7 @@ def _evidence(
     options: ExcitationOptions,
 ) -> tuple[Evidence, ...]:
     criterion, asked = options.criterion, options.random
-    found = [
+    rows = [
         Evidence(
             name="largest share of a limit, on the finer grid",
             value=judged.largest_share,
@@ -166,7 +166,7 @@ def _evidence(
     if options.task.rests:
         peaks = np.abs(judged.channels[1:]).max(axis=(1, 2))
         start = np.abs(judged.channels[1:, 0]).max(axis=1)
-        found.append(
+        rows.append(
             Evidence(
                 name="speed or acceleration at the start, share of the largest",
                 value=float((start / np.maximum(peaks, np.finfo(float).tiny)).max()),
@@ -176,7 +176,7 @@ def _evidence(
         )
     if isinstance(criterion, ConditionNumber):
         pair = (conditions.unit_norm, random.best_unit_norm) if criterion.unit_norm else (conditions.si, random.best_si)
-        found.append(
+        rows.append(
             Evidence(
                 name="condition number over that of the best random series",
                 value=pair[0] / pair[1],
@@ -185,7 +185,7 @@ def _evidence(
             )
         )
     if random.tried < asked:
-        found.append(
+        rows.append(
             Evidence(
                 name="random series that were tried before an interrupt",
                 value=float(random.tried),
@@ -195,7 +195,7 @@ def _evidence(
             )
         )
     if outcomes:
-        found.append(
+        rows.append(
             Evidence(
                 name="starts that ended at an optimum",
                 value=float(sum(outcome.converged for outcome in outcomes)),
@@ -204,7 +204,7 @@ def _evidence(
                 advice=f"the best feasible motion is kept, no optimum; the solver says {_statuses(outcomes)}",
             )
         )
-    return tuple(found)
+    return tuple(rows)
 
 
 def _statuses(outcomes: Sequence[StartOutcome]) -> str:

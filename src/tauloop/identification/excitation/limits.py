@@ -80,8 +80,8 @@ class ExcitationLimits(Options):
             InputError: a name is no channel, or a limit is not positive; all problems.
         """
         problems, rows = Problems(), []
-        for name, given in (("stroke", self.stroke), ("speed", self.speed), ("acceleration", self.acceleration)):
-            values = given if isinstance(given, Mapping) else dict.fromkeys(channels, given)
+        for name, limit in (("stroke", self.stroke), ("speed", self.speed), ("acceleration", self.acceleration)):
+            values = limit if isinstance(limit, Mapping) else dict.fromkeys(channels, limit)
             values = in_full(channels, values)
             problems += unknown_names(values, channels, "{!r} is no channel", name)
             for channel, value in values.items():
@@ -144,38 +144,38 @@ def bounds(
 ) -> tuple[Bound, ...]:
     """All finite limits of the machine file, of cut joints too, and the distances that `limits` asks for."""
     shape, actuators = model.topology, model.mechanism.actuators
-    found = []
+    listed = []
     for i, freedom in enumerate(shape.freedoms):
         if i in model.assembly.frozen:
             continue
         name, iq = shape.velocity_names[i], shape.q_of_v[i]
         if iq >= 0 and (np.isfinite(freedom.lower) or np.isfinite(freedom.upper)):
             place, unit = shape.coordinate_names[iq], coordinate_units(shape, [iq])[0]
-            found.append(Bound(kind="position", of=place, unit=unit, lower=freedom.lower, upper=freedom.upper))
+            listed.append(Bound(kind="position", of=place, unit=unit, lower=freedom.lower, upper=freedom.upper))
         if np.isfinite(freedom.speed):
             unit = velocity_units(shape, (i,))[0]
-            found.append(Bound(kind="speed", of=name, unit=unit, lower=-freedom.speed, upper=freedom.speed))
+            listed.append(Bound(kind="speed", of=name, unit=unit, lower=-freedom.speed, upper=freedom.speed))
     for name, unit, freedom in zip(cuts.names, cuts.units, cuts.freedoms, strict=True):
         if np.isfinite(freedom.lower) or np.isfinite(freedom.upper):
-            found.append(Bound(kind="position", of=name, unit=unit, lower=freedom.lower, upper=freedom.upper))
+            listed.append(Bound(kind="position", of=name, unit=unit, lower=freedom.lower, upper=freedom.upper))
         if np.isfinite(freedom.speed):
-            found.append(Bound(kind="speed", of=name, unit=f"{unit}/s", lower=-freedom.speed, upper=freedom.speed))
+            listed.append(Bound(kind="speed", of=name, unit=f"{unit}/s", lower=-freedom.speed, upper=freedom.speed))
     names, units = model.output_ports("actuators")
     for actuator, name, unit in zip(actuators, names, units, strict=True):
         if np.isfinite(actuator.speed):
             rate = "rad/s" if shape.motor_turns(actuator) else "m/s"
-            found.append(Bound(kind="motor speed", of=name, unit=rate, lower=-actuator.speed, upper=actuator.speed))
+            listed.append(Bound(kind="motor speed", of=name, unit=rate, lower=-actuator.speed, upper=actuator.speed))
         if np.isfinite(actuator.force):
             limit = limits.force * actuator.force
-            found.append(Bound(kind="force", of=name, unit=unit, lower=-limit, upper=limit))
+            listed.append(Bound(kind="force", of=name, unit=unit, lower=-limit, upper=limit))
     for name, tension in cables(model.mechanism).items():
         most = limits.force * tension.greatest
-        found.append(Bound(kind="tension", of=name, unit="N", lower=tension.least, upper=most))
+        listed.append(Bound(kind="tension", of=name, unit="N", lower=tension.least, upper=most))
     if limits.singularity > 0 and model.assembly.rows:
-        found += [Bound(kind="singularity", of=kind, unit="", lower=limits.singularity) for kind in SINGULARITIES]
+        listed += [Bound(kind="singularity", of=kind, unit="", lower=limits.singularity) for kind in SINGULARITIES]
     if clearance is not None and len(clearance.pairs):
-        found.append(Bound(kind="clearance", of="rods", unit="m", lower=limits.clearance))
-    return tuple(found)
+        listed.append(Bound(kind="clearance", of="rods", unit="m", lower=limits.clearance))
+    return tuple(listed)
 
 
 def measured(

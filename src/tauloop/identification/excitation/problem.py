@@ -104,14 +104,14 @@ def expression_ties(model: Model, first: Sequence[str] = ()) -> Ties:
     groups: dict[Expression, list[str]] = {}
     for parameter in model.parameters:
         groups.setdefault(parameter.expression, []).append(parameter.name)
-    known = {name: one.value for one, names in groups.items() if isinstance(one, Constant) for name in names}
-    equal = {names[0]: names for one, names in groups.items() if not isinstance(one, Constant)}
+    known = {name: key.value for key, names in groups.items() if isinstance(key, Constant) for name in names}
+    equal = {names[0]: names for key, names in groups.items() if not isinstance(key, Constant)}
     InputError.raise_if_any(unknown_names(first, equal, "is no unknown of the regressor"))
     units = {parameter.name: parameter.unit for parameter in model.parameters}
-    found = ties(tuple(units), tuple(units.values()), equal=equal, known=known)
+    tied = ties(tuple(units), tuple(units.values()), equal=equal, known=known)
     order = [*first, *(name for name in equal if name not in first)]
-    matrix = found.matrix[:, [found.parameters.index(name) for name in order]]
-    return replace(found, matrix=matrix, parameters=tuple(order), units=tuple(units[name] for name in order))
+    matrix = tied.matrix[:, [tied.parameters.index(name) for name in order]]
+    return replace(tied, matrix=matrix, parameters=tuple(order), units=tuple(units[name] for name in order))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -216,12 +216,12 @@ class ExcitationProblem:
             InputError: nothing limits a channel.
         """
         rate = 2 * np.pi / self.task.period
-        found = np.array([self.limits[0], self.limits[1] / rate, self.limits[2] / rate**2])
+        ratios = np.array([self.limits[0], self.limits[1] / rate, self.limits[2] / rate**2])
         for i, name in enumerate(self.channels):
             for bound in self.bounds:
                 if bound.kind == "position" and self._drives(name) == bound.of:
-                    found[0, i] = min(found[0, i], max(bound.upper - self.center[i], self.center[i] - bound.lower))
-        reach = found.min(axis=0)
+                    ratios[0, i] = min(ratios[0, i], max(bound.upper - self.center[i], self.center[i] - bound.lower))
+        reach = ratios.min(axis=0)
         free = [i for i in self.free if not np.isfinite(reach[i])]
         if free:
             remedy = "give it a stroke, a speed or an acceleration"
@@ -274,13 +274,13 @@ class ExcitationProblem:
         )
 
     def _forces(self, motion: SampledMotion, start: np.ndarray | None) -> tuple[State, np.ndarray, np.ndarray]:
-        given = (motion.position, motion.velocity, motion.acceleration)
-        state = self.functions.kinematics(*given, start=start)
-        regressor = self.functions.regressor(*given, output=self.output, start=start)
+        arguments = (motion.position, motion.velocity, motion.acceleration)
+        state = self.functions.kinematics(*arguments, start=start)
+        regressor = self.functions.regressor(*arguments, output=self.output, start=start)
         at_actuators = (
             regressor
             if self.output == "actuators"
-            else self.functions.regressor(*given, output="actuators", start=start)
+            else self.functions.regressor(*arguments, output="actuators", start=start)
         )
         return state, self.rows(regressor), at_actuators @ self.model.pi
 
@@ -291,8 +291,8 @@ class ExcitationProblem:
 
     def _tensions(self, motion: SampledMotion, start: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Forces (N, n_u) and tensions (N, k) as far within their bounds as can be: they show whether any are."""
-        given = (motion.position, motion.velocity, motion.acceleration)
-        terms, _, _ = self.functions.tension_terms(*given, start=start)
+        arguments = (motion.position, motion.velocity, motion.acceleration)
+        terms, _, _ = self.functions.tension_terms(*arguments, start=start)
         return terms.shared(self.task.limits.force).centred()
 
     @cached_property
@@ -342,11 +342,11 @@ class ExcitationProblem:
         At most zero where all bounds are kept; `OUT_OF_REACH` where the loops do not close.
         """
         opened, reached = self.opened(motion)
-        given = [x[reached] for x in (motion.position, motion.velocity, motion.acceleration, opened)]
+        batch = [x[reached] for x in (motion.position, motion.velocity, motion.acceleration, opened)]
         regressor = np.zeros((len(opened), len(self.weights), len(self.ties.parameters)))
         broken = np.full(len(opened), OUT_OF_REACH)
-        if len(given[0]):
-            rows, _, values = self._batch(given, len(given[0]))
+        if len(batch[0]):
+            rows, _, values = self._batch(batch, len(batch[0]))
             regressor[reached] = rows.reshape(len(rows), len(self.weights), -1) @ self.ties.matrix
             lower, upper = self.sample.lower, self.sample.upper
             excess = np.maximum(lower - values, values - upper).max(axis=1, initial=-np.inf)
@@ -395,13 +395,13 @@ def _check(model: Model, task: ExcitationTask) -> None:
     if task.rests and task.harmonics < 2:
         problems.add("harmonics", f"must be at least 2, got {task.harmonics}", "such as 5")
     outputs, _ = model.output_ports(model.determined(task.output))
-    for where, given, known in (
+    for where, stated, known in (
         ("held", task.held, names),
         ("center", task.center, names),
         ("weights", task.weights, outputs),
     ):
-        problems += unknown_names(given, known, "is unknown", f"{where}.{{}}")
-        for name, value in given.items():
+        problems += unknown_names(stated, known, "is unknown", f"{where}.{{}}")
+        for name, value in stated.items():
             if not np.isfinite(value) or (where == "weights" and value <= 0):
                 problems.add(f"{where}.{name}", f"is {value:g}", "give a finite number")
     if len(task.held) == len(names):

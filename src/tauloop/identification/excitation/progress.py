@@ -97,8 +97,8 @@ class Search:
             if best:
                 self._phase = "polishing"
                 self._solve(best, drawn.base, is_stopped, self._polished)
-        found = [*self._outcomes.values(), *self._polished.values()]
-        judged = [self._judged(outcome.coefficients) for outcome in found]
+        finished = [*self._outcomes.values(), *self._polished.values()]
+        judged = [self._judged(outcome.coefficients) for outcome in finished]
         self._best = _least([*judged, random])
 
     def _solve(
@@ -190,9 +190,9 @@ class Search:
     def _judged_summary(self, drawn: _Drawn) -> RandomSummary:
         """Condition numbers of all random series; the best are judged as the result is, on the fine grid."""
         best = {int(k) for v in (drawn.si, drawn.unit) for k in np.argsort(v, kind="stable")[:JUDGED_RANDOM]}
-        kept = [found for k in sorted(best) if (found := self._judged(drawn.search.coefficients[k])) is not None]
-        judged = [Conditions.of(one.judged.regressor, self._problem.before, drawn.base) for one in kept]
-        return _summary(drawn, [one.si for one in judged], [one.unit_norm for one in judged])
+        kept = [design for k in sorted(best) if (design := self._judged(drawn.search.coefficients[k])) is not None]
+        judged = [Conditions.of(item.judged.regressor, self._problem.before, drawn.base) for item in kept]
+        return _summary(drawn, [item.si for item in judged], [item.unit_norm for item in judged])
 
     def best(self, is_interrupted: bool) -> tuple[float, np.ndarray, Judgement, BaseParameters, RandomSummary]:
         """Criterion, coefficients and judgement of the best series, base parameters, and what random series reach.
@@ -216,7 +216,7 @@ class Search:
     ) -> tuple[list[StartOutcome], list[StartOutcome]]:
         """What came of the starts, and of those that were polished; one that was left on its way reached the best."""
         done, polished = (
-            [o for _, o in sorted(found.items())] for found in (self._outcomes.copy(), self._polished.copy())
+            [o for _, o in sorted(results.items())] for results in (self._outcomes.copy(), self._polished.copy())
         )
         is_stopped = any(outcome.status == STOPPED for outcome in done)
         if is_interrupted and self._phase == "optimising" and len(done) < self._options.starts and not is_stopped:
@@ -241,6 +241,10 @@ def _lost(start: np.ndarray, status: str, value: float = np.inf) -> StartOutcome
     return StartOutcome(coefficients=start, value=value, started=np.inf, status=status, converged=False, iterations=0)
 
 
-def _least(found: list[_Best | None]) -> _Best | None:
+def _least(candidates: list[_Best | None]) -> _Best | None:
     """The best of them; the first of several."""
-    return min((one for one in found if one is not None), key=lambda one: one.value, default=None)
+    return min(
+        (candidate for candidate in candidates if candidate is not None),
+        key=lambda candidate: candidate.value,
+        default=None,
+    )

@@ -69,7 +69,7 @@ def sample_function(
         )
     )
     closing = _Closing()
-    given = {
+    arguments = {
         "position": position,
         "velocity": velocity,
         "acceleration": acceleration,
@@ -77,25 +77,27 @@ def sample_function(
         "theta": ca.SX(ca.DM([model.mechanism.parameters[leaf].value for leaf in model.machine.free])),
         "weight": ca.SX.ones(len(model.mechanism.actuators)),
     }
-    found: dict[str, ca.SX] = {}
+    expressions: dict[str, ca.SX] = {}
     for spec in (KINEMATICS[2], REGRESSORS[output], REGRESSORS["actuators"], EMBEDDING):
-        found |= {f"{spec}.{key}": value for key, value in closing.outputs(functions.program(spec), given).items()}
-    regressor = found[f"regressor_{output}.regressor"]
-    Y = ca.reshape(found["regressor_actuators.regressor"], len(model.parameters), -1).T
+        expressions |= {
+            f"{spec}.{key}": value for key, value in closing.outputs(functions.program(spec), arguments).items()
+        }
+    regressor = expressions[f"regressor_{output}.regressor"]
+    Y = ca.reshape(expressions["regressor_actuators.regressor"], len(model.parameters), -1).T
     force, shared = ca.SX(Y @ ca.DM(model.pi)), _Shared(ca.SX(0, 1), ca.SX(0, 1), ca.SX(0, 1))
     if cables(model.mechanism):
-        shared = _shared(closing.outputs(functions.program(TENSIONS), given), len(model.mechanism.actuators), unit)
+        shared = _shared(closing.outputs(functions.program(TENSIONS), arguments), len(model.mechanism.actuators), unit)
         force = unit * shared.unknowns
     quantities = Quantities(
         model=model,
         functions=functions,
-        q=found["kinematics_2.q"],
-        v=found["kinematics_2.v"],
+        q=expressions["kinematics_2.q"],
+        v=expressions["kinematics_2.v"],
         force=force,
         tension=dict(zip(cables(model.mechanism), ca.vertsplit(shared.tension), strict=True)),
-        G=ca.SX(ca.reshape(found["embedding.G"], model.topology.n_v, -1)),
+        G=ca.SX(ca.reshape(expressions["embedding.G"], model.topology.n_v, -1)),
         clearance=clearance,
-        cuts=cut_motions(model.mechanism, model.topology, found["kinematics_2.q"], found["kinematics_2.v"]),
+        cuts=cut_motions(model.mechanism, model.topology, expressions["kinematics_2.q"], expressions["kinematics_2.v"]),
     )
     values = [quantities.of(bound) for bound in bounded]
     limits = [
@@ -160,9 +162,9 @@ class _Closing:
         """Residuals of their loops, m or pure numbers."""
         return ca.vertcat(ca.SX(0, 1), *self._residuals)
 
-    def outputs(self, program: Program, given: dict[str, ca.SX]) -> dict[str, ca.SX]:
+    def outputs(self, program: Program, inputs: dict[str, ca.SX]) -> dict[str, ca.SX]:
         """Outputs of a program by name."""
-        values = dict(given)
+        values = dict(inputs)
         for step in program.steps:
             if isinstance(step, Newton):
                 values[step.solution] = self._open(step, [values[name] for name in step.inputs])

@@ -61,7 +61,7 @@ def random_search(
     Raises:
         IdentificationError: not one series keeps the limits.
     """
-    kept, triangles, tried, found = [], [], 0, None
+    kept, triangles, tried, result = [], [], 0, None
     step = max(CHUNK // len(problem.grid), 1)
     while tried < count and not is_stopped():
         drawn = _draw(problem, min(step if tried else min(FIRST, step), count - tried), rng)
@@ -71,13 +71,13 @@ def random_search(
             kept.append(coefficients)
             triangles.append(np.linalg.qr(regressor, mode="r"))
         if kept:
-            found = RandomSearch(coefficients=np.concatenate(kept), triangles=np.concatenate(triangles), tried=tried)
-            keep(found)
-    if found is None:
+            result = RandomSearch(coefficients=np.concatenate(kept), triangles=np.concatenate(triangles), tried=tried)
+            keep(result)
+    if result is None:
         what = f"none of {tried} random series keeps them, even at {SIZES[-1]:.0%} of the channels' limits"
         remedy = "choose a centre farther from the limits, or wider limits"
         raise IdentificationError.of("limits", what, remedy)
-    return found
+    return result
 
 
 def _draw(problem: ExcitationProblem, count: int, rng: np.random.Generator) -> np.ndarray:
@@ -106,7 +106,7 @@ def _draw(problem: ExcitationProblem, count: int, rng: np.random.Generator) -> n
 
 def _fitted(problem: ExcitationProblem, drawn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Those that can be made to keep all limits, and their weighted regressors (S, N n_out, n_unknowns)."""
-    found: list[np.ndarray] = []
+    series: list[np.ndarray] = []
     regressors: list[np.ndarray] = []
     waiting = drawn
     for size in SIZES:
@@ -115,10 +115,10 @@ def _fitted(problem: ExcitationProblem, drawn: np.ndarray) -> tuple[np.ndarray, 
         good = np.flatnonzero(screened(problem, shrunk(problem, waiting, size), problem.grid[::THINNED])[1])
         coefficients = shrunk(problem, waiting[good], size)
         regressor, kept = screened(problem, coefficients)
-        found.append(coefficients[kept])
+        series.append(coefficients[kept])
         regressors.append(regressor[kept])
         waiting = np.delete(waiting, good[kept], axis=0)
-    return np.concatenate(found), np.concatenate(regressors)
+    return np.concatenate(series), np.concatenate(regressors)
 
 
 def shrunk(problem: ExcitationProblem, coefficients: np.ndarray, size: float) -> np.ndarray:

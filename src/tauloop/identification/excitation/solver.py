@@ -153,9 +153,9 @@ class ExcitationProgram:
         """The series (n_free, 2 K + 1) of variables."""
         problem = self.problem
         x = np.asarray(variables)[: self._size].reshape(len(problem.free), -1)
-        found = (x @ problem.admitted.T) * problem.reach[problem.free][:, None]
-        found[:, 0] += problem.center[problem.free]
-        return np.asarray(found)
+        full = (x @ problem.admitted.T) * problem.reach[problem.free][:, None]
+        full[:, 0] += problem.center[problem.free]
+        return np.asarray(full)
 
     def solve(self, coefficients: np.ndarray, options: SolverOptions, watch: Watch | None = None) -> StartOutcome:
         """Optimise from one start; `watch` may stop it, and the best feasible iterate is the outcome.

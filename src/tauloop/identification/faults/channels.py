@@ -74,15 +74,15 @@ def wrong_channels(
     if model.assembly.is_redundant:
         return ()  # the rows are resultants of all forces, whose shares depend on the positions
     fit = Misfits(model, log, output, ties, step)
-    found: list[Problem] = []
+    problems: list[Problem] = []
     for _ in log.names if fit.can_tell else ():
         change = _best(fit)
         if change is None:
             break
         if not (presliding and change.is_hysteresis):
-            found.append(change.problem)
+            problems.append(change.problem)
         fit = change.undone
-    return tuple(found)
+    return tuple(problems)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -103,15 +103,15 @@ def _best(fit: Misfits) -> _Change | None:
     """The change that lessens the misfit most, if one does by enough."""
     if fit.misfit < ROUNDING:
         return None
-    found = _of_forces(fit)
-    found += _of_positions(fit, thorough=bool(found))
-    if not found:
+    changes = _of_forces(fit)
+    changes += _of_positions(fit, thorough=bool(changes))
+    if not changes:
         return None
-    change = min(found, key=lambda one: one.misfit)
+    change = min(changes, key=lambda candidate: candidate.misfit)
     others = {
-        one.problem.where: one.problem.what.partition(":")[0]
-        for one in found
-        if one.misfit <= ALIKE * change.misfit and one.problem.where != change.problem.where
+        other.problem.where: other.problem.what.partition(":")[0]
+        for other in changes
+        if other.misfit <= ALIKE * change.misfit and other.problem.where != change.problem.where
     }
     if not others:
         return change
@@ -123,45 +123,45 @@ def _mixed_up(kind: str, names: Sequence[str], remedy: str, units: Mapping[str, 
     """Turned channels of one kind, and exchanged ones that have one unit."""
     for k, name in enumerate(names):
         yield turned(k), (f"{kind}.{name}", "has the wrong sign: with it turned", remedy)
-    for (i, one), (k, two) in combinations(enumerate(names), 2):
-        if units.get(one) == units.get(two):
-            what = f"is exchanged with {kind}.{two}: with them exchanged back"
-            yield exchanged(i, k), (f"{kind}.{one}", what, "correct the columns' names")
+    for (i, first), (k, second) in combinations(enumerate(names), 2):
+        if units.get(first) == units.get(second):
+            what = f"is exchanged with {kind}.{second}: with them exchanged back"
+            yield exchanged(i, k), (f"{kind}.{first}", what, "correct the columns' names")
 
 
 def _of_forces(fit: Misfits) -> list[_Change]:
     log = fit.log
-    every, found = np.arange(len(log.forces)), list[_Change]()
+    every, changes = np.arange(len(log.forces)), list[_Change]()
     remedy = "turn the sign in the column's unit ('-1 N m'), or the actuator's ratio in the machine file"
-    for change, said in _mixed_up("force", log.drives, remedy, {}):
+    for change, words in _mixed_up("force", log.drives, remedy, {}):
         forces = change(log.forces, every)
-        found += _accepted(fit, fit.regressor, forces, partial(replace, forces=forces), said)
+        changes += _accepted(fit, fit.regressor, forces, partial(replace, forces=forces), words)
     for k, drive in enumerate(log.drives):
         scale = fit.scale(k)
         if scale is not None and max(scale, 1.0 / scale) > SCALE:
             what = f"is {1.0 / scale:.3g} times as large as suits the other forces: with it divided by that"
             remedy = "look at the units, the torque constant and the gear of this drive (or of the others)"
             forces = log.forces * np.where(np.arange(len(log.drives)) == k, scale, 1.0)
-            said = f"force.{drive}", what, remedy
-            scaled = _accepted(fit, fit.regressor, forces, partial(replace, forces=forces), said)
-            found += [one for one in scaled if one.misfit * WRONG <= fit.misfit]
+            words = f"force.{drive}", what, remedy
+            scaled = _accepted(fit, fit.regressor, forces, partial(replace, forces=forces), words)
+            changes += [candidate for candidate in scaled if candidate.misfit * WRONG <= fit.misfit]
     for k, drive in enumerate(log.drives):
         shifts = [n * fit.step for n in range(-STEPS[-1], STEPS[-1] + 1) if abs(n) * fit.step <= fit.reach]
         values = [fit.late(late_by(k, s)(log.forces, fit.at)) for s in shifts]
         shift = _least(shifts, values)
         if shift is not None and min(values) * LATE_ALL <= fit.misfit:
-            found += _late(fit, f"force.{drive}", shift, partial(Measured.late_force, column=k))
-    return found
+            changes += _late(fit, f"force.{drive}", shift, partial(Measured.late_force, column=k))
+    return changes
 
 
 def _of_positions(fit: Misfits, *, thorough: bool) -> list[_Change]:
-    log, found = fit.log, list[_Change]()
+    log, accepted = fit.log, list[_Change]()
     changes = list(_mixed_up("position", log.names, "turn the sign in the column's unit", fit.units))
     near = [(k, s) for k in range(len(log.names)) for s in (-NEAR * fit.step, NEAR * fit.step)]
     regressors = fit.regressors([change for change, _ in changes] + [late_by(k, s) for k, s in near])
-    for (change, said), regressor in zip(changes, regressors, strict=False):
+    for (change, words), regressor in zip(changes, regressors, strict=False):
         if regressor is not None:
-            found += _accepted(fit, regressor, log.forces, partial(Measured.moved, change=change), said)
+            accepted += _accepted(fit, regressor, log.forces, partial(Measured.moved, change=change), words)
     for k, name in enumerate(log.names):
         tried = {0: fit.misfit}
         for (column, s), regressor in zip(near, regressors[len(changes) :], strict=True):
@@ -172,8 +172,8 @@ def _of_positions(fit: Misfits, *, thorough: bool) -> list[_Change]:
         _scan(fit, k, tried)
         shift = _least(list(tried), list(tried.values()))
         if shift is not None and min(tried.values()) * LATE_ALL <= fit.misfit:
-            found += _late(fit, f"position.{name}", shift, partial(Measured.late_position, column=k))
-    return found
+            accepted += _late(fit, f"position.{name}", shift, partial(Measured.late_position, column=k))
+    return accepted
 
 
 def _scan(fit: Misfits, column: int, tried: dict[int, float]) -> None:
@@ -264,11 +264,11 @@ def _turning(fit: Misfits, drive: str, way: float, misfits: np.ndarray, shift: i
 
 
 def _accepted(
-    fit: Misfits, regressor: np.ndarray, forces: np.ndarray, undo: Callable[[Measured], Measured], said: _Said
+    fit: Misfits, regressor: np.ndarray, forces: np.ndarray, undo: Callable[[Measured], Measured], words: _Said
 ) -> list[_Change]:
     """A change, by the regressor and forces that it makes, if it lessens the misfit enough."""
     misfits = fit.of(regressor, fit.forces(forces))
-    misfit, (where, text, remedy) = mean(misfits), said
+    misfit, (where, text, remedy) = mean(misfits), words
     best = int(np.argmax(fit.misfits / np.maximum(misfits, ROUNDING)))
     if misfit * WRONG <= fit.misfit:
         text += f" the relative misfit of all outputs falls from {fit.misfit:.3g} to {misfit:.3g}"

@@ -24,24 +24,24 @@ def dead(log: Log, names: Sequence[str]) -> tuple[Problem, ...]:
         log: the log as measured, before any filter.
         names: positions that the machine is moved by, without those that are held on purpose.
     """
-    given = [name for name in names if name in channels(log, "position")]
-    found = []
-    if not given or not np.ptp(samples(log, "position", given), axis=0).any():
+    measured = [name for name in names if name in channels(log, "position")]
+    problems = []
+    if not measured or not np.ptp(samples(log, "position", measured), axis=0).any():
         return ()
     for name in channels(log, "force"):
         values = samples(log, "force", (name,))[:, 0]
         if len(values) > 1 and np.ptp(values) == 0.0:
-            found.append(
+            problems.append(
                 Problem(
                     f"force.{name}",
                     f"is {values[0]:.6g} in all {len(values)} samples: the channel is dead",
                     "look at the sensor and the column; leave the column out: a force need not be measured",
                 )
             )
-    for name in given:
+    for name in measured:
         values = samples(log, "position", (name,))[:, 0]
         if not values.any():
-            found.append(
+            problems.append(
                 Problem(
                     f"position.{name}",
                     f"is zero in all {len(values)} samples: the channel is dead, or the axis was not moved",
@@ -49,7 +49,7 @@ def dead(log: Log, names: Sequence[str]) -> tuple[Problem, ...]:
                     f"--hold {name}=VALUE",
                 )
             )
-    return tuple(found)
+    return tuple(problems)
 
 
 def copied(log: Log, names: Sequence[str]) -> tuple[Problem, ...]:
@@ -64,19 +64,19 @@ def copied(log: Log, names: Sequence[str]) -> tuple[Problem, ...]:
     """
     positions = [name for name in names if name in channels(log, "position")]
     forces = list(channels(log, "force"))
-    found = []
+    problems = []
     for quantity, own in (("position", positions), ("force", forces)):
         other = "force" if quantity == "position" else "position"
-        for one, two in combinations(own, 2):
-            first, second = (samples(log, quantity, (name,))[:, 0] for name in (one, two))
-            if _is_copy(first, second) and not _alike(log, other, one, two):
-                found.append(_copy(f"{quantity}.{two}", f"{quantity}.{one}"))
+        for left, right in combinations(own, 2):
+            first, second = (samples(log, quantity, (name,))[:, 0] for name in (left, right))
+            if _is_copy(first, second) and not _alike(log, other, left, right):
+                problems.append(_copy(f"{quantity}.{right}", f"{quantity}.{left}"))
     for force in forces:
         for position in positions:
             values, motion = samples(log, "force", (force,))[:, 0], samples(log, "position", (position,))[:, 0]
             if _is_copy(motion, values):
-                found.append(_copy(f"force.{force}", f"position.{position}"))
-    return tuple(found)
+                problems.append(_copy(f"force.{force}", f"position.{position}"))
+    return tuple(problems)
 
 
 def _copy(name: str, of: str) -> Problem:
@@ -94,11 +94,11 @@ def _is_copy(first: np.ndarray, second: np.ndarray) -> bool:
     return float(np.abs(y - x * (x @ y) / (x @ x)).max()) <= SAME
 
 
-def _alike(log: Log, quantity: str, one: str, two: str) -> bool:
+def _alike(log: Log, quantity: str, first: str, second: str) -> bool:
     """Whether both channels have that quantity, and it differs little between them."""
     present = channels(log, quantity)
-    if one not in present or two not in present:
+    if first not in present or second not in present:
         return False
-    x, y = (samples(log, quantity, (name,))[:, 0] for name in (one, two))
+    x, y = (samples(log, quantity, (name,))[:, 0] for name in (first, second))
     apart = min(np.std(x - y), np.std(x + y))
     return float(apart) <= ALIKE * float(max(np.ptp(x), np.ptp(y)))

@@ -53,7 +53,7 @@ def wrong_signs(
         misfit = trials[best]
     if 2 * np.sum(signs < 0.0) > len(signs):
         signs = -signs  # the same misfit: say it with fewer
-    found = [
+    problems = [
         Problem(
             f"force.{names[k]}",
             f"has the wrong sign: with it turned the relative misfit of all outputs falls from {first:.3g} to "
@@ -75,7 +75,7 @@ def wrong_signs(
             )
     if any(where not in dissipative for where in negative):  # passive joints then follow from the drives
         negative = {where: figures for where, figures in negative.items() if where not in dissipative}
-    return tuple(found) + tuple(
+    return tuple(problems) + tuple(
         Problem(
             where,
             f"gains energy from friction, which comes out negative: {'; '.join(figures)}",

@@ -133,8 +133,8 @@ def late_by(column: int, shift: int) -> Moved:
     """A channel that came late by so many samples, put right; the ends of a log that is not periodic are not tried."""
 
     def moved(x: np.ndarray, at: np.ndarray) -> np.ndarray:
-        found = x[at]
-        found[:, column] = x[(at + shift) % len(x), column]
-        return np.asarray(found)
+        values = x[at]
+        values[:, column] = x[(at + shift) % len(x), column]
+        return np.asarray(values)
 
     return moved

@@ -128,7 +128,8 @@ class Misfits:
         rows = (rows if self._ties is None else rows @ self._ties.matrix)[:, :, self._base]
         whole = iter(np.split(rows, len(motions)))
         return [
-            self._beside(next(whole), change) if one else None for one, change in zip(possible, changes, strict=True)
+            self._beside(next(whole), change) if is_possible else None
+            for is_possible, change in zip(possible, changes, strict=True)
         ]
 
     def _beside(self, regressor: np.ndarray, change: Moved) -> np.ndarray:
@@ -149,13 +150,13 @@ class Misfits:
         states += [dahl_state(velocity, log.step, np.array([way]))] if way is not None else []
         acting = self._mixing[log.drives.index(drive)]
         every = np.zeros(log.velocity.shape)
-        found = []
+        columns = []
         for state in states:
             if log.cutoff is not None:
                 state = butterworth(state, rate=1.0 / log.step, cutoff=log.cutoff, order=2)
             every[:, k] = state[:, 0]
-            found.append(change(every, self.at)[:, k])
-        return np.asarray(np.stack(found, axis=1)[:, None, :] * acting[None, :, None])
+            columns.append(change(every, self.at)[:, k])
+        return np.asarray(np.stack(columns, axis=1)[:, None, :] * acting[None, :, None])
 
     def with_friction(self, drive: str, way: float | None) -> np.ndarray:
         """Misfits with a drive's friction beside the model's own, turning round over some way if there is one."""
@@ -165,10 +166,10 @@ class Misfits:
     def best_way(self, drive: str) -> tuple[float, np.ndarray]:
         """The way over which a drive's friction turns round best, and the misfits with it."""
         stroke = float(np.ptp(self.log.position[:, self.log.names.index(drive)]))
-        found = [(share * stroke, self.with_friction(drive, share * stroke)) for share in WAYS]
-        best = min(found, key=lambda pair: mean(pair[1]))
-        found += [(best[0] * factor, self.with_friction(drive, best[0] * factor)) for factor in FINER]
-        return min(found, key=lambda pair: mean(pair[1]))
+        tried = [(share * stroke, self.with_friction(drive, share * stroke)) for share in WAYS]
+        best = min(tried, key=lambda pair: mean(pair[1]))
+        tried += [(best[0] * factor, self.with_friction(drive, best[0] * factor)) for factor in FINER]
+        return min(tried, key=lambda pair: mean(pair[1]))
 
     def misfit_of(self, regressor: np.ndarray) -> float:
         """Misfit of all outputs with another regressor."""

@@ -117,7 +117,7 @@ def missing_laws(
         parts = [whole.part(slice(end - len(part), end)) for part, end in zip(parts, ends, strict=True)]
     speeds = [motion.of_outputs for motion in motions]
     fits = BlockFits.of(parts, result, [np.abs(v) > REST * np.abs(v).max(axis=0) for v in speeds])
-    found: list[Problem] = []
+    problems: list[Problem] = []
     errors, values = fits.errors(), fits.values()
     if (errors.max(axis=0) < RESIDUAL * fits.largest).all():
         return ()
@@ -126,16 +126,16 @@ def missing_laws(
         own = tuple(_laws(fits, motions, element, has_friction=f"{element}.coulomb" in parts[0].parameters))
         for law in _promising(fits, own):
             trial, moved = fits.both(law.columns)
-            if told := _told(law, errors, trial, values, moved, fits, result):
-                judged.append((told[0], law))
+            if judgement := _told(law, errors, trial, values, moved, fits, result):
+                judged.append((judgement[0], law))
     fitted: tuple[np.ndarray, ...] | None = None
     for _, law in sorted(judged, key=lambda pair: pair[0]):
         columns = law.columns if fitted is None else tuple(map(_beside, fitted, law.columns))
         trial, moved = fits.both(columns)
-        if told := _told(law, errors, trial, values, moved, fits, result):
-            found.append(told[1])
+        if judgement := _told(law, errors, trial, values, moved, fits, result):
+            problems.append(judgement[1])
             fitted, errors, values = columns, trial, moved
-    return tuple(found)
+    return tuple(problems)
 
 
 def _told(
@@ -162,7 +162,7 @@ def _told(
         return None
     if shifts[most] < MOVED and gain.share < MUCH:
         return None
-    percent = [float(100.0 * pooled(one)[output] / fits.largest[output]) for one in (before, after)]
+    percent = [float(100.0 * pooled(errors)[output] / fits.largest[output]) for errors in (before, after)]
     shown = (
         f"with it the error of {result.training[output].output} where it was not fitted falls from {percent[0]:.3g} to "
         f"{percent[1]:.3g} % of the largest force, and {result.base.base[most].short_name()} moves by "
@@ -191,9 +191,9 @@ def _laws(fits: BlockFits, motions: Sequence[ElementMotion], element: str, *, ha
     yield _Law(element=element, kind="asymmetric", columns=sides)
     for share in WAYS:
         size = np.array([share * stroke])
-        turning = tuple(row * presliding_state(speed, one.period, size)[:, None] for one, speed, row in every)
+        turning = tuple(row * presliding_state(speed, log.period, size)[:, None] for log, speed, row in every)
         yield _Law(element=element, kind="presliding", size=share * stroke, unit=length, columns=turning)
-    places = [np.cumsum(speed[:, 0]) * one.period for one, speed, _ in every]
+    places = [np.cumsum(speed[:, 0]) * log.period for log, speed, _ in every]
     waves = tuple(
         row * np.cos(np.pi * (x[:, None] - x.min()) / stroke * np.arange(1, HARMONICS + 1))[:, None]
         for x, (_, _, row) in zip(places, every, strict=True)
@@ -219,5 +219,5 @@ def _promising(fits: BlockFits, laws: Sequence[_Law]) -> Iterator[_Law]:
     yield from (law for _, law in sorted(best.values(), key=lambda pair: -pair[0])[:TRIED])
 
 
-def _beside(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    return np.concatenate([one, other], axis=2)
+def _beside(columns: np.ndarray, other: np.ndarray) -> np.ndarray:
+    return np.concatenate([columns, other], axis=2)

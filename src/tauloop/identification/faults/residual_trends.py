@@ -111,12 +111,12 @@ def residual_trends(
     """
     if data.time is None or len(data) < 4 * BLOCKS:
         return ()
-    found: list[ResidualTrend] = []
+    trends: list[ResidualTrend] = []
     for k in data.kept:
         rows = data.rows(k)
         if len(rows) == len(data):
-            found += _of_output(data, int(k), friction, passed, speeds)
-    return tuple(found)
+            trends += _of_output(data, int(k), friction, passed, speeds)
+    return tuple(trends)
 
 
 def trend_problems(trends: Sequence[ResidualTrend]) -> tuple[Problem, ...]:
@@ -171,17 +171,21 @@ def _of_output(
     residual = _off(basis, forces[at])
     candidates = list(_columns(time, step, predicted, rate, rubbed))
     if not _repeats(predicted, rate):
-        candidates = [one for one in candidates if one.kind == "compliance"]
+        candidates = [candidate for candidate in candidates if candidate.kind == "compliance"]
     least = _feigned(predicted - passed(predicted), candidates, at, basis) if passed is not None else 0.0
     while True:
-        judged = [trend for one in candidates if (trend := _judged(one, at, basis, residual, force, least))]
+        judged = [trend for candidate in candidates if (trend := _judged(candidate, at, basis, residual, force, least))]
         if not judged:
             return
         best, column = max(judged, key=lambda pair: pair[0].explained)
         yield replace(best, output=data.outputs[k], unit=data.output_units[k])
         basis = _with(basis, column.values[at])
         residual = _off(basis, residual)
-        candidates = [one for one in candidates if one.kind != column.kind and not (one.cause and column.cause)]
+        candidates = [
+            candidate
+            for candidate in candidates
+            if candidate.kind != column.kind and not (candidate.cause and column.cause)
+        ]
 
 
 def _delayed(
@@ -235,10 +239,10 @@ def _judged(
     column: _Column, at: np.ndarray, basis: np.ndarray, residual: np.ndarray, force: float, least: float
 ) -> tuple[ResidualTrend, _Column] | None:
     """The trend of a column, if it is one."""
-    given = column.values[at]
-    own = _off(basis, given)
+    values = column.values[at]
+    own = _off(basis, values)
     power = float(own @ own)
-    if power <= LEFT**2 * float(given @ given):
+    if power <= LEFT**2 * float(values @ values):
         return None
     value = float(own @ residual) / power
     rest = residual - value * own
@@ -270,7 +274,7 @@ def _feigned(lost: np.ndarray, candidates: Sequence[_Column], at: np.ndarray, ba
         lost: (N,) what it takes off the predicted force.
         candidates, at, basis: the columns, the samples and what is taken out of them.
     """
-    own = next(_off(basis, one.values[at]) for one in candidates if one.kind == "compliance")
+    own = next(_off(basis, candidate.values[at]) for candidate in candidates if candidate.kind == "compliance")
     power = float(own @ own)
     return float(own @ lost[at]) / power if power > 0.0 else 0.0
 

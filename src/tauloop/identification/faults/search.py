@@ -82,7 +82,7 @@ def found_motion(model: Model, log: MeasuredLog, prepared: Signals, part: Regres
         position=samples(kept.part(slice(None, LONGEST)), "position", names)[: len(part)],
         period=sample_period(log.log),
         factor=log.factor,
-        cutoff=min((one for one in cutoffs if one is not None), default=np.inf),
+        cutoff=min((cutoff for cutoff in cutoffs if cutoff is not None), default=np.inf),
         order=log.how.order,
     )
 
@@ -136,12 +136,12 @@ def faults_of_fit(
     turned = wrong_signs(training, mine, drives)
     if not motions:
         return turned
-    found: list[Problem] = []
+    problems: list[Problem] = []
     for moved, part in () if turned else zip(motions, parts, strict=True):
         trends = residual_trends(part, friction(model, part)[0], passed=moved.passed(part), speeds=moved.velocity)
-        found += (of_log(moved.name, len(motions), problem) for problem in trend_problems(trends))
-    if found:
-        return tuple(found)
+        problems += (of_log(moved.name, len(motions), problem) for problem in trend_problems(trends))
+    if problems:
+        return tuple(problems)
     along = [
         motion_of_elements(
             model, moved.position, moved.velocity[:LONGEST], period=moved.period * moved.factor, output=output
@@ -159,9 +159,9 @@ def _rubbing(model: Model, data: RegressionData) -> tuple[str, ...]:
     acting = _acting(model)
     owners = {name.rpartition(".")[0] for name in data.parameters if name.endswith(f".{FRICTION[1]}")}
     owners &= set(elements(model))
-    told = {drive for owner in owners for drive in acting[owner]}
+    covered = {drive for owner in owners for drive in acting[owner]}
     drives = (actuator.name for actuator in model.mechanism.actuators)
-    return (*sorted(owners), *(name for name in drives if name not in told))
+    return (*sorted(owners), *(name for name in drives if name not in covered))
 
 
 @contextmanager
@@ -195,14 +195,14 @@ def friction(model: Model, data: RegressionData) -> tuple[tuple[str, ...], dict[
     sliding = [name.removesuffix(f".{PRESLIDING}") for name in data.parameters if name.endswith(f".{PRESLIDING}")]
     turning = {drive for name in sliding for drive in acting.get(name, ())}
     matrix = np.eye(len(data.parameters)) if data.ties is None else data.ties.matrix
-    found: dict[str, tuple[str, ...]] = {}
+    unknowns: dict[str, tuple[str, ...]] = {}
     for unknown, column in zip(data.unknowns, matrix.T, strict=True):
         parts = [data.parameters[i].rpartition(".") for i in np.flatnonzero(column)]
         if any(set(acting.get(owner, ())) & turning for owner, _, _ in parts):
             continue  # only both together lose energy
         if parts and column.min() >= 0.0 and all(kind in FRICTION for _, _, kind in parts):
-            found[unknown] = tuple(dict.fromkeys(drive for owner, _, _ in parts for drive in acting.get(owner, ())))
-    return tuple(found), {unknown: drives for unknown, drives in found.items() if drives}
+            unknowns[unknown] = tuple(dict.fromkeys(drive for owner, _, _ in parts for drive in acting.get(owner, ())))
+    return tuple(unknowns), {unknown: drives for unknown, drives in unknowns.items() if drives}
 
 
 def _acting(model: Model) -> dict[str, tuple[str, ...]]:

@@ -31,7 +31,7 @@ def clipped(log: Log, quantity: str = "force", limits: Mapping[str, float] | Non
     Returns:
         One problem for each end of a channel, with the value and how many samples are at it.
     """
-    found = []
+    problems = []
     moves = moving(log)
     for name in channels(log, quantity):
         if quantity == "force" and name in left_out(log):
@@ -39,7 +39,7 @@ def clipped(log: Log, quantity: str = "force", limits: Mapping[str, float] | Non
         values = samples(log, quantity, (name,))[:, 0]
         for limit in limits_reached(values, moves, (limits or {}).get(name)):
             word = "largest" if limit.is_upper else "smallest"
-            found.append(
+            problems.append(
                 Problem(
                     f"{quantity}.{name}",
                     f"stays at its {word} value {limit.value:.6g} in {limit.at.sum()} samples, {PLATEAU} or more "
@@ -47,7 +47,7 @@ def clipped(log: Log, quantity: str = "force", limits: Mapping[str, float] | Non
                     "excite less, raise the drive's limit, or leave these samples out",
                 )
             )
-    return tuple(found)
+    return tuple(problems)
 
 
 def spikes(log: Log) -> tuple[Problem, ...]:
@@ -56,7 +56,7 @@ def spikes(log: Log) -> tuple[Problem, ...]:
     Returns:
         One problem for each channel: how many samples, and the first of them with its value and its neighbours'.
     """
-    found = []
+    problems = []
     times = as_signals(log).time
     for quantity in ("position", "force"):
         for name in channels(log, quantity):
@@ -64,7 +64,7 @@ def spikes(log: Log) -> tuple[Problem, ...]:
             at = _spikes(values)
             if len(at):
                 before, here, after = values[at[0] - 1 : at[0] + 2]
-                found.append(
+                problems.append(
                     Problem(
                         f"{quantity}.{name}",
                         f"jumps for single samples: {len(at)} of them, the first {here:.6g} at {times[at[0]]:g} s "
@@ -72,7 +72,7 @@ def spikes(log: Log) -> tuple[Problem, ...]:
                         "repair or leave out these samples, or fit with --estimator irls",
                     )
                 )
-    return tuple(found)
+    return tuple(problems)
 
 
 def _spikes(values: np.ndarray) -> np.ndarray:

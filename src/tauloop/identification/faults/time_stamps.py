@@ -35,9 +35,9 @@ def jitter(log: Log, names: Sequence[str]) -> tuple[Problem, ...]:
     Returns:
         One problem where positions follow the stamps.
     """
-    given = as_signals(log)
-    time, count = given.time, len(given.time)
-    names = [name for name in names if name in channels(given, "position")]
+    signals = as_signals(log)
+    time, count = signals.time, len(signals.time)
+    names = [name for name in names if name in channels(signals, "position")]
     if count < 4 * BLOCKS or not names:
         return ()
     along = np.arange(count) - 0.5 * (count - 1)
@@ -47,7 +47,7 @@ def jitter(log: Log, names: Sequence[str]) -> tuple[Problem, ...]:
     size = float(np.sqrt(np.mean(late**2)))
     if size < LEAST * period:
         return ()
-    position = samples(given, "position", names)
+    position = samples(signals, "position", names)
     fast = late[:, None] * np.gradient(_slow(position), period, axis=0)
     fast, position = fast - _slow(fast), position - _slow(position)
     inner = slice(count // 20, count - count // 20)

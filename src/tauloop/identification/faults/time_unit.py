@@ -86,5 +86,5 @@ def _fitted(columns: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, float]
     """Coefficients of least squares, and the norm of what is left."""
     norms = np.linalg.norm(columns, axis=0)
     norms[norms == 0.0] = 1.0
-    found = np.linalg.lstsq(columns / norms, wanted, rcond=None)[0]
-    return found / norms, float(np.linalg.norm(wanted - columns / norms @ found))
+    solution = np.linalg.lstsq(columns / norms, wanted, rcond=None)[0]
+    return solution / norms, float(np.linalg.norm(wanted - columns / norms @ solution))

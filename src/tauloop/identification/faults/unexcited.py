@@ -44,13 +44,13 @@ def unexcited(
     base = base_parameters(rich, data.unknowns, data.unknown_units)
     norms = np.linalg.norm(rich[:, base.independent], axis=0)
     _, sizes, directions = np.linalg.svd(own[:, base.independent] / norms, full_matrices=False)
-    found = []
+    problems = []
     for size, direction in zip(sizes, directions, strict=True):
         if size > LEFT_OUT * sizes[0]:
             continue
         shares = np.abs(direction)
         named = [base.base[i].short_name() for i in np.argsort(-shares)[:NAMED] if shares[i] >= SHARE * shares.max()]
-        found.append(
+        problems.append(
             Problem(
                 "log",
                 f"its motion says nothing of {' with '.join(named)}: forces show it {size / sizes[0]:.1g} times "
@@ -58,7 +58,7 @@ def unexcited(
                 "record a motion in which these axes move with changing speeds, directions and accelerations",
             )
         )
-    return tuple(found)
+    return tuple(problems)
 
 
 def _of_random_states(model: Model, rng: np.random.Generator, output: str) -> np.ndarray:

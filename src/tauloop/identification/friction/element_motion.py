@@ -76,8 +76,8 @@ class ElementMotion(Shown):
         """Columns (N, n_out, n_new) decimated as the regressor is, and zero where it has no row."""
         if self.present is None:
             return decimate(columns, self.factor)
-        found = decimate(columns * self.present[:, :, None], self.factor)
-        return np.asarray(found * self.present[:: self.factor][: len(found), :, None])
+        thinned = decimate(columns * self.present[:, :, None], self.factor)
+        return np.asarray(thinned * self.present[:: self.factor][: len(thinned), :, None])
 
 
 def element_motion(
@@ -101,8 +101,8 @@ def element_motion(
     prepared = prepared_signals(log, preparation) if prepared is None else prepared
     port = model.actuators.ports.position.columns
     position, velocity = (samples(prepared, kind, port) for kind in ("position", "velocity"))
-    found = motion_of_elements(model, position, velocity, period=sample_period(log), output=output)
-    return replace(found, factor=preparation.decimation, present=present_rows(model, prepared, output))
+    motion = motion_of_elements(model, position, velocity, period=sample_period(log), output=output)
+    return replace(motion, factor=preparation.decimation, present=present_rows(model, prepared, output))
 
 
 def motion_of_elements(

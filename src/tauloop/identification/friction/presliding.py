@@ -112,7 +112,7 @@ def choose_presliding(
     motions: Sequence[ElementMotion],
     names: Sequence[str],
     *,
-    given: Mapping[str, float] | None = None,
+    stated: Mapping[str, float] | None = None,
     share: float = 0.7,
 ) -> PreslidingChoice:
     """Try lengths for each element in turn, and keep the best of each where every part of the logs is better with it.
@@ -127,7 +127,7 @@ def choose_presliding(
         parts: regression data of each log, held-out part included, which takes no part.
         motions: of the same logs, prepared alike.
         names: elements whose length is looked for.
-        given: lengths of others, m or rad.
+        stated: lengths of others, m or rad.
         share: part of each log before its held-out part.
 
     Raises:
@@ -135,7 +135,7 @@ def choose_presliding(
     """
     before = split_each(parts, share)[0] if share < 1.0 else list(parts)
     fits = BlockFits.of(before, fit(merge(before), None, WeightedLeastSquares()))
-    search = _LengthSearch(fits, motions, dict(given or {}))
+    search = _LengthSearch(fits, motions, dict(stated or {}))
     none = search.errors({}, ())
     for name in tuple(search.lengths):
         search.rest(name)
@@ -148,7 +148,7 @@ def choose_presliding(
         staying=tuple(sorted(search.staying)),
         without=tuple(name for name in names if name not in search.lengths),
         errors=(_overall(none), _overall(last)),
-        given=tuple(given or ()),
+        given=tuple(stated or ()),
     )
 
 
@@ -161,7 +161,7 @@ class _LengthSearch:
 
     def errors(self, lengths: Mapping[str, float], staying: Collection[str]) -> np.ndarray:
         """Errors (BLOCKS, n_kept) where not fitted, % of each output's largest force."""
-        columns = [presliding_columns(one, lengths, staying)[0] for one in self._motions] if lengths else None
+        columns = [presliding_columns(motion, lengths, staying)[0] for motion in self._motions] if lengths else None
         return 100.0 * self._fits.errors(columns) / self._scales
 
     def improved(self, name: str) -> bool:
@@ -186,7 +186,7 @@ class _LengthSearch:
 
     def rest(self, name: str) -> None:
         """Let the friction of an element stay at rest where that is better."""
-        resting, staying = (self.errors(self.lengths, one) for one in (self.staying, {*self.staying, name}))
+        resting, staying = (self.errors(self.lengths, names) for names in (self.staying, {*self.staying, name}))
         if _is_better(staying, resting, every=False):
             self.staying |= {name}
 

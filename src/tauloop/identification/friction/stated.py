@@ -62,7 +62,7 @@ class StatedFriction:
         """
         if not self.slides:
             return list(parts), None
-        choice = choose_presliding(parts[:fitted], motions[:fitted], self.searched, given=self.lengths, share=share)
+        choice = choose_presliding(parts[:fitted], motions[:fitted], self.searched, stated=self.lengths, share=share)
         if not choice.lengths:
             return list(parts), choice
         columns = (presliding_columns(motion, choice.lengths, choice.staying) for motion in motions)
@@ -101,18 +101,18 @@ def stated_friction(model: Model, terms: TermOptions) -> StatedFriction:
 def presliding_notes(choice: PreslidingChoice, model: Model) -> tuple[str, ...]:
     """What was chosen, in words."""
     turns = elements(model)
-    found = [
+    notes = [
         f"friction of {name} turns round over {length:.3g} {'rad' if turns[name] else 'm'} after a reversal"
         + (", as given" if name in choice.given else "")
         + (", and stays at rest" if name in choice.staying else "")
         for name, length in choice.lengths.items()
     ]
-    found += [
+    notes += [
         f"{name}: no length of presliding friction lessens the validation error of an output by {100 * BETTER:g} % and "
         "in every part of the logs, so it has none"
         for name in choice.without
     ]
     if choice.lengths:
         before, after = choice.errors
-        found.append(f"validation error {before:.3g} % without presliding friction, {after:.3g} % with")
-    return tuple(found)
+        notes.append(f"validation error {before:.3g} % without presliding friction, {after:.3g} % with")
+    return tuple(notes)

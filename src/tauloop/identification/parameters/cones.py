@@ -86,13 +86,13 @@ def cones(parameters: Sequence[DynamicParameter]) -> tuple[Cone, ...]:
     Bodies and full rods have ten-parameter cones, slender rods and each part of a telescope cones of their own; drive
     inertia, viscous and Coulomb friction and stiffness are not negative.
     """
-    found = []
+    blocks = []
     numbered = list(enumerate(parameters))
     inertial = [(j, p) for j, p in numbered if p.group == "inertia"]
     for (element, is_upper), group in groupby(inertial, key=lambda item: (item[1].element, _is_upper(item[1]))):
         columns = np.array([j for j, _ in group])
         is_body = len(columns) == len(BODY_SUFFIXES)
-        found.append(
+        blocks.append(
             Cone(
                 element=f"{element} (upper part)" if is_upper else element,
                 kind="body" if is_body else "slender",
@@ -102,8 +102,8 @@ def cones(parameters: Sequence[DynamicParameter]) -> tuple[Cone, ...]:
         )
     for j, p in numbered:
         if p.group != "inertia" and p.role in NONNEGATIVE:
-            found.append(Cone(element=p.name, kind="number", columns=np.array([j]), basis=_NUMBER))
-    return tuple(found)
+            blocks.append(Cone(element=p.name, kind="number", columns=np.array([j]), basis=_NUMBER))
+    return tuple(blocks)
 
 
 def _is_upper(parameter: DynamicParameter) -> bool:

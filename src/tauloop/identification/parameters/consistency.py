@@ -122,9 +122,9 @@ class ConsistentIdentification(Result):
 
     def as_dict(self) -> dict[str, Any]:
         """The whole result as plain data for JSON."""
-        found = ("prior_alone", "prior_directions", "held", "regularised", "at_bound", "masses", "weight", "trials")
+        names = ("prior_alone", "prior_directions", "held", "regularised", "at_bound", "masses", "weight", "trials")
         return self.plain_data(
-            *(*found, "solver_status", "training", "held_out"),
+            *(*names, "solver_status", "training", "held_out"),
             format=FORMAT,
             regressor_parameters=dict(zip(self.regressor_parameters, self.parameters, strict=True)),
             prior=dict(zip(self.regressor_parameters, self.prior, strict=True)),

@@ -81,8 +81,8 @@ def known_rests(data: RegressionData, rests: Mapping[str, float]) -> RegressionD
     matrix = ties.matrix.copy()
     for name, rest in rests.items():
         matrix[:, places[f"{name}.stiffness"]] += rest * matrix[:, places[f"{name}.preload"]]
-    found = replace(ties, matrix=matrix).without(dict.fromkeys((f"{name}.preload" for name in rests), 0.0))
-    return replace(data, ties=found)
+    tied = replace(ties, matrix=matrix).without(dict.fromkeys((f"{name}.preload" for name in rests), 0.0))
+    return replace(data, ties=tied)
 
 
 def with_payload(logs: Sequence[RegressionData], body: str, carried: Sequence[bool]) -> list[RegressionData]:

@@ -129,9 +129,9 @@ def solve_conic(problem: ConicProblem, weights: Sequence[float]) -> tuple[ConicS
                 status = str(program.status)
             except cvxpy.error.SolverError as error:
                 status = f"failed ({error})"
-        found = None if y.value is None else np.asarray(y.value)
-        if found is not None and _is_inside(problem, found):
-            solutions.append(_polished(problem, found, value, status))
+        solution = None if y.value is None else np.asarray(y.value)
+        if solution is not None and _is_inside(problem, solution):
+            solutions.append(_polished(problem, solution, value, status))
         elif start is not None:
             solutions.append(_polished(problem, _lifted(problem, start), value, status, from_solver=False))
         else:

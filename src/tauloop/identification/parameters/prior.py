@@ -72,9 +72,9 @@ class PriorComparison:
     @property
     def ratios(self) -> np.ndarray:
         """(r,) estimate over machine file; NaN where they do not compare."""
-        found = np.full(len(self.values), np.nan)
-        found[self.comparable] = self.values[self.comparable] / self.prior[self.comparable]
-        return found
+        values = np.full(len(self.values), np.nan)
+        values[self.comparable] = self.values[self.comparable] / self.prior[self.comparable]
+        return values
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -84,7 +84,7 @@ class PriorComparison:
             return ()
         near = int(np.sum((ratios > 1.0 / NEAR_FILE) & (ratios < NEAR_FILE)))
         far = int(np.argmax(np.abs(np.log(np.maximum(np.abs(ratios), np.finfo(float).tiny)))))
-        name = [name for name, told in zip(self.names, self.comparable, strict=True) if told][far]
+        name = [name for name, is_comparable in zip(self.names, self.comparable, strict=True) if is_comparable][far]
         return (
             f"beside the machine file: {near} of the {len(ratios)} base parameters that compare are within a factor of "
             f"{NEAR_FILE:g} of it; farthest is {name}, {ratios[far]:.3g} times",
@@ -107,8 +107,8 @@ class PriorComparison:
 
 def prior_values(model: Model, unknowns: Sequence[str]) -> np.ndarray:
     """Values (n,), SI, that the machine file has for unknowns of a regression; NaN for those that it does not know."""
-    known = dict(zip((one.name for one in model.parameters), model.pi, strict=True))
-    leaves = {one.name: one.value for one in model.mechanism.parameters}
+    known = dict(zip((parameter.name for parameter in model.parameters), model.pi, strict=True))
+    leaves = {parameter.name: parameter.value for parameter in model.mechanism.parameters}
     return np.array([known.get(name, leaves.get(name, np.nan)) for name in unknowns])
 
 
@@ -126,11 +126,11 @@ def compare_with_prior(model: Model, result: Identification, unknowns: Sequence[
         unknowns: of its regression data, as in `RegressionData.unknowns`.
     """
     base, values, deviations = result.base, result.values, result.standard_deviations
-    given = prior_values(model, unknowns)
+    stated = prior_values(model, unknowns)
     used = _used(base)
     named = np.where(used, base.regrouping, 0.0)
-    sums, sizes = named @ np.nan_to_num(given), np.abs(named) @ np.abs(np.nan_to_num(given))
-    prior = np.where((used & np.isnan(given)).any(axis=1), np.nan, sums)
+    sums, sizes = named @ np.nan_to_num(stated), np.abs(named) @ np.abs(np.nan_to_num(stated))
+    prior = np.where((used & np.isnan(stated)).any(axis=1), np.nan, sums)
     with np.errstate(invalid="ignore"):
         comparable = (np.abs(prior) > SUBTRACTED * sizes) & (deviations < KNOWN * np.abs(values)) & (prior != 0.0)
     names = tuple(parameter.short_name() for parameter in base.base)
@@ -214,10 +214,12 @@ def _impossible(
     names: Sequence[str],
 ) -> tuple[Problem, ...]:
     """Sums of masses and of moments of inertia that are negative, and masses beyond all sense."""
-    weight = sum(value for one, value in zip(model.parameters, model.pi, strict=True) if one.role == "m")
-    masses = {one.name for one in model.mechanism.parameters if one.group == "inertia" and _dimension(one.unit) == "kg"}
-    sure = masses | {one.name for one in model.parameters if one.group == "inertia" and one.role in POSITIVE}
-    found = []
+    weight = sum(value for leaf, value in zip(model.parameters, model.pi, strict=True) if leaf.role == "m")
+    masses = {
+        leaf.name for leaf in model.mechanism.parameters if leaf.group == "inertia" and _dimension(leaf.unit) == "kg"
+    }
+    sure = masses | {leaf.name for leaf in model.parameters if leaf.group == "inertia" and leaf.role in POSITIVE}
+    problems = []
     rows = zip(base.regrouping, _used(base), base.base, values, deviations, prior, names, strict=True)
     for row, used, parameter, value, deviation, file, name in rows:
         if any(base.parameters[k] not in sure or row[k] < 0.0 for k in np.flatnonzero(used)):
@@ -227,23 +229,23 @@ def _impossible(
         heavy = unit == "kg" and 0.0 < TOO_HEAVY * weight < value - CERTAIN * deviation
         if not heavy and not (value < -CERTAIN * deviation and value < -NEGATIVE * size):
             continue
-        said = f"{file:.4g} {unit} in the machine file" if np.isfinite(file) else "not in the machine file"
+        stated = f"{file:.4g} {unit} in the machine file" if np.isfinite(file) else "not in the machine file"
         why = f"all masses of the file are {weight:.4g} kg" if heavy else "a sum of masses and moments of inertia"
-        found.append(
+        problems.append(
             Problem(
                 name,
-                f"comes out as {value:.4g} {unit} (standard deviation {deviation:.2g}; {said}), which "
+                f"comes out as {value:.4g} {unit} (standard deviation {deviation:.2g}; {stated}), which "
                 f"is impossible: {why}",
                 "look at units, signs and times of the columns and at what the model leaves out; --consistent "
                 "keeps bodies possible",
             )
         )
-    return tuple(found)
+    return tuple(problems)
 
 
 def _used(base: BaseParameters) -> np.ndarray:
     """Which parameters (r, n) are named in every base parameter; smaller shares are rounding."""
-    named = [{one.representative, *(term.parameter for term in one.terms)} for one in base.base]
+    named = [{combination.representative, *(term.parameter for term in combination.terms)} for combination in base.base]
     return np.array([[name in own for name in base.parameters] for own in named])
 
 

@@ -46,19 +46,19 @@ def regroup(mechanism: Mechanism, options: RegroupingOptions | None = None) -> A
     Source: as of `analytic_regrouping`.
     """
     options = options or RegroupingOptions()
-    known = {one.name: one for one in mechanism.parameters}
+    known = {parameter.name: parameter for parameter in mechanism.parameters}
     InputError.raise_if_any(unknown_names(options.lengths, known, "no parameter {!r}", "lengths"))
     lengths = {
-        name: one.value
-        for name, one in known.items()
-        if (name in options.lengths if options.lengths else one.unit == "m" and one.value != 0.0)
+        name: parameter.value
+        for name, parameter in known.items()
+        if (name in options.lengths if options.lengths else parameter.unit == "m" and parameter.value != 0.0)
     }
     standard, rng = StandardColumns(mechanism), np.random.default_rng(options.seed)
     if options.products:
         columns = ProductColumns.of(standard, options.products)
         return analytic_regrouping(columns, columns.quantities, lengths, rng, values=columns.values())
     model, _ = standard(lengths)
-    inertial = [k for k, one in enumerate(model.parameters) if one.group == "inertia"]
+    inertial = [k for k, parameter in enumerate(model.parameters) if parameter.group == "inertia"]
 
     def regressor(at: Mapping[str, float]) -> np.ndarray:
         return standard(at)[1][:, inertial]

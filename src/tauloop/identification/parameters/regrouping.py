@@ -165,22 +165,22 @@ class AnalyticRegrouping(Result):
     @property
     def dependent(self) -> dict[str, str]:
         """Columns that depend on those of the representatives, as formulas in these: parameter -> formula."""
-        found: dict[str, list[str]] = {}
+        terms: dict[str, list[str]] = {}
         for parameter in self.base:
             for term in parameter.terms:
                 formula = str(AnalyticTerm(parameter=parameter.representative, coefficient=term.coefficient))
-                found.setdefault(term.parameter, []).append(formula)
-        return {name: " + ".join(parts).replace("+ -", "- ") for name, parts in found.items()}
+                terms.setdefault(term.parameter, []).append(formula)
+        return {name: " + ".join(parts).replace("+ -", "- ") for name, parts in terms.items()}
 
     def directions(self, lengths: Mapping[str, float] | None = None) -> np.ndarray:
         """Changes of the parameters (n - r, n) that change no force: one of each dependent or ineffective parameter."""
         B = self.matrix(lengths)
         others = [j for j in range(len(self.parameters)) if j not in self.independent]
-        found = np.zeros((len(others), len(self.parameters)))
-        for row, j in zip(found, others, strict=True):
+        matrix = np.zeros((len(others), len(self.parameters)))
+        for row, j in zip(matrix, others, strict=True):
             row[list(self.independent)] = -B[:, j]
             row[j] = 1.0
-        return found
+        return matrix
 
 
 def analytic_regrouping(
@@ -212,10 +212,10 @@ def analytic_regrouping(
     """
     nominal = np.asarray(regressor(lengths))
     names, units = [item.name for item in parameters], [item.unit for item in parameters]
-    found = base_parameters(nominal, names, units, options)
-    independent = tuple(int(j) for j in found.independent)
+    answer = base_parameters(nominal, names, units, options)
+    independent = tuple(int(j) for j in answer.independent)
     norms = np.linalg.norm(nominal, axis=0)
-    norms[[name in found.no_effect for name in names]] = np.inf
+    norms[[name in answer.no_effect for name in names]] = np.inf
 
     def shares(at: Mapping[str, float]) -> np.ndarray:
         """Coefficients at other lengths; those that are rounding are zero."""
@@ -247,9 +247,9 @@ def analytic_regrouping(
         parameters=tuple(parameters),
         independent=independent,
         base=tuple(base),
-        no_effect=found.no_effect,
+        no_effect=answer.no_effect,
         lengths=dict(lengths),
-        singular_values=found.singular_values,
+        singular_values=answer.singular_values,
         values=values,
         evidence=(
             Evidence(
@@ -260,13 +260,13 @@ def analytic_regrouping(
             ),
             Evidence(
                 name="ratio of the last independent column's remainder to the next",
-                value=found.gap,
-                lower=found.options.least_gap,
+                value=answer.gap,
+                lower=answer.options.least_gap,
                 advice="the rank is a matter of the tolerance",
             ),
         ),
         provenance=provenance(
-            packages=("numpy",), options={"rank": plain(found.options)}, inputs={"columns": len(names)}
+            packages=("numpy",), options={"rank": plain(answer.options)}, inputs={"columns": len(names)}
         ),
     )
 

@@ -52,12 +52,12 @@ def parsed(mechanism: Mechanism, text: str) -> Parsed:
         return parser.Quantity(Leaf(name), parse_unit(table[name].unit).dimension)
 
     try:
-        found = parser.resolve(parser.parse(text), lookup)
+        quantity = parser.resolve(parser.parse(text), lookup)
     except parser.ExpressionError as error:
         raise InputError.of(text, error.what, error.remedy) from error
-    if found is None:
+    if quantity is None:
         raise InputError.of(text, "has no value", "write a product of parameters")
-    return Parsed(text=text, unit=str(found.dimension), expression=found.expression)
+    return Parsed(text=text, unit=str(quantity.dimension), expression=quantity.expression)
 
 
 class StandardColumns:
@@ -118,12 +118,14 @@ class ProductColumns(Shown):
     @property
     def quantities(self) -> tuple[ColumnParameter, ...]:
         """The products with their units; ``m1 * d_c1`` is written ``m1 d_c1``."""
-        return tuple(ColumnParameter(name=one.text.replace(" * ", " "), unit=one.unit) for one in self.products)
+        return tuple(
+            ColumnParameter(name=product.text.replace(" * ", " "), unit=product.unit) for product in self.products
+        )
 
     def values(self, parameters: Mapping[str, float] | None = None) -> np.ndarray:
         """Values (n,) of the products, SI, for values of all leaf parameters by name; the machine's without them."""
-        given = self.mechanism.parameters.values if parameters is None else parameters
-        return np.array([evaluate(one.expression, given) for one in self.products])
+        leaf_values = self.mechanism.parameters.values if parameters is None else parameters
+        return np.array([evaluate(product.expression, leaf_values) for product in self.products])
 
     def __call__(self, lengths: Mapping[str, float]) -> np.ndarray:
         """Stacked columns (m, n) over random states of the machine with these lengths, SI.
@@ -146,22 +148,23 @@ class ProductColumns(Shown):
             IdentificationError: a standard parameter is not linear in the products; all of them.
         """
         expressions = [
-            self.placed[one.name].expression if one.name in self.placed else one.expression for one in model.parameters
+            self.placed[parameter.name].expression if parameter.name in self.placed else parameter.expression
+            for parameter in model.parameters
         ]
         norms = np.linalg.norm(regressor, axis=0)
         effective = [int(k) for k in np.flatnonzero(norms > NO_EFFECT * norms.max())]
-        varied = sorted(frozenset().union(*(leaves(one.expression) for one in self.products)) - set(lengths))
+        varied = sorted(frozenset().union(*(leaves(product.expression) for product in self.products)) - set(lengths))
         rng = np.random.default_rng(SEED)
         nominal = {**self.mechanism.parameters.values, **lengths}
         draws = [
             {**nominal, **{name: nominal[name] * rng.uniform(0.5, 1.5) for name in varied}}
             for _ in range(2 * len(self.products) + 2)
         ]
-        P = np.array([[evaluate(one.expression, draw) for one in self.products] for draw in draws])
+        P = np.array([[evaluate(product.expression, draw) for product in self.products] for draw in draws])
         values = np.array([[evaluate(expressions[k], draw) for k in effective] for draw in draws])
         sizes = np.linalg.norm(P, axis=0)
-        found = np.linalg.lstsq(P / sizes, values, rcond=None)[0] / sizes[:, None]
-        misfit = np.abs(P @ found - values).max(axis=0)
+        solution = np.linalg.lstsq(P / sizes, values, rcond=None)[0] / sizes[:, None]
+        misfit = np.abs(P @ solution - values).max(axis=0)
         allowed = LINEAR * np.abs(values).max(axis=0)
         IdentificationError.raise_if_any(
             Problem(
@@ -173,7 +176,7 @@ class ProductColumns(Shown):
             if error > size
         )
         A = np.zeros((len(expressions), len(self.products)))
-        A[effective] = found.T
+        A[effective] = solution.T
         return A
 
 
@@ -198,7 +201,7 @@ class SetColumns(Shown):
         Raises:
             InputError: an expression cannot be read, or a product is none of the columns'.
         """
-        known = [one.text for one in products.products]
+        known = [product.text for product in products.products]
         named = [name for terms in members.values() for name in terms]
         InputError.raise_if_any(unknown_names(named, known, "is none of the products"))
         return SetColumns(
@@ -218,7 +221,7 @@ class SetColumns(Shown):
     def coefficients(self, lengths: Mapping[str, float]) -> np.ndarray:
         """E (k, n): the k combinations as sums of the n products."""
         values = {**self.products.mechanism.parameters.values, **lengths}
-        known = [one.text for one in self.products.products]
+        known = [quantity.text for quantity in self.products.products]
         E = np.zeros((len(self.members), len(known)))
         for row, terms in zip(E, self.members.values(), strict=True):
             for product, coefficient in terms.items():

@@ -40,10 +40,10 @@ def with_stated(
     Raises:
         InputError: a name is no parameter, or a unit is another than the parameter's; all problems.
     """
-    found = list(parts)
+    changed = list(parts)
     for body in set(terms.payload.values()):
-        found = with_payload(found, body, [name in terms.payload for name in names])
-    units = dict(zip(found[0].unknowns, found[0].unknown_units, strict=True))
+        changed = with_payload(changed, body, [name in terms.payload for name in names])
+    units = dict(zip(changed[0].unknowns, changed[0].unknown_units, strict=True))
     wanted = {name: value for name, value in terms.known.items() if name not in taken}
     springs = {name: name.removesuffix(".rest") for name in wanted if name.endswith(".rest")}
     rests = {
@@ -51,10 +51,10 @@ def with_stated(
         for name, element in springs.items()
         if f"{element}.preload" in units
     }
-    found = [known_rests(part, rests) for part in found] if rests else found
+    changed = [known_rests(part, rests) for part in changed] if rests else changed
     InputError.raise_if_any(unknown_names(wanted, units, "{!r} is no parameter of this machine", "known"))
     values = {name: _value(name, value, units[name]) for name, value in wanted.items()}
-    return [known_parameters(part, values) for part in found] if values else found
+    return [known_parameters(part, values) for part in changed] if values else changed
 
 
 def require_logs(payload: Mapping[str, str], names: Sequence[str]) -> None:

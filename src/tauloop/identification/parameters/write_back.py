@@ -98,14 +98,14 @@ class _LeafWriter:
 
     def _part(self, element: str, prefix: str, part: Any) -> Any:
         roles = SLENDER_SUFFIXES if isinstance(part, SlenderPart) else BODY_SUFFIXES
-        found: list[Any] = [
+        values: list[Any] = [
             self._leaf(element, prefix + role, old) for role, old in zip(roles, part.parameters, strict=True)
         ]
         if isinstance(part, SlenderPart):
-            return SlenderPart(mass=found[0], first_moment=found[1], second_moment=found[2])
-        x, y, z = found[1:4]
-        xx, xy, yy, xz, yz, zz = found[4:]
-        return Inertia(mass=found[0], first_moment=(x, y, z), second_moment=(xx, xy, yy, xz, yz, zz))
+            return SlenderPart(mass=values[0], first_moment=values[1], second_moment=values[2])
+        x, y, z = values[1:4]
+        xx, xy, yy, xz, yz, zz = values[4:]
+        return Inertia(mass=values[0], first_moment=(x, y, z), second_moment=(xx, xy, yy, xz, yz, zz))
 
     def _rod(self, rod: Rod) -> Rod:
         lower = None if rod.lower is None else self._part(rod.name, "", rod.lower)

@@ -59,14 +59,16 @@ class ChannelChoice(Shown):
 
 def usable_velocities(model: Model, logs: Sequence[Log]) -> dict[str, MeasuredVelocity]:
     """Measured velocities of the given actuators that all logs have and that belong to their positions."""
-    found: dict[str, MeasuredVelocity] = {}
+    velocities: dict[str, MeasuredVelocity] = {}
     each = [measured_velocities(log) for log in logs]
     port = model.actuators.ports.position
     for name, unit in zip(port.columns, port.units, strict=True):
-        units = {one.unit for log in logs for one in as_signals(log).channels if one.name == f"velocity.{name}"}
-        if units == {f"{unit}/s"} and all(name in one and one[name].problem() is None for one in each):
-            found[name] = each[0][name]
-    return found
+        units = {
+            channel.unit for log in logs for channel in as_signals(log).channels if channel.name == f"velocity.{name}"
+        }
+        if units == {f"{unit}/s"} and all(name in usable and usable[name].problem() is None for usable in each):
+            velocities[name] = each[0][name]
+    return velocities
 
 
 def choose_channels(
@@ -111,7 +113,7 @@ def choose_channels(
                 raise
             return np.full(len(outputs), np.inf)
         result, errors = search.judged(*split_each(whole, shares[1]), whole)
-        outputs[:] = [one.output for one in result.held_out]
+        outputs[:] = [row.output for row in result.held_out]
         return errors
 
     chosen = tuple(preparations)
@@ -139,8 +141,8 @@ def choose_channels(
                 trial = tuple(replace(p, **{field: {**getattr(p, field), name: value}}) for p in chosen)  # type: ignore[arg-type]
                 errors = errors_of(trial)
                 if overall(errors) * (1.0 + BETTER) <= overall(best) and (errors <= best * (1.0 + WORSE)).all():
-                    said = f"{value:g} Hz" if isinstance(value, float) else f"velocity {value}"
-                    moved.append((name, said, overall(best), overall(errors)))
+                    label = f"{value:g} Hz" if isinstance(value, float) else f"velocity {value}"
+                    moved.append((name, label, overall(best), overall(errors)))
                     chosen, best = trial, errors
         if len(moved) == count:
             break
@@ -157,7 +159,7 @@ def choose_channels(
 def _first(log: Signals, share: float) -> Signals:
     """The samples before the held-out part, `LONGEST` at most."""
     count = min(round(share * len(log.time)), LONGEST)
-    channels = tuple(replace(one, values=one.values[:count]) for one in log.channels)
+    channels = tuple(replace(channel, values=channel.values[:count]) for channel in log.channels)
     return Signals(time=log.time[:count], channels=channels)
 
 

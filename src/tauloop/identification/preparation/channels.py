@@ -40,32 +40,32 @@ class Channels:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        found: dict[str, Any] = {"notes": self.notes, "prepared": self.prepared}
+        content: dict[str, Any] = {"notes": self.notes, "prepared": self.prepared}
         if self.choice is not None:
             outputs = zip(self.choice.outputs, self.choice.before, self.choice.after, strict=True)
             moved = ("channel", "to", "error_before", "error_after")
-            found |= {
+            content |= {
                 "validation_percent": {**self.choice.common, "chosen": self.choice.errors[1]},
                 "outputs": [dict(zip(("name", "as_given", "chosen"), row, strict=True)) for row in outputs],
                 "moved": [dict(zip(moved, row, strict=True)) for row in self.choice.moved],
             }
-        return found
+        return content
 
 
 def without_saturation(model: Model, logs: Sequence[MeasuredLog]) -> list[MeasuredLog]:
     """The logs with marks on the samples of each force that a limit holds."""
     limits = {actuator.name: actuator.force for actuator in model.mechanism.actuators if np.isfinite(actuator.force)}
-    return [replace(one, log=without_saturated(one.log, limits)) for one in logs]
+    return [replace(entry, log=without_saturated(entry.log, limits)) for entry in logs]
 
 
 def less_known_forces(logs: Sequence[MeasuredLog]) -> tuple[list[MeasuredLog], tuple[str, ...]]:
     """The logs with the forces that their recordings know taken off, and what that was, in words."""
-    found, notes = [], []
-    for one in logs:
-        log, said = without_known_forces(one.log, one.known_forces)
-        found.append(replace(one, log=log, known_forces=()))
-        notes += [text if len(logs) == 1 else f"{one.name}: {text}" for text in said]
-    return found, tuple(notes)
+    kept, notes = [], []
+    for entry in logs:
+        log, remarks = without_known_forces(entry.log, entry.known_forces)
+        kept.append(replace(entry, log=log, known_forces=()))
+        notes += [text if len(logs) == 1 else f"{entry.name}: {text}" for text in remarks]
+    return kept, tuple(notes)
 
 
 def chosen_channels(
@@ -91,15 +91,15 @@ def chosen_channels(
         output, ties: as for `regression_data`.
     """
     names = tuple(model.actuators.ports.position.columns)
-    usable = usable_velocities(model, [one.log for one in logs])
+    usable = usable_velocities(model, [entry.log for entry in logs])
     problems, notes = _not_used(names, logs, usable)
     choice: ChannelChoice | None = None
     if usable or (cutoffs and len(names) > 1):
         try:
             choice = choose_channels(
                 model,
-                [one.log for one in logs[:fitted]],
-                [one.how for one in logs[:fitted]],
+                [entry.log for entry in logs[:fitted]],
+                [entry.how for entry in logs[:fitted]],
                 velocities=tuple(usable),
                 cutoffs=cutoffs,
                 estimator=estimator,
@@ -112,25 +112,26 @@ def chosen_channels(
     if choice is not None:
         first = choice.preparations[0]
         own, velocities = first.cutoffs, first.velocities
-        judge = (replace(one.how, cutoffs=own, velocities=velocities) for one in logs[fitted:])
-        given = [*choice.preparations, *judge]
-        logs = [replace(one, preparation=p) for one, p in zip(logs, given, strict=True)]
+        judge = (replace(entry.how, cutoffs=own, velocities=velocities) for entry in logs[fitted:])
+        preparations = [*choice.preparations, *judge]
+        logs = [replace(entry, preparation=p) for entry, p in zip(logs, preparations, strict=True)]
     notes += [_of_velocity(name, logs[0], usable[name]) for name in usable]
     notes += [
-        f"{'' if len(logs) == 1 else f'{one.name}: '}force.{name} is at a limit in {count} samples: these are left out"
-        for one in logs
-        for name, count in left_out_counts(one.log).items()
+        f"{'' if len(logs) == 1 else f'{entry.name}: '}force.{name} is at a limit in {count} samples: these "
+        "are left out"
+        for entry in logs
+        for name, count in left_out_counts(entry.log).items()
     ]
-    notes += dict.fromkeys(filter(None, (_of_filters(one) for one in logs)))
-    said = tuple(one.as_dict() for one in logs)
-    return list(logs), Channels(prepared=said, choice=choice, notes=tuple(notes), problems=problems)
+    notes += dict.fromkeys(filter(None, (_of_filters(entry) for entry in logs)))
+    prepared = tuple(entry.as_dict() for entry in logs)
+    return list(logs), Channels(prepared=prepared, choice=choice, notes=tuple(notes), problems=problems)
 
 
 def fourier_channels(logs: Sequence[MeasuredLog]) -> Channels:
     """The logs as they are, for periods that are differentiated by Fourier series."""
-    names = dict.fromkeys(name for one in logs for name in channels(one.log, "velocity"))
+    names = dict.fromkeys(name for entry in logs for name in channels(entry.log, "velocity"))
     notes = [f"velocity.{name} is not used: periods of the positions are differentiated" for name in names]
-    return Channels(prepared=tuple(one.as_dict() for one in logs), notes=tuple(notes))
+    return Channels(prepared=tuple(entry.as_dict() for entry in logs), notes=tuple(notes))
 
 
 def _not_used(
@@ -156,7 +157,7 @@ def _not_used(
 
 def _of_velocity(name: str, log: MeasuredLog, worth: MeasuredVelocity) -> str:
     source = log.how.source_of(name)
-    said = {
+    words = {
         "positions": f"velocity of {name}: from its positions",
         "measured": f"velocity of {name}: measured",
         "fused": f"velocity of {name}: fused, from its positions below {worth.crossover:.3g} Hz and measured above",
@@ -165,7 +166,7 @@ def _of_velocity(name: str, log: MeasuredLog, worth: MeasuredVelocity) -> str:
     if source != "positions":
         figures += ", taken out"
         figures += f"; {worth.saturated} samples at its limit are from the positions" if worth.saturated else ""
-    return f"{said} ({figures})"
+    return f"{words} ({figures})"
 
 
 def _of_filters(log: MeasuredLog) -> str:

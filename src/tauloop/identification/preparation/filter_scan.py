@@ -153,7 +153,7 @@ def scan_filters(
     best: Identification | None = None
     search = Trials(model, logs, estimator or WeightedLeastSquares(), output, ties)
     for order, cutoff, standstill in product(orders, cutoffs, standstills):
-        tried = (replace(one, order=order, cutoff=cutoff, standstill=standstill) for one in preparations)
+        tried = (replace(base, order=order, cutoff=cutoff, standstill=standstill) for base in preparations)
         parts = search.parts(list(tried))
         before, held_out = split_each(parts, shares[0])
         _, validation_percent = search.judged(*split_each(before, shares[1]), parts)
@@ -191,7 +191,7 @@ def scan_filters(
                 "shares": shares,
                 "preparations": plain(preparations),
             },
-            inputs={"samples": [len(as_signals(one).time) for one in logs], "outputs": best.outputs},
+            inputs={"samples": [len(as_signals(log).time) for log in logs], "outputs": best.outputs},
         ),
     )
 

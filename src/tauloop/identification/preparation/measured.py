@@ -176,21 +176,21 @@ def _require_different(logs: Sequence[MeasuredLog]) -> None:
     """Refuse a log that is another over again: samples would count twice, or a fit be judged by its own data."""
     InputError.raise_if_any(
         Problem(
-            f"{two.name} (log {k + 1})",
-            f"is {one.name} (log {i + 1}) over again, in all {len(one.log.time)} samples",
+            f"{second.name} (log {k + 1})",
+            f"is {first.name} (log {i + 1}) over again, in all {len(first.log.time)} samples",
             "give each log once, and judge by another",
         )
-        for (i, one), (k, two) in combinations(enumerate(logs), 2)
-        if _same(one.log, two.log)
+        for (i, first), (k, second) in combinations(enumerate(logs), 2)
+        if _same(first.log, second.log)
     )
 
 
-def _same(one: Signals, two: Signals) -> bool:
+def _same(first: Signals, second: Signals) -> bool:
     """Whether two logs have the same channels with the same samples."""
-    names = [channel.name for channel in one.channels]
-    if len(one.time) != len(two.time) or names != [channel.name for channel in two.channels]:
+    names = [channel.name for channel in first.channels]
+    if len(first.time) != len(second.time) or names != [channel.name for channel in second.channels]:
         return False
-    return all(np.array_equal(a.values, b.values) for a, b in zip(one.channels, two.channels, strict=True))
+    return all(np.array_equal(a.values, b.values) for a, b in zip(first.channels, second.channels, strict=True))
 
 
 def commanded_regressor(
@@ -201,9 +201,9 @@ def commanded_regressor(
     Raises:
         InputError: another number of samples than the measured log, or another motion.
     """
-    found = recorded(source, f"commanded motion of {log.name}", options.data, repairs)
+    record = recorded(source, f"commanded motion of {log.name}", options.data, repairs)
     derived = replace(log.how, velocity=None, velocities={})
-    commanded = replace(log, name=found.name, log=found.log, preparation=derived)
+    commanded = replace(log, name=record.name, log=record.log, preparation=derived)
     require_positions(model, commanded.log, options.output)
     _require_same_motion(log, commanded, model)
     if log.average is not None:
@@ -218,14 +218,14 @@ def _require_same_motion(log: MeasuredLog, commanded: MeasuredLog, model: Model)
     They are as far from the measured ones as those are from their mean.
     """
     names = model.actuators.ports.position.columns
-    measured, given = (samples(one.log, "position", names) for one in (log, commanded))
+    measured, commands = (samples(source.log, "position", names) for source in (log, commanded))
     problems = Problems()
-    if len(measured) != len(given):
-        what = f"has {len(given)} samples, and {log.name} has {len(measured)}"
+    if len(measured) != len(commands):
+        what = f"has {len(commands)} samples, and {log.name} has {len(measured)}"
         problems.add(commanded.name, what, "give the commanded motion sample by sample")
     else:
-        apart = np.sqrt(np.mean((given - measured) ** 2, axis=0))
-        far = apart > ANOTHER_MOTION * np.maximum(measured.std(axis=0), given.std(axis=0))
+        apart = np.sqrt(np.mean((commands - measured) ** 2, axis=0))
+        far = apart > ANOTHER_MOTION * np.maximum(measured.std(axis=0), commands.std(axis=0))
         for name, distance, size, is_far in zip(names, apart, measured.std(axis=0), far, strict=True):
             if is_far and distance > 0.0:
                 what = f"differs by {distance:.3g} (RMS) from that of {log.name}, which moves by {size:.3g}"

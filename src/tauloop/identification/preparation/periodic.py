@@ -32,22 +32,22 @@ def periodic_signals(log: Log, *, highest: float, standstill: float = STANDSTILL
     Raises:
         InputError: the highest frequency is not below half the rate.
     """
-    given, rate = as_signals(log), 1.0 / sample_period(log)
+    raw, rate = as_signals(log), 1.0 / sample_period(log)
     derived = ("position", "velocity", "acceleration")
-    signals = [one for one in given.channels if one.quantity not in derived]
-    for one in given.channels:
-        if one.quantity != "position":
+    signals = [channel for channel in raw.channels if channel.quantity not in derived]
+    for channel in raw.channels:
+        if channel.quantity != "position":
             continue
-        motion = [values[:, 0] for values in fourier_derivatives(one.values[:, None], rate, highest)]
+        motion = [values[:, 0] for values in fourier_derivatives(channel.values[:, None], rate, highest)]
         speed = np.abs(motion[1])
         motion[1][speed < standstill * speed.max()] = 0.0
         if np.ptp(motion[0]) <= ROUNDING * np.abs(motion[0]).max():
             motion[1][:] = motion[2][:] = 0.0
         signals += [
-            replace(one, quantity=quantity, values=values, unit=one.unit + per_time)
+            replace(channel, quantity=quantity, values=values, unit=channel.unit + per_time)
             for quantity, values, per_time in zip(derived, motion, ("", "/s", "/s^2"), strict=True)
         ]
-    return replace(given, channels=tuple(signals))
+    return replace(raw, channels=tuple(signals))
 
 
 def periodic_regression(
@@ -101,13 +101,13 @@ def force_noise(averages: Sequence[PeriodAverage], model: Model, output: str) ->
     """
     names = [a.name for a in model.mechanism.actuators if a.name in channels(averages[0].log, "force")]
     wanted = [f"force.{name}" for name in names]
-    if model.assembly.is_redundant or any(name not in one.noise for one in averages for name in wanted):
+    if model.assembly.is_redundant or any(name not in average.noise for average in averages for name in wanted):
         return None
     covariances = []
-    for one in averages:
-        places = [list(one.noise).index(name) for name in wanted]
-        covariances.append(one.covariance[np.ix_(places, places)] / one.periods)
-    pooled = np.average(covariances, axis=0, weights=[len(one.log[TIME]) for one in averages])
+    for average in averages:
+        places = [list(average.noise).index(name) for name in wanted]
+        covariances.append(average.covariance[np.ix_(places, places)] / average.periods)
+    pooled = np.average(covariances, axis=0, weights=[len(average.log[TIME]) for average in averages])
     if output == "actuators":
         return np.sqrt(np.diag(pooled))
     mixing = driven_transmission(model)

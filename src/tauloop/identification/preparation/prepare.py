@@ -84,8 +84,8 @@ def prepare_logs(
     if how.scan_cutoffs:
         scan = scan_filters(
             model,
-            [one.log for one in logs[:fitted]],
-            [one.how for one in logs[:fitted]],
+            [entry.log for entry in logs[:fitted]],
+            [entry.how for entry in logs[:fitted]],
             orders=how.scan_orders,
             cutoffs=how.scan_cutoffs,
             standstills=how.scan_standstills,
@@ -96,10 +96,10 @@ def prepare_logs(
             errors=errors,
         )
         best = {name: getattr(scan.trials[scan.chosen], name) for name in OPTIONS}
-        logs = [replace(one, preparation=replace(one.how, **best)) for one in logs]
+        logs = [replace(entry, preparation=replace(entry.how, **best)) for entry in logs]
     if how.period is not None and how.highest is not None:
         channels = fourier_channels(logs)
-        logs = [one.averaged(how.period, how.highest) for one in logs]
+        logs = [entry.averaged(how.period, how.highest) for entry in logs]
     else:
         logs, channels = chosen_channels(
             model,
@@ -113,7 +113,7 @@ def prepare_logs(
         )
     return PreparedLogs(
         logs=tuple(logs),
-        names=tuple(one.name for one in logs),
+        names=tuple(entry.name for entry in logs),
         fitted=fitted,
         errors=errors,
         scan=scan,
@@ -122,12 +122,12 @@ def prepare_logs(
         beyond=beyond,
         periods=tuple(
             {
-                "log": one.name,
-                "periods": one.average.periods,
-                "noise": one.average.noise,
-                "units": {name: one.average.log[name].attrs["unit"] for name in one.average.noise},
+                "log": entry.name,
+                "periods": entry.average.periods,
+                "noise": entry.average.noise,
+                "units": {name: entry.average.log[name].attrs["unit"] for name in entry.average.noise},
             }
-            for one in logs
-            if one.average is not None
+            for entry in logs
+            if entry.average is not None
         ),
     )

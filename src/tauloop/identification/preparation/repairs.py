@@ -65,13 +65,13 @@ def repairs(model: Model, options: PreparationOptions) -> Repairs:
     port = model.actuators.ports.position
     units = dict(zip(port.columns, port.units, strict=True))
     pose = dict(zip(port.columns, model.actuator_position(model.assembly.q)[list(model.assembly.leading)], strict=True))
-    found: dict[str, tuple[float, str]] = {}
+    channels: dict[str, tuple[float, str]] = {}
     problems = Problems(unknown_names(options.hold, units, "{!r} is no position of this machine", "hold"))
     for name, value in options.hold.items():
         with problems.collecting(InputError):
             if name in units:
                 position = float(pose[name]) if value == "" else si_value(f"hold {name}", value, units[name])
-                found[name] = (position, units[name])
+                channels[name] = (position, units[name])
     InputError.raise_if_any(problems)
     gaps = None if options.fill_gaps is None else FillGaps(longest=options.fill_gaps)
-    return Repairs(held=found, gaps=gaps, resample=options.resample)
+    return Repairs(held=channels, gaps=gaps, resample=options.resample)

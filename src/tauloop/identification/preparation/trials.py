@@ -46,7 +46,7 @@ class Trials:
         self.base = result.base
         largest = np.max([np.abs(part.forces).max(axis=0) for part in whole], axis=0)
         scales = dict(zip(whole[0].outputs, largest, strict=True))
-        return result, np.array([100.0 * one.rmse / scales[one.output] for one in result.held_out])
+        return result, np.array([100.0 * row.rmse / scales[row.output] for row in result.held_out])
 
 
 def overall(errors: np.ndarray) -> float:

@@ -168,7 +168,9 @@ def subtract(
         noise=noise,
         removed=dict(zip(names, (own.std(axis=0) / spread).tolist(), strict=True)),
         dropped=tuple(
-            str(name) for name, one in connected.data_vars.items() if one.attrs["quantity"] not in (*MOTION, "force")
+            str(name)
+            for name, array in connected.data_vars.items()
+            if array.attrs["quantity"] not in (*MOTION, "force")
         ),
         unmatched=unmatched,
         periods=periods,

@@ -258,9 +258,9 @@ class RegressionData(Shown):
     @cached_property
     def triangles(self) -> np.ndarray:
         """All that least squares asks of the samples, (n_measured, n + 1, n + 1) for n unknowns (see `condense`)."""
-        found = condense(self)
-        found.flags.writeable = False
-        return found
+        factors = condense(self)
+        factors.flags.writeable = False
+        return factors
 
     def part(self, samples: slice | np.ndarray) -> RegressionData:
         """Some of the samples; those of a slice are views."""

@@ -45,11 +45,11 @@ def held_leaves(model: Model, known: Iterable[str] = ()) -> tuple[str, ...]:
     mechanism = model.mechanism
     freedoms = model.topology.freedoms
     springs = [freedom.spring for freedom in freedoms if freedom.spring is not None]
-    found = [spring.rest for spring in springs if not leaves(spring.stiffness) <= set(known)]
+    expressions = [spring.rest for spring in springs if not leaves(spring.stiffness) <= set(known)]
     losses = [freedom.friction for freedom in freedoms]
     losses += [actuator.friction for actuator in mechanism.actuators] + [loss.friction for loss in mechanism.losses]
-    found += [friction.stribeck for friction in losses if friction is not None and friction.stribeck is not None]
-    return tuple(dict.fromkeys(name for expression in found for name in sorted(leaves(expression))))
+    expressions += [friction.stribeck for friction in losses if friction is not None and friction.stribeck is not None]
+    return tuple(dict.fromkeys(name for expression in expressions for name in sorted(leaves(expression))))
 
 
 def leaf_ties(model: Model, names: Iterable[str] | None = None) -> Ties:
@@ -165,9 +165,9 @@ def motion_regressor(
 def measured_forces(model: Model, log: Log, output: str) -> tuple[np.ndarray, np.ndarray]:
     """Forces (N, n_out) of a log in the order of the regressor's rows, and which rows are measured (n_out,)."""
     names = [actuator.name for actuator in model.mechanism.actuators]
-    found = [name for name in names if name in channels(log, "force")]
-    measured = np.isin(names, found)
-    values = samples(log, "force", found)
+    present = [name for name in names if name in channels(log, "force")]
+    measured = np.isin(names, present)
+    values = samples(log, "force", present)
     forces = np.zeros((len(values), len(names)))
     forces[:, measured] = values
     if output == "actuators" and not model.assembly.is_redundant:
@@ -288,9 +288,9 @@ def _dry_friction(model: Model) -> tuple[tuple[int, int], ...]:
     """Places of given actuators with dry friction of their own among the positions, and its columns."""
     columns = {parameter.name: k for k, parameter in enumerate(model.parameters)}
     actuators = {actuator.name for actuator in model.mechanism.actuators}
-    given = enumerate(model.actuators.ports.position.columns)
+    places = enumerate(model.actuators.ports.position.columns)
     dry = ("coulomb", "coulomb_asymmetry", "stribeck")
-    named = ((i, f"{name}.{role}") for i, name in given if name in actuators for role in dry)
+    named = ((i, f"{name}.{role}") for i, name in places if name in actuators for role in dry)
     return tuple((i, columns[name]) for i, name in named if name in columns)
 
 

@@ -164,7 +164,7 @@ def _moved(actuator: Actuator, old: str, new: str) -> Actuator:
 
 def _bare(mechanism: Mechanism) -> dict[str, str]:
     """Cables that do not stretch and hang on nothing but the force of one actuator, by its name."""
-    found = {}
+    bare = {}
     for rod in mechanism.rods:
         drivers = [actuator for actuator in mechanism.actuators if rod.name in dict(actuator.drives)]
         if rod.tension is None or rod.tension.stiffness is not None or rod.telescope is None or len(drivers) != 1:
@@ -172,8 +172,8 @@ def _bare(mechanism: Mechanism) -> dict[str, str]:
         (winch,), freedom = drivers, rod.telescope.freedom
         parts = (winch.inertia, winch.friction, winch.drive, freedom.inertia, freedom.friction, freedom.spring)
         if len(winch.drives) == 1 and all(part is None for part in parts):
-            found[winch.name] = rod.name
-    return found
+            bare[winch.name] = rod.name
+    return bare
 
 
 def _require_possible(mechanism: Mechanism, is_held: bool) -> None:

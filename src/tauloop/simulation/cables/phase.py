@@ -68,9 +68,9 @@ class CablePhase:
         self._v = [velocities.index(name) for name in machine.stretched]
         self._wound = [names.index(name + WOUND) if name + WOUND in names else -1 for name in machine.stretched]
         self._wound_v = [velocities.index(n + WOUND) if n + WOUND in velocities else -1 for n in machine.stretched]
-        given = [actuator.name for actuator in mechanism.actuators]
-        kept = [a.name for a in machine.mechanism.actuators if a.name in given]
-        self._kept = [given.index(name) for name in kept]
+        all_names = [actuator.name for actuator in mechanism.actuators]
+        kept = [a.name for a in machine.mechanism.actuators if a.name in all_names]
+        self._kept = [all_names.index(name) for name in kept]
         ratios = {a.name: mechanism.value(a.drives[0][1]) for a in mechanism.actuators}
         self._bare = {kept.index(name): ratios[name] for name in machine.bare}
         self._rows = multiplier_rows(self.model.assembly, machine.taut)
@@ -136,16 +136,16 @@ class CablePhase:
     def tensions(self, time: np.ndarray, q: np.ndarray, v: np.ndarray) -> dict[str, np.ndarray]:
         """What the cables pull (N,), by name; of taut ones that do not stretch negative where they push."""
         force, bare = self.forces(time, q, v)
-        found = dict(zip(self.machine.stretched, np.maximum(self.pull(time, q, v), 0.0).T, strict=True))
-        found |= dict(zip(self.machine.bare.values(), np.maximum(bare, 0.0).T, strict=True))
-        found |= {name: np.zeros(len(time)) for name in self.machine.slack}
+        pulls = dict(zip(self.machine.stretched, np.maximum(self.pull(time, q, v), 0.0).T, strict=True))
+        pulls |= dict(zip(self.machine.bare.values(), np.maximum(bare, 0.0).T, strict=True))
+        pulls |= {name: np.zeros(len(time)) for name in self.machine.slack}
         if self.machine.taut:
             inputs = {"q": q, "v": v, "force": np.ascontiguousarray(force)}
             if self._wrench is not None:
                 inputs["wrench"] = np.array([_wrench_at(self._wrench, t) for t in time])
             outputs, _ = self._multipliers.run(inputs, len(time))
-            found |= {n: -outputs["multipliers"][:, i] for n, i in zip(self.machine.taut, self._rows, strict=True)}
-        return found
+            pulls |= {n: -outputs["multipliers"][:, i] for n, i in zip(self.machine.taut, self._rows, strict=True)}
+        return pulls
 
     def unpulled(self, q: Mapping[str, float], v: Mapping[str, float], time: float = 0.0) -> list[str]:
         """Cables that stretch, and those of bare winches, that pull nothing in a state at a time, s."""
@@ -191,7 +191,7 @@ class CablePhase:
 
     def events(self, offset: float) -> tuple[Event, ...]:
         """Cables that become slack or taut; those that do not stretch end this phase."""
-        found = []
+        listed = []
 
         def stretch(k: int) -> Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
             return lambda time, q, v: self.pull(time + offset, q, v)[:, k]
@@ -208,11 +208,11 @@ class CablePhase:
         both = [(name, stretch(k)) for k, name in enumerate(self.machine.stretched)]
         both += [(name, bare(k)) for k, name in enumerate(self.machine.bare.values())]
         for name, function in both:
-            found.append(Event(name=f"{name} slack", function=function, direction=-1, is_terminal=False))
-            found.append(Event(name=f"{name} taut", function=function, direction=1, is_terminal=False))
-        found += [Event(name=f"{name} slack", function=taut(name), direction=-1) for name in self.machine.taut]
-        found += [Event(name=f"{name} taut", function=slack(name), direction=1) for name in self.machine.slack]
-        return tuple(found)
+            listed.append(Event(name=f"{name} slack", function=function, direction=-1, is_terminal=False))
+            listed.append(Event(name=f"{name} taut", function=function, direction=1, is_terminal=False))
+        listed += [Event(name=f"{name} slack", function=taut(name), direction=-1) for name in self.machine.taut]
+        listed += [Event(name=f"{name} taut", function=slack(name), direction=1) for name in self.machine.slack]
+        return tuple(listed)
 
 
 class PhaseForce(ForceLaw):
@@ -224,8 +224,8 @@ class PhaseForce(ForceLaw):
 
     def force(self, time: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Forces (n_u,) at a time of the phase."""
-        found, _ = self._phase.forces(np.array([time + self._offset]), q[None], v[None])
-        return np.asarray(found[0])
+        forces, _ = self._phase.forces(np.array([time + self._offset]), q[None], v[None])
+        return np.asarray(forces[0])
 
 
 def _require_alike(original: Model, model: Model, locks: Locks) -> None:
@@ -236,7 +236,9 @@ def _require_alike(original: Model, model: Model, locks: Locks) -> None:
     """
     problems = Problems()
     for name in locks.names:
-        stood, stands = (one.assembly.q[one.topology.coordinate_names.index(name)] for one in (original, model))
+        stood, stands = (
+            machine.assembly.q[machine.topology.coordinate_names.index(name)] for machine in (original, model)
+        )
         if abs(stood - stands) > ELSEWHERE:
             what = f"is locked at {stood:.9g}, to which cables pulled it from the file's reference, {stands:.9g}"
             problems.add(name, what, f"write reference: {stood:.9g} in the machine file")

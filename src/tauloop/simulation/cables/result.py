@@ -146,28 +146,28 @@ class CableSimulation(Result):
         }
 
 
-def evidence(model: Model, found: CableSimulation, is_ended: bool) -> tuple[Evidence, ...]:
+def evidence(model: Model, simulation: CableSimulation, is_ended: bool) -> tuple[Evidence, ...]:
     """What tells whether a simulation can be trusted.
 
     Args:
         model: the cable machine.
-        found: the simulation.
+        simulation: the simulation.
         is_ended: whether an event that was looked for has ended it.
     """
     bounds = cables(model.mechanism)
-    reached = found.parts[-1].start + float(found.parts[-1].simulation.time[-1])
-    simulations = [part.simulation for part in found.parts]
-    largest = max(float(one.kinetic.max()) for one in simulations)
-    at_stake = float(found.tension.max(initial=0.0)) * model.assembly.loops.length
-    missing = sum(float(np.abs(one.energy_error).max()) for one in simulations)
-    peaks = dict(zip(bounds, found.tension.max(axis=0), strict=True))
+    reached = simulation.parts[-1].start + float(simulation.parts[-1].simulation.time[-1])
+    simulations = [part.simulation for part in simulation.parts]
+    largest = max(float(each.kinetic.max()) for each in simulations)
+    at_stake = float(simulation.tension.max(initial=0.0)) * model.assembly.loops.length
+    missing = sum(float(np.abs(each.energy_error).max()) for each in simulations)
+    peaks = dict(zip(bounds, simulation.tension.max(axis=0), strict=True))
     greatest = max(float(peak) / bounds[name].greatest for name, peak in peaks.items())
     return (
         Evidence(
             name="share of the duration reached",
-            value=reached / found.duration,
+            value=reached / simulation.duration,
             lower=None if is_ended else 1.0 - OVER,
-            advice=found.ending.value if found.problem is None else found.problem.what,
+            advice=simulation.ending.value if simulation.problem is None else simulation.problem.what,
         ),
         Evidence(
             name="energy missing from the balance between impacts, of the largest kinetic energy",
@@ -177,7 +177,7 @@ def evidence(model: Model, found: CableSimulation, is_ended: bool) -> tuple[Evid
         ),
         Evidence(
             name="largest residual of the loops",
-            value=max(float(one.residual.max()) for one in simulations),
+            value=max(float(each.residual.max()) for each in simulations),
             unit="m",
             upper=LOOPS_CLOSED,
             advice="use projection, or smaller tolerances",
@@ -188,16 +188,16 @@ def evidence(model: Model, found: CableSimulation, is_ended: bool) -> tuple[Evid
             upper=1.0,
             advice="a cable is pulled beyond its greatest tension: look at `tension`",
         ),
-        *_limits(found.parts),
+        *_limits(simulation.parts),
     )
 
 
 def _limits(parts: tuple[CableStretch, ...]) -> tuple[Evidence, ...]:
     """What lies beyond limits, each coordinate once: where it is worst."""
-    found: dict[str, Evidence] = {}
+    worst: dict[str, Evidence] = {}
     for part in parts:
         limits = part.simulation.system.model.limits
         for item in limits.evidence(part.simulation.q, part.simulation.time + part.start):
-            if item.name not in found or (found[item.name].value or 0.0) < (item.value or 0.0):
-                found[item.name] = item
-    return tuple(found.values())
+            if item.name not in worst or (worst[item.name].value or 0.0) < (item.value or 0.0):
+                worst[item.name] = item
+    return tuple(worst.values())

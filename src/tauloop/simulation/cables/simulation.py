@@ -120,20 +120,20 @@ class _CableRun:
         """Lengths of all cables that stretch at a time; those of fixed length have it."""
         if callable(lengths):
             return lengths
-        mechanism, found, rates = self._model.mechanism, [], []
+        mechanism, positions, rates = self._model.mechanism, [], []
         stretched = [name for name, bound in self._bounds.items() if bound.stiffness is not None]
         _require_names(lengths, [name for name in stretched if name in self._wound])
         for name in stretched:
             length, stiffness = mechanism.rod(name).length, self._bounds[name].stiffness
             assert stiffness is not None
             if length is not None:
-                found.append(mechanism.value(length))
+                positions.append(mechanism.value(length))
             elif lengths is not None:
-                found.append(lengths[name])
+                positions.append(lengths[name])
             else:
-                found.append(self._wound[name] - self._static[name] / mechanism.value(stiffness))
+                positions.append(self._wound[name] - self._static[name] / mechanism.value(stiffness))
             rates.append(0.0)
-        constant = (np.array(found), np.array(rates))
+        constant = (np.array(positions), np.array(rates))
         return lambda time: constant
 
     @cached_property
@@ -224,8 +224,8 @@ class _CableRun:
             was, now = (float(event.function(np.array([time]), *state)[0]) for state in states)
             if was * now < 0 and event.direction * now >= 0 and not self._is_ended:
                 at_q, at_v = states[1]
-                found = Occurrence(name=event.name, time=time, q=at_q[0], v=at_v[0], is_terminal=event.is_terminal)
-                self._occurrences.append(found)
+                occurrence = Occurrence(name=event.name, time=time, q=at_q[0], v=at_v[0], is_terminal=event.is_terminal)
+                self._occurrences.append(occurrence)
 
     def _loose(self, q: Mapping[str, float], v: Mapping[str, float]) -> frozenset[str]:
         """Cables of a length that does not change and that are slack at the start, or becoming so."""
@@ -257,8 +257,8 @@ class _CableRun:
             wrench=shifted,
             events=(*phase.events(time), *phase.watched(self._watched, time)),
         )
-        found = phase.tensions(simulation.time + time, simulation.q, simulation.v)
-        tension = np.stack([np.maximum(found[name], 0.0) for name in self._bounds], axis=1)
+        pulls = phase.tensions(simulation.time + time, simulation.q, simulation.v)
+        tension = np.stack([np.maximum(pulls[name], 0.0) for name in self._bounds], axis=1)
         self._parts.append(CableStretch(start=time, machine=phase.machine, simulation=simulation, tension=tension))
         for item in simulation.occurrences:
             if item.name.isdecimal():
@@ -301,8 +301,8 @@ class _CableRun:
         for _ in self._bounds:
             phase, _ = self._phase(slack)
             start_q, start_v = phase.start(q, v)
-            found = phase.tensions(np.array([time]), start_q[None], start_v[None])
-            taut = {name: float(found[name][0]) for name in phase.machine.taut}
+            pulls = phase.tensions(np.array([time]), start_q[None], start_v[None])
+            taut = {name: float(pulls[name][0]) for name in phase.machine.taut}
             if not taut or min(taut.values()) >= -PUSHED * max(map(abs, taut.values())):
                 break
             worst = min(taut, key=taut.__getitem__)
@@ -312,7 +312,7 @@ class _CableRun:
 
     def _result(self, ending: Ending, problem: Problem | None) -> CableSimulation:
         parts = self._parts
-        found = CableSimulation(
+        result = CableSimulation(
             evidence=(),
             provenance=parts[-1].simulation.provenance,
             machine=self._model.mechanism.name,
@@ -326,7 +326,7 @@ class _CableRun:
             ending=ending,
             problem=problem,
         )
-        return replace(found, evidence=evidence(self._model, found, self._is_ended))
+        return replace(result, evidence=evidence(self._model, result, self._is_ended))
 
 
 def _require(model: Model, duration: float) -> None:

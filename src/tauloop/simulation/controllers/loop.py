@@ -174,15 +174,15 @@ def _course(loop: Loop, parts: ControlLayouts) -> Course:
         "period": loop.period,
         "differences": loop.differences,
     }
-    told = {"time": loop.period * np.arange(n)[:, None], "position": position, "velocity": velocity}
-    told |= {"acceleration": acceleration, "forward": loop.forward}
-    found = {"estimate": loop.q, "past": np.concatenate([loop.q] * 3), "force": loop.first}
+    columns = {"time": loop.period * np.arange(n)[:, None], "position": position, "velocity": velocity}
+    columns |= {"acceleration": acceleration, "forward": loop.forward}
+    held = {"estimate": loop.q, "past": np.concatenate([loop.q] * 3), "force": loop.first}
     actuators = len(loop.limit)
     return Course(
         period=loop.period,
-        inputs=parts.told.rows(n, told),
+        inputs=parts.inputs.rows(n, columns),
         y=np.concatenate([loop.position, loop.velocity]),
-        held=parts.found.rows(1, found)[0],
+        held=parts.held.rows(1, held)[0],
         q=loop.q,
         p=parts.constants.rows(1, numbers | free)[0],
         method=loop.method,
@@ -195,35 +195,35 @@ def _course(loop: Loop, parts: ControlLayouts) -> Course:
     )
 
 
-def _trace(loop: Loop, parts: ControlLayouts, found: SampledTrace) -> Trace:
-    reached, n_p, end = len(found.states), len(loop.position), ""
-    if found.outcome not in (Stepped.STEPPED, ENDED):
-        last = found.states[-1, :n_p] if reached else loop.position
+def _trace(loop: Loop, parts: ControlLayouts, trace: SampledTrace) -> Trace:
+    reached, n_p, end = len(trace.states), len(loop.position), ""
+    if trace.outcome not in (Stepped.STEPPED, ENDED):
+        last = trace.states[-1, :n_p] if reached else loop.position
         with np.errstate(all="ignore"):
             q = loop.plant.platform.evaluate(last, start=loop.q).q
-        end = early_end(loop.plant, q, found, loop.period)
-    _, pivot, residual = found.worst
+        end = early_end(loop.plant, q, trace, loop.period)
+    _, pivot, residual = trace.worst
     return Trace(
-        position=found.states[:, :n_p],
-        velocity=found.states[:, n_p:],
-        force=found.held,
+        position=trace.states[:, :n_p],
+        velocity=trace.states[:, n_p:],
+        force=trace.held,
         pivot=float(pivot),
         residual=float(residual),
         end=end,
-        occurrences=found.occurrences,
+        occurrences=trace.occurrences,
     )
 
 
-def early_end(plant: Model, q: np.ndarray, found: SampledTrace, period: float) -> str:
+def early_end(plant: Model, q: np.ndarray, trace: SampledTrace, period: float) -> str:
     """Why a run with samples of a period, s, ended early, near coordinates (n_q,)."""
-    shortly = f"shortly before {len(found.states) * period:.6g} s"
-    if found.outcome == TOO_LONG:
+    shortly = f"shortly before {len(trace.states) * period:.6g} s"
+    if trace.outcome == TOO_LONG:
         return f"too many steps {shortly}"
-    if found.outcome == Stepped.CROWDED:
+    if trace.outcome == Stepped.CROWDED:
         return f"events pile up {shortly}"
-    if found.outcome == Stepped.TOO_SMALL:
+    if trace.outcome == Stepped.TOO_SMALL:
         return f"no step is short enough for the tolerances {shortly}"
-    least, pivot, residual = found.failed
+    least, pivot, residual = trace.failed
     if (least < 0 and least > NOT_FINITE) or residual >= CONVERGED:
         return f"a loop does not close {shortly}: out of reach (residual {residual:.3g})"
     if pivot <= SMALLEST_PIVOT:

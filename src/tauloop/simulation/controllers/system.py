@@ -16,11 +16,11 @@ from tauloop.simulation.controllers.laws import Compensation, Controller
 
 
 class ControlLayouts:
-    """Parts of what a sample is told, of what it finds, and of the constants.
+    """Parts of what a sample takes in, of what it holds, and of the constants.
 
     Attributes:
-        told: time, reference, and forces to add.
-        found: forces, where the controller's Newton method goes on, its last three poses, and last measured positions.
+        inputs: time, reference, and forces to add.
+        held: forces, where the controller's Newton method goes on, its last three poses, and last measured positions.
         constants: gains, limits, encoders and whether they count, period and whether speeds are differences, and free
             parameters.
     """
@@ -29,8 +29,10 @@ class ControlLayouts:
         """Lay them out."""
         n_q, n_v, n_u = plant.topology.n_q, plant.platform.ports.velocity.size, len(plant.mechanism.actuators)
         wanted = n_q if controller.space == "platform" else n_u
-        self.told = Layout("in", {"time": 1, "position": wanted, "velocity": n_v, "acceleration": n_v, "forward": n_u})
-        self.found = Layout("z", {"force": n_u, "estimate": n_q, "past": 3 * n_q, "last": n_u})
+        self.inputs = Layout(
+            "in", {"time": 1, "position": wanted, "velocity": n_v, "acceleration": n_v, "forward": n_u}
+        )
+        self.held = Layout("z", {"force": n_u, "estimate": n_q, "past": 3 * n_q, "last": n_u})
         self.constants = Layout(
             "p",
             {
@@ -65,7 +67,7 @@ def control_system(plant: Model, model: Model, controller: Controller) -> Sample
                 "plant_forward",
                 plant.platform,
                 FORWARD_DYNAMICS,
-                state | {"force": parts.found.place("force", "held")},
+                state | {"force": parts.held.place("force", "held")},
                 {"acceleration": f"rate + {n_p}", "q": "start", "v": "v"},
             ),
             straight(
@@ -92,7 +94,7 @@ def control_system(plant: Model, model: Model, controller: Controller) -> Sample
             _program("plant_pose", plant.platform, KINEMATICS[1], state, {"q": "q", "v": "full"}),
             *_measured(plant, parts),
             *_law(model, controller, parts),
-            own_call((parts.told.place("time"), 1), ("measured", 2 * n_u), (parts.found.place("force"), n_u)),
+            own_call((parts.inputs.place("time"), 1), ("measured", 2 * n_u), (parts.held.place("force"), n_u)),
             _limited(parts, n_u),
         ),
         own=sizes,
@@ -100,7 +102,7 @@ def control_system(plant: Model, model: Model, controller: Controller) -> Sample
     return SampledSystem(
         states=n_p + entry.velocity.size,
         held=n_u,
-        inputs=parts.told.size,
+        inputs=parts.inputs.size,
         coordinates=n_q,
         velocities=n_v,
         rate=rate,
@@ -123,7 +125,7 @@ def _measured(plant: Model, parts: ControlLayouts) -> list[RoutineCall]:
     lengths = transmission[:, [i for i, iq in enumerate(shape.q_of_v) if iq >= 0]]
     at = [iq for iq in shape.q_of_v if iq >= 0]
     n_q, n_u = shape.n_q, transmission.shape[0]
-    last, constants = parts.found.place("last"), parts.constants.place
+    last, constants = parts.held.place("last"), parts.constants.place
 
     def read(q: ca.SX, full: ca.SX) -> dict[str, ca.SX]:
         return {"measured": ca.vertcat(ca.sparsify(lengths) @ q[at], ca.sparsify(transmission) @ full)}
@@ -137,26 +139,26 @@ def _measured(plant: Model, parts: ControlLayouts) -> list[RoutineCall]:
 
     def ahead(past: ca.SX) -> dict[str, ca.SX]:
         a, b, c, d = ca.vertsplit(past, n_q)
-        return {parts.found.place("estimate"): ca.vertcat(4 * a - 6 * b + 4 * c - d, a, b, c)}
+        return {parts.held.place("estimate"): ca.vertcat(4 * a - 6 * b + 4 * c - d, a, b, c)}
 
     return [
         straight("measured_motion", {"q": n_q, "full": shape.n_v}, read),
         straight("counted", {"measured": n_u, constants("resolution"): n_u}, counted, when=constants("counts")),
         straight(
             "differences",
-            {"measured": n_u, last: n_u, parts.told.place("time"): 1, constants("period"): 1},
+            {"measured": n_u, last: n_u, parts.inputs.place("time"): 1, constants("period"): 1},
             differences,
             when=constants("differences"),
         ),
-        straight("ahead", {parts.found.place("estimate"): 4 * n_q}, ahead),
+        straight("ahead", {parts.held.place("estimate"): 4 * n_q}, ahead),
     ]
 
 
 def _law(model: Model, controller: Controller, parts: ControlLayouts) -> list[RoutineCall]:
     """The forces of one sample, without feed-forward and limits."""
     entry, n_u = model.platform.ports, len(model.mechanism.actuators)
-    n_q, n_v, estimate = model.topology.n_q, model.topology.n_v, parts.found.place("estimate")
-    force, theta = parts.found.place("force"), parts.constants.place("model")
+    n_q, n_v, estimate = model.topology.n_q, model.topology.n_v, parts.held.place("estimate")
+    force, theta = parts.held.place("force"), parts.constants.place("model")
     in_platform = controller.space == "platform"
     accelerates = controller.compensation is Compensation.ACCELERATION
     measured = {"position": "measured", "velocity": f"measured + {n_u}", "start": estimate, "theta": theta}
@@ -168,8 +170,8 @@ def _law(model: Model, controller: Controller, parts: ControlLayouts) -> list[Ro
         )
         calls.append(_program("model_pose", model.actuators, program, measured, wanted))
 
-    def push(q: ca.SX, motion: ca.SX, seen: ca.SX, told: ca.SX, p: ca.SX) -> dict[str, ca.SX]:
-        wanted, constants = parts.told.parts(told), parts.constants.parts(p)
+    def push(q: ca.SX, motion: ca.SX, seen: ca.SX, inputs: ca.SX, p: ca.SX) -> dict[str, ca.SX]:
+        wanted, constants = parts.inputs.parts(inputs), parts.constants.parts(p)
         x, speed, columns = seen[:n_u], seen[n_u:], list(entry.v)
         error, G = wanted["position"] - x if not in_platform else pose_error(model, wanted["position"], q), ca.SX(1)
         if in_platform:
@@ -178,18 +180,18 @@ def _law(model: Model, controller: Controller, parts: ControlLayouts) -> list[Ro
             speed = motion[columns] if accelerates else G @ speed
         pushed = constants["proportional"] * error + constants["derivative"] * (wanted["velocity"] - speed)
         pushed = pushed + wanted["acceleration"] if accelerates else G.T @ pushed
-        found = {"x": x, "speed": speed, "zero": ca.SX(speed.numel(), 1), "push": pushed}
-        return found if controller.compensation is not Compensation.NONE else {force: pushed}
+        asked = {"x": x, "speed": speed, "zero": ca.SX(speed.numel(), 1), "push": pushed}
+        return asked if controller.compensation is not Compensation.NONE else {force: pushed}
 
     reads = {estimate: n_q, **({"full": n_v} if accelerates else {"G": n_v * n_u})} | {"measured": 2 * n_u}
-    calls.append(straight("errors", reads | {"in": parts.told.size, "p": parts.constants.size}, push))
+    calls.append(straight("errors", reads | {"in": parts.inputs.size, "p": parts.constants.size}, push))
     if controller.compensation is Compensation.NONE:
         return calls
     motion = model.platform if in_platform else model.actuators
-    given = {"position": "x", "start": estimate, "theta": theta}
-    given |= {"velocity": "speed" if accelerates else "zero", "acceleration": "push" if accelerates else "zero"}
+    arguments = {"position": "x", "start": estimate, "theta": theta}
+    arguments |= {"velocity": "speed" if accelerates else "zero", "acceleration": "push" if accelerates else "zero"}
     made = {"force": force if accelerates else "model_force", "q": estimate}
-    calls.append(_program("model_inverse", motion, INVERSE_DYNAMICS, given, made))
+    calls.append(_program("model_inverse", motion, INVERSE_DYNAMICS, arguments, made))
     if not accelerates:
         calls.append(straight("pushed", {"push": n_u, "model_force": n_u}, lambda a, b: {force: a + b}))
     return calls
@@ -198,12 +200,12 @@ def _law(model: Model, controller: Controller, parts: ControlLayouts) -> list[Ro
 def _limited(parts: ControlLayouts, n_u: int) -> RoutineCall:
     """The forces with those that are fed forward, within the actuators' limits; what is no number stays so."""
 
-    def found(force: ca.SX, told: ca.SX, p: ca.SX) -> dict[str, ca.SX]:
-        u, most = force + parts.told.parts(told)["forward"], parts.constants.parts(p)["limit"]
-        return {parts.found.place("force"): ca.if_else(u > most, most, ca.if_else(u < -most, -most, u))}
+    def limited(force: ca.SX, inputs: ca.SX, p: ca.SX) -> dict[str, ca.SX]:
+        u, most = force + parts.inputs.parts(inputs)["forward"], parts.constants.parts(p)["limit"]
+        return {parts.held.place("force"): ca.if_else(u > most, most, ca.if_else(u < -most, -most, u))}
 
     return straight(
-        "limited", {parts.found.place("force"): n_u, "in": parts.told.size, "p": parts.constants.size}, found
+        "limited", {parts.held.place("force"): n_u, "in": parts.inputs.size, "p": parts.constants.size}, limited
     )
 
 

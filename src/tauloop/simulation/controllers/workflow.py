@@ -239,10 +239,14 @@ def control(machine: Mechanism | Model, options: ControlOptions) -> ControlCompa
     )
 
 
-def _resolution(model: Model, given: str | float | tuple[float, ...]) -> np.ndarray:
+def _resolution(model: Model, resolution: str | float | tuple[float, ...]) -> np.ndarray:
     """Steps of the encoders (n_u,), m or rad."""
     kinds = model.actuators.ports.position.units[: len(model.mechanism.actuators)]
-    parts = given.split(",") if isinstance(given, str) else [f"{value:.17g}" for value in np.atleast_1d(given)]
+    parts = (
+        resolution.split(",")
+        if isinstance(resolution, str)
+        else [f"{value:.17g}" for value in np.atleast_1d(resolution)]
+    )
     if len(parts) == 1:
         parts *= len(kinds)
     problems = Problems()
@@ -257,7 +261,7 @@ def _plant(model: Model, values: Mapping[str, str | float] | None) -> Model | No
     """The machine that moves, where it is not the controller's."""
     if values is None:
         return None
-    known, problems, found = model.mechanism.parameters.names, Problems(), {}
+    known, problems, changed = model.mechanism.parameters.names, Problems(), {}
     for name, value in values.items():
         if name not in known:
             problems.add("plant", f"no parameter {name!r}", suggestion(name, known) or "see `tauloop show`")
@@ -265,6 +269,6 @@ def _plant(model: Model, values: Mapping[str, str | float] | None) -> Model | No
         with problems.collecting(InputError):
             dimension = units.parse_unit(model.mechanism.parameters[name].unit or "1").dimension
             text = value if isinstance(value, str) else f"{value:.17g}"
-            found[name] = quantity(f"plant {name}", text, dimension)
+            changed[name] = quantity(f"plant {name}", text, dimension)
     InputError.raise_if_any(problems)
-    return Model(model.mechanism.with_values(found))
+    return Model(model.mechanism.with_values(changed))

@@ -24,11 +24,11 @@ class _InterpretedSystem(InterpretedProblem):
         """Rates; what is known beside them are coordinates, velocities, and what acts."""
         if self.law is not None:
             self.law(time, y, self.acting)
-        found = self._system.rates(y[None, :], self.acting[None, :], run.guess[None, :])
-        good = bool(found.is_good[0])
+        rates = self._system.rates(y[None, :], self.acting[None, :], run.guess[None, :])
+        good = bool(rates.is_good[0])
         if good:
-            run.guess, run.known = found.q[0], (found.q[0], found.v[0], self.acting.copy())
-        return found.rate[0], np.zeros(0), good
+            run.guess, run.known = rates.q[0], (rates.q[0], rates.v[0], self.acting.copy())
+        return rates.rate[0], np.zeros(0), good
 
     def at_start(self, run: Run) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """What was known where the last step began."""

@@ -37,8 +37,8 @@ def stepping_source(system: System, method: Tableau | None) -> str:
 
 def _inputs(system: System) -> dict[str, np.ndarray]:
     shape = system.model.topology
-    found = system.inputs(np.zeros((1, system.size)), np.zeros((1, system.acting)), np.zeros((1, shape.n_q)))
-    return {"v": np.zeros((1, shape.n_v))} | {"q": np.zeros((1, shape.n_q))} | found
+    inputs = system.inputs(np.zeros((1, system.size)), np.zeros((1, system.acting)), np.zeros((1, shape.n_q)))
+    return {"v": np.zeros((1, shape.n_v))} | {"q": np.zeros((1, shape.n_q))} | inputs
 
 
 def _sizes(system: System) -> str:
