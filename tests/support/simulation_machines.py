@@ -8,7 +8,7 @@ from typing import Any
 from tauloop import Model, load
 from tauloop.codegen.evaluator import Interpreted
 from tauloop.simulation import DormandPrince, Integrator, Route, Simulation, Simulator, Wrench
-from tauloop.simulation.swing import Swing, swing, without_friction
+from tauloop.simulation.swing import Swing, swing
 
 #: Tolerances of a step at which a conservative swing keeps its energy to 1e-8 for 10 s.
 FINE = DormandPrince(rtol=1e-11, atol=1e-12)
@@ -26,7 +26,7 @@ def swinger(name: str, route: Route, integrator: Integrator = FINE) -> Simulator
 
 @functools.cache
 def frictionless(name: str) -> Model:
-    return Model(without_friction(load(name)))
+    return Model(load(name).without_friction())
 
 
 @functools.cache

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from tauloop.engines.rigid_tree import GROUND, Anchor, Constraint, EngineLink, Loads, PlacedJoint, RigidTree
 from tauloop.errors import EngineError, Problems
 from tauloop.mechanism.expression import Expression
-from tauloop.mechanism.model import BASE, JOINT_KINDS, AxisName, Freedom, Joint, Mechanism
+from tauloop.mechanism.model import BASE, JOINT_KINDS, AxisName, Joint, Mechanism
 from tauloop.mechanism.poses import IDENTITY, UNIT_VECTORS, Array, FramePose, placement_pose
 from tauloop.mechanism.rigid_tree import rigid_tree as spanned
 
@@ -95,14 +95,6 @@ def _conditions(kind: str, axes: tuple[AxisName, ...]) -> tuple[list[Array], lis
     return across, rigid if kind == "prismatic" else [(e, axis) for e in across]
 
 
-def _freedoms(mechanism: Mechanism) -> Iterator[tuple[str, Freedom]]:
-    for joint in mechanism.joints:
-        yield from zip(joint.velocity_names, joint.freedoms, strict=False)
-    for rod in mechanism.rods:
-        if rod.telescope is not None:
-            yield rod.name, rod.telescope.freedom
-
-
 def _loads(mechanism: Mechanism, links: list[EngineLink]) -> Loads:
     """Rotors, springs and transmissions on the coordinates of the tree.
 
@@ -121,7 +113,7 @@ def _loads(mechanism: Mechanism, links: list[EngineLink]) -> Loads:
         problems.add(where, what, "let it act on a joint that need not be cut to open the loops", file=mechanism.file)
 
     inertia, stiffness, preload = np.zeros((len(names),) * 2), np.zeros(len(names)), np.zeros(len(names))
-    for name, freedom in _freedoms(mechanism):
+    for name, freedom in mechanism.freedoms.items():
         if freedom.spring is None and freedom.inertia is None:
             continue
         if name not in index or (freedom.spring is not None and name not in scalars):

@@ -168,21 +168,7 @@ def verification(
 
 def frictionless(mechanism: Mechanism) -> Mechanism:
     """The same machine without friction in its joints, telescopic rods and actuators."""
-    return replace(
-        mechanism,
-        joints=tuple(
-            replace(joint, freedoms=tuple(replace(freedom, friction=None) for freedom in joint.freedoms))
-            for joint in mechanism.joints
-        ),
-        rods=tuple(
-            rod
-            if rod.telescope is None
-            else replace(rod, telescope=replace(rod.telescope, freedom=replace(rod.telescope.freedom, friction=None)))
-            for rod in mechanism.rods
-        ),
-        actuators=tuple(replace(actuator, friction=None) for actuator in mechanism.actuators),
-        losses=(),
-    )
+    return mechanism.without_friction()
 
 
 def _checked(mechanism: Mechanism, motion: NamedMotion, forces: Array) -> Array:

@@ -506,6 +506,40 @@ class Mechanism(Shown):
         terms: tuple[Coupling | CombinedFriction, ...] = (*self.couplings, *self.losses)
         return frozenset(name for law in terms for name, _ in law.terms)
 
+    @property
+    def freedoms(self) -> dict[str, Freedom]:
+        """Freedoms of joints and telescopic rods by the names of their velocities, where the file says anything."""
+        joints = (zip(joint.velocity_names, joint.freedoms, strict=False) for joint in self.joints)
+        lengths = {rod.name: rod.telescope.freedom for rod in self.rods if rod.telescope is not None}
+        return {name: freedom for joint in joints for name, freedom in joint} | lengths
+
+    def with_freedoms(self, change: Callable[[str, Freedom], Freedom]) -> Mechanism:
+        """The same machine with another freedom for each of its joints and telescopic rods.
+
+        Args:
+            change: the name of its velocity, and the freedom -> the new one.
+        """
+
+        def joint(old: Joint) -> Joint:
+            freedoms = old.freedoms or (Freedom(),) * len(old.velocity_names)
+            changed = tuple(map(change, old.velocity_names, freedoms))
+            return replace(old, freedoms=changed) if changed != freedoms else old
+
+        def rod(old: Rod) -> Rod:
+            if old.telescope is None:
+                return old
+            return replace(old, telescope=replace(old.telescope, freedom=change(old.name, old.telescope.freedom)))
+
+        return replace(self, joints=tuple(map(joint, self.joints)), rods=tuple(map(rod, self.rods)))
+
+    def without_friction(self) -> Mechanism:
+        """The same machine without any friction, in joints, rods and actuators."""
+        return replace(
+            self.with_freedoms(lambda _, freedom: replace(freedom, friction=None)),
+            actuators=tuple(replace(actuator, friction=None) for actuator in self.actuators),
+            losses=(),
+        )
+
     def value(self, expression: Expression | str) -> float:
         """Nominal value of an expression, or of the leaf parameter of that name, SI."""
         if isinstance(expression, str):

@@ -5,7 +5,6 @@ Its energy must not change, whatever the machine: what does change is the error 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -13,9 +12,8 @@ import numpy as np
 from tauloop.codegen.evaluator import Evaluator
 from tauloop.errors import InputError, PoseError, Problem, solving
 from tauloop.mechanism.expression import Constant
-from tauloop.mechanism.model import Freedom, Joint, Mechanism, Rod, Spring
+from tauloop.mechanism.model import Freedom, Mechanism, Spring
 from tauloop.model import Model
-from tauloop.programs.catalogue import FORWARD_DYNAMICS
 from tauloop.records import dataclass
 
 #: Frequency that each spring gives to the inertia that its drive feels at the reference pose, Hz.
@@ -86,7 +84,7 @@ def swing(
         for name, value in (("frequency", frequency), ("amplitude", amplitude))
         if not 0 < value < np.inf
     )
-    free = without_friction(mechanism)
+    free = mechanism.without_friction()
     model = Model(free, evaluator=evaluator)
     springs = _springs(model, frequency)
     hung = Model(with_springs(free, springs), evaluator=evaluator)
@@ -103,15 +101,6 @@ def swing(
     return Swing(model=hung, springs=springs, q=state.q, v=np.asarray(state.v))
 
 
-def without_friction(mechanism: Mechanism) -> Mechanism:
-    """The same machine without any friction, in joints, rods and motors."""
-    return replace(
-        _each_freedom(mechanism, lambda _, freedom: replace(freedom, friction=None)),
-        actuators=tuple(replace(actuator, friction=None) for actuator in mechanism.actuators),
-        losses=(),
-    )
-
-
 def with_springs(mechanism: Mechanism, springs: tuple[DriveSpring, ...]) -> Mechanism:
     """The same machine with further springs, beside those that it has."""
     by_name = {spring.freedom: spring for spring in springs}
@@ -126,35 +115,14 @@ def with_springs(mechanism: Mechanism, springs: tuple[DriveSpring, ...]) -> Mech
             k += own
         return replace(freedom, spring=Spring(stiffness=Constant(k), rest=Constant(rest)))
 
-    return _each_freedom(mechanism, hung)
-
-
-def _each_freedom(mechanism: Mechanism, change: Callable[[str, Freedom], Freedom]) -> Mechanism:
-    def joint(old: Joint) -> Joint:
-        freedoms = old.freedoms or (Freedom(),) * len(old.velocity_names)
-        return replace(
-            old, freedoms=tuple(change(name, f) for name, f in zip(old.velocity_names, freedoms, strict=True))
-        )
-
-    def rod(old: Rod) -> Rod:
-        if old.telescope is None:
-            return old
-        return replace(old, telescope=replace(old.telescope, freedom=change(old.name, old.telescope.freedom)))
-
-    return replace(mechanism, joints=tuple(map(joint, mechanism.joints)), rods=tuple(map(rod, mechanism.rods)))
+    return mechanism.with_freedoms(hung)
 
 
 def _springs(model: Model, frequency: float) -> tuple[DriveSpring, ...]:
     assembly, shape = model.assembly, model.topology
     position = model.platform_position(assembly.q)
     zero = np.zeros(model.platform.ports.velocity.size)
-    outputs, _, _ = model.platform.runner.run(
-        FORWARD_DYNAMICS,
-        {"position": position, "velocity": zero, "force": np.zeros(len(model.mechanism.actuators))},
-        start=assembly.q,
-    )
-    m = len(zero)
-    M = outputs["mass_matrix"][0].reshape(m, m)
+    M = model.platform.mass_matrix(position, start=assembly.q)
     driven = list(assembly.driven)
     J = model.platform.embedding(position, start=assembly.q)[driven]
     inverse = np.linalg.pinv(J)

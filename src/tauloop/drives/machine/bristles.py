@@ -8,7 +8,7 @@ from tauloop.drives.machine.lines import on_the_load
 from tauloop.errors import InputError
 from tauloop.mechanism.drive_line import DriveLine, LineFriction, LineInertia, LuGre
 from tauloop.mechanism.expression import ONE, ZERO, Constant, Expression, add, divide, multiply
-from tauloop.mechanism.model import Freedom, Friction as MachineFriction, Mechanism
+from tauloop.mechanism.model import Friction as MachineFriction, Mechanism
 
 #: Damping of the bristles over their stiffness, s: a choice; they neither ring for long nor carry by damping alone.
 BRISTLE_TIME = 1e-3
@@ -24,32 +24,19 @@ def without_dry_friction(mechanism: Mechanism) -> tuple[Mechanism, tuple[Express
     """
     driven = [name for actuator in mechanism.actuators for name, _ in actuator.drives]
     alone = {a.drives[0][0] for a in mechanism.actuators if len(a.drives) == 1 and driven.count(a.drives[0][0]) == 1}
-    joints = {joint.name: joint for joint in mechanism.joints if joint.name in alone}
-    rods = {rod.name: rod for rod in mechanism.rods if rod.name in alone}
-    freedoms = {name: joint.freedoms[0] for name, joint in joints.items()}
-    freedoms |= {name: rod.telescope.freedom for name, rod in rods.items() if rod.telescope is not None}
-    names = []
+    freedoms = mechanism.freedoms
+    levels = []
     for actuator in mechanism.actuators:
         total = _coulomb(actuator.friction)
         coordinate, ratio = actuator.drives[0]
-        if coordinate in freedoms:
+        if coordinate in alone and coordinate in freedoms:
             total = add(total, divide(_coulomb(freedoms[coordinate].friction), _size(mechanism, ratio)))
-        names.append(total)
-    bare = replace(
-        mechanism,
-        joints=tuple(
-            replace(joint, freedoms=(_smoothed(joint.freedoms[0]),)) if joint.name in joints else joint
-            for joint in mechanism.joints
-        ),
-        rods=tuple(
-            replace(rod, telescope=replace(rod.telescope, freedom=_smoothed(rod.telescope.freedom)))
-            if rod.name in rods and rod.telescope is not None
-            else rod
-            for rod in mechanism.rods
-        ),
-        actuators=tuple(replace(a, friction=_smooth(a.friction)) for a in mechanism.actuators),
+        levels.append(total)
+    smooth = mechanism.with_freedoms(
+        lambda name, freedom: replace(freedom, friction=_smooth(freedom.friction)) if name in alone else freedom
     )
-    return bare, tuple(names)
+    bare = replace(smooth, actuators=tuple(replace(a, friction=_smooth(a.friction)) for a in mechanism.actuators))
+    return bare, tuple(levels)
 
 
 def with_bristles(mechanism: Mechanism, line: DriveLine, coulomb: Expression, presliding: float) -> DriveLine:
@@ -106,7 +93,3 @@ def _size(mechanism: Mechanism, ratio: Expression) -> Expression:
 
 def _smooth(friction: MachineFriction | None) -> MachineFriction | None:
     return friction and replace(friction, coulomb=None)
-
-
-def _smoothed(freedom: Freedom) -> Freedom:
-    return replace(freedom, friction=_smooth(freedom.friction))

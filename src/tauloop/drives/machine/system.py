@@ -149,8 +149,7 @@ def _problems(mechanism: Mechanism, lines: tuple[DriveLine, ...]) -> list[Proble
     if len(set(periods.values())) > 1:
         what = "sample at different times: " + ", ".join(f"{name} {1e3 * T:g} ms" for name, T in periods.items())
         problems.append(Problem(where="drive.control.sample_time", what=what, remedy="give all the same"))
-    freedoms = [(joint.name, freedom.friction) for joint in mechanism.joints for freedom in joint.freedoms]
-    freedoms += [(rod.name, rod.telescope.freedom.friction) for rod in mechanism.rods if rod.telescope is not None]
+    freedoms = [(name, freedom.friction) for name, freedom in mechanism.freedoms.items()]
     freedoms += [(actuator.name, actuator.friction) for actuator in mechanism.actuators]
     freedoms += [(loss.name, loss.friction) for loss in mechanism.losses]
     for name, friction in freedoms:
