@@ -29,7 +29,7 @@ from tauloop.errors import EngineError
 from tauloop.motion import POLYNOMIAL_345, AxisTurn, Ellipse, Line, MachineLimits, Together, Trajectory, plan, stroke
 from tauloop.simulation.controllers.laws import HEUN_3, RUNGE_KUTTA_4, SPACES, ComputedTorque, Sampling
 from tauloop.simulation.controllers.loop import CompiledLoop, Loop, Trace
-from tauloop.simulation.controllers.run import follow, reference_states
+from tauloop.simulation.controllers.run import follow
 
 BANDWIDTH, FREQUENCY, SHARE, SCALE = 150.0, 1000.0, 0.8, 0.72
 METHODS = {"Runge-Kutta 4, 1 step": RUNGE_KUTTA_4, "Heun 3, 1 step": HEUN_3}
@@ -122,8 +122,8 @@ def measured(
                     tracking=found.peak_error,
                 )
             )
-    start_q = reference_states(made, np.zeros(1)).q[0]
-    reached = model.actuator_position(reference_states(made, fine.time).q) - fine.actuator_error
+    start_q = made.states(np.zeros(1)).q[0]
+    reached = model.actuator_position(made.states(fine.time).q) - fine.actuator_error
     given = (model, start_q, fine.force[:-1], reached[1:], 1.0 / FREQUENCY, seconds)
     peers, left_out = [], []
     for engine, is_wanted, run in (

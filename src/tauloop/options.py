@@ -27,7 +27,8 @@ class Option:
     """What is said of one field.
 
     Attributes:
-        least, most, above, below: limits of a number, or of each of several; None for no limit.
+        least, most, above, below: limits of a number, or of each of several; None for no limit; below infinity a number
+            is finite.
         remedy: what to give instead of what is outside them, where that is more than the limits.
         choices: what a text may be; any where it is empty.
         named: objects that the command line takes by their names; Python takes others of their type as well.
@@ -54,7 +55,8 @@ class Option:
     def limits(self) -> str:
         """The limits in words, "" without any."""
         words = {"at least": self.least, "above": self.above, "at most": self.most, "below": self.below}
-        return " and ".join(f"{word} {limit:g}" for word, limit in words.items() if limit is not None)
+        limits = [f"{word} {limit:g}" for word, limit in words.items() if limit is not None and limit < math.inf]
+        return " and ".join([*limits, "finite"] if self.below == math.inf else limits)
 
 
 def option(default: Any = MISSING, *, factory: Any = MISSING, **settings: Any) -> Any:

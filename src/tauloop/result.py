@@ -93,7 +93,10 @@ def _installed(package: str) -> str:
 
 
 def provenance(
-    *, packages: tuple[str, ...], options: Mapping[str, Any], inputs: Mapping[str, Any] | None = None
+    *,
+    options: Mapping[str, Any],
+    inputs: Mapping[str, Any] | None = None,
+    packages: tuple[str, ...] = ("numpy", "casadi"),
 ) -> Provenance:
     """Provenance with the installed versions of Python, Tauloop and the named packages."""
     versions = {"python": sys.version.partition(" ")[0]}

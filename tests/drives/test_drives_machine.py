@@ -394,7 +394,7 @@ def test_machines_and_numbers_that_cannot_be_run(racks: Mechanism, circle: Circl
         DrivenMachine(load("five_bar"), period=1e-3)
     with pytest.raises(InputError, match="no leaf parameter"):
         circle_test(racks, circle, values={"track1.motor.drive.gapp": 1.0})
-    with pytest.raises(InputError, match="must be positive"):
+    with pytest.raises(InputError, match="above 0"):
         Circle(columns=("platform.x", "platform.y"), radius=0.0, speed=-1.0)
     machine = DrivenMachine(racks, variation=Variation.RIGID)
     trajectory = circle_trajectory(Model(racks), circle)

@@ -272,12 +272,12 @@ def test_bad_input_is_refused_with_all_problems_at_once() -> None:
 @pytest.mark.parametrize(
     ("method", "options", "where"),
     [
-        (PatternSearch, {"step": 0.0}, "PatternSearch.step"),
-        (PatternSearch, {"step": 0.1, "tolerance": 0.2}, "PatternSearch.tolerance"),
-        (SQP, {"difference": -1.0}, "SQP.difference"),
-        (NelderMead, {"simplex": float("nan")}, "NelderMead.simplex"),
-        (Genetic, {"population": 2}, "Genetic.population"),
-        (Genetic, {"seed": -1}, "Genetic.seed"),
+        (PatternSearch, {"step": 0.0}, "step"),
+        (PatternSearch, {"step": 0.1, "tolerance": 0.2}, "tolerance"),
+        (SQP, {"difference": -1.0}, "difference"),
+        (NelderMead, {"simplex": float("nan")}, "simplex"),
+        (Genetic, {"population": 2}, "population"),
+        (Genetic, {"seed": -1}, "seed"),
     ],
 )
 def test_bad_options_are_refused(method: type[SearchMethod], options: dict[str, float], where: str) -> None:

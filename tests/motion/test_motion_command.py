@@ -135,7 +135,7 @@ def test_a_spline_from_a_table_and_a_turn(tmp_path):
         (["nuwar", "--to", "q=1"], "no coordinate"),
         (["nuwar", "--to", "z=-0.9"], "out of reach by 211.1 mm"),
         (["nuwar", "--to", "z=-0.4", "--time", "1", "--speed", "1"], "given beside time"),
-        (["nuwar", "--to", "z=-0.4", "--time", "-1"], "must be positive"),
+        (["nuwar", "--to", "z=-0.4", "--time", "-1"], "above 0"),
         (["nuwar", "--to", "z=-0.4", "--via", "x=0"], "needs 0"),
         (["nuwar", "--to", "z=-0.4", "--turn", "0,0,1"], "no free orientation"),
         (["hexapod", "--to", "z=0.36", "--turn", "0,1"], "is not three numbers"),

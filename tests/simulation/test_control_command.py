@@ -103,7 +103,7 @@ def test_a_run_that_ends_early_says_so():
         (("--quantisation", "1mrad,1mrad"), "2 steps for 3 actuators"),
         (("--plant", "plate=1,plate_mass"), "is not NAME=VALUE"),
         (("--method", "euler"), "rk4, heun3"),
-        (("--rate", "0"), "must be positive"),
+        (("--rate", "0"), "above 0"),
     ],
 )
 def test_what_makes_no_control_is_refused(arguments, says):

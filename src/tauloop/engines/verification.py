@@ -127,5 +127,5 @@ def verify(machine: Mechanism | Model, options: VerifyOptions | None = None) -> 
             )
             for row in checks.comparisons
         ),
-        provenance=provenance(packages=("numpy", "casadi"), options={"seed": options.seed, "states": options.states}),
+        provenance=provenance(options={"seed": options.seed, "states": options.states}),
     )

@@ -204,7 +204,7 @@ def inverse_dynamics(machine: Mechanism | Model, options: DynamicsOptions | None
         hybrid=hybrid,
         condition=functions.condition(np.atleast_2d(forces.state.q)),
         evidence=(*forces.evidence, *evidence),
-        provenance=provenance(packages=("numpy", "casadi"), options=made_by, inputs={"machine": model.mechanism.name}),
+        provenance=provenance(options=made_by, inputs={"machine": model.mechanism.name}),
     )
 
 

@@ -11,9 +11,8 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.model.model import modelled
 from tauloop.model.tension_terms import NO_WRENCH
-from tauloop.options import listed, option, require
+from tauloop.options import Options, listed, option
 from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 
 def _wrenches(texts: Sequence[str]) -> tuple[tuple[float, ...], ...]:
@@ -21,7 +20,7 @@ def _wrenches(texts: Sequence[str]) -> tuple[tuple[float, ...], ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkspaceOptions(Shown):
+class WorkspaceOptions(Options):
     """What is mapped, and what a usable pose must keep.
 
     Attributes:
@@ -44,9 +43,6 @@ class WorkspaceOptions(Shown):
     clearance: float = option(0.0, least=0.0)
     margin: float = option(0.0, least=0.0)
     wrench: tuple[tuple[float, ...], ...] = option(NO_WRENCH, read=_wrenches, repeated=True)
-
-    def __post_init__(self) -> None:
-        require(self)
 
 
 def workspace(

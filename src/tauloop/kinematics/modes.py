@@ -22,7 +22,7 @@ from tauloop.kinematics.homotopy_monodromy import STRAIGHT, MonodromyOptions, Re
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.model.model import modelled
-from tauloop.options import option, require
+from tauloop.options import Options, option
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
 
@@ -38,7 +38,7 @@ SAME_POSE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModeOptions:
+class ModeOptions(Options):
     """How modes are looked for.
 
     Attributes:
@@ -52,9 +52,6 @@ class ModeOptions:
     thorough: bool = option(False)
     monodromy: MonodromyOptions = option(factory=MonodromyOptions, flag="")
     most_modes: int = option(10_000, least=1, flag="")
-
-    def __post_init__(self) -> None:
-        require(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,11 +314,7 @@ def _modes(
                 "compare with a position a little away",
             ),
         ),
-        provenance=provenance(
-            packages=("numpy", "casadi"),
-            options=asdict(options),
-            inputs={"machine": model.mechanism.name},
-        ),
+        provenance=provenance(options=asdict(options), inputs={"machine": model.mechanism.name}),
     )
 
 

@@ -17,7 +17,7 @@ from tauloop.kinematics.modes import CLOSED, ModeOptions, assembly_modes, workin
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.model.model import modelled
-from tauloop.options import option, require
+from tauloop.options import Options, option
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
 
@@ -26,7 +26,7 @@ TARGETS = ("tool", "actuators", "platform")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KinematicsOptions:
+class KinematicsOptions(Options):
     """Which poses are wanted.
 
     Attributes:
@@ -40,9 +40,6 @@ class KinematicsOptions:
     seed: int = option(0, least=0)
     thorough: bool = option(False)
     within_limits: bool = option(False)
-
-    def __post_init__(self) -> None:
-        require(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,9 +179,7 @@ def _poses(model: Model, entry: Entry, position: object, options: KinematicsOpti
         beyond=tuple(model.limits.beyond(row) for row in q),
         evidence=(closing, *evidence),
         provenance=provenance(
-            packages=("numpy", "casadi"),
-            options={"all_modes": options.all_modes, "seed": options.seed},
-            inputs={"machine": model.mechanism.name},
+            options={"all_modes": options.all_modes, "seed": options.seed}, inputs={"machine": model.mechanism.name}
         ),
     )
 
@@ -205,7 +200,7 @@ def _actuators(model: Model) -> Port:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JacobianOptions:
+class JacobianOptions(Options):
     """Which Jacobian is wanted.
 
     Attributes:
@@ -217,9 +212,6 @@ class JacobianOptions:
     of: str = option("tool", choices=TARGETS)
     wrt: str | None = option(None, choices=("platform", "actuators"))
     within_limits: bool = option(False)
-
-    def __post_init__(self) -> None:
-        require(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,11 +299,7 @@ def jacobian(
             ),
             *_limited(model, q, options.within_limits),
         ),
-        provenance=provenance(
-            packages=("numpy", "casadi"),
-            options={"of": options.of, "wrt": entry.name},
-            inputs={"machine": model.mechanism.name},
-        ),
+        provenance=provenance(options={"of": options.of, "wrt": entry.name}, inputs={"machine": model.mechanism.name}),
     )
 
 

@@ -13,7 +13,7 @@ from tauloop.kinematics.states import random_states
 from tauloop.mechanism.bodies import struts
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
-from tauloop.options import option, require
+from tauloop.options import Options, option
 from tauloop.records import dataclass
 from tauloop.reduction import (
     BodyMotions,
@@ -44,7 +44,7 @@ EXACT = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReductionOptions:
+class ReductionOptions(Options):
     """What to approximate beyond the exact steps, and how to measure the error.
 
     Attributes:
@@ -62,10 +62,6 @@ class ReductionOptions:
     states: int = option(200, least=1)
     speed: float = option(1.0, least=0.0)
     seed: int = option(0, least=0)
-
-    def __post_init__(self) -> None:
-        """Refuse what is out of range."""
-        require(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,11 +225,7 @@ def reduce(mechanism: Mechanism, options: ReductionOptions | None = None) -> Red
                 advice=advice,
             ),
         ),
-        provenance=provenance(
-            packages=("numpy", "casadi"),
-            options=plain(options),
-            inputs={"machine": mechanism.name},
-        ),
+        provenance=provenance(options=plain(options), inputs={"machine": mechanism.name}),
     )
 
 

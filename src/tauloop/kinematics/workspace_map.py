@@ -245,7 +245,6 @@ def workspace_grid(
             ),
         ),
         provenance=provenance(
-            packages=("numpy", "casadi"),
             options={"limits": limits, "axes": {name: len(values) for name, values in axes.items()}},
             inputs={"machine": model.mechanism.name},
         ),

@@ -12,7 +12,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.polynomial import Polynomial
 
-from tauloop.errors import InputError
+from tauloop.options import Options, option
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -99,24 +99,14 @@ POLYNOMIAL_4567 = PolynomialLaw((0.0, 0.0, 0.0, 0.0, 35.0, -84.0, 70.0, -20.0))
 
 
 @dataclass(frozen=True, slots=True)
-class Trapezoidal(Law):
+class Trapezoidal(Options, Law):
     """Constant acceleration, constant speed, constant deceleration.
 
     Attributes:
         ramp: share of the time for each of the two ramps, above 0 and at most 1/2 (then it is the parabolic law).
     """
 
-    ramp: float = 1.0 / 3.0
-
-    def __post_init__(self) -> None:
-        """Check the ramp.
-
-        Raises:
-            InputError: it is outside (0, 1/2].
-        """
-        if not 0 < self.ramp <= 0.5:
-            what = f"must be above 0 and at most 0.5, got {self.ramp:g}"
-            raise InputError.of("ramp", what, "give the share of the time of one ramp")
+    ramp: float = option(1.0 / 3.0, above=0.0, most=0.5)
 
     @property
     def breaks(self) -> tuple[float, ...]:

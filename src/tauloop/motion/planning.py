@@ -209,9 +209,7 @@ def plan_motion(machine: Mechanism | Model, options: StrokeOptions) -> PlannedMo
     placed, rate, law = trajectory.stroke, 1.0 / trajectory.duration, trajectory.law
     return PlannedMotion(
         evidence=(Evidence(name="worst condition number on the way", value=placed.condition),),
-        provenance=provenance(
-            packages=("numpy", "casadi"), options={"law": options.law}, inputs={"machine": model.mechanism.name}
-        ),
+        provenance=provenance(options={"law": options.law}, inputs={"machine": model.mechanism.name}),
         trajectory=trajectory,
         law=options.law,
         peak_speed=peak(placed, law, "velocity", rate),

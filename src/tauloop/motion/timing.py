@@ -7,15 +7,15 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from tauloop.assembly.ports import ACTUATORS
-from tauloop.errors import InputError
 from tauloop.motion.laws import Law
 from tauloop.motion.limits import fastest_rate, sample_times
 from tauloop.motion.peaks import refined
 from tauloop.motion.stroke import Stroke
+from tauloop.options import Options, option
 from tauloop.records import dataclass
 
 
-class Timing(ABC):
+class Timing(Options, ABC):
     """A choice of the duration of one stroke."""
 
     @abstractmethod
@@ -23,20 +23,11 @@ class Timing(ABC):
         """Duration of the stroke in one direction, s."""
 
 
-def _positive(where: str, value: float, unit: str) -> None:
-    if not 0 < value < np.inf:
-        raise InputError.of(where, f"must be positive, got {value:g} {unit}", "a finite number")
-
-
 @dataclass(frozen=True, slots=True)
 class Seconds(Timing):
     """A given time, s."""
 
-    seconds: float
-
-    def __post_init__(self) -> None:
-        """Refuse what is not positive."""
-        _positive("seconds", self.seconds, "s")
+    seconds: float = option(above=0.0, below=np.inf)
 
     def duration(self, stroke: Stroke, law: Law, *, returns: bool) -> float:
         """Duration of the stroke in one direction, s."""
@@ -47,11 +38,7 @@ class Seconds(Timing):
 class PeakSpeed(Timing):
     """A largest speed of the tool (m/s; rad/s for a motion that only turns), or of any single actuator."""
 
-    speed: float
-
-    def __post_init__(self) -> None:
-        """Refuse what is not positive."""
-        _positive("speed", self.speed, "m/s or rad/s")
+    speed: float = option(above=0.0, below=np.inf)
 
     def duration(self, stroke: Stroke, law: Law, *, returns: bool) -> float:
         """Duration of the stroke in one direction, s."""
@@ -62,11 +49,7 @@ class PeakSpeed(Timing):
 class PeakAcceleration(Timing):
     """A largest acceleration of the tool (m/s^2; rad/s^2 for a motion that only turns), or of any single actuator."""
 
-    acceleration: float
-
-    def __post_init__(self) -> None:
-        """Refuse what is not positive."""
-        _positive("acceleration", self.acceleration, "m/s^2 or rad/s^2")
+    acceleration: float = option(above=0.0, below=np.inf)
 
     def duration(self, stroke: Stroke, law: Law, *, returns: bool) -> float:
         """Duration of the stroke in one direction, s."""

@@ -11,6 +11,7 @@ from tauloop.motion.peaks import refined
 from tauloop.motion.sampled import SampledMotion
 from tauloop.motion.stroke import Stroke
 from tauloop.motion.timing import Timing
+from tauloop.programs.state import State
 from tauloop.records import dataclass
 
 #: A duration this share of a sample beyond a whole number of samples is that number: rounding.
@@ -56,6 +57,20 @@ class Trajectory:
     def total(self) -> float:
         """Time of the whole motion, s."""
         return self.duration * (2 if self.returns else 1)
+
+    def places(self, time: np.ndarray) -> np.ndarray:
+        """Parameters of the path (N,) at times (N,), s; at its ends before the start and after the end."""
+        x = time / self.duration
+        return self.law.at(np.clip(np.where((x > 1.0) & self.returns, 2.0 - x, x), 0.0, 1.0)).s
+
+    def states(self, time: np.ndarray) -> State:
+        """All coordinates, velocities and accelerations at times (N,), s.
+
+        Raises:
+            PoseError: a singular pose.
+        """
+        motion, start = self.at(time), self.stroke.start(self.places(time))
+        return self.stroke.functions.kinematics(motion.position, motion.velocity, motion.acceleration, start=start)
 
     def at(self, time: np.ndarray) -> SampledMotion:
         """The motion at times (N,), s; at rest before its start and after its end."""
@@ -110,14 +125,9 @@ class Trajectory:
         return tuple(peaks)
 
     def _forces(self, time: np.ndarray) -> np.ndarray:
-        motion = self.at(time)
-        x = time / self.duration
-        s = self.law.at(np.clip(np.where(x > 1.0, 2.0 - x, x), 0.0, 1.0)).s
-        start = self.stroke.start(s)
-        solution = self.stroke.functions.inverse_dynamics(
-            motion.position, motion.velocity, motion.acceleration, start=start
-        )
-        return np.asarray(solution.force)
+        motion, start = self.at(time), self.stroke.start(self.places(time))
+        rates = (motion.position, motion.velocity, motion.acceleration)
+        return np.asarray(self.stroke.functions.inverse_dynamics(*rates, start=start).force)
 
 
 def plan(stroke: Stroke, law: Law, timing: Timing, *, returns: bool = False) -> Trajectory:

@@ -10,15 +10,16 @@ Khalil and Ibrahim 2007, General solution for the dynamic modeling of parallel r
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar, final
 
 import numpy as np
 
-from tauloop.errors import InputError, Problem
 from tauloop.extensions import Offered
 from tauloop.model import Model
+from tauloop.options import Options, option
 from tauloop.programs.extended import extended_rate_program, hamilton_rate_program, momentum_map_program
 from tauloop.programs.rates import RateProgram, independent_rate_program
 from tauloop.programs.state import SMALLEST_PIVOT
@@ -85,7 +86,7 @@ class IndependentCoordinates(Route):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Baumgarte:
+class Baumgarte(Options):
     """Stabilisation of loops on acceleration level: psi'' + 2 alpha psi' + beta^2 psi = 0.
 
     Attributes:
@@ -93,20 +94,8 @@ class Baumgarte:
             than about 1/alpha.
     """
 
-    alpha: float = 100.0
-    beta: float = 100.0
-
-    def __post_init__(self) -> None:
-        """Check the factors.
-
-        Raises:
-            InputError: a factor is negative or no number.
-        """
-        InputError.raise_if_any(
-            Problem(where=name, what=f"must not be negative, got {value:g} 1/s", remedy="10 to 1000 1/s are usual")
-            for name, value in (("alpha", self.alpha), ("beta", self.beta))
-            if not 0 <= value < float("inf")
-        )
+    alpha: float = option(100.0, least=0.0, below=math.inf, remedy="10 to 1000 1/s are usual")
+    beta: float = option(100.0, least=0.0, below=math.inf, remedy="10 to 1000 1/s are usual")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

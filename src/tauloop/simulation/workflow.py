@@ -24,7 +24,7 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.quantities import pairs_reader
 from tauloop.model import Model
 from tauloop.model.force_sharing import sharing_of
-from tauloop.options import option, require
+from tauloop.options import Options, option, require
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 from tauloop.simulation.cables.result import CableSimulation
@@ -112,7 +112,7 @@ class SimulationOptions(Shown):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SwingOptions:
+class SwingOptions(Options):
     """A machine without friction, in springs at its drives, pushed: by every route.
 
     Attributes:
@@ -127,13 +127,9 @@ class SwingOptions:
     amplitude: float = AMPLITUDE
     integration: Integration = field(default_factory=Integration)
 
-    def __post_init__(self) -> None:
-        """Refuse what is out of range."""
-        require(self)
-
 
 @dataclass(frozen=True, kw_only=True)
-class RoundTripOptions(Shown):
+class RoundTripOptions(Options):
     """A motion whose forces by inverse dynamics are fed to forward dynamics.
 
     Attributes:
@@ -148,12 +144,8 @@ class RoundTripOptions(Shown):
     route: Route = _ROUTE
     integration: Integration = field(default_factory=Integration)
 
-    def __post_init__(self) -> None:
-        """Refuse what is out of range."""
-        require(self)
 
-
-Options = SimulationOptions | SwingOptions | RoundTripOptions
+AnyOptions = SimulationOptions | SwingOptions | RoundTripOptions
 
 
 @overload
@@ -164,13 +156,13 @@ def simulate(machine: Mechanism | Model, options: SwingOptions) -> SwingComparis
 def simulate(machine: Mechanism | Model, options: RoundTripOptions) -> RoundTrip: ...
 @overload
 def simulate(
-    machine: Mechanism | Model, options: Options
+    machine: Mechanism | Model, options: AnyOptions
 ) -> Simulation | CableSimulation | SwingComparison | RoundTrip: ...
 
 
 @solving(PoseError)
 def simulate(
-    machine: Mechanism | Model, options: Options | None = None
+    machine: Mechanism | Model, options: AnyOptions | None = None
 ) -> Simulation | CableSimulation | SwingComparison | RoundTrip:
     """Simulate a machine; see `Simulator`, which is compiled once for many.
 

@@ -166,9 +166,7 @@ def drive(line: DriveLine, options: DriveOptions | None = None) -> DriveStep:
             ),
         ),
         provenance=provenance(
-            packages=("numpy", "casadi"),
-            options={"integrator": described(options.chosen), "step": options.step},
-            inputs={"drive": line.name},
+            options={"integrator": described(options.chosen), "step": options.step}, inputs={"drive": line.name}
         ),
         line=line,
         options=options,

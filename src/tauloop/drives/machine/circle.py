@@ -12,12 +12,13 @@ from pathlib import Path
 import numpy as np
 
 from tauloop.drives.machine.path import PATH_INTEGRATOR, DrivenMachine, DrivenMotion, Variation, has_two_motors
-from tauloop.errors import InputError, Problem, solving
+from tauloop.errors import InputError, Problem, Problems, solving
 from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import Integrator, described
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.motion import Ellipse, PeakSpeed, Trajectory, Trapezoidal, plan, stroke
+from tauloop.options import option, require
 from tauloop.records import dataclass
 from tauloop.result import Result, provenance
 
@@ -37,8 +38,8 @@ class Circle:
     """
 
     columns: tuple[str, str]
-    radius: float
-    speed: float
+    radius: float = option(above=0.0, below=np.inf)
+    speed: float = option(above=0.0, below=np.inf)
     center: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
@@ -47,14 +48,11 @@ class Circle:
         Raises:
             InputError: with every such number.
         """
-        problems = [
-            Problem(where=name, what=f"must be positive, got {value:g}", remedy=remedy)
-            for name, value, remedy in (("radius", self.radius, "in m"), ("speed", self.speed, "in m/s"))
-            if not 0 < value < np.inf
-        ]
+        problems = Problems()
+        with problems.collecting(InputError):
+            require(self)
         if len(set(self.columns)) != 2:
-            remedy = "such as platform.x and platform.y"
-            problems.append(Problem(where="columns", what="are not two positions", remedy=remedy))
+            problems.add("columns", "are not two positions", "such as platform.x and platform.y")
         InputError.raise_if_any(problems)
 
 
@@ -218,7 +216,6 @@ def circle_test(
     return CircleTest(
         evidence=tuple(evidence),
         provenance=provenance(
-            packages=("numpy", "casadi"),
             options={"circle": circle, "integrator": described(integrator), "values": dict(values or {})},
             inputs={"machine": mechanism.name},
         ),
@@ -232,7 +229,7 @@ def circle_test(
 
 def _lap(motion: DrivenMotion, circle: Circle, trajectory: Trajectory) -> Lap:
     """The lap in the middle."""
-    progress = trajectory.law.at(np.clip(motion.time / trajectory.duration, 0, 1)).s * LAPS
+    progress = trajectory.places(motion.time) * LAPS
     measured = (progress >= 1.0) & (progress < 2.0)
     places = [motion.columns.index(name) for name in circle.columns]
     error = motion.error[measured]

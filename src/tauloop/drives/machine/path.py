@@ -34,7 +34,6 @@ from tauloop.mechanism.drive_line import DriveLine, DualDrive
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.motion import Trajectory
-from tauloop.programs.catalogue import FORWARD_DYNAMICS
 from tauloop.programs.rates import energy_program
 from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
 from tauloop.records import dataclass
@@ -150,7 +149,10 @@ class DrivenMachine:
         times = [line.control.sample_time for line in self.lines if line is not None]
         known = [self.mechanism.value(time) for time in times if time is not None]
         turns = [unit == "N m" for unit in self.model.output_ports("actuators")[1]]
-        mass = np.zeros(len(turns)) if all(self.lines) else _masses(self.model)
+        mass = np.zeros(len(turns))
+        if not all(self.lines):  # what each actuator moves at the reference pose while the others stand free
+            q = self.model.assembly.q
+            mass = np.diagonal(self.model.actuators.mass_matrix(self.model.actuator_position(q), start=q))
         return tuple(
             line or direct_line(actuator, turns[i], float(mass[i]), bandwidth, known[0] if known else period or 0.0)
             for i, (actuator, line) in enumerate(zip(self.mechanism.actuators, self.lines, strict=True))
@@ -216,19 +218,6 @@ def _varied(line: DriveLine | None, variation: Variation) -> DriveLine | None:
     return without_play(single) if variation is Variation.NO_PLAY else with_rigid_shafts(single)
 
 
-def _masses(model: Model) -> np.ndarray:
-    """What each actuator moves at the reference pose while the others stand free: the mass matrix' diagonal (n_u,)."""
-    n = len(model.mechanism.actuators)
-    q = model.assembly.q[None]
-    still: dict[str, object] = {
-        "position": model.actuator_position(q),
-        "velocity": np.zeros((1, n)),
-        "force": np.zeros((1, n)),
-    }
-    outputs, _, _ = model.actuators.runner.run(FORWARD_DYNAMICS, still, start=q)
-    return np.diagonal(outputs["mass_matrix"].reshape(n, n))
-
-
 class PathRun:
     """One trajectory: what the lines are told, and what comes of it.
 
@@ -257,9 +246,7 @@ class PathRun:
         count = waits + int(np.ceil(trajectory.total / system.period - 1e-9)) + 1
         self.time = (np.arange(count) - waits) * system.period
         motion = trajectory.at(self.time)
-        x = np.clip(self.time / trajectory.duration, 0, None)
-        s = trajectory.law.at(np.clip(np.where((x > 1) & trajectory.returns, 2 - x, x), 0, 1)).s
-        start = trajectory.stroke.start(s)
+        start = trajectory.stroke.start(trajectory.places(self.time))
         functions = model.platform
         if trajectory.stroke.functions.ports.position.columns != functions.ports.position.columns:
             what = "the path is not one of the platform of this machine"
@@ -402,7 +389,6 @@ class PathRun:
                 *plant.limits.evidence(state.q, self.time[:n]),
             ),
             provenance=provenance(
-                packages=("numpy", "casadi"),
                 options={
                     "variation": self.machine.variation,
                     "integrator": described(integrator),

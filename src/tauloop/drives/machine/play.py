@@ -220,7 +220,6 @@ def play_map(
             ),
         ),
         provenance=provenance(
-            packages=("numpy", "casadi"),
             options={"play": amounts, "axes": {name: len(values) for name, values in axes.items()}},
             inputs={"machine": model.mechanism.name},
         ),

@@ -21,7 +21,7 @@ from tauloop.kinematics.watched import events_of
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.quantities import pairs_reader
 from tauloop.model import Model
-from tauloop.options import listed, option, require
+from tauloop.options import Options, listed, option, require
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -138,7 +138,7 @@ def _amount(text: str) -> str | float | dict[str, float]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlayOptions(Shown):
+class PlayOptions(Options):
     """Play, and where it is looked at.
 
     Attributes:
@@ -153,10 +153,6 @@ class PlayOptions(Shown):
     plane: tuple[str, ...] = option((), read=listed, metavar="NAME,NAME")
     section: Mapping[str, str | float] = option(factory=dict, read=pairs_reader("section"))
     ranges: Mapping[str, tuple[float, float]] | None = option(None, flag="--range", read=ranges_of)
-
-    def __post_init__(self) -> None:
-        """Refuse what is out of range."""
-        require(self)
 
 
 def play(machine: Mechanism | Model, options: PlayOptions | None = None) -> PlayMap:

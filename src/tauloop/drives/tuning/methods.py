@@ -16,15 +16,16 @@ import numpy as np
 from scipy.optimize import minimize
 
 from tauloop.drives.tuning.evaluations import Evaluations
-from tauloop.errors import EngineError, InputError, Problem
+from tauloop.errors import EngineError, InputError
 from tauloop.interrupts import interruptible
+from tauloop.options import Options, option, require
 from tauloop.records import dataclass
 
 #: Gradient (n,) of a cost at a point (n,), in the units of the bounds.
 Gradient: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 
-class SearchMethod(ABC):
+class SearchMethod(Options, ABC):
     """How a cost over a box is searched; options are the attributes."""
 
     __slots__ = ()
@@ -58,12 +59,13 @@ class PatternSearch(SearchMethod):
         tolerance: last step, likewise.
     """
 
-    step: float = 0.25
-    tolerance: float = 1e-4
+    step: float = option(0.25, above=0.0, most=1.0)
+    tolerance: float = option(1e-4, above=0.0)
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
-        _require(self, step=(self.step, 0.0, 1.0), tolerance=(self.tolerance, 0.0, self.step))
+        """Refuse what is out of range."""
+        require(self)
+        _end_within(self.tolerance, "step", self.step)
 
     def search(self, evaluations: Evaluations, start: np.ndarray) -> str:
         """See `SearchMethod`."""
@@ -100,18 +102,9 @@ class SQP(SearchMethod):
     """
 
     gradient: Gradient | None = field(default=None, repr=False)
-    difference: float = 1e-3
-    tolerance: float = 1e-7
-    iterations: int = 100
-
-    def __post_init__(self) -> None:
-        """Check the ranges."""
-        _require(
-            self,
-            difference=(self.difference, 0.0, 0.5),
-            tolerance=(self.tolerance, 0.0, np.inf),
-            iterations=(self.iterations, 0, np.inf),
-        )
+    difference: float = option(1e-3, above=0.0, most=0.5)
+    tolerance: float = option(1e-7, above=0.0)
+    iterations: int = option(100, least=1)
 
     def search(self, evaluations: Evaluations, start: np.ndarray) -> str:
         """See `SearchMethod`."""
@@ -153,18 +146,14 @@ class NelderMead(SearchMethod):
         restarts: how many times it is begun anew at most; it ends earlier when a new simplex gains nothing.
     """
 
-    simplex: float = 0.05
-    tolerance: float = 1e-4
-    restarts: int = 5
+    simplex: float = option(0.05, above=0.0, most=0.5)
+    tolerance: float = option(1e-4, above=0.0)
+    restarts: int = option(5, least=0)
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
-        _require(
-            self,
-            simplex=(self.simplex, 0.0, 0.5),
-            tolerance=(self.tolerance, 0.0, self.simplex),
-            restarts=(self.restarts + 1, 0, np.inf),
-        )
+        """Refuse what is out of range."""
+        require(self)
+        _end_within(self.tolerance, "simplex", self.simplex)
 
     def search(self, evaluations: Evaluations, start: np.ndarray) -> str:
         """See `SearchMethod`."""
@@ -206,18 +195,9 @@ class Genetic(SearchMethod):
         generations: how many generations.
     """
 
-    seed: int = 0
-    population: int = 32
-    generations: int = 25
-
-    def __post_init__(self) -> None:
-        """Check the ranges."""
-        _require(
-            self,
-            seed=(self.seed + 1, 0, np.inf),
-            population=(self.population, 3, np.inf),
-            generations=(self.generations, 0, np.inf),
-        )
+    seed: int = option(0, least=0)
+    population: int = option(32, least=4)
+    generations: int = option(25, least=1)
 
     def search(self, evaluations: Evaluations, start: np.ndarray) -> str:
         """See `SearchMethod`."""
@@ -265,19 +245,7 @@ def pymoo_module(name: str) -> Any:
         raise EngineError.of("pymoo", f"cannot be imported ({error})", "pip install tauloop[tuning]") from error
 
 
-def _require(method: SearchMethod, **ranges: tuple[float, float, float]) -> None:
-    """Refuse options that are not above their lower and at most their upper limit.
-
-    Raises:
-        InputError: with all that are outside.
-    """
-    InputError.raise_if_any(
-        Problem(
-            where=f"{type(method).__name__}.{name}",
-            what=f"is {getattr(method, name)!r}",
-            remedy=f"give a number above {lower if name not in ('seed', 'restarts') else -1:g}"
-            + (f" and at most {upper:g}" if np.isfinite(upper) else ""),
-        )
-        for name, (value, lower, upper) in ranges.items()
-        if not lower < value <= upper
-    )
+def _end_within(tolerance: float, start: str, size: float) -> None:
+    """Refuse a search that would end before it begins."""
+    if tolerance > size:
+        raise InputError.of("tolerance", f"is {tolerance:g}, the first {start} {size:g}", "give a smaller one")

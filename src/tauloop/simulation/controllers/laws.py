@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from tauloop.errors import InputError, Problem, Problems
+from tauloop.errors import InputError, Problems
 from tauloop.extensions import Offered
 from tauloop.integrate.tableau import chained
+from tauloop.options import Options, option, require
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -39,7 +40,7 @@ class Compensation(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Controller(ABC):
+class Controller(Options, ABC):
     """A law for the actuator forces, from the errors e = x_ref - x and e' = v_ref - v of a measured motion.
 
     In joint space x are the actuators' positions. In platform space x is the platform's pose, found from the measured
@@ -56,24 +57,9 @@ class Controller(ABC):
         space: "joint" or "platform".
     """
 
-    bandwidth: float
-    damping: float = 1.0
-    space: str = "joint"
-
-    def __post_init__(self) -> None:
-        """Check the numbers.
-
-        Raises:
-            InputError: all problems at once.
-        """
-        problems = [
-            Problem(where=name, what=f"must be positive, got {value:g}", remedy="a finite number")
-            for name, value in (("bandwidth", self.bandwidth), ("damping", self.damping))
-            if not 0 < value < np.inf
-        ]
-        if self.space not in SPACES:
-            problems.append(Problem(where="space", what=f"{self.space!r} is unknown", remedy="joint or platform"))
-        InputError.raise_if_any(problems)
+    bandwidth: float = option(above=0.0, below=np.inf)
+    damping: float = option(1.0, above=0.0, below=np.inf)
+    space: str = option("joint", choices=SPACES)
 
     @property
     def feeds_forward(self) -> bool:
@@ -171,8 +157,8 @@ class Sampling(Shown):
         saturates: whether forces end at the actuators' limits.
     """
 
-    frequency: float = 1000.0
-    delay: float = 0.0
+    frequency: float = option(1000.0, above=0.0, below=np.inf)
+    delay: float = option(0.0, least=0.0, below=np.inf)
     resolution: float | np.ndarray = 0.0
     differences: bool = False
     saturates: bool = True
@@ -184,12 +170,8 @@ class Sampling(Shown):
             InputError: all problems at once.
         """
         problems = Problems()
-        if not 0 < self.frequency < np.inf:
-            what = f"must be positive, got {self.frequency:g} Hz"
-            problems.add("frequency", what, "such as 1000 Hz")
-        if not 0 <= self.delay < np.inf:
-            what = f"must not be negative, got {self.delay:g} s"
-            problems.add("delay", what, "zero for none")
+        with problems.collecting(InputError):
+            require(self)
         if not (np.isfinite(self.resolution).all() and np.all(np.asarray(self.resolution) >= 0)):
             what = f"must not be negative, got {np.min(self.resolution):g}"
             problems.add("resolution", what, "zero measures exactly")

@@ -18,7 +18,6 @@ from tauloop.mechanism.bodies import cable_problems
 from tauloop.model import Model
 from tauloop.motion import Trajectory
 from tauloop.programs import State
-from tauloop.programs.catalogue import FORWARD_DYNAMICS
 from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
@@ -113,7 +112,7 @@ def follow(
     _check(plant, model, controller, sampling, substeps, settling)
     period = 1.0 / sampling.frequency
     time = np.arange(int(np.ceil((trajectory.total + settling) * sampling.frequency)) + 1) * period
-    wanted = reference_states(trajectory, time)
+    wanted = trajectory.states(time)
     start = plant.forward_kinematics(model.actuator_position(wanted.q[0]), start=wanted.q[0])
     entry, u = plant.platform.ports, len(plant.mechanism.actuators)
     stepped = method.method if isinstance(method, Integrator) else Method.fixed(method, period / substeps)
@@ -150,15 +149,6 @@ def _runner(plant: Model, model: Model, controller: Controller, method: Tableau 
     except EngineError as error:
         _LOGGER.warning("the control loop runs interpreted, which is thousands of times slower: %s", error)
         return InterpretedLoop()
-
-
-def reference_states(trajectory: Trajectory, time: np.ndarray) -> State:
-    """All coordinates, velocities and accelerations along a trajectory at times (N,)."""
-    motion, x = trajectory.at(time), time / trajectory.duration
-    s = trajectory.law.at(np.clip(np.where((x > 1) & trajectory.returns, 2 - x, x), 0, 1)).s
-    start = trajectory.stroke.start(s)
-    functions = trajectory.stroke.functions
-    return functions.kinematics(motion.position, motion.velocity, motion.acceleration, start=start)
 
 
 def _check(
@@ -216,9 +206,7 @@ def _gains(model: Model, controller: Controller, q: np.ndarray) -> np.ndarray:
     mass = np.ones(n)
     if controller.compensation is not Compensation.ACCELERATION:
         position = functions.ports.at(q) if controller.space == "platform" else model.actuator_position(q)
-        still: dict[str, object] = {"position": position, "velocity": np.zeros((1, n)), "force": np.zeros((1, n))}
-        outputs, _, _ = functions.runner.run(FORWARD_DYNAMICS, still, start=q)
-        mass = np.diagonal(outputs["mass_matrix"].reshape(n, n))
+        mass = np.diagonal(functions.mass_matrix(position, start=q)[0])
     w = controller.bandwidth
     return np.stack([w**2 * mass, 2 * controller.damping * w * mass])
 
@@ -258,7 +246,6 @@ def _result(
     return ControlledMotion(
         evidence=evidence,
         provenance=provenance(
-            packages=("numpy", "casadi"),
             options={
                 "controller": type(controller).__name__,
                 "bandwidth": controller.bandwidth,
