@@ -33,6 +33,15 @@ QUOTED = {
         ("physically consistent fit: negative", 2, "physically consistent fit, small motions"),
         ("hold-out error with two runs", 2, "hold-out error with two runs"),
     ],
+    "nuwar": [
+        ("nuwar: the printed ellipse fits", 2, "nuwar: the printed ellipse"),
+        ("delta: the same", 2, "delta: the printed ellipse"),
+        ("nuwar: largest torque", 2, "nuwar: largest torque (Figure 2)"),
+        ("delta: largest torque", 2, "delta: largest torque (Figure 2)"),
+        ("largest torque, nuwar over delta", 2, "largest torque, nuwar over delta"),
+        ("one way at the motors", 2, "one way at the motors"),
+        ("operations that Hamilton saves", 2, "operations of inverse dynamics that Hamilton"),
+    ],
     "spidermill": [
         ("identification, left spindle", 2, "identification trajectory, left"),
         ("identification, right spindle", 2, "identification trajectory, right"),

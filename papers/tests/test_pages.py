@@ -31,6 +31,7 @@ from tauloop_papers import (
     reproduce_all,
     write_page,
 )
+from tauloop_papers.kept import code_of, done
 
 #: What a name must not become.
 HOSTILE = '<script>document.title = "run"</script> & <b>"bold"</b>'
@@ -113,7 +114,7 @@ def test_one_that_cannot_be_done_keeps_no_other_from_it(three: dict[str, Experim
 @pytest.mark.parametrize("damage", ["settings", "figure", "text", "code"])
 def test_results_of_other_settings_or_damaged_are_not_taken(damage: str, tmp_path: Path) -> None:
     item = small("a", "first")
-    kept = keep(item.run(), tmp_path, 1.0)
+    kept = keep(item.run(), tmp_path, 1.0, code_of(item))
     assert read_kept(item, tmp_path) is not None
     if damage == "settings":
         type(item).settings = Settings(4)
@@ -145,7 +146,7 @@ def test_every_experiment_says_what_its_figures_show(name: str) -> None:
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of two experiments, one of them missing."""
     folder = tmp_path_factory.mktemp("page")
-    there = [keep(small(name, f"title {name} {HOSTILE}").run(), folder, 1.0) for name in "ab"]
+    there = [done(small(name, f"title {name} {HOSTILE}"), folder) for name in "ab"]
     return write_page(folder / "index.html", there, [small("c", "third")])
 
 

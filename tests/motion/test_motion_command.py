@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -174,33 +171,3 @@ def test_inverse_dynamics_of_a_table_through_a_singularity_is_refused(tmp_path):
 
 
 # The example of the NUWAR paper
-
-
-@pytest.fixture(scope="module")
-def nuwar_stroke(tmp_path_factory):
-    path = Path(__file__).resolve().parents[2] / "examples" / "nuwar_stroke.py"
-    spec = importlib.util.spec_from_file_location("example_nuwar_stroke", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # its dataclass looks itself up there
-    spec.loader.exec_module(module)
-    folder = tmp_path_factory.mktemp("nuwar_stroke")
-    return folder, module.main(folder), module
-
-
-def test_the_printed_ellipse_is_told_to_be_out_of_reach_and_peaks_stand_beside_the_printed_ones(nuwar_stroke):
-    folder, runs, module = nuwar_stroke
-    document = json.loads((folder / "nuwar_stroke.json").read_text(encoding="utf-8"))
-    for name in ("nuwar", "delta"):
-        missed = document["printed_ellipse"][name]
-        assert 0.72 < missed["largest_scale"] < 0.76
-        assert len(missed["misses"]) == 3
-    for run_ in runs:
-        assert run_.trajectory.duration == pytest.approx(0.1841, abs=1e-4)
-        assert abs(max(run_.peaks, key=abs)) < module.LIMIT
-        # right in size, not in digits: the paper's stroke is another
-        assert max(map(abs, run_.peaks)) == pytest.approx(module.PRINTED[run_.machine], rel=0.15)
-        assert np.abs(run_.torque).max() == pytest.approx(max(map(abs, run_.peaks)), rel=BETWEEN_SAMPLES)
-        assert run_.torque == pytest.approx(run_.torque[::-1], abs=1e-6)  # back as there: nothing is lost to friction
-    assert (folder / "nuwar_stroke.png").read_bytes().startswith(b"\x89PNG")

@@ -16,7 +16,7 @@ from tauloop.cli import FAILED, JsonOption, console, folder, print_json, reports
 from tauloop.errors import InputError
 from tauloop.result import Status
 from tauloop_papers import EXPERIMENTS, Experiment, Reproduction, experiment
-from tauloop_papers.kept import Kept, keep, regular, reproduce_all
+from tauloop_papers.kept import Kept, code_of, keep, regular, reproduce_all
 from tauloop_papers.page import write_page
 
 #: Where `all` keeps its results, if no folder is named.
@@ -51,9 +51,9 @@ def reproduce(
         return
     chosen = experiment(name)
     with _shown(as_json) as show:
-        start = time.process_time()
+        start, code = time.process_time(), code_of(chosen)
         found = chosen.run(partial(show, chosen))
-        kept = None if where is None else keep(found, where, time.process_time() - start)
+        kept = None if where is None else keep(found, where, time.process_time() - start, code)
     files = [] if kept is None else [*kept.files, write_page(kept.folder / f"{name}.html", [kept])]
     if as_json:
         print_json({"status": found.status, "result": found, "files": [str(path) for path in files]})

@@ -51,8 +51,14 @@ class Kept:
         return [*drawn, self.folder / f"{self.experiment.name}.json"]
 
 
-def keep(found: Reproduction, folder: Path, seconds: float) -> Kept:
+def keep(found: Reproduction, folder: Path, seconds: float, code: str) -> Kept:
     """Write a result: its figures first, so that where there is the JSON file there is all of it.
+
+    Args:
+        found: the result.
+        folder: which is there.
+        seconds: of processor time that it took.
+        code: `code_of` the experiment, taken before it began: its program may have been changed since.
 
     Raises:
         InputError: the folder cannot be written.
@@ -60,7 +66,7 @@ def keep(found: Reproduction, folder: Path, seconds: float) -> Kept:
     experiment = found.experiment
     data = {
         "status": found.status,
-        "code": code_of(experiment),
+        "code": code,
         "seconds": seconds,
         "captions": experiment.captions,
         "advice": found.advice,
@@ -129,9 +135,9 @@ def reproduce_all(
 
 def done(item: Experiment, folder: Path, progress: Progress = lambda _: None, settings: Any = None) -> Kept:
     """Do one experiment, and keep its result."""
-    start = time.process_time()
+    start, code = time.process_time(), code_of(item)
     found = item.run(progress, settings)
-    return keep(found, folder, time.process_time() - start)
+    return keep(found, folder, time.process_time() - start, code)
 
 
 def regular() -> list[Experiment]:

@@ -24,7 +24,7 @@ INTRODUCTION = (
 HEADS = ("quantity", "unit", "stated", "ours", "why they differ")
 
 
-def write_page(path: Path, there: Sequence[Kept], missing: Iterable[Experiment] = ()) -> Path:
+def write_page(path: Path, there: Sequence[Kept], missing: Sequence[Experiment] = ()) -> Path:
     """Write the page of results, one section each; those that are missing are named.
 
     Raises:
@@ -41,13 +41,14 @@ def write_page(path: Path, there: Sequence[Kept], missing: Iterable[Experiment] 
     if len(there) != 1:
         _add(body, "h1", TITLE)
     _add(body, "p", INTRODUCTION)
-    _contents(body, there, missing)
+    if len(there) != 1 or missing:
+        _contents(body, there, missing)
     for kept in there:
         _section(body, kept)
     return write_text(path, "<!doctype html>\n" + ET.tostring(html, encoding="unicode", method="html") + "\n")
 
 
-def _contents(body: ET.Element, there: Sequence[Kept], missing: Iterable[Experiment]) -> None:
+def _contents(body: ET.Element, there: Sequence[Kept], missing: Sequence[Experiment]) -> None:
     links = _add(_add(body, "nav"), "ul")
     for kept in there:
         item = _add(links, "li")

@@ -99,6 +99,13 @@ EXPERIMENTS = {
             budget=60,
         ),
         Experiment(
+            name="nuwar",
+            title="Dynamics of NUWAR by Hamilton's equations",
+            source="Miller: Dynamics of the New UWA Robot, section 6",
+            procedure="nuwar.strokes",
+            budget=60,
+        ),
+        Experiment(
             name="spidermill",
             title="Identification of the SpiderMill's reduced model",
             source="Kroneis, Müller and Liu: Dynamic Modeling and Identification of a Complex-structured Parallel "

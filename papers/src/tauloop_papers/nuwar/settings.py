@@ -1,0 +1,61 @@
+"""What the NUWAR paper says, and what it leaves open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrokeSettings:
+    """The strokes of section 6, and the machines that run them.
+
+    Attributes:
+        machine, other: NUWAR, and the Delta beside it.
+        prototype: printed dimensions, mm, kg and kg m^2, by parameter of the machine file, with the paper's words.
+        half_width, bottom, rise: of the ellipse, m.
+        acceleration: its largest, m/s^2.
+        peaks: printed largest torques by machine, N m.
+        limit: of the motors, N m.
+        saving: printed share of operations that Hamilton's equations save against Lagrange's.
+        scale: of the ellipse that is run, because the printed one is out of reach.
+        turns: directions of the stroke from the first leg, deg.
+        readings: of the printed mass of a forearm, kg.
+        shear: of the sheared ellipse.
+        curvature: of the clothoid at both of its ends, 1/m.
+        tolerance: of the integrator, relative and absolute.
+        samples: of a figure.
+    """
+
+    machine: str = "nuwar"
+    other: str = "delta"
+    prototype: Mapping[str, tuple[str, str, float]] = field(
+        default_factory=lambda: {
+            "arm_length": ("arm, length", "m", 0.26),
+            "arm_mass": ("arm, mass", "kg", 0.977),
+            "arm_inertia": ("arm, moment of inertia", "kg m²", 0.01822),
+            "forearm_length": ("forearm, length", "m", 0.48),
+            "forearm_mass": ("forearm, mass", "kg", 0.0296),
+            "motor_radius": ("motor from the centreline", "m", 0.194),
+            "plate_radius": ("joints of the travelling plate", "m", 0.03),
+            "plate_mass": ("travelling plate, mass", "kg", 0.2807),
+            "elbow_mass": ("parallelogram joint, mass", "kg", 0.0099),
+        }
+    )
+    half_width: float = 0.2
+    bottom: float = -0.9
+    rise: float = 0.4
+    acceleration: float = 294.82
+    peaks: Mapping[str, float] = field(default_factory=lambda: {"nuwar": 35.68, "delta": 36.30})
+    limit: float = 41.76
+    saving: float = 0.28
+    scale: float = 0.72
+    turns: tuple[float, ...] = (0.0, 15.0, 30.0, 45.0)
+    readings: Mapping[str, float] = field(default_factory=lambda: {"per pair": 0.0296, "per rod": 0.0592})
+    shear: float = 0.25
+    curvature: tuple[float, float] = (6.0, -6.0)
+    tolerance: tuple[float, float] = (1e-11, 1e-12)
+    samples: int = 401
+
+
+SETTINGS = StrokeSettings()

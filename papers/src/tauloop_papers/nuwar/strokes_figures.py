@@ -1,0 +1,71 @@
+"""Figures 2 and 3 of the NUWAR paper, and the shapes that it names."""
+
+from __future__ import annotations
+
+from matplotlib.figure import Figure
+
+from tauloop.report import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean
+from tauloop_papers.nuwar.results import Strokes
+
+COLOURS = (PREDICTED, RESIDUAL, "#6a9a5b", MEASURED)
+#: What each figure shows.
+CAPTIONS = {
+    "torques": "As the paper's Figure 2: torques of the motors over the elliptical stroke and back, with the motors' "
+    "limit (dashed); beside it the Delta, of which the paper prints the largest torque alone. The shape of the stroke "
+    "is the paper's, its size is not.",
+    "round-trip": "As the paper's Figure 3: the stroke that forward dynamics makes of these torques, less the stroke "
+    "that they were computed for. The paper says that they match exactly.",
+    "shapes": "The shapes that section 6 names and does not show, in the plane of the stroke.",
+}
+
+
+def figures(found: Strokes) -> dict[str, Figure]:
+    """All figures of the experiment by the ending of their files' names."""
+    return {"torques": _torques(found), "round-trip": _round_trip(found), "shapes": _shapes(found)}
+
+
+def _torques(found: Strokes) -> Figure:
+    settings = found.settings
+    figure = Figure(figsize=(10.0, 4.2), layout="constrained")
+    panels = figure.subplots(1, len(found.runs), sharey=True)
+    for axes, run in zip(panels, found.runs, strict=True):
+        clean(axes)
+        for bound in (-settings.limit, settings.limit):
+            axes.axhline(bound, color=FAINT, linewidth=1.0, linestyle="--")
+        for i, colour in enumerate(COLOURS[:3]):
+            axes.plot(run.time, run.torque[:, i], color=colour, linewidth=1.4, label=f"motor {i + 1}")
+        title = f"{run.machine}: peak {run.peak:.2f} N m (printed {settings.peaks[run.machine]:.2f})"
+        axes.set_title(title, color=TEXT, fontsize=LARGE, loc="left")
+        axes.set_xlabel("time [s]", color=TEXT, fontsize=NORMAL)
+    panels[0].set_ylabel("motor torque [N m]", color=TEXT, fontsize=NORMAL)
+    panels[0].legend(frameon=False, ncols=3, loc="lower center", fontsize=SMALL)
+    panels[0].set_ylim(-1.25 * settings.limit, 1.25 * settings.limit)
+    return figure
+
+
+def _round_trip(found: Strokes) -> Figure:
+    figure = Figure(figsize=(10.0, 3.8), layout="constrained")
+    panels = figure.subplots(1, 2)
+    for axes, trip in zip(panels, found.trips, strict=False):
+        clean(axes)
+        for i, colour in enumerate(COLOURS[:3]):
+            axes.plot(trip.time, 1e12 * trip.error[:, i], color=colour, linewidth=1.1, label="xyz"[i])
+        title = f"{trip.route}: largest {1e12 * trip.largest:.2g} pm"
+        axes.set_title(title, color=TEXT, fontsize=LARGE, loc="left")
+        axes.set_xlabel("time [s]", color=TEXT, fontsize=NORMAL)
+        axes.set_ylabel("position that came back, less wanted [pm]", color=TEXT, fontsize=NORMAL)
+    panels[0].legend(frameon=False, ncols=3, fontsize=SMALL)
+    return figure
+
+
+def _shapes(found: Strokes) -> Figure:
+    figure = Figure(figsize=(6.4, 4.6), layout="constrained")
+    axes = figure.add_subplot()
+    clean(axes)
+    for (name, points), colour in zip(found.shapes.items(), COLOURS, strict=True):
+        axes.plot(points[:, 1], points[:, 2], color=colour, linewidth=1.6, label=name)
+    axes.set_aspect("equal")
+    axes.set_xlabel("y [m]", color=TEXT, fontsize=NORMAL)
+    axes.set_ylabel("z [m]", color=TEXT, fontsize=NORMAL)
+    axes.legend(frameon=False, fontsize=SMALL)
+    return figure

@@ -1,0 +1,196 @@
+"""The strokes as rows of stated and own figures, as the paper's list of dimensions, and as a list of choices."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import tauloop as tl
+from tauloop_papers.nuwar.results import Strokes
+from tauloop_papers.nuwar.settings import StrokeSettings
+from tauloop_papers.reproduction import Comparison, PrintedRow, PrintedTable
+
+#: The laws that the paper names, with its words.
+LAWS_USED = {"parabolic": "parabolic", "cycloidal": "cycloidal", "3-4-5": "fifth order"}
+#: The reason that all torques share.
+OTHER_STROKE = "the printed ellipse cannot be run with the printed geometry, so the stroke is another"
+
+
+def comparisons(found: Strokes) -> tuple[Comparison, ...]:
+    """Rows of "stated, ours, why they differ"."""
+    settings, runs = found.settings, {run.machine: run for run in found.runs}
+    own, other = runs[settings.machine], runs[settings.other]
+    rows = [
+        Comparison(
+            quantity="coordinates of the extended space",
+            stated="6",
+            ours=str(found.coordinates),
+            why="three of the plate and three motor angles; one rod stands for each parallelogram",
+        )
+    ]
+    for name, (scale, misses) in found.fits.items():
+        rows.append(
+            Comparison(
+                quantity=f"{name}: the printed ellipse, y ±0.2 m, z from -0.9 to -0.5 m",
+                stated="run",
+                ours=f"out of reach; fits up to a scale of {scale:.3f}",
+                why="; ".join(misses) + f"; straight down the plate reaches {_reach(settings):.4f} m",
+            )
+        )
+    for name, run in runs.items():
+        rows.append(
+            Comparison(
+                quantity=f"{name}: largest torque (Figure 2)",
+                unit="N m",
+                stated=f"{settings.peaks[name]:.2f}",
+                ours=f"{run.peak:.2f}",
+                why=f"{OTHER_STROKE}: scaled by {settings.scale:g}, at the same largest acceleration",
+            )
+        )
+    printed_ratio = settings.peaks[settings.machine] / settings.peaks[settings.other]
+    turned = found.turned["per pair"]
+    ratios = np.array(turned[settings.machine]) / np.array(turned[settings.other])
+    best = int(ratios.argmin())
+    rows += [
+        Comparison(
+            quantity=f"largest torque, {settings.machine} over {settings.other}",
+            stated=f"{printed_ratio:.3f}",
+            ours=f"{own.peak / other.peak:.3f}; {ratios[best]:.3f} with the stroke at {settings.turns[best]:.0f}°",
+            why="how the stroke lies to the motors is not printed, and decides who needs more",
+        ),
+        Comparison(
+            quantity="largest acceleration of the plate",
+            unit="m/s²",
+            stated=f"{settings.acceleration:.2f}",
+            ours=f"{settings.acceleration:.2f}",
+            why=f"asked for: it sets the duration of one way, {1e3 * own.one_way:.1f} ms",
+        ),
+        Comparison(
+            quantity=f"one way at the motors' limit of {settings.limit:g} N m",
+            unit="ms",
+            ours=f"{1e3 * own.shortest:.1f}; {settings.other} {1e3 * other.shortest:.1f}",
+            why=f"the paper is close to the limit, too: {settings.peaks[settings.machine] / settings.limit:.0%} of it",
+        ),
+    ]
+    for reading, machines in found.turned.items():
+        for name, peaks in machines.items():
+            rows.append(
+                Comparison(
+                    quantity=f"{name}: largest torque by direction of the stroke, forearm mass {reading}",
+                    unit="N m",
+                    ours=", ".join(f"{peak:.2f}" for peak in peaks),
+                    why="at "
+                    + ", ".join(f"{turn:.0f}°" for turn in settings.turns)
+                    + " from the first leg; along y it is 90°, which is as 30°",
+                )
+            )
+    rows += _round_trips(found)
+    operations = found.operations
+    sampled, lagrange = operations["hamilton, sampled"], operations["lagrange"]
+    rows.append(
+        Comparison(
+            quantity="operations of inverse dynamics that Hamilton's equations save against Lagrange's",
+            stated=f"{settings.saving:.0%}",
+            ours=f"{1 - sampled / lagrange:.0%} ({sampled} against {lagrange})",
+            why="Miller's way without accelerations, two-point differences included; with exact rates of the momenta "
+            f"{operations['hamilton']}, by generalized momentum {operations['generalized-momentum']}, by Newton and "
+            f"Euler {operations['newton-euler']}: his equations were Mathematica's",
+        )
+    )
+    return tuple(rows)
+
+
+def _round_trips(found: Strokes) -> list[Comparison]:
+    """Figure 3, then the other shapes and laws that section 6 names."""
+    rows = [
+        Comparison(
+            quantity=f"round trip of the ellipse by {trip.route}: largest error (Figure 3)",
+            unit="m",
+            stated="match exactly",
+            ours=f"{trip.largest:.1e}",
+            why=f"loops stay closed to {trip.residual:.1e} m; tolerances of {found.settings.tolerance[0]:g}, of which "
+            "rounding makes 1e-12 to 2e-10 m",
+        )
+        for trip in found.trips[:2]
+    ]
+    others = found.trips[2:]
+    worst = max(others, key=lambda trip: trip.largest)
+    rows.append(
+        Comparison(
+            quantity=f"the same of {len(others)} other strokes: largest error",
+            unit="m",
+            ours=f"{worst.largest:.1e}",
+            why=f"{worst.path}, {worst.law} law; peaks of all stand in the table of shapes and laws",
+        )
+    )
+    return rows
+
+
+def printed(found: Strokes, model: tl.Model) -> tuple[PrintedTable, ...]:
+    """The list of section 6, and the largest torques."""
+    settings, values = found.settings, model.mechanism.parameters
+    dimensions = tuple(
+        PrintedRow(name=f"{name}, {unit}", stated=(f"{stated:g}",), ours=(f"{values[parameter].value:g}",))
+        for parameter, (name, unit, stated) in settings.prototype.items()
+    )
+    peaks = tuple(
+        PrintedRow(
+            name=run.machine,
+            stated=("", "", "", f"{settings.peaks[run.machine]:.2f}"),
+            ours=(*(f"{peak:.2f}" for peak in run.peaks), f"{run.peak:.2f}"),
+        )
+        for run in found.runs
+    )
+    strokes = {(trip.path, trip.law): trip for trip in found.trips}
+    shapes = tuple(
+        PrintedRow(
+            name=name,
+            stated=("",) * len(LAWS_USED),
+            ours=tuple(f"{strokes[name, law].peak:.2f} ({1e3 * strokes[name, law].one_way:.1f})" for law in LAWS_USED),
+        )
+        for name in found.shapes
+    )
+    return (
+        PrintedTable(
+            name="Section 6",
+            title="the prototype",
+            columns=("", "value"),
+            rows=dimensions,
+            why="The machine file holds the printed figures. The moment of inertia is printed without its axis; it is "
+            "read as that about the motor's, because m L²/12 and m L²/3 lie on either side of it.",
+        ),
+        PrintedTable(
+            name="Figure 2",
+            title="largest torques of the elliptical stroke, N m",
+            columns=("machine", "motor 1", "motor 2", "motor 3", "largest"),
+            rows=peaks,
+            why=f"The paper prints the largest of all. {OTHER_STROKE.capitalize()}.",
+        ),
+        PrintedTable(
+            name="Section 6",
+            title="shapes and motion programs: largest torque, N m (duration of one way, ms)",
+            columns=("shape", *LAWS_USED.values()),
+            rows=shapes,
+            why=f"Named in the paper, without figures. All have its largest acceleration, {settings.acceleration:g} "
+            f"m/s²; what needs more than {settings.limit:g} N m is beyond the motors.",
+        ),
+    )
+
+
+def choices(settings: StrokeSettings) -> tuple[str, ...]:
+    """What the paper leaves open."""
+    return (
+        f"the ellipse is scaled by {settings.scale:g} about the motors' height: the printed one is out of reach",
+        "the stroke lies along y from the first leg's x, as its coordinates say; other directions beside it",
+        "the forearm's mass is counted once for each pair; per rod beside it",
+        "the arm's mass centre is in its middle; forearms are uniform bars; the elbow is a point mass",
+        f"sizes of the other shapes: a shear of {settings.shear:g}, a clothoid of {settings.curvature[0]:g} to "
+        f"{settings.curvature[1]:g} 1/m, and all between the ellipse's ends",
+        f"steps by Dormand and Prince with tolerances {settings.tolerance[0]:g} and {settings.tolerance[1]:g}",
+    )
+
+
+def _reach(settings: StrokeSettings) -> float:
+    """How far the plate reaches straight down: sqrt((L + l)^2 - (R - r)^2), m."""
+    size = {name: value for name, (_, _, value) in settings.prototype.items()}
+    across = size["motor_radius"] - size["plate_radius"]
+    return float(np.sqrt((size["arm_length"] + size["forearm_length"]) ** 2 - across**2))
