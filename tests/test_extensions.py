@@ -85,7 +85,7 @@ def test_an_estimator_that_is_off_is_seen():
             found = super().estimate_from(regression)
             return replace(found, values=found.values * 1.001, covariance=found.covariance * 1e-6)
 
-    with pytest.raises(ConformanceError, match=r"(?s)exact data.*standard deviations"):
+    with pytest.raises(ConformanceError, match=r"(?s)exact data.*standard deviations.*instruments: give deviations"):
         check_estimator(Wrong())
 
 
@@ -178,6 +178,28 @@ for name in ("class", "lost"):
     ]
 
 
+def test_an_installed_package_brings_an_estimator(tmp_path: Path):
+    installed(
+        tmp_path,
+        "medians",
+        "estimator",
+        "[tauloop.estimators]\nlad = medians:LAD\n",
+        code="LAD = LeastAbsoluteDeviations()",
+    )
+    code = """
+from tauloop import IdentificationOptions, InputError
+from tauloop.identification.chosen import chosen_estimator
+for name in ("wls", "lad", "lot"):
+    try:
+        print(type(chosen_estimator(IdentificationOptions(estimator=name))).__name__)
+    except InputError as error:
+        print(error)
+"""
+    own, brought, *refused = output_with(tmp_path, "-c", code).splitlines()
+    assert (own, brought) == ("WeightedLeastSquares", "LeastAbsoluteDeviations")
+    assert "ols, wls, irls, tls, iv, lad" in " ".join(refused)
+
+
 SPINDLE = """
 format: tauloop-machine/1
 name: spindle
@@ -233,6 +255,8 @@ def test_a_joint_that_is_no_rotation_or_begins_elsewhere_is_seen():
         check_joint(replace(kind, placement=lambda axes, x: (1.01 * right(axes, x)[0], right(axes, x)[1])))
     with pytest.raises(ConformanceError, match=r"p\(0\)"):
         check_joint(replace(kind, placement=lambda axes, x: (right(axes, x)[0], right(axes, x)[1] + 0.1)))
+    with pytest.raises(ConformanceError, match="about y"):  # where an axis at right angles is a fixed one
+        check_joint(replace(kind, placement=lambda axes, x: (right(axes, x)[0], right(axes, x)[1] / axes[0][0])))
     twice = {"coordinates": ("x", "y"), "velocities": ("x", "y"), "angular": (True, True)}
     with pytest.raises(ConformanceError, match="move the child in fewer ways"):
         check_joint(replace(kind, **twice, placement=lambda axes, x: right(axes, x[:1] + x[1:])))

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import tauloop
-from tauloop.simulation import Controller
-from tauloop.simulation.controllers.laws import Compensation
+from tauloop.simulation import Compensation, Controller
 from tauloop.testing import check_controller
 
 

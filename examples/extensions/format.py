@@ -7,7 +7,7 @@ from pathlib import Path
 import tauloop as tl
 from tauloop.errors import DescriptionError, Problem
 from tauloop.files import write_file
-from tauloop.formats import FORMATS, Format, ImportOptions, Written
+from tauloop.formats import Format, ImportOptions, Written
 from tauloop.testing import check_format
 
 #: No machine is described by so many characters.
@@ -30,10 +30,8 @@ class Packed(Format):
 
     def write(self, mechanism: tl.Mechanism, path: Path) -> Written:
         """See `Format`; without the time, so that equal machines give equal files."""
-        plain = FORMATS["yaml"].write(mechanism, path.with_suffix(".yaml"))
-        data = gzip.compress(plain.files[0].read_bytes(), mtime=0)
-        plain.files[0].unlink()
-        return Written(files=(write_file(path, lambda place: place.write_bytes(data)),), notes=plain.notes)
+        data = gzip.compress(tl.dumps(mechanism).encode(), mtime=0)
+        return Written(files=(write_file(path, lambda place: place.write_bytes(data)),))
 
 
 if __name__ == "__main__":

@@ -38,7 +38,13 @@ if TYPE_CHECKING:
         tune as tune,
     )
     from tauloop.engines.verification import VerifyOptions as VerifyOptions, verify as verify
-    from tauloop.formats import ConvertOptions as ConvertOptions, convert as convert, load as load, loads as loads
+    from tauloop.formats import (
+        ConvertOptions as ConvertOptions,
+        convert as convert,
+        dumps as dumps,
+        load as load,
+        loads as loads,
+    )
     from tauloop.identification import (
         ExcitationOptions as ExcitationOptions,
         IdentificationOptions as IdentificationOptions,
@@ -107,7 +113,7 @@ else:
                 "tune",
             ),
             "engines.verification": ("VerifyOptions", "verify"),
-            "formats": ("ConvertOptions", "convert", "load", "loads"),
+            "formats": ("ConvertOptions", "convert", "dumps", "load", "loads"),
             "identification": (
                 "ExcitationOptions",
                 "IdentificationOptions",

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 GROUPS: Mapping[str, str] = {
     "tauloop.commands": "a function that becomes a command of `tauloop`",
     "tauloop.controllers": "a class derived from `simulation.Controller`",
+    "tauloop.estimators": "an `identification.Estimator`, ready to be used",
     "tauloop.formats": "a `formats.Format`, ready to be used",
     "tauloop.formulations": "an `equations.formulations.Formulation`",
     "tauloop.joints": "a `mechanism.JointKind` with its `placement`",

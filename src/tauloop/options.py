@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, field, fields
 from typing import Any
 
@@ -44,7 +44,7 @@ class Option:
     above: float | None = None
     below: float | None = None
     remedy: str = ""
-    choices: tuple[str, ...] = ()
+    choices: Collection[str] = ()
     named: Mapping[str, Any] = field(default_factory=dict)
     flag: str | None = None
     metavar: str | None = None

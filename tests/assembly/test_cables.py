@@ -20,7 +20,7 @@ from tauloop.cli.app import app
 from tauloop.codegen import Compiled, Interpreted
 from tauloop.codegen.compiler import find_compiler
 from tauloop.errors import AssemblyError, DescriptionError, InputError, PoseError
-from tauloop.formats.yaml_writer import to_yaml
+from tauloop.formats.yaml_writer import dumps
 from tauloop.kinematics.workspace_map import Reason, WorkspaceLimits, workspace_grid
 from tauloop.model import ExportOptions, ForceSharing, Model, export_c, load_function
 
@@ -280,7 +280,7 @@ def test_the_case_with_bounds_pulls_or_says_what_is_missing(tmp_path: Path) -> N
 def test_the_writer_keeps_what_a_cable_is() -> None:
     more = ", stiffness: 2e4 N/m, damping: 30 N s/m"
     mechanism = tauloop.loads(SUSPENDED.text(tension=more))
-    again = tauloop.loads(to_yaml(mechanism))
+    again = tauloop.loads(dumps(mechanism))
     assert [rod.tension for rod in again.rods] == [rod.tension for rod in mechanism.rods]
     assert mechanism.rods[0].tension is not None
     assert mechanism.value(mechanism.rods[0].tension.stiffness) == 2e4

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from tauloop import Model, load, loads
 from tauloop.cli.app import app
 from tauloop.errors import AssemblyError, DescriptionError
-from tauloop.formats.yaml_writer import to_yaml
+from tauloop.formats.yaml_writer import dumps
 
 CASES = Path(__file__).parents[1] / "cases"
 #: The Par4 of the case, whose front half does not turn, with the angle of a bar in place of that turn.
@@ -132,9 +132,9 @@ def test_a_schoenflies_joint_in_the_tree_and_as_a_cut_moves_a_body_as_newton_say
 
 def test_a_schoenflies_platform_is_written_as_it_was_read() -> None:
     mechanism = loads(FROM_BAR)
-    assert Model(loads(to_yaml(mechanism))).assembly.q == pytest.approx(model(FROM_BAR).assembly.q, abs=1e-12)
-    assert loads(to_yaml(mechanism)).platform == mechanism.platform
-    assert loads(to_yaml(loads(BY_BAR))).platform == loads(BY_BAR).platform
+    assert Model(loads(dumps(mechanism))).assembly.q == pytest.approx(model(FROM_BAR).assembly.q, abs=1e-12)
+    assert loads(dumps(mechanism)).platform == mechanism.platform
+    assert loads(dumps(loads(BY_BAR))).platform == loads(BY_BAR).platform
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_a_name_that_is_a_joint_and_a_freedom_of_the_platform_is_refused() -> No
 )
 def test_the_suggestion_for_a_choice_that_does_not_work_works(name: str, wrong: str, why: str) -> None:
     """The coordinates that the refusal names are put into the file, whose machine then moves and needs forces."""
-    text = BY_BAR if name == "par4" else to_yaml(load(name))
+    text = BY_BAR if name == "par4" else dumps(load(name))
     with pytest.raises(AssemblyError, match=why) as refused:
         Model(loads(named(text, wrong))).platform  # noqa: B018
     suggested = re.search(r"these determine it: (.*?);", str(refused.value))

@@ -19,7 +19,7 @@ from tauloop.assembly.limits import require_within_limits
 from tauloop.cli.app import app
 from tauloop.formats.mjcf_writer import write_mjcf
 from tauloop.formats.urdf_writer import write_urdf
-from tauloop.formats.yaml_writer import to_yaml
+from tauloop.formats.yaml_writer import dumps
 from tauloop.identification.preparation.motion_limits import motion_limits
 from tauloop.logs.channels import Channel, Log, build_log
 from tauloop.mechanism import machine_path
@@ -106,7 +106,7 @@ def test_every_format_brings_the_kind_back(limits: str, tmp_path: Path) -> None:
     write_mjcf(machine, tmp_path / "machine.xml")
     write_urdf(machine, tmp_path / "machine.urdf")
     for back in (
-        loads(to_yaml(machine)),
+        loads(dumps(machine)),
         load(tmp_path / "machine.xml"),
         load(tmp_path / "machine.urdf", next(tmp_path.glob("*.yaml"))),
     ):

@@ -40,7 +40,7 @@ from tauloop.calibration import (
 )
 from tauloop.calibration.judging.validation import held_out
 from tauloop.errors import IdentificationError, InputError, PoseError
-from tauloop.formats.yaml_writer import to_yaml
+from tauloop.formats.yaml_writer import dumps
 from tauloop.result import Status
 
 #: Twenty estimates lie within this many standard deviations of the truth.
@@ -356,7 +356,7 @@ def test_nested_models_are_compared_in_pairs():
 
 def test_the_calibrated_machine_is_written_beside_the_nominal_one(odd, tmp_path):
     result = fit_geometry(odd, rng())
-    machine_again = loads(to_yaml(result.mechanism))
+    machine_again = loads(dumps(result.mechanism))
     nominal = machine("gantry_tau_3dof")
     for estimate in result.estimates:
         again = machine_again.parameters[estimate.name]

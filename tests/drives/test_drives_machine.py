@@ -23,7 +23,7 @@ from tauloop.drives.machine.play import play_map, work_volume, worst_combination
 from tauloop.errors import DescriptionError, InputError
 from tauloop.formats import load, loads
 from tauloop.formats.mjcf_writer import to_mjcf
-from tauloop.formats.yaml_writer import to_yaml
+from tauloop.formats.yaml_writer import dumps
 from tauloop.mechanism import json_schema, machine_path
 from tauloop.mechanism.drive_file import DRIVE, FORMAT
 from tauloop.mechanism.drive_line import LuGre
@@ -82,10 +82,10 @@ def problems(text: str, folder: Path | None = None) -> list[str]:
 
 
 def test_a_line_from_a_file_is_the_same_in_place(racks: Mechanism) -> None:
-    again = loads(to_yaml(racks), racks.file)
+    again = loads(dumps(racks), racks.file)
     assert again == racks
-    assert "file:" not in to_yaml(racks)
-    assert to_yaml(again) == to_yaml(racks)
+    assert "file:" not in dumps(racks)
+    assert dumps(again) == dumps(racks)
     line = racks.actuators[0].drive
     assert line is not None
     assert [motor.name for motor in line.motors] == ["drive1", "drive2"]
@@ -96,7 +96,7 @@ def test_a_line_from_a_file_is_the_same_in_place(racks: Mechanism) -> None:
 def test_files_with_drive_lines_fit_the_schemas(racks: Mechanism) -> None:
     for text, schema in (
         ((EXAMPLE / "gantry_tau_racks.yaml").read_text(), json_schema()),
-        (to_yaml(racks), json_schema()),
+        (dumps(racks), json_schema()),
         ((EXAMPLE / "rack.yaml").read_text(), json_schema(DRIVE, FORMAT)),
     ):
         jsonschema.Draft202012Validator(schema).validate(plain(parse_nodes(text, "file")))
@@ -306,7 +306,7 @@ def test_a_line_on_one_of_two_turning_actuators(tmp_path: Path) -> None:
       sample_time: 1 ms}}"""
     text = machine_path("five_bar").read_text().replace(", coulomb: 0.05 N m", "")
     mechanism = loads(text.replace("motor_1: {", f"motor_1: {{drive: {drive}, "))
-    assert loads(to_yaml(mechanism), mechanism.file) == mechanism
+    assert loads(dumps(mechanism), mechanism.file) == mechanism
     circle = Circle(columns=("platform.x", "platform.y"), radius=0.02, speed=0.2)
     trajectory = circle_trajectory(Model(mechanism), circle)
     found = DrivenMachine(mechanism, folder=tmp_path).follow(trajectory)

@@ -13,7 +13,7 @@ from tauloop import InputError, Model, load, loads
 from tauloop.calibration import Pose, Series, calibration_problem, fit_geometry
 from tauloop.cli.app import app
 from tauloop.formats.options import ImportOptions
-from tauloop.formats.yaml_writer import to_yaml
+from tauloop.formats.yaml_writer import dumps
 from tauloop.mechanism.model import Mechanism
 
 #: Of every joint: axis, and origin as drawn: x, y, z (m), roll, pitch, yaw (rad). The last one is welded.
@@ -74,7 +74,7 @@ def test_zeros_of_origins_are_structure_or_all_six_are_parameters(tmp_path: Path
     wanted = {f"{name}.origin.{kind}[{k}]" for name in DRAWN for kind in ("xyz", "rpy") for k in range(3)}
     assert {name for name in table.names if ".origin." in name} == wanted
     assert all(table[name].group == "geometry" for name in wanted)
-    again = loads(to_yaml(drawn(tmp_path, origins=True)))
+    again = loads(dumps(drawn(tmp_path, origins=True)))
     assert {name for name in again.parameters.names if "origin" in name and again.parameters[name].value == 0.0}
 
 
@@ -92,7 +92,7 @@ def test_an_arm_with_errors_in_all_origins_is_calibrated(tmp_path: Path) -> None
         machine = drawn(tmp_path, origins=origins)
         found = fit_geometry(calibration_problem(machine, [series], ("*.origin.*",)), np.random.default_rng(0))
         others = rng.uniform(-1.5, 1.5, (50, 4))
-        for told in (found.mechanism, loads(to_yaml(found.mechanism))):  # as it is, and as a file
+        for told in (found.mechanism, loads(dumps(found.mechanism))):  # as it is, and as a file
             model = Model(told)
             state = model.forward_kinematics(others)
             q, _ = tip_of(model, state.q)

@@ -29,7 +29,7 @@ from tauloop.formats.mjcf_writer import LEAST, to_mjcf, write_mjcf
 from tauloop.formats.options import ImportOptions
 from tauloop.formats.urdf import load_urdf
 from tauloop.formats.urdf_writer import to_urdf, write_urdf
-from tauloop.formats.yaml_writer import to_yaml, write_yaml
+from tauloop.formats.yaml_writer import dumps, write_yaml
 from tauloop.kinematics import random_states
 from tauloop.mechanism import shipped_machines
 from tauloop.mechanism.expression import ZERO, Call, Constant, Expression, Leaf
@@ -108,7 +108,7 @@ def assert_same_figures(one: Mechanism, other: Mechanism) -> None:
 def test_shipped_machines_come_back_equal(name: str) -> None:
     """The same table, names, frames and expressions, symbol by symbol."""
     machine = load(name)
-    assert loads(to_yaml(machine), machine.file) == machine
+    assert loads(dumps(machine), machine.file) == machine
 
 
 @pytest.mark.parametrize("make", [serial_chain, six_legs, planar_loop])
@@ -116,7 +116,7 @@ def test_shipped_machines_come_back_equal(name: str) -> None:
 @given(seed=st.integers(0, 2**32 - 1))
 def test_random_machines_come_back(make: Any, seed: int) -> None:
     machine = make(np.random.default_rng(seed))
-    assert_same_figures(machine, loads(to_yaml(machine)))
+    assert_same_figures(machine, loads(dumps(machine)))
 
 
 EVERYTHING = """
@@ -185,7 +185,7 @@ platform:
 
 def test_everything_a_file_can_say_comes_back() -> None:
     machine = loads(EVERYTHING)
-    back = loads(to_yaml(machine), machine.file)
+    back = loads(dumps(machine), machine.file)
     assert_same_figures(machine, back)
     assert back.parameters == machine.parameters
     assert back.bodies == machine.bodies
@@ -198,7 +198,7 @@ def test_one_leaf_moves_what_follows_from_it() -> None:
     """Expressions stay expressions: another reach gives what the original file gives with it."""
     machine = loads(EVERYTHING)
     moved = machine.with_values({"reach": 0.3, "tilt": 0.2})
-    back = loads(to_yaml(machine)).with_values({"reach": 0.3, "tilt": 0.2})
+    back = loads(dumps(machine)).with_values({"reach": 0.3, "tilt": 0.2})
     assert_same_figures(moved, back)
     assert machine.value(machine.rod("bar").length or Constant(0.0)) == pytest.approx(0.5)
     assert back.value(back.rod("bar").length or Constant(0.0)) == pytest.approx(0.6)
@@ -222,12 +222,12 @@ def test_figures_that_no_body_has_are_marked_and_written() -> None:
     assert flat.parameters.names == ("p", "j.motor.inertia")
     for mass in (1.0, 0.0, -1.0):
         machine = flat.with_values({"p": mass})
-        text = to_yaml(machine)
+        text = dumps(machine)
         assert "unchecked: yes" in text
         assert loads(text, machine.file) == machine
     one = Constant(1.0)
     solid = Body(name="b", inertia=Inertia(mass=one, second_moment=(one, ZERO, one, ZERO, ZERO, one)))
-    assert "unchecked" not in to_yaml(replace(flat, bodies=(solid,)))
+    assert "unchecked" not in dumps(replace(flat, bodies=(solid,)))
 
 
 def test_a_leaf_without_a_unit_gets_one_where_it_stands() -> None:
@@ -237,7 +237,7 @@ def test_a_leaf_without_a_unit_gets_one_where_it_stands() -> None:
     tool = Placement(body="rocker", position=(Leaf("length"), Call("+", (Leaf("length"), Constant(1.0))), ZERO))
     platform = replace(machine.platform, tool=tool)
     machine = replace(machine, parameters=ParameterTable((length,)), platform=platform)
-    back = loads(to_yaml(machine))
+    back = loads(dumps(machine))
     assert back.platform.tool == tool
     assert back.parameters["length"].value == 0.1
 
@@ -248,7 +248,7 @@ def test_models_of_others_come_back_from_machine_files(shared: Path) -> None:
     for file in files:
         side = file.with_suffix(".yaml")
         machine = load(file, side if side.is_file() else None)
-        back = loads(to_yaml(machine), machine.file)
+        back = loads(dumps(machine), machine.file)
         assert replace(back, actuators=()) == replace(machine, actuators=())
         assert back.actuators == completed(machine).actuators
 
@@ -438,7 +438,7 @@ def test_random_machines_read_back_to_the_same_dynamics(make: Any, seed: int, tm
 def test_a_start_that_is_turned_goes_through_both(tmp_path: Path) -> None:
     """The pose of the files is the start, and coordinates of the ball count from there."""
     level = "    at: [0 m, 0 m, 0.35 m]"
-    text = to_yaml(load("hexapod")).replace(level, level + "\n    turn: [{x: 8 deg}, {z: 5 deg}]")
+    text = dumps(load("hexapod")).replace(level, level + "\n    turn: [{x: 8 deg}, {z: 5 deg}]")
     machine = loads(text)
     assert machine.joint("platform").reference[3] < 1.0
     notes = write_mjcf(machine, tmp_path / "machine.xml")
@@ -537,7 +537,7 @@ def test_coupled_motors_offsets_and_names_go_through_both(form: str, tmp_path: P
     assert back.joint("leg1.j").freedoms[0].lower == -np.inf
     assert back.joint("leg2.j").freedoms[0].speed == 3.0
     assert [actuator.speed for actuator in back.actuators] == [np.inf, np.inf, 60.0]
-    again = loads(to_yaml(back), back.file)
+    again = loads(dumps(back), back.file)
     assert replace(again, actuators=()) == replace(back, actuators=())
     assert again.actuators == completed(back).actuators
     assert not any("renamed" in note for note in to_urdf(machine).notes)
@@ -874,7 +874,7 @@ def test_names_that_become_one_are_told_apart(tmp_path: Path) -> None:
     side, _ = write_urdf(machine, tmp_path / "m.urdf")
     assert len(load_urdf(tmp_path / "m.urdf", side).bodies) == len(machine.bodies)
     # a plate that is called as its joint is
-    named = loads(re.sub(r"\bplate\b(?!\.)", "platform", to_yaml(load("hexapod"))))
+    named = loads(re.sub(r"\bplate\b(?!\.)", "platform", dumps(load("hexapod"))))
     side, _ = write_urdf(named, tmp_path / "m.urdf")
     platform = load_urdf(tmp_path / "m.urdf", side).platform
     assert (platform.body, platform.independent[0]) == ("platform", "platform_.x")

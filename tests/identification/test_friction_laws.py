@@ -22,7 +22,7 @@ from tauloop.formats.library import loads
 from tauloop.formats.mjcf_writer import to_mjcf
 from tauloop.formats.urdf import load_urdf
 from tauloop.formats.urdf_writer import write_urdf
-from tauloop.formats.yaml_writer import to_yaml
+from tauloop.formats.yaml_writer import dumps
 from tauloop.identification import OrdinaryLeastSquares, RegressionData, fit, leaf_ties
 from tauloop.identification.parameters.write_back import identified_mechanism
 from tauloop.identification.regression.from_log import dynamic_leaves
@@ -209,7 +209,7 @@ def test_a_simulation_follows_a_reference_integrator(model):
 
 
 def test_what_is_written_is_read_again(machine, model, motion):
-    again = loads(to_yaml(machine))
+    again = loads(dumps(machine))
     assert again.losses[0].turns is False
     found = Model(again).platform.inverse_dynamics(*motion).force
     np.testing.assert_allclose(found, model.platform.inverse_dynamics(*motion).force, rtol=1e-13)

@@ -18,7 +18,7 @@ from tauloop import Model, load
 from tauloop.cli.app import app
 from tauloop.errors import IdentificationError, InputError
 from tauloop.formats.library import loads
-from tauloop.formats.yaml_writer import to_yaml
+from tauloop.formats.yaml_writer import dumps
 from tauloop.identification import (
     AutocorrelatedErrors,
     OrdinaryLeastSquares,
@@ -295,7 +295,7 @@ def test_the_filter_is_chosen_by_validation_and_judged_apart():
 def test_an_identified_machine_is_written_and_read_again(name):
     model = machine(name)
     values = 1.1 * model.pi
-    again = Model(loads(to_yaml(identified_mechanism(model, values))))
+    again = Model(loads(dumps(identified_mechanism(model, values))))
     assert [p.name for p in again.parameters] == [p.name for p in model.parameters]
     np.testing.assert_array_equal(again.pi, values)
     center = model.actuator_position(model.assembly.q)

@@ -129,6 +129,6 @@ def test_the_command_watches_and_draws(tmp_path: Path) -> None:
 
 def ball_text() -> str:
     """The ball's machine file."""
-    from tauloop.formats.yaml_writer import to_yaml
+    from tauloop.formats.yaml_writer import dumps
 
-    return to_yaml(ball("").mechanism)
+    return dumps(ball("").mechanism)

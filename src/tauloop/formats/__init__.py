@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tauloop.formats.mjcf import load_mjcf as load_mjcf
     from tauloop.formats.options import ImportOptions as ImportOptions, RodRecognition as RodRecognition
     from tauloop.formats.urdf import load_urdf as load_urdf
+    from tauloop.formats.yaml_writer import dumps as dumps
 else:
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
@@ -29,5 +30,6 @@ else:
             "mjcf": ("load_mjcf",),
             "options": ("ImportOptions", "RodRecognition"),
             "urdf": ("load_urdf",),
+            "yaml_writer": ("dumps",),
         },
     )

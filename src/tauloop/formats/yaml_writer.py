@@ -52,7 +52,7 @@ _ROUNDING = 1e-12
 _MOMENTS = ("xx", "xy", "yy", "xz", "yz", "zz")
 
 
-def to_yaml(mechanism: Mechanism) -> str:
+def dumps(mechanism: Mechanism) -> str:
     """Text of a machine file for a mechanism.
 
     Args:
@@ -91,10 +91,10 @@ def write_yaml(mechanism: Mechanism, path: str | Path) -> None:
     """Write a machine file, beside it first and then renamed.
 
     Raises:
-        DescriptionError: as `to_yaml`.
+        DescriptionError: as `dumps`.
         InputError: the file cannot be written.
     """
-    text = to_yaml(mechanism)
+    text = dumps(mechanism)
     write_file(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 

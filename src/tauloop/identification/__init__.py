@@ -1,6 +1,9 @@
 """Identification: base parameters from measured forces, with their accuracy, judged on held-out data."""
 
-from tauloop.identification.estimation.base_columns import base_columns as base_columns
+from tauloop.identification.estimation.base_columns import (
+    BaseRegression as BaseRegression,
+    base_columns as base_columns,
+)
 from tauloop.identification.estimation.clustered_errors import ClusteredErrors as ClusteredErrors
 from tauloop.identification.estimation.error_models import (
     AutocorrelatedErrors as AutocorrelatedErrors,

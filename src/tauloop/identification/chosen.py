@@ -24,6 +24,7 @@ from tauloop.identification.estimation.estimators import (
     WeightedLeastSquares,
 )
 from tauloop.identification.estimation.robust import IterativelyReweightedLeastSquares
+from tauloop.identification.options import ESTIMATORS
 
 if TYPE_CHECKING:
     from tauloop.identification.options import IdentificationOptions
@@ -34,15 +35,16 @@ def chosen_estimator(
     options: IdentificationOptions, instruments: Sequence[np.ndarray] = (), noise: np.ndarray | None = None
 ) -> Estimator:
     """The estimator of the options; with known noise of the forces weighted by it, without instruments weighted too."""
-    if isinstance(options.estimator, Estimator):
-        return options.estimator
+    chosen = ESTIMATORS[options.estimator] if isinstance(options.estimator, str) else options.estimator
+    if chosen is not None:
+        return chosen
     if options.estimator == "iv" and len(instruments):
         return InstrumentalVariables(instruments_of=np.concatenate(instruments))
     if noise is not None:
         return KnownNoise(noise=tuple(noise.tolist()))
     if options.estimator == "tls":
         return TotalLeastSquares(column_error=options.column_error)
-    others = {"ols": OrdinaryLeastSquares(), "irls": IterativelyReweightedLeastSquares()}
+    others: dict[object, Estimator] = {"ols": OrdinaryLeastSquares(), "irls": IterativelyReweightedLeastSquares()}
     return others.get(options.estimator, WeightedLeastSquares())
 
 

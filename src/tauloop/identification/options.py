@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tauloop.errors import InputError, Problems
+from tauloop.extensions import Offered
 from tauloop.identification.estimation.error_models import ErrorModel
 from tauloop.identification.estimation.estimators import Estimator
 from tauloop.identification.regression.from_log import OUTPUTS
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 else:
     LogSource = Any
 
-ESTIMATORS = ("ols", "wls", "irls", "tls", "iv")
+#: What makes them is in `chosen`: some need other options, or the logs.
+ESTIMATORS = Offered("tauloop.estimators", Estimator, dict.fromkeys(("ols", "wls", "irls", "tls", "iv")))
 PARAMETERS = ("standard", "file")
 ERRORS = ("independent", "autocorrelated", "decimated", "blocks", "logs")
 #: Fields of `PreparationOptions` that take the place of those of the same name of each log's own preparation.

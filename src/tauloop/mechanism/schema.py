@@ -9,6 +9,7 @@ from typing import Any
 from tauloop.mechanism.cursor import Choice, Either, Kind, ListOf, MapOf, Name, Reference, Shape, Text, Value, Whole
 from tauloop.mechanism.grammar import FORMAT, MACHINE, QUALIFIED
 from tauloop.mechanism.structure import IDENTIFIER, MAX_NAME, REFERENCE, key_pattern
+from tauloop.mechanism.suggestions import a
 
 #: Lines between which `update_reference` writes.
 START, END = "<!-- generated from grammar.py: start -->", "<!-- generated from grammar.py: end -->"
@@ -170,7 +171,7 @@ def _words(kind: Kind) -> str:
     if isinstance(kind, Whole):
         return f"whole number, {kind.least} to {kind.most}"
     if isinstance(kind, Reference):
-        return f"name of a {kind.to}"
+        return f"name of {a(kind.to)}"
     return "text" if isinstance(kind, Text) else "new name"
 
 

@@ -31,7 +31,7 @@ from tauloop.mechanism.expression import FUNCTIONS
 from tauloop.mechanism.grammar import MAX_REPEAT, QUALIFIED
 from tauloop.mechanism.model import BASE
 from tauloop.mechanism.parser import CONSTANTS
-from tauloop.mechanism.suggestions import listing, nearest, suggestion
+from tauloop.mechanism.suggestions import a, listing, nearest, suggestion
 from tauloop.mechanism.yaml_nodes import Mapping, MappingEntry, Scalar, Sequence
 from tauloop.records import dataclass
 
@@ -98,7 +98,7 @@ def _check_shape(cursor: Cursor, shape: Shape) -> None:
             if entry.key not in known:
                 where = f"{cursor.where}.{entry.key}" if cursor.where else entry.key
                 remedy = _remedy(cursor, entry, known)
-                cursor.collector.add(where, entry.line, f"unknown key in a {shape.name}", remedy)
+                cursor.collector.add(where, entry.line, f"unknown key in {a(shape.name)}", remedy)
     for field in shape.fields:
         child = cursor.get(field.name)
         if child is not None:
@@ -106,7 +106,7 @@ def _check_shape(cursor: Cursor, shape: Shape) -> None:
         elif field.required:
             where = f"{cursor.where}.{field.name}" if cursor.where else field.name
             cursor.collector.add(
-                where, cursor.line, f"this key of a {shape.name} is missing", f"add {field.name}: {field.doc}"
+                where, cursor.line, f"this key of {a(shape.name)} is missing", f"add {field.name}: {field.doc}"
             )
 
 
@@ -139,7 +139,7 @@ def _check_word(cursor: Cursor, kind: Kind) -> None:
     elif isinstance(kind, Name):
         check_name(cursor, text, "name", IDENTIFIER)
     elif isinstance(kind, Reference) and not REFERENCE.fullmatch(text):
-        cursor.problem(f"{text!r} is not a name", f"write the name of a {kind.to}")
+        cursor.problem(f"{text!r} is not a name", f"write the name of {a(kind.to)}")
     elif isinstance(kind, Whole) and not (
         re.fullmatch(r"\d{1,9}", text, re.ASCII) and kind.least <= int(text) <= kind.most
     ):
@@ -182,13 +182,13 @@ def describe(kind: Kind) -> str:
     if isinstance(kind, Whole):
         return f"a whole number from {kind.least} to {kind.most}"
     if isinstance(kind, Reference):
-        return f"the name of a {kind.to}"
+        return f"the name of {a(kind.to)}"
     if isinstance(kind, ListOf):
         return f"a list of {kind.length}" if kind.length is not None else "a list"
     if isinstance(kind, MapOf):
         return f"a mapping from {kind.key} names"
     if isinstance(kind, Shape):
-        return f"a {kind.name}: a mapping with {listing([field.name for field in kind.fields], 20)}"
+        return f"{a(kind.name)}: a mapping with {listing([field.name for field in kind.fields], 20)}"
     return "text" if isinstance(kind, Text) else "a name"
 
 

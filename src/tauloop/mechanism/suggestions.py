@@ -26,6 +26,11 @@ def listing(names: Iterable[str], most: int = 12) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
+def a(noun: str) -> str:
+    """A noun with its article."""
+    return f"{'an' if noun[0] in 'aeio' else 'a'} {noun}"
+
+
 def unknown_names(
     names: Iterable[str], known: Iterable[str], what: str, where: str = "{}", remedy: str = ""
 ) -> list[Problem]:

@@ -10,7 +10,12 @@ from tauloop.integrate.integrators import (
 from tauloop.lazy import public_names
 from tauloop.simulation.cables.result import CableEvent as CableEvent, CableSimulation as CableSimulation
 from tauloop.simulation.cables.simulation import simulate_cables as simulate_cables
-from tauloop.simulation.controllers.laws import Controller as Controller, Sampling as Sampling
+from tauloop.simulation.controllers.laws import (
+    Compensation as Compensation,
+    Controller as Controller,
+    Sampling as Sampling,
+)
+from tauloop.simulation.controllers.loop import Loop as Loop
 from tauloop.simulation.controllers.run import ControlledMotion as ControlledMotion, follow as follow
 from tauloop.simulation.controllers.workflow import (
     ControlComparison as ControlComparison,

@@ -41,19 +41,28 @@ def check_joint(kind: JointKind, *, seeds: int = 5) -> None:
         problems.add("placement", "is missing", "say where the child's frame is in the parent's")
     ConformanceError.raise_if_any(problems)
     assert kind.placement is not None
-    x = ca.SX.sym("x", n)
-    R, p = (ca.densify(ca.SX(part)) for part in kind.placement([unit_vector(axis) for axis in "xy"[: kind.axes]], x))
+    for axes in sorted({letters[: kind.axes] for letters in ("xy", "yz", "zx")}):
+        _look(problems, kind, axes, seeds)
+    ConformanceError.raise_if_any(problems)
+
+
+def _look(problems: Problems, kind: JointKind, axes: str, seeds: int) -> None:
+    """Note what is wrong with a placement about these axes."""
+    assert kind.placement is not None
+    x, n = ca.SX.sym("x", len(kind.coordinates)), len(kind.coordinates)
+    R, p = (ca.densify(ca.SX(part)) for part in kind.placement([unit_vector(axis) for axis in axes], x))
     if R.shape != (3, 3) or p.shape != (3, 1):
         problems.add("placement", f"has shapes {R.shape} and {p.shape}", "give R (3, 3) and p (3,)")
         raise ConformanceError(problems)
     place = ca.Function("place", [x], [R, p, ca.jacobian(ca.vertcat(ca.vec(R), p), x)])
     at_rest = [part.full() for part in place(np.zeros(n))]
-    compare(problems, "R(0)", at_rest[0], np.eye(3), tolerance=ROUNDING, remedy="let the frames coincide at zero")
-    compare(problems, "p(0)", 1 + at_rest[1], np.ones((3, 1)), tolerance=ROUNDING, remedy="let them coincide at zero")
+    about, remedy = f" about {axes}" if axes else "", "let the frames coincide at zero, whatever the axes"
+    compare(problems, f"R(0){about}", at_rest[0], np.eye(3), tolerance=ROUNDING, remedy=remedy)
+    compare(problems, f"p(0){about}", 1 + at_rest[1], np.ones((3, 1)), tolerance=ROUNDING, remedy=remedy)
     for seed in range(seeds):
         at = np.random.default_rng(seed).uniform(-1, 1, n) * np.where(kind.angular, np.pi, 1.0)
         rotation, _, slopes = (part.full() for part in place(at))
-        where = f"R({', '.join(f'{value:.3g}' for value in at)})"
+        where = f"R({', '.join(f'{value:.3g}' for value in at)}){about}"
         remedy = "R must be a rotation: R R^T = 1, of determinant 1"
         compare(problems, where, rotation @ rotation.T, np.eye(3), tolerance=ROUNDING, remedy=remedy)
         compare(problems, f"det {where}", np.linalg.det(rotation), 1.0, tolerance=ROUNDING, remedy=remedy)
@@ -61,4 +70,3 @@ def check_joint(kind: JointKind, *, seeds: int = 5) -> None:
         if not sizes[-1] > DEPENDENT * sizes[0]:
             what = f"{n} coordinates move the child in fewer ways there"
             problems.add(where, what, "leave a coordinate out, or choose others")
-    ConformanceError.raise_if_any(problems)

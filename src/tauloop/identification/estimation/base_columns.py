@@ -9,10 +9,11 @@ import numpy as np
 from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.identification.regression.data import RegressionData
 from tauloop.records import dataclass
+from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class BaseRegression:
+class BaseRegression(Shown):
     """Forces f = Y p of the r base parameters, in the measured outputs.
 
     Attributes:

@@ -61,6 +61,10 @@ class Estimator(Shown, ABC):
     def estimate_from(self, regression: BaseRegression) -> Estimate:
         """Estimate the base parameters.
 
+        Args:
+            regression: its `regressor` is Y (N, n_out, r), its `forces` are f (N, n_out), both of the measured outputs
+                and in SI units, without weights.
+
         Raises:
             IdentificationError: the data cannot support it.
         """

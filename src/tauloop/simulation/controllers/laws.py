@@ -79,7 +79,9 @@ class Controller(Options, ABC):
         sample, of positions, speeds and forces of the actuators (n_u,).
 
         Args:
-            loop: gains, reference and period of the run; `loop.model` is what the controller believes in.
+            loop: `gains` K_p and K_d (2, n); `reference`, the positions, velocities and accelerations to be followed,
+                (N, n) each, sample by sample; `period`, s; `limit`, the largest forces (n_u,), which are kept
+                afterwards; `model`, what the controller believes in.
         """
 
 

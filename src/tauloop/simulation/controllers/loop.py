@@ -22,12 +22,13 @@ from tauloop.integrate.tableau import Tableau
 from tauloop.model import Model
 from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
 from tauloop.records import dataclass
+from tauloop.shown import Shown
 from tauloop.simulation.controllers.laws import RUNGE_KUTTA_4, Controller
 from tauloop.simulation.controllers.system import ControlLayouts, control_system
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loop:
+class Loop(Shown):
     """Everything that a run of the control loop needs.
 
     Attributes:

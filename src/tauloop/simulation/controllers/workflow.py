@@ -60,8 +60,8 @@ class ControlOptions(Shown):
 
     Attributes:
         stroke: the stroke.
-        controller: pd, gravity, feed-forward or computed-torque; may be repeated; all of them without it. Python takes
-            controllers too, with numbers of their own.
+        controller: laws, each one of pd, gravity, feed-forward, computed-torque; may be repeated; all of them
+            without it. Python takes controllers too, with numbers of their own.
         space: where errors are taken: of the actuators, or of the platform.
         bandwidth: of all laws, such as 150 (rad/s) or '20 Hz'.
         damping: damping ratio.
