@@ -98,6 +98,9 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     "drive dual_motor_axis --step 0.05 --duration 2 --set kp=250": lambda _: tl.drive(
         load_drive("dual_motor_axis"), tl.DriveOptions(step=0.05, duration=2.0, parameters={"kp": 250.0})
     ),
+    "drive dual_motor_axis --duration 2 --motors one": lambda _: tl.drive(
+        load_drive("dual_motor_axis"), tl.DriveOptions(duration=2.0, motors="one")
+    ),
     "ballbar RACKS --radius 0.05 --speed 0.6 --only rigid": lambda _: tl.ballbar(
         tl.load(RACKS), tl.BallbarOptions(radius=0.05, speed=0.6, only=("rigid",))
     ),

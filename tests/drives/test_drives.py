@@ -12,6 +12,7 @@ from hypothesis import given, settings, strategies as st
 from scipy.integrate import solve_ivp
 from scipy.signal import TransferFunction, lsim
 
+import tauloop as tl
 from tauloop.drives import (
     LINE_INTEGRATOR,
     Axis,
@@ -28,6 +29,7 @@ from tauloop.drives.axis.limit_cycle import equivalent, measure, predict
 from tauloop.drives.criteria import PRICE
 from tauloop.drives.equations.elements import elastic_backlash
 from tauloop.drives.equations.switches import Direct
+from tauloop.drives.machine.lines import MOTORS, with_motors
 from tauloop.errors import DescriptionError, InputError
 from tauloop.integrate.integrators import Integrator, Radau, RungeKutta4
 
@@ -123,8 +125,9 @@ def test_linear_axis_is_its_transfer_function() -> None:
     assert c.energy[0] == pytest.approx(np.trapezoid(force**2, time), rel=1e-3)  # the kick of 5 ms is sampled coarsely
 
 
-def test_three_masses_against_scipy(dual: Axis) -> None:
-    """The same axis written by hand, with the printed backlash, solved by SciPy's implicit Radau."""
+@pytest.mark.parametrize("motors", MOTORS)
+def test_three_masses_against_scipy(dual: Axis, motors: str) -> None:
+    """The axis written by hand, with the printed backlash, solved by SciPy; the slave switches, pulls, or is gone."""
     p = dual.line.parameters.values | {"cart_coulomb": 0.0}
     r, b, c, d = p["pinion_radius"], p["gap"], p["contact_stiffness"], p["contact_damping"]
 
@@ -132,7 +135,9 @@ def test_three_masses_against_scipy(dual: Axis) -> None:
         u = p["kp"] * (e + xi + 10 * (e - xd))
         s = (abs(e) / 0.1 - p["switch_min"]) / (p["switch_max"] - p["switch_min"])
         s = min(max(s, 0.0), 1.0)
-        v = -(1 - 3 * s**2 + 2 * s**3)
+        v = -1.0 if motors == "preloaded" else -(1 - 3 * s**2 + 2 * s**3)
+        if motors == "one":
+            return u, 0.0
         slave = (1 + v) * p["torque_share"] * u
         return u - slave - v * p["feed_forward_share"] * p["preload"], slave + v * p["preload"]
 
@@ -141,6 +146,7 @@ def test_three_masses_against_scipy(dual: Axis) -> None:
         e = 0.1 - x
         u1, u2 = law(e, xi, xd)
         f1, f2 = (printed_backlash(b, c, d, r * a - x, r * w - v) for a, w in ((a1, w1), (a2, w2)))
+        f2 = 0.0 if motors == "one" else f2
         turning = [
             (u - r * f - p["motor_viscous"] * w) / p["motor_inertia"] for u, f, w in ((u1, f1, w1), (u2, f2, w2))
         ]
@@ -148,10 +154,31 @@ def test_three_masses_against_scipy(dual: Axis) -> None:
         return [w1, w2, v, *turning, sliding, e / p["ti"], (e - xd) * 10 / p["td"], u1**2 + u2**2]
 
     there = solve_ivp(rate, (0, 2.0), np.zeros(9), method="DOP853", rtol=1e-9, atol=1e-11, max_step=1e-3)
-    here = record_axis(dual, {"cart_coulomb": 0.0}, duration=2.0, samples=5)
+    here = record_axis(Axis(with_motors(dual.line, motors)), {"cart_coulomb": 0.0}, duration=2.0, samples=5)
     assert here.signal("cart.position")[-1] == pytest.approx(there.y[2, -1], abs=0.1 * INTEGRATORS)
-    assert here.signal("motor2.velocity")[-1] == pytest.approx(there.y[4, -1], abs=INTEGRATORS)
+    assert here.signal("motor1.velocity")[-1] == pytest.approx(there.y[3, -1], abs=INTEGRATORS)
+    if motors != "one":
+        assert here.signal("motor2.velocity")[-1] == pytest.approx(there.y[4, -1], abs=INTEGRATORS)
     assert here.criteria.energy[0] == pytest.approx(there.y[8, -1], rel=INTEGRATORS)
+
+
+def test_motors_of_a_line_are_used_as_they_are_asked_for(dual: Axis, single: Axis) -> None:
+    """Out of reach of the switching, as of a file without it; parameters that have no part any more are unknown."""
+    preloaded = tl.drive(dual.line, tl.DriveOptions(motors="preloaded", duration=3.0))
+    beyond = simulate_axis(dual, {"switch_min": 10.0, "switch_max": 11.0}, duration=3.0)
+    text = files("tauloop.drives").joinpath("lines/dual_motor_axis.yaml").read_text(encoding="utf-8")
+    without = text.replace("    switch_min: switch_min\n    switch_max: switch_max\n", "")
+    file = simulate_axis(Axis(read_drive(without)), duration=3.0)
+    for criterion in ("rise_time", "overshoot", "energy"):
+        ours = getattr(preloaded.record.criteria, criterion)[0]
+        assert ours == pytest.approx(getattr(beyond, criterion)[0], rel=1e-9)
+        assert ours == pytest.approx(getattr(file, criterion)[0], rel=1e-9)
+    for motors, gone in (("preloaded", "switch_min"), ("one", "preload")):
+        with pytest.raises(InputError, match=f"no parameter '{gone}'"):
+            tl.tune(dual.line, tl.TuningOptions(motors=motors, bounds={gone: (0.1, 0.2)}, weights={"rise_time": 1}))
+    assert with_motors(single.line, "one").parameters == single.line.parameters
+    with pytest.raises(InputError, match="has one motor"):
+        with_motors(single.line, "preloaded")
 
 
 @pytest.mark.parametrize("name", shipped_drives())
@@ -362,6 +389,7 @@ def test_costs_combine(dual: Axis) -> None:
         ("switch_max: {value: 0.25", "switch_max: {value: 0.005", "is not below switch_max"),
         ("rack_and_pinion: pinion_radius", "gear: 2", "motor1 turns and cart slides"),
         ("scale: {on: cart}", "scale: {on: cart, resolution: 1 um}", "the control is continuous"),
+        ("    switch_max: switch_max\n", "", "switch_min and switch_max stand together"),
         ("kp, integral", "kp, limt: 3, integral", "unknown key"),
         ("kp, integral", "kp, limit: 3, integral", "limit and tracking_time stand together"),
         ("inertias:", "inertias:\n  ghost: {}", "neither inertia nor mass"),

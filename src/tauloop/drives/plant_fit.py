@@ -20,6 +20,7 @@ import numpy as np
 
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis
 from tauloop.drives.criteria import NAMES
+from tauloop.drives.machine.lines import MOTORS, with_motors
 from tauloop.drives.plant_search import DETERMINED, Observation, PlantFit, PlantUnknown, search_plant
 from tauloop.drives.tuning.tune import read_ranges
 from tauloop.errors import InputError, Problem, Problems
@@ -107,6 +108,7 @@ class PlantFitOptions(Shown):
     Attributes:
         unknowns: range of each unknown parameter of the drive line, SI; searched by ratio where both ends are positive.
         values: other parameters that differ from the file's, SI.
+        motors: as the file says; preloaded: the slave pulls back all the time; one: there is no slave.
         tolerance: share of a measured figure that is its tolerance, where the steps do not say.
         generations: of the global search; without any only the local fit, from the drive line's own values.
         population: plants in a generation.
@@ -120,6 +122,7 @@ class PlantFitOptions(Shown):
         factory=dict, read=read_ranges, repeated=True, metavar="NAME=LOW:HIGH", flag="--unknown"
     )
     values: Mapping[str, float] = option(factory=dict, flag="--set")
+    motors: str = option(MOTORS[0], choices=MOTORS)
     tolerance: float = option(0.01, least=1e-12)
     generations: int = option(60, least=0)
     population: int = option(40, least=5)
@@ -194,6 +197,7 @@ def fit_plant(line: DriveLine, steps: Sequence[Observation] | str | Path, option
     """
     if isinstance(steps, str | Path):
         steps = load_steps(steps, options.tolerance)
+    line = with_motors(line, options.motors)
     known = line.parameters.values
     named = [
         ("unknowns", options.unknowns),

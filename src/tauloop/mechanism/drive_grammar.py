@@ -137,8 +137,8 @@ DUAL = Shape(
         need("torque_share", _value(units.ONE, sign="not negative"), "the slave's share while both drive"),
         need("preload", _value(*_FORCE, sign="not negative"), "torque or force with which the slave pulls back"),
         need("feed_forward_share", _value(units.ONE, sign="not negative"), "share of the preload given to the master"),
-        need("switch_min", _value(units.ONE, sign="positive"), "e below which the slave only pulls back"),
-        need("switch_max", _value(units.ONE, sign="positive"), "e above which the slave only drives"),
+        field("switch_min", _value(units.ONE, sign="positive"), "e below which the slave only pulls back"),
+        field("switch_max", _value(units.ONE, sign="positive"), "e above which it only drives; without both never"),
     ),
 )
 CONTROL = Shape(

@@ -193,7 +193,7 @@ class DualDrive:
         preload: torque with which the slave pulls back.
         feed_forward_share: share of the preload that the master is given at once.
         switch_min: relative error e_min below which the slave only pulls back.
-        switch_max: relative error e_max above which it only drives.
+        switch_max: relative error e_max above which it only drives. Both are None where it pulls back all the time.
     """
 
     master: str
@@ -201,8 +201,8 @@ class DualDrive:
     torque_share: Expression
     preload: Expression
     feed_forward_share: Expression
-    switch_min: Expression
-    switch_max: Expression
+    switch_min: Expression | None
+    switch_max: Expression | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

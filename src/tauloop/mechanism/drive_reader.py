@@ -213,14 +213,22 @@ class DriveReader:
             if master == slave:
                 dual.problem(f"master and slave are both {master}", "name two motors", "slave")
             turns = self._turns.get(motors[slave].on, False) if slave in motors else False
-            parts = ("torque_share", "preload", "feed_forward_share", "switch_min", "switch_max")
+            parts = ("torque_share", "preload", "feed_forward_share")
+            least, most = (self._maybe(dual, key) for key in ("switch_min", "switch_max"))
             drive = DualDrive(
-                master=master, slave=slave, **{key: self.need(dual, key, turns and key == "preload") for key in parts}
+                master=master,
+                slave=slave,
+                switch_min=least,
+                switch_max=most,
+                **{key: self.need(dual, key, turns and key == "preload") for key in parts},
             )
-            least, most = self._values.nominal(drive.switch_min), self._values.nominal(drive.switch_max)
-            if least >= most:
-                what = f"switch_min {least:g} is not below switch_max {most:g}"
-                dual.problem(what, "swap or correct them", "switch_min")
+            if (least is None) != (most is None):
+                dual.problem("switch_min and switch_max stand together", "give both, or none: the slave pulls back")
+            elif least is not None and most is not None:
+                low, high = self._values.nominal(least), self._values.nominal(most)
+                if low >= high:
+                    what = f"switch_min {low:g} is not below switch_max {high:g}"
+                    dual.problem(what, "swap or correct them", "switch_min")
         else:
             motor = self.refer(cursor, "motor", motors, "motor") if cursor.has("motor") else ""
             drive = SingleDrive(motor=motor)

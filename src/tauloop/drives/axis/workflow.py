@@ -8,6 +8,7 @@ from dataclasses import field, fields, replace
 from tauloop.drives.axis.limit_cycle import LimitCycle, measure, predict
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis, Record, record_axis
 from tauloop.drives.criteria import Outcome
+from tauloop.drives.machine.lines import MOTORS, with_motors
 from tauloop.errors import InputError, Problems
 from tauloop.integrate.events import ValuePassed, comparison
 from tauloop.integrate.integrators import Integrator, described
@@ -46,6 +47,7 @@ class DriveOptions(Shown):
         step: of the reference, m or rad.
         duration: seconds.
         parameters: other parameters, such as 'gap=0.001,kp=250' (SI).
+        motors: as the file says; preloaded: the slave pulls back all the time; one: there is no slave.
         load: force on the judged body, N or N m.
         load_time: when the force sets in, s.
         cycle: measure the limit cycle, beside what the describing function predicts.
@@ -58,6 +60,7 @@ class DriveOptions(Shown):
     step: float = 0.1
     duration: float = 10.0
     parameters: Mapping[str, float] = option(flag="--set", factory=dict, read=numbers_of, metavar="NAME=NUMBER,...")
+    motors: str = option(MOTORS[0], choices=MOTORS)
     load: float = 0.0
     load_time: float = 0.0
     cycle: bool = False
@@ -124,6 +127,7 @@ class DriveStep(Result):
             "step": self.options.step,
             "duration": self.options.duration,
             "parameters": self.options.parameters,
+            "motors": self.options.motors,
             "events": [{"name": item.name, "time_s": item.time} for item in self.record.occurrences],
             "criteria": criteria | {"outcome": self.outcome.name.lower()},
         }
@@ -143,6 +147,7 @@ def drive(line: DriveLine, options: DriveOptions | None = None) -> DriveStep:
         InputError: parameters that the line does not have, or numbers that make no sense.
     """
     options = options or DriveOptions()
+    line = with_motors(line, options.motors)
     wanted = max(RATE * options.duration, 1) if options.duration > 0 else 1
     record = record_axis(
         Axis(line, events=options.events),
@@ -166,7 +171,8 @@ def drive(line: DriveLine, options: DriveOptions | None = None) -> DriveStep:
             ),
         ),
         provenance=provenance(
-            options={"integrator": described(options.chosen), "step": options.step}, inputs={"drive": line.name}
+            options={"integrator": described(options.chosen), "step": options.step, "motors": options.motors},
+            inputs={"drive": line.name},
         ),
         line=line,
         options=options,

@@ -83,6 +83,13 @@ def switching(e: ca.SX, least: ca.SX, most: ca.SX, switches: Switches) -> ca.SX:
     return -ca.if_else(below, 1, ca.if_else(above, 0, smooth))
 
 
+def relative_error(error: ca.SX, step: ca.SX) -> ca.SX:
+    """Size of an error over that of the step; zero without a step."""
+    still = ca.fabs(step) <= 0
+    # |e| has its kink below e_min, where v is constant: no mode is needed
+    return ca.if_else(still, 0, ca.fabs(error) / ca.if_else(still, 1, ca.fabs(step)))
+
+
 def control_law(
     control: Control,
     position: ca.SX,
@@ -121,10 +128,10 @@ def control_law(
     if not isinstance(drive, DualDrive):
         return ControlLaw(torques={drive.motor: output}, rates=rates, output=output, direction=ca.SX(0))
     step = reference - before
-    still = ca.fabs(step) <= 0
-    # |e| has its kink below e_min, where v is constant: no mode is needed
-    relative = ca.if_else(still, 0, ca.fabs(error) / ca.if_else(still, 1, ca.fabs(step)))
-    v = switching(relative, values.scalar(drive.switch_min), values.scalar(drive.switch_max), switches)
+    v = ca.SX(-1)
+    if drive.switch_min is not None and drive.switch_max is not None:
+        relative = relative_error(error, step)
+        v = switching(relative, values.scalar(drive.switch_min), values.scalar(drive.switch_max), switches)
     shared = (1 + v) * values.scalar(drive.torque_share) * output
     pull = v * values.scalar(drive.preload) * ca.if_else(step < 0, -1, 1)
     master = output - shared - values.scalar(drive.feed_forward_share) * pull

@@ -312,9 +312,9 @@ def build_system(line: DriveLine, watched: Sequence[ValuePassed] = ()) -> AxisSy
     a.watch(watched)
     arguments = [a.y, a.modes.symbols, a.held, a.inputs, a.p]
     checks, signs = must_be_positive(a), must_not_be_negative(a)
-    order = ca.SX(1)
-    if isinstance(line.control.drive, DualDrive):
-        order = a.scalar(line.control.drive.switch_max) - a.scalar(line.control.drive.switch_min)
+    order, drive = ca.SX(1), line.control.drive
+    if isinstance(drive, DualDrive) and drive.switch_min is not None and drive.switch_max is not None:
+        order = a.scalar(drive.switch_max) - a.scalar(drive.switch_min)
     period = a.optional(line.control.sample_time)
     scales = (a.at.factor[judged], a.scalar(line.performance.band), ca.SX(0) if period is None else period)
     return AxisSystem(

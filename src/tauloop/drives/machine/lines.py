@@ -25,8 +25,9 @@ from tauloop.mechanism.drive_line import (
     Shaft,
     SingleDrive,
 )
+from tauloop.mechanism.drive_on_actuator import leaves
 from tauloop.mechanism.expression import ONE, ZERO, Constant, Expression, add, multiply
-from tauloop.mechanism.model import Actuator, Friction as MachineFriction, Mechanism
+from tauloop.mechanism.model import Actuator, Friction as MachineFriction, Mechanism, ParameterTable
 
 
 def require_lines(mechanism: Mechanism) -> None:
@@ -78,6 +79,31 @@ def with_one_motor(line: DriveLine) -> DriveLine:
         encoders=tuple(encoder for encoder in line.encoders if encoder.on not in branch),
         control=replace(line.control, drive=SingleDrive(motor=drive.master)),
     )
+
+
+#: What the motors of a line do: as its file says; the slave pulls back all the time; there is no slave.
+MOTORS = ("as-written", "preloaded", "one")
+
+
+def with_motors(line: DriveLine, motors: str) -> DriveLine:
+    """The line with its motors used in one of these `MOTORS`; parameters that it does not have any more go.
+
+    Raises:
+        InputError: no slave that could pull back, or as `with_one_motor`.
+    """
+    drive = line.control.drive
+    if motors == "as-written":
+        return line
+    if motors == "one":
+        changed = with_one_motor(line)
+    elif isinstance(drive, DualDrive):
+        control = replace(line.control, drive=replace(drive, switch_min=None, switch_max=None))
+        changed = replace(line, control=control)
+    else:
+        raise InputError.of("motors", f"{line.name} has one motor, and none that could pull back", "leave it out")
+    gone = leaves(line) - leaves(changed)
+    kept = tuple(parameter for parameter in line.parameters if parameter.name not in gone)
+    return replace(changed, parameters=ParameterTable(kept))
 
 
 def without_play(line: DriveLine) -> DriveLine:

@@ -11,6 +11,7 @@ import numpy as np
 from tauloop.drives.axis.sensitivity import DIFFERENTIABLE, SensitiveAxis
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis, simulate_axis
 from tauloop.drives.criteria import NAMES, Criteria, weighted, weighted_sum, weighted_worst
+from tauloop.drives.machine.lines import MOTORS, with_motors
 from tauloop.drives.tuning.evaluations import Watcher
 from tauloop.drives.tuning.methods import SQP, Genetic, Gradient, NelderMead, PatternSearch, SearchMethod
 from tauloop.drives.tuning.pareto import ParetoFront, pareto_front
@@ -67,6 +68,7 @@ class TuningOptions(Shown):
         start: where the search begins, by parameter, where that is not the drive line's own value.
         starts: searches; those after the first begin at random places within the bounds.
         values: other parameters that differ from the file's, SI.
+        motors: as the file says; preloaded: the slave pulls back all the time; one: there is no slave.
         step: of the reference, m or rad.
         duration: of the simulated step, s.
         load: force on the judged body, N or N m.
@@ -90,6 +92,7 @@ class TuningOptions(Shown):
     start: Mapping[str, float] = option(factory=dict)
     starts: int = option(1, least=1)
     values: Mapping[str, float] = option(factory=dict, flag="--set")
+    motors: str = option(MOTORS[0], choices=MOTORS)
     step: float = 0.1
     duration: float = 10.0
     load: float = 0.0
@@ -205,6 +208,7 @@ def tune(line: DriveLine, options: TuningOptions, *, watcher: Watcher | None = N
 
     Source: Dressler, Schiffer and Robertsson, Modeling and Control of a Parallel Robot Using Modelica, section 4.2.
     """
+    line = with_motors(line, options.motors)
     starts = _starts(line, options)
     method, steps = options.method, _Steps(line, options)
     if options.exact_gradients:
