@@ -11,7 +11,7 @@ import ast
 import importlib
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -47,7 +47,6 @@ LAYERS = (
     ("viewer",),
     ("",),  # tauloop/__init__.py: the public names
     ("cli",),
-    ("__main__",),
 )
 #: What compiles text, as Python's own dataclasses do: names of fields, which stand in the code, and nothing else.
 COMPILES = "records"
@@ -89,6 +88,9 @@ MOST_LINES = 120
 
 #: Packages that hold data and no equations.
 WITHOUT_CASADI = ("errors", "files", "result", "mechanism", "formats", "reduction")
+
+#: Packages with modules that import each other.
+WITH_CIRCLES = ("identification", "simulation")
 
 MACHINES = tuple(sorted(path.stem for path in (PACKAGE / "mechanism" / "machines").glob("*.yaml")))
 SOURCES = tuple(sorted(PACKAGE.rglob("*.py")))
@@ -164,6 +166,40 @@ def machine_names(tree: ast.Module, machines: tuple[str, ...] = MACHINES) -> Ite
         for text in _texts(node):
             for match in pattern.finditer(text):
                 yield f"line {getattr(node, 'lineno', '?')}: {match.group()!r} in {text[:60]!r}"
+
+
+def circles(imports: Mapping[str, Iterable[str]]) -> Iterator[str]:
+    """Groups of modules that import each other, directly or through others.
+
+    Args:
+        imports: what each module imports, at its top, inside functions, and for types alone.
+    """
+
+    def reached(start: str) -> set[str]:
+        found, left = set[str](), [start]
+        while left:
+            for further in imports.get(left.pop(), ()):
+                if further not in found:
+                    found.add(further)
+                    left.append(further)
+        return found
+
+    behind = {module: reached(module) for module in imports}
+    groups = {frozenset(m for m in behind[one] if one in behind.get(m, ())) for one in imports if one in behind[one]}
+    yield from sorted(", ".join(sorted(group)) for group in groups)
+
+
+def module_imports(modules: Mapping[str, tuple[ast.Module, bool]]) -> dict[str, set[str]]:
+    """Modules of the package that each imports, by name; of a name in a package, the module where it stands."""
+    found: dict[str, set[str]] = {}
+    for module, (tree, is_package) in modules.items():
+        found[module] = set()
+        for _, name in imported(tree, module, is_package):
+            target = name.removeprefix("tauloop.")
+            while target and target not in modules:
+                target = target.rpartition(".")[0]
+            found[module] |= {target} - {module, ""}
+    return found
 
 
 def raised_by_hand(tree: ast.Module) -> Iterator[str]:
@@ -300,6 +336,21 @@ def test_relative_imports_of_a_package_start_in_it() -> None:
 
 
 @pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("import tauloop.a.two", "from tauloop.a.one import f", ["a.one, a.two"]),
+        ("def f():\n    from tauloop.a import two", "from .one import f", ["a.one, a.two"]),
+        ("if TYPE_CHECKING:\n    from tauloop.a.two import F", "import tauloop.a.three", ["a.one, a.three, a.two"]),
+        ("from tauloop.a import two", "import numpy", []),
+    ],
+)
+def test_circles_are_seen(one: str, other: str, expected: list[str]) -> None:
+    sources = {"a": "", "a.one": one, "a.two": other, "a.three": "from tauloop.a.one import f"}
+    modules = {name: (ast.parse(source), name == "a") for name, source in sources.items()}
+    assert list(circles(module_imports(modules))) == expected
+
+
+@pytest.mark.parametrize(
     "source",
     ["print('here')", "eval(text)", "x = [exec(line) for line in text]", "builtins.eval(x)", "from rich import print"],
 )
@@ -400,6 +451,18 @@ def test_a_command_parses_calls_and_prints(module: str) -> None:
     """What it calls is compared with the function in `cli/test_commands_and_functions.py`."""
     text = (PACKAGE / "cli" / f"{module}.py").read_text(encoding="utf-8")
     assert [*work_in_a_command(ast.parse(text), len(text.splitlines()))] == []
+
+
+def test_no_modules_import_each_other() -> None:
+    """Imports inside functions and for types count too; those of a package's public names are late, and may."""
+    modules = {
+        module_name(path): (ast.parse(path.read_text(encoding="utf-8")), path.name == "__init__.py")
+        for path in SOURCES
+        if module_name(path).split(".")[0] not in WITH_CIRCLES
+    }
+    imports = module_imports(modules)
+    assert len(imports["model.model"]) > 5
+    assert list(circles(imports)) == []
 
 
 def test_there_is_something_to_look_at() -> None:

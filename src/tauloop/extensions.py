@@ -67,14 +67,14 @@ class Offered(Mapping[str, T], Generic[T]):
             KeyError: nobody has it.
             InputError: a package brings it, and it is not what it should be.
         """
-        return self.own[name] if name in self.own else self._loaded(_brought(self._group)[name])
+        return self.own[name] if name in self.own else self._loaded(brought(self._group)[name])
 
     def __contains__(self, name: object) -> bool:
-        return name in self.own or name in _brought(self._group)
+        return name in self.own or name in brought(self._group)
 
     def __iter__(self) -> Iterator[str]:
         yield from self.own
-        yield from sorted(_brought(self._group).keys() - self.own.keys())
+        yield from sorted(brought(self._group).keys() - self.own.keys())
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -98,7 +98,7 @@ class Offered(Mapping[str, T], Generic[T]):
 
 
 @cache
-def _brought(group: str) -> dict[str, EntryPoint]:
+def brought(group: str) -> dict[str, EntryPoint]:
     """What installed packages bring, by name."""
     if not any(f"[{group}]" in text for text in _entry_points()):
         return {}

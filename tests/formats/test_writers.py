@@ -21,7 +21,7 @@ from tauloop.cli.app import app
 from tauloop.engines import NamedMotion, pinocchio_engine
 from tauloop.engines.comparison import frictionless
 from tauloop.errors import DescriptionError, InputError
-from tauloop.extensions import _brought
+from tauloop.extensions import brought
 from tauloop.formats import Format, Written, load, loads
 from tauloop.formats.expression_writer import ExpressionWriter, parameter_literal
 from tauloop.formats.mjcf import load_mjcf
@@ -32,8 +32,8 @@ from tauloop.formats.urdf_writer import to_urdf, write_urdf
 from tauloop.formats.yaml_writer import dumps, write_yaml
 from tauloop.kinematics import random_states
 from tauloop.mechanism import shipped_machines
-from tauloop.mechanism.expression import ZERO, Call, Constant, Expression, Leaf
-from tauloop.mechanism.model import JOINT_KINDS, Body, Freedom, Inertia, Mechanism, Parameter, ParameterTable, Placement
+from tauloop.mechanism.expression import ZERO, Call, Constant, Expression, Leaf, Parameter, ParameterTable
+from tauloop.mechanism.model import JOINT_KINDS, Body, Freedom, Inertia, Mechanism, Placement
 from tauloop.mechanism.parser import ExpressionError, Quantity, parse, resolve
 from tauloop.mechanism.units import ANGLE, LENGTH, MASS, ONE, UNITS, Dimension
 from tauloop.model import Model
@@ -934,7 +934,7 @@ def test_a_package_brings_a_format_of_its_own(tmp_path: Path, monkeypatch: pytes
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: bringing\nVersion: 1.0\n", encoding="utf-8")
     (about / "entry_points.txt").write_text("[tauloop.formats]\nnames = bringing:NAMES\n", encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
-    _brought.cache_clear()
+    brought.cache_clear()
     try:
         found = tl.convert("five_bar", tmp_path / "five.names")
         assert found.written.notes == ("only the names of bodies",)
@@ -942,4 +942,4 @@ def test_a_package_brings_a_format_of_its_own(tmp_path: Path, monkeypatch: pytes
         with pytest.raises(InputError, match="a list of names can only be written"):
             load(tmp_path / "five.names")
     finally:
-        _brought.cache_clear()
+        brought.cache_clear()

@@ -17,7 +17,8 @@ from scipy.spatial.transform import Rotation
 
 from tauloop.formats import load
 from tauloop.mechanism import shipped_machines
-from tauloop.mechanism.model import BASE, STATUSES, Joint, Mechanism, Placement, Rod
+from tauloop.mechanism.expression import STATUSES
+from tauloop.mechanism.model import BASE, Joint, Mechanism, Placement, Rod
 
 #: Mobility of each machine, counted by hand in its description.
 MOBILITY = {

@@ -10,12 +10,24 @@ import numpy as np
 import pytest
 from compiled_machines import compilers
 
-from tauloop import DescriptionError, FunctionOptions, InputError, Model, PoseError, load, load_function
+from tauloop import (
+    DescriptionError,
+    FunctionOptions,
+    InputError,
+    Mechanism,
+    Model,
+    PoseError,
+    load,
+    load_function,
+    loads,
+)
 from tauloop.assembly.ports import ACTUATORS
 from tauloop.codegen import caller as caller_module, compiler as compiler_module
 from tauloop.codegen.compiled import CompiledFunction
 from tauloop.codegen.compiler import file_stamp
 from tauloop.codegen.evaluator import Compiled, Interpreted
+from tauloop.extensions import brought
+from tauloop.formats import Format, ImportOptions
 from tauloop.mechanism.shipped import machine_path
 from tauloop.model import ready
 from tauloop.programs.catalogue import INVERSE_DYNAMICS
@@ -170,6 +182,62 @@ def test_what_it_is_made_from_gives_the_name(tmp_path, machine, built, monkeypat
     assert [made(), made()] == [8, 8]
     (package / "model" / "one.py").write_text("a = 2\n", encoding="ascii")
     assert [made(), made()] == [9, 9]
+
+
+SLIDE = """
+format: tauloop-machine/1
+name: slide
+provenance: {status: chosen, source: test}
+gravity: [0, 0, -9.81 m/s^2]
+bodies:
+  table: {mass: 60 kg}
+joints:
+  rail: {type: prismatic, axis: x, parent: {on: base}, child: {on: table}}
+actuators:
+  motor: {on: rail, drive: {file: rack.yaml}}
+platform: {body: table, tool: {}, independent: [rail]}
+"""
+
+
+def test_a_change_of_a_drive_line_file_is_seen(tmp_path, built):
+    rack = Path(__file__).parents[2] / "examples" / "gantry_tau_racks" / "rack.yaml"
+    (tmp_path / "slide.yaml").write_text(SLIDE, encoding="utf-8")
+    for torque in (30.0, 31.0):
+        text = rack.read_text("utf-8").replace("torque: 30 N m", f"torque: {torque} N m")
+        (tmp_path / "rack.yaml").write_text(text, encoding="utf-8")
+        names = load(tmp_path / "slide.yaml").parameters.names
+        options = FunctionOptions(free=tuple(name for name in names if name.endswith(("table.mass", ".torque"))))
+        found = load_function(tmp_path / "slide.yaml", options=options, folder=tmp_path / "cache")
+        assert found.nominal["theta"].tolist() == [60.0, torque]
+    assert len(built) == 2
+
+
+class _Arms(Format):
+    """A format that reads machine files under an ending of its own, as a package might bring it."""
+
+    name, title, endings = "arms", "an arm", (".arm",)
+
+    def read(self, path: Path, side: Path | None, options: ImportOptions | None) -> Mechanism:
+        return loads(path.read_text(encoding="utf-8"))
+
+
+def test_what_a_format_of_a_package_reads_is_made_anew(tmp_path, machine, built, monkeypatch):
+    """The package may have changed, and what changes it is not looked at."""
+    (tmp_path / "bringing_arms.py").write_text("from test_ready import _Arms\nARMS = _Arms()\n", encoding="utf-8")
+    about = tmp_path / "bringing_arms-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: bringing_arms\nVersion: 1.0\n", encoding="utf-8")
+    (about / "entry_points.txt").write_text("[tauloop.formats]\narms = bringing_arms:ARMS\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    brought.cache_clear()
+    try:
+        for count in (1, 2):
+            load_function(machine.rename(tmp_path / "one.arm"), folder=tmp_path / "cache")
+            machine = tmp_path / "one.arm"
+            assert len(built) == count
+        assert records(tmp_path / "cache") == []
+    finally:
+        brought.cache_clear()
 
 
 def test_a_file_rewritten_in_the_same_instant_is_another(tmp_path):

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from tauloop.engines import NamedMotion, mujoco_engine, pinocchio_engine
-from tauloop.mechanism.expression import Constant
-from tauloop.mechanism.model import Actuator, Inertia, Joint, Mechanism, ParameterTable, Placement, Platform, Turn
+from tauloop.mechanism.expression import Constant, ParameterTable
+from tauloop.mechanism.model import Actuator, Inertia, Joint, Mechanism, Placement, Platform, Turn
 
 MAKERS = {"Pinocchio": pinocchio_engine, "MuJoCo": mujoco_engine}
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.assembly.closing import CLOSED, RANK_FLOOR, STEP, close_loops, open_loops, random_walk
+from tauloop.assembly.closing import CLOSED, RANK_FLOOR, Probe, close_loops, open_loops, probed
 from tauloop.assembly.coordinates import (
     actuator_conditions,
     completed,
@@ -37,56 +37,6 @@ from tauloop.shown import Shown
 
 #: Gap between kept and dropped singular values that a rank decision needs (design, "How the general machine works").
 RANK_GAP = 1e3
-#: Steps of the walks to further states, rad or characteristic lengths; states that differ by less are one.
-STEPS, SAME = (STEP, 0.1 * STEP, 0.01 * STEP), 1e-6
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Probe:
-    """Assembled states around a pose, over which decisions are made.
-
-    Attributes:
-        q: the pose (1, n_q), assembled.
-        residual: largest residual there (1,).
-        states: states (N, n_q), the pose first.
-        K: unit-free Jacobians (N, c, n_v) there, without the columns of locked velocities.
-        sigma: their singular values (N, min(c, n_v)).
-    """
-
-    q: np.ndarray
-    residual: np.ndarray
-    states: np.ndarray
-    K: np.ndarray
-    sigma: np.ndarray
-
-    def standing_still(self, loops: Loops) -> tuple[Problem, ...]:
-        """The finding that all states are one pose; none where they differ."""
-        if (np.abs(self.states - self.q) > SAME).any():
-            return ()
-        return (
-            Problem(
-                where=loops.mechanism.name,
-                what=f"all {len(self.states)} poses tried around the reference pose are that pose: nothing moves within"
-                " the limits, and rank, mobility and conditions decided at one pose cannot be relied on",
-                remedy="give a reference pose within the limits and away from their ends, or widen them; a joint that "
-                "is not meant to move is a fixed one",
-                file=loops.mechanism.file,
-            ),
-        )
-
-
-def probed(loops: Loops, q: np.ndarray, locked: tuple[int, ...]) -> Probe:
-    """States around an assembled pose (1, n_q), by shorter steps where limits allow no long ones."""
-    states = q
-    for step in STEPS:
-        states = random_walk(loops, q, np.random.default_rng(0), step=step, locked=locked)
-        if (np.abs(states - q) > SAME).any():
-            break
-    phi, K = loops.residuals(states)
-    K_scaled = loops.scaled(K)
-    K_scaled[:, :, list(locked)] = 0.0
-    sigma = np.linalg.svd(K_scaled, compute_uv=False) if K.shape[1] else np.zeros((len(states), 0))
-    return Probe(q=q, residual=np.abs(phi[:1]).max(axis=1, initial=0.0), states=states, K=K_scaled, sigma=sigma)
 
 
 def most_regular(sigma: np.ndarray) -> int:

@@ -9,18 +9,15 @@ coordinates can be equations too, to close loops from afar without leaving them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
-import casadi as ca
 import numpy as np
 
 from tauloop.assembly.far_start import close_from_afar
 from tauloop.assembly.limits import AT_THE_STOP, limits_of
 from tauloop.assembly.loops import Loops, aligned
 from tauloop.equations.topology import integrate
-from tauloop.equations.values import BatchFunction
 from tauloop.errors import Problem
-from tauloop.mechanism.model import LIMIT_KINDS, LimitKind
+from tauloop.records import dataclass
 
 #: Loops count as closed below this residual, m (or pure number).
 CLOSED = 1e-10
@@ -227,21 +224,6 @@ def random_walk(
     return np.concatenate(states)
 
 
-def coordinate_limits(loops: Loops, kinds: tuple[LimitKind, ...] = LIMIT_KINDS) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper limits (n_q,) of the coordinates, SI; infinite where the file gives none.
-
-    Args:
-        loops: the loop equations.
-        kinds: the kinds of limits that count: all for a search, ("stop",) for what is given.
-    """
-    shape = loops.topology
-    lower, upper = np.full(shape.n_q, -np.inf), np.full(shape.n_q, np.inf)
-    for i, freedom in zip(shape.q_of_v, shape.freedoms, strict=True):
-        if i >= 0 and freedom.limit in kinds:
-            lower[i], upper[i] = freedom.lower, freedom.upper
-    return lower, upper
-
-
 @np.errstate(over="ignore", invalid="ignore")
 def _misses(loops: Loops, q: np.ndarray) -> np.ndarray:
     """By how much each loop misses (c,): for rods the difference of distance and length, m."""
@@ -275,56 +257,53 @@ def open_loops(loops: Loops, q: np.ndarray) -> list[Problem]:
     ]
 
 
-#: A coordinate is beyond its limit by more than rounding, m or rad.
-BEYOND = 1e-9
-#: Share of a range by which poses that are sought keep off its ends.
-MARGIN = 0.02
+#: Steps of the walks to further states, rad or characteristic lengths; states that differ by less are one.
+STEPS, SAME = (STEP, 0.1 * STEP, 0.01 * STEP), 1e-6
 
 
-def excess(loops: Loops, q: np.ndarray) -> np.ndarray:
-    """By how much coordinates (..., n_q) are beyond their limits (..., n_q), m or rad; negative below the lower one."""
-    lower, upper = coordinate_limits(loops)
-    beyond = q - np.clip(q, lower, upper)
-    return np.asarray(np.where(np.abs(beyond) > BEYOND, beyond, 0.0))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """Assembled states around a pose, over which decisions are made.
 
-
-def moved_inside(loops: Loops, q: np.ndarray) -> np.ndarray:
-    """Coordinates (..., n_q), those beyond their limits in the middle of their range, or at its only end."""
-    lower, upper = coordinate_limits(loops)
-    bounded = np.isfinite(lower) & np.isfinite(upper)
-    with np.errstate(invalid="ignore"):
-        middle = np.where(bounded, 0.5 * (lower + upper), np.clip(q, lower, upper))
-    return np.where((q < lower) | (q > upper), middle, q)
-
-
-def limited(loops: Loops) -> Loops:
-    """The same loops with one more equation for every limited coordinate: by how much it leaves its range.
-
-    They serve to close the loops from afar; poses within the limits satisfy them.
+    Attributes:
+        q: the pose (1, n_q), assembled.
+        residual: largest residual there (1,).
+        states: states (N, n_q), the pose first.
+        K: unit-free Jacobians (N, c, n_v) there, without the columns of locked velocities.
+        sigma: their singular values (N, min(c, n_v)).
     """
-    shape = loops.topology
-    lower, upper = coordinate_limits(loops)
-    margin = np.where(np.isfinite(upper - lower), MARGIN * (upper - lower), 0.0)
-    chosen = [i for i, j in enumerate(shape.q_of_v) if j >= 0 and np.isfinite([lower[j], upper[j]]).any()]
-    q = ca.SX.sym("q", shape.n_q)
-    phi, K = loops.function.function(q) if loops.names else (ca.SX(0, 1), ca.SX(0, 1))
-    rows, columns = [], []
-    for i in chosen:
-        j = shape.q_of_v[i]
-        above = q[j] - (upper[j] - margin[j]) if np.isfinite(upper[j]) else ca.SX(-1)
-        below = (lower[j] + margin[j]) - q[j] if np.isfinite(lower[j]) else ca.SX(-1)
-        rows.append(ca.fmax(above, 0) - ca.fmax(below, 0))
-        columns.append((i, ca.logic_or(above > 0, below > 0)))
-    K = ca.reshape(K, len(loops.names), shape.n_v)
-    extra = ca.SX(len(chosen), shape.n_v)
-    for row, (i, active) in enumerate(columns):
-        extra[row, i] = active
-    phi, K = ca.vertcat(phi, *rows), ca.vertcat(K, extra)
-    names = tuple(shape.velocity_names[i] for i in chosen)
-    return replace(
-        loops,
-        names=(*loops.names, *(f"{name}: limits" for name in names)),
-        elements=(*loops.elements, *names),
-        is_length=np.concatenate([loops.is_length, [not shape.angular[i] for i in chosen]]).astype(bool),
-        function=BatchFunction(ca.Function("limited", [q], [ca.densify(phi), ca.densify(ca.vec(K))])),
-    )
+
+    q: np.ndarray
+    residual: np.ndarray
+    states: np.ndarray
+    K: np.ndarray
+    sigma: np.ndarray
+
+    def standing_still(self, loops: Loops) -> tuple[Problem, ...]:
+        """The finding that all states are one pose; none where they differ."""
+        if (np.abs(self.states - self.q) > SAME).any():
+            return ()
+        return (
+            Problem(
+                where=loops.mechanism.name,
+                what=f"all {len(self.states)} poses tried around the reference pose are that pose: nothing moves within"
+                " the limits, and rank, mobility and conditions decided at one pose cannot be relied on",
+                remedy="give a reference pose within the limits and away from their ends, or widen them; a joint that "
+                "is not meant to move is a fixed one",
+                file=loops.mechanism.file,
+            ),
+        )
+
+
+def probed(loops: Loops, q: np.ndarray, locked: tuple[int, ...]) -> Probe:
+    """States around an assembled pose (1, n_q), by shorter steps where limits allow no long ones."""
+    states = q
+    for step in STEPS:
+        states = random_walk(loops, q, np.random.default_rng(0), step=step, locked=locked)
+        if (np.abs(states - q) > SAME).any():
+            break
+    phi, K = loops.residuals(states)
+    K_scaled = loops.scaled(K)
+    K_scaled[:, :, list(locked)] = 0.0
+    sigma = np.linalg.svd(K_scaled, compute_uv=False) if K.shape[1] else np.zeros((len(states), 0))
+    return Probe(q=q, residual=np.abs(phi[:1]).max(axis=1, initial=0.0), states=states, K=K_scaled, sigma=sigma)

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.assembly.assembly import Assembly, common_rank, probed
-from tauloop.assembly.closing import CLOSED, close_loops, open_loops
+from tauloop.assembly.assembly import Assembly, common_rank
+from tauloop.assembly.closing import CLOSED, close_loops, open_loops, probed
 from tauloop.assembly.ports import numbers
 from tauloop.errors import AssemblyError, Problems
 

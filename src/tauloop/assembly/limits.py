@@ -6,23 +6,24 @@ Searches keep within limits of both kinds (`Limits.room`); a given motion is jud
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
+import casadi as ca
 import numpy as np
 
 from tauloop.assembly.cut_freedoms import CutFreedoms, seen_cuts
+from tauloop.assembly.loops import Loops
 from tauloop.equations.topology import Topology
-from tauloop.equations.values import quantile
+from tauloop.equations.values import BatchFunction, quantile
 from tauloop.errors import PoseError, Problem
 from tauloop.mechanism.model import LIMIT_KINDS, Freedom, LimitKind, Mechanism
 from tauloop.records import dataclass
 from tauloop.result import Evidence
 
-if TYPE_CHECKING:  # whose assembly walks within the limits
-    from tauloop.assembly.ports import EntryPorts
-
 #: A coordinate is beyond a stop from this far on, rad or m: rounding of what was put exactly onto it.
 AT_THE_STOP = 1e-9
+#: Share of a range by which poses that are sought keep off its ends.
+MARGIN = 0.02
 #: Names of the evidence.
 BEYOND_STOPS, LIKE_DEGREES = "coordinates beyond a stop", "angles that look like degrees"
 #: Beyond these many are counted, not named, in one line of text.
@@ -188,6 +189,14 @@ class Limits:
             suspect = angles & (far > 0).all(axis=0) & (quantile(far, 0.5) > width) & fits.all(axis=0)
         return tuple(self.names[k] for k in np.flatnonzero(suspect))
 
+    def degrees_suspected(self, q: np.ndarray) -> tuple[Problem, ...]:
+        """For a motion (N, n_q) that is out of reach: the problem that its angles look like degrees, if they do."""
+        names = self.like_degrees(q)
+        if not names:
+            return ()
+        what = f"all values of {', '.join(names)} lie far outside the limits, and inside when read as degrees"
+        return (Problem(where="position", what=what, remedy="angles are in rad"),)
+
     def evidence(self, q: np.ndarray, time: np.ndarray | None = None) -> tuple[Evidence, ...]:
         """Evidence of a pose or motion: coordinates beyond their stops, and those that look like degrees.
 
@@ -225,22 +234,6 @@ class Limits:
         for name, kind in self.cuts.unseen if self.cuts is not None else ():
             rows.append(Evidence(name=f"limits of {name} (a {kind} joint that closes a loop: not judged)", value=None))
         return tuple(rows)
-
-
-def given_coordinates(entry: EntryPorts, position: np.ndarray, n_q: int) -> np.ndarray:
-    """Coordinates (N, n_q) as far as positions (N, n) of an entry give them without closing a loop; else NaN."""
-    q = np.full((len(position), n_q), np.nan)
-    q[:, list(entry.q)] = position @ entry.to_q.T
-    return q
-
-
-def degrees_suspected(limits: Limits, entry: EntryPorts, position: np.ndarray, n_q: int) -> tuple[Problem, ...]:
-    """For a motion that is out of reach: the problem that its angles look like degrees; none where they do not."""
-    names = limits.like_degrees(given_coordinates(entry, position, n_q))
-    if not names:
-        return ()
-    what = f"all values of {', '.join(names)} lie far outside the limits, and inside when read as degrees"
-    return (Problem(where="position", what=what, remedy="angles are in rad"),)
 
 
 def beyond_limits(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
@@ -291,3 +284,66 @@ def limits_of(mechanism: Mechanism, topology: Topology) -> Limits:
 def _stops(freedom: Freedom) -> bool:
     """Whether a freedom has a stop (a cut joint may limit its speed alone)."""
     return freedom.limit == "stop" and bool(np.isfinite([freedom.lower, freedom.upper]).any())
+
+
+def coordinate_limits(topology: Topology, kinds: tuple[LimitKind, ...] = LIMIT_KINDS) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper limits (n_q,) of the coordinates, SI; infinite where the file gives none.
+
+    Args:
+        topology: the coordinates.
+        kinds: the kinds of limits that count: all for a search, ("stop",) for what is given.
+    """
+    lower, upper = np.full(topology.n_q, -np.inf), np.full(topology.n_q, np.inf)
+    for i, freedom in zip(topology.q_of_v, topology.freedoms, strict=True):
+        if i >= 0 and freedom.limit in kinds:
+            lower[i], upper[i] = freedom.lower, freedom.upper
+    return lower, upper
+
+
+def excess(loops: Loops, q: np.ndarray) -> np.ndarray:
+    """By how much coordinates (..., n_q) are beyond their limits (..., n_q), m or rad; negative below the lower one."""
+    lower, upper = coordinate_limits(loops.topology)
+    beyond = q - np.clip(q, lower, upper)
+    return np.asarray(np.where(np.abs(beyond) > AT_THE_STOP, beyond, 0.0))
+
+
+def moved_inside(loops: Loops, q: np.ndarray) -> np.ndarray:
+    """Coordinates (..., n_q), those beyond their limits in the middle of their range, or at its only end."""
+    lower, upper = coordinate_limits(loops.topology)
+    bounded = np.isfinite(lower) & np.isfinite(upper)
+    with np.errstate(invalid="ignore"):
+        middle = np.where(bounded, 0.5 * (lower + upper), np.clip(q, lower, upper))
+    return np.where((q < lower) | (q > upper), middle, q)
+
+
+def limited(loops: Loops) -> Loops:
+    """The same loops with one more equation for every limited coordinate: by how much it leaves its range.
+
+    They serve to close the loops from afar; poses within the limits satisfy them.
+    """
+    shape = loops.topology
+    lower, upper = coordinate_limits(shape)
+    margin = np.where(np.isfinite(upper - lower), MARGIN * (upper - lower), 0.0)
+    chosen = [i for i, j in enumerate(shape.q_of_v) if j >= 0 and np.isfinite([lower[j], upper[j]]).any()]
+    q = ca.SX.sym("q", shape.n_q)
+    phi, K = loops.function.function(q) if loops.names else (ca.SX(0, 1), ca.SX(0, 1))
+    rows, columns = [], []
+    for i in chosen:
+        j = shape.q_of_v[i]
+        above = q[j] - (upper[j] - margin[j]) if np.isfinite(upper[j]) else ca.SX(-1)
+        below = (lower[j] + margin[j]) - q[j] if np.isfinite(lower[j]) else ca.SX(-1)
+        rows.append(ca.fmax(above, 0) - ca.fmax(below, 0))
+        columns.append((i, ca.logic_or(above > 0, below > 0)))
+    K = ca.reshape(K, len(loops.names), shape.n_v)
+    extra = ca.SX(len(chosen), shape.n_v)
+    for row, (i, active) in enumerate(columns):
+        extra[row, i] = active
+    phi, K = ca.vertcat(phi, *rows), ca.vertcat(K, extra)
+    names = tuple(shape.velocity_names[i] for i in chosen)
+    return replace(
+        loops,
+        names=(*loops.names, *(f"{name}: limits" for name in names)),
+        elements=(*loops.elements, *names),
+        is_length=np.concatenate([loops.is_length, [not shape.angular[i] for i in chosen]]).astype(bool),
+        function=BatchFunction(ca.Function("limited", [q], [ca.densify(phi), ca.densify(ca.vec(K))])),
+    )

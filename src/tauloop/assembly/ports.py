@@ -243,6 +243,12 @@ class EntryPorts:
         """The given velocities, or accelerations, (..., n) at those of all coordinates (..., n_v)."""
         return np.asarray(v[..., list(self.v)] @ np.linalg.inv(self.to_v).T)
 
+    def known_coordinates(self, position: np.ndarray, n_q: int) -> np.ndarray:
+        """Coordinates (N, n_q) as far as positions (N, n) give them without closing a loop; else NaN."""
+        q = np.full((len(position), n_q), np.nan)
+        q[:, list(self.q)] = position @ self.to_q.T
+        return q
+
     def coordinates(self, position: ca.SX) -> dict[int, ca.SX]:
         """Coordinates by index, from the given positions."""
         import casadi as ca

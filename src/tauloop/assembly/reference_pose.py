@@ -12,29 +12,15 @@ branch off. A regular pose nearby is then the reference instead.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from tauloop.assembly.closing import (
-    ALIGNED,
-    CLOSED,
-    RANK_FLOOR,
-    close_from_reference,
-    close_loops,
-    coordinate_limits,
-    excess,
-    limited,
-    moved_inside,
-)
+from tauloop.assembly.closing import ALIGNED, CLOSED, RANK_FLOOR, Probe, close_from_reference, close_loops
 from tauloop.assembly.coordinates import Actuation, unit_free
+from tauloop.assembly.limits import coordinate_limits, excess, limited, moved_inside
 from tauloop.assembly.loops import Loops, aligned
 from tauloop.equations.topology import integrate
 from tauloop.errors import Problem
 from tauloop.records import dataclass
-
-if TYPE_CHECKING:  # which looks for that pose
-    from tauloop.assembly.assembly import Probe
 
 #: A pose is singular where a kept singular value falls below this share of the largest, and not so at other poses; a
 #: map whose least stretch is below this share of its largest over all states has lost a direction.
@@ -188,7 +174,7 @@ def _within_limits(loops: Loops, start: np.ndarray, q: np.ndarray, residual: np.
     """A pose within the limits, where closing left them."""
     exceeded = beyond(loops, q)
     inside = moved_inside(loops, start)
-    lower, upper = coordinate_limits(loops)
+    lower, upper = coordinate_limits(loops.topology)
     ranged = tuple(i for i, j in enumerate(loops.topology.q_of_v) if j >= 0 and np.isfinite([lower[j], upper[j]]).any())
     for held, searched in ((ranged, None), ((), limited(loops))):
         poses = nearest_first(loops, inside, closed_from_further_starts(loops, inside, held, searched=searched))
@@ -226,7 +212,7 @@ def named_pose(loops: Loops, q: np.ndarray, way: np.ndarray) -> str:
 def beyond(loops: Loops, q: np.ndarray) -> str:
     """Which coordinates of a pose (1, n_q) leave their limits, and by how much."""
     shape = loops.topology
-    lower, upper = coordinate_limits(loops)
+    lower, upper = coordinate_limits(loops.topology)
     texts = []
     for i in np.flatnonzero(excess(loops, q)[0]):
         factor, unit = (180 / np.pi, "deg") if shape.is_angle[i] else (1.0, "m")

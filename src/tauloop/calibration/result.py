@@ -16,7 +16,8 @@ from tauloop.calibration.problem.problem import CalibrationProblem
 from tauloop.calibration.solving.exchanges import Exchanges
 from tauloop.calibration.solving.solver import Solution
 from tauloop.errors import Problem
-from tauloop.mechanism.model import Mechanism, ParameterTable
+from tauloop.mechanism.expression import ParameterTable
+from tauloop.mechanism.model import Mechanism
 from tauloop.records import dataclass
 from tauloop.result import Result
 

@@ -10,13 +10,12 @@ import enum
 import functools
 import importlib
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoints
+from tauloop.extensions import brought
 
 #: Commands in the order of the help, the module that holds each, and what the list of commands says of it.
 COMMANDS = {
@@ -98,7 +97,7 @@ class LazyGroup(Quick, TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Names of all commands."""
-        return [*COMMANDS, *sorted({*ELSEWHERE, *_brought().names} - {*COMMANDS})]
+        return [*COMMANDS, *sorted({*ELSEWHERE, *brought(BROUGHT)} - {*COMMANDS})]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of that name, or None."""
@@ -106,8 +105,8 @@ class LazyGroup(Quick, TyperGroup):
             function = getattr(
                 importlib.import_module(f"tauloop.cli.{COMMANDS[cmd_name][0]}"), cmd_name.replace("-", "_")
             )
-        elif cmd_name in (brought := _brought()).names:
-            function = brought[cmd_name].load()
+        elif cmd_name in brought(BROUGHT):
+            function = brought(BROUGHT)[cmd_name].load()
         else:
             if cmd_name in ELSEWHERE:
                 ctx.fail(f"{cmd_name} is not installed: {ELSEWHERE[cmd_name][0]}")
@@ -119,16 +118,11 @@ class LazyGroup(Quick, TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """The list of commands, for which none of them is imported."""
         with formatter.section("Commands"):
-            summaries = {name: summary for name, (_, summary) in (COMMANDS | ELSEWHERE).items()}
-            brought = {item.name: f"Brought by {item.dist.name}." for item in _brought() if item.dist}
-            formatter.write_dl([(name, summaries.get(name) or brought[name]) for name in self.list_commands(ctx)])
-
-
-def _brought() -> EntryPoints:
-    """Commands that other installed distributions bring."""
-    from importlib import metadata  # a command of Tauloop's own needs none of what this imports
-
-    return metadata.entry_points(group=BROUGHT)
+            summaries = {
+                name: f"Brought by {entry.dist.name}." for name, entry in brought(BROUGHT).items() if entry.dist
+            }
+            summaries |= {name: summary for name, (_, summary) in (COMMANDS | ELSEWHERE).items()}
+            formatter.write_dl([(name, summaries[name]) for name in self.list_commands(ctx)])
 
 
 app = typer.Typer(

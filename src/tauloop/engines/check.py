@@ -36,7 +36,7 @@ from tauloop.kinematics import RandomStates, random_states
 from tauloop.mechanism.bodies import cables, struts
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
-from tauloop.programs.hybrid_inertia import tree_inertias
+from tauloop.programs.extended import tree_inertias
 from tauloop.programs.rates import independent_rate_program
 from tauloop.records import dataclass
 
@@ -79,7 +79,7 @@ class _Subject:
     def under_wrench(self, quantity: str, wrench: np.ndarray) -> Comparer:
         """Accelerations of the independent coordinates, as simulations have them."""
         states, model, entry = self.states, self.model, self.model.platform.ports
-        program = independent_rate_program(model.machine, entry, with_wrench=True).program
+        program = independent_rate_program(model.assembly, entry, model.formulation, with_wrench=True).program
         n = len(states.q)
         inputs = {
             "position": states.position,
@@ -129,7 +129,7 @@ def _unit_accelerations(model: Model) -> np.ndarray:
     Joint spheres of 1e-11 kg m^2 beside links of 1e-5 show rounding of the links' forces a million times larger.
     """
     unit = model.assembly.loops.velocity_scale
-    inertia = tree_inertias(model.machine, model.assembly.q) * unit**2
+    inertia = tree_inertias(model.assembly, model.formulation, model.assembly.q) * unit**2
     return np.asarray(unit / np.sqrt(np.maximum(inertia / inertia.max(), LIGHTEST)))
 
 

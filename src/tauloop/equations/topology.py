@@ -7,9 +7,18 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.errors import DescriptionError
-from tauloop.mechanism.model import JOINT_KINDS, Actuator, Body, Freedom, Joint, Mechanism, Placement, Rod
+from tauloop.mechanism.model import (
+    JOINT_KINDS,
+    Actuator,
+    Body,
+    Freedom,
+    Joint,
+    Mechanism,
+    Placement,
+    Rod,
+    spanning_joints,
+)
 from tauloop.mechanism.poses import turned_quaternion
-from tauloop.mechanism.spanning import is_loaded, spanning_joints
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -92,7 +101,7 @@ def topology(mechanism: Mechanism) -> Topology:
     """
     edges = _spanning_tree(mechanism)
     cuts = _left_over(mechanism, edges)
-    assert not any(is_loaded(mechanism, joint) for joint in cuts)
+    assert not any(mechanism.is_loaded(joint) for joint in cuts)
 
     names: list[str] = []
     velocities: list[str] = []
@@ -163,7 +172,7 @@ def with_ends(mechanism: Mechanism) -> Mechanism:
         DescriptionError: a joint that cannot be turned around would have to be.
     """
     cuts = _left_over(mechanism, _spanning_tree(mechanism))
-    loaded = {joint.name: f"{joint.name}.end" for joint in cuts if is_loaded(mechanism, joint)}
+    loaded = {joint.name: f"{joint.name}.end" for joint in cuts if mechanism.is_loaded(joint)}
     if not loaded:
         return mechanism
     joints: list[Joint] = []

@@ -15,8 +15,8 @@ from fractions import Fraction
 from typing import Any
 
 from tauloop.mechanism.cursor import Shape, Value
-from tauloop.mechanism.expression import FUNCTIONS, Call, Constant, Expression, Leaf
-from tauloop.mechanism.model import Freedom, Parameter
+from tauloop.mechanism.expression import FUNCTIONS, Call, Constant, Expression, Leaf, Parameter
+from tauloop.mechanism.model import Freedom
 from tauloop.mechanism.units import ANGLE, LENGTH, ONE, Dimension, parse_unit
 from tauloop.records import dataclass
 

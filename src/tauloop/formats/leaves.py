@@ -9,9 +9,9 @@ import numpy as np
 
 from tauloop.mechanism.bodies import about_origin
 from tauloop.mechanism.cursor import Value
-from tauloop.mechanism.expression import ZERO, Expression, Leaf, evaluate
+from tauloop.mechanism.expression import ZERO, Expression, Leaf, Parameter, evaluate
 from tauloop.mechanism.grammar import FRICTION
-from tauloop.mechanism.model import Inertia, Parameter, Vector
+from tauloop.mechanism.model import Inertia, Vector
 from tauloop.mechanism.rigid_tree import LinkInertia
 from tauloop.records import dataclass
 

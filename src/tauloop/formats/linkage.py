@@ -12,7 +12,6 @@ from tauloop.mechanism.model import BASE, Joint, Mechanism, Placement
 from tauloop.mechanism.poses import FramePose, placement_pose
 from tauloop.mechanism.primitives import primitives
 from tauloop.mechanism.rigid_tree import LinkInertia
-from tauloop.mechanism.spanning import is_loaded
 
 
 def axis_of(mechanism: Mechanism, joint: Joint, side: Placement) -> np.ndarray:
@@ -86,10 +85,6 @@ class Linkage:
         link = set(link)
         ends = {placement.body for rod in self.mechanism.rods for placement in (rod.start, rod.end)}
         return self.mechanism.platform.body in link or bool(link & ends)
-
-    def is_loaded(self, joint: Joint) -> bool:
-        """Whether a joint is driven, coupled or independent, or friction, a spring or a rotor acts on it."""
-        return is_loaded(self.mechanism, joint)
 
     def joints_out_of(self, link: Sequence[str]) -> list[Joint]:
         """Joints that are no welds with one side on a link."""

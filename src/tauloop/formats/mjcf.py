@@ -27,7 +27,8 @@ from tauloop.formats.options import ImportOptions
 from tauloop.formats.rod_recognition import finished
 from tauloop.formats.urdf_parts import identifier
 from tauloop.formats.xml_nodes import XmlNode, read_xml
-from tauloop.mechanism.model import ZERO_VECTOR, Coupling, Joint, Mechanism, ParameterTable, Platform, Vector
+from tauloop.mechanism.expression import ParameterTable
+from tauloop.mechanism.model import ZERO_VECTOR, Coupling, Joint, Mechanism, Platform, Vector
 from tauloop.mechanism.poses import FramePose
 
 #: Gravity of an MJCF file that says nothing, m/s^2 (MuJoCo's XML reference, option/gravity).

@@ -62,7 +62,7 @@ def end_of(linkage: Linkage, link: Sequence[str], joint: Joint) -> End | None:
     right_angles = joint.kind == "universal"
     while True:
         last = chain[-1]
-        if linkage.is_loaded(last) or last.kind not in ("revolute", "universal", "spherical"):
+        if linkage.mechanism.is_loaded(last) or last.kind not in ("revolute", "universal", "spherical"):
             return None
         outer = linkage.other(last, body)
         following = linkage.passes(outer, last)

@@ -28,17 +28,8 @@ from tauloop.formats.rod_inertia import RodPart, rod_inertias
 from tauloop.formats.starts import free_joint, starting_inside
 from tauloop.formats.telescopes import driving, legs, telescopic_rod
 from tauloop.formats.welds import with_merged_welds
-from tauloop.mechanism.expression import Call, Constant, Leaf, leaves
-from tauloop.mechanism.model import (
-    BASE,
-    Body,
-    Joint,
-    Mechanism,
-    Parameter,
-    ParameterTable,
-    Placement,
-    Rod,
-)
+from tauloop.mechanism.expression import Call, Constant, Leaf, Parameter, ParameterTable, leaves
+from tauloop.mechanism.model import BASE, Body, Joint, Mechanism, Placement, Rod
 
 
 def recognise_rods(mechanism: Mechanism, options: RodRecognition) -> tuple[Mechanism, tuple[str, ...]]:

@@ -16,15 +16,8 @@ from tauloop.formats.linkage import Linkage, axis_of
 from tauloop.formats.options import RodRecognition
 from tauloop.formats.rod_ends import SAME_POINT, End, end_of
 from tauloop.formats.rod_inertia import RodPart, rod_inertias
-from tauloop.mechanism.expression import Constant, add, negate
-from tauloop.mechanism.model import (
-    Actuator,
-    Freedom,
-    Joint,
-    Parameter,
-    Rod,
-    Telescope,
-)
+from tauloop.mechanism.expression import Constant, Parameter, add, negate
+from tauloop.mechanism.model import Actuator, Freedom, Joint, Rod, Telescope
 from tauloop.records import dataclass
 
 

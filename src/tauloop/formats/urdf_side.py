@@ -52,18 +52,9 @@ from tauloop.mechanism import yaml_nodes
 from tauloop.mechanism.cursor import Collector, Cursor
 from tauloop.mechanism.documents import document
 from tauloop.mechanism.elements import Coordinates, read_actuator, read_coupling, read_loss
-from tauloop.mechanism.expression import ZERO, Expression
+from tauloop.mechanism.expression import ZERO, Expression, Parameter
 from tauloop.mechanism.joints import read_freedom
-from tauloop.mechanism.model import (
-    JOINT_KINDS,
-    Actuator,
-    CombinedFriction,
-    Coupling,
-    Freedom,
-    Parameter,
-    Placement,
-    Vector,
-)
+from tauloop.mechanism.model import JOINT_KINDS, Actuator, CombinedFriction, Coupling, Freedom, Placement, Vector
 from tauloop.mechanism.placements import Placements
 from tauloop.mechanism.poses import rotation_matrix, rotation_quaternion
 from tauloop.mechanism.reader import check_actuators

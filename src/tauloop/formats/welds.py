@@ -11,8 +11,8 @@ from dataclasses import replace
 from tauloop.formats.leaves import Leaves
 from tauloop.formats.linkage import Linkage, reachable
 from tauloop.formats.rod_inertia import source_of
-from tauloop.mechanism.expression import leaves as leaves_of
-from tauloop.mechanism.model import BASE, Body, Inertia, Mechanism, Parameter, ParameterTable
+from tauloop.mechanism.expression import Parameter, ParameterTable, leaves as leaves_of
+from tauloop.mechanism.model import BASE, Body, Inertia, Mechanism
 
 
 def with_merged_welds(mechanism: Mechanism) -> tuple[Mechanism, tuple[str, ...]]:

@@ -25,17 +25,17 @@ from tauloop.formats.expression_writer import ExpressionWriter, keys_of, literal
 from tauloop.formats.inertia_writer import along_the_rod, centred
 from tauloop.mechanism import units
 from tauloop.mechanism.bodies import is_possible
-from tauloop.mechanism.expression import ZERO, Expression
+from tauloop.mechanism.expression import ZERO, Expression, Parameter
 from tauloop.mechanism.grammar import FORMAT, MOTIONS, TENSION
 from tauloop.mechanism.model import (
     BASE,
     JOINT_KINDS,
+    PLATFORM_JOINT,
     ZERO_VECTOR,
     Body,
     Inertia,
     Joint,
     Mechanism,
-    Parameter,
     Placement,
     Rod,
     SlenderPart,
@@ -44,7 +44,6 @@ from tauloop.mechanism.placements import constant_vector, rotated
 from tauloop.mechanism.poses import rotation_matrix
 from tauloop.mechanism.reader import read_machine
 from tauloop.mechanism.rigid_tree import constant_angles
-from tauloop.mechanism.spanning import PLATFORM_JOINT
 from tauloop.mechanism.units import Dimension, UnitError
 
 #: Axes longer or shorter than 1 by less than this are unit vectors.

@@ -9,8 +9,7 @@ from tauloop.assembly.reference_pose import closed_from_further_starts, displace
 from tauloop.assembly.spins import find_spins
 from tauloop.errors import Problem, TauloopError
 from tauloop.mechanism.bodies import cables
-from tauloop.mechanism.model import BASE, Mechanism
-from tauloop.mechanism.spanning import PLATFORM_JOINT
+from tauloop.mechanism.model import BASE, PLATFORM_JOINT, Mechanism
 from tauloop.model import Model
 from tauloop.model.model import modelled
 from tauloop.options import option

@@ -98,7 +98,7 @@ class MotionForces(Result):
     @property
     def notes(self) -> list[str]:
         """Rods that are called cables and are pushed."""
-        return pushed_cables(self.model, self.forces)
+        return pushed_cables(self.model.mechanism, self.forces)
 
     @property
     def nearest(self) -> str:
@@ -184,7 +184,7 @@ def inverse_dynamics(machine: Mechanism | Model, options: DynamicsOptions | None
     if model.assembly.rows and (entry is ACTUATORS or (table is not None and functions.turning)):
         reached = (functions.kinematics if entry is PLATFORM else functions.follow)(arrays["position"])
         start = reached.q if table is None else functions.counted(reached).q
-    sharing, motion, hybrid = sharing_of(model, options.preload), tuple(arrays.values()), None
+    sharing, motion, hybrid = sharing_of(model.mechanism, options.preload), tuple(arrays.values()), None
     evidence: tuple[Evidence, ...] = ()
     if options.from_momenta:
         forces, evidence = _from_momenta(functions, time, motion[0], motion[1], start)
@@ -209,7 +209,7 @@ def inverse_dynamics(machine: Mechanism | Model, options: DynamicsOptions | None
 
 
 def _formulation(model: Model, options: DynamicsOptions) -> str:
-    return "hamilton, sampled" if options.from_momenta else model.machine.formulation.name
+    return "hamilton, sampled" if options.from_momenta else model.formulation.name
 
 
 def _from_momenta(

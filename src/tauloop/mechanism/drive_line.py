@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from tauloop.mechanism.expression import ONE, Expression, divide, multiply
-from tauloop.mechanism.model import ParameterTable
+from tauloop.mechanism.expression import ONE, Expression, ParameterTable, divide, multiply
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 

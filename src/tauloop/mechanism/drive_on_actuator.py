@@ -13,8 +13,15 @@ from tauloop.mechanism.drive_file import read_drive
 from tauloop.mechanism.drive_grammar import SECTIONS
 from tauloop.mechanism.drive_line import DriveLine, LineInertia, Performance
 from tauloop.mechanism.drive_reader import DriveReader
-from tauloop.mechanism.expression import ZERO, Call, Constant, Expression, Leaf, leaves as expression_leaves
-from tauloop.mechanism.model import ParameterTable
+from tauloop.mechanism.expression import (
+    ZERO,
+    Call,
+    Constant,
+    Expression,
+    Leaf,
+    ParameterTable,
+    leaves as expression_leaves,
+)
 from tauloop.mechanism.suggestions import listing, suggestion
 from tauloop.mechanism.units import ONE, named, parse_unit
 from tauloop.mechanism.values import ValueReader

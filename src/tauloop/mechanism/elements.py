@@ -13,6 +13,7 @@ from tauloop.mechanism.joints import note_unknown_freedom, read_friction, read_r
 from tauloop.mechanism.model import (
     BASE,
     JOINT_KINDS,
+    PLATFORM_JOINT,
     Actuator,
     CombinedFriction,
     Coupling,
@@ -22,7 +23,6 @@ from tauloop.mechanism.model import (
     Platform,
 )
 from tauloop.mechanism.placements import Placements
-from tauloop.mechanism.spanning import PLATFORM_JOINT
 from tauloop.mechanism.structure import Names, note_unknown
 from tauloop.mechanism.suggestions import listing
 from tauloop.mechanism.units import Dimension, named

@@ -1,4 +1,4 @@
-"""Scalar expressions over leaf parameters: frozen trees that evaluate on floats and on symbols alike, and their order.
+"""Leaf parameters, and scalar expressions over them: frozen trees that evaluate on floats and on symbols alike.
 
 The tree knows no number type: `evaluate` is given the functions to use, so that the same
 description yields numbers (math), or CasADi expressions, without this package importing CasADi.
@@ -10,7 +10,12 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from tauloop.mechanism.named import by_name
+from tauloop.mechanism.suggestions import suggestion
 from tauloop.records import dataclass
+from tauloop.shown import Shown
 
 #: The functions a machine file may call, with their number of arguments.
 FUNCTIONS: dict[str, int] = {
@@ -24,6 +29,76 @@ FUNCTIONS: dict[str, int] = {
     "sqrt": 1,
     "abs": 1,
 }
+
+#: What a leaf parameter may belong to.
+GROUPS = ("geometry", "inertia", "friction", "drive", "spring", "gravity")
+
+#: How well a value is founded (docs/machine-file.md).
+STATUSES = ("given", "inferred", "chosen", "measured", "identified", "calibrated")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """One leaf parameter of theta.
+
+    Attributes:
+        name: unique name; a dotted key path where the file gave the value in place.
+        value: nominal value, SI.
+        unit: unit as written in the file, for display.
+        scale: SI value of one such unit.
+        lower, upper: bounds, SI.
+        group: one of `GROUPS`.
+        status: one of `STATUSES`.
+        source: where the value comes from.
+    """
+
+    name: str
+    value: float
+    unit: str = ""
+    scale: float = 1.0
+    lower: float = -np.inf
+    upper: float = np.inf
+    group: str = "geometry"
+    status: str = "chosen"
+    source: str = ""
+
+    def allows(self, value: float) -> bool:
+        """Whether a value is a finite number within the bounds."""
+        return bool(np.isfinite(value)) and self.lower <= value <= self.upper
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterTable(Shown):
+    """All leaf parameters (theta) in a fixed order."""
+
+    parameters: tuple[Parameter, ...] = ()
+
+    def __iter__(self) -> Iterator[Parameter]:
+        return iter(self.parameters)
+
+    def __len__(self) -> int:
+        return len(self.parameters)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names in order."""
+        return tuple(p.name for p in self.parameters)
+
+    @property
+    def values(self) -> dict[str, float]:
+        """Nominal values by name, SI."""
+        return {p.name: p.value for p in self.parameters}
+
+    def vector(self) -> np.ndarray:
+        """Nominal values (n,), SI."""
+        return np.array([p.value for p in self.parameters])
+
+    def near(self, name: str) -> str:
+        """A remedy for a name that is not in the table."""
+        return suggestion(name, self.names) or "see `tauloop show NAME --parameters`"
+
+    def __getitem__(self, name: str) -> Parameter:
+        return by_name(self.parameters, name, "leaf parameter")
 
 
 @dataclass(frozen=True, slots=True)

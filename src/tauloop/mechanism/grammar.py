@@ -21,7 +21,8 @@ from tauloop.mechanism.cursor import (
     need,
 )
 from tauloop.mechanism.drive_grammar import ON_ACTUATOR
-from tauloop.mechanism.model import JOINT_KINDS, STATUSES
+from tauloop.mechanism.expression import STATUSES
+from tauloop.mechanism.model import JOINT_KINDS
 
 #: First line of every machine file.
 FORMAT = "tauloop-machine/1"

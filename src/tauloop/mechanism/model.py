@@ -7,17 +7,16 @@ steer a computation (start values, limits) are plain floats in SI units.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from tauloop.errors import InputError, Problems
+from tauloop.errors import InputError, Problem, Problems, TauloopError
 from tauloop.extensions import Offered
-from tauloop.mechanism.expression import ZERO, Expression, add, evaluate, negate
+from tauloop.mechanism.expression import ZERO, Expression, ParameterTable, add, evaluate, negate
 from tauloop.mechanism.named import by_name
-from tauloop.mechanism.suggestions import suggestion
 from tauloop.mechanism.tension import Tension
 from tauloop.records import dataclass
 from tauloop.shown import Shown
@@ -31,81 +30,13 @@ ZERO_VECTOR: Vector = (ZERO, ZERO, ZERO)
 
 #: Name of the immovable body to which a machine is bolted.
 BASE = "base"
-
-#: What a leaf parameter may belong to.
-GROUPS = ("geometry", "inertia", "friction", "drive", "spring", "gravity")
+#: Name of the joint by which a platform with its own coordinates hangs on the base.
+PLATFORM_JOINT = "platform"
 
 #: What a limit of a coordinate is. A stop: the machine cannot go beyond it. Drawing: the range in which the machine is
 #: drawn and sampled; a motion that leaves it is as good as any other.
 LimitKind = Literal["stop", "drawing"]
 LIMIT_KINDS: tuple[LimitKind, ...] = ("stop", "drawing")
-
-#: How well a value is founded (docs/machine-file.md).
-STATUSES = ("given", "inferred", "chosen", "measured", "identified", "calibrated")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
-    """One leaf parameter of theta.
-
-    Attributes:
-        name: unique name; a dotted key path where the file gave the value in place.
-        value: nominal value, SI.
-        unit: unit as written in the file, for display.
-        scale: SI value of one such unit.
-        lower, upper: bounds, SI.
-        group: one of `GROUPS`.
-        status: one of `STATUSES`.
-        source: where the value comes from.
-    """
-
-    name: str
-    value: float
-    unit: str = ""
-    scale: float = 1.0
-    lower: float = -np.inf
-    upper: float = np.inf
-    group: str = "geometry"
-    status: str = "chosen"
-    source: str = ""
-
-    def allows(self, value: float) -> bool:
-        """Whether a value is a finite number within the bounds."""
-        return bool(np.isfinite(value)) and self.lower <= value <= self.upper
-
-
-@dataclass(frozen=True, slots=True)
-class ParameterTable(Shown):
-    """All leaf parameters (theta) in a fixed order."""
-
-    parameters: tuple[Parameter, ...] = ()
-
-    def __iter__(self) -> Iterator[Parameter]:
-        return iter(self.parameters)
-
-    def __len__(self) -> int:
-        return len(self.parameters)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names in order."""
-        return tuple(p.name for p in self.parameters)
-
-    @property
-    def values(self) -> dict[str, float]:
-        """Nominal values by name, SI."""
-        return {p.name: p.value for p in self.parameters}
-
-    def vector(self) -> np.ndarray:
-        """Nominal values (n,), SI."""
-        return np.array([p.value for p in self.parameters])
-
-    def near(self, name: str) -> str:
-        """A remedy for a name that is not in the table."""
-        return suggestion(name, self.names) or "see `tauloop show NAME --parameters`"
-
-    def __getitem__(self, name: str) -> Parameter:
-        return by_name(self.parameters, name, "leaf parameter")
 
 
 @dataclass(frozen=True, slots=True)
@@ -540,6 +471,17 @@ class Mechanism(Shown):
             losses=(),
         )
 
+    def is_loaded(self, joint: Joint) -> bool:
+        """Whether something acts on a joint or asks for its coordinate: losses, springs, rotors, motors, gears, users.
+
+        A kind that a package brings says how its coordinates move the child, and so always has them.
+        """
+        driven = {name for actuator in self.actuators for name, _ in actuator.drives}
+        wanted = self.combined | driven | set(self.platform.independent)
+        acts = any(f.friction is not None or f.spring is not None or f.inertia is not None for f in joint.freedoms)
+        is_brought = JOINT_KINDS[joint.kind].placement is not None
+        return acts or is_brought or not wanted.isdisjoint(joint.velocity_names)
+
     def value(self, expression: Expression | str) -> float:
         """Nominal value of an expression, or of the leaf parameter of that name, SI."""
         if isinstance(expression, str):
@@ -577,3 +519,68 @@ class Mechanism(Shown):
             tuple(replace(p, value=float(values[p.name])) if p.name in values else p for p in self.parameters)
         )
         return replace(self, parameters=table)
+
+
+#: What comes first among joints that are equal otherwise, from the depth of the near body and the place in the file.
+Order = Callable[[int, int], tuple[int, ...]]
+
+
+def spanning_joints(
+    mechanism: Mechanism,
+    error: type[TauloopError],
+    order: Order,
+    *,
+    turns_around: Callable[[Joint], bool] = lambda _: True,
+) -> list[tuple[Joint, bool]]:
+    """Joints of the tree from the base outwards, each with whether it is run from its child to its parent.
+
+    It grows by the cheapest joint (Prim): the platform's own, then fixed joints, then joints that something acts on,
+    which need a coordinate, then those with few freedoms.
+
+    Args:
+        mechanism: the machine; joints that its file cuts are never in the tree.
+        error: raised for bodies that no joint leads to.
+        order: decides among equals.
+        turns_around: whether a joint may be run from its child to its parent.
+
+    Raises:
+        TauloopError: of the given type; the bodies.
+    """
+    depth = {BASE: 0}
+    edges: list[tuple[Joint, bool]] = []
+    costs = {
+        joint.name: (
+            joint.name != PLATFORM_JOINT,
+            bool(JOINT_KINDS[joint.kind].velocities),
+            not mechanism.is_loaded(joint),
+            len(JOINT_KINDS[joint.kind].velocities),
+        )
+        for joint in mechanism.joints
+    }
+    remaining = {index: joint for index, joint in enumerate(mechanism.joints) if not joint.is_cut}
+    while True:
+        candidates = []
+        for index, joint in remaining.items():
+            ends = (joint.parent.body in depth, joint.child.body in depth)
+            if ends[0] != ends[1] and (ends[0] or turns_around(joint)):
+                near = joint.parent.body if ends[0] else joint.child.body
+                candidates.append((costs[joint.name], order(depth[near], index), index))
+        if not candidates:
+            break
+        index = min(candidates)[2]
+        joint = remaining.pop(index)
+        is_reversed = joint.child.body in depth
+        inner, outer = (joint.child, joint.parent) if is_reversed else (joint.parent, joint.child)
+        depth[outer.body] = depth[inner.body] + 1
+        edges.append((joint, is_reversed))
+    error.raise_if_any(
+        Problem(
+            where=f"bodies.{body.name}",
+            what="no joint that can carry coordinates leads from the base to this body",
+            remedy="give it a joint that is not cut, its parent nearer the base, or give the platform a `motion`",
+            file=mechanism.file,
+        )
+        for body in mechanism.bodies
+        if body.name not in depth
+    )
+    return edges

@@ -21,9 +21,8 @@ from tauloop.mechanism.elements import (
 )
 from tauloop.mechanism.grammar import MACHINE
 from tauloop.mechanism.joints import read_joint
-from tauloop.mechanism.model import BASE, Actuator, Joint, Mechanism
+from tauloop.mechanism.model import BASE, PLATFORM_JOINT, Actuator, Joint, Mechanism
 from tauloop.mechanism.placements import Placements
-from tauloop.mechanism.spanning import PLATFORM_JOINT
 from tauloop.mechanism.structure import SECTIONS, Names, Scope, check_structure, scopes
 from tauloop.mechanism.values import ValueReader
 from tauloop.mechanism.yaml_nodes import parse_nodes

@@ -27,11 +27,11 @@ from tauloop.mechanism.model import (
     Mechanism,
     Rod,
     SlenderPart,
+    spanning_joints,
 )
 from tauloop.mechanism.placements import turns_to_axes
 from tauloop.mechanism.poses import IDENTITY, UNIT_VECTORS, Array, FramePose, placement_pose
 from tauloop.mechanism.primitives import Primitive, primitives
-from tauloop.mechanism.spanning import is_loaded, spanning_joints
 from tauloop.records import dataclass
 
 #: Unit vectors (3,) by axis letter.
@@ -212,7 +212,7 @@ class _TreeBuilder:
     def cut(self, joint: Joint, closable: Collection[str]) -> None:
         """Close a loop by a joint, or by its massless copy."""
         second = (joint.child.body, placement_pose(self.mechanism, joint.child))
-        if joint.kind in closable and not (self.keeps_loaded and is_loaded(self.mechanism, joint)):
+        if joint.kind in closable and not (self.keeps_loaded and self.mechanism.is_loaded(joint)):
             first = (joint.parent.body, placement_pose(self.mechanism, joint.parent))
             closure = Closure(name=joint.name, kind=joint.kind, first=first, second=second, axes=joint.axes)
             self.closures.append(closure)

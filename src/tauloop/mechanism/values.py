@@ -9,8 +9,19 @@ from types import MappingProxyType
 
 from tauloop.mechanism import yaml_nodes
 from tauloop.mechanism.cursor import Cursor, ListOf, Value
-from tauloop.mechanism.expression import ZERO, Constant, Expression, Leaf, chain, evaluate, leaves, ordered
-from tauloop.mechanism.model import GROUPS, Parameter, ParameterTable
+from tauloop.mechanism.expression import (
+    GROUPS,
+    ZERO,
+    Constant,
+    Expression,
+    Leaf,
+    Parameter,
+    ParameterTable,
+    chain,
+    evaluate,
+    leaves,
+    ordered,
+)
 from tauloop.mechanism.parser import (
     MAX_ALL_OPERATIONS,
     MAX_OPERATIONS,

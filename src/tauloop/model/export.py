@@ -24,7 +24,8 @@ from tauloop.model.export_texts import Case, check_text, header_text
 from tauloop.model.model import Model, modelled
 from tauloop.model.motion import Motion
 from tauloop.options import listed, option, require
-from tauloop.programs.catalogue import EXPORTABLE, INVERSE_DYNAMICS, ProgramSpec
+from tauloop.programs.catalogue import EXPORTABLE, INVERSE_DYNAMICS
+from tauloop.programs.expressions import ProgramSpec
 from tauloop.programs.state import health
 from tauloop.records import dataclass
 from tauloop.result import Status, content, plain, provenance
@@ -122,7 +123,7 @@ def export_c(
     note = f"{stem}: made by Tauloop from the machine {model.mechanism.name!r}; do not edit"
     files = {
         f"{stem}.c": c_source([case.function for case in cases], note, includes=[f'"{stem}.h"']),
-        f"{stem}.h": header_text(stem, note, model.mechanism, model.machine.free, entry.name, cases),
+        f"{stem}.h": header_text(stem, note, model.mechanism, model.free, entry.name, cases),
         f"{stem}_check.c": check_text(stem, cases),
     }
     manifest = _manifest(model, stem, entry, cases, files)
@@ -152,7 +153,7 @@ def c_ports(model: Model, motion: Motion) -> dict[str, CPort]:
     coordinates, velocities = coordinate_units(shape), velocity_units(shape)
     closures = tuple(assembly.loops.names[i] for i in assembly.rows)
     actuators, force_units = model.output_ports("actuators")
-    table, free = model.mechanism.parameters, model.machine.free
+    table, free = model.mechanism.parameters, model.free
     cabled = tuple(cables(model.mechanism))
     newtons = ("N",) * len(cabled)
     pairs = [(row, unit, p) for row, unit in zip(actuators, force_units, strict=True) for p in model.parameters]
@@ -228,7 +229,7 @@ def _samples(model: Model, entry: Motion, rng: np.random.Generator) -> dict[str,
         "start": q + ASTRAY * rng.normal(size=q.shape),
         "force": rng.normal(size=(SAMPLES, len(model.mechanism.actuators))),
         **_shared(model, SAMPLES),
-        "theta": np.tile([table[leaf].value for leaf in model.machine.free], (SAMPLES, 1)),
+        "theta": np.tile([table[leaf].value for leaf in model.free], (SAMPLES, 1)),
     }
 
 
@@ -243,7 +244,7 @@ def _bearable(
     program = model.platform.program(INVERSE_DYNAMICS)
     n, within = len(q), np.zeros(len(q), dtype=bool)
     arguments = {"position": np.ascontiguousarray(model.platform_position(q)), "start": q, **_shared(model, n)}
-    arguments["theta"] = np.tile([model.mechanism.parameters[leaf].value for leaf in model.machine.free], (n, 1))
+    arguments["theta"] = np.tile([model.mechanism.parameters[leaf].value for leaf in model.free], (n, 1))
     for at_rest in (False, True):
         _, evidence = program.run({**arguments, "velocity": velocity, "acceleration": acceleration}, n)
         within = health(program, evidence).is_within
@@ -267,7 +268,7 @@ def _case(
     program = motion.program(spec)
     wanted = tuple(port for port in spec.outputs if ports[port].size)
     inputs = [*spec.inputs, *(["start"] * reads_start(program, wanted))]
-    inputs += ["theta"] * bool(model.machine.free)
+    inputs += ["theta"] * bool(model.free)
     needed = {name for step in program.steps for name in step.inputs}
     inputs += [port for port in SHARING if port in needed]
     function = CFunction(
@@ -301,7 +302,7 @@ def _manifest(
     model: Model, stem: str, entry: Entry, cases: Sequence[Case], files: Mapping[str, str]
 ) -> dict[str, object]:
     """What was made, as plain data without time or place."""
-    mechanism, free = model.mechanism, model.machine.free
+    mechanism, free = model.mechanism, model.free
     data = {
         "tauloop": provenance(packages=(), options={}).versions["tauloop"],
         "name": stem,

@@ -13,7 +13,6 @@ from tauloop.errors import InputError, Problem, Problems
 from tauloop.mechanism.bodies import cables, called_cables
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.quantities import pairs_reader
-from tauloop.model.model import Model
 from tauloop.programs import Forces
 from tauloop.programs.tensions import winches
 from tauloop.records import dataclass
@@ -96,11 +95,11 @@ class ForceSharing(Shown):
 EQUAL_SHARES = ForceSharing()
 
 
-def sharing_of(model: Model, preload: str | float | Mapping[str, str | float] | None) -> ForceSharing:
+def sharing_of(mechanism: Mechanism, preload: str | float | Mapping[str, str | float] | None) -> ForceSharing:
     """How redundant actuators share forces when cables are preloaded.
 
     Args:
-        model: the machine.
+        mechanism: the machine.
         preload: tension of all cables, N, or of some by name, or either in words: ``50``, ``cable1=50 N,cable2=40``.
 
     Raises:
@@ -108,7 +107,7 @@ def sharing_of(model: Model, preload: str | float | Mapping[str, str | float] | 
     """
     if preload is None:
         return EQUAL_SHARES
-    names = tuple(cables(model.mechanism))
+    names = tuple(cables(mechanism))
     if not names:
         remedy = "give rods `tension` in the machine file"
         raise InputError.of("preload", "the machine has no cables", remedy)
@@ -125,10 +124,10 @@ def sharing_of(model: Model, preload: str | float | Mapping[str, str | float] | 
     return ForceSharing(preload={name: float(value) for name, value in zip(names, wanted, strict=True) if value})
 
 
-def pushed_cables(model: Model, forces: Forces) -> list[str]:
+def pushed_cables(mechanism: Mechanism, forces: Forces) -> list[str]:
     """A word on rods that are called cables and are pushed, since nothing bounds their tension."""
     rows = {name.partition(":")[0]: i for i, name in enumerate(forces.closure_names)}
-    named = [name for name in called_cables(model.mechanism) if name in rows]
+    named = [name for name in called_cables(mechanism) if name in rows]
     push = np.atleast_2d(forces.closure_force)[:, [rows[name] for name in named]].max(axis=0)
     listed = [f"{name} (up to {value:.4g} N)" for name, value in zip(named, push, strict=True) if value > 0.0]
     if not listed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import fields
 from functools import cached_property
 from typing import TYPE_CHECKING, final
 
@@ -22,7 +22,6 @@ from tauloop.errors import AssemblyError, InputError, Problem, solving
 from tauloop.mechanism.expression import leaves
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.named import Named, place
-from tauloop.programs.machine import Machine
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -45,12 +44,16 @@ class Model(Shown):
 
     Attributes:
         mechanism: the machine.
-        machine: what its programs are made from.
-        given_evaluator: how they are run; None for the usual way.
+        assembly: what its loops allow.
+        free: names of the leaf parameters that stay arguments of its functions; all others are baked in.
+        formulation: how the forces M a + h are found.
+        given_evaluator: how programs are run; None for the usual way.
     """
 
     mechanism: Mechanism
-    machine: Machine
+    assembly: Assembly
+    free: tuple[str, ...]
+    formulation: Formulation
     given_evaluator: Evaluator | None
 
     @solving(AssemblyError)
@@ -91,13 +94,12 @@ class Model(Shown):
         # ends that the loops need are no part of the description; joints that locks have put in place of others are
         if assembly.loops.mechanism is not described.mechanism:
             mechanism = assembly.loops.mechanism
-        parameters = dynamic_parameters(mechanism, assembly.loops.topology)
-        machine = Machine(assembly=assembly, parameters=parameters, free=names, formulation=chosen)
-        self._keep(mechanism, machine, evaluator)
+        self._keep(mechanism, assembly, names, chosen, evaluator)
+        _ = self.parameters  # whose names are checked
 
-    def _keep(self, mechanism: Mechanism, machine: Machine, evaluator: Evaluator | None) -> None:
-        for name, value in (("mechanism", mechanism), ("machine", machine), ("given_evaluator", evaluator)):
-            object.__setattr__(self, name, value)
+    def _keep(self, *values: object) -> None:
+        for field, value in zip(fields(self), values, strict=True):
+            object.__setattr__(self, field.name, value)
 
     def at(self, q: np.ndarray) -> Model:
         """The same machine with its reference at another assembled pose, on whose branch its closed forms lie.
@@ -109,8 +111,8 @@ class Model(Shown):
             AssemblyError: the loops do not close there.
         """
         other = Model.__new__(Model)
-        machine = replace(self.machine, assembly=assembled_at(self.assembly, q))
-        other._keep(self.mechanism, machine, self.given_evaluator)
+        there = assembled_at(self.assembly, q)
+        other._keep(self.mechanism, there, self.free, self.formulation, self.given_evaluator)
         return other
 
     @cached_property
@@ -121,14 +123,9 @@ class Model(Shown):
         return Compiled() if self.given_evaluator is None else self.given_evaluator
 
     @property
-    def assembly(self) -> Assembly:
-        """What its loops allow."""
-        return self.machine.assembly
-
-    @property
     def topology(self) -> Topology:
         """Its coordinates."""
-        return self.machine.assembly.loops.topology
+        return self.assembly.loops.topology
 
     def _contents(self) -> dict[str, object]:
         return {
@@ -136,14 +133,14 @@ class Model(Shown):
             "mobility": self.assembly.mobility,
             "coordinates": self.topology.coordinate_names,
             "actuators": tuple(actuator.name for actuator in self.mechanism.actuators),
-            "free": self.machine.free,
-            "formulation": self.machine.formulation.name,
+            "free": self.free,
+            "formulation": self.formulation.name,
         }
 
-    @property
+    @cached_property
     def parameters(self) -> Named[DynamicParameter]:
         """Entries of pi, in which inverse dynamics is linear; by index, or by name."""
-        return Named(self.machine.parameters)
+        return Named(dynamic_parameters(self.mechanism, self.topology))
 
     @cached_property
     def pi(self) -> np.ndarray:
@@ -230,9 +227,9 @@ class Model(Shown):
         AssemblyError.raise_if_any(self.assembly.findings)
         from tauloop.model.motion import Motion
         from tauloop.model.runner import Runner
-        from tauloop.programs.motion import Catalogue
+        from tauloop.programs.expressions import Catalogue
 
-        catalogue = Catalogue(self.machine, entry_ports(self.assembly, entry))
+        catalogue = Catalogue(self.assembly, entry_ports(self.assembly, entry), self.formulation, self.free)
         return Motion(Runner(catalogue, self.evaluator, self.limits))
 
     def output_ports(self, output: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

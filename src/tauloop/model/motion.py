@@ -29,10 +29,10 @@ from tauloop.programs.catalogue import (
     REGRESSORS,
     TERMS,
     TOOL,
-    ProgramSpec,
     program_named,
 )
 from tauloop.programs.closed_forms import Branches
+from tauloop.programs.expressions import ProgramSpec
 from tauloop.programs.position import SolvedBlock
 from tauloop.programs.program import Program
 from tauloop.programs.state import Forces, Health, State
@@ -374,8 +374,7 @@ class Motion:
         inputs, single, n = self.runner.inputs(arguments, start, theta)
         outputs, evidence = self.runner.evaluate(REGRESSORS[output], inputs, n)
         self.runner.require(evidence, inputs)
-        n_pi = len(self.runner.catalogue.machine.parameters)
-        Y = outputs["regressor"].reshape(n, -1, n_pi)
+        Y = outputs["regressor"].reshape(n, -1, len(self.runner.catalogue.parameters))
         return np.asarray(Y[0] if single else Y)
 
     def platform_jacobian(self, position: object, *, start: object | None = None) -> np.ndarray:

@@ -78,9 +78,8 @@ class VirtualPlatforms:
                 "use the base frame for this machine",
             )
         self._names = EULER_RATES if in_euler else names
-        self._program, self._labels = platform_matrices_program(
-            model.machine, model.platform.ports, by_momentum, in_euler
-        )
+        state = self._runner.catalogue.state("platform_matrices", 1)
+        self._program, self._labels = platform_matrices_program(state, by_momentum, in_euler)
 
     @property
     def program(self) -> Program:

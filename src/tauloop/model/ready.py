@@ -2,7 +2,8 @@
 
 What a function was made from (the file's bytes, the options, Tauloop itself, the compiler, the processor) gives the
 name of a record in the cache, which says how the function is called and in which library it lies. Any change gives
-another name, so a record is never out of date; one that is damaged is written anew.
+another name, so a record is never out of date; one that is damaged is written anew. What a machine is read with besides
+(drive-line files, packages that bring a format, a joint or a formulation) is not looked at: such functions have none.
 
 What makes a function is imported where it is made: to find one that is there takes neither SciPy nor a reader of files.
 """
@@ -37,7 +38,7 @@ from tauloop.records import dataclass
 from tauloop.result import content
 
 if TYPE_CHECKING:
-    from tauloop.programs.catalogue import ProgramSpec
+    from tauloop.programs.expressions import ProgramSpec
 
 #: The packages that a function's text depends on, and the libraries that it counts on.
 _MAKERS = ("mechanism", "formats", "equations", "assembly", "programs", "codegen", "model")
@@ -101,9 +102,9 @@ def load_function(
     record = folder / f"{_key(path, function, outputs, options)}.json"
     loaded = _read(record)
     if loaded is None:
-        loaded, is_own = _make(machine, function, outputs, options, folder)
+        loaded, is_seen = _make(machine, function, outputs, options, folder)
         with suppress(InputError):  # the function is there; only the next process has to make it again
-            if is_own:
+            if is_seen:
                 _write(record, loaded)
     return loaded
 
@@ -114,12 +115,12 @@ def _make(
     """Build the model and compile; ports get their columns and units, and the values of the reference pose.
 
     Returns:
-        The function, and whether it is made of Tauloop's own parts alone: the record's name does not see a change of
-        what other packages bring.
+        The function, and whether the record's name sees all that it is made of: neither what other packages bring,
+        nor the drive-line files that a machine file may name, are among it.
     """
     from tauloop.codegen.evaluator import Compiled
     from tauloop.equations.formulations import FORMULATIONS
-    from tauloop.formats.library import load
+    from tauloop.formats.library import FORMATS, format_of, load
     from tauloop.mechanism.model import JOINT_KINDS
     from tauloop.model.export import c_ports
     from tauloop.model.model import Model
@@ -146,10 +147,13 @@ def _make(
         outputs=tuple(ports.get(port.name, port) for port in results),
     )
     kept = {port.name: made.nominal[port.name] for port in inputs if port.name in made.nominal}
-    is_own = model.machine.formulation in FORMULATIONS and all(
-        JOINT_KINDS[joint.kind].placement is None for joint in mechanism.joints
+    is_seen = (
+        model.formulation in FORMULATIONS
+        and format_of(source_path(machine)).name in FORMATS.own
+        and all(JOINT_KINDS[joint.kind].placement is None for joint in mechanism.joints)
+        and (all(a.drive is None for a in mechanism.actuators) or b"file" not in _bytes(source_path(machine)))
     )
-    return CompiledFunction(signature, Library(made.library), kept, options.threads), is_own
+    return CompiledFunction(signature, Library(made.library), kept, options.threads), is_seen
 
 
 def _exportable(function: str) -> ProgramSpec:

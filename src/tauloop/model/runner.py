@@ -8,7 +8,7 @@ from typing import Self, final
 import numpy as np
 
 from tauloop.assembly.elsewhere import assembled_at
-from tauloop.assembly.limits import Limits, degrees_suspected
+from tauloop.assembly.limits import Limits
 from tauloop.assembly.ports import PLATFORM, Port, checked, entry_ports, force_port
 from tauloop.assembly.singular_kinds import singular_kind
 from tauloop.codegen.compiled import CompiledFunction
@@ -30,8 +30,8 @@ from tauloop.mechanism.bodies import cables
 from tauloop.model.diagnosis import condition_numbers, gaps, overflowed, singular, unreached
 from tauloop.model.tension_terms import tension_terms
 from tauloop.model.tool import LOAD_PORTS
-from tauloop.programs.catalogue import DIAGNOSIS, KINEMATICS, ProgramSpec
-from tauloop.programs.motion import Catalogue
+from tauloop.programs.catalogue import DIAGNOSIS, KINEMATICS
+from tauloop.programs.expressions import Catalogue, ProgramSpec
 from tauloop.programs.program import NEWTON_STEP, Program
 from tauloop.programs.state import Health, State, Turns, health, joined
 
@@ -55,7 +55,7 @@ class Runner:
         self.evaluator = evaluator
         self.limits = limits
         self.ports = catalogue.ports
-        self.assembly = catalogue.machine.assembly
+        self.assembly = catalogue.assembly
         self.mechanism = self.assembly.loops.mechanism
         self.topology = self.assembly.loops.topology
         self._kernels: dict[Program, CompiledFunction | None] = {}
@@ -151,7 +151,7 @@ class Runner:
         return {
             "position": self.ports.at(self.assembly.q),
             "start": self.assembly.q,
-            "theta": np.array([self.mechanism.parameters[leaf].value for leaf in self.catalogue.machine.free]),
+            "theta": np.array([self.mechanism.parameters[leaf].value for leaf in self.catalogue.free]),
             "weight": np.ones(len(self.mechanism.actuators)),
             "preload": np.zeros(len(cables(self.mechanism))),
         }
@@ -189,7 +189,7 @@ class Runner:
         self, motion: dict[str, object], start: object | None, theta: object | None
     ) -> tuple[dict[str, np.ndarray], bool, int]:
         """Checked arrays of the motion, the start values and the free parameters."""
-        free, shape = self.catalogue.machine.free, self.topology
+        free, shape = self.catalogue.free, self.topology
         force = force_port(self.assembly)
         leading = self.ports.leading_acceleration(len(self.assembly.leading))
         known = {**self.ports.motion, force.name: force, leading.name: leading, **LOAD_PORTS}
@@ -316,7 +316,7 @@ class Runner:
         """Arrays (0, n) of all inputs that programs of this entry may have: their widths."""
         size, force = self.ports.velocity.size, len(self.mechanism.actuators)
         sizes = {
-            "theta": len(self.catalogue.machine.free),
+            "theta": len(self.catalogue.free),
             "position": self.ports.position.size,
             "velocity": size,
             "acceleration": size,
@@ -372,8 +372,8 @@ class Runner:
             condition = self.condition(poses)
             kind = singular_kind(self.assembly, poses[int(np.argmax(condition))])
             problems += singular(bad, condition, kind, len(reached), what)
-        n_q = self.topology.n_q
-        raise PoseError([*degrees_suspected(self.limits, self.ports, inputs["position"], n_q), *problems])
+        q = self.ports.known_coordinates(inputs["position"], self.topology.n_q)
+        raise PoseError([*self.limits.degrees_suspected(q), *problems])
 
     def _require_tensions(self, health: Health, outputs: dict[str, np.ndarray]) -> None:
         """Raise unless all cables are within their bounds.

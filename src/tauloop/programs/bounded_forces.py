@@ -2,48 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import casadi as ca
 
-from tauloop.equations.newton_euler import transmission
+from tauloop.programs.expressions import MotionState
+from tauloop.programs.program import Program
 from tauloop.programs.tensions import tensions
-
-if TYPE_CHECKING:
-    from tauloop.assembly.ports import EntryPorts
-    from tauloop.programs.motion import MotionState
-    from tauloop.programs.program import Program
-
-#: Multipliers (c, k) of loads on all velocities (n_v, k).
-Multipliers = Callable[[ca.SX], ca.SX]
 
 
 def bounded_forces_program(
-    state: MotionState,
-    ports: EntryPorts,
-    needed: tuple[ca.SX, ca.SX, ca.SX],
-    multipliers: Multipliers,
-    known: Mapping[str, ca.SX],
+    state: MotionState, needed: tuple[ca.SX, ca.SX, ca.SX], known: Mapping[str, ca.SX]
 ) -> Program:
     """Close a program with forces, multipliers and tensions within their bounds.
 
     Args:
         state: the program with the motion.
-        ports: the given motion.
         needed: tree forces tau = M a + h (n_v,); actuator velocities R (n_u, m) per unit of the motions that actuators
             bring about, and the forces t (m,) on these; without redundant actuation R is square.
-        multipliers: of the loop equations beside loads on all velocities.
         known: the other outputs.
 
     Raises:
         AssemblyError: the tension of a cable is not determined.
     """
     tau, R, t = needed
-    assembly, builder = state.machine.assembly, state.builder
-    S = transmission(state.mechanism, state.shape, state.values).T
-    terms = tensions(builder, assembly, ports, (tau, S, state.K, state.scale))
-    if assembly.is_redundant:
+    builder, S = state.builder, state.transmission.T
+    terms = tensions(state, tau)
+    if state.assembly.is_redundant:
         root = ca.sqrt(builder.input("weight", R.size1()))
         wanted = terms.wanted(builder.input("preload", len(terms.bounds)))
         orthogonal = builder.orthogonal(R / ca.repmat(root, 1, R.size2()), "actuator forces")
@@ -53,7 +38,7 @@ def bounded_forces_program(
         force, directions = builder.solve(R.T, t, "actuator forces"), ca.SX(R.size1(), 0)
     held = {
         "force": ca.horzcat(force, directions),
-        "closure_force": multipliers(ca.horzcat(tau - S @ force, -S @ directions)),
+        "closure_force": state.multipliers(ca.horzcat(tau - S @ force, -S @ directions)),
         "tension": ca.horzcat(terms.at(force), -terms.pulls @ directions),
     }
     rows, sides = terms.conditions(force, directions)

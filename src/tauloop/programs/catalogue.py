@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from typing import final
 
-from tauloop.assembly.ports import EntryPorts
 from tauloop.errors import InputError
+from tauloop.programs.expressions import ProgramSpec
 from tauloop.programs.hybrid import hybrid_inverse_dynamics_program
-from tauloop.programs.machine import Machine
 from tauloop.programs.motion import (
     diagnosis_program,
     embedding_program,
@@ -22,35 +19,10 @@ from tauloop.programs.motion import (
     momentum_program,
     regressor_program,
 )
-from tauloop.programs.program import Program
 from tauloop.programs.terms import energies_program, tensions_program, terms_program, tool_program
-from tauloop.records import dataclass
 
 _STATE = ("position", "velocity")
 _MOTION = ("position", "velocity", "acceleration")
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class ProgramSpec:
-    """A program of the catalogue.
-
-    Attributes:
-        name: its name in texts.
-        meaning: what it computes, in words.
-        build: makes it for a machine and the ports of one of its entries.
-        inputs: ports of the motion and of what acts; start values, parameters and weights come beside them.
-        outputs: what it is for, the main one first; it may have others.
-    """
-
-    name: str
-    meaning: str
-    build: Callable[[Machine, EntryPorts], Program]
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-
-    def __repr__(self) -> str:
-        return self.name
 
 
 #: Positions; with velocities; with accelerations.

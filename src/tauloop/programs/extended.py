@@ -16,13 +16,13 @@ from collections.abc import Iterable
 import casadi as ca
 import numpy as np
 
-from tauloop.assembly.loops import ClosureRow, closure, nominal
-from tauloop.equations.formulations.hamilton import canonical_terms
-from tauloop.equations.tree import Configuration, TreeMotion, tree_motion
+from tauloop.assembly.assembly import Assembly
+from tauloop.equations.energy import kinetic_energy, potential_energy
+from tauloop.equations.formulations import NEWTON_EULER, Formulation
+from tauloop.equations.tree import Configuration
 from tauloop.errors import InputError
 from tauloop.programs.builder import ProgramBuilder
-from tauloop.programs.machine import Machine
-from tauloop.programs.motion import column, moving_velocities, parameter_entries, parameter_values, refuse_idle
+from tauloop.programs.expressions import Expressions, column, refuse_idle
 from tauloop.programs.program import Program
 from tauloop.programs.rates import Acting, RateProgram, coordinate_rate
 
@@ -30,29 +30,21 @@ from tauloop.programs.rates import Acting, RateProgram, coordinate_rate
 NO_MASS = 1e-12
 
 
-class _Full:
+class _Full(Expressions):
     """A program that starts from all coordinates, and the expressions of its state."""
 
-    def __init__(self, machine: Machine, name: str) -> None:
-        self.machine = machine
-        self.mechanism, self.shape = machine.assembly.loops.mechanism, machine.assembly.loops.topology
-        self.builder = ProgramBuilder(name, {"q": machine.assembly.states})
-        self.values = nominal(self.mechanism)
+    def __init__(self, assembly: Assembly, name: str, formulation: Formulation = NEWTON_EULER) -> None:
+        super().__init__(assembly, ProgramBuilder(name, {"q": assembly.states}), formulation, {})
         self.q = self.builder.input("q", self.shape.n_q)
         self.configuration = Configuration(self.q, {})
-        self.moving = moving_velocities(machine.assembly)
 
-    def motion(self, v: ca.SX, a: ca.SX) -> TreeMotion:
-        return tree_motion(self.shape, self.values, self.configuration, v, a)
-
-    def rows(self, v: ca.SX) -> list[ClosureRow]:
-        """The kept loop equations, without accelerations."""
-        residuals = closure(self.mechanism, self.shape, self.values, self.motion(v, ca.SX(self.shape.n_v, 1)))
-        return [residuals[i] for i in self.machine.assembly.rows]
+    def velocities(self, name: str = "v") -> ca.SX:
+        """Velocities (n_v,), an input, of which the constant ones count as zero."""
+        return self.full(self.builder.input(name, self.shape.n_v)[self.moving])
 
     def full(self, moving: ca.SX) -> ca.SX:
         """Velocities (n_v,) from the moving ones."""
-        result = ca.SX(self.shape.n_v, 1)
+        result = self.at_rest
         result[self.moving] = moving
         return result
 
@@ -61,108 +53,102 @@ class _Full:
         v = ca.SX.sym("v", self.shape.n_v)
         return ca.jacobian(column(row.psi_rate for row in self.rows(v)), v)[:, self.moving]
 
-    def accelerations(self, v: ca.SX, M: ca.SX, forces: ca.SX, stabilisation: tuple[float, float]) -> ca.SX:
-        """Accelerations and multipliers of psi below each other, for the moving velocities."""
+    def scales(self) -> ca.SX:
+        """Of the kept loop equations (c,): multipliers of phi are those of psi times these."""
+        return column(row.scale for row in self.rows(self.at_rest))
+
+    def with_loops(self, M: ca.SX, forces: ca.SX, demanded: ca.SX, what: str) -> tuple[ca.SX, ca.SX]:
+        """X and y of [M -K^T; K 0] [x; y] = [forces; demanded] on the moving velocities."""
+        K = self.jacobian()
+        A = ca.blockcat([[M, -K.T], [K, ca.SX(K.size1(), K.size1())]])
+        solution = self.builder.solve(A, ca.vertcat(forces, demanded), what)
+        return solution[: len(self.moving), :], solution[len(self.moving) :, :]
+
+    def accelerations(self, v: ca.SX, M: ca.SX, forces: ca.SX, alpha: float, beta: float) -> tuple[ca.SX, ca.SX]:
+        """Accelerations of the moving velocities, and multipliers of psi."""
         rows = self.rows(v)
-        K, c = self.jacobian(), len(rows)
-        alpha, beta = stabilisation
         demanded = -column(row.psi_acceleration for row in rows)
         if alpha or beta:
             demanded -= column(2 * alpha * row.psi_rate + beta**2 * row.psi for row in rows)
-        A = ca.blockcat([[M, -K.T], [K, ca.SX(c, c)]])
-        return self.builder.solve(A, ca.vertcat(forces, demanded), "accelerations and multipliers")
+        return self.with_loops(M, forces, demanded, "accelerations and multipliers")
+
+    def rate_program(self, part: tuple[str, int], rate: ca.SX, v: ca.SX, acting: Acting) -> RateProgram:
+        """The right-hand side of all coordinates and of one more part of the state, whose rate is known."""
+        q_rate = coordinate_rate(self.shape, self.q, v)
+        outputs = {"rate": ca.vertcat(q_rate, rate, acting.powers(v)), "all_q": self.q, "all_v": v}
+        starts = tuple(iq for iq, _ in self.shape.quaternions)
+        state = (("q", self.shape.n_q), part)
+        return RateProgram(program=self.builder.finish(outputs), state=state, quaternions=starts)
 
 
 def extended_rate_program(
-    machine: Machine, alpha: float = 0.0, beta: float = 0.0, *, with_wrench: bool = False
+    assembly: Assembly,
+    alpha: float = 0.0,
+    beta: float = 0.0,
+    *,
+    formulation: Formulation = NEWTON_EULER,
+    with_wrench: bool = False,
 ) -> RateProgram:
     """Rates of all coordinates and velocities: q' = N v and M a + h = S u + J^T w + K^T lambda with the loops' K a.
 
     Args:
-        machine: the machine.
+        assembly: the machine.
         alpha, beta: Baumgarte's factors, 1/s; zero for none.
+        formulation: how forces are found.
         with_wrench: whether a wrench at the tool is an input.
     """
-    state = _Full(machine, "extended_rate")
-    shape, n_v = state.shape, state.shape.n_v
-    v = state.builder.input("v", n_v)
-    held = state.full(v[state.moving])
-    pi = parameter_values(machine, state.values)
-    a = ca.SX.sym("a", n_v)
-    parts = (state.mechanism, shape, state.values)
-    tau = machine.formulation.forces(*parts, state.motion(held, a), machine.parameters, pi)
-    M = ca.sparsify(ca.jacobian(tau, a))[state.moving, state.moving]
+    state = _Full(assembly, "extended_rate", formulation)
+    held, moving = state.velocities(), state.moving
+    M = state.mass_matrix(held)[moving, moving]
     bound = ca.vertcat(M, state.jacobian())
-    idle = [i for k, i in enumerate(state.moving) if not ca.sparsify(bound[:, k]).nnz()]
-    refuse_idle([shape.velocity_names[i] for i in idle])
-    h = machine.formulation.forces(*parts, state.motion(held, ca.SX(n_v, 1)), machine.parameters, pi)
-    acting = Acting(state.builder, machine, state.values, state.configuration, with_wrench=with_wrench)
-    solution = state.accelerations(held, M, (acting.generalized - h)[state.moving], (alpha, beta))
-    acceleration = state.full(solution[: len(state.moving)])
-    program = state.builder.finish(
-        {
-            "rate": ca.vertcat(coordinate_rate(shape, state.q, held), acceleration, acting.powers(held)),
-            "all_q": state.q,
-            "all_v": held,
-        }
-    )
-    starts = tuple(iq for iq, _ in shape.quaternions)
-    return RateProgram(program=program, state=(("q", shape.n_q), ("v", n_v)), quaternions=starts)
+    refuse_idle(state.shape.velocity_names[i] for k, i in enumerate(moving) if not ca.sparsify(bound[:, k]).nnz())
+    acting = Acting(state, with_wrench=with_wrench)
+    forces = (acting.generalized - state.forces(held, state.at_rest))[moving]
+    acceleration, _ = state.accelerations(held, M, forces, alpha, beta)
+    return state.rate_program(("v", state.shape.n_v), state.full(acceleration), held, acting)
 
 
-def multiplier_program(machine: Machine, *, with_wrench: bool = False) -> Program:
+def multiplier_program(
+    assembly: Assembly, formulation: Formulation = NEWTON_EULER, *, with_wrench: bool = False
+) -> Program:
     """Program of the multipliers (c,) of the kept loop equations at a state under forces: N, or N m for directions.
 
     Args:
-        machine: the machine.
+        assembly: the machine.
+        formulation: how forces are found.
         with_wrench: whether a wrench at the tool is an input.
     """
-    state = _Full(machine, "multipliers")
-    held = state.full(state.builder.input("v", state.shape.n_v)[state.moving])
-    M, h = _tree_dynamics(state, held)
-    acting = Acting(state.builder, machine, state.values, state.configuration, with_wrench=with_wrench)
-    solution = state.accelerations(held, M, (acting.generalized - h)[state.moving], (0.0, 0.0))
-    scales = column(row.scale for row in state.rows(held))
-    return state.builder.finish({"multipliers": solution[len(state.moving) :] * scales})
+    state = _Full(assembly, "multipliers", formulation)
+    held, moving = state.velocities(), state.moving
+    M, h = state.mass_matrix(held)[moving, moving], state.forces(held, state.at_rest)
+    acting = Acting(state, with_wrench=with_wrench)
+    _, multipliers = state.accelerations(held, M, (acting.generalized - h)[moving], 0.0, 0.0)
+    return state.builder.finish({"multipliers": multipliers * state.scales()})
 
 
-def impact_program(machine: Machine) -> Program:
+def impact_program(assembly: Assembly, formulation: Formulation = NEWTON_EULER) -> Program:
     """Program of an impact on the loop equations: M (v' - v) = K^T s and K v' = -e (K v), e for every equation.
 
     A cable that is tautened at K v > 0 rebounds with the share e of its speed; s are the impulses, N s.
     Source: Newton's law of impact, as in Pfeiffer and Glocker, "Multibody Dynamics with Unilateral Contacts", 1996.
     """
-    state = _Full(machine, "impact")
-    v = state.builder.input("v", state.shape.n_v)
-    restitution = state.builder.input("restitution", len(machine.assembly.rows))
-    M, _ = _tree_dynamics(state, ca.SX(state.shape.n_v, 1))
-    K, c, moving = state.jacobian(), len(machine.assembly.rows), v[state.moving]
-    A = ca.blockcat([[M, -K.T], [K, ca.SX(c, c)]])
-    still = ca.SX(len(state.moving), 1)
-    solution = state.builder.solve(A, ca.vertcat(still, -(1 + restitution) * (K @ moving)), "impact")
-    scales = column(row.scale for row in state.rows(ca.SX(state.shape.n_v, 1)))
-    after = state.full(moving + solution[: len(state.moving)])
-    return state.builder.finish({"v_after": after, "impulse": solution[len(state.moving) :] * scales})
+    state = _Full(assembly, "impact", formulation)
+    v, moving = state.velocities()[state.moving], state.moving
+    restitution = state.builder.input("restitution", len(assembly.rows))
+    M = state.mass_matrix(state.at_rest)[moving, moving]
+    demanded = -(1 + restitution) * (state.jacobian() @ v)
+    change, impulse = state.with_loops(M, ca.SX(len(moving), 1), demanded, "impact")
+    return state.builder.finish({"v_after": state.full(v + change), "impulse": impulse * state.scales()})
 
 
-def _tree_dynamics(state: _Full, v: ca.SX) -> tuple[ca.SX, ca.SX]:
-    """Mass matrix on the moving velocities, and h (n_v,), at velocities (n_v,)."""
-    a = ca.SX.sym("a", state.shape.n_v)
-    machine, parts = state.machine, (state.mechanism, state.shape, state.values)
-    pi = parameter_values(machine, state.values)
-    tau = machine.formulation.forces(*parts, state.motion(v, a), machine.parameters, pi)
-    h = machine.formulation.forces(*parts, state.motion(v, ca.SX(state.shape.n_v, 1)), machine.parameters, pi)
-    return ca.sparsify(ca.jacobian(tau, a))[state.moving, state.moving], h
-
-
-def hamilton_rate_program(machine: Machine, alpha: float, beta: float, *, with_wrench: bool = False) -> RateProgram:
+def hamilton_rate_program(assembly: Assembly, alpha: float, beta: float, *, with_wrench: bool = False) -> RateProgram:
     """Hamilton's equations of index two in the extended space, their loops stabilised after Baumgarte.
 
     q' = N v with M v = p, and p' = L_q + S u + J^T w + K^T lambda (Poincare's term and friction included); lambda from
     K v' = k - 2 alpha K v - beta^2 psi. Source: Miller (NUWAR paper), eqs. 3 to 8 and section 5.
 
     Args:
-        machine: the machine.
+        assembly: the machine.
         alpha, beta: Baumgarte's factors, 1/s; zero for none.
         with_wrench: whether a wrench at the tool is an input.
 
@@ -170,37 +156,25 @@ def hamilton_rate_program(machine: Machine, alpha: float, beta: float, *, with_w
         InputError: the mass matrix of the extended space has no inverse, so that momenta give no velocities.
         DescriptionError: a rod has no kinetic energy.
     """
-    state = _Full(machine, "hamilton_rate")
-    shape, n_v, moving = state.shape, state.shape.n_v, state.moving
+    state = _Full(assembly, "hamilton_rate")
+    moving, any_v = state.moving, ca.SX.sym("v", state.shape.n_v)
     p = state.builder.input("momentum", len(moving))
-    entries = parameter_entries(machine, state.values)
-    zero, any_v = ca.SX(n_v, 1), ca.SX.sym("v", n_v)
-    parts = (state.mechanism, shape, state.values)
-    M = ca.sparsify(ca.jacobian(canonical_terms(*parts, state.motion(any_v, zero), entries).momentum, any_v))
-    M = M[moving, moving]
+    M = ca.sparsify(ca.jacobian(state.canonical(any_v).momentum, any_v))[moving, moving]
     _require_mass(state, M)
     v = state.full(state.builder.solve_symmetric(M, p, "velocities from momenta"))
-    terms = canonical_terms(*parts, state.motion(v, zero), entries)
-    acting = Acting(state.builder, machine, state.values, state.configuration, with_wrench=with_wrench)
+    terms = state.canonical(v)
+    acting = Acting(state, with_wrench=with_wrench)
     forces = (acting.generalized - terms.remainder)[moving]
     transport = terms.rate[moving]  # M' v: the motion has no accelerations
-    solution = state.accelerations(v, M, forces - transport, (alpha, beta))
-    rate = forces + state.jacobian().T @ solution[len(moving) :, :]
-    program = state.builder.finish(
-        {
-            "rate": ca.vertcat(coordinate_rate(shape, state.q, v), rate, acting.powers(v)),
-            "all_q": state.q,
-            "all_v": v,
-        }
-    )
-    starts = tuple(iq for iq, _ in shape.quaternions)
-    return RateProgram(program=program, state=(("q", shape.n_q), ("momentum", len(moving))), quaternions=starts)
+    _, multipliers = state.accelerations(v, M, forces - transport, alpha, beta)
+    rate = forces + state.jacobian().T @ multipliers
+    return state.rate_program(("momentum", len(moving)), rate, v, acting)
 
 
 def _require_mass(state: _Full, M: ca.SX) -> None:
     """Refuse a mass matrix without an inverse: coordinates to which no inertia belongs have no momentum."""
     n = len(state.moving)
-    scale = state.machine.assembly.loops.velocity_scale[state.moving]
+    scale = state.assembly.loops.velocity_scale[state.moving]
     sampled = state.builder.at_samples(M).reshape(-1, n, n) * np.outer(scale, scale)
     values, vectors = np.linalg.eigh(sampled)
     worst = int(np.argmin(values[:, 0] / values[:, -1]))
@@ -218,31 +192,50 @@ def _require_mass(state: _Full, M: ca.SX) -> None:
         )
 
 
-def momentum_map_program(machine: Machine) -> Program:
+def momentum_map_program(assembly: Assembly) -> Program:
     """Program of the momenta of the moving velocities, p = dT/dv, from all coordinates and velocities."""
-    state = _Full(machine, "momentum_map")
+    state = _Full(assembly, "momentum_map")
     v = state.builder.input("v", state.shape.n_v)
-    motion = state.motion(v, ca.SX(state.shape.n_v, 1))
-    terms = canonical_terms(
-        state.mechanism, state.shape, state.values, motion, parameter_entries(machine, state.values)
-    )
-    return state.builder.finish({"momentum": terms.momentum[state.moving]})
+    return state.builder.finish({"momentum": state.canonical(v).momentum[state.moving]})
 
 
-def projection_program(machine: Machine) -> Program:
+def energy_program(assembly: Assembly) -> Program:
+    """Program of the kinetic and the potential energy, J, of a state (q, v).
+
+    Raises:
+        DescriptionError: a rod has no kinetic energy.
+    """
+    state = _Full(assembly, "energy")
+    parts = (*state.parts, state.motion(state.builder.input("v", state.shape.n_v)), state.entries)
+    return state.builder.finish({"kinetic": kinetic_energy(*parts), "potential": potential_energy(*parts)})
+
+
+def tree_inertias(assembly: Assembly, formulation: Formulation, q: np.ndarray) -> np.ndarray:
+    """Diagonal of the tree's mass matrix (n_v,), kg m^2 or kg: what each velocity moves when the others rest.
+
+    Args:
+        assembly: the machine, at its nominal parameters.
+        formulation: how forces are found.
+        q: coordinates (n_q,).
+    """
+    state = _Full(assembly, "inertias", formulation)
+    program = state.builder.finish({"inertias": ca.diag(state.mass_matrix(state.at_rest))})
+    return program.run({"q": np.ascontiguousarray(q[None])}, 1)[0]["inertias"][0]
+
+
+def projection_program(assembly: Assembly) -> Program:
     """One Gauss-Newton step back onto phi = 0 and K v = 0, by least squares in unit-free displacements.
 
     dq = -W K^T y with K W K^T y = phi, and likewise for v; W holds the squares of the unit displacements. Repeated
     until `gap`, the largest residual before the step (m or pure number), is rounding; the loops are then closed to its
     square.
     """
-    state = _Full(machine, "projection")
-    shape = state.shape
-    v = state.builder.input("v", shape.n_v)
+    state = _Full(assembly, "projection")
+    shape, v = state.shape, state.builder.input("v", state.shape.n_v)
     rows = state.rows(v)
     scales = column(row.scale for row in rows)
     K = ca.diag(1 / scales) @ state.jacobian() if rows else state.jacobian()
-    W = ca.DM(machine.assembly.loops.velocity_scale[state.moving] ** 2)
+    W = ca.DM(assembly.loops.velocity_scale[state.moving] ** 2)
     weighted = ca.sparsify(ca.diag(ca.SX(W)) @ K.T)
     residual = column(row.residual for row in rows)
     rate = column(row.psi_rate for row in rows) / scales if rows else ca.SX(0, 1)

@@ -9,85 +9,63 @@ general machine works".
 
 from __future__ import annotations
 
-from functools import partial
-
 import casadi as ca
 import numpy as np
 
-from tauloop.assembly.ports import EntryPorts
-from tauloop.equations.newton_euler import transmission
 from tauloop.equations.values import quantile
 from tauloop.errors import AssemblyError, Problem
 from tauloop.mechanism.bodies import cables
 from tauloop.programs.bounded_forces import bounded_forces_program
-from tauloop.programs.machine import Machine
-from tauloop.programs.motion import (
-    MotionState,
-    closure_forces,
-    column,
-    embedding,
-    multipliers,
-    parameter_values,
-    shared_forces,
-)
+from tauloop.programs.expressions import MotionState
+from tauloop.programs.motion import shared_forces
 from tauloop.programs.program import Program
 
 #: Passive freedoms whose inertia is below this share of what it is elsewhere, unit-free, have none.
 NO_INERTIA = 1e-13
 
 
-def hybrid_inverse_dynamics_program(machine: Machine, ports: EntryPorts) -> Program:
+def hybrid_inverse_dynamics_program(state: MotionState) -> Program:
     """Program of forces, multipliers and passive accelerations from the motion of actuators and passive freedoms.
 
     Args:
-        machine: the machine.
-        ports: motion of leading actuators and passive freedoms, in this order (`ACTUATORS`).
+        state: at positions and velocities of leading actuators and passive freedoms, in this order (`ACTUATORS`).
 
     Raises:
         AssemblyError: passive freedoms have no inertia, so that nothing says how they move.
     """
-    state = MotionState(machine, ports, f"{ports.name}_hybrid_inverse_dynamics", 1)
-    assembly, n_v = machine.assembly, state.shape.n_v
-    rank, n_u = len(assembly.leading), len(state.mechanism.actuators)
-    acceleration = state.builder.input("actuator_acceleration", rank)
-    G = embedding(state, ports)
-    G_m, G_p = G[:, :rank], G[:, rank:]
-    start = ca.SX(n_v, 1)
-    state.close(ports, start, column(row.psi_acceleration for row in state.rows(state.v, start)))
-    start = start + G_m @ acceleration
-    pi = parameter_values(machine, state.values)
-    parts = (state.mechanism, state.shape, state.values)
-    tau = machine.formulation.forces(*parts, state.motion(state.v, start), machine.parameters, pi)
-    a, passive = start, ca.SX(0, 1)
+    assembly, builder, rank = state.assembly, state.builder, len(state.assembly.leading)
+    leading = builder.input("actuator_acceleration", rank)
+    G_m, G_p = state.embedding[:, :rank], state.embedding[:, rank:]
+    a, passive = state.drift() + G_m @ leading, ca.SX(0, 1)
+    tau = state.forces(state.v, a)
     if assembly.passive:
-        unknown = ca.SX.sym("a", n_v)
-        forces = machine.formulation.forces(*parts, state.motion(state.v, unknown), machine.parameters, pi)
-        moved = ca.sparsify(ca.jacobian(forces, unknown)) @ G_p
+        moved = state.mass_matrix(state.v) @ G_p
         M_pp = G_p.T @ moved
-        _require_inertia(state, ports, M_pp)
-        passive = state.builder.solve_symmetric(M_pp, -(G_p.T @ tau), "passive accelerations")
-        a, tau = start + G_p @ passive, tau + moved @ passive
-    force, R = G_m.T @ tau, transmission(*parts) @ G_m
+        _require_inertia(state, M_pp)
+        passive = builder.solve_symmetric(M_pp, -(G_p.T @ tau), "passive accelerations")
+        a, tau = a + G_p @ passive, tau + moved @ passive
+    force, R = G_m.T @ tau, state.transmission @ G_m
     known = {"q": state.configuration.q, "v": state.v, "a": a, "tree_force": tau, "passive_acceleration": passive}
     if cables(state.mechanism):
-        return bounded_forces_program(state, ports, (tau, R, force), partial(multipliers, state, ports), known)
+        return bounded_forces_program(state, (tau, R, force), known)
     if assembly.is_redundant:
-        force = shared_forces(state.builder, R, force, state.builder.input("weight", n_u))
-    return state.builder.finish({**known, "force": force, "closure_force": closure_forces(state, ports, tau, force)})
+        force = shared_forces(builder, R, force, builder.input("weight", R.size1()))
+    closure_force = state.multipliers(tau - state.transmission.T @ force)
+    return builder.finish({**known, "force": force, "closure_force": closure_force})
 
 
-def _require_inertia(state: MotionState, ports: EntryPorts, M_pp: ca.SX) -> None:
+def _require_inertia(state: MotionState, M_pp: ca.SX) -> None:
     """Raise where passive freedoms can move without any inertia.
 
     Raises:
         AssemblyError: which ones.
     """
-    assembly = state.machine.assembly
+    assembly = state.assembly
     n = len(assembly.passive)
     M = state.builder.at_samples(M_pp).reshape(-1, n, n)
     size = np.sqrt(quantile(np.abs(np.einsum("nii->ni", M)), 0.5))
     scale = np.where(np.array(state.shape.angular)[list(assembly.passive)], assembly.loops.length, 1.0)
-    mass = sum(abs(state.mechanism.value(p.expression)) for p in state.machine.parameters if p.unit == "kg")
+    mass = sum(abs(state.mechanism.value(p.expression)) for p in state.parameters if p.unit == "kg")
     none = size / scale < np.sqrt(NO_INERTIA * max(mass, 1e-300))
     unit = M / np.maximum(size[:, None] * size, 1e-300)
     least, vectors = np.linalg.eigh(quantile(unit, 0.5))

@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import casadi as ca
 
-from tauloop.assembly.loops import nominal
+from tauloop.assembly.assembly import Assembly
 from tauloop.assembly.ports import EntryPorts
-from tauloop.equations.energy import kinetic_energy, potential_energy
-from tauloop.equations.newton_euler import friction_forces, transmission
+from tauloop.equations.formulations import NEWTON_EULER, Formulation
+from tauloop.equations.newton_euler import friction_forces
 from tauloop.equations.topology import Topology
-from tauloop.equations.tree import Configuration, tree_motion
-from tauloop.equations.values import Values
-from tauloop.programs.builder import ProgramBuilder
-from tauloop.programs.machine import Machine
-from tauloop.programs.motion import MotionState, column, embedding, parameter_entries, parameter_values, require_inertia
+from tauloop.programs.expressions import Expressions, MotionState, require_inertia
 from tauloop.programs.program import Program
 from tauloop.programs.tool import WRENCH, tool_jacobian
 from tauloop.records import dataclass
@@ -39,28 +35,22 @@ class RateProgram(Shown):
     quaternions: tuple[int, ...]
 
 
-def independent_rate_program(machine: Machine, ports: EntryPorts, *, with_wrench: bool = False) -> RateProgram:
+def independent_rate_program(
+    assembly: Assembly, ports: EntryPorts, formulation: Formulation = NEWTON_EULER, *, with_wrench: bool = False
+) -> RateProgram:
     """Rates of the independent coordinates: M_r a = G^T (S u + J^T w) - r(g), as `forward_dynamics_program`.
 
     Args:
-        machine: the machine.
+        assembly: the machine.
         ports: its independent motion.
+        formulation: how forces are found.
         with_wrench: whether a wrench at the tool is an input.
     """
-    state = MotionState(machine, ports, f"{ports.name}_rate", 1)
-    n_v = state.shape.n_v
-    G = embedding(state, ports)
-    bias = ca.SX(n_v, 1)
-    state.close(ports, bias, column(row.psi_acceleration for row in state.rows(state.v, bias)))
-    pi = parameter_values(machine, state.values)
-    a = ca.SX.sym("a", n_v)
-    parts = (state.mechanism, state.shape, state.values)
-    tau = machine.formulation.forces(*parts, state.motion(state.v, a), machine.parameters, pi)
-    M = ca.sparsify(ca.jacobian(tau, a))
-    tau_bias = machine.formulation.forces(*parts, state.motion(state.v, bias), machine.parameters, pi)
-    acting = Acting(state.builder, machine, state.values, state.configuration, with_wrench=with_wrench)
-    rest = G.T @ (acting.generalized - tau_bias)
-    reduced = G.T @ (M @ G)
+    state = MotionState(assembly, ports, "rate", 1, formulation)
+    G, bias = state.embedding, state.drift()
+    reduced = G.T @ (state.mass_matrix(state.v) @ G)
+    acting = Acting(state, with_wrench=with_wrench)
+    rest = G.T @ (acting.generalized - state.forces(state.v, bias))
     require_inertia(reduced, ports)
     acceleration = state.builder.solve_symmetric(reduced, rest, "accelerations")
     q_rate = coordinate_rate(state.shape, state.configuration.q, state.v)
@@ -76,26 +66,6 @@ def independent_rate_program(machine: Machine, ports: EntryPorts, *, with_wrench
         program=program,
         state=(("position", ports.position.size), ("velocity", ports.velocity.size)),
         quaternions=tuple(whole),
-    )
-
-
-def energy_program(machine: Machine) -> Program:
-    """Program of the kinetic and the potential energy, J, of a state (q, v).
-
-    Raises:
-        DescriptionError: a rod has no kinetic energy.
-    """
-    shape, mechanism = machine.assembly.loops.topology, machine.assembly.loops.mechanism
-    builder = ProgramBuilder("energy", {})
-    values = nominal(mechanism)
-    q, v = builder.input("q", shape.n_q), builder.input("v", shape.n_v)
-    motion = tree_motion(shape, values, Configuration(q, {}), v, ca.SX(shape.n_v, 1))
-    entries = parameter_entries(machine, values)
-    return builder.finish(
-        {
-            "kinetic": kinetic_energy(mechanism, shape, values, motion, entries),
-            "potential": potential_energy(mechanism, shape, values, motion, entries),
-        }
     )
 
 
@@ -119,27 +89,16 @@ class Acting:
         generalized: forces S u + J^T w on all velocities (n_v,).
     """
 
-    def __init__(
-        self,
-        builder: ProgramBuilder,
-        machine: Machine,
-        values: Values,
-        configuration: Configuration,
-        *,
-        with_wrench: bool,
-    ) -> None:
+    def __init__(self, state: Expressions, *, with_wrench: bool) -> None:
         """Declare the inputs `force` and, with it, `wrench`."""
-        self._machine, self._values = machine, values
-        self._shape, self._mechanism = machine.assembly.loops.topology, machine.assembly.loops.mechanism
-        S = transmission(self._mechanism, self._shape, values).T
-        self.generalized: ca.SX = S @ builder.input("force", len(self._mechanism.actuators))
+        self._state = state
+        force = state.builder.input("force", len(state.mechanism.actuators))
+        self.generalized: ca.SX = state.transmission.T @ force
         if with_wrench:
-            wrench = builder.input("wrench", WRENCH)
-            J = tool_jacobian(self._mechanism, self._shape, values, configuration)
-            self.generalized = self.generalized + J.T @ wrench
+            wrench = state.builder.input("wrench", WRENCH)
+            self.generalized = self.generalized + tool_jacobian(*state.parts, state.configuration).T @ wrench
 
     def powers(self, v: ca.SX) -> ca.SX:
         """Power of what acts, and power lost in friction (2,), W, at velocities (n_v,)."""
-        entries = parameter_entries(self._machine, self._values)
-        friction = friction_forces(self._mechanism, self._shape, self._values, v, entries)
+        friction = friction_forces(*self._state.parts, v, self._state.entries)
         return ca.vertcat(ca.dot(self.generalized, v), ca.dot(friction, v))

@@ -14,12 +14,11 @@ import casadi as ca
 import numpy as np
 
 from tauloop.assembly.assembly import Assembly
-from tauloop.assembly.ports import EntryPorts
 from tauloop.errors import AssemblyError, Problem
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.tension import Tension
-from tauloop.programs.builder import ProgramBuilder
+from tauloop.programs.expressions import MotionState
 from tauloop.records import dataclass
 
 
@@ -132,34 +131,26 @@ def multiplier_rows(assembly: Assembly, names: Sequence[str]) -> list[int]:
     return [elements.index(name) for name in names]
 
 
-def tensions(
-    builder: ProgramBuilder,
-    assembly: Assembly,
-    ports: EntryPorts,
-    parts: tuple[ca.SX, ca.SX, ca.SX, ca.SX],
-) -> Tensions:
+def tensions(state: MotionState, tau: ca.SX) -> Tensions:
     """Tensions of the cables from the balance M a + h = S u + K^T lambda.
 
     Args:
-        builder: receives linear solutions.
-        assembly: the machine.
-        ports: the given motion.
-        parts: tree forces M a + h (n_v,), S (n_v, n_u), K of psi (c, n_v) and the scales of its rows (c,).
+        state: of the given motion; its program receives linear solutions.
+        tau: tree forces M a + h (n_v,).
 
     Raises:
         AssemblyError: the tension of a cable of fixed length is not determined.
     """
-    tau, S, K, scale = parts
-    shape, mechanism = assembly.loops.topology, assembly.loops.mechanism
-    bounds = cables(mechanism)
-    lengths = {rod.name: iv for rod, _, iv in shape.telescopes}
+    S, scale = state.transmission.T, state.scale
+    bounds = cables(state.mechanism)
+    lengths = {rod.name: iv for rod, _, iv in state.shape.telescopes}
     unforced, pulls = ca.SX(len(bounds), 1), ca.SX(len(bounds), S.size2())
     fixed = [name for name in bounds if name not in lengths]
-    rows = multiplier_rows(assembly, fixed)
-    dependent = [i for i in range(shape.n_v) if i not in ports.v and i not in assembly.frozen]
-    multipliers = ca.SX(K.size1(), 1 + S.size2())
+    rows = multiplier_rows(state.assembly, fixed)
+    multipliers = ca.SX(state.K.size1(), 1 + S.size2())
     if fixed:
-        multipliers = builder.solve(K[:, dependent].T, ca.horzcat(tau, S)[dependent, :], "multipliers")
+        right = ca.horzcat(tau, S)[state.dependent, :]
+        multipliers = state.builder.solve(state.K[:, state.dependent].T, right, "multipliers")
     for k, name in enumerate(bounds):
         if name in lengths:
             unforced[k], pulls[k, :] = tau[lengths[name]], S[lengths[name], :]
@@ -171,6 +162,6 @@ def tensions(
         bounds=bounds,
         unforced=unforced,
         pulls=ca.sparsify(pulls),
-        winches=winches(mechanism),
-        limited=limited_winches(mechanism),
+        winches=winches(state.mechanism),
+        limited=limited_winches(state.mechanism),
     )

@@ -9,19 +9,8 @@ from typing import Any
 import numpy as np
 
 from tauloop.errors import Problems
-from tauloop.mechanism.expression import Call, Constant, Expression, Leaf, leaves
-from tauloop.mechanism.model import (
-    BASE,
-    ZERO_VECTOR,
-    Body,
-    Inertia,
-    Joint,
-    Mechanism,
-    ParameterTable,
-    Placement,
-    Rod,
-    Vector,
-)
+from tauloop.mechanism.expression import Call, Constant, Expression, Leaf, ParameterTable, leaves
+from tauloop.mechanism.model import BASE, ZERO_VECTOR, Body, Inertia, Joint, Mechanism, Placement, Rod, Vector
 from tauloop.reduction.inertia import clean, plus, total, turned_vector
 from tauloop.reduction.steps import BodyMotions, require
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tauloop.mechanism.expression import Call, Expression, Leaf
-from tauloop.mechanism.model import GROUPS, Mechanism, Parameter, ParameterTable
+from tauloop.mechanism.expression import GROUPS, Call, Expression, Leaf, Parameter, ParameterTable
+from tauloop.mechanism.model import Mechanism
 from tauloop.reduction.graph import with_expressions
 from tauloop.reduction.steps import Step
 

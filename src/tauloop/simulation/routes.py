@@ -76,7 +76,8 @@ class IndependentCoordinates(Route):
 
     def rate(self, model: Model, *, with_wrench: bool) -> RateProgram:
         """Rates of the platform's independent coordinates."""
-        return independent_rate_program(model.machine, model.platform.ports, with_wrench=with_wrench)
+        ports, formulation = model.platform.ports, model.formulation
+        return independent_rate_program(model.assembly, ports, formulation, with_wrench=with_wrench)
 
     def encoder(self, model: Model) -> Encoder:
         """The platform's part of coordinates and velocities."""
@@ -124,11 +125,11 @@ class ExtendedSpace(_Stabilised):
 
     def rate(self, model: Model, *, with_wrench: bool) -> RateProgram:
         """Hamilton's equations."""
-        return hamilton_rate_program(model.machine, *self._factors, with_wrench=with_wrench)
+        return hamilton_rate_program(model.assembly, *self._factors, with_wrench=with_wrench)
 
     def encoder(self, model: Model) -> Encoder:
         """Coordinates and momenta."""
-        momenta = momentum_map_program(model.machine)
+        momenta = momentum_map_program(model.assembly)
         return lambda q, v: [q, momenta.run({"q": q, "v": v}, len(q))[0]["momentum"]]
 
 
@@ -145,7 +146,8 @@ class Multipliers(_Stabilised):
 
     def rate(self, model: Model, *, with_wrench: bool) -> RateProgram:
         """Accelerations and multipliers together."""
-        return extended_rate_program(model.machine, *self._factors, with_wrench=with_wrench)
+        factors, formulation = self._factors, model.formulation
+        return extended_rate_program(model.assembly, *factors, formulation=formulation, with_wrench=with_wrench)
 
 
 @final
@@ -160,7 +162,7 @@ class Projected(Route):
 
     def rate(self, model: Model, *, with_wrench: bool) -> RateProgram:
         """Accelerations and multipliers together, without stabilisation."""
-        return extended_rate_program(model.machine, with_wrench=with_wrench)
+        return extended_rate_program(model.assembly, formulation=model.formulation, with_wrench=with_wrench)
 
 
 #: Every route by the name that a command or a table uses.

@@ -16,8 +16,8 @@ from tauloop.integrate.integrators import DormandPrince, Integrator, described
 from tauloop.logs.channels import build_log, port_channels
 from tauloop.model import Model
 from tauloop.model.runner import Runner
+from tauloop.programs.extended import energy_program
 from tauloop.programs.program import Program
-from tauloop.programs.rates import energy_program
 from tauloop.programs.tool import WRENCH
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Provenance, Result, provenance
@@ -452,7 +452,7 @@ def _cut(part: Steps, time: float) -> Steps:
 def _energy(model: Model) -> Program | None:
     """The energies' program; None for a machine in which a rod has no kinetic energy."""
     try:
-        return energy_program(model.machine)
+        return energy_program(model.assembly)
     except DescriptionError:
         return None
 

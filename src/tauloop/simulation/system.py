@@ -62,14 +62,14 @@ class System:
             InputError: a model with free parameters or with cables, or momenta that give no velocities.
             DescriptionError: Hamilton's equations where a rod has no kinetic energy.
         """
-        if model.machine.free:
-            what = f"{', '.join(model.machine.free)} of the model are free"
+        if model.free:
+            what = f"{', '.join(model.free)} of the model are free"
             raise InputError.of("model", what, "simulate a model without free parameters")
         if problems := cable_problems(model.mechanism):
             raise InputError(problems)
         self.model, self.route, self.with_wrench = model, route, with_wrench
         self.rate: RateProgram = route.rate(model, with_wrench=with_wrench)
-        self._closing = projection_program(model.machine)
+        self._closing = projection_program(model.assembly)
         self.projection: Program | None = self._closing if route.projects else None
         self._parts = route.encoder(model)
 

@@ -227,7 +227,7 @@ def _wrench(options: SimulationOptions) -> Wrench | None:
 def _of_forces(model: Model, options: SimulationOptions) -> Simulation:
     q, v = _start(model, options)
     if options.preload is not None:
-        sharing_of(model, options.preload)  # which says that there are no cables
+        sharing_of(model.mechanism, options.preload)  # which says that there are no cables
     wrench, integrator = _wrench(options), options.integration.integrator
     simulator = Simulator(model, route=options.route, integrator=integrator, with_wrench=wrench is not None)
     events = events_of(model, options.until, options.watch)
@@ -245,7 +245,7 @@ def _of_cables(model: Model, options: SimulationOptions) -> CableSimulation:
         wrench=_wrench(options),
         route=Projected() if options.route.is_independent else options.route,
         integrator=options.integration.integrator,
-        sharing=sharing_of(model, options.preload),
+        sharing=sharing_of(model.mechanism, options.preload),
         events=events_of(model, options.until, options.watch),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tauloop.mechanism.expression import ONE, ZERO, Constant
+from tauloop.mechanism.expression import ONE, ZERO, Constant, ParameterTable
 from tauloop.mechanism.model import (
     BASE,
     JOINT_KINDS,
@@ -15,7 +15,6 @@ from tauloop.mechanism.model import (
     Inertia,
     Joint,
     Mechanism,
-    ParameterTable,
     Placement,
     Platform,
     Rod,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from tauloop.assembly.closing import coordinate_limits
+from tauloop.assembly.limits import coordinate_limits
 from tauloop.errors import InputError, PoseError
 from tauloop.model import Model, Motion
 from tauloop.records import dataclass
@@ -121,7 +121,7 @@ class Handles:
         flat = self._position(poses.reshape(-1, len(units)))
         states = self._functions.evaluate(flat, start=np.tile(q, (len(flat), 1)))
         reached = states.health.is_reached & states.health.is_regular
-        low, high = coordinate_limits(self._model.assembly.loops)
+        low, high = coordinate_limits(self._model.topology)
         limits = self._model.limits
         reached &= ((limits.room(states.q) >= 0.0) | (limits.room(q[None]) < 0.0)).all(axis=1)
         reached = reached.reshape(len(units), TRIES)

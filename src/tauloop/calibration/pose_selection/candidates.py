@@ -9,8 +9,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 from scipy.stats import qmc
 
-from tauloop.assembly.closing import coordinate_limits
-from tauloop.assembly.limits import AT_THE_STOP
+from tauloop.assembly.limits import AT_THE_STOP, coordinate_limits
 from tauloop.assembly.named_values import ranges_of
 from tauloop.assembly.ports import Port
 from tauloop.calibration.measurements.instruments import Instrument
@@ -177,7 +176,7 @@ def _box(model: Model, limits: PoseLimits) -> np.ndarray:
         if not low < high
     ]
     InputError.raise_if_any(problems)
-    lower, upper = coordinate_limits(model.assembly.loops)
+    lower, upper = coordinate_limits(model.topology)
     reference = entry.at(model.assembly.q)
     turned = _quaternion(port)
     box = []

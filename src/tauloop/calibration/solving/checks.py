@@ -6,7 +6,7 @@ from itertools import permutations
 
 import numpy as np
 
-from tauloop.assembly.closing import coordinate_limits
+from tauloop.assembly.limits import coordinate_limits
 from tauloop.calibration.measurements.instruments import Contact
 from tauloop.calibration.measurements.series import Series
 from tauloop.calibration.measurements.surfaces import Plane
@@ -251,7 +251,7 @@ def _encoder_units(
 def _beyond_range(problem: CalibrationProblem, station: Station, q: np.ndarray) -> list[Problem]:
     """Poses that close, but with driven joints far beyond their stops in the machine file."""
     loops = problem.assembly.loops
-    lower, upper = coordinate_limits(loops, ("stop",))
+    lower, upper = coordinate_limits(loops.topology, ("stop",))
     width = upper - lower
     over = np.maximum(lower - q, q - upper)
     driven = {name for actuator in problem.mechanism.actuators for name, _ in actuator.drives}

@@ -18,8 +18,7 @@ from tauloop.drives.equations.system import build_system
 from tauloop.equations.values import BatchFunction, Values
 from tauloop.errors import InputError, solving
 from tauloop.mechanism.drive_line import DriveLine, ElasticBacklash, LineFriction, LuGre, Shaft, SingleDrive
-from tauloop.mechanism.expression import Leaf
-from tauloop.mechanism.model import Parameter, ParameterTable
+from tauloop.mechanism.expression import Leaf, Parameter, ParameterTable
 from tauloop.records import dataclass
 
 #: Points on one period of a describing function, while looking for cycles and to the last digits; the integrand has

@@ -29,8 +29,7 @@ from tauloop.mechanism.drive_line import (
     LineFriction,
     LuGre,
 )
-from tauloop.mechanism.expression import ZERO
-from tauloop.mechanism.model import ParameterTable
+from tauloop.mechanism.expression import ZERO, ParameterTable
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.records import dataclass
 

@@ -34,7 +34,7 @@ from tauloop.mechanism.drive_line import DriveLine, DualDrive
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.motion import Trajectory
-from tauloop.programs.rates import energy_program
+from tauloop.programs.extended import energy_program
 from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
@@ -355,7 +355,7 @@ class PathRun:
         actuators = plant.actuator_position(state.q)
         speeds = np.asarray(state.v) @ plant.assembly.loops.transmission.T
         signals, energy, work, lost = self._signals(trace, actuators, speeds, integrator)
-        outputs, _ = energy_program(plant.machine).run({"q": state.q, "v": np.asarray(state.v)}, n)
+        outputs, _ = energy_program(plant.assembly).run({"q": state.q, "v": np.asarray(state.v)}, n)
         energy = energy + outputs["kinetic"].ravel() + outputs["potential"].ravel()
         lost = lost + trace.states[:, n_p + n_v + 1]
         change = energy - energy[0]

@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 import xarray as xr
 
-from tauloop.assembly.closing import coordinate_limits
+from tauloop.assembly.limits import coordinate_limits
 from tauloop.assembly.loops import nominal
 from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.equations.values import BatchFunction
@@ -128,7 +128,7 @@ def work_volume(model: Model, points: int = 15) -> dict[str, np.ndarray]:
     Raises:
         InputError: it gives none.
     """
-    lower, upper = coordinate_limits(model.assembly.loops)
+    lower, upper = coordinate_limits(model.topology)
     entry = model.platform.ports
     volume = {}
     for iq, name, unit in zip(entry.q, entry.position.columns, entry.position.units, strict=True):

@@ -14,7 +14,8 @@ from tauloop.errors import InputError, Problem
 from tauloop.mechanism.bodies import cable_problems
 from tauloop.mechanism.drive_line import DriveLine, LineFriction
 from tauloop.mechanism.drive_on_actuator import leaves
-from tauloop.mechanism.model import Mechanism, ParameterTable
+from tauloop.mechanism.expression import ParameterTable
+from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.programs.rates import RateProgram, independent_rate_program
 from tauloop.records import dataclass
@@ -118,7 +119,7 @@ def machine_system(mechanism: Mechanism, plant: Model, lines: tuple[DriveLine, .
     built = tuple(_line_system(f"line{i}", line, table, mechanism) for i, line in enumerate(lines))
     return MachineSystem(
         plant=plant,
-        rate=independent_rate_program(plant.machine, plant.platform.ports),
+        rate=independent_rate_program(plant.assembly, plant.platform.ports, plant.formulation),
         lines=built,
         parameters=table,
         period=_period(mechanism, lines[0]),

@@ -74,7 +74,7 @@ def sample_function(
         "velocity": velocity,
         "acceleration": acceleration,
         "start": ca.SX(ca.DM(model.assembly.q)),
-        "theta": ca.SX(ca.DM([model.mechanism.parameters[leaf].value for leaf in model.machine.free])),
+        "theta": ca.SX(ca.DM([model.mechanism.parameters[leaf].value for leaf in model.free])),
         "weight": ca.SX.ones(len(model.mechanism.actuators)),
     }
     expressions: dict[str, ca.SX] = {}

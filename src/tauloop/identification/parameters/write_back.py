@@ -10,19 +10,8 @@ import numpy as np
 
 from tauloop.equations.values import BODY_SUFFIXES, SLENDER_SUFFIXES, DynamicParameter
 from tauloop.errors import InputError
-from tauloop.mechanism.expression import ZERO, Call, Constant, Expression, Leaf, add, leaves
-from tauloop.mechanism.model import (
-    Actuator,
-    Body,
-    Freedom,
-    Inertia,
-    Joint,
-    Mechanism,
-    Parameter,
-    ParameterTable,
-    Rod,
-    SlenderPart,
-)
+from tauloop.mechanism.expression import ZERO, Call, Constant, Expression, Leaf, Parameter, ParameterTable, add, leaves
+from tauloop.mechanism.model import Actuator, Body, Freedom, Inertia, Joint, Mechanism, Rod, SlenderPart
 from tauloop.model import Model
 
 

@@ -6,7 +6,6 @@ from contextlib import suppress
 
 import numpy as np
 
-from tauloop.assembly.limits import given_coordinates
 from tauloop.errors import TauloopError
 from tauloop.logs import samples
 from tauloop.logs.channels import Log, as_signals
@@ -35,7 +34,7 @@ def motion_limits(model: Model, log: Log) -> tuple[Evidence, ...]:
     position = samples(log, "position", columns)
     ends = (position.argmin(axis=0), position.argmax(axis=0))
     kept = np.unique(np.concatenate([np.linspace(0, len(position) - 1, JUDGED).astype(int), *ends]))
-    q = given_coordinates(entry, position[kept], model.topology.n_q)
+    q = entry.known_coordinates(position[kept], model.topology.n_q)
     if not model.limits.like_degrees(q):
         with suppress(TauloopError):
             # angles that turn are counted through all samples, the others need the judged ones alone

@@ -157,11 +157,11 @@ class CablePhase:
 
     @cached_property
     def _multipliers(self) -> Program:
-        return multiplier_program(self.model.machine, with_wrench=self._wrench is not None)
+        return multiplier_program(self.model.assembly, self.model.formulation, with_wrench=self._wrench is not None)
 
     @cached_property
     def _impact(self) -> Program:
-        return impact_program(self.model.machine)
+        return impact_program(self.model.assembly, self.model.formulation)
 
     def impact(
         self, name: str, restitution: float, q: np.ndarray, v: np.ndarray

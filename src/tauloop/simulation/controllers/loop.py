@@ -163,7 +163,7 @@ def _course(loop: Loop, parts: ControlLayouts) -> Course:
     n = len(loop.forward)
     position, velocity, acceleration = loop.reference
     free = {
-        name: [model.mechanism.parameters[leaf].value for leaf in model.machine.free]
+        name: [model.mechanism.parameters[leaf].value for leaf in model.free]
         for name, model in (("plant", loop.plant), ("model", loop.model))
     }
     numbers = {

@@ -10,7 +10,8 @@ from tauloop.integrate.routine import Layout, Routine, RoutineCall, own_call, pr
 from tauloop.integrate.sampled import SampledSystem
 from tauloop.model import Model
 from tauloop.model.motion import Motion
-from tauloop.programs.catalogue import EMBEDDING, FORWARD_DYNAMICS, INVERSE_DYNAMICS, KINEMATICS, ProgramSpec
+from tauloop.programs.catalogue import EMBEDDING, FORWARD_DYNAMICS, INVERSE_DYNAMICS, KINEMATICS
+from tauloop.programs.expressions import ProgramSpec
 from tauloop.programs.rates import coordinate_rate
 from tauloop.simulation.controllers.laws import Compensation, Controller
 
@@ -43,8 +44,8 @@ class ControlLayouts:
                 "counts": 1,
                 "period": 1,
                 "differences": 1,
-                "plant": len(plant.machine.free),
-                "model": len(model.machine.free),
+                "plant": len(plant.free),
+                "model": len(model.free),
             },
         )
 
