@@ -26,8 +26,8 @@ from tauloop.mechanism.drive_line import (
     SingleDrive,
 )
 from tauloop.mechanism.drive_on_actuator import leaves
-from tauloop.mechanism.expression import ONE, ZERO, Constant, Expression, add, multiply
-from tauloop.mechanism.model import Actuator, Friction as MachineFriction, Mechanism, ParameterTable
+from tauloop.mechanism.expression import ONE, ZERO, Constant, Expression, ParameterTable, add, multiply
+from tauloop.mechanism.model import Actuator, Friction as MachineFriction, Mechanism
 
 
 def require_lines(mechanism: Mechanism) -> None:
