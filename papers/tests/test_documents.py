@@ -42,6 +42,14 @@ QUOTED = {
         ("one way at the motors", 2, "one way at the motors"),
         ("operations that Hamilton saves", 2, "operations of inverse dynamics that Hamilton"),
     ],
+    "rcid": [
+        ("stroke: position in the sphere", 2, "stroke of the actuators: position in the sphere, turned"),
+        ("stroke: each coordinate", 2, "stroke of the actuators: each coordinate"),
+        ("stroke: the sphere, all three", 2, "stroke of the actuators: position in the sphere, each"),
+        ("operations of generalized momentum", 2, "operations of generalized momentum"),
+        ("impedance control: force on", 2, "impedance control: force on"),
+        ("force control: force on", 2, "force control: force on"),
+    ],
     "spidermill": [
         ("identification, left spindle", 2, "identification trajectory, left"),
         ("identification, right spindle", 2, "identification trajectory, right"),

@@ -106,6 +106,14 @@ EXPERIMENTS = {
             budget=60,
         ),
         Experiment(
+            name="rcid",
+            title="The RCID by generalized momentum: strokes, operations, and a surface that it touches",
+            source="Lopes and Almeida: Dynamic Model of a 6-dof Parallel Manipulator Using the Generalized Momentum "
+            "Approach, sections 2 and 4",
+            procedure="rcid.momentum",
+            budget=60,
+        ),
+        Experiment(
             name="spidermill",
             title="Identification of the SpiderMill's reduced model",
             source="Kroneis, Müller and Liu: Dynamic Modeling and Identification of a Complex-structured Parallel "

@@ -27,6 +27,7 @@ from tauloop.simulation.forces import (
     Feedback as Feedback,
     ForceLaw as ForceLaw,
     InverseDynamicsForce as InverseDynamicsForce,
+    ToolForce as ToolForce,
     Wrench as Wrench,
 )
 from tauloop.simulation.many import ManySimulations as ManySimulations, simulate_many as simulate_many

@@ -10,7 +10,7 @@ import numpy as np
 
 from tauloop.codegen.evaluator import Compiled, compiled_health
 from tauloop.errors import EngineError
-from tauloop.model import Model
+from tauloop.model import Model, ToolMotion
 from tauloop.motion import SampledMotion
 from tauloop.programs.catalogue import INVERSE_DYNAMICS
 from tauloop.records import dataclass
@@ -157,6 +157,25 @@ class SampledForce(ForceLaw):
     def force(self, time: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """The forces of the last sample."""
         return self._values
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ToolForce:
+    """Force and moment at the tool by its own motion: a surface that it touches, a process, a hand.
+
+    Attributes:
+        function: (time in s, motion of the tool) -> force and moment (6,) at the tool centre point in the base frame, N
+            and N m; it should be smooth.
+    """
+
+    function: Callable[[float, ToolMotion], np.ndarray]
+
+    def wrench(self, model: Model, time: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """What the function says of the tool's motion at coordinates (n_q,) and velocities (n_v,)."""
+        velocity = v[list(model.platform.ports.v)]
+        tool = model.platform.tool(model.platform_position(q), velocity, start=q)
+        return np.asarray(self.function(time, tool), dtype=float)
 
 
 #: Force and moment (6,) at the tool centre point in the base frame, N and N m: constant, or a function of time.

@@ -23,7 +23,7 @@ from tauloop.records import dataclass
 from tauloop.result import Evidence, Provenance, Result, provenance
 from tauloop.simulation.ending import why_ended
 from tauloop.simulation.events import occurrences
-from tauloop.simulation.forces import ConstantForce, ForceLaw, Wrench
+from tauloop.simulation.forces import ConstantForce, ForceLaw, ToolForce, Wrench
 from tauloop.simulation.routes import IndependentCoordinates, Route
 from tauloop.simulation.stepping.choice import stepper
 from tauloop.simulation.stepping.stepper import Law, Stepper, SteppingState
@@ -189,7 +189,7 @@ class Simulator:
         q: object | None = None,
         v: object | None = None,
         force: ForceLaw | None = None,
-        wrench: Wrench | None = None,
+        wrench: Wrench | ToolForce | None = None,
         events: Sequence[Event] = (),
     ) -> Simulation:
         """Simulate from a start; what was reached is kept, whatever happens.
@@ -199,7 +199,8 @@ class Simulator:
             q: start coordinates (n_q,); the assembled reference pose without them.
             v: start velocities (n_v,); rest without them.
             force: what the actuators do; nothing without it.
-            wrench: force and moment at the tool centre point in the base frame (6,), or a function of time.
+            wrench: force and moment at the tool centre point in the base frame (6,), or a function of time; or
+                of the tool's motion, beside forces that act continuously.
             events: what to look for.
 
         Raises:
@@ -386,25 +387,32 @@ def decoded(system: System, y: np.ndarray, near: np.ndarray) -> tuple[np.ndarray
 class _Acting:
     """Force law and wrench as one law of the stepper."""
 
-    def __init__(self, system: System, force: ForceLaw | None, wrench: Wrench | None) -> None:
+    def __init__(self, system: System, force: ForceLaw | None, wrench: Wrench | ToolForce | None) -> None:
         n_u = len(system.model.mechanism.actuators)
         self._system, self._force, self._n_u = system, force, n_u
-        self._wrench = wrench if callable(wrench) else None
+        self._wrench = wrench if callable(wrench) or isinstance(wrench, ToolForce) else None
         self.constant = np.zeros(system.acting)
         if isinstance(force, ConstantForce):
             self.constant[:n_u] = _numbers("force", force.values, n_u)
-        if wrench is not None and not callable(wrench):
+        if wrench is not None and self._wrench is None:
             self.constant[n_u:] = _numbers("wrench", wrench, WRENCH)
         self._is_constant = force is None or isinstance(force, ConstantForce)
         self.period = force.period if force is not None else None
+        if self.period and isinstance(wrench, ToolForce):
+            what = f"would be held with the forces, which are sampled every {self.period:g} s"
+            raise InputError.of("wrench", what, "give a law without a period")
         self._near = system.model.assembly.q
         self.law: Law | None = None if self._is_constant and self._wrench is None else self._fill
 
     def _fill(self, time: float, y: np.ndarray, acting: np.ndarray) -> None:
-        if self._force is not None and not self._is_constant:
-            q, v = self._known(y) if self._force.needs_state else (self._near, self._near[:0])
-            acting[: self._n_u] = self._force.force(time, q, v)
-        if self._wrench is not None:
+        force = None if self._is_constant else self._force
+        needs_state = isinstance(self._wrench, ToolForce) or (force is not None and force.needs_state)
+        q, v = self._known(y) if needs_state else (self._near, self._near[:0])
+        if force is not None:
+            acting[: self._n_u] = force.force(time, q, v)
+        if isinstance(self._wrench, ToolForce):
+            acting[self._n_u :] = self._wrench.wrench(self._system.model, time, q, v)
+        elif self._wrench is not None:
             acting[self._n_u :] = self._wrench(time)
 
     def _known(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,94 @@
+"""The RCID's experiment: strokes, Table 2 as bars, and the surface that it touches."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from tauloop.report import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean
+from tauloop_papers.rcid.results import Impedance
+from tauloop_papers.rcid.table import METHODS, PARTS
+
+#: Of the drives, of which two and two may have the same force.
+COLOURS, STYLES = (PREDICTED, RESIDUAL, "#6a9a5b", MEASURED, "#8a6fb0", "#b08a3a"), ("-", "--")
+#: What each figure shows.
+CAPTIONS = {
+    "strokes": "Heights that the carriages need, from the lowest to the highest of all six, for three readings of the "
+    "prescribed poses, with the machine's stroke (dashed) around its middle.",
+    "operations": "Table 2 as bars: operations of the Coriolis and centripetal terms, by part and method.",
+    "touch": "The kind of task that the machine was built for: the platform meets a surface under impedance control "
+    "and under force control. Dotted lines are the mass, spring and damper that it shall be like.",
+}
+
+
+def figures(results: Impedance) -> dict[str, Figure]:
+    """All figures of the experiment by the ending of their files' names."""
+    return {"strokes": _strokes(results), "operations": _operations(results), "touch": _touch(results)}
+
+
+def _strokes(results: Impedance) -> Figure:
+    figure = Figure(figsize=(9.0, 2.8), layout="constrained")
+    axes = figure.add_subplot()
+    clean(axes)
+    places = np.arange(len(results.reaches))[::-1]
+    for place, reach in zip(places, results.reaches, strict=True):
+        low, high = 1e3 * reach.low.min(), 1e3 * reach.high.max()
+        axes.plot([low, high], [place, place], color=PREDICTED, linewidth=9, solid_capstyle="butt")
+        axes.annotate(f"{high - low:.1f} mm", (high, place), xytext=(6, -3), textcoords="offset points", fontsize=SMALL)
+    middle = 1e3 * float(np.mean([reach.low.min() + reach.high.max() for reach in results.reaches])) / 2
+    for side in (-0.5, 0.5):
+        at = middle + side * 1e3 * results.settings.stroke
+        axes.axvline(at, color=RESIDUAL, linewidth=1.0, linestyle="--")
+    axes.set_yticks(places, [reach.poses.replace(", ", "\n") for reach in results.reaches], fontsize=SMALL)
+    axes.set_ylim(-0.6, len(places) - 0.4)
+    axes.set_xlabel("height of the carriages [mm]", fontsize=NORMAL, color=TEXT)
+    return figure
+
+
+def _operations(results: Impedance) -> Figure:
+    figure = Figure(figsize=(9.0, 4.0), layout="constrained")
+    panels = figure.subplots(1, 2, sharey=True)
+    places = np.arange(len(PARTS))[::-1]
+    for axes, method, column, title in zip(panels, METHODS, (1, 2), ("Lagrange", "Generalized momentum"), strict=True):
+        clean(axes)
+        stated = [sum(row[1] if column == 1 else row[2]) for row in PARTS.values()]
+        ours = [sum(results.counts[method][part]) for part in PARTS]
+        axes.barh(places + 0.2, stated, height=0.36, color=FAINT, label="paper")
+        axes.barh(places - 0.2, ours, height=0.36, color=PREDICTED, label="ours")
+        for place, pair in zip(places, zip(stated, ours, strict=True), strict=True):
+            for shift, count in zip((0.2, -0.2), pair, strict=True):
+                axes.text(1.08 * count, place + shift, f"{count}", fontsize=SMALL, va="center", color=TEXT)
+        axes.set_xscale("log")
+        axes.set_xlim(100, 3e5)
+        axes.set_yticks(places, [row[0] for row in PARTS.values()], fontsize=SMALL)
+        axes.set_xlabel("operations", fontsize=NORMAL, color=TEXT)
+        axes.set_title(title, fontsize=LARGE, color=TEXT, loc="left")
+    panels[0].legend(frameon=False, fontsize=SMALL, loc="upper right")
+    return figure
+
+
+def _touch(results: Impedance) -> Figure:
+    figure = Figure(figsize=(10.0, 6.4), layout="constrained")
+    panels = figure.subplots(3, len(results.touches), sharex=True, sharey="row")
+    for column, touch in zip(panels.T, results.touches, strict=True):
+        for axes in column:
+            clean(axes)
+        place, force, drives = column
+        for axis, colour in ((2, PREDICTED), (0, MEASURED)):
+            place.plot(touch.time, 1e3 * touch.place[:, axis], color=colour, linewidth=1.6, label="xyz"[axis])
+            place.plot(touch.time, 1e3 * touch.target[:, axis], ":", color=RESIDUAL, linewidth=1.2)
+        place.axhline(1e3 * results.settings.surface, color=FAINT, linewidth=1.0, linestyle="--", label="surface")
+        place.set_title(f"{touch.task.name} control", fontsize=LARGE, color=TEXT, loc="left")
+        force.plot(touch.time, touch.pressure, color=RESIDUAL, linewidth=1.4)
+        for k, colour in enumerate(COLOURS):
+            drives.plot(
+                touch.time, touch.force[:, k], STYLES[k % 2], color=colour, linewidth=1.2, label=f"drive {k + 1}"
+            )
+        drives.set_xlabel("time [s]", fontsize=NORMAL, color=TEXT)
+    for axes, label in zip(
+        panels[:, 0], ("tool from home [mm]", "force on the surface [N]", "drive forces [N]"), strict=True
+    ):
+        axes.set_ylabel(label, fontsize=NORMAL, color=TEXT)
+    panels[0, 0].legend(frameon=False, fontsize=SMALL)
+    panels[2, 0].legend(frameon=False, fontsize=SMALL, ncols=3, loc="lower right")
+    return figure

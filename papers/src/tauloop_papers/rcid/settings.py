@@ -1,0 +1,91 @@
+"""What the RCID paper says, and what it leaves open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A way of touching a surface: the motion of a mass on a spring and a damper, with a push.
+
+    M (x'' - r'') + D (x' - r') + K (x - r) = f + push, where r is the reference and f what the surface does.
+
+    Attributes:
+        name: of the task.
+        mass: M, kg.
+        damping, stiffness: D and K along x, y, z, N s/m and N/m.
+        way: of the reference from home, m.
+        push: along z, N.
+    """
+
+    name: str
+    mass: float
+    damping: tuple[float, float, float]
+    stiffness: tuple[float, float, float]
+    way: tuple[float, float, float]
+    push: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImpedanceSettings:
+    """The machine, the printed tables, and a task of the kind that the machine was built for.
+
+    Attributes:
+        machine: the RCID.
+        geometry: Table 1 by parameter of the machine file: the paper's symbol, unit, factor from SI and value.
+        stroke: printed displacement of the actuators, m.
+        radius, turn: of the sphere and of the rotation that they shall reach, m and rad.
+        total_mass, payload, speed: printed, kg and m/s.
+        poses, seed: random poses from which the search for extreme strokes starts.
+        surface: height above the platform's home at which it is touched, m.
+        surface_stiffness, surface_damping: of what is touched, N/m and N s/m.
+        duration: that the reference moves, s.
+        end: of a simulation, s.
+        step: of the integrator, s.
+        turning: moment of inertia, damping and stiffness of the platform's rotation, kg m^2, N m s, N m.
+        tasks: impedance control, and force control along z with impedance across.
+    """
+
+    machine: str = "rcid"
+    geometry: Mapping[str, tuple[str, str, float, float]] = field(
+        default_factory=lambda: {
+            "base_radius": ("r_B", "mm", 1e3, 80.0),
+            "plate_radius": ("r_P", "mm", 1e3, 40.0),
+            "phi_B": ("φ_B", "deg", float(np.rad2deg(1.0)), 15.0),
+            "phi_P": ("φ_P", "deg", float(np.rad2deg(1.0)), 0.0),
+            "link_length": ("L", "mm", 1e3, 97.98),
+        }
+    )
+    stroke: float = 0.070
+    radius: float = 0.010
+    turn: float = float(np.deg2rad(15.0))
+    total_mass: float = 9.7
+    payload: float = 5.0
+    speed: float = 0.22
+    poses: int = 4000
+    seed: int = 1
+    surface: float = 0.003
+    surface_stiffness: float = 20e3
+    surface_damping: float = 20.0
+    duration: float = 0.25
+    end: float = 0.5
+    step: float = 1e-3
+    turning: tuple[float, float, float] = (0.01, 1.0, 25.0)
+    tasks: tuple[Task, ...] = (
+        Task(name="impedance", mass=2.0, damping=(126.0, 126.0, 126.0), stiffness=(2e3, 2e3, 2e3), way=(5e-3, 0, 6e-3)),
+        Task(
+            name="force",
+            mass=2.0,
+            damping=(126.0, 126.0, 300.0),
+            stiffness=(2e3, 2e3, 0.0),
+            way=(5e-3, 0, 0),
+            push=20.0,
+        ),
+    )
+
+
+SETTINGS = ImpedanceSettings()

@@ -1,0 +1,154 @@
+"""The RCID's experiment as the paper's tables, as rows of stated and own figures, and as a list of choices."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import tauloop as tl
+from tauloop_papers.rcid.results import Impedance, Touch
+from tauloop_papers.rcid.settings import ImpedanceSettings
+from tauloop_papers.reproduction import Comparison, PrintedRow, PrintedTable
+
+#: All parts with what they need each.
+TOTAL = "all, added up"
+#: Lagrange's method and generalized momentum, as operations are counted by.
+METHODS = ("lagrange on the platform", "generalized-momentum")
+Counts = tuple[int, int, int]
+#: Rows of Table 2: the part as operations are counted by, the paper's word, and its figures by both methods.
+PARTS: dict[str, tuple[str, Counts, Counts]] = {
+    "platform": ("Mobile platform", (310, 590, 0), (94, 226, 0)),
+    "bodies": ("Six actuators", (3028, 4403, 30), (724, 940, 18)),
+    "one rod's translation": ("Translating link", (751, 1579, 6), (131, 279, 4)),
+    "one rod's rotation": ("Rotating link", (2180, 3711, 7), (355, 664, 7)),
+    TOTAL: ("Total operations", (20924, 36733, 108), (3734, 6824, 84)),
+}
+#: What the three readings of the prescribed poses are.
+MEANINGS = (
+    "the prescribed poses taken by the letter (51.6 by random poses, which miss the extremes)",
+    "most likely what the paper means: each coordinate may be 10 mm off",
+    "all three Euler angles may be 15° at once",
+)
+
+
+def comparisons(results: Impedance) -> tuple[Comparison, ...]:
+    """Rows of "stated, ours, why they differ"."""
+    settings = results.settings
+    rows = [
+        Comparison(
+            quantity=f"stroke of the actuators: {reach.poses}",
+            unit="mm",
+            stated=f"{1e3 * settings.stroke:.0f}, approximately",
+            ours=f"{1e3 * reach.stroke:.1f} ({1e3 * reach.low.min():.1f} to {1e3 * reach.high.max():.1f})",
+            why=f"±{1e3 * settings.radius:.0f} mm, ±{np.rad2deg(settings.turn):.0f}°; {meaning}",
+        )
+        for reach, meaning in zip(results.reaches, MEANINGS, strict=True)
+    ]
+    lagrange, momentum = (sum(results.counts[method][TOTAL]) for method in METHODS)
+    _, printed_lagrange, printed_momentum = PARTS[TOTAL]
+    rows += [
+        Comparison(
+            quantity="operations of generalized momentum over Lagrange's, totals of Table 2",
+            stated=f"{sum(printed_momentum) / sum(printed_lagrange):.2f}",
+            ours=f"{momentum / lagrange:.2f}",
+            why="Maple's programs there, ours here; both on the platform in Euler angles, rows added up",
+        ),
+        Comparison(
+            quantity="total mass without payload",
+            unit="kg",
+            stated=f"{settings.total_mass:g}",
+            ours=f"{results.masses:.3g}",
+            why="how it is shared among the parts is chosen",
+        ),
+    ]
+    for touch in results.touches:
+        rows += _touch_rows(touch, settings)
+    return tuple(rows)
+
+
+def _touch_rows(touch: Touch, settings: ImpedanceSettings) -> list[Comparison]:
+    task, stiff = touch.task, settings.surface_stiffness
+    along = task.stiffness[2]
+    depth = task.way[2] - settings.surface
+    expected = task.push or along * stiff / (along + stiff) * depth
+    springs = "both springs in line: K k / (K + k) times the reference's depth"
+    why = f"the push of {task.push:g} N" if task.push else springs
+    return [
+        Comparison(
+            quantity=f"{task.name} control: force on the surface at the end (by formula, and simulated)",
+            unit="N",
+            ours=f"{expected:.2f}; {touch.pressure[-1]:.2f}",
+            why=f"{why}; the paper names the task and prints no figure of one",
+        ),
+        Comparison(
+            quantity=f"{task.name} control: from the task's mass, spring and damper (largest distance)",
+            unit="µm",
+            ours=f"{1e6 * touch.miss:.2g}",
+            why="inverse dynamics makes the machine like them; they are solved beside it by SciPy",
+        ),
+        Comparison(
+            quantity=f"{task.name} control: largest speed of a drive, largest force",
+            unit="m/s, N",
+            stated=f"{settings.speed:g} (platform along z)",
+            ours=f"{np.abs(touch.speed).max():.3f}; {np.abs(touch.force).max():.1f}",
+            why=f"with the payload of {settings.payload:g} kg on the platform",
+        ),
+    ]
+
+
+def printed(results: Impedance, model: tl.Model) -> tuple[PrintedTable, ...]:
+    """Tables 1 and 2."""
+    settings, values = results.settings, model.mechanism.parameters
+    geometry = [
+        PrintedRow(
+            name=symbol,
+            stated=(f"{stated:g} {unit}",),
+            ours=(f"{round(factor * values[parameter].value, 9):g} {unit}",),
+        )
+        for parameter, (symbol, unit, factor, stated) in settings.geometry.items()
+    ]
+    strokes = " | ".join(f"{1e3 * reach.stroke:.1f}" for reach in results.reaches)
+    geometry.append(PrintedRow(name="Δl_i", stated=(f"{1e3 * settings.stroke:g} mm",), ours=(f"{strokes} mm",)))
+    operations = [
+        PrintedRow(
+            name=word,
+            stated=tuple(map(str, (*lagrange, *momentum))),
+            ours=tuple(str(count) for method in METHODS for count in results.counts[method][part]),
+        )
+        for part, (word, lagrange, momentum) in PARTS.items()
+    ]
+    kinds = ("Add.", "Mult.", "Div.")
+    return (
+        PrintedTable(
+            name="Table 1",
+            title="RCID main kinematic parameters",
+            columns=("Parameter", "Value"),
+            rows=tuple(geometry),
+            why="The machine file holds the printed geometry. The stroke follows from it and from the poses that the "
+            "actuators shall reach, which can be read in three ways: " + "; ".join(MEANINGS) + ".",
+        ),
+        PrintedTable(
+            name="Table 2",
+            title="arithmetic operations of the Coriolis and centripetal terms matrices",
+            columns=("", *(f"Lagrange {kind}" for kind in kinds), *(f"Momentum {kind}" for kind in kinds)),
+            rows=tuple(operations),
+            why="Ours are counted after sharing of common subexpressions, with kinematics in every row and 1 to 32 "
+            "roots more; divisions are more and multiplications fewer than Maple's. Totals add up the rows with six "
+            "links, as the paper's do.",
+        ),
+    )
+
+
+def choices(settings: ImpedanceSettings) -> tuple[str, ...]:
+    """What the paper leaves open."""
+    return (
+        "all masses but the total: the machine file says which; operations do not depend on them",
+        f"the task: a smooth surface {1e3 * settings.surface:g} mm above the tool, of "
+        f"{settings.surface_stiffness:g} N/m and {settings.surface_damping:g} N s/m",
+        *(
+            f"{task.name} control: {task.mass:g} kg, {task.stiffness} N/m, {task.damping} N s/m"
+            + f", reference {task.way} m on in {settings.duration:g} s"
+            + (f", pushing with {task.push:g} N" if task.push else "")
+            for task in settings.tasks
+        ),
+        "the controller is continuous and its model exact; drives without friction, as in the paper's equations",
+    )
