@@ -73,6 +73,8 @@ def listed(texts: str | Iterable[str]) -> tuple[str, ...]:
 def require(options: Any, error: type[TauloopError] = InputError) -> None:
     """Refuse values outside their limits and choices, all at once; call it from ``__post_init__``.
 
+    Of a tuple each value is looked at, and of a mapping, under its key.
+
     Args:
         options: an object whose fields say what they may be.
         error: what is raised; one other than `InputError`, of objects that Python alone makes, names their class too.
@@ -82,9 +84,11 @@ def require(options: Any, error: type[TauloopError] = InputError) -> None:
     """
     problems, owner = [], "" if error is InputError else f"{type(options).__name__}."
     for item in fields(options):
-        value, spec = getattr(options, item.name), item.metadata.get(KEY, Option())
-        for number in value if isinstance(value, tuple) else (value,):
-            if problem := _problem(f"{owner}{item.name}", number, spec, is_whole=str(item.type).startswith("int")):
+        value, said = getattr(options, item.name), item.metadata.get(KEY, Option())
+        several = {f"{item.name}.{key}": one for key, one in value.items()} if isinstance(value, Mapping) else {}
+        pairs = several.items() or ((item.name, one) for one in (value if isinstance(value, tuple) else (value,)))
+        for name, one in pairs:
+            if problem := _problem(f"{owner}{name}", one, said, is_whole=str(item.type).startswith("int")):
                 problems.append(problem)
     error.raise_if_any(problems)
 

@@ -18,10 +18,9 @@ from tauloop.calibration.solving.exchanges import SECONDS
 from tauloop.calibration.solving.losses import LOSSES, Loss, Squares
 from tauloop.calibration.solving.solver import SQUARES, Solution, bounds_met, solve
 from tauloop.errors import IdentificationError, solving
-from tauloop.options import option, require
+from tauloop.options import Options, option
 from tauloop.records import dataclass
 from tauloop.result import Evidence, plain, provenance
-from tauloop.shown import Shown
 
 #: Loops are closed to this at the optimum, m.
 CLOSED = 1e-8
@@ -32,7 +31,7 @@ BELIEVED = (0.25, 4.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FitOptions(Shown):
+class FitOptions(Options):
     """How a calibration is fitted.
 
     Attributes:
@@ -51,10 +50,6 @@ class FitOptions(Shown):
     exchanges: float = option(SECONDS, least=0.0)
     scale_covariance: bool = option(True, flag="")
     refuse: bool = option(True, flag="")
-
-    def __post_init__(self) -> None:
-        """Refuse what is out of range."""
-        require(self)
 
 
 @solving(IdentificationError)

@@ -24,9 +24,8 @@ from tauloop.calibration.solving.align import aligned
 from tauloop.calibration.solving.exchanges import indistinguishable_swaps
 from tauloop.errors import InputError
 from tauloop.mechanism.model import Mechanism
-from tauloop.options import listed, option, require
+from tauloop.options import Options, listed, option
 from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 #: Measurements: a file, a measurement set or a series of it, or several of them.
 Measurements = str | Path | MeasurementSet | Series
@@ -35,7 +34,7 @@ Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CalibrationOptions(Shown):
+class CalibrationOptions(Options):
     """What is estimated from which measurements, how it is fitted, and by what it is judged.
 
     Attributes:
@@ -70,10 +69,6 @@ class CalibrationOptions(Shown):
     replicates: int = option(0, least=0, flag="--bootstrap")
     leave_one_out: bool = False
     seed: int = option(0, least=0)
-
-    def __post_init__(self) -> None:
-        """Refuse what is out of range."""
-        require(self)
 
 
 def calibrate(

@@ -40,6 +40,11 @@ ERRORS = ("independent", "autocorrelated", "decimated", "blocks", "logs")
 STATED = ("velocity", "cutoff", "order", "standstill", "trim", "decimation")
 
 
+def _named(where: str, example: str, metavar: str, *, bare: bool = False) -> Any:
+    """A field of values by name that the command line may repeat; bare names where no value is needed."""
+    return option(factory=dict, read=pairs_reader(where, example, bare=bare), repeated=True, metavar=metavar)
+
+
 def refuse_beside(problems: Problems, options: Mapping[str, Any], beside: Mapping[str, Any]) -> None:
     """Note each option that is there together with what gives it no meaning, and what that is."""
     for where, value in options.items():
@@ -84,9 +89,7 @@ class PreparationOptions(Shown):
     scan_standstills: tuple[float, ...] = ()
     period: float | None = None
     highest: float | None = None
-    hold: Mapping[str, float | str] = option(
-        factory=dict, read=pairs_reader("hold", "elbow=0.2", bare=True), repeated=True, metavar="NAME=VALUE"
-    )
+    hold: Mapping[str, float | str] = _named("hold", "elbow=0.2", "NAME=VALUE", bare=True)
     fill_gaps: int | None = option(None, least=1)
     resample: bool = False
 
@@ -127,31 +130,11 @@ class TermOptions(Shown):
         gains: forces are known up to a factor for each drive; known parameters set the scale.
     """
 
-    known: Mapping[str, float | str] = option(
-        factory=dict,
-        read=pairs_reader("known", "'tip_mass=0.3 kg'"),
-        repeated=True,
-        metavar="NAME=VALUE",
-    )
-    payload: Mapping[str, str] = option(
-        factory=dict,
-        read=pairs_reader("payload", "loaded.csv=forearm"),
-        repeated=True,
-        metavar="LOG=BODY",
-    )
+    known: Mapping[str, float | str] = _named("known", "'tip_mass=0.3 kg'", "NAME=VALUE")
+    payload: Mapping[str, str] = _named("payload", "loaded.csv=forearm", "LOG=BODY")
     asymmetric: tuple[str, ...] = option((), metavar="NAME")
-    stribeck: Mapping[str, float | str] = option(
-        factory=dict,
-        read=pairs_reader("stribeck", "'elbow=0.2 rad/s'"),
-        repeated=True,
-        metavar="NAME=SPEED",
-    )
-    presliding: Mapping[str, float | str] = option(
-        factory=dict,
-        read=pairs_reader("presliding", "'elbow' or 'elbow=0.01 rad'", bare=True),
-        repeated=True,
-        metavar="NAME[=WAY]",
-    )
+    stribeck: Mapping[str, float | str] = _named("stribeck", "'elbow=0.2 rad/s'", "NAME=SPEED")
+    presliding: Mapping[str, float | str] = _named("presliding", "'elbow' or 'elbow=0.01 rad'", "NAME[=WAY]", bare=True)
     gains: bool = False
 
     def __post_init__(self) -> None:

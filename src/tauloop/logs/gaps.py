@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tauloop.errors import InputError
 from tauloop.logs.findings import Findings
+from tauloop.options import Options, option
 from tauloop.records import dataclass
 
 #: Stamps on both sides of a gap are whole periods apart, to this share of one.
@@ -15,24 +15,14 @@ WHOLE = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FillGaps:
+class FillGaps(Options):
     """Interpolate missing samples: a cubic through two samples on each side, or a line where there is one only.
 
     Attributes:
         longest: so many missing samples in a row are interpolated; more are refused.
     """
 
-    longest: int = 1
-
-    def __post_init__(self) -> None:
-        """Check the range.
-
-        Raises:
-            InputError: no whole number of at least one.
-        """
-        if not isinstance(self.longest, int) or self.longest < 1:
-            what = f"must be a whole number of at least 1, got {self.longest!r}"
-            raise InputError.of("FillGaps.longest", what, "such as 1 for single samples")
+    longest: int = option(1, least=1, remedy="give a whole number of at least 1, such as 1 for single samples")
 
 
 def with_missing_rows(time: np.ndarray, values: np.ndarray, gaps: FillGaps) -> tuple[np.ndarray, np.ndarray]:
@@ -71,19 +61,11 @@ def filled(values: np.ndarray, gaps: FillGaps, findings: Findings, *, where: str
             inside = (nodes >= 0) & (nodes < len(values))
             inside[inside] = ~missing[nodes[inside]]
             nodes = nodes if inside.all() else nodes[1:3]
-            complete[first:after] = _interpolated(nodes, values[nodes], np.arange(first, after))
-    return complete, int(missing.sum())
+            through = np.polynomial.Polynomial.fit(nodes, values[nodes], len(nodes) - 1)
+            found[first:after] = through(np.arange(first, after))
+    return found, int(missing.sum())
 
 
 def _runs(missing: np.ndarray) -> Iterator[tuple[int, int]]:
     edges = np.flatnonzero(np.diff(missing, prepend=False, append=False))
     yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
-
-
-def _interpolated(nodes: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Lagrange's polynomial through the nodes."""
-    estimate = np.zeros(len(at))
-    for k, node in enumerate(nodes):
-        others = np.delete(nodes, k)
-        estimate += values[k] * np.prod((at[:, None] - others) / (node - others), axis=1)
-    return estimate

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, field, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tauloop.errors import InputError, Problems
+from tauloop.errors import InputError
 from tauloop.logs.channels import Log, Signals, as_signals, channels, samples
 from tauloop.logs.signals import LEAST_FOR_DIFFERENCES, butterworth, central_differences, sample_period, taps
 from tauloop.logs.velocities import SOURCES, velocities_of_source
 from tauloop.mechanism.suggestions import unknown_names
+from tauloop.options import Options, option
 from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 if TYPE_CHECKING:
     import xarray as xr
 
 #: A channel that nowhere moves more than this share of its largest position from one sample to the next is at rest.
 _ROUNDING = 1e-13
+_FREQUENCY = "give a frequency above zero, Hz"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preparation(Shown):
-    """How a log is made ready for identification.
+class Preparation(Options):
+    """How a log is made ready for identification; what has no meaning for any log is an `InputError`.
 
     Attributes:
         cutoff: -3 dB frequency of one pass of the filter of positions (and measured velocities), Hz; None leaves them
@@ -45,14 +46,14 @@ class Preparation(Shown):
         velocities: the same of single channels, in place of `velocity`.
     """
 
-    cutoff: float | None
-    order: int = 4
-    standstill: float = 1e-6
-    trim: int = 0
-    decimation: int = 1
-    cutoffs: Mapping[str, float] = field(default_factory=dict)
-    velocity: str | None = None
-    velocities: Mapping[str, str] = field(default_factory=dict)
+    cutoff: float | None = option(above=0.0, below=np.inf, remedy=_FREQUENCY)
+    order: int = option(4, least=1, remedy="give a whole number of at least 1")
+    standstill: float = option(1e-6, least=0.0, below=1.0)
+    trim: int = option(0, least=0, remedy="give a whole number of at least 0")
+    decimation: int = option(1, least=1, remedy="give a whole number of at least 1")
+    cutoffs: Mapping[str, float] = option(factory=dict, above=0.0, below=np.inf, remedy=_FREQUENCY)
+    velocity: str | None = option(None, choices=SOURCES)
+    velocities: Mapping[str, str] = option(factory=dict, choices=SOURCES)
 
     def cutoff_of(self, channel: str) -> float | None:
         """Cut-off of a channel, Hz; None leaves it as it is."""
@@ -61,32 +62,6 @@ class Preparation(Shown):
     def source_of(self, channel: str) -> str:
         """Where the velocity of a channel comes from, of `SOURCES`."""
         return self.velocities.get(channel, self.velocity or "positions")
-
-    def __post_init__(self) -> None:
-        """Refuse what has no meaning for any log.
-
-        Raises:
-            InputError: a cutoff, order, trim or decimation out of range, or an unknown source of velocity.
-        """
-        problems = Problems()
-        frequencies = {"cutoff": self.cutoff} if self.cutoff is not None else {}
-        for where, value in (frequencies | {f"cutoffs.{name}": value for name, value in self.cutoffs.items()}).items():
-            if not (np.isfinite(value) and value > 0.0):
-                problems.add(where, f"{value} Hz is not a frequency", "above zero")
-        sources = {"velocity": self.velocity} if self.velocity is not None else {}
-        for where, source in (sources | {f"velocities.{name}": x for name, x in self.velocities.items()}).items():
-            if source not in SOURCES:
-                problems.add(where, f"{source!r} is unknown", " or ".join(SOURCES))
-        if not 0.0 <= self.standstill < 1.0:
-            what = f"{self.standstill} is not a share of the largest speed"
-            problems.add("standstill", what, "from 0 (nothing is standstill) to below 1")
-        for name, least in (("order", 1), ("trim", 0), ("decimation", 1)):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < least:
-                problems.add(
-                    name, f"must be a whole number of at least {least}, got {value}", f"such as {max(least, 4)}"
-                )
-        InputError.raise_if_any(problems)
 
 
 def prepare(log: Log, preparation: Preparation) -> xr.Dataset:

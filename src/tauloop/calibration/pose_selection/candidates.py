@@ -20,7 +20,7 @@ from tauloop.kinematics.singularities import KINDS, singularities
 from tauloop.kinematics.workspace_map import section_axes
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
-from tauloop.options import option, require
+from tauloop.options import Options, option
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -33,7 +33,7 @@ FINENESS = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoseLimits(Shown):
+class PoseLimits(Options):
     """What a measuring pose must keep.
 
     Attributes:
@@ -50,10 +50,6 @@ class PoseLimits(Shown):
     clearance: float | None = option(None, least=0.0)
     turn: float = option(0.15, least=0.0)
     joint_ranges: bool = option(True, flag="")
-
-    def __post_init__(self) -> None:
-        """Refuse what is out of range."""
-        require(self)
 
 
 LIMITS = PoseLimits()
