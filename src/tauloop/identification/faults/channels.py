@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import combinations
 
 import numpy as np
 
 from tauloop.errors import Problem
-from tauloop.identification.faults.measured_motion import Measured, Moved, exchanged, late_by, turned
+from tauloop.identification.faults.measured_motion import Measured, Moved, exchanged, late_by, scaled
 from tauloop.identification.faults.misfits import ROUNDING, STEPS, Misfits, mean
 from tauloop.identification.regression.data import Ties
 from tauloop.model import Model
@@ -122,58 +121,45 @@ def _best(fit: Misfits) -> _Change | None:
 def _mixed_up(kind: str, names: Sequence[str], remedy: str, units: Mapping[str, str]) -> Iterator[tuple[Moved, _Said]]:
     """Turned channels of one kind, and exchanged ones that have one unit."""
     for k, name in enumerate(names):
-        yield turned(k), (f"{kind}.{name}", "has the wrong sign: with it turned", remedy)
-    for (i, first), (k, second) in combinations(enumerate(names), 2):
-        if units.get(first) == units.get(second):
-            what = f"is exchanged with {kind}.{second}: with them exchanged back"
-            yield exchanged(i, k), (f"{kind}.{first}", what, "correct the columns' names")
+        yield scaled(k, -1.0), (f"{kind}.{name}", "has the wrong sign: with it turned", remedy)
+    for (i, one), (k, two) in combinations(enumerate(names), 2):
+        if units.get(one) == units.get(two):
+            what = f"is exchanged with {kind}.{two}: with them exchanged back"
+            yield exchanged(i, k), (f"{kind}.{one}", what, "correct the columns' names")
 
 
 def _of_forces(fit: Misfits) -> list[_Change]:
-    log = fit.log
-    every, changes = np.arange(len(log.forces)), list[_Change]()
+    found, drives = list[_Change](), fit.log.drives
     remedy = "turn the sign in the column's unit ('-1 N m'), or the actuator's ratio in the machine file"
-    for change, words in _mixed_up("force", log.drives, remedy, {}):
-        forces = change(log.forces, every)
-        changes += _accepted(fit, fit.regressor, forces, partial(replace, forces=forces), words)
-    for k, drive in enumerate(log.drives):
+    for change, said in _mixed_up("force", drives, remedy, {}):
+        found += _accepted(fit, "force", change, fit.of(fit.regressor, fit.forces(change)), said)
+    for k, drive in enumerate(drives):
         scale = fit.scale(k)
         if scale is not None and max(scale, 1.0 / scale) > SCALE:
             what = f"is {1.0 / scale:.3g} times as large as suits the other forces: with it divided by that"
             remedy = "look at the units, the torque constant and the gear of this drive (or of the others)"
-            forces = log.forces * np.where(np.arange(len(log.drives)) == k, scale, 1.0)
-            words = f"force.{drive}", what, remedy
-            scaled = _accepted(fit, fit.regressor, forces, partial(replace, forces=forces), words)
-            changes += [candidate for candidate in scaled if candidate.misfit * WRONG <= fit.misfit]
-    for k, drive in enumerate(log.drives):
-        shifts = [n * fit.step for n in range(-STEPS[-1], STEPS[-1] + 1) if abs(n) * fit.step <= fit.reach]
-        values = [fit.late(late_by(k, s)(log.forces, fit.at)) for s in shifts]
-        shift = _least(shifts, values)
-        if shift is not None and min(values) * LATE_ALL <= fit.misfit:
-            changes += _late(fit, f"force.{drive}", shift, partial(Measured.late_force, column=k))
-    return changes
+            misfits = fit.of(fit.regressor, fit.forces(scaled(k, scale)))
+            if mean(misfits) * WRONG <= fit.misfit:
+                found += _accepted(fit, "force", scaled(k, scale), misfits, (f"force.{drive}", what, remedy))
+    shifts = [n * fit.step for n in range(-STEPS[-1], STEPS[-1] + 1) if abs(n) * fit.step <= fit.reach]
+    for k in range(len(drives)):
+        found += _late(fit, "force", k, {s: fit.late(k, s) for s in shifts})
+    return found
 
 
 def _of_positions(fit: Misfits, *, thorough: bool) -> list[_Change]:
     log, accepted = fit.log, list[_Change]()
     changes = list(_mixed_up("position", log.names, "turn the sign in the column's unit", fit.units))
-    near = [(k, s) for k in range(len(log.names)) for s in (-NEAR * fit.step, NEAR * fit.step)]
-    regressors = fit.regressors([change for change, _ in changes] + [late_by(k, s) for k, s in near])
-    for (change, words), regressor in zip(changes, regressors, strict=False):
+    regressors = fit.regressors([change for change, _ in changes])
+    for (change, said), regressor in zip(changes, regressors, strict=True):
         if regressor is not None:
-            accepted += _accepted(fit, regressor, log.forces, partial(Measured.moved, change=change), words)
-    for k, name in enumerate(log.names):
-        tried = {0: fit.misfit}
-        for (column, s), regressor in zip(near, regressors[len(changes) :], strict=True):
-            if column == k and regressor is not None:
-                tried[s] = fit.misfit_of(regressor)
-        if min(tried.values()) * PROMISING > fit.misfit and not thorough:
-            continue
-        _scan(fit, k, tried)
-        shift = _least(list(tried), list(tried.values()))
-        if shift is not None and min(tried.values()) * LATE_ALL <= fit.misfit:
-            accepted += _late(fit, f"position.{name}", shift, partial(Measured.late_position, column=k))
-    return accepted
+            found += _accepted(fit, "position", change, fit.of(regressor, fit.forces()), said)
+    for k in range(len(log.names)):
+        tried = {0: fit.misfit} | fit.shifted(k, (-NEAR * fit.step, NEAR * fit.step))
+        if min(tried.values()) * PROMISING <= fit.misfit or thorough:
+            _scan(fit, k, tried)
+            found += _late(fit, "position", k, tried)
+    return found
 
 
 def _scan(fit: Misfits, column: int, tried: dict[int, float]) -> None:
@@ -186,56 +172,53 @@ def _scan(fit: Misfits, column: int, tried: dict[int, float]) -> None:
             if steps
             else sorted({round(best * share) for share in (0.625, 0.75, 0.875, 1.125, 1.25, 1.5)})
         )
-        shifts = [s for s in shifts if s not in tried and abs(s) <= fit.reach]
-        regressors = fit.regressors([late_by(column, s) for s in shifts])
-        for s, regressor in zip(shifts, regressors, strict=True):
-            if regressor is not None:
-                tried[s] = fit.misfit_of(regressor)
+        tried |= fit.shifted(column, [s for s in shifts if s not in tried and abs(s) <= fit.reach])
 
 
-def _late(fit: Misfits, where: str, shift: int, undo: Callable[..., Measured]) -> list[_Change]:
+def _late(fit: Misfits, kind: str, column: int, tried: Mapping[int, float]) -> list[_Change]:
     """A delay that lessens the misfit enough, also where only the slow part of the log is looked at."""
-    if abs(shift) < fit.step or abs(shift) <= 1:
+    shift = _least(tried)
+    if shift is None or min(tried.values()) * LATE_ALL > fit.misfit or abs(shift) < max(fit.step, 2):
         return []
-    trials, slow = fit.again(undo(fit.log, shift=shift)), fit.again(fit.log.slow())
-    slow_undone = fit.again(undo(slow.log, shift=shift))
+
+    def undone(of: Misfits, s: int) -> Misfits:
+        return of.again(of.log.changed(kind, late_by(column, s)))
+
+    trials, slow = undone(fit, shift), fit.again(fit.log.slow())
+    slow_undone = undone(slow, shift)
     if not (trials.can_tell and slow.can_tell and slow_undone.can_tell) or slow_undone.misfit > slow.misfit:
         return []
-    if trials.misfit * LATE_ALL > fit.misfit or np.all(trials.misfits * LATE_ONE > fit.misfits):
+    if not fit.lessened(trials.misfits, LATE_ALL, LATE_ONE):
         return []
-    drive = where.partition(".")[2]
-    if drive in fit.log.names and drive in fit.log.drives and drive not in fit.ways:
-        which = _late_or_turning(fit, drive, shift, undo)
+    name = (fit.log.drives if kind == "force" else fit.log.names)[column]
+    if name in fit.log.names and name in fit.log.drives and name not in fit.ways:
+        which = _late_or_turning(fit, name, shift, undone)
         if which is None:
             return []  # both explain it alike
         if not isinstance(which, int):
-            return _turning(fit, drive, *which, shift)
+            return _turning(fit, name, *which, shift)
         shift = which
-        trials = fit.again(undo(fit.log, shift=shift))
-    ratios = fit.misfits / np.maximum(trials.misfits, ROUNDING)
-    best = int(np.argmax(ratios))
+        trials = undone(fit, shift)
     what = (
         f"comes {'behind' if shift > 0 else 'before'} the other channels by {abs(shift)} samples "
-        f"({1e3 * abs(shift) * fit.log.step:.3g} ms): shifted back by that the relative misfit of one output "
-        f"falls from {fit.misfits[best]:.3g} to {trials.misfits[best]:.3g}, of all from {fit.misfit:.3g} to "
-        f"{trials.misfit:.3g}"
+        f"({1e3 * abs(shift) * fit.log.step:.3g} ms): shifted back by that {fit.fall(trials.misfits)}"
     )
-    problem = Problem(where, what, "align the channels of the log")
+    problem = Problem(f"{kind}.{name}", what, "align the channels of the log")
     return [_Change(misfit=trials.misfit, undone=trials, problem=problem)]
 
 
 def _late_or_turning(
-    fit: Misfits, drive: str, shift: int, undo: Callable[..., Measured]
+    fit: Misfits, drive: str, shift: int, undone: Callable[[Misfits, int], Misfits]
 ) -> int | tuple[float, np.ndarray] | None:
     """The delay, near a shift, or the way over which friction turns round and the misfits with it; or neither.
 
     Both are compared with friction at once beside the model's own, for that the shift must be right to a sample.
     """
-    around = {shift: fit.again(undo(fit.log, shift=shift))}
+    around = {shift: undone(fit, shift)}
     reach = fit.step
     while reach:
         best = min(around, key=lambda s: mean(around[s].with_friction(drive, None)))
-        around |= {s: fit.again(undo(fit.log, shift=s)) for s in (best - reach, best + reach) if s not in around}
+        around |= {s: undone(fit, s) for s in (best - reach, best + reach) if s not in around}
         reach //= 2
     best = min(around, key=lambda s: mean(around[s].with_friction(drive, None)))
     late, both = mean(around[best].with_friction(drive, None)), mean(around[best].best_way(drive)[1])
@@ -249,43 +232,33 @@ def _late_or_turning(
 
 def _turning(fit: Misfits, drive: str, way: float, misfits: np.ndarray, shift: int) -> list[_Change]:
     """Friction that turns round over some way, if it lessens the misfit enough."""
-    misfit = mean(misfits)
-    best = int(np.argmax(fit.misfits / np.maximum(misfits, ROUNDING)))
-    if misfit * LATE_ALL > fit.misfit or misfits[best] * LATE_ONE > fit.misfits[best]:
+    if not fit.lessened(misfits, LATE_ALL, LATE_ONE):
         return []
-    unit = fit.units[drive]
     what = (
-        f"has friction that turns round over {way:.2g} {unit} after a reversal, not at once: with it the relative "
-        f"misfit of one output falls from {fit.misfits[best]:.3g} to {misfits[best]:.3g}, of all from "
-        f"{fit.misfit:.3g} to {misfit:.3g}; no delay ({1e3 * abs(shift) * fit.log.step:.3g} ms) explains it"
+        f"has friction that turns round over {way:.2g} {fit.units[drive]} after a reversal, not at once: with it "
+        f"{fit.fall(misfits)}; no delay ({1e3 * abs(shift) * fit.log.step:.3g} ms) explains it"
     )
     problem = Problem(f"force.{drive}", what, f"fit it as well: --presliding {drive}")
-    return [_Change(misfit=misfit, undone=fit.again(fit.log, {drive: way}), problem=problem, is_hysteresis=True)]
+    return [_Change(misfit=mean(misfits), undone=fit.again(fit.log, {drive: way}), problem=problem, is_hysteresis=True)]
 
 
-def _accepted(
-    fit: Misfits, regressor: np.ndarray, forces: np.ndarray, undo: Callable[[Measured], Measured], words: _Said
-) -> list[_Change]:
-    """A change, by the regressor and forces that it makes, if it lessens the misfit enough."""
-    misfits = fit.of(regressor, fit.forces(forces))
-    misfit, (where, text, remedy) = mean(misfits), words
-    best = int(np.argmax(fit.misfits / np.maximum(misfits, ROUNDING)))
+def _accepted(fit: Misfits, kind: str, change: Moved, misfits: np.ndarray, said: _Said) -> list[_Change]:
+    """A change of the channels of a kind, by the misfits with it, if these are enough less."""
+    misfit, (where, text, remedy) = mean(misfits), said
     if misfit * WRONG <= fit.misfit:
         text += f" the relative misfit of all outputs falls from {fit.misfit:.3g} to {misfit:.3g}"
-    elif misfit * ALL <= fit.misfit and misfits[best] * ONE <= fit.misfits[best]:
-        text += (
-            f" the relative misfit of one output falls from {fit.misfits[best]:.3g} to {misfits[best]:.3g}, "
-            f"of all from {fit.misfit:.3g} to {misfit:.3g}"
-        )
+    elif fit.lessened(misfits, ALL, ONE):
+        text += f" {fit.fall(misfits)}"
     else:
         return []
-    return [_Change(misfit=misfit, undone=fit.again(undo(fit.log)), problem=Problem(where, text, remedy))]
+    undone = fit.again(fit.log.changed(kind, change))
+    return [_Change(misfit=misfit, undone=undone, problem=Problem(where, text, remedy))]
 
 
-def _least(shifts: list[int], values: list[float]) -> int | None:
+def _least(tried: Mapping[int, float]) -> int | None:
     """Shift of the least value, by a parabola through it and its neighbours; None at the edge of the window."""
-    order = np.argsort(shifts)
-    x, y = np.asarray(shifts)[order], np.asarray(values)[order] ** 2
+    x = np.array(sorted(tried))
+    y = np.array([tried[s] for s in x.tolist()]) ** 2
     best = int(np.argmin(y))
     if not 0 < best < len(x) - 1:
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.fft
@@ -53,19 +53,13 @@ class Measured:
     usable: np.ndarray | None = None
     cutoff: float | None = None
 
-    def moved(self, change: Moved) -> Measured:
-        """With other positions, velocities and accelerations."""
-        at = np.arange(len(self.position))
-        position, velocity, acceleration = (change(x, at) for x in (self.position, self.velocity, self.acceleration))
-        return replace(self, position=position, velocity=velocity, acceleration=acceleration)
-
-    def late_position(self, *, column: int, shift: int) -> Measured:
-        """With a channel of position put right that came late by so many samples."""
-        return self.moved(late_by(column, shift))
-
-    def late_force(self, *, column: int, shift: int) -> Measured:
-        """With a channel of force put right that came late by so many samples."""
-        return replace(self, forces=late_by(column, shift)(self.forces, np.arange(len(self.forces))))
+    def changed(self, kind: str, change: Moved) -> Measured:
+        """With other forces, or of kind "position" with other positions, velocities and accelerations."""
+        at, names = np.arange(len(self.position)), ("position", "velocity", "acceleration")
+        parts: dict[str, Any] = {
+            name: change(getattr(self, name), at) for name in (("forces",) if kind == "force" else names)
+        }
+        return replace(self, **parts)
 
     def slow(self) -> Measured:
         """Low-passed a little above the motion's own frequencies."""
@@ -74,10 +68,10 @@ class Measured:
         cutoff = min(PLAIN * max(highest, 1.0 / (len(self.velocity) * self.step)), 0.4 / self.step)
         rate = 1.0 / self.step
 
-        def filtered(x: np.ndarray) -> np.ndarray:
+        def filtered(x: np.ndarray, at: np.ndarray) -> np.ndarray:
             return butterworth(x, rate=rate, cutoff=cutoff, order=2)
 
-        return replace(self.moved(lambda x, at: filtered(x)), forces=filtered(self.forces))
+        return self.changed("position", filtered).changed("force", filtered)
 
 
 def measured(model: Model, log: Log, *, decimation: int = 1, periodic: bool = False) -> Measured:
@@ -109,11 +103,16 @@ def measured(model: Model, log: Log, *, decimation: int = 1, periodic: bool = Fa
     )
 
 
-def turned(column: int) -> Moved:
-    """A channel with the other sign."""
+def as_is(x: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Nothing is changed."""
+    return np.asarray(x[at])
+
+
+def scaled(column: int, factor: float) -> Moved:
+    """A channel times a factor."""
 
     def moved(x: np.ndarray, at: np.ndarray) -> np.ndarray:
-        return np.asarray(x[at] * np.where(np.arange(x.shape[1]) == column, -1.0, 1.0))
+        return np.asarray(x[at] * np.where(np.arange(x.shape[1]) == column, factor, 1.0))
 
     return moved
 

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from tauloop.errors import PoseError
-from tauloop.identification.faults.measured_motion import Measured, Moved
+from tauloop.identification.faults.measured_motion import Measured, Moved, as_is, late_by, scaled
 from tauloop.identification.friction.presliding import dahl_state
 from tauloop.identification.regression.base_parameters import base_parameters
 from tauloop.identification.regression.data import Ties
@@ -56,13 +56,7 @@ class Misfits:
         """Fit the log; `output` and `ties` are those of its regression data."""
         self._model, self.log, self._output, self._ties, self.step = model, log, output, ties, step
         self.ways = dict(ways or {})
-        self._mixing = np.eye(len(log.drives))
-        self._rows: Sequence[int] | slice = slice(None)
-        names = [a.name for a in model.mechanism.actuators]
-        if output == "joints":
-            self._mixing = driven_transmission(model)[[names.index(drive) for drive in log.drives]]
-        else:
-            self._rows = [names.index(drive) for drive in log.drives]
+        self._mixing, self._rows = measured_outputs(model, log, output)
         reach = 0 if log.periodic else min(STEPS[-1] * step, len(log.position) // 10)
         self.reach = min(STEPS[-1] * step, len(log.position) // 10)
         count = len(log.position) - 2 * reach
@@ -70,14 +64,14 @@ class Misfits:
         places = reach + np.arange(count)
         places = places if log.usable is None else places[log.usable[places]]
         self.at = places[np.unique(np.linspace(0, len(places) - 1, min(TRIED, len(places))).round().astype(int))]
-        (regressor,) = self.regressors([lambda x, at: x[at]])
+        (regressor,) = self.regressors([as_is])
         self.can_tell = regressor is not None
         if regressor is None:
             return
         unknowns = regressor.shape[-1]
         columns = regressor.transpose(1, 0, 2)
         self._base = list(base_parameters(columns, tuple(map(str, range(unknowns))), ("",) * unknowns).independent)
-        self.regressor = self._beside(regressor[:, :, self._base], lambda x, at: x[at])
+        self.regressor = self._beside(regressor[:, :, self._base], as_is)
         self.can_tell = self.regressor.shape[0] * self.regressor.shape[1] >= EQUATIONS * len(self._base)
         if self.can_tell:
             self.misfits = self.of(self.regressor, self.forces())
@@ -99,9 +93,9 @@ class Misfits:
         sizes = np.maximum(np.linalg.norm(self.forces(), axis=0), np.finfo(float).tiny)
         return sizes, np.linalg.qr((self.regressor / sizes[:, None]).reshape(-1, self.regressor.shape[-1]))[0]
 
-    def forces(self, forces: np.ndarray | None = None) -> np.ndarray:
-        """Forces of the outputs (M, n_out) at the tried samples."""
-        return np.asarray((self.log.forces if forces is None else forces)[self.at] @ self._mixing)
+    def forces(self, change: Moved = as_is) -> np.ndarray:
+        """Forces of the outputs (M, n_out) at the tried samples, with those of the drives changed."""
+        return np.asarray(change(self.log.forces, self.at) @ self._mixing)
 
     def regressors(self, changes: Sequence[Moved]) -> list[np.ndarray | None]:
         """Regressors (M, n_out, r) of changed motions, all made at once; None where the machine cannot move so."""
@@ -160,7 +154,7 @@ class Misfits:
 
     def with_friction(self, drive: str, way: float | None) -> np.ndarray:
         """Misfits with a drive's friction beside the model's own, turning round over some way if there is one."""
-        columns = self._friction(drive, way, lambda x, at: x[at])
+        columns = self._friction(drive, way, as_is)
         return self.of(np.concatenate([self.regressor, columns], axis=2), self.forces())
 
     def best_way(self, drive: str) -> tuple[float, np.ndarray]:
@@ -171,37 +165,55 @@ class Misfits:
         tried += [(best[0] * factor, self.with_friction(drive, best[0] * factor)) for factor in FINER]
         return min(tried, key=lambda pair: mean(pair[1]))
 
-    def misfit_of(self, regressor: np.ndarray) -> float:
-        """Misfit of all outputs with another regressor."""
-        return mean(self.of(regressor, self.forces()))
+    def shifted(self, column: int, shifts: Sequence[int]) -> dict[int, float]:
+        """Misfits of all outputs by shifts of a position, where the machine can move so."""
+        regressors = self.regressors([late_by(column, s) for s in shifts])
+        tried = zip(shifts, regressors, strict=True)
+        return {s: mean(self.of(rows, self.forces())) for s, rows in tried if rows is not None}
+
+    def lessened(self, misfits: np.ndarray, by_all: float, by_one: float) -> bool:
+        """Whether misfits (n_out,) are less than these by such factors: that of all, and that of some output."""
+        return mean(misfits) * by_all <= self.misfit and bool(np.any(misfits * by_one <= self.misfits))
+
+    def fall(self, misfits: np.ndarray) -> str:
+        """From what misfits (n_out,) have fallen, in words."""
+        best = int(np.argmax(self.misfits / np.maximum(misfits, ROUNDING)))
+        return (
+            f"the relative misfit of one output falls from {self.misfits[best]:.3g} to {misfits[best]:.3g}, "
+            f"of all from {self.misfit:.3g} to {mean(misfits):.3g}"
+        )
 
     def of(self, regressor: np.ndarray, forces: np.ndarray) -> np.ndarray:
         """Norm of every output's residual over that of its force, fitted together with these as weights."""
         sizes = np.maximum(np.linalg.norm(forces, axis=0), np.finfo(float).tiny)
         columns = (regressor / sizes[:, None]).reshape(-1, regressor.shape[-1])
-        scaled = forces / sizes
+        own = (forces / sizes).ravel()
         basis = np.linalg.qr(columns)[0]
-        left = scaled.ravel() - basis @ (basis.T @ scaled.ravel())
+        left = own - basis @ (basis.T @ own)
         return np.linalg.norm(left.reshape(forces.shape), axis=0)
 
-    def late(self, forces: np.ndarray) -> float:
-        """As `misfit_of`, of forces (M, n_f) at the tried samples, with the weights of those as they are."""
+    def late(self, column: int, shift: int) -> float:
+        """Misfit of all outputs by a shift of a force, with the weights of the forces as they are."""
         sizes, basis = self._weighed
-        scaled = (forces @ self._mixing / sizes).ravel()
-        power = scaled @ scaled - np.sum((basis.T @ scaled) ** 2)
+        moved = (self.forces(late_by(column, shift)) / sizes).ravel()
+        power = moved @ moved - np.sum((basis.T @ moved) ** 2)
         return float(np.sqrt(max(power, 0.0) / len(sizes)))
 
     def scale(self, drive: int) -> float | None:
         """Factor of one drive's force that suits the others best, by least squares; None where it is not positive."""
-        log = self.log
-        others = np.where(np.arange(len(log.drives)) == drive, 0.0, 1.0)
         sizes, basis = self._weighed
-        own = (self.forces(log.forces * (1.0 - others)) / sizes).ravel()
-        known = (self.forces(log.forces * others) / sizes).ravel()
-        own, known = (x - basis @ (basis.T @ x) for x in (own, known))
+        both, others = self.forces(), self.forces(scaled(drive, 0.0))
+        own, known = (x - basis @ (basis.T @ x) for x in (((both - others) / sizes).ravel(), (others / sizes).ravel()))
         power = float(own @ own)
         scale = -float(own @ known) / power if power > 0.0 else 0.0
         return scale if scale > 0.0 else None
+
+
+def measured_outputs(model: Model, log: Measured, output: str) -> tuple[np.ndarray, Sequence[int] | slice]:
+    """B (n_f, n_out), for outputs that are B^T f of the measured forces f, and the regressor's rows of them."""
+    names = [actuator.name for actuator in model.mechanism.actuators]
+    drives = [names.index(drive) for drive in log.drives]
+    return (driven_transmission(model)[drives], slice(None)) if output == "joints" else (np.eye(len(drives)), drives)
 
 
 def mean(misfits: np.ndarray) -> float:

@@ -6,7 +6,8 @@ import numpy as np
 
 from tauloop.errors import PoseError, Problem
 from tauloop.identification.faults.measured_motion import Measured
-from tauloop.identification.regression.from_log import driven_transmission, regressor_rows
+from tauloop.identification.faults.misfits import measured_outputs
+from tauloop.identification.regression.from_log import regressor_rows
 from tauloop.model import Model
 
 #: Samples on which units are tried, evenly spread over the log.
@@ -40,11 +41,8 @@ def wrong_time_unit(model: Model, log: Measured, *, output: str = "actuators") -
     """
     if model.assembly.is_redundant:
         return ()
-    names = [actuator.name for actuator in model.mechanism.actuators]
-    rows: list[int] | slice = [names.index(drive) for drive in log.drives]
-    forces = log.forces
-    if output == "joints":
-        forces, rows = log.forces @ driven_transmission(model)[rows], slice(None)
+    mixing, rows = measured_outputs(model, log, output)
+    forces = log.forces @ mixing
     at = np.unique(np.linspace(0, len(forces) - 1, min(TRIED, len(forces))).round().astype(int))
     position, velocity, acceleration = (x[at] for x in (log.position, log.velocity, log.acceleration))
     try:
