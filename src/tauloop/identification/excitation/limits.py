@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -199,31 +200,36 @@ def measured(
         clearance: distances of rods.
         cuts: joints that close loops.
     """
-    shape = model.topology
-    actuators, held = [actuator.name for actuator in model.mechanism.actuators], list(cables(model.mechanism))
-    motors = v @ model.assembly.loops.transmission.T
     far = singularities(model, q) if any(bound.kind == "singularity" for bound in bounded) else None
-    cut_positions, cut_speeds = cuts.positions_and_speeds(q, v)
-    columns = []
-    for bound in bounded:
-        if bound.kind in ("position", "speed") and bound.of in cuts.names:
-            values = cut_positions if bound.kind == "position" else cut_speeds
-            columns.append(values[:, cuts.names.index(bound.of)])
-        elif bound.kind == "position":
-            columns.append(q[:, shape.coordinate_names.index(bound.of)])
-        elif bound.kind == "speed":
-            columns.append(v[:, shape.velocity_names.index(bound.of)])
-        elif bound.kind == "motor speed":
-            columns.append(motors[:, actuators.index(bound.of)])
-        elif bound.kind == "force":
-            columns.append(force[:, actuators.index(bound.of)])
-        elif bound.kind == "tension":
-            columns.append(tension[:, held.index(bound.of)])
-        elif bound.kind == "clearance" and clearance is not None:
-            columns.append(clearance.distances(q).min(axis=1))
-        elif far is not None:
-            columns.append(far.distance(bound.of))
-    return np.stack(columns, axis=1) if columns else np.zeros((len(q), 0))
+    motors, moved = v @ model.assembly.loops.transmission.T, (part.T for part in cuts.positions_and_speeds(q, v))
+    cut = dict(zip(cuts.names, zip(*moved, strict=True), strict=True))
+    known = quantities(model, cut, q.T, v.T, motors.T, force.T, tension.T)
+    if far is not None:
+        known |= {("singularity", kind): far.distance(kind) for kind in SINGULARITIES}
+    if clearance is not None and len(clearance.pairs):
+        known["clearance", "rods"] = clearance.distances(q).min(axis=1)
+    return np.stack([known[bound.kind, bound.of] for bound in bounded], axis=1) if bounded else np.zeros((len(q), 0))
+
+
+def quantities(
+    model: Model, cuts: Mapping[str, tuple[Any, Any]], q: Any, v: Any, motors: Any, force: Any, tension: Any
+) -> dict[tuple[str, str], Any]:
+    """Positions, speeds, forces and tensions by kind and name of a `Bound`, of arrays or symbols.
+
+    Args:
+        model: the machine.
+        cuts: positions and speeds of cut joints by name.
+        q, v: coordinates and velocities, one after the other (n, ...).
+        motors, force: speeds and forces of the actuators (n_u, ...).
+        tension: of the cables (k, ...).
+    """
+    found = {("position", name): q[i] for i, name in enumerate(model.topology.coordinate_names)}
+    found |= {("speed", name): v[i] for i, name in enumerate(model.topology.velocity_names)}
+    for name, (position, speed) in cuts.items():
+        found |= {("position", name): position, ("speed", name): speed}
+    for i, actuator in enumerate(model.mechanism.actuators):
+        found |= {("motor speed", actuator.name): motors[i], ("force", actuator.name): force[i]}
+    return found | {("tension", name): tension[i] for i, name in enumerate(cables(model.mechanism))}
 
 
 def use(bounded: tuple[Bound, ...], values: np.ndarray) -> np.ndarray:

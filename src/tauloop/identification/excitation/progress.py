@@ -18,7 +18,7 @@ from tauloop.identification.excitation.problem import ExcitationProblem, Judgeme
 from tauloop.identification.excitation.result import Conditions, RandomSummary
 from tauloop.identification.excitation.search import RandomSearch, random_search, shrunk
 from tauloop.identification.excitation.solver import STOPPED, StartOutcome
-from tauloop.identification.excitation.starts import Report, solve_all
+from tauloop.identification.excitation.starts import Report, Work, solve_all
 from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.records import dataclass
 
@@ -108,18 +108,19 @@ class Search:
         is_stopped: Callable[[], bool],
         into: dict[int, StartOutcome],
     ) -> None:
-        options = self._options
-        for number, outcome in solve_all(
-            self._problem,
-            base.independent,
-            options.criterion,
-            starts,
-            options.solver,
-            options.processes,
-            self._report,
-            is_stopped=is_stopped,
-            offer=self._offer,
+        problem, options = self._problem, self._options
+        work = Work(
+            mechanism=problem.mechanism,
+            task=problem.task,
+            before=problem.before,
+            independent=base.independent,
+            criterion=options.criterion,
+            starts=tuple(enumerate(starts)),
+            options=options.solver,
             polishes=into is self._polished,
+        )
+        for number, outcome in solve_all(
+            problem, work, options.processes, self._report, is_stopped=is_stopped, offer=self._offer
         ):
             into[number] = outcome
             self._offer(outcome.coefficients, at_once=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from tauloop.identification.excitation.options import ExcitationOptions
 from tauloop.identification.excitation.problem import ExcitationTask
 from tauloop.identification.excitation.solver import StartOutcome
 from tauloop.identification.regression.base_parameters import BaseParameters
-from tauloop.logs.channels import Channel, build_log
+from tauloop.logs.channels import build_log, port_channels
 from tauloop.logs.writing import write_log
 from tauloop.motion.fourier import FourierSeries
 from tauloop.motion.sampled import SampledMotion
@@ -172,12 +173,8 @@ class Excitation(Result):
             InputError: as `sample`; or the file cannot be written.
         """
         motion = self.sample(frequency)
-        signals = [
-            Channel(quantity=kind, channel=column, values=getattr(motion, kind)[:, i], unit=unit)
-            for kind, port in self.ports.items()
-            for i, (column, unit) in enumerate(zip(port.columns, port.units, strict=True))
-        ]
-        return write_log(path, build_log(motion.time, signals))
+        kinds = (port_channels(kind, p.columns, p.units, getattr(motion, kind)) for kind, p in self.ports.items())
+        return write_log(path, build_log(motion.time, chain.from_iterable(kinds)))
 
     def as_dict(self) -> dict[str, Any]:
         """The whole result as plain data for JSON."""

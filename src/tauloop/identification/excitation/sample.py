@@ -14,7 +14,7 @@ import casadi as ca
 import numpy as np
 
 from tauloop.assembly.cut_freedoms import cut_motions
-from tauloop.identification.excitation.limits import Bound
+from tauloop.identification.excitation.limits import Bound, quantities
 from tauloop.kinematics.clearance import RodClearance
 from tauloop.mechanism.bodies import cables
 from tauloop.model import Model, Motion
@@ -88,18 +88,17 @@ def sample_function(
     if cables(model.mechanism):
         shared = _shared(closing.outputs(functions.program(TENSIONS), arguments), len(model.mechanism.actuators), unit)
         force = unit * shared.unknowns
-    quantities = Quantities(
-        model=model,
-        functions=functions,
-        q=expressions["kinematics_2.q"],
-        v=expressions["kinematics_2.v"],
-        force=force,
-        tension=dict(zip(cables(model.mechanism), ca.vertsplit(shared.tension), strict=True)),
-        G=ca.SX(ca.reshape(expressions["embedding.G"], model.topology.n_v, -1)),
-        clearance=clearance,
-        cuts=cut_motions(model.mechanism, model.topology, expressions["kinematics_2.q"], expressions["kinematics_2.v"]),
-    )
-    values = [quantities.of(bound) for bound in bounded]
+    q, v, G = found["kinematics_2.q"], found["kinematics_2.v"], ca.reshape(found["embedding.G"], model.topology.n_v, -1)
+    cuts, motors = cut_motions(model.mechanism, model.topology, q, v), ca.DM(model.assembly.loops.transmission) @ v
+    known = quantities(model, cuts, q, v, motors, force, shared.tension)
+    values = []
+    for bound in bounded:
+        if bound.kind == "singularity":
+            values.append(_singularity(bound, model, ca.SX(G)))
+        elif bound.kind == "clearance":
+            values.append(_clearance(bound, clearance, q))
+        else:
+            values.append((known[bound.kind, bound.of] - bound.middle) / bound.half)
     limits = [
         range_ for bound, value in zip(bounded, values, strict=True) for range_ in [_range(bound)] * value.numel()
     ]
@@ -134,7 +133,7 @@ def _shared(terms: Mapping[str, ca.SX], actuators: int, unit: float) -> _Shared:
 
 
 def _range(bound: Bound) -> tuple[float, float]:
-    """Limits of what `Quantities.of` makes of a bound."""
+    """Limits of what `sample_function` makes of a bound."""
     if bound.kind == "singularity":
         return 0.0, np.inf
     return (1.0, np.inf) if bound.kind == "clearance" else bound.scaled
@@ -183,66 +182,30 @@ class _Closing:
         return self._blocks[step.unknowns]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quantities:
-    """What limits bound, as expressions of one state."""
-
-    model: Model
-    functions: Motion
-    q: ca.SX
-    v: ca.SX
-    force: ca.SX
-    tension: Mapping[str, ca.SX]
-    G: ca.SX
-    clearance: RodClearance | None
-    cuts: Mapping[str, tuple[ca.SX, ca.SX]]
-
-    def of(self, bound: Bound) -> ca.SX:
-        """The bounded quantity, or several of them; on the scale of the bound."""
-        shape = self.model.topology
-        if bound.kind in ("position", "speed") and bound.of in self.cuts:
-            value = self.cuts[bound.of][("position", "speed").index(bound.kind)]
-        elif bound.kind == "position":
-            value = self.q[shape.coordinate_names.index(bound.of)]
-        elif bound.kind == "speed":
-            value = self.v[shape.velocity_names.index(bound.of)]
-        elif bound.kind == "motor speed":
-            row = [actuator.name for actuator in self.model.mechanism.actuators].index(bound.of)
-            value = ca.DM(self.model.assembly.loops.transmission[row : row + 1]) @ self.v
-        elif bound.kind == "force":
-            value = self.force[[actuator.name for actuator in self.model.mechanism.actuators].index(bound.of)]
-        elif bound.kind == "tension":
-            value = self.tension[bound.of]
-        elif bound.kind == "clearance":
-            return self._clearance(bound)
-        else:
-            return self._singularity(bound)
-        return (value - bound.middle) / bound.half
-
-    def _clearance(self, bound: Bound) -> ca.SX:
-        """Squared distances over the squared least distance, pair by pair (see `kinematics.clearance`)."""
-        assert self.clearance is not None
-        assert self.clearance.ends is not None
-        ends = self.clearance.ends.function(self.q)
-        points = [ends[3 * k : 3 * k + 3] for k in range(ends.numel() // 3)]
-        return ca.vertcat(
-            *(
-                squared_distance(points[2 * i], points[2 * i + 1], points[2 * j], points[2 * j + 1]) / bound.lower**2
-                for i, j in self.clearance.pairs.tolist()
-            )
+def _clearance(bound: Bound, clearance: RodClearance | None, q: ca.SX) -> ca.SX:
+    """Squared distances over the squared least distance, pair by pair (see `kinematics.clearance`)."""
+    assert clearance is not None
+    assert clearance.ends is not None
+    ends = clearance.ends.function(q)
+    points = [ends[3 * k : 3 * k + 3] for k in range(ends.numel() // 3)]
+    return ca.vertcat(
+        *(
+            squared_distance(points[2 * i], points[2 * i + 1], points[2 * j], points[2 * j + 1]) / bound.lower**2
+            for i, j in clearance.pairs.tolist()
         )
+    )
 
-    def _singularity(self, bound: Bound) -> ca.SX:
-        """Pivots of G^T (A^T A - d^2) G, all positive where the least stretch of A over all motions is above d.
 
-        A maps unit-free velocities to those of the actuators (parallel) or of the platform (serial). The pivots, over
-        those of G^T G, are at most about one.
-        """
-        loops = self.model.assembly.loops
-        G = ca.DM(np.diag(1.0 / loops.velocity_scale)) @ self.G
-        A = ca.DM(stretched(self.model, bound.of))
-        metric = G.T @ G
-        return _pivots(ca.mtimes(A, G).T @ ca.mtimes(A, G) - bound.lower**2 * metric) / _pivots(metric)
+def _singularity(bound: Bound, model: Model, G: ca.SX) -> ca.SX:
+    """Pivots of G^T (A^T A - d^2) G, all positive where the least stretch of A over all motions is above d.
+
+    A maps unit-free velocities to those of the actuators (parallel) or of the platform (serial). The pivots, over
+    those of G^T G, are at most about one.
+    """
+    G = ca.DM(np.diag(1.0 / model.assembly.loops.velocity_scale)) @ G
+    A = ca.DM(stretched(model, bound.of))
+    metric = G.T @ G
+    return _pivots(ca.mtimes(A, G).T @ ca.mtimes(A, G) - bound.lower**2 * metric) / _pivots(metric)
 
 
 def stretched(model: Model, kind: str) -> np.ndarray:

@@ -6,6 +6,7 @@ import multiprocessing as mp
 import queue
 import signal
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from time import monotonic
 from typing import Any
 
@@ -27,7 +28,16 @@ LOOK, END, TOLD = 0.1, 0.5, 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Work:
-    """What a worker needs; all of it can be sent to another process."""
+    """What a worker needs; all of it can be sent to another process.
+
+    Attributes:
+        mechanism, task, before: of the `ExcitationProblem`.
+        independent: which unknowns represent the base parameters.
+        criterion: what is made small.
+        starts: series (n_free, 2 K + 1) that keep all limits, each with its number.
+        options: of the solver.
+        polishes: whether the starts are optima already, to be followed on the finer grid.
+    """
 
     mechanism: Mechanism
     task: ExcitationTask
@@ -41,84 +51,60 @@ class Work:
 
 def solve_all(
     problem: ExcitationProblem,
-    independent: np.ndarray,
-    criterion: ExcitationCriterion,
-    starts: list[np.ndarray],
-    options: SolverOptions,
+    work: Work,
     processes: int,
     report: Report,
     *,
     is_stopped: Callable[[], bool],
     offer: Callable[[np.ndarray], None],
-    polishes: bool = False,
 ) -> Iterator[tuple[int, StartOutcome]]:
     """Optimise from all starts: the number of each, and what came out, as it ends.
 
     Args:
         problem: the task.
-        independent: which unknowns represent the base parameters.
-        criterion: what is made small.
-        starts: series (n_free, 2 K + 1) that keep all limits.
-        options: of the solver.
+        work: all starts.
         processes: among which starts are shared out; with one, they run here.
         report: called with "optimising" or "polishing", the number of starts that have ended, and of all.
         is_stopped: whether to end soon.
         offer: called with series that are better than those before, while a start is on its way.
-        polishes: whether the starts are optima already, to be followed on the finer grid.
     """
-    phase, done = "polishing" if polishes else "optimising", 0
+    phase, done, total = "polishing" if work.polishes else "optimising", 0, len(work.starts)
 
     def look() -> bool:
-        report(phase, done, len(starts))
+        report(phase, done, total)
         return is_stopped()
 
-    if processes == 1 or len(starts) == 1:
-        outcomes = _one_by_one(_solver(problem, independent, criterion, polishes), starts, options, look, offer)
+    if processes == 1 or total == 1:
+        outcomes = _one_by_one(problem, work, look, offer)
     else:
-        shares = [
-            Work(
-                mechanism=problem.mechanism,
-                task=problem.task,
-                before=problem.before,
-                independent=independent,
-                criterion=criterion,
-                starts=tuple(enumerate(starts))[k::processes],
-                options=options,
-                polishes=polishes,
-            )
-            for k in range(min(processes, len(starts)))
-        ]
-        outcomes = _in_parallel(shares, len(starts), look, offer)
+        shares = [replace(work, starts=work.starts[k::processes]) for k in range(min(processes, total))]
+        outcomes = _in_parallel(shares, total, look, offer)
     for number, outcome in outcomes:
         done += 1
-        report(phase, done, len(starts))
+        report(phase, done, total)
         yield number, outcome
 
 
-def _solver(
-    problem: ExcitationProblem, independent: np.ndarray, criterion: ExcitationCriterion, polishes: bool
-) -> Solve:
-    if polishes:
-        return ExcitationProgram(problem, independent, criterion, problem.polish_grid).polish
-    return ExcitationProgram(problem, independent, criterion).solve
+def _solver(problem: ExcitationProblem, work: Work) -> Solve:
+    if work.polishes:
+        return ExcitationProgram(problem, work.independent, work.criterion, problem.polish_grid).polish
+    return ExcitationProgram(problem, work.independent, work.criterion).solve
 
 
 def _one_by_one(
-    solve: Solve,
-    starts: list[np.ndarray],
-    options: SolverOptions,
-    look: Callable[[], bool],
-    offer: Callable[[np.ndarray], None],
+    problem: ExcitationProblem, work: Work, look: Callable[[], bool], offer: Callable[[np.ndarray], None]
 ) -> Iterator[tuple[int, StartOutcome]]:
+    solve = _solver(problem, work)
+
     def watch(better: np.ndarray | None) -> bool:
         if better is not None:
             offer(better)
         return look()
 
-    for number, start in enumerate(starts):
+    for number, start in work.starts:
         if look():
             return
-        yield number, solve(start, options, watch)
+        yield number, solve(start, work.options, watch)
 
 
 def _in_parallel(
@@ -158,7 +144,7 @@ def _work(work: Work, stop: Any, answers: Any) -> None:
     """Run a share of the starts in a process of its own; interrupts go to the process that waits for it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     problem = ExcitationProblem(work.mechanism, work.task, work.before)
-    solve = _solver(problem, work.independent, work.criterion, work.polishes)
+    solve = _solver(problem, work)
     for number, start in work.starts:
         latest = monotonic()
 
