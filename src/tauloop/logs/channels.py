@@ -51,7 +51,7 @@ class Channel:
 def port_channels(quantity: str, columns: Sequence[str], units: Sequence[str], values: np.ndarray) -> list[Channel]:
     """Channels of samples (N, n) by the names and units of their columns."""
     return [
-        Channel(quantity=quantity, channel=name, values=values[:, i], unit=unit)
+        Channel(quantity=quantity, channel=name, values=np.ascontiguousarray(values[:, i]), unit=unit)
         for i, (name, unit) in enumerate(zip(columns, units, strict=True))
     ]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tauloop.errors import InputError, Problem
-from tauloop.logs.channels import Channel, build_log
+from tauloop.logs.channels import build_log, port_channels
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -77,9 +77,5 @@ def measure(
     step = np.where(resolution > 0, resolution, 1.0)
     read = np.where(resolution > 0, np.round(position / step) * step, position)
     felt = force + noise * rng.normal(size=force.shape)
-    signals = [
-        Channel(quantity=quantity, channel=name, values=np.ascontiguousarray(values[:, i]), unit=units[i])
-        for quantity, values, units in (("position", read, position_units), ("force", felt, force_units))
-        for i, name in enumerate(names)
-    ]
-    return build_log(time, signals)
+    signals = port_channels("position", names, position_units, read)
+    return build_log(time, signals + port_channels("force", names, force_units, felt))

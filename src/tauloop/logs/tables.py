@@ -123,11 +123,12 @@ class CsvTable(Table):
     decimal ones.
     """
 
-    def __init__(self, path: Path) -> None:
-        """Read the bytes and the header.
+    def __init__(self, path: Path, names: Sequence[str] = ()) -> None:
+        """Read the bytes and the header; names may be given for columns of a text without one.
 
         Raises:
-            LogError: not a UTF-8 text with a row of column names and at least one sample.
+            LogError: not a UTF-8 text with a row of column names and at least one sample, or not as many columns as
+                names.
         """
         self._data = _text_bytes(path)
         self._delimiter = ","
@@ -140,9 +141,12 @@ class CsvTable(Table):
         cells = next(csv.reader([header], delimiter=self._delimiter))
         self.first_row = tuple(cells)
         self.has_names = not all(is_number(cell) or has_decimal_comma(cell) for cell in cells)
-        if not self.has_names:
+        if names and len(cells) != len(names):
+            what = f"has {len(cells)} columns, and the header names {len(names)}"
+            raise _refused(str(path), what, "name every column", where="header")
+        if names or not self.has_names:
             self._skipped -= 1
-            cells = [str(k + 1) for k in range(len(cells))]
+            cells = list(names) or [str(k + 1) for k in range(len(cells))]
         self._data = with_decimal_points(self._data, self._skipped, self._delimiter)
         super().__init__(str(path), cells, brackets_are_units=True)
         if next(self._rows(), None) is None:

@@ -201,6 +201,8 @@ def _noises(difference: np.ndarray, period: float) -> tuple[float, float]:
     Central differences make of white noise of positions the density (sin(2 pi f T) / T)^2 times theirs; both shares are
     fitted to the density, each time relative to the fit before, so that all frequencies count alike.
     """
+    from scipy.optimize import nnls  # slow to import, and most logs have no velocities
+
     count = len(difference)
     density = np.abs(scipy.fft.rfft(difference - difference.mean())) ** 2 / count
     frequency = scipy.fft.rfftfreq(count, period)
@@ -213,21 +215,12 @@ def _noises(difference: np.ndarray, period: float) -> tuple[float, float]:
         if not fitted.all():
             break
         weights = np.sqrt(rows[:, 3]) / fitted
-        powers = _shares(rows[:, :2] * weights[:, None], rows[:, 2] * weights)
+        columns = rows[:, :2] * weights[:, None]
+        size = np.linalg.norm(columns, axis=0)
+        powers = nnls(columns / size, rows[:, 2] * weights)[0] / size
         fitted = rows[:, :2] @ powers
     noise, position_noise = np.sqrt(powers)
     return float(noise), float(position_noise)
-
-
-def _shares(columns: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Factors (2,), none of them negative, by which two columns make what is wanted best."""
-    size = np.linalg.norm(columns, axis=0)
-    both = np.linalg.lstsq(columns / size, wanted, rcond=None)[0] / size
-    if (both >= 0.0).all():
-        return np.asarray(both)
-    alone = wanted @ columns / size**2
-    better = int(np.argmax(wanted @ columns / size))
-    return np.where(np.arange(2) == better, alone, 0.0)
 
 
 def velocities_of_source(log: Log, sources: Mapping[str, str]) -> np.ndarray:

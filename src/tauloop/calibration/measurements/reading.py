@@ -17,7 +17,6 @@ bounds: {tower1.arm: 200 mm to 230 mm, tower*.end_stop: -5 mm to}
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,7 @@ from tauloop.calibration.problem.unknowns import DIMENSIONS, Bounds, Tolerances,
 from tauloop.errors import InputError, LogError
 from tauloop.logs.findings import Findings
 from tauloop.logs.scales import find_scale
-from tauloop.logs.tables import Table, open_table
+from tauloop.logs.tables import CsvTable, Table, open_table
 from tauloop.mechanism.cursor import Cursor
 from tauloop.mechanism.documents import contents, is_whole, open_document
 from tauloop.mechanism.model import Mechanism
@@ -41,26 +40,6 @@ from tauloop.mechanism.quantities import quantity
 from tauloop.mechanism.suggestions import suggestion, unknown_names
 from tauloop.mechanism.units import UnitError, named
 from tauloop.mechanism.values import ValueReader
-
-
-class _HeadlessTable(Table):
-    """A CSV of numbers without a header, whose column names are given."""
-
-    def __init__(self, path: Path, names: Sequence[str]) -> None:
-        try:
-            self._values = np.loadtxt(path, delimiter=",", ndmin=2)
-        except (OSError, ValueError, UnicodeDecodeError) as error:
-            what = f"is no table of numbers: {error}"
-            raise LogError.of("", what, "check path and contents", file=str(path)) from None
-        super().__init__(str(path), names, brackets_are_units=True)
-        if self._values.shape[1] != len(names):
-            what = f"has {self._values.shape[1]} columns, and the header names {len(names)}"
-            raise LogError.of("header", what, "name every column", file=str(path))
-
-    def numbers(self, columns: Sequence[int], findings: Findings) -> np.ndarray:
-        chosen = self._values[:, list(columns)]
-        self._report_not_finite(chosen, columns, findings)
-        return chosen
 
 
 def read_measurements(
@@ -230,7 +209,7 @@ def _series_of(place: Cursor, values: ValueReader, folder: Path, mechanism: Mech
         return None
     try:
         path = folder / entry["path"]
-        table = _HeadlessTable(path, _several(entry["header"])) if "header" in entry else open_table(path)
+        table = CsvTable(path, _several(entry["header"])) if "header" in entry else open_table(path)
         encoders = entry.get("encoders", _standard_encoders(mechanism))
         readings = entry["readings"] if "readings" in entry else _standard_readings(table, instrument)
         return _series(table, instrument, encoders, readings, entry.get("units", {}), noise, mechanism)

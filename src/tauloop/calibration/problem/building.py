@@ -12,8 +12,7 @@ from tauloop.assembly.ports import LISTED
 from tauloop.calibration.measurements.series import Series
 from tauloop.calibration.problem.pose_equations import Reach, independent_rows, station_functions
 from tauloop.calibration.problem.residuals import ForwardKinematics, ResidualKind
-from tauloop.calibration.problem.stations import ITERATIONS, LONGEST, STEP, Elimination, Station, solved, square
-from tauloop.equations.topology import integrate
+from tauloop.calibration.problem.stations import ITERATIONS, STEP, Elimination, Station, square
 from tauloop.errors import InputError, PoseError, Problem, Problems
 
 #: Steps of the straight line in encoder space from the reference pose to the measured ones.
@@ -76,11 +75,8 @@ def followed(station: Station, x: np.ndarray) -> np.ndarray:
         for _ in range(4):
             f, rates = station.evaluate(x, q, waypoint)
             hard = station.elimination.hard
-            step = solved(rates[:, hard], f[:, hard, None])[:, :, 0]
-            length = np.abs(step).max(axis=1, initial=0.0)
-            step *= np.minimum(1.0, LONGEST / np.maximum(length, 1e-300))[:, None]
-            q = integrate(station.topology, q, -step)
-            if length.max(initial=0.0) < 1e-3:
+            q, length = station.stepped(q, f[:, hard], rates[:, hard])
+            if length < 1e-3:
                 break
     return q
 
@@ -170,12 +166,9 @@ def _closed(station: Station, x: np.ndarray, open_count: int) -> Station:
             raise InputError.of(station.series.instrument.name, what, remedy)
         closing = U[:, :, :open_count].transpose(0, 2, 1) / sigma
         station = replace(station, elimination=replace(part, closing=closing))
-        F, F_v = square(f, rates, station.elimination)
-        step = solved(F_v, F[:, :, None])[:, :, 0]
-        length = np.abs(step).max(axis=1)
-        step *= np.minimum(1.0, LONGEST / np.maximum(length, 1e-300))[:, None]
-        station = replace(station, q=integrate(station.topology, station.q, -step))
-        if length.max() < STEP:
+        q, length = station.stepped(station.q, *square(f, rates, station.elimination))
+        station = replace(station, q=q)
+        if length < STEP:
             break
     return station
 

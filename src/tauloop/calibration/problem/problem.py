@@ -162,7 +162,7 @@ class CalibrationProblem(Shown):
 
     def jacobian(self, evaluation: Evaluation) -> np.ndarray:
         """The same stacked (R, n), rows as in `Evaluation.residual`."""
-        return np.concatenate([J.reshape(-1, len(self.free)) for J in self.pose_jacobians(evaluation)])
+        return self.linearised(evaluation).jacobian
 
     def linearised(self, evaluation: Evaluation) -> Linearised:
         """Jacobian and tangent, to step from one evaluation to a neighbour."""

@@ -122,13 +122,10 @@ class Station:
         for _ in range(ITERATIONS):
             if np.abs(F).max(initial=0.0) < CLOSED:
                 break
-            step = solved(F_v, F[:, :, None])[:, :, 0]
-            length = np.abs(step).max(axis=1, initial=0.0)
-            step *= np.minimum(1.0, LONGEST / np.maximum(length, 1e-300))[:, None]
-            q = integrate(self.topology, q, -step)
+            q, length = self.stepped(q, F, F_v)
             f, rates = self.evaluate(x, q)
             F, F_v = square(f, rates, part)
-            if length.max(initial=0.0) < STEP:
+            if length < STEP:
                 break
         loops, encoders, _ = self.n_equations
         return StationState(
@@ -138,6 +135,13 @@ class Station:
             errors=f[:, loops + encoders :],
             is_reached=np.abs(F).max(axis=1, initial=0.0) < SOLVED,
         )
+
+    def stepped(self, q: np.ndarray, F: np.ndarray, F_v: np.ndarray) -> tuple[np.ndarray, float]:
+        """Coordinates (N, n_q) a Newton step on for equations F (N, m) that are to be zero, and the longest step."""
+        step = solved(F_v, F[:, :, None])[:, :, 0]
+        length = np.abs(step).max(axis=1, initial=0.0)
+        step *= np.minimum(1.0, LONGEST / np.maximum(length, 1e-300))[:, None]
+        return integrate(self.topology, q, -step), float(length.max(initial=0.0))
 
     def jacobian(self, x: np.ndarray, state: StationState) -> tuple[np.ndarray, np.ndarray]:
         """Derivatives in all unknowns of the whitened residuals (N, r, n) and of the coordinates (N, n_v, n)."""

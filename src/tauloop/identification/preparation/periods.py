@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,7 +10,7 @@ import scipy.fft
 
 from tauloop.errors import InputError
 from tauloop.logs import sample_period
-from tauloop.logs.channels import TIME, Channel, build_log
+from tauloop.logs.channels import TIME, as_signals, build_log
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -69,19 +70,10 @@ def average_periods(log: xr.Dataset, period: float) -> PeriodAverage:
             "choose a sampling rate at which the period is a whole number of samples",
         )
     channels, scatter = [], {}
-    for name, variable in log.data_vars.items():
-        values = variable.to_numpy()[: periods * count].reshape(periods, count)
-        mean = values.mean(axis=0)
-        scatter[str(name)] = (values - mean).ravel()
-        channels.append(
-            Channel(
-                quantity=variable.attrs["quantity"],
-                channel=variable.attrs["channel"],
-                values=mean,
-                unit=variable.attrs["unit"],
-                source=variable.attrs["source"],
-            )
-        )
+    for one in as_signals(log).channels:
+        values = one.values[: periods * count].reshape(periods, count)
+        channels.append(replace(one, values=values.mean(axis=0)))
+        scatter[one.name] = (values - channels[-1].values).ravel()
     deviations = np.stack(list(scatter.values()))
     covariance = deviations @ deviations.T / (count * (periods - 1))
     noise = dict(zip(scatter, np.sqrt(np.diag(covariance)).tolist(), strict=True))

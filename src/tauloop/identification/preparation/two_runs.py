@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -13,7 +13,7 @@ import scipy.fft
 from tauloop.errors import IdentificationError, InputError, LogError, Problem, solving
 from tauloop.identification.preparation.periods import FORCE_NOISE, average_periods
 from tauloop.logs import channels, read_log, sample_period, samples, units
-from tauloop.logs.channels import TIME, Channel, build_log
+from tauloop.logs.channels import TIME, as_signals, build_log, port_channels
 from tauloop.mechanism.suggestions import listing
 from tauloop.options import Options, option
 from tauloop.records import dataclass
@@ -311,20 +311,8 @@ def _log(
 ) -> xr.Dataset:
     """The log of the result; quantities other than motion and force are left out."""
     unit = units(connected, "force")
-    signals = [
-        Channel(
-            quantity=variable.attrs["quantity"],
-            channel=variable.attrs["channel"],
-            values=variable.to_numpy()[covered],
-            unit=variable.attrs["unit"],
-            source=variable.attrs["source"],
-        )
-        for variable in connected.data_vars.values()
-        if variable.attrs["quantity"] in MOTION
-    ]
-    signals += [
-        Channel(quantity=quantity, channel=name, values=np.ascontiguousarray(values[:, k]), unit=unit[name])
-        for quantity, values in (("force", force - own), (CONNECTED, force), (OWN, own))
-        for k, name in enumerate(names)
-    ]
+    measured = as_signals(connected).channels
+    signals = [replace(one, values=one.values[covered]) for one in measured if one.quantity in MOTION]
+    for quantity, values in (("force", force - own), (CONNECTED, force), (OWN, own)):
+        signals += port_channels(quantity, names, [unit[name] for name in names], values)
     return build_log(connected[TIME].to_numpy()[covered], signals)
