@@ -1,4 +1,7 @@
-"""Essential parameters: base parameters that the data do not determine are left out, one by one."""
+"""Essential parameters: base parameters that the data do not determine are left out, one by one.
+
+Source: Khalil and Dombre 2002, Modeling, Identification and Control of Robots, section 12.5.
+"""
 
 from __future__ import annotations
 

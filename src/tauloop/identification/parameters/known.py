@@ -1,4 +1,8 @@
-"""What is known, and what is carried in some logs only: fixed parameters, a payload, gains of the drives."""
+"""What is known, and what is carried in some logs only: fixed parameters, a payload, gains of the drives.
+
+Source: Khalil, Gautier and Lemoine 2007, Identification of the payload inertial parameters of industrial manipulators;
+Gautier and Briot 2014, Global identification of joint drive gains and dynamic parameters of robots.
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,9 @@ R = TypeVar("R")
 def one_thread(function: Callable[P, R]) -> Callable[P, R]:
     """The function with one thread of BLAS while it runs; the number of before comes back, also after an error.
 
-    What cannot be solved then is an `IdentificationError`.
+    In most libraries that number is one for the whole process: what runs in other threads meanwhile has one thread of
+    BLAS as well, and of two identifications in two threads at once the one that ends last gives back what it found,
+    which may be one. Identify in several processes instead. What cannot be solved is an `IdentificationError`.
 
     The factorisations of an identification have tens of columns. On two busy cores one fit of a measured arm took
     0.09 s of processor time with one thread, and 0.7 to 1.2 s with two.
