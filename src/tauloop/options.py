@@ -84,11 +84,13 @@ def require(options: Any, error: type[TauloopError] = InputError) -> None:
     """
     problems, owner = [], "" if error is InputError else f"{type(options).__name__}."
     for item in fields(options):
-        value, said = getattr(options, item.name), item.metadata.get(KEY, Option())
-        several = {f"{item.name}.{key}": one for key, one in value.items()} if isinstance(value, Mapping) else {}
-        pairs = several.items() or ((item.name, one) for one in (value if isinstance(value, tuple) else (value,)))
-        for name, one in pairs:
-            if problem := _problem(f"{owner}{name}", one, said, is_whole=str(item.type).startswith("int")):
+        value, spec = getattr(options, item.name), item.metadata.get(KEY, Option())
+        if isinstance(value, Mapping):
+            numbers = [(f"{item.name}.{key}", number) for key, number in value.items()]
+        else:
+            numbers = [(item.name, number) for number in (value if isinstance(value, tuple) else (value,))]
+        for name, number in numbers:
+            if problem := _problem(f"{owner}{name}", number, spec, is_whole=str(item.type).startswith("int")):
                 problems.append(problem)
     error.raise_if_any(problems)
 

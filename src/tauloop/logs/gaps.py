@@ -62,8 +62,8 @@ def filled(values: np.ndarray, gaps: FillGaps, findings: Findings, *, where: str
             inside[inside] = ~missing[nodes[inside]]
             nodes = nodes if inside.all() else nodes[1:3]
             through = np.polynomial.Polynomial.fit(nodes, values[nodes], len(nodes) - 1)
-            found[first:after] = through(np.arange(first, after))
-    return found, int(missing.sum())
+            complete[first:after] = through(np.arange(first, after))
+    return complete, int(missing.sum())
 
 
 def _runs(missing: np.ndarray) -> Iterator[tuple[int, int]]:

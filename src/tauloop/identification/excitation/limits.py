@@ -223,13 +223,13 @@ def quantities(
         motors, force: speeds and forces of the actuators (n_u, ...).
         tension: of the cables (k, ...).
     """
-    found = {("position", name): q[i] for i, name in enumerate(model.topology.coordinate_names)}
-    found |= {("speed", name): v[i] for i, name in enumerate(model.topology.velocity_names)}
+    columns = {("position", name): q[i] for i, name in enumerate(model.topology.coordinate_names)}
+    columns |= {("speed", name): v[i] for i, name in enumerate(model.topology.velocity_names)}
     for name, (position, speed) in cuts.items():
-        found |= {("position", name): position, ("speed", name): speed}
+        columns |= {("position", name): position, ("speed", name): speed}
     for i, actuator in enumerate(model.mechanism.actuators):
-        found |= {("motor speed", actuator.name): motors[i], ("force", actuator.name): force[i]}
-    return found | {("tension", name): tension[i] for i, name in enumerate(cables(model.mechanism))}
+        columns |= {("motor speed", actuator.name): motors[i], ("force", actuator.name): force[i]}
+    return columns | {("tension", name): tension[i] for i, name in enumerate(cables(model.mechanism))}
 
 
 def use(bounded: tuple[Bound, ...], values: np.ndarray) -> np.ndarray:

@@ -88,7 +88,8 @@ def sample_function(
     if cables(model.mechanism):
         shared = _shared(closing.outputs(functions.program(TENSIONS), arguments), len(model.mechanism.actuators), unit)
         force = unit * shared.unknowns
-    q, v, G = found["kinematics_2.q"], found["kinematics_2.v"], ca.reshape(found["embedding.G"], model.topology.n_v, -1)
+    q, v = expressions["kinematics_2.q"], expressions["kinematics_2.v"]
+    G = ca.reshape(expressions["embedding.G"], model.topology.n_v, -1)
     cuts, motors = cut_motions(model.mechanism, model.topology, q, v), ca.DM(model.assembly.loops.transmission) @ v
     known = quantities(model, cuts, q, v, motors, force, shared.tension)
     values = []

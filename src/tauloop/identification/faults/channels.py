@@ -122,17 +122,17 @@ def _mixed_up(kind: str, names: Sequence[str], remedy: str, units: Mapping[str, 
     """Turned channels of one kind, and exchanged ones that have one unit."""
     for k, name in enumerate(names):
         yield scaled(k, -1.0), (f"{kind}.{name}", "has the wrong sign: with it turned", remedy)
-    for (i, one), (k, two) in combinations(enumerate(names), 2):
-        if units.get(one) == units.get(two):
-            what = f"is exchanged with {kind}.{two}: with them exchanged back"
-            yield exchanged(i, k), (f"{kind}.{one}", what, "correct the columns' names")
+    for (i, name), (k, other) in combinations(enumerate(names), 2):
+        if units.get(name) == units.get(other):
+            what = f"is exchanged with {kind}.{other}: with them exchanged back"
+            yield exchanged(i, k), (f"{kind}.{name}", what, "correct the columns' names")
 
 
 def _of_forces(fit: Misfits) -> list[_Change]:
-    found, drives = list[_Change](), fit.log.drives
+    accepted, drives = list[_Change](), fit.log.drives
     remedy = "turn the sign in the column's unit ('-1 N m'), or the actuator's ratio in the machine file"
-    for change, said in _mixed_up("force", drives, remedy, {}):
-        found += _accepted(fit, "force", change, fit.of(fit.regressor, fit.forces(change)), said)
+    for change, texts in _mixed_up("force", drives, remedy, {}):
+        accepted += _accepted(fit, "force", change, fit.of(fit.regressor, fit.forces(change)), texts)
     for k, drive in enumerate(drives):
         scale = fit.scale(k)
         if scale is not None and max(scale, 1.0 / scale) > SCALE:
@@ -140,26 +140,26 @@ def _of_forces(fit: Misfits) -> list[_Change]:
             remedy = "look at the units, the torque constant and the gear of this drive (or of the others)"
             misfits = fit.of(fit.regressor, fit.forces(scaled(k, scale)))
             if mean(misfits) * WRONG <= fit.misfit:
-                found += _accepted(fit, "force", scaled(k, scale), misfits, (f"force.{drive}", what, remedy))
+                accepted += _accepted(fit, "force", scaled(k, scale), misfits, (f"force.{drive}", what, remedy))
     shifts = [n * fit.step for n in range(-STEPS[-1], STEPS[-1] + 1) if abs(n) * fit.step <= fit.reach]
     for k in range(len(drives)):
-        found += _late(fit, "force", k, {s: fit.late(k, s) for s in shifts})
-    return found
+        accepted += _late(fit, "force", k, {s: fit.late(k, s) for s in shifts})
+    return accepted
 
 
 def _of_positions(fit: Misfits, *, thorough: bool) -> list[_Change]:
     log, accepted = fit.log, list[_Change]()
     changes = list(_mixed_up("position", log.names, "turn the sign in the column's unit", fit.units))
     regressors = fit.regressors([change for change, _ in changes])
-    for (change, said), regressor in zip(changes, regressors, strict=True):
+    for (change, texts), regressor in zip(changes, regressors, strict=True):
         if regressor is not None:
-            found += _accepted(fit, "position", change, fit.of(regressor, fit.forces()), said)
+            accepted += _accepted(fit, "position", change, fit.of(regressor, fit.forces()), texts)
     for k in range(len(log.names)):
         tried = {0: fit.misfit} | fit.shifted(k, (-NEAR * fit.step, NEAR * fit.step))
         if min(tried.values()) * PROMISING <= fit.misfit or thorough:
             _scan(fit, k, tried)
-            found += _late(fit, "position", k, tried)
-    return found
+            accepted += _late(fit, "position", k, tried)
+    return accepted
 
 
 def _scan(fit: Misfits, column: int, tried: dict[int, float]) -> None:
@@ -242,9 +242,9 @@ def _turning(fit: Misfits, drive: str, way: float, misfits: np.ndarray, shift: i
     return [_Change(misfit=mean(misfits), undone=fit.again(fit.log, {drive: way}), problem=problem, is_hysteresis=True)]
 
 
-def _accepted(fit: Misfits, kind: str, change: Moved, misfits: np.ndarray, said: _Said) -> list[_Change]:
+def _accepted(fit: Misfits, kind: str, change: Moved, misfits: np.ndarray, texts: _Said) -> list[_Change]:
     """A change of the channels of a kind, by the misfits with it, if these are enough less."""
-    misfit, (where, text, remedy) = mean(misfits), said
+    misfit, (where, text, remedy) = mean(misfits), texts
     if misfit * WRONG <= fit.misfit:
         text += f" the relative misfit of all outputs falls from {fit.misfit:.3g} to {misfit:.3g}"
     elif fit.lessened(misfits, ALL, ONE):

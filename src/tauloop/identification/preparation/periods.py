@@ -70,10 +70,10 @@ def average_periods(log: xr.Dataset, period: float) -> PeriodAverage:
             "choose a sampling rate at which the period is a whole number of samples",
         )
     channels, scatter = [], {}
-    for one in as_signals(log).channels:
-        values = one.values[: periods * count].reshape(periods, count)
-        channels.append(replace(one, values=values.mean(axis=0)))
-        scatter[one.name] = (values - channels[-1].values).ravel()
+    for channel in as_signals(log).channels:
+        values = channel.values[: periods * count].reshape(periods, count)
+        channels.append(replace(channel, values=values.mean(axis=0)))
+        scatter[channel.name] = (values - channels[-1].values).ravel()
     deviations = np.stack(list(scatter.values()))
     covariance = deviations @ deviations.T / (count * (periods - 1))
     noise = dict(zip(scatter, np.sqrt(np.diag(covariance)).tolist(), strict=True))

@@ -312,7 +312,7 @@ def _log(
     """The log of the result; quantities other than motion and force are left out."""
     unit = units(connected, "force")
     measured = as_signals(connected).channels
-    signals = [replace(one, values=one.values[covered]) for one in measured if one.quantity in MOTION]
+    signals = [replace(item, values=item.values[covered]) for item in measured if item.quantity in MOTION]
     for quantity, values in (("force", force - own), (CONNECTED, force), (OWN, own)):
         signals += port_channels(quantity, names, [unit[name] for name in names], values)
     return build_log(connected[TIME].to_numpy()[covered], signals)
