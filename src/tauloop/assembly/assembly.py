@@ -200,11 +200,11 @@ class Assembly(Shown):
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``."""
-        shape, names = self.loops.topology, self.loops.names
+        topology, names = self.loops.topology, self.loops.names
         return {
-            "coordinates": list(shape.coordinate_names),
-            "velocities": list(shape.velocity_names),
-            "reference": dict(zip(shape.coordinate_names, map(float, self.q), strict=True)),
+            "coordinates": list(topology.coordinate_names),
+            "velocities": list(topology.velocity_names),
+            "reference": dict(zip(topology.coordinate_names, map(float, self.q), strict=True)),
             "residual_m": self.residual,
             "states": len(self.states),
             "loop_equations": len(names),
@@ -215,10 +215,10 @@ class Assembly(Shown):
             "actuator_rank": self.actuator_rank,
             "passive": list(self.passive_names),
             "redundant_actuators": list(self.spare_actuators),
-            "locked": [shape.velocity_names[i] for i in self.locked],
-            "frozen": [shape.velocity_names[i] for i in self.frozen],
+            "locked": [topology.velocity_names[i] for i in self.locked],
+            "frozen": [topology.velocity_names[i] for i in self.frozen],
             "redundant_equations": [names[i] for i in self.dropped],
-            "independent": [shape.velocity_names[i] for i in self.independent],
+            "independent": [topology.velocity_names[i] for i in self.independent],
             "actuator_condition": spread(self.actuator_condition),
             "platform_condition": spread(self.platform_condition),
             "substitute": None if self.substitute is None else self.substitute.as_dict(),

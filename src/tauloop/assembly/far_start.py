@@ -32,23 +32,23 @@ def close_from_afar(
     Returns:
         Coordinates (n_q,) and the largest residual, m (or pure number).
     """
-    shape, weight = loops.topology, loops.row_scale
-    movable = [i for i in range(shape.n_v) if i not in held]
+    topology, weight = loops.topology, loops.row_scale
+    movable = [i for i in range(topology.n_v) if i not in held]
     if not loops.names or not movable:
         return q, float(np.abs(loops.residuals(q[None, :])[0]).max(initial=0.0))
 
     def displacement(x: np.ndarray) -> np.ndarray:
-        step = np.zeros((1, shape.n_v))
+        step = np.zeros((1, topology.n_v))
         step[0, movable] = x * loops.velocity_scale[movable]
         return step
 
     def residual(x: np.ndarray) -> np.ndarray:
-        return np.asarray(weight * loops.residuals(integrate(shape, q[None, :], displacement(x)))[0][0])
+        return np.asarray(weight * loops.residuals(integrate(topology, q[None, :], displacement(x)))[0][0])
 
     def jacobian(x: np.ndarray) -> np.ndarray:
         step = displacement(x)
-        _, K = loops.residuals(integrate(shape, q[None, :], step))
-        scaled = loops.row_scale[:, None] * (K[0] @ _rates(shape, step[0])) * loops.velocity_scale
+        _, K = loops.residuals(integrate(topology, q[None, :], step))
+        scaled = loops.row_scale[:, None] * (K[0] @ _rates(topology, step[0])) * loops.velocity_scale
         return np.asarray(scaled[:, movable])
 
     from scipy.optimize import least_squares  # a tenth of a second of every start of Tauloop, rarely used
@@ -63,17 +63,17 @@ def close_from_afar(
         gtol=ROUNDING,
         max_nfev=evaluations,
     )
-    closed = integrate(shape, q[None, :], displacement(solution.x))
+    closed = integrate(topology, q[None, :], displacement(solution.x))
     return closed[0], float(np.abs(loops.residuals(closed)[0]).max())
 
 
-def _rates(shape: Topology, step: np.ndarray) -> np.ndarray:
+def _rates(topology: Topology, step: np.ndarray) -> np.ndarray:
     """Velocities (n_v, n_v) per rate of a finite displacement (n_v,): the identity but for rotation vectors.
 
     The angular velocity of exp(w) R is J w' with J = I + (1 - cos a)/a^2 [w] + (a - sin a)/a^3 [w]^2, a = |w|.
     """
-    rates = np.eye(shape.n_v)
-    for _, iv in shape.quaternions:
+    rates = np.eye(topology.n_v)
+    for _, iv in topology.quaternions:
         w = step[iv : iv + 3]
         angle = float(np.linalg.norm(w))
         W = np.array([[0.0, -w[2], w[1]], [w[2], 0.0, -w[0]], [-w[1], w[0], 0.0]])

@@ -321,29 +321,29 @@ def limited(loops: Loops) -> Loops:
 
     They serve to close the loops from afar; poses within the limits satisfy them.
     """
-    shape = loops.topology
-    lower, upper = coordinate_limits(shape)
+    topology = loops.topology
+    lower, upper = coordinate_limits(topology)
     margin = np.where(np.isfinite(upper - lower), MARGIN * (upper - lower), 0.0)
-    chosen = [i for i, j in enumerate(shape.q_of_v) if j >= 0 and np.isfinite([lower[j], upper[j]]).any()]
-    q = ca.SX.sym("q", shape.n_q)
+    chosen = [i for i, j in enumerate(topology.q_of_v) if j >= 0 and np.isfinite([lower[j], upper[j]]).any()]
+    q = ca.SX.sym("q", topology.n_q)
     phi, K = loops.function.function(q) if loops.names else (ca.SX(0, 1), ca.SX(0, 1))
     rows, columns = [], []
     for i in chosen:
-        j = shape.q_of_v[i]
+        j = topology.q_of_v[i]
         above = q[j] - (upper[j] - margin[j]) if np.isfinite(upper[j]) else ca.SX(-1)
         below = (lower[j] + margin[j]) - q[j] if np.isfinite(lower[j]) else ca.SX(-1)
         rows.append(ca.fmax(above, 0) - ca.fmax(below, 0))
         columns.append((i, ca.logic_or(above > 0, below > 0)))
-    K = ca.reshape(K, len(loops.names), shape.n_v)
-    extra = ca.SX(len(chosen), shape.n_v)
+    K = ca.reshape(K, len(loops.names), topology.n_v)
+    extra = ca.SX(len(chosen), topology.n_v)
     for row, (i, active) in enumerate(columns):
         extra[row, i] = active
     phi, K = ca.vertcat(phi, *rows), ca.vertcat(K, extra)
-    names = tuple(shape.velocity_names[i] for i in chosen)
+    names = tuple(topology.velocity_names[i] for i in chosen)
     return replace(
         loops,
         names=(*loops.names, *(f"{name}: limits" for name in names)),
         elements=(*loops.elements, *names),
-        is_length=np.concatenate([loops.is_length, [not shape.angular[i] for i in chosen]]).astype(bool),
+        is_length=np.concatenate([loops.is_length, [not topology.angular[i] for i in chosen]]).astype(bool),
         function=BatchFunction(ca.Function("limited", [q], [ca.densify(phi), ca.densify(ca.vec(K))])),
     )

@@ -272,14 +272,14 @@ def _platform_ports(assembly: Assembly) -> EntryPorts:
     A rotation of a free body enters with its quaternion: all four numbers where all three rotations are independent,
     else the vector components that belong to the independent ones (the others follow).
     """
-    shape = assembly.loops.topology
+    topology = assembly.loops.topology
     independent = assembly.independent
-    q = [shape.q_of_v[i] for i in independent if shape.q_of_v[i] >= 0] + _turning(shape, independent)
+    q = [topology.q_of_v[i] for i in independent if topology.q_of_v[i] >= 0] + _turning(topology, independent)
     q.sort()
     return EntryPorts(
         entry=PLATFORM,
-        position=_position_port(shape, q),
-        velocity=_velocity_port(shape, independent),
+        position=_position_port(topology, q),
+        velocity=_velocity_port(topology, independent),
         q=tuple(q),
         v=independent,
         to_q=np.eye(len(q)),
@@ -295,12 +295,12 @@ def _actuator_ports(assembly: Assembly) -> EntryPorts:
     Raises:
         AssemblyError: actuators and passive freedoms do not determine the coordinates that the actuators drive.
     """
-    shape, mechanism = assembly.loops.topology, assembly.loops.mechanism
+    topology, mechanism = assembly.loops.topology, assembly.loops.mechanism
     leading, passive = list(assembly.leading), list(assembly.passive)
     A_all = assembly.loops.transmission[leading]
-    driven = [i for i in range(shape.n_v) if np.any(A_all[:, i])]
+    driven = [i for i in range(topology.n_v) if np.any(A_all[:, i])]
     given_v = driven + [i for i in passive if i not in driven]
-    A = np.concatenate([A_all, np.eye(shape.n_v)[passive]])[:, given_v]
+    A = np.concatenate([A_all, np.eye(topology.n_v)[passive]])[:, given_v]
     if A.shape[0] != A.shape[1] or np.linalg.matrix_rank(A) < A.shape[0]:
         raise AssemblyError.of(
             "actuators",
@@ -310,28 +310,28 @@ def _actuator_ports(assembly: Assembly) -> EntryPorts:
         )
     actuators = tuple(mechanism.actuators[i] for i in leading)
     names = tuple(actuator.name for actuator in actuators)
-    rotary = [shape.motor_turns(actuator) for actuator in actuators]
+    rotary = [topology.motor_turns(actuator) for actuator in actuators]
     inverse = np.linalg.inv(A)
     inverse[np.abs(inverse) < 1e-15 * np.abs(inverse).max(initial=0.0)] = 0.0
-    turns = _turning(shape, assembly.passive)
-    passive_q = [shape.q_of_v[i] for i in passive if shape.q_of_v[i] >= 0]
-    rows = [k for k, i in enumerate(given_v) if shape.q_of_v[i] >= 0]
-    columns = [*range(len(leading)), *(len(leading) + k for k, i in enumerate(passive) if shape.q_of_v[i] >= 0)]
+    turns = _turning(topology, assembly.passive)
+    passive_q = [topology.q_of_v[i] for i in passive if topology.q_of_v[i] >= 0]
+    rows = [k for k, i in enumerate(given_v) if topology.q_of_v[i] >= 0]
+    columns = [*range(len(leading)), *(len(leading) + k for k, i in enumerate(passive) if topology.q_of_v[i] >= 0)]
     to_q = np.eye(len(rows) + len(turns))
     to_q[: len(rows), : len(rows)] = inverse[np.ix_(rows, columns)]
     return EntryPorts(
         entry=ACTUATORS,
         position=Port(
             name="position",
-            columns=names + tuple(shape.coordinate_names[i] for i in passive_q + turns),
-            units=tuple("rad" if r else "m" for r in rotary) + coordinate_units(shape, passive_q + turns),
+            columns=names + tuple(topology.coordinate_names[i] for i in passive_q + turns),
+            units=tuple("rad" if r else "m" for r in rotary) + coordinate_units(topology, passive_q + turns),
         ),
         velocity=Port(
             name="velocity",
             columns=names + assembly.passive_names,
-            units=tuple("rad/s" if r else "m/s" for r in rotary) + velocity_units(shape, assembly.passive),
+            units=tuple("rad/s" if r else "m/s" for r in rotary) + velocity_units(topology, assembly.passive),
         ),
-        q=tuple(shape.q_of_v[i] for i in given_v if shape.q_of_v[i] >= 0) + tuple(turns),
+        q=tuple(topology.q_of_v[i] for i in given_v if topology.q_of_v[i] >= 0) + tuple(turns),
         v=tuple(given_v),
         to_q=to_q if turns else inverse,
         to_v=inverse,
@@ -340,46 +340,47 @@ def _actuator_ports(assembly: Assembly) -> EntryPorts:
 
 def force_port(assembly: Assembly) -> Port:
     """Port of the actuators' forces."""
-    shape, actuators = assembly.loops.topology, assembly.loops.mechanism.actuators
+    topology, actuators = assembly.loops.topology, assembly.loops.mechanism.actuators
     return Port(
         name="force",
         columns=tuple(actuator.name for actuator in actuators),
-        units=tuple("N m" if shape.motor_turns(actuator) else "N" for actuator in actuators),
+        units=tuple("N m" if topology.motor_turns(actuator) else "N" for actuator in actuators),
     )
 
 
-def _turning(shape: Topology, velocities: tuple[int, ...]) -> list[int]:
+def _turning(topology: Topology, velocities: tuple[int, ...]) -> list[int]:
     """Quaternion numbers that stand for angular velocities among those given.
 
     All four where all three rotations are given, else the vector components of the same names (the others follow).
     """
     indices: list[int] = []
-    for q0, v0 in shape.quaternions:
+    for q0, v0 in topology.quaternions:
         turning = [i for i in velocities if v0 <= i < v0 + 3]
         indices += range(q0, q0 + 4) if len(turning) == 3 else [q0 + 1 + i - v0 for i in turning]
     return indices
 
 
-def _position_port(shape: Topology, q: list[int]) -> Port:
+def _position_port(topology: Topology, q: list[int]) -> Port:
     return Port(
         name="position",
-        columns=tuple(shape.coordinate_names[i] for i in q),
-        units=coordinate_units(shape, q),
+        columns=tuple(topology.coordinate_names[i] for i in q),
+        units=coordinate_units(topology, q),
     )
 
 
-def coordinate_units(shape: Topology, q: list[int] | None = None) -> tuple[str, ...]:
+def coordinate_units(topology: Topology, q: list[int] | None = None) -> tuple[str, ...]:
     """Units of coordinates: rad for angles, 1 for quaternions, m for the rest."""
-    quaternion = {j for q0, _ in shape.quaternions for j in range(q0, q0 + 4)}
-    indices = range(shape.n_q) if q is None else q
-    return tuple("1" if i in quaternion else "rad" if shape.is_angle[i] else "m" for i in indices)
+    quaternion = {j for q0, _ in topology.quaternions for j in range(q0, q0 + 4)}
+    indices = range(topology.n_q) if q is None else q
+    return tuple("1" if i in quaternion else "rad" if topology.is_angle[i] else "m" for i in indices)
 
 
-def velocity_units(shape: Topology, v: tuple[int, ...] | None = None) -> tuple[str, ...]:
+def velocity_units(topology: Topology, v: tuple[int, ...] | None = None) -> tuple[str, ...]:
     """Units of velocities."""
-    indices = range(shape.n_v) if v is None else v
-    return tuple("rad/s" if shape.angular[i] else "m/s" for i in indices)
+    indices = range(topology.n_v) if v is None else v
+    return tuple("rad/s" if topology.angular[i] else "m/s" for i in indices)
 
 
-def _velocity_port(shape: Topology, v: tuple[int, ...]) -> Port:
-    return Port(name="velocity", columns=tuple(shape.velocity_names[i] for i in v), units=velocity_units(shape, v))
+def _velocity_port(topology: Topology, v: tuple[int, ...]) -> Port:
+    columns = tuple(topology.velocity_names[i] for i in v)
+    return Port(name="velocity", columns=columns, units=velocity_units(topology, v))

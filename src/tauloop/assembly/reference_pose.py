@@ -89,12 +89,12 @@ def _from_further_starts(loops: Loops, moved: int, start: np.ndarray, poses: np.
 
 def displacement(loops: Loops, start: np.ndarray, q: np.ndarray) -> np.ndarray:
     """Way from one pose to others, free of units: (N, n_v) from (1, n_q) to (N, n_q); rotations by their vectors."""
-    shape = loops.topology
-    way = np.zeros((len(q), shape.n_v))
-    for i, j in enumerate(shape.q_of_v):
+    topology = loops.topology
+    way = np.zeros((len(q), topology.n_v))
+    for i, j in enumerate(topology.q_of_v):
         if j >= 0:
             way[:, i] = (q[:, j] - start[:, j]) / loops.velocity_scale[i]
-    for iq, iv in shape.quaternions:
+    for iq, iv in topology.quaternions:
         p0, p = start[:, iq : iq + 1], start[:, iq + 1 : iq + 4]
         r0, r = q[:, iq : iq + 1], q[:, iq + 1 : iq + 4]
         real = p0 * r0 + (p * r).sum(axis=1, keepdims=True)
@@ -122,23 +122,23 @@ def closed_from_further_starts(
         count: how many random starts.
         searched: loops with further equations, which are closed before the loops themselves.
     """
-    shape, rng = loops.topology, np.random.default_rng(0)
-    turning = np.asarray(shape.angular, dtype=bool)
+    topology, rng = loops.topology, np.random.default_rng(0)
+    turning = np.asarray(topology.angular, dtype=bool)
     step = np.where(
         turning,
-        rng.uniform(-np.pi, np.pi, (1 + count, shape.n_v)),
-        SPREAD * loops.length * rng.normal(size=(1 + count, shape.n_v)),
+        rng.uniform(-np.pi, np.pi, (1 + count, topology.n_v)),
+        SPREAD * loops.length * rng.normal(size=(1 + count, topology.n_v)),
     )
     step[0] = 0.0
     step[:, list(held)] = 0.0
-    q = moved_inside(loops, integrate(shape, np.repeat(start, 1 + count, axis=0), step))
+    q = moved_inside(loops, integrate(topology, np.repeat(start, 1 + count, axis=0), step))
     if searched is not None:
         q, _ = close_loops(searched, q, held=held)
     q, residual = close_loops(loops, q, held=held)
     q, residual = _on_the_nearest_turn(loops, start, q, residual)
-    strict = aligned(loops) if shape.cuts else loops
+    strict = aligned(loops) if topology.cuts else loops
     upright = np.abs(strict.residuals(q)[0]).max(axis=1, initial=0.0) < ALIGNED
-    lengths = [i for _, i, _ in shape.telescopes]
+    lengths = [i for _, i, _ in topology.telescopes]
     good = (residual < CLOSED) & upright & (q[:, lengths] > 0).all(axis=1) & ~excess(loops, q).any(axis=1)
     return _different(loops, q[good])
 
@@ -200,24 +200,24 @@ def _within_limits(loops: Loops, start: np.ndarray, q: np.ndarray, residual: np.
 
 def named_pose(loops: Loops, q: np.ndarray, way: np.ndarray) -> str:
     """Values at a pose (n_q,) of the coordinates that lie farthest on the way (n_v,) to it."""
-    shape = loops.topology
-    moved = [i for i in np.argsort(-np.abs(way), kind="stable") if shape.q_of_v[i] >= 0 and abs(way[i]) > SHOWN]
+    topology = loops.topology
+    moved = [i for i in np.argsort(-np.abs(way), kind="stable") if topology.q_of_v[i] >= 0 and abs(way[i]) > SHOWN]
     return ", ".join(
-        f"{shape.velocity_names[i]} = "
-        + (f"{np.degrees(q[shape.q_of_v[i]]):.4g} deg" if shape.angular[i] else f"{q[shape.q_of_v[i]]:.4g} m")
+        f"{topology.velocity_names[i]} = "
+        + (f"{np.degrees(q[topology.q_of_v[i]]):.4g} deg" if topology.angular[i] else f"{q[topology.q_of_v[i]]:.4g} m")
         for i in sorted(moved[:NAMED])
     )
 
 
 def beyond(loops: Loops, q: np.ndarray) -> str:
     """Which coordinates of a pose (1, n_q) leave their limits, and by how much."""
-    shape = loops.topology
+    topology = loops.topology
     lower, upper = coordinate_limits(loops.topology)
     texts = []
     for i in np.flatnonzero(excess(loops, q)[0]):
-        factor, unit = (180 / np.pi, "deg") if shape.is_angle[i] else (1.0, "m")
+        factor, unit = (180 / np.pi, "deg") if topology.is_angle[i] else (1.0, "m")
         ends = f"{factor * lower[i]:.4g} to {factor * upper[i]:.4g} {unit}"
-        texts.append(f"{shape.coordinate_names[i]} is at {factor * q[0, i]:.4g} {unit} (limits {ends})")
+        texts.append(f"{topology.coordinate_names[i]} is at {factor * q[0, i]:.4g} {unit} (limits {ends})")
     return ", ".join(texts)
 
 

@@ -76,8 +76,8 @@ def _indices(loops: Loops, names: list[str]) -> tuple[int, ...]:
     return tuple(loops.topology.velocity_names.index(name) for name in names)
 
 
-def _require_scalar(shape: Topology, names: tuple[str, ...]) -> None:
-    known = [name for name, i in zip(shape.velocity_names, shape.q_of_v, strict=True) if i >= 0]
+def _require_scalar(topology: Topology, names: tuple[str, ...]) -> None:
+    known = [name for name, i in zip(topology.velocity_names, topology.q_of_v, strict=True) if i >= 0]
     InputError.raise_if_any(
         Problem(
             where=f"locks.{name}",
@@ -147,9 +147,9 @@ def _passive_motions(assembly: Assembly, q: np.ndarray) -> np.ndarray:
 
 def _body_motions(assembly: Assembly) -> _BodyMotions:
     loops = assembly.loops
-    mechanism, shape, values = loops.mechanism, loops.topology, nominal(loops.mechanism)
-    q, v = ca.SX.sym("q", shape.n_q), ca.SX.sym("v", shape.n_v)
-    motion = tree_motion(shape, values, Configuration(q, {}), v, ca.SX(shape.n_v, 1))
+    mechanism, topology, values = loops.mechanism, loops.topology, nominal(loops.mechanism)
+    q, v = ca.SX.sym("q", topology.n_q), ca.SX.sym("v", topology.n_v)
+    motion = tree_motion(topology, values, Configuration(q, {}), v, ca.SX(topology.n_v, 1))
     bodies = [body for body in mechanism.bodies if body.name in motion.bodies]
     rotations, turns, shifts = [], [], []
     for body in bodies:
@@ -166,7 +166,7 @@ def _body_motions(assembly: Assembly) -> _BodyMotions:
     states = assembly.states
     n, D = len(states), _passive_motions(assembly, states)
     R, *J = function([states], n)
-    turn, shift, end = (matrix.reshape(n, matrix.shape[1] // shape.n_v, shape.n_v) @ D for matrix in J)
+    turn, shift, end = (matrix.reshape(n, matrix.shape[1] // topology.n_v, topology.n_v) @ D for matrix in J)
     return _BodyMotions(
         names=tuple(body.name for body in bodies),
         rotation=R.reshape(n, len(bodies), 3, 3).transpose(0, 1, 3, 2),
@@ -200,11 +200,11 @@ def _is_axisymmetric(inertia: tuple[float, np.ndarray, np.ndarray], axes: np.nda
 
 def _with_universal_joint(assembly: Assembly, spin: Spin) -> Mechanism:
     """The machine at its assembled pose with a universal joint for the ball joint that leaves a spin free."""
-    shape, mechanism, q = assembly.loops.topology, assembly.loops.mechanism, assembly.q
+    topology, mechanism, q = assembly.loops.topology, assembly.loops.mechanism, assembly.q
     values = nominal(mechanism)
-    at_rest = ca.SX(shape.n_v, 1)
-    motion = tree_motion(shape, values, Configuration(ca.SX(ca.DM(q)), {}), at_rest, at_rest)
-    ball = next(tree for tree in shape.tree if spin.index in tree.v)
+    at_rest = ca.SX(topology.n_v, 1)
+    motion = tree_motion(topology, values, Configuration(ca.SX(ca.DM(q)), {}), at_rest, at_rest)
+    ball = next(tree for tree in topology.tree if spin.index in tree.v)
 
     def orientation(name: str) -> np.ndarray:
         return np.array(ca.DM(motion.bodies[name].R))
@@ -226,7 +226,7 @@ def _with_universal_joint(assembly: Assembly, spin: Spin) -> Mechanism:
 
     joints = []
     for joint in mechanism.joints:
-        tree = next((tree for tree in shape.tree if tree.joint.name == joint.name), None)
+        tree = next((tree for tree in topology.tree if tree.joint.name == joint.name), None)
         if tree is ball:
             changed = replace(
                 joint, kind="universal", parent=turned(joint.parent), child=turned(joint.child), axes=("x", "y")

@@ -135,10 +135,10 @@ def _rod_frame(mechanism: Mechanism, rod: Rod, R: np.ndarray, along: np.ndarray)
 
 def _poses(model: Model, q: np.ndarray) -> tuple[list[str], np.ndarray, np.ndarray]:
     """Names of all bodies, the base first, with orientations (N, n, 3, 3) and origins (N, n, 3)."""
-    shape = model.topology
-    symbol = ca.SX.sym("q", shape.n_q)
-    zero = ca.SX(shape.n_v, 1)
-    bodies = tree_motion(shape, nominal(model.mechanism), Configuration(symbol, {}), zero, zero).bodies
+    topology = model.topology
+    symbol = ca.SX.sym("q", topology.n_q)
+    zero = ca.SX(topology.n_v, 1)
+    bodies = tree_motion(topology, nominal(model.mechanism), Configuration(symbol, {}), zero, zero).bodies
     R = ca.vertcat(*(ca.vec(moving.R.T) for moving in bodies.values()))
     p = ca.vertcat(*(moving.p for moving in bodies.values()))
     function = BatchFunction(ca.Function("poses", [symbol], [ca.densify(R), ca.densify(p)]))

@@ -40,17 +40,17 @@ class Variables:
     gears: Gears = NO_GEARS
 
     @classmethod
-    def of(cls, shape: Topology, length: float, gears: Gears = NO_GEARS) -> Variables:
+    def of(cls, topology: Topology, length: float, gears: Gears = NO_GEARS) -> Variables:
         """Variables of a topology, lengths in units of the characteristic length."""
         columns: list[tuple[int, ...]] = []
         count = 0
-        for is_angle in shape.is_angle:
+        for is_angle in topology.is_angle:
             width = 2 if is_angle else 1
             columns.append(tuple(range(count, count + width)))
             count += width
-        pure = {j for q0, _ in shape.quaternions for j in range(q0, q0 + 4)}
-        scale = np.array([1.0 if is_angle or i in pure else length for i, is_angle in enumerate(shape.is_angle)])
-        return cls(columns=tuple(columns), scale=scale, is_angle=shape.is_angle, count=count, gears=gears)
+        pure = {j for q0, _ in topology.quaternions for j in range(q0, q0 + 4)}
+        scale = np.array([1.0 if is_angle or i in pure else length for i, is_angle in enumerate(topology.is_angle)])
+        return cls(columns=tuple(columns), scale=scale, is_angle=topology.is_angle, count=count, gears=gears)
 
     def values(self, q: np.ndarray) -> np.ndarray:
         """Variables (N, n_w) of coordinates (N, n_q)."""
@@ -195,13 +195,13 @@ def position_problem(
         AssemblyError: the given coordinates do not determine the others, or a gear is no polynomial (`split_gears`).
     """
     loops = assembly.loops
-    shape, mechanism = loops.topology, loops.mechanism
+    topology, mechanism = loops.topology, loops.mechanism
     given_q = (*given_q, *_locked(assembly))
     given_v = (*given_v, *assembly.locked)
-    unknown = tuple(i for i in range(shape.n_q) if i not in given_q)
-    moving = [i for i in range(shape.n_v) if i not in given_v]
+    unknown = tuple(i for i in range(topology.n_q) if i not in given_q)
+    moving = [i for i in range(topology.n_v) if i not in given_v]
     rows = _rows(assembly, moving)
-    equations = position_equations(mechanism, shape, nominal(mechanism), rows, unknown)
+    equations = position_equations(mechanism, topology, nominal(mechanism), rows, unknown)
     if len(equations.names) != len(unknown):
         raise AssemblyError.of(
             mechanism.name,
@@ -213,18 +213,18 @@ def position_problem(
             file=mechanism.file,
         )
     near = assembly.q if start is None else start
-    equations, gears = split_gears(equations, shape.is_angle, unknown, near, mechanism.file)
-    variables = Variables.of(shape, loops.length, gears)
-    builder = _EquationsBuilder(shape, equations, variables, loops.length)
+    equations, gears = split_gears(equations, topology.is_angle, unknown, near, mechanism.file)
+    variables = Variables.of(topology, loops.length, gears)
+    builder = _EquationsBuilder(topology, equations, variables, loops.length)
     blocks = builder.blocks(tuple(i for i in unknown if i not in gears.followers))
     return PositionProblem(variables=variables, given=given_q, unknown=unknown, rows=rows, blocks=blocks)
 
 
 def _locked(assembly: Assembly) -> tuple[int, ...]:
     """Coordinates that are held on request; a quaternion where all its rotations are."""
-    shape, locked = assembly.loops.topology, set(assembly.locked)
-    q = [shape.q_of_v[i] for i in assembly.locked if shape.q_of_v[i] >= 0]
-    for q0, v0 in shape.quaternions:
+    topology, locked = assembly.loops.topology, set(assembly.locked)
+    q = [topology.q_of_v[i] for i in assembly.locked if topology.q_of_v[i] >= 0]
+    for q0, v0 in topology.quaternions:
         if {v0, v0 + 1, v0 + 2} <= locked:
             q += range(q0, q0 + 4)
     return tuple(q)
@@ -252,8 +252,8 @@ ROW_RANK = 1e-8
 class _EquationsBuilder:
     """Writes position equations in the variables."""
 
-    def __init__(self, shape: Topology, equations: PositionEquations, variables: Variables, length: float) -> None:
-        self._shape = shape
+    def __init__(self, topology: Topology, equations: PositionEquations, variables: Variables, length: float) -> None:
+        self._shape = topology
         self._equations = equations
         self._variables = variables
         self._w = ca.SX.sym("w", variables.count)

@@ -44,13 +44,13 @@ class RodClearance:
 
 def rod_clearance(model: Model) -> RodClearance:
     """Prepare the distances between the rods of a machine."""
-    mechanism, shape = model.mechanism, model.topology
+    mechanism, topology = model.mechanism, model.topology
     names = tuple(rod.name for rod in mechanism.rods)
     none = RodClearance(rods=names, pairs=np.zeros((0, 2), dtype=int), ends=None)
     if len(names) < 2:
         return none
-    values, q = nominal(mechanism), ca.SX.sym("q", shape.n_q)
-    motion = tree_motion(shape, values, Configuration(q, {}), ca.SX(shape.n_v, 1), ca.SX(shape.n_v, 1))
+    values, q = nominal(mechanism), ca.SX.sym("q", topology.n_q)
+    motion = tree_motion(topology, values, Configuration(q, {}), ca.SX(topology.n_v, 1), ca.SX(topology.n_v, 1))
     points = [motion.point(end, values).p for rod in mechanism.rods for end in (rod.start, rod.end)]
     ends = BatchFunction(ca.Function("rod_ends", [q], [ca.densify(ca.vertcat(*points))]))
     everyone = RodClearance(rods=names, pairs=np.array(np.triu_indices(len(names), 1)).T, ends=ends)

@@ -172,17 +172,17 @@ def _beyond_stops(model: Model) -> list[Problem]:
 
 def undriven(assembly: Assembly) -> tuple[Undriven, ...]:
     """The freedoms that nothing drives, each with its kind."""
-    shape = assembly.loops.topology
+    topology = assembly.loops.topology
     spins = {spin.index: f"spin of {', '.join(spin.bodies)}" for spin in find_spins(assembly)}
     floating = {
         i
-        for tree in shape.tree
+        for tree in topology.tree
         if tree.joint.kind == "free" and tree.inner.body == BASE and tree.joint.name != PLATFORM_JOINT
         for i in tree.v
     }
     return tuple(
         Undriven(
-            name=shape.velocity_names[i],
+            name=topology.velocity_names[i],
             kind=spins.get(i, "floating base" if i in floating else "other"),
         )
         for i in assembly.passive

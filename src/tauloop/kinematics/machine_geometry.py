@@ -220,9 +220,9 @@ def machine_geometry(model: Model, q: np.ndarray) -> MachineGeometry:
 
 def machine_shape(loops: Loops) -> MachineShape:
     """Points, lines and axes of a machine at its nominal parameter values."""
-    shape, mechanism, values = loops.topology, loops.mechanism, nominal(loops.mechanism)
-    q, zero = ca.SX.sym("q", shape.n_q), ca.SX(shape.n_v, 1)
-    motion = tree_motion(shape, values, Configuration(q, {}), zero, zero)
+    topology, mechanism, values = loops.topology, loops.mechanism, nominal(loops.mechanism)
+    q, zero = ca.SX.sym("q", topology.n_q), ca.SX(topology.n_v, 1)
+    motion = tree_motion(topology, values, Configuration(q, {}), zero, zero)
     names = [body.name for body in mechanism.bodies if body.name != BASE]
     columns = [ca.vertcat(ca.vec(motion.bodies[name].R), motion.bodies[name].p) for name in names]
     poses = BatchFunction(ca.Function("poses", [q], [ca.densify(ca.vertcat(ca.SX(0, 1), *columns))]))

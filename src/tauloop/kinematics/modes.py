@@ -359,9 +359,9 @@ def _described(
 ) -> tuple[Mode, ...]:
     """Modes with their figures, the nearest to the reference pose first."""
     assembly = model.assembly
-    loops, shape = assembly.loops, model.topology
-    unit = np.where(shape.is_angle, 1.0, problem.variables.scale)
-    is_angle = np.array(shape.is_angle, dtype=bool)
+    loops, topology = assembly.loops, model.topology
+    unit = np.where(topology.is_angle, 1.0, problem.variables.scale)
+    is_angle = np.array(topology.is_angle, dtype=bool)
 
     def distance(target: np.ndarray) -> np.ndarray:
         difference = q - _normalised(model, target[None, :])
@@ -370,9 +370,9 @@ def _described(
 
     q = q[np.argsort(distance(assembly.q), kind="stable")]
     phi, K = loops.residuals(q)
-    moving = [i for i in range(shape.n_v) if i not in ports.v]
+    moving = [i for i in range(topology.n_v) if i not in ports.v]
     condition = conditions(loops.scaled(K)[:, list(problem.rows)][:, :, moving])
-    counted = _turned_inside(model.limits, q, is_angle & ~np.isin(np.arange(shape.n_q), ports.q))
+    counted = _turned_inside(model.limits, q, is_angle & ~np.isin(np.arange(topology.n_q), ports.q))
     reached = _reached(model, ports, position)
     is_reference = np.zeros(len(q), dtype=bool) if reached is None else distance(reached) < SAME_POSE
     is_reference &= condition < SINGULAR

@@ -194,8 +194,8 @@ def _limited(model: Model, q: np.ndarray, within_limits: bool) -> tuple[Evidence
 
 def _actuators(model: Model) -> Port:
     """Names and units of the positions of all actuators, redundant ones too."""
-    shape, actuators = model.topology, model.mechanism.actuators
-    units = tuple("rad" if shape.motor_turns(actuator) else "m" for actuator in actuators)
+    topology, actuators = model.topology, model.mechanism.actuators
+    units = tuple("rad" if topology.motor_turns(actuator) else "m" for actuator in actuators)
     return Port(name="actuators", columns=tuple(actuator.name for actuator in actuators), units=units)
 
 

@@ -41,8 +41,8 @@ def conditioning(model: Model, position: object, *, length: float | None = None)
     loops = model.assembly.loops
     own = loops.length if length is None else length
     J = np.atleast_3d(model.platform.actuator_jacobian(np.atleast_2d(numbers(position, "position"))))
-    shape = model.topology
-    unit = np.where(shape.angular, 1.0, own)
+    topology = model.topology
+    unit = np.where(topology.angular, 1.0, own)
     rows = np.abs(loops.transmission * unit).max(axis=1)  # what an actuator moves while its joint moves by its unit
     condition = conditions(J / rows[:, None] * unit[list(model.platform.ports.v)])
     return Conditioning(jacobian=J, condition=condition, length=own)

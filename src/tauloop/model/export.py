@@ -149,8 +149,8 @@ def _written(files: Mapping[str, str], folder: Path) -> tuple[Path, ...]:
 
 def c_ports(model: Model, motion: Motion) -> dict[str, CPort]:
     """Every port that an exported function may have."""
-    shape, assembly = model.topology, model.assembly
-    coordinates, velocities = coordinate_units(shape), velocity_units(shape)
+    topology, assembly = model.topology, model.assembly
+    coordinates, velocities = coordinate_units(topology), velocity_units(topology)
     closures = tuple(assembly.loops.names[i] for i in assembly.rows)
     actuators, force_units = model.output_ports("actuators")
     table, free = model.mechanism.parameters, model.free
@@ -166,7 +166,7 @@ def c_ports(model: Model, motion: Motion) -> dict[str, CPort]:
     multipliers = "multipliers of the loop equations: N for lengths, N m for directions"
     rows = f"Y by rows: {len(actuators)} actuator forces, each on {len(model.parameters)} dynamic parameters"
     listed = [
-        ("start", shape.coordinate_names, coordinates, start),
+        ("start", topology.coordinate_names, coordinates, start),
         ("theta", free, (f"SI unit for {table[leaf].unit or '1'}" for leaf in free), "parameters that were left free"),
         ("weight", actuators, ("1",) * len(actuators), weights),
         ("preload", cabled, newtons, holding),
@@ -174,9 +174,9 @@ def c_ports(model: Model, motion: Motion) -> dict[str, CPort]:
         ("force", actuators, force_units, "actuator forces u"),
         ("closure_force", closures, ("N or N m",) * len(closures), multipliers),
         ("regressor", entries, (f"({unit})/({p.unit})" for _, unit, p in pairs), rows),
-        ("q", shape.coordinate_names, coordinates, "all coordinates"),
-        ("v", shape.velocity_names, velocities, "all velocities"),
-        ("a", shape.velocity_names, (f"{unit}^2" for unit in velocities), "all accelerations"),
+        ("q", topology.coordinate_names, coordinates, "all coordinates"),
+        ("v", topology.velocity_names, velocities, "all velocities"),
+        ("a", topology.velocity_names, (f"{unit}^2" for unit in velocities), "all accelerations"),
     ]
     moved = motion.ports.motion.items()
     listed += [(name, port.columns, port.units, f"{name} of the {motion.ports.name}") for name, port in moved]

@@ -99,10 +99,10 @@ def track(runner: Runner, position: object, start: object | None = None) -> Stat
     if not health.is_reached.all():
         lost = ~np.isfinite(q).all(axis=1)
         return runner.kinematics({"position": target}, np.where(lost[:, None], q[0], q))
-    shape = runner.topology
-    is_angle = np.array(shape.is_angle)
+    topology = runner.topology
+    is_angle = np.array(topology.is_angle)
     scale = np.where(is_angle, 1.0, runner.assembly.loops.length)
-    require_continuity(q, shape.coordinate_names, scale, is_angle)
+    require_continuity(q, topology.coordinate_names, scale, is_angle)
     return _from_sample_before(runner.state({"q": q}, health, start), q)
 
 

@@ -234,15 +234,15 @@ class Model(Shown):
 
     def output_ports(self, output: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Names and units of a regressor's rows, of one of the outputs of `Motion.regressor`."""
-        shape = self.topology
+        topology = self.topology
         from tauloop.model.motion import OUTPUTS
 
         place(output, OUTPUTS, "output")
         leads = output.startswith("leading")
         if output.endswith("joints"):
             driven = self.assembly.leading_driven if leads else self.assembly.driven
-            names = tuple(shape.velocity_names[i] for i in driven)
-            units = tuple("N m" if shape.angular[i] else "N" for i in driven)
+            names = tuple(topology.velocity_names[i] for i in driven)
+            units = tuple("N m" if topology.angular[i] else "N" for i in driven)
         else:
             port = force_port(self.assembly)
             chosen = self.assembly.leading if leads else range(port.size)
@@ -267,10 +267,10 @@ class Model(Shown):
 
     def actuator_position(self, q: np.ndarray) -> np.ndarray:
         """Actuator positions p (N, n_u) at full coordinates (N, n_q)."""
-        shape = self.topology
+        topology = self.topology
         driven = list(self.assembly.driven)
         return np.asarray(
-            numbers(q, "q")[..., [shape.q_of_v[i] for i in driven]] @ self.assembly.loops.transmission[:, driven].T
+            numbers(q, "q")[..., [topology.q_of_v[i] for i in driven]] @ self.assembly.loops.transmission[:, driven].T
         )
 
     def inverse_kinematics(self, position: object, start: object | None = None) -> State:

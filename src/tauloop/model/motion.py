@@ -128,12 +128,8 @@ class Motion:
 
     def embedding(self, position: object, *, start: object | None = None) -> np.ndarray:
         """Matrix G (N, n_v, m): velocities of all coordinates per unit of the given velocities."""
-        inputs, single, n = self.runner.inputs({"position": position}, start, None)
-        inputs["velocity"] = np.zeros((n, self.ports.velocity.size))
-        outputs, evidence = self.runner.evaluate(EMBEDDING, inputs, n)
-        self.runner.require(evidence, inputs, outputs["q"])
-        G = outputs["G"].reshape(n, self.ports.velocity.size, -1).transpose(0, 2, 1)
-        return np.asarray(G[0] if single else G)
+        outputs, samples = self._at(EMBEDDING, position, None, start)
+        return np.asarray(outputs["G"].reshape(*samples, self.ports.velocity.size, -1).swapaxes(-1, -2))
 
     def actuator_jacobian(self, position: object, *, start: object | None = None) -> np.ndarray:
         """Jacobian J (N, n_u, m): actuator velocities per unit of the given velocities."""
@@ -336,10 +332,8 @@ class Motion:
             outcome = self.runner.once(FORWARD_DYNAMICS, position, velocity, force)
             if outcome is not None:
                 return self.runner.state(*outcome, None)
-        inputs, single, n = self.runner.inputs(arguments, start, theta)
         spec = FORWARD_DYNAMICS if len(arguments) == 3 else LOADED_FORWARD_DYNAMICS
-        outputs, evidence = self.runner.evaluate(spec, inputs, n)
-        self.runner.require(evidence, inputs, outputs["q"])
+        outputs, evidence, single = self.runner.run(spec, arguments, start=start, theta=theta)
         state = self.runner.state(outputs, evidence, start)
         return state.single() if single else state
 

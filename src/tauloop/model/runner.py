@@ -165,15 +165,10 @@ class Runner:
             InputError: wrong names, shapes or values.
             PoseError: out of reach or singular.
         """
-        if (
-            start is None
-            and theta is None
-            and (outcome := self.once(KINEMATICS[len(arguments) - 1], *arguments.values()))
-        ):
+        spec = KINEMATICS[len(arguments) - 1]
+        if start is None and theta is None and (outcome := self.once(spec, *arguments.values())):
             return self.state(*outcome, None)
-        inputs, single, n = self.inputs(arguments, start, theta)
-        outputs, health = self.evaluate(KINEMATICS[len(arguments) - 1], inputs, n)
-        self.require(health, inputs, outputs["q"])
+        outputs, health, single = self.run(spec, arguments, start=start, theta=theta)
         state = self.state(outputs, health, start)
         return state.single() if single else state
 
@@ -189,21 +184,21 @@ class Runner:
         self, motion: dict[str, object], start: object | None, theta: object | None
     ) -> tuple[dict[str, np.ndarray], bool, int]:
         """Checked arrays of the motion, the start values and the free parameters."""
-        free, shape = self.catalogue.free, self.topology
+        free, topology = self.catalogue.free, self.topology
         force = force_port(self.assembly)
         leading = self.ports.leading_acceleration(len(self.assembly.leading))
         known = {**self.ports.motion, force.name: force, leading.name: leading, **LOAD_PORTS}
         ports = {name: known[name] for name in motion}
         arguments = dict(motion)
         if start is not None:
-            ports["start"] = Port(name="start", columns=shape.coordinate_names, units=("",) * shape.n_q)
+            ports["start"] = Port(name="start", columns=topology.coordinate_names, units=("",) * topology.n_q)
             arguments["start"] = start
         if theta is not None:
             ports["theta"] = Port(name="theta", columns=free, units=("",) * len(free))
             arguments["theta"] = theta
         inputs, single = checked(ports, arguments)
         n = len(inputs["position"])
-        inputs.setdefault("start", np.broadcast_to(self.assembly.q, (n, shape.n_q)))
+        inputs.setdefault("start", np.broadcast_to(self.assembly.q, (n, topology.n_q)))
         inputs.setdefault("theta", np.broadcast_to(self.nominal["theta"], (n, len(free))))
         if self.assembly.is_redundant:
             inputs["weight"] = np.ones((n, force.size))
@@ -405,12 +400,14 @@ class Runner:
     @cached_property
     def turning(self) -> tuple[str, ...]:
         """Names of the angles that follow from loops, which do not tell their turns."""
-        shape, moved = self.topology, set(self.ports.q)
-        known = moved | {shape.q_of_v[i] for i in self.assembly.frozen}
-        geared = [{shape.coordinate_names.index(name) for name, _ in c.terms} for c in self.mechanism.couplings]
+        topology, moved = self.topology, set(self.ports.q)
+        known = moved | {topology.q_of_v[i] for i in self.assembly.frozen}
+        geared = [{topology.coordinate_names.index(name) for name, _ in c.terms} for c in self.mechanism.couplings]
         for _ in geared:
             known |= {i for terms in geared if len(terms - known) == 1 for i in terms}
-        return tuple(name for i, name in enumerate(shape.coordinate_names) if shape.is_angle[i] and i not in known)
+        return tuple(
+            name for i, name in enumerate(topology.coordinate_names) if topology.is_angle[i] and i not in known
+        )
 
     @cached_property
     def _turns(self) -> tuple[Turns, Turns]:
@@ -418,10 +415,10 @@ class Runner:
 
     def state(self, outputs: dict[str, np.ndarray], health: Health, start: object | None) -> State:
         """The state of a run that began at a start."""
-        shape = self.topology
+        topology = self.topology
         return State(
-            coordinate_names=shape.coordinate_names,
-            velocity_names=shape.velocity_names,
+            coordinate_names=topology.coordinate_names,
+            velocity_names=topology.velocity_names,
             q=outputs["q"],
             v=outputs.get("v"),
             a=outputs.get("a"),

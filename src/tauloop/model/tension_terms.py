@@ -198,8 +198,8 @@ def loaded_margin(
     if not loads or any(load.shape != (WRENCH,) or not np.isfinite(load).all() for load in loads):
         remedy = "give rows of fx, fy, fz (N), mx, my, mz (N m)"
         raise InputError.of("wrenches", "are not rows of six finite numbers", remedy)
-    mechanism, shape, at = assembly.loops.mechanism, assembly.loops.topology, ca.SX.sym("q", q.shape[1])
-    J_q = ca.vec(ca.densify(tool_jacobian(mechanism, shape, nominal(mechanism), Configuration(at, {}))))
+    mechanism, topology, at = assembly.loops.mechanism, assembly.loops.topology, ca.SX.sym("q", q.shape[1])
+    J_q = ca.vec(ca.densify(tool_jacobian(mechanism, topology, nominal(mechanism), Configuration(at, {}))))
     (tool,) = BatchFunction(ca.Function("tool", [at], [J_q]))([q], len(q))
     J = tool.reshape(len(q), assembly.loops.topology.n_v, WRENCH).transpose(0, 2, 1)
     results = [terms.loaded(J, load).margin() for load in loads]
@@ -223,19 +223,19 @@ def tension_terms(
     Raises:
         AssemblyError: the tension of a cable is not determined.
     """
-    loops, shape = assembly.loops, assembly.loops.topology
+    loops, topology = assembly.loops, assembly.loops.topology
     bounds = cables(loops.mechanism)
     _, K = loops.residuals(q)
-    dependent = [i for i in range(shape.n_v) if i not in ports.v and i not in assembly.frozen]
+    dependent = [i for i in range(topology.n_v) if i not in ports.v and i not in assembly.frozen]
     kept = K[:, list(assembly.rows)]
-    columns = np.zeros((shape.n_v, ports.velocity.size))
+    columns = np.zeros((topology.n_v, ports.velocity.size))
     columns[list(ports.v)] = ports.to_v
     G = np.broadcast_to(columns, (len(q), *columns.shape)).copy()
     if dependent:
         G[:, dependent] = -np.linalg.solve(kept[:, :, dependent], kept @ columns)
     G = G[:, :, :count]
     S = loops.transmission.T
-    lengths = {rod.name: iv for rod, _, iv in shape.telescopes}
+    lengths = {rod.name: iv for rod, _, iv in topology.telescopes}
     pulls, unforced = np.zeros((len(q), len(bounds), S.shape[1])), np.zeros((len(q), len(bounds)))
     fixed = [name for name in bounds if name not in lengths]
     rows = dict(zip(fixed, multiplier_rows(assembly, fixed), strict=True))

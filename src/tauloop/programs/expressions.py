@@ -46,11 +46,11 @@ class Expressions:
     ) -> None:
         """Begin a program; parameters that are not in `theta` are baked in."""
         self.assembly, self.builder, self.formulation = assembly, builder, formulation
-        self.mechanism, self.shape = assembly.loops.mechanism, assembly.loops.topology
+        self.mechanism, self.topology = assembly.loops.mechanism, assembly.loops.topology
         self.values = nominal(self.mechanism, theta)
-        self.parts = (self.mechanism, self.shape, self.values)
-        self.parameters = dynamic_parameters(self.mechanism, self.shape)
-        self.moving = [i for i in range(self.shape.n_v) if i not in assembly.frozen]
+        self.parts = (self.mechanism, self.topology, self.values)
+        self.parameters = dynamic_parameters(self.mechanism, self.topology)
+        self.moving = [i for i in range(self.topology.n_v) if i not in assembly.frozen]
 
     @cached_property
     def pi(self) -> ca.SX:
@@ -70,11 +70,11 @@ class Expressions:
     @property
     def at_rest(self) -> ca.SX:
         """Zeros (n_v,)."""
-        return ca.SX(self.shape.n_v, 1)
+        return ca.SX(self.topology.n_v, 1)
 
     def motion(self, v: ca.SX, a: ca.SX | None = None) -> TreeMotion:
         """Motion of all bodies at velocities (n_v,) and accelerations (zero without them)."""
-        return tree_motion(self.shape, self.values, self.configuration, v, self.at_rest if a is None else a)
+        return tree_motion(self.topology, self.values, self.configuration, v, self.at_rest if a is None else a)
 
     def rows(self, v: ca.SX, a: ca.SX | None = None) -> list[ClosureRow]:
         """The kept loop equations of a motion; a tree has none, and its sweep would be for nothing."""
@@ -91,7 +91,7 @@ class Expressions:
 
     def mass_matrix(self, v: ca.SX) -> ca.SX:
         """M (n_v, n_v) of the tree forces, from those at velocities (n_v,), which are computed anyway."""
-        a = ca.SX.sym("a", self.shape.n_v)
+        a = ca.SX.sym("a", self.topology.n_v)
         return ca.sparsify(ca.jacobian(self.forces(v, a), a))
 
     def canonical(self, v: ca.SX, a: ca.SX | None = None) -> CanonicalTerms:
@@ -127,7 +127,7 @@ class MotionState(Expressions):
         theta = builder.input("theta", len(free))
         super().__init__(assembly, builder, formulation, {leaf: theta[i] for i, leaf in enumerate(free)})
         self.ports, self._theta = ports, (theta, nominal_theta)
-        position, start = builder.input("position", ports.position.size), builder.input("start", self.shape.n_q)
+        position, start = builder.input("position", ports.position.size), builder.input("start", self.topology.n_q)
         known = ports.coordinates(position)
         for i in self._frozen_coordinates():
             known.setdefault(i, ca.SX(float(assembly.q[i])))
@@ -137,7 +137,7 @@ class MotionState(Expressions):
         self.configuration = self.positions.configuration
         self.dependent = [i for i in self.moving if i not in ports.v]
         self.v, self.a = self.at_rest, self.at_rest
-        self.K = ca.SX(0, self.shape.n_v)
+        self.K = ca.SX(0, self.topology.n_v)
         self.scale = ca.SX(0, 1)
         if levels:
             self._velocities(levels)
@@ -148,7 +148,7 @@ class MotionState(Expressions):
 
     def _velocities(self, levels: int) -> None:
         """Loops on velocity and acceleration level, with what is given put in at once: K x = -(rate of the rest)."""
-        v = ca.SX.sym("v", self.shape.n_v)
+        v = ca.SX.sym("v", self.topology.n_v)
         rows = self.rows(v)
         rates, self.scale = column(row.psi_rate for row in rows), column(row.scale for row in rows)
         self.K = ca.jacobian(rates, v)
@@ -170,8 +170,8 @@ class MotionState(Expressions):
     def _frozen_coordinates(self) -> tuple[int, ...]:
         """Coordinates that belong to velocities which are zero in every motion."""
         frozen = set(self.assembly.frozen)
-        q = [self.shape.q_of_v[i] for i in self.assembly.frozen if self.shape.q_of_v[i] >= 0]
-        for q0, v0 in self.shape.quaternions:
+        q = [self.topology.q_of_v[i] for i in self.assembly.frozen if self.topology.q_of_v[i] >= 0]
+        for q0, v0 in self.topology.quaternions:
             if {v0, v0 + 1, v0 + 2} <= frozen:
                 q += range(q0, q0 + 4)
         return tuple(q)
@@ -179,7 +179,7 @@ class MotionState(Expressions):
     @cached_property
     def embedding(self) -> ca.SX:
         """Matrix G (n_v, m): velocities of all coordinates per unit of the given velocities."""
-        G = ca.SX(self.shape.n_v, self.ports.velocity.size)
+        G = ca.SX(self.topology.n_v, self.ports.velocity.size)
         G[list(self.ports.v), :] = ca.DM(self.ports.to_v)
         if self.dependent:
             G[self.dependent, :] = self.builder.solve(self.K[:, self.dependent], -(self.K @ G), "embedding")

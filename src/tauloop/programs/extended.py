@@ -35,12 +35,12 @@ class _Full(Expressions):
 
     def __init__(self, assembly: Assembly, name: str, formulation: Formulation = NEWTON_EULER) -> None:
         super().__init__(assembly, ProgramBuilder(name, {"q": assembly.states}), formulation, {})
-        self.q = self.builder.input("q", self.shape.n_q)
+        self.q = self.builder.input("q", self.topology.n_q)
         self.configuration = Configuration(self.q, {})
 
     def velocities(self, name: str = "v") -> ca.SX:
         """Velocities (n_v,), an input, of which the constant ones count as zero."""
-        return self.full(self.builder.input(name, self.shape.n_v)[self.moving])
+        return self.full(self.builder.input(name, self.topology.n_v)[self.moving])
 
     def full(self, moving: ca.SX) -> ca.SX:
         """Velocities (n_v,) from the moving ones."""
@@ -50,7 +50,7 @@ class _Full(Expressions):
 
     def jacobian(self) -> ca.SX:
         """K of psi on the moving velocities."""
-        v = ca.SX.sym("v", self.shape.n_v)
+        v = ca.SX.sym("v", self.topology.n_v)
         return ca.jacobian(column(row.psi_rate for row in self.rows(v)), v)[:, self.moving]
 
     def scales(self) -> ca.SX:
@@ -74,10 +74,10 @@ class _Full(Expressions):
 
     def rate_program(self, part: tuple[str, int], rate: ca.SX, v: ca.SX, acting: Acting) -> RateProgram:
         """The right-hand side of all coordinates and of one more part of the state, whose rate is known."""
-        q_rate = coordinate_rate(self.shape, self.q, v)
+        q_rate = coordinate_rate(self.topology, self.q, v)
         outputs = {"rate": ca.vertcat(q_rate, rate, acting.powers(v)), "all_q": self.q, "all_v": v}
-        starts = tuple(iq for iq, _ in self.shape.quaternions)
-        state = (("q", self.shape.n_q), part)
+        starts = tuple(iq for iq, _ in self.topology.quaternions)
+        state = (("q", self.topology.n_q), part)
         return RateProgram(program=self.builder.finish(outputs), state=state, quaternions=starts)
 
 
@@ -101,11 +101,11 @@ def extended_rate_program(
     held, moving = state.velocities(), state.moving
     M = state.mass_matrix(held)[moving, moving]
     bound = ca.vertcat(M, state.jacobian())
-    refuse_idle(state.shape.velocity_names[i] for k, i in enumerate(moving) if not ca.sparsify(bound[:, k]).nnz())
+    refuse_idle(state.topology.velocity_names[i] for k, i in enumerate(moving) if not ca.sparsify(bound[:, k]).nnz())
     acting = Acting(state, with_wrench=with_wrench)
     forces = (acting.generalized - state.forces(held, state.at_rest))[moving]
     acceleration, _ = state.accelerations(held, M, forces, alpha, beta)
-    return state.rate_program(("v", state.shape.n_v), state.full(acceleration), held, acting)
+    return state.rate_program(("v", state.topology.n_v), state.full(acceleration), held, acting)
 
 
 def multiplier_program(
@@ -157,7 +157,7 @@ def hamilton_rate_program(assembly: Assembly, alpha: float, beta: float, *, with
         DescriptionError: a rod has no kinetic energy.
     """
     state = _Full(assembly, "hamilton_rate")
-    moving, any_v = state.moving, ca.SX.sym("v", state.shape.n_v)
+    moving, any_v = state.moving, ca.SX.sym("v", state.topology.n_v)
     p = state.builder.input("momentum", len(moving))
     M = ca.sparsify(ca.jacobian(state.canonical(any_v).momentum, any_v))[moving, moving]
     _require_mass(state, M)
@@ -179,7 +179,7 @@ def _require_mass(state: _Full, M: ca.SX) -> None:
     values, vectors = np.linalg.eigh(sampled)
     worst = int(np.argmin(values[:, 0] / values[:, -1]))
     if values[worst, 0] <= NO_MASS * values[worst, -1]:
-        names = [state.shape.velocity_names[i] for i in state.moving]
+        names = [state.topology.velocity_names[i] for i in state.moving]
         massless = [names[i] for i in np.flatnonzero(np.abs(vectors[worst, :, 0]) > 0.1)]
         raise InputError.of(
             ", ".join(massless),
@@ -195,7 +195,7 @@ def _require_mass(state: _Full, M: ca.SX) -> None:
 def momentum_map_program(assembly: Assembly) -> Program:
     """Program of the momenta of the moving velocities, p = dT/dv, from all coordinates and velocities."""
     state = _Full(assembly, "momentum_map")
-    v = state.builder.input("v", state.shape.n_v)
+    v = state.builder.input("v", state.topology.n_v)
     return state.builder.finish({"momentum": state.canonical(v).momentum[state.moving]})
 
 
@@ -206,7 +206,7 @@ def energy_program(assembly: Assembly) -> Program:
         DescriptionError: a rod has no kinetic energy.
     """
     state = _Full(assembly, "energy")
-    parts = (*state.parts, state.motion(state.builder.input("v", state.shape.n_v)), state.entries)
+    parts = (*state.parts, state.motion(state.builder.input("v", state.topology.n_v)), state.entries)
     return state.builder.finish({"kinetic": kinetic_energy(*parts), "potential": potential_energy(*parts)})
 
 
@@ -231,7 +231,7 @@ def projection_program(assembly: Assembly) -> Program:
     square.
     """
     state = _Full(assembly, "projection")
-    shape, v = state.shape, state.builder.input("v", state.shape.n_v)
+    topology, v = state.topology, state.builder.input("v", state.topology.n_v)
     rows = state.rows(v)
     scales = column(row.scale for row in rows)
     K = ca.diag(1 / scales) @ state.jacobian() if rows else state.jacobian()
@@ -240,8 +240,8 @@ def projection_program(assembly: Assembly) -> Program:
     residual = column(row.residual for row in rows)
     rate = column(row.psi_rate for row in rows) / scales if rows else ca.SX(0, 1)
     both = _solved(state, K @ weighted, ca.horzcat(residual, rate))
-    q = state.q + coordinate_rate(shape, state.q, state.full(-weighted @ both[:, 0]))
-    q = normalised(q, (iq for iq, _ in shape.quaternions))
+    q = state.q + coordinate_rate(topology, state.q, state.full(-weighted @ both[:, 0]))
+    q = normalised(q, (iq for iq, _ in topology.quaternions))
     corrected = state.full(v[state.moving] - weighted @ both[:, 1])
     gap = ca.mmax(ca.fabs(residual)) if rows else ca.SX(0)
     return state.builder.finish({"projected_q": q, "projected_v": corrected, "gap": gap})

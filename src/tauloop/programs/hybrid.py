@@ -64,7 +64,7 @@ def _require_inertia(state: MotionState, M_pp: ca.SX) -> None:
     n = len(assembly.passive)
     M = state.builder.at_samples(M_pp).reshape(-1, n, n)
     size = np.sqrt(quantile(np.abs(np.einsum("nii->ni", M)), 0.5))
-    scale = np.where(np.array(state.shape.angular)[list(assembly.passive)], assembly.loops.length, 1.0)
+    scale = np.where(np.array(state.topology.angular)[list(assembly.passive)], assembly.loops.length, 1.0)
     mass = sum(abs(state.mechanism.value(p.expression)) for p in state.parameters if p.unit == "kg")
     none = size / scale < np.sqrt(NO_INERTIA * max(mass, 1e-300))
     unit = M / np.maximum(size[:, None] * size, 1e-300)

@@ -186,7 +186,7 @@ def momentum_forces_program(state: MotionState) -> Program:
 
     The momenta themselves are an output too: a sampled motion needs those of the samples before and behind.
     """
-    rate = state.builder.input("momentum_rate", state.shape.n_v)
+    rate = state.builder.input("momentum_rate", state.topology.n_v)
     terms = state.canonical(state.v)
     tau = rate + terms.remainder
     known = {"q": state.configuration.q, "v": state.v, "tree_force": tau, "momentum": terms.momentum}

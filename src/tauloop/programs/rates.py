@@ -53,7 +53,7 @@ def independent_rate_program(
     rest = G.T @ (acting.generalized - state.forces(state.v, bias))
     require_inertia(reduced, ports)
     acceleration = state.builder.solve_symmetric(reduced, rest, "accelerations")
-    q_rate = coordinate_rate(state.shape, state.configuration.q, state.v)
+    q_rate = coordinate_rate(state.topology, state.configuration.q, state.v)
     program = state.builder.finish(
         {
             "rate": ca.vertcat(q_rate[list(ports.q)], acceleration, acting.powers(state.v)),
@@ -61,7 +61,7 @@ def independent_rate_program(
             "all_v": state.v,
         }
     )
-    whole = [ports.q.index(iq) for iq, _ in state.shape.quaternions if set(range(iq, iq + 4)) <= set(ports.q)]
+    whole = [ports.q.index(iq) for iq, _ in state.topology.quaternions if set(range(iq, iq + 4)) <= set(ports.q)]
     return RateProgram(
         program=program,
         state=(("position", ports.position.size), ("velocity", ports.velocity.size)),
@@ -69,13 +69,13 @@ def independent_rate_program(
     )
 
 
-def coordinate_rate(shape: Topology, q: ca.SX, v: ca.SX) -> ca.SX:
+def coordinate_rate(topology: Topology, q: ca.SX, v: ca.SX) -> ca.SX:
     """Rates q' = N(q) v (n_q,); a quaternion turns with the angular velocity in its reference frame."""
-    rate = ca.SX(shape.n_q, 1)
-    for iv, iq in enumerate(shape.q_of_v):
+    rate = ca.SX(topology.n_q, 1)
+    for iv, iq in enumerate(topology.q_of_v):
         if iq >= 0:
             rate[iq] = v[iv]
-    for iq, iv in shape.quaternions:
+    for iq, iv in topology.quaternions:
         real, vector, turning = q[iq], q[iq + 1 : iq + 4], v[iv : iv + 3]
         rate[iq] = -ca.dot(vector, turning) / 2
         rate[iq + 1 : iq + 4] = (real * turning + ca.cross(turning, vector)) / 2

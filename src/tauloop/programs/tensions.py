@@ -143,7 +143,7 @@ def tensions(state: MotionState, tau: ca.SX) -> Tensions:
     """
     S, scale = state.transmission.T, state.scale
     bounds = cables(state.mechanism)
-    lengths = {rod.name: iv for rod, _, iv in state.shape.telescopes}
+    lengths = {rod.name: iv for rod, _, iv in state.topology.telescopes}
     unforced, pulls = ca.SX(len(bounds), 1), ca.SX(len(bounds), S.size2())
     fixed = [name for name in bounds if name not in lengths]
     rows = multiplier_rows(state.assembly, fixed)

@@ -39,10 +39,10 @@ def terms_program(state: MotionState) -> Program:
 
     def forces(v: ca.SX, a: ca.SX, pi: ca.SX, weightless: bool) -> ca.SX:
         mechanism = floating if weightless else state.mechanism
-        parts = (mechanism, state.shape, state.values, state.motion(v, a), state.parameters, pi)
+        parts = (mechanism, state.topology, state.values, state.motion(v, a), state.parameters, pi)
         return state.formulation.forces(*parts)
 
-    a = ca.SX.sym("a", state.shape.n_v)
+    a = ca.SX.sym("a", state.topology.n_v)
     M = G.T @ (ca.sparsify(ca.jacobian(forces(still, a, inertial, True), a)) @ G)
     require_inertia(M, state.ports)
     coriolis = G.T @ forces(state.v, drift, inertial, True)
@@ -123,7 +123,7 @@ def platform_matrices_program(
     matrices = virtual_platforms(*state.parts, motion, state.entries, G, rate, by_momentum=by_momentum)
     cos_theta = ca.SX(1)
     if in_euler:
-        ((iq, iv),) = [pair for pair in state.shape.quaternions if pair[1] in state.ports.v]
+        ((iq, iv),) = [pair for pair in state.topology.quaternions if pair[1] in state.ports.v]
         R = quaternion_rotation(state.configuration.q[iq : iq + 4])
         J_A, J_A_rate, cos_theta = euler_axes(R, state.v[iv : iv + 3])
         T, T_rate = ca.diagcat(ca.SX(ca.DM.eye(3)), J_A), ca.diagcat(ca.SX(3, 3), J_A_rate)
@@ -142,7 +142,7 @@ def platform_matrices_program(
 
 def _embedding_rate(state: MotionState, motion: TreeMotion) -> ca.SX:
     """Rate G' (n_v, m) along the motion, from K G' = -K' G."""
-    symbols, dependent = StateSymbols(state.shape), state.dependent
+    symbols, dependent = StateSymbols(state.topology), state.dependent
     rows = closure(*state.parts, symbols.motion(state.values))
     K = ca.jacobian(column(rows[i].psi_rate for i in state.assembly.rows), symbols.v)
     (K_rate,) = symbols.at([symbols.rate_at_constant_velocity(K)], motion)

@@ -26,15 +26,15 @@ def tool_pose(motion: TreeMotion, mechanism: Mechanism, values: Values) -> tuple
     return motion.point(tool, values).p, motion.bodies[tool.body].R @ values.rotation(tool.turns)
 
 
-def tool_jacobian(mechanism: Mechanism, shape: Topology, values: Values, configuration: Configuration) -> ca.SX:
+def tool_jacobian(mechanism: Mechanism, topology: Topology, values: Values, configuration: Configuration) -> ca.SX:
     """Jacobian J (6, n_v): the tool's twist per unit of all velocities."""
-    v = ca.SX.sym("v", shape.n_v)
-    motion = tree_motion(shape, values, configuration, v, ca.SX(shape.n_v, 1))
+    v = ca.SX.sym("v", topology.n_v)
+    motion = tree_motion(topology, values, configuration, v, ca.SX(topology.n_v, 1))
     return ca.SX(ca.jacobian(tool_twist(motion, mechanism, values), v))
 
 
 def tool_load(
-    motion: TreeMotion, mechanism: Mechanism, shape: Topology, values: Values, wrench: ca.SX, payload: ca.SX
+    motion: TreeMotion, mechanism: Mechanism, topology: Topology, values: Values, wrench: ca.SX, payload: ca.SX
 ) -> ca.SX:
     """Forces on all velocities (n_v,) that carrying a payload takes, less those of a wrench that acts at the tool.
 
@@ -42,7 +42,7 @@ def tool_load(
 
     Args:
         motion: of all bodies.
-        mechanism, shape, values: the machine.
+        mechanism, topology, values: the machine.
         wrench: w (6,), force and moment on the machine at the tool centre point in the base frame, N and N m.
         payload: (m, m c, I_xx, I_xy, I_yy, I_xz, I_yz, I_zz) in the tool's frame, about the tool centre point.
     """
@@ -50,5 +50,5 @@ def tool_load(
     body, (_, R) = motion.bodies[tool.body], tool_pose(motion, mechanism, values)
     a = motion.point(tool, values).a - values.vector(mechanism.gravity)
     force, moment = rigid_body_wrench(R.T @ body.w_W, R.T @ body.alpha_W, R.T @ a, payload)
-    J = tool_jacobian(mechanism, shape, values, motion.configuration)
+    J = tool_jacobian(mechanism, topology, values, motion.configuration)
     return ca.SX(J.T @ (ca.vertcat(R @ force, R @ moment) - wrench))
