@@ -78,12 +78,14 @@ if TYPE_CHECKING:
     from tauloop.mechanism import Mechanism as Mechanism, shipped_machines as shipped_machines
     from tauloop.model import (
         CountOptions as CountOptions,
+        EquationOptions as EquationOptions,
         ExportOptions as ExportOptions,
         FunctionOptions as FunctionOptions,
         Model as Model,
         count_operations as count_operations,
         export_c as export_c,
         load_function as load_function,
+        write_equations as write_equations,
     )
     from tauloop.motion import StrokeOptions as StrokeOptions, plan_motion as plan_motion
     from tauloop.programs import Forces as Forces, State as State
@@ -147,12 +149,14 @@ else:
             "mechanism": ("Mechanism", "shipped_machines"),
             "model": (
                 "CountOptions",
+                "EquationOptions",
                 "ExportOptions",
                 "FunctionOptions",
                 "Model",
                 "count_operations",
                 "export_c",
                 "load_function",
+                "write_equations",
             ),
             "motion": ("StrokeOptions", "plan_motion"),
             "programs": ("Forces", "State"),

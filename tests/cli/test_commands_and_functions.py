@@ -88,6 +88,14 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     "cost pendulum_arm --entry actuators": lambda _: tl.count_operations(
         tl.load("pendulum_arm"), tl.CountOptions(entry=ACTUATORS)
     ),
+    "equations five_bar --entry actuators --parts loops,solved --keep tip_mass --name platform.x=X": lambda _: (
+        tl.write_equations(
+            tl.load("five_bar"),
+            tl.EquationOptions(
+                entry=ACTUATORS, parts=("loops", "solved"), keep=("tip_mass",), names={"platform.x": "X"}
+            ),
+        )
+    ),
     "reduce nuwar --states 5 --seed 3 --massless leg1.forearm": lambda _: tl.reduce(
         tl.load("nuwar"), tl.ReductionOptions(states=5, seed=3, massless_rods=("leg1.forearm",))
     ),

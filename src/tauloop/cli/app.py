@@ -34,6 +34,7 @@ COMMANDS = {
     "simulate": ("simulate", "Simulate a machine: constant forces, a swing, a round trip."),
     "control": ("control", "Follow a trajectory under sampled controllers."),
     "cost": ("cost", "Count the operations of a machine's functions."),
+    "equations": ("equations", "Write a machine's equations as text, LaTeX and Python."),
     "reduce": ("reduce", "Reduce a machine by equivalent lumped masses."),
     "regroup": ("regroup", "A machine's base parameters as formulas in its lengths."),
     "export": ("export", "Write functions of a machine as C99."),

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     )
     from tauloop.model.ready import FunctionOptions as FunctionOptions, load_function as load_function
     from tauloop.model.tool import Payload as Payload, ToolMotion as ToolMotion
+    from tauloop.model.written_equations import (
+        EquationOptions as EquationOptions,
+        WrittenEquations as WrittenEquations,
+        write_equations as write_equations,
+    )
 else:
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
@@ -31,5 +36,6 @@ else:
             "operation_counts": ("CountOptions", "OperationCounts", "count_operations"),
             "ready": ("FunctionOptions", "load_function"),
             "tool": ("Payload", "ToolMotion"),
+            "written_equations": ("EquationOptions", "WrittenEquations", "write_equations"),
         },
     )

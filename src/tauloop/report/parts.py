@@ -97,6 +97,7 @@ _OWN = (
     _OwnPart("TwoRuns", "two_runs_tables.two_runs_tables"),
     _OwnPart("VerifiedMachine", "verification_table.verification_tables"),
     _OwnPart("View", "view_table.view_tables", "view_table.view_figure"),
+    _OwnPart("WrittenEquations", "equations_text.equations_lines"),
     _OwnPart("Workspace", "workspace_table.workspace_tables"),
 )
 #: All parts by name: Tauloop's own, each named after the results that it takes, then those that packages bring.

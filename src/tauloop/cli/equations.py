@@ -1,0 +1,33 @@
+"""``tauloop equations``: a machine's equations as text, LaTeX and Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import tauloop as tl
+from tauloop.cli.machine import FormulationOption, MachineArgument, SideOption, load_model
+from tauloop.cli.output import JsonOption, any_ending, command, finish
+from tauloop.files import write_text
+
+
+@command(text=any_ending, latex=any_ending, python=any_ending)
+def equations(
+    machine: MachineArgument,
+    options: tl.EquationOptions,
+    side: SideOption = None,
+    formulation: FormulationOption = "newton-euler",
+    text: Annotated[Path | None, typer.Option(help="Write the text to this file.")] = None,
+    latex: Annotated[Path | None, typer.Option(help="Write a LaTeX document to this file.")] = None,
+    python: Annotated[Path | None, typer.Option(help="Write a module that needs NumPy alone to this file.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a machine's loop and dynamic equations, and the formulas by which they are solved, block by block.
+
+    Parameters are numbers but for those that --keep names.
+    """
+    result = tl.write_equations(load_model(machine, side, formulation=formulation), options)
+    texts = ((text, result.text), (latex, result.latex), (python, result.python))
+    finish(result, as_json, *((path, lambda path, made=made: write_text(path, made)) for path, made in texts))

@@ -1,0 +1,335 @@
+"""A machine's equations, written: its loop and dynamic equations, and the formulas by which they are solved."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from keyword import iskeyword
+from typing import Any
+
+import casadi as ca
+
+from tauloop.assembly.loops import stacked
+from tauloop.assembly.ports import PLATFORM, Entry, coordinate_units, force_port, velocity_units
+from tauloop.codegen.notation import LATEX, PLAIN, PYTHON, Formula, Notation, Writer
+from tauloop.equations.tree import Configuration
+from tauloop.errors import InputError, Problems
+from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.suggestions import suggestion
+from tauloop.model.equation_texts import Part, Symbol, latex_text, plain_text, python_text, written_name
+from tauloop.model.model import Model, modelled
+from tauloop.options import listed, option, require
+from tauloop.programs.bounded import Bounded
+from tauloop.programs.builder import ProgramBuilder
+from tauloop.programs.catalogue import INVERSE_DYNAMICS
+from tauloop.programs.expressions import Expressions
+from tauloop.programs.position import SolvedBlock
+from tauloop.programs.program import Newton, Program
+from tauloop.records import dataclass
+from tauloop.result import Result, provenance
+from tauloop.shown import Shown
+
+PARTS = ("loops", "dynamics", "solved")
+#: Keeps every leaf parameter as a letter.
+EVERYTHING = "all"
+#: What the solved equations yield.
+YIELDED = ("q", "force", "closure_force")
+_IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EquationOptions(Shown):
+    """Which equations are written, and in which variables.
+
+    Attributes:
+        entry: whose motion is given where the equations are solved.
+        parts: loop equations, dynamic equations, and both as they are solved, with commas between.
+        keep: leaf parameters that stay letters, with commas between, or 'all'; the others are numbers.
+        names: other names in the equations, such as 'platform.x=X'.
+    """
+
+    entry: Entry = PLATFORM
+    parts: tuple[str, ...] = option(PARTS, read=listed, choices=PARTS)
+    keep: tuple[str, ...] = option((), read=listed)
+    names: Mapping[str, str] = option(factory=dict, flag="--name")
+
+    def __post_init__(self) -> None:
+        """Refuse what is unknown, and names that are none in Python."""
+        problems = Problems()
+        with problems.collecting(InputError):
+            require(self)
+        for name, new in self.names.items():
+            if not _IDENTIFIER.fullmatch(new) or iskeyword(new):
+                problems.add("names", f"{new!r} for {name} is no name", "letters, digits and _, a letter first")
+        InputError.raise_if_any(problems)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenEquations(Result):
+    """The equations of a machine in three notations.
+
+    Attributes:
+        machine: its name.
+        symbols: what every letter stands for.
+        blocks: how the positions are solved, in order.
+        text: to be read.
+        latex: a document.
+        python: a module that needs NumPy alone: `loop_equations`, `dynamic_equations`, `inverse_dynamics`.
+    """
+
+    machine: str
+    symbols: tuple[Symbol, ...]
+    blocks: tuple[SolvedBlock, ...]
+    text: str
+    latex: str
+    python: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        return {
+            "machine": self.machine,
+            "status": self.status,
+            "symbols": [{"name": item.python, "meaning": item.meaning, "unit": item.unit} for item in self.symbols],
+            "blocks": [
+                {"equations": item.equations, "unknowns": item.unknowns, "method": item.method} for item in self.blocks
+            ],
+            "text": self.text,
+            "latex": self.latex,
+            "python": self.python,
+        }
+
+
+def write_equations(machine: Mechanism | Model, options: EquationOptions | None = None) -> WrittenEquations:
+    """Write a machine's equations as text, LaTeX and Python, in the variables and parameters that are chosen.
+
+    Loops: phi(q) = 0 for every kept row. Dynamics: M a + h - S u - K^T lambda = 0 for every moving velocity, by the
+    model's formulation. Solved: the same, sorted into blocks, from a motion to coordinates, actuator forces u and
+    multipliers lambda. All in SI units; h has gravity, springs and friction.
+
+    Args:
+        machine: a mechanism, or its model (whose formulation is used).
+        options: which equations, in which variables.
+
+    Raises:
+        InputError: names that the machine does not have, or that are taken; cables, whose bounds no formula shares.
+        AssemblyError: passive freedoms, where the equations are to be solved.
+
+    Source: Dressler, Schiffer and Robertsson, Modeling and Control of a Parallel Robot Using Modelica, section 3
+    (equations of a model, substituted until a chosen set of parameters and variables is left).
+    """
+    model, options = modelled(machine), options or EquationOptions()
+    known = tuple(p.name for p in model.mechanism.parameters)
+    kept = known if options.keep == (EVERYTHING,) else options.keep
+    problems = Problems()
+    for name in kept:
+        if name not in known:
+            problems.add("keep", f"no parameter {name!r}", suggestion(name, known) or "see `tauloop show --parameters`")
+    InputError.raise_if_any(problems)
+    model = Model(model.mechanism, kept, formulation=model.formulation)
+    letters = _Letters(model, options)
+    program = model.motion(options.entry).program(INVERSE_DYNAMICS) if "solved" in options.parts else None
+    texts = []
+    for notation in (PLAIN, LATEX, PYTHON):
+        parts = [part for part in _implicit(model, letters, notation) if part.name in options.parts]
+        if program is not None:
+            parts.append(_solved(model, program, letters, notation))
+        texts.append(parts)
+    blocks = model.motion(options.entry).blocks if program is not None else ()
+    heading = f"Equations of {model.mechanism.name}, {model.formulation.name}, SI units"
+    start = model.assembly.q.tolist()
+    used = letters.used(texts[-1])
+    return WrittenEquations(
+        evidence=(),
+        provenance=provenance(
+            options={"entry": options.entry.name, "parts": options.parts, "keep": kept},
+            inputs={"machine": model.mechanism.name},
+        ),
+        machine=model.mechanism.name,
+        symbols=used,
+        blocks=blocks,
+        text=plain_text(heading, used, blocks, texts[0]),
+        latex=latex_text(heading, used, blocks, texts[1]),
+        python=python_text(heading, used, texts[2], start, model.mechanism.parameters.values, kept),
+    )
+
+
+class _Letters:
+    """The symbols of a machine's equations by role; names are used once."""
+
+    def __init__(self, model: Model, options: EquationOptions) -> None:
+        shape, ports = model.topology, model.motion(options.entry).ports
+        forces, loops = force_port(model.assembly), model.assembly.loops
+        self._new, self._taken, self._renamed = options.names, {"np", "newton"}, set[str]()
+        places = {*shape.coordinate_names, *ports.position.columns}
+        self._made: dict[tuple[str, str], Symbol] = {}
+        q = zip(shape.coordinate_names, coordinate_units(shape), strict=True)
+        self.q = [self._symbol("q", n, unit, "coordinate") for n, unit in q]
+        v = tuple(zip(shape.velocity_names, velocity_units(shape), strict=True))
+        self.v, self.a = self._rates(v, places)
+        self.position = [
+            self._symbol("q", n, unit, "given position")
+            for n, unit in zip(ports.position.columns, ports.position.units, strict=True)
+        ]
+        columns = tuple(zip(ports.velocity.columns, ports.velocity.units, strict=True))
+        self.velocity, self.acceleration = self._rates(columns, places)
+        pairs = zip(forces.columns, forces.units, strict=True)
+        self.force = [self._symbol("u", n, unit, "actuator force") for n, unit in pairs]
+        rows = model.assembly.rows
+        self.closure = [
+            self._symbol("lambda", loops.names[i], "N" if loops.is_length[i] else "N m", "multiplier of", f"_{k + 1}")
+            for k, i in enumerate(rows)
+        ]
+        units = {p.name: p.unit for p in model.mechanism.parameters}
+        self.theta = [self._symbol("", name, units[name] or "1", "parameter") for name in model.free]
+        problems = Problems()
+        for name in options.names:
+            if name not in self._renamed:
+                every = sorted({n for _, n in self._made})
+                problems.add("names", f"no variable {name!r}", suggestion(name, every) or f"known: {', '.join(every)}")
+        InputError.raise_if_any(problems)
+
+    def _rates(self, columns: tuple[tuple[str, str], ...], places: set[str]) -> tuple[list[Symbol], list[Symbol]]:
+        """Velocities and accelerations: of a position one and two dots, of an angular velocity none and one."""
+        rates: tuple[list[Symbol], list[Symbol]] = ([], [])
+        for order in (1, 2):
+            for name, unit in columns:
+                dots = order if name in places else order - 1
+                word = "velocity" if order == 1 else "acceleration"
+                rates[order - 1].append(self._symbol(f"d{dots}", name, unit + "^2" * (order - 1), word))
+        return rates
+
+    def _symbol(self, role: str, name: str, unit: str, word: str, index: str = "") -> Symbol:
+        key = (role, name)
+        if key not in self._made:
+            self._renamed |= {name} & set(self._new)
+            made = written_name(role, self._new.get(name, name), index, frozenset(self._taken))
+            self._taken.add(made[0])
+            self._made[key] = Symbol(python=made[0], latex=made[1], meaning=f"{word} {name}", unit=unit)
+        return self._made[key]
+
+    def used(self, parts: list[Part]) -> tuple[Symbol, ...]:
+        """Symbols that stand in some equation."""
+        words = {word for part in parts for _, right in part.every_line for word in re.findall(r"\w+", right)}
+        return tuple(symbol for symbol in self._made.values() if symbol.python in words)
+
+
+def _formulas(symbols: list[Symbol], notation: Notation) -> list[Formula]:
+    return [Formula(text=symbol.latex if notation is LATEX else symbol.python) for symbol in symbols]
+
+
+def _implicit(model: Model, letters: _Letters, notation: Notation) -> list[Part]:
+    """Loop equations and dynamic equations in all coordinates."""
+    assembly, free = model.assembly, model.free
+    mechanism, shape = assembly.loops.mechanism, assembly.loops.topology
+    sizes = {"q": shape.n_q, "v": shape.n_v, "a": shape.n_v, "u": len(mechanism.actuators)}
+    sizes |= {"lambda": len(assembly.rows), "theta": len(free)}
+    symbols = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
+    q, v, a, u, multipliers, theta = symbols.values()
+    kept = {name: theta[i] for i, name in enumerate(free)}
+    machine = Expressions(assembly, ProgramBuilder("equations", {}), model.formulation, kept)
+    machine.configuration = Configuration(q, {})
+    phi, rate, _ = stacked(tuple(machine.rows(v, a)))
+    missing = machine.forces(v, a) - machine.transmission.T @ u - ca.jacobian(rate, v).T @ multipliers
+    letters_of = {"q": letters.q, "v": letters.v, "a": letters.a, "u": letters.force}
+    letters_of |= {"lambda": letters.closure, "theta": letters.theta}
+    parts = []
+    for name, expression, titles in (
+        ("loops", phi, [assembly.loops.names[i] for i in assembly.rows]),
+        ("dynamics", missing[machine.moving], [f"forces on {shape.velocity_names[i]}" for i in machine.moving]),
+    ):
+        function = ca.Function(name, list(symbols.values()), [ca.cse(ca.densify(expression))])
+        writer = Writer(notation)
+        (residual,) = writer.written(function, [_formulas(letters_of[key], notation) for key in symbols], [True])
+        arguments = ("q",) if name == "loops" else ("q", "v", "a", "u", "lambda")
+        parts.append(
+            Part(
+                name=name,
+                lines=tuple(writer.lines),
+                results={"residual": tuple(zip(titles, (formula.text for formula in residual), strict=True))},
+                arguments={key: tuple(symbol.python for symbol in letters_of[key]) for key in arguments},
+            )
+        )
+    return parts
+
+
+def _solved(model: Model, program: Program, letters: _Letters, notation: Notation) -> Part:
+    """The steps of inverse dynamics, from the given motion to forces."""
+    weight = notation.number(1.0)
+    values: dict[str, list[Formula]] = {
+        name: _formulas(symbols, notation)
+        for name, symbols in (
+            ("position", letters.position),
+            ("velocity", letters.velocity),
+            ("acceleration", letters.acceleration),
+            ("theta", letters.theta),
+        )
+    }
+    start = "start[%d]" if notation is not LATEX else r"q^{\mathrm{start}}_{%d}"
+    values["start"] = [Formula(text=start % i) for i in range(model.topology.n_q)]
+    values["weight"] = [weight] * len(letters.force)
+    wanted = [set(YIELDED)]
+    for step in reversed(program.steps[1:]):
+        if isinstance(step, Bounded):
+            what = "cables pull alone, and their tensions within bounds follow from a search, not from formulas"
+            raise InputError.of("parts", what, "loops,dynamics")
+        wanted.append(wanted[-1] | set(step.inputs) | ({step.start} if isinstance(step, Newton) else set()))
+    by_name = dict(zip(model.topology.coordinate_names, letters.q, strict=True))
+    writer, loops, begun = Writer(notation), [], 0
+    for step, needed in zip(program.steps, reversed(wanted), strict=True):
+        if isinstance(step, Bounded):
+            continue
+        if not isinstance(step, Newton):
+            outputs = writer.written(
+                step.function.function,
+                [values[name] for name in step.inputs],
+                [name in needed for name in step.outputs],
+            )
+            values.update(zip(step.outputs, outputs, strict=True))
+            continue
+        unknowns = _formulas([by_name[name] for name in step.unknowns], notation)
+        inner = Writer(notation)
+        inner.count_from(writer)
+        solution = inner.written(
+            step.function.function,
+            [unknowns, *(values[name] for name in step.inputs)],
+            [notation is not PYTHON, notation is PYTHON, False],
+        )
+        writer.count_from(inner)
+        loop = Part(
+            name="newton",
+            lines=tuple(inner.lines),
+            results={
+                "step" if notation is PYTHON else "residual": tuple(
+                    (what, item.text)
+                    for what, item in zip(step.what, solution[1 if notation is PYTHON else 0], strict=True)
+                )
+            },
+            arguments={
+                "unknowns": tuple(item.text for item in unknowns),
+                "start": tuple(item.text for item in values[step.start]),
+            },
+        )
+        loops.append((tuple(writer.lines[begun:]), loop))
+        begun = len(writer.lines)
+        values[step.solution] = unknowns
+    titles = {"q": letters.q, "force": letters.force, "closure_force": letters.closure}
+    return Part(
+        name="solved",
+        before=tuple(loops),
+        lines=tuple(writer.lines[begun:]),
+        results={
+            name: tuple(
+                (symbol.latex if notation is LATEX else symbol.python, formula.text)
+                for symbol, formula in zip(symbols, values[name], strict=True)
+            )
+            for name, symbols in titles.items()
+        },
+        arguments={
+            name: tuple(symbol.python for symbol in symbols)
+            for name, symbols in (
+                ("position", letters.position),
+                ("velocity", letters.velocity),
+                ("acceleration", letters.acceleration),
+            )
+        },
+    )

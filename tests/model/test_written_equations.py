@@ -1,0 +1,169 @@
+"""Written equations: the Python is run and compared with the model, the LaTeX is set, the text is read by hand.
+
+Oracles: the model, whose numbers come of CasADi's machine and never of these texts; the swinging mass by hand.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cable_machines import CONSTRAINED
+from matplotlib.mathtext import MathTextParser
+from typer.testing import CliRunner
+
+import tauloop as tl
+from tauloop.assembly.ports import ACTUATORS, PLATFORM
+from tauloop.cli.app import app
+from tauloop.errors import InputError
+from tauloop.kinematics import random_states
+from tauloop.model.equation_texts import written_name
+
+#: The same operations by NumPy and by CasADi, over the largest force.
+ROUNDING = 1e-12
+#: Newton's loops end within rounding of one another.
+CLOSED = 1e-12
+CASES = [
+    ("five_bar", PLATFORM),
+    ("delta", ACTUATORS),
+    ("pendulum_arm", PLATFORM),
+    *(
+        pytest.param(name, entry, marks=pytest.mark.nightly)
+        for name, entry in (
+            ("five_bar", ACTUATORS),
+            ("rcid", PLATFORM),
+            ("hexapod", ACTUATORS),
+            ("gantry_tau_5dof", PLATFORM),
+            ("nuwar", PLATFORM),
+            ("spidermill", ACTUATORS),
+        )
+    ),
+]
+ONE_JOINT = (Path(__file__).parents[1] / "cases" / "one_joint.yaml").read_text(encoding="utf-8")
+
+
+def ran(python: str) -> dict[str, Any]:
+    """The names of a module that imports NumPy alone."""
+    imports = [node for node in ast.walk(ast.parse(python)) if isinstance(node, ast.Import | ast.ImportFrom)]
+    assert [ast.unparse(node) for node in imports] == ["import numpy as np"]
+    names: dict[str, Any] = {}
+    exec(compile(python, "equations.py", "exec"), names)
+    return names
+
+
+@pytest.mark.parametrize(("name", "entry"), CASES)
+def test_python_by_itself_gives_the_forces_of_the_model(name: str, entry: Any) -> None:
+    model = tl.Model(tl.load(name))
+    states = random_states(model, 3, np.random.default_rng(0))
+    state = model.platform.inverse_dynamics(states.position, states.velocity, states.acceleration).state
+    ports = model.motion(entry).ports
+    motion = (ports.at(state.q), ports.rates(state.v), ports.rates(state.a))
+    forces = model.motion(entry).inverse_dynamics(*motion, start=state.q)
+    module = ran(tl.write_equations(model, tl.EquationOptions(entry=entry)).python)
+    largest = np.abs(forces.force).max()
+    for i, q in enumerate(state.q):
+        solved = module["inverse_dynamics"](*(part[i] for part in motion), start=q)
+        assert solved["q"] == pytest.approx(q, abs=CLOSED)
+        assert np.abs(solved["force"] - forces.force[i]).max() < ROUNDING * largest
+        assert np.abs(solved["closure_force"] - forces.closure_force[i]).max(initial=0.0) < 10 * ROUNDING * largest
+        assert np.abs(module["loop_equations"](q)).max(initial=0.0) < CLOSED
+        missing = module["dynamic_equations"](q, state.v[i], state.a[i], forces.force[i], forces.closure_force[i])
+        assert np.abs(missing).max() < 10 * ROUNDING * largest
+
+
+def test_a_swinging_mass_is_the_equation_of_the_textbook() -> None:
+    """M c^2 q'' - m g c cos q - u = 0."""
+    mechanism = tl.loads(ONE_JOINT.replace("axis: z", "axis: y"))
+    written = tl.write_equations(mechanism, tl.EquationOptions(parts=("dynamics",)))
+    (equation,) = [line for line in written.text.splitlines() if line.lstrip().startswith("0 =")]
+    assert "cos(" in equation
+    assert "- u_" in equation
+    module = ran(written.python)
+    q, v, a, u = np.random.default_rng(1).normal(size=4)
+    expected = 1.0 * 0.1**2 * a - 1.0 * 9.81 * 0.1 * np.cos(q) - u
+    assert module["dynamic_equations"]([q], [v], [a], [u], []) == pytest.approx([expected], abs=1e-14)
+
+
+def test_parameters_that_are_kept_are_arguments() -> None:
+    mechanism = tl.load("five_bar")
+    kept = ("tip_mass",)
+    written = tl.write_equations(mechanism, tl.EquationOptions(keep=kept, parts=("solved",)))
+    module = ran(written.python)
+    assert module["PARAMETERS"] == [mechanism.parameters["tip_mass"].value]
+    motion = ([0.05, 0.4], [0.3, -0.2], [1.0, 2.0])
+    for mass in (0.1, 0.7):
+        model = tl.Model(mechanism.with_values({"tip_mass": mass}))
+        expected = model.platform.inverse_dynamics(*map(np.array, motion)).force
+        force = module["inverse_dynamics"](*motion, parameters=[mass])["force"]
+        assert force == pytest.approx(expected, rel=ROUNDING)
+    assert re.search(r"\btip_mass\b", written.text)
+    every = tl.write_equations(mechanism, tl.EquationOptions(keep=("all",), parts=("loops",)))
+    lengths = {symbol.python for symbol in every.symbols if symbol.meaning.startswith("parameter")}
+    assert lengths
+    assert "0.25" not in every.text  # the cranks' length is a letter now
+
+
+@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.nightly), 9])
+def test_every_formula_in_latex_can_be_set(step: int) -> None:
+    """By Matplotlib, a tenth of a second each: by day some of them."""
+    parser = MathTextParser("path")
+    for name, entry in (("five_bar", ACTUATORS), ("pendulum_arm", PLATFORM)):
+        latex = tl.write_equations(tl.load(name), tl.EquationOptions(keep=("all",), entry=entry)).latex
+        formulas = [*re.findall(r"\\\[ (.*) \\\]", latex), *re.findall(r"\$([^$]+)\$", latex)]
+        assert len(formulas) > 60
+        for formula in formulas[::step]:
+            parser.parse(f"${formula}$")
+        assert latex.count(r"\begin{") == latex.count(r"\end{")
+        outside = re.sub(r"\\\[ .* \\\]|\$[^$]+\$", "", latex)
+        assert not re.search(r"(?<!\\)[_^#%&~]", outside)
+
+
+@pytest.mark.parametrize(
+    "name", ['x"; import os #', "a\\input{/etc/passwd}", "für\nwahr", "lambda", "t12", "$%&", "1st"]
+)
+def test_nothing_of_a_name_but_letters_and_digits_gets_into_code(name: str) -> None:
+    for role in ("q", "d1", "u", ""):
+        python, latex = written_name(role, name, "", frozenset({"taken"}))
+        assert python.isidentifier()
+        assert not re.fullmatch(r"t\d+", python)
+        compile(f"{python} = 1", "name", "exec")
+        MathTextParser("path").parse(f"${latex}$")
+        assert not set(latex) & set('"#%&$\n;')
+    assert written_name("q", "taken", "", frozenset({"taken"}))[0] == "taken_"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("five_bar --name platform.x=1x", "is no name"),
+        ("five_bar --name platform.q=x", "no variable 'platform.q'"),
+        ("five_bar --keep tip_mas", "did you mean tip_mass"),
+        ("five_bar --parts loops,forces", "unknown: 'forces'"),
+    ],
+)
+def test_what_cannot_be_written_is_refused(words: str, says: str) -> None:
+    done = CliRunner().invoke(app, ["equations", *words.split()])
+    assert done.exit_code == 2
+    assert says in done.output.replace("\n", " ")
+
+
+def test_cables_are_no_formulas() -> None:
+    cables = tl.loads(CONSTRAINED.text())
+    with pytest.raises(InputError, match="cables pull alone"):
+        tl.write_equations(cables)
+    assert "0 = " in tl.write_equations(cables, tl.EquationOptions(parts=("loops", "dynamics"))).text
+
+
+def test_files_hold_what_the_result_holds(tmp_path: Path) -> None:
+    paths = [tmp_path / f"equations.{ending}" for ending in ("txt", "tex", "py")]
+    words = ["equations", "pendulum_arm", "--name", "waist=X"]
+    for flag, path in zip(("--text", "--latex", "--python"), paths, strict=True):
+        words += [flag, str(path)]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    written = tl.write_equations(tl.load("pendulum_arm"), tl.EquationOptions(names={"waist": "X"}))
+    assert [path.read_text(encoding="utf-8") for path in paths] == [written.text, written.latex, written.python]
+    assert "cos(X)" in written.text or "sign(d_X)" in written.text
