@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import tauloop as tl
 from tauloop.cli.app import app
+from tauloop.drives import load_drive
+from tauloop.report.drive_figure import drive_figure
 
 
 def run(*arguments: object, code: int = 0) -> str:
@@ -23,6 +26,12 @@ def test_text_cycle_and_figure(tmp_path: Path) -> None:
     for word in ("rise time", "energy", "simulated", "describing function", "events"):
         assert word in text
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_figure_has_the_units_of_its_line() -> None:
+    step = tl.drive(load_drive("dual_motor_axis"), tl.DriveOptions(duration=0.2))
+    labels = [axes.get_ylabel().replace("\n", " ") for axes in drive_figure(step).axes]
+    assert labels == ["position [mm]", "error, magnified [mm]", "torque [N m]", "deflection [mm]"]
 
 
 def test_divergence_is_said_and_fails() -> None:

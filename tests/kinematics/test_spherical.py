@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
-from typer.testing import CliRunner
 
 from tauloop import InputError, Model, load
-from tauloop.cli.app import app
 from tauloop.kinematics.machine_geometry import machine_geometry
 from tauloop.kinematics.pose_axes import pose_axes
 from tauloop.kinematics.spherical_arcs import great_arcs
@@ -125,16 +122,11 @@ def test_a_platform_that_moves_and_turns_has_both() -> None:
     assert turned.health.is_reached.all()
 
 
-def test_the_command_draws_degrees(tmp_path: Path, eye: Model) -> None:
-    out = tmp_path / "map.png"
-    arguments = ["workspace", str(EYE), "--plane", "rx,rz", "--range", "rx=-1:1,rz=-1:1", "--resolution", "0.2"]
-    found = CliRunner().invoke(app, [*arguments, "--figure", str(out), "--json"])
-    assert found.exit_code == 0, found.output
-    content = json.loads(found.output)
-    assert set(content["axes"]) == {"platform.rx", "platform.rz"}
-    assert content["connected_usable_unit"] == "rad^2"
-    assert out.stat().st_size > 10_000
+def test_a_map_of_directions_is_drawn_in_degrees(eye: Model) -> None:
     axes = {"platform.rx": np.linspace(-1, 1, 5), "platform.ry": np.linspace(-1, 1, 5)}
-    figure = workspace_figure(workspace_grid(eye, axes))
+    grid = workspace_grid(eye, axes)
+    assert grid.size[1] == "rad^2"
+    assert grid.held == "platform.rz = 0 deg"
+    figure = workspace_figure(grid)
     assert figure.axes[0].get_xlabel() == "platform.rx [deg]"
     assert figure.axes[0].get_xlim()[1] > 57.0

@@ -165,4 +165,5 @@ def test_figure_refuses_a_volume() -> None:
         workspace_figure(volume)
     flat = workspace_grid(model, {"platform.x": axis, "platform.y": axis})
     assert len(workspace_figure(flat).axes) == 2
+    assert flat.held == f"platform.z = {flat.fixed['platform.z']:.4g} m"
     assert set(np.unique(flat.reason)) == {Reason.USABLE}

@@ -89,6 +89,7 @@ class Workspace(Result):
         reference: their values at the reference pose.
         elements: names that `blame` points to.
         fixed: the positions that do not vary.
+        fixed_units: their units.
         limits: what was asked of a usable pose.
         cell: length, area or volume of a cell in the product of the axes' units.
     """
@@ -99,8 +100,18 @@ class Workspace(Result):
     reference: tuple[float, ...]
     elements: tuple[str, ...]
     fixed: dict[str, float]
+    fixed_units: tuple[str, ...]
     limits: WorkspaceLimits
     cell: float
+
+    @property
+    def held(self) -> str:
+        """The positions that do not vary, in words; angles in degrees."""
+        shown = [
+            (name, f"{np.degrees(value):.4g} deg" if unit == "rad" else f"{value:.4g} {unit}")
+            for (name, value), unit in zip(self.fixed.items(), self.fixed_units, strict=True)
+        ]
+        return ", ".join(f"{name} = {value}" for name, value in shown)
 
     @property
     def data(self) -> xr.Dataset:
@@ -233,6 +244,7 @@ def workspace_grid(
         reference=tuple(float(reference[i]) for i in varied),
         elements=judge.elements,
         fixed={name: float(positions[0, i]) for i, name in enumerate(columns) if name not in axes},
+        fixed_units=tuple(unit for name, unit in zip(columns, pose.units, strict=True) if name not in axes),
         limits=limits,
         cell=float(np.prod(np.abs(steps))),
         evidence=(

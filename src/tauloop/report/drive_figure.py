@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,15 +27,16 @@ def drive_figure(*steps: DriveStep) -> Figure:
     judged = steps[0].line.performance.of
     rows = 4
     height = HEAD + rows * ROW + FOOT
-    figure = blank(WIDTH, height, f"Step of {steps[0].options.step:g} of {' and '.join(records)}")
+    unit = _units(records.values(), f"{judged}.position")
+    figure = blank(WIDTH, height, f"Step of {steps[0].options.step:g} {unit} of {' and '.join(records)}")
     grid = figure.add_gridspec(
         rows, len(records), left=0.09, right=0.98, top=1 - HEAD / height, bottom=FOOT / height, hspace=0.18, wspace=0.28
     )
-    scale = 1e3
+    scale, endings = 1e3, (f"{judged}.position", ".torque", ".deflection")
     for column, (name, record) in enumerate(records.items()):
         panels = [figure.add_subplot(grid[row, column]) for row in range(rows)]
         x = record.signal(f"{judged}.position")
-        panels[0].set_title(f"{name}: {_summary(record)}", fontsize=SMALL, color=TEXT, loc="left")
+        panels[0].set_title(f"{name}: {_summary(record, judged)}", fontsize=SMALL, color=TEXT, loc="left")
         panels[0].axhline(scale * record.reference, color=FAINT, linewidth=1.0, linestyle="--")
         panels[0].plot(*thin(record.time, scale * x), color=PREDICTED, linewidth=1.2, label=judged)
         error = scale * (x - record.reference)
@@ -43,7 +44,7 @@ def drive_figure(*steps: DriveStep) -> Figure:
         panels[1].plot(*thin(record.time, error), color=PREDICTED, linewidth=1.0)
         _lines(panels[2], record, ".torque")
         _lines(panels[3], record, ".deflection", scale)
-        _label(panels, is_first=column == 0)
+        _label(panels, [_units(records.values(), ending) for ending in endings], is_first=column == 0)
     _match(figure, len(records), rows)
     return figure
 
@@ -56,9 +57,22 @@ def _lines(axes: Axes, record: Record, ending: str, scale: float = 1.0) -> None:
     axes.legend(loc="upper right", fontsize=SMALL, labelcolor=TEXT, frameon=False, ncols=len(drawn))
 
 
-def _label(panels: Sequence[Axes], *, is_first: bool) -> None:
-    units = ("position [mm, mrad]", "error, magnified\n[mm, mrad]", "torque [N m, N]", "deflection\n[mm, mrad]")
-    for i, (axes, text) in enumerate(zip(panels, units, strict=True)):
+def _units(records: Iterable[Record], ending: str) -> str:
+    """Units of the signals whose names end so, one after the other."""
+    names = (name.partition(" [") for record in records for name in record.signals)
+    return ", ".join(dict.fromkeys(unit.removesuffix("]") for name, _, unit in names if name.endswith(ending)))
+
+
+def _label(panels: Sequence[Axes], units: Sequence[str], *, is_first: bool) -> None:
+    position, torque, deflection = units
+    milli = ", ".join(f"m{unit}" for unit in deflection.split(", "))
+    texts = (
+        f"position [m{position}]",
+        f"error, magnified\n[m{position}]",
+        f"torque [{torque}]",
+        f"deflection\n[{milli}]",
+    )
+    for i, (axes, text) in enumerate(zip(panels, texts, strict=True)):
         clean(axes)
         axes.sharex(panels[0])
         axes.tick_params(labelbottom=i == len(panels) - 1)
@@ -87,8 +101,8 @@ def _match(figure: Figure, columns: int, rows: int) -> None:
             axes.set_ylim(-max(room, 1e-12), max(room, 1e-12))
 
 
-def _summary(record: Record) -> str:
+def _summary(record: Record, judged: str) -> str:
     c = record.criteria
     if c.failed[0]:
         return "diverged or given up"
-    return f"rise {c.rise_time[0]:.3f} s; swing at the end {c.swing[0]:.2g} m, rad"
+    return f"rise {c.rise_time[0]:.3f} s; swing at the end {c.swing[0]:.2g} {_units([record], judged + '.position')}"

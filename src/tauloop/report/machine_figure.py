@@ -129,7 +129,9 @@ def _fill(axes: Any, triangles: np.ndarray, colour: str) -> None:
         axes.add_collection(PolyCollection(list(triangles), zorder=1.4, **style), autolim=False)
 
 
-def frame(axes: Any, middle: np.ndarray, half: float, plane: tuple[int, ...] = (0, 1, 2)) -> None:
+def frame(
+    axes: Any, middle: np.ndarray, half: float, plane: tuple[int, ...] = (0, 1, 2), *, zoom: float = ZOOM
+) -> None:
     """Give axes a cube (or its projection) around a middle (3,), to equal scales."""
     pads = (1, 1) if len(plane) == 2 else (-2, -2, 0)
     for letter, i, pad in zip("xyz", plane, pads, strict=False):
@@ -142,7 +144,7 @@ def frame(axes: Any, middle: np.ndarray, half: float, plane: tuple[int, ...] = (
         axes.grid(True, color=FAINT, linewidth=0.4)
         axes.set_axisbelow(True)
         return
-    axes.set_box_aspect((1, 1, 1), zoom=ZOOM)
+    axes.set_box_aspect((1, 1, 1), zoom=zoom)
     axes.view_init(elev=ELEVATION, azim=AZIMUTH)
 
 
@@ -185,10 +187,13 @@ def _labels(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[int, 
     if len(named) > MOST_LABELS:
         named = {}
     named[geometry.shape.platform] = geometry.tool[state]
+    middle, azimuth = np.mean([*named.values()], axis=0), np.radians(AZIMUTH)
+    right = np.array([-np.sin(azimuth), np.cos(azimuth), 0.0])  # of the picture, in the machine's frame
     for name, place in named.items():
         colour = RESIDUAL if name == geometry.shape.platform else TEXT
         if len(kept) == 3:
-            axes.text(*place, f"  {name}", fontsize=SMALL - 1, color=colour, zorder=10)
+            side = "left" if (place - middle) @ right >= 0 else "right"  # names point away from the machine
+            axes.text(*place, f"  {name}  ", ha=side, fontsize=SMALL - 1, color=colour, zorder=10)
         else:
             axes.annotate(
                 name,

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 #: Panels at most, and panels in a row.
 MOST, IN_A_ROW = 12, 4
+#: Machines are drawn so much smaller than their panels, for the labels of the axes.
+ZOOM = 0.82
 
 
 def modes_figure(loops: Loops, modes: Modes) -> Figure:
@@ -44,7 +46,7 @@ def modes_figure(loops: Loops, modes: Modes) -> Figure:
     for i in range(shown):
         axes: Any = figure.add_subplot(rows, columns, i + 1, **({"projection": "3d"} if len(plane) == 3 else {}))
         draw_machine(axes, geometry, i, plane)
-        frame(axes, middle, half, plane)
+        frame(axes, middle, half, plane, zoom=ZOOM)
         mode = modes.modes[i]
         note = "reference" if mode.is_reference else "in its limits" if mode.within_limits else ""
         axes.set_title(

@@ -40,8 +40,7 @@ def play_figure(play: PlayMap, *, title: str) -> Figure:
     rows = -(-len(panels) // columns)
     aspect = float(np.clip(np.ptp(y) / max(np.ptp(x), 1e-12), 0.6, 1.5)) if units[0] == units[1] else 0.9
     height = 1.1 + rows * (0.72 * PANEL * aspect + 0.9)
-    held = ", ".join(f"{name} = {value:.4g}" for name, value in play.space.fixed.items())
-    figure = blank(columns * PANEL + 1.0, height, title, held, left=0.03)
+    figure = blank(columns * PANEL + 1.0, height, title, play.space.held, left=0.03)
     low, high = float(np.nanmin(each)), float(np.nanmax(each))
     grid = figure.add_gridspec(
         rows,

@@ -90,12 +90,11 @@ def workspace_figure(workspace: Workspace, *, measure: str = "parallel") -> Figu
         columnspacing=1.2,
         handlelength=1.2,
     )
-    held = ", ".join(f"{name} = {value:.4g}" for name, value in workspace.fixed.items())
     axes.set_title(
         f"Workspace of {workspace.provenance.inputs['machine']}", fontsize=LARGE, color=TEXT, loc="left", pad=22
     )
-    if held:
-        axes.text(0.0, 1.015, held, transform=axes.transAxes, fontsize=SMALL, color=TEXT)
+    if workspace.fixed:
+        axes.text(0.0, 1.015, workspace.held, transform=axes.transAxes, fontsize=SMALL, color=TEXT)
     height = figure.get_figheight()
     figure.subplots_adjust(left=0.1, right=0.93, bottom=0.95 / height, top=1 - 0.75 / height)
     return figure
