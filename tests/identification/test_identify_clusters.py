@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,11 +9,11 @@ import numpy as np
 import pytest
 import scipy.optimize
 import scipy.stats
+from identifying import identified, options_of, tables_of
 from planar_arm import MACHINE, TRUE, arm_data, arm_forces, arm_log, arm_motion
-from typer.testing import CliRunner
 
-from tauloop.cli.app import app
-from tauloop.errors import IdentificationError
+from tauloop.errors import IdentificationError, InputError, TauloopError
+from tauloop.formats import loads
 from tauloop.identification import (
     AutocorrelatedErrors,
     ClusteredErrors,
@@ -23,6 +22,7 @@ from tauloop.identification import (
     RegressionData,
     compare_logs,
     fit,
+    identify,
     merge,
 )
 from tauloop.logs import write_log
@@ -153,39 +153,29 @@ def test_clusters_that_cannot_be(errors: dict[str, object], what: str) -> None:
         ordinary(arm_data(300, noise=NOISE), ClusteredErrors(**errors))  # type: ignore[arg-type]
 
 
-def test_by_command_logs_are_compared(tmp_path: Path) -> None:
-    machine = tmp_path / "arm.yaml"
-    machine.write_text(MACHINE, encoding="utf-8")
+def test_logs_are_compared(tmp_path: Path) -> None:
     paths = []
     for k, scale in enumerate((1.0, 1.0, 1.1)):
         motion = arm_motion(2500, phase=float(k))
         log = arm_log(motion, scale * arm_forces(motion), rng=np.random.default_rng(k))
-        paths.append(str(write_log(tmp_path / f"log_{k}.csv", log.dataset())))
-    options = ("--cutoff", "30", "--trim", "60", "--decimation", "2", "--compare-logs", "--errors", "logs")
-
-    def ran(*arguments: str) -> tuple[int, str]:
-        found = CliRunner().invoke(app, ["identify", str(machine), *arguments])
-        return found.exit_code, found.output
-
-    code, text = ran(*paths, *options, "--json")
-    document = json.loads(text)
-    assert code == 1, text
+        paths.append(write_log(tmp_path / f"log_{k}.csv", log.dataset()))
+    options = options_of(cutoff=30.0, trim=60, decimation=2, compare_logs=True, errors="logs")
+    result = identify(loads(MACHINE), paths, options)
+    document = result.as_dict()
+    assert document["status"] == "doubtful"
     rows = document["log_comparison"]["base_parameters"]
     assert document["log_comparison"]["logs"] == ["log_0.csv", "log_1.csv", "log_2.csv"]
     (heavy,) = (row for row in rows if row["name"].startswith("link1.mcx"))
     assert heavy["moved"]
     assert heavy["model_error_share"] > 0.99
     assert any("base parameters move from log to log" in one["what"] for one in document["findings"])
-    assert "Logs fitted apart" in ran(*paths, *options)[1]
-    assert ran(*paths[:2], *options, "--json")[0] == 0
-    code, text = ran(paths[0], "--cutoff", "30", "--compare-logs")
-    assert code == 2
-    assert "has no other to be compared with" in text
+    assert "Logs fitted apart" in tables_of(result)
+    assert identify(loads(MACHINE), paths[:2], options).status.value == "ok"
+    with pytest.raises(InputError, match="has no other to be compared with"):
+        identified(loads(MACHINE), paths[0], cutoff=30.0, compare_logs=True)
 
 
 def test_a_log_given_twice_is_refused_and_problems_of_one_of_several_name_it(tmp_path: Path) -> None:
-    machine = tmp_path / "arm.yaml"
-    machine.write_text(MACHINE, encoding="utf-8")
     paths = []
     for k in range(2):
         motion = arm_motion(600, phase=float(k))
@@ -195,13 +185,13 @@ def test_a_log_given_twice_is_refused_and_problems_of_one_of_several_name_it(tmp
     rows = Path(paths[1]).read_text(encoding="utf-8").splitlines()
     (tmp_path / "short.csv").write_text("\n".join(rows[:2]) + "\n", encoding="utf-8")
 
-    def refused(*arguments: str) -> str:
-        found = CliRunner().invoke(app, ["identify", str(machine), *arguments, "--cutoff", "30", "--trim", "60"])
-        assert found.exit_code == 2, found.output
-        return " ".join(found.output.split())
+    def refused(*logs: str, **options: str) -> str:
+        with pytest.raises(TauloopError) as caught:
+            identified(loads(MACHINE), *logs, cutoff=30.0, trim=60, **options)
+        return str(caught.value)
 
     assert "copy.csv (log 2): is log_0.csv (log 1) over again, in all 600 samples" in refused(
         paths[0], str(tmp_path / "copy.csv")
     )
-    assert "over again" in refused(*paths, "--validation", paths[0])
+    assert "over again" in refused(*paths, validation=paths[0])
     assert "short.csv: log: 1 samples are too few" in refused(paths[0], str(tmp_path / "short.csv"))

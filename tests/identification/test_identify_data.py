@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from extras import extra
+from identifying import identified, options_of
 from planar_arm import NAMES, OUTPUTS, TRUE, UNITS, arm_data, arm_motion, arm_regressor
 from typer.testing import CliRunner
 
@@ -312,16 +313,10 @@ def test_values_of_another_machine_are_refused():
         identified_mechanism(machine("five_bar"), np.ones(3))
 
 
-# The command
+# Whole identifications
 
 
-def answer(*arguments: object, code: int = 0) -> dict[str, Any]:
-    result = CliRunner().invoke(app, [str(argument) for argument in (*arguments, "--json")])
-    assert result.exit_code == code, result.output
-    return dict(json.loads(result.stdout))
-
-
-FILTER = ("--cutoff", 40, "--trim", 100, "--decimation", 10)
+FILTER: dict[str, Any] = {"cutoff": 40.0, "trim": 100, "decimation": 10}
 
 
 def test_the_command_finds_consistent_parameters_and_writes_the_machine(tmp_path):
@@ -329,7 +324,8 @@ def test_the_command_finds_consistent_parameters_and_writes_the_machine(tmp_path
     log = write_log(tmp_path / "log.csv", five_bar_log())
     written = tmp_path / "found.yaml"
     options = ("--estimator", "irls", "--errors", "autocorrelated", "--consistent", "--write", written)
-    arguments = ("identify", "five_bar", log, *FILTER, *options, "--json-file", tmp_path / "found.json")
+    filters = [text for name, value in FILTER.items() for text in (f"--{name}", value)]
+    arguments = ("identify", "five_bar", log, *filters, *options, "--json-file", tmp_path / "found.json")
     result = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert result.exit_code == 0, result.output
     assert "Physically consistent parameters" in result.stdout
@@ -347,15 +343,13 @@ SHORT_PLATEAUS = 0.05
 
 
 @pytest.mark.parametrize(("share", "is_fault"), [(0.7, False), (0.6, True)])
-def test_the_command_leaves_out_a_force_at_its_limit_or_names_it_where_too_little_is_left(tmp_path, share, is_fault):
+def test_a_force_at_its_limit_is_left_out_or_named_where_too_little_is_left(share, is_fault):
     log = five_bar_log().copy()
     name = "force.motor_2"
     attributes = log[name].attrs
     limit = share * float(log[name].max())
     log[name] = log[name].clip(max=limit).assign_attrs(attributes)
-    path = write_log(tmp_path / "log.csv", log)
-    result = CliRunner().invoke(app, ["identify", "five_bar", str(path), *map(str, FILTER), "--json"])
-    found = json.loads(result.stdout)
+    found = identified(machine("five_bar"), log, **FILTER)
     at_limit = int((log[name] == limit).sum())
     if is_fault:
         assert at_limit > log.sizes["time"] / 2
@@ -366,15 +360,11 @@ def test_the_command_leaves_out_a_force_at_its_limit_or_names_it_where_too_littl
         assert any("force.motor_2 is at a limit" in note for note in found["channels"]["notes"])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "where"),
-    [
-        (["--write", "found.yaml"], "--write"),
-        (["--hold-out", "0"], "--hold-out"),
-        (["--errors", "none"], "--errors"),
-    ],
-)
-def test_options_that_cannot_be(tmp_path, arguments, where):
-    log = write_log(tmp_path / "log.csv", five_bar_log())
-    problems = answer("identify", "five_bar", log, *FILTER, *arguments, code=2)["problems"]
-    assert [problem["where"] for problem in problems] == [where]
+def test_options_that_cannot_be(tmp_path):
+    for options in ({"hold_out": 0.0}, {"errors": "none"}):
+        with pytest.raises(InputError) as caught:
+            options_of(**options)
+        assert [problem.where for problem in caught.value.problems] == [*options]
+    result = CliRunner().invoke(app, ["identify", "five_bar", str(tmp_path / "log.csv"), "--write", "f.yaml", "--json"])
+    assert result.exit_code == 2
+    assert [problem["where"] for problem in json.loads(result.stdout)["problems"]] == ["--write"]

@@ -6,22 +6,20 @@ the machine's own equations enters a log.
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from identifying import identified
 from planar_arm import FRICTION, MACHINE, TRUE, arm_log, arm_regressor
-from typer.testing import CliRunner
 
-from tauloop.cli.app import app
+from tauloop.formats import loads
 from tauloop.identification import WeightedLeastSquares, fit, split
 from tauloop.identification.estimation.block_fits import BLOCKS, BlockFits
-from tauloop.logs import write_log
+from tauloop.logs import Signals
 
 RATE, DURATION = 200.0, 20.0  # Hz, s
-OPTIONS = ("--cutoff", 30, "--trim", 60, "--decimation", 2)
+OPTIONS: dict[str, Any] = {"cutoff": 30.0, "trim": 60, "decimation": 2}
 TIME = np.arange(round(RATE * DURATION)) / RATE
 
 
@@ -52,19 +50,16 @@ SAYS = {
 }
 
 
-def identified(path: Path, *options: object, machine: str = MACHINE) -> dict[str, Any]:
-    (path.parent / "arm.yaml").write_text(machine)
-    arguments = ["identify", str(path.parent / "arm.yaml"), str(path), *map(str, (*OPTIONS, *options)), "--json"]
-    return dict(json.loads(CliRunner().invoke(app, arguments, catch_exceptions=False).output))
+ARM = loads(MACHINE)
 
 
-def log_at(path: Path, forces: np.ndarray, moved: tuple[np.ndarray, ...] = MOTION) -> Path:
-    return write_log(path / "log.csv", arm_log(moved, forces, rng=np.random.default_rng(8)).dataset())
+def log_of(forces: np.ndarray, moved: tuple[np.ndarray, ...] = MOTION) -> Signals:
+    return arm_log(moved, forces, rng=np.random.default_rng(8))
 
 
 @pytest.mark.parametrize("law", LAWS)
-def test_a_law_that_the_model_lacks_is_named_at_its_joint(law: str, tmp_path: Path) -> None:
-    found = identified(log_at(tmp_path, FORCES + np.stack([np.zeros_like(TIME), LAWS[law]], axis=1)))
+def test_a_law_that_the_model_lacks_is_named_at_its_joint(law: str) -> None:
+    found = identified(ARM, log_of(FORCES + np.stack([np.zeros_like(TIME), LAWS[law]], axis=1)), **OPTIONS)
     assert found["status"] != "ok"
     (finding,) = found["findings"]
     assert finding["where"] == "elbow"
@@ -74,11 +69,12 @@ def test_a_law_that_the_model_lacks_is_named_at_its_joint(law: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("law", ["stribeck", "asymmetric"])
-def test_the_option_that_it_names_makes_the_result_ok_and_its_bars_right(law: str, tmp_path: Path) -> None:
-    path = log_at(tmp_path, FORCES + np.stack([np.zeros_like(TIME), LAWS[law]], axis=1))
-    plain = identified(path)
-    option, value = plain["findings"][0]["remedy"].partition("--")[2].split(" ", 1)
-    mended = identified(path, f"--{option}", value.strip('"'))
+def test_the_option_that_it_names_makes_the_result_ok_and_its_bars_right(law: str) -> None:
+    log = log_of(FORCES + np.stack([np.zeros_like(TIME), LAWS[law]], axis=1))
+    plain = identified(ARM, log, **OPTIONS)
+    option, text = plain["findings"][0]["remedy"].partition("--")[2].split(" ", 1)
+    element, _, size = text.strip('"').partition("=")
+    mended = identified(ARM, log, **OPTIONS, **{option: {element: size} if size else (element,)})
     assert mended["status"] == "ok"
     assert mended["findings"] == []
     truth = {"elbow.viscous": FRICTION, "shoulder.coulomb": FRICTION, "shoulder.viscous": FRICTION}
@@ -91,20 +87,21 @@ def test_the_option_that_it_names_makes_the_result_ok_and_its_bars_right(law: st
     assert off(plain) > 4.0 or law == "asymmetric"
 
 
-def test_friction_that_the_machine_file_has_not_at_all_is_named(tmp_path: Path) -> None:
+def test_friction_that_the_machine_file_has_not_at_all_is_named() -> None:
     bare = MACHINE.replace(", friction: {viscous: 0.1 N m s/rad, coulomb: 0.1 N m}", "", 1)
     assert bare != MACHINE
-    found = identified(log_at(tmp_path, FORCES), machine=bare)
+    found = identified(loads(bare), log_of(FORCES), **OPTIONS)
     (finding,) = found["findings"]
     assert finding["where"] == "motor_1"
     assert "has friction, and the model gives it none" in finding["what"]
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_nothing_is_said_of_sound_logs(seed: int, tmp_path: Path) -> None:
+def test_nothing_is_said_of_sound_logs(seed: int) -> None:
     moved = motion(seed)
     _, q, v, a = moved
-    found = identified(log_at(tmp_path, arm_regressor(q, v, a) @ TRUE + FRICTION * (v + np.sign(v)), moved))
+    forces = arm_regressor(q, v, a) @ TRUE + FRICTION * (v + np.sign(v))
+    found = identified(ARM, log_of(forces, moved), **OPTIONS)
     assert found["status"] == "ok"
     assert found["findings"] == []
 

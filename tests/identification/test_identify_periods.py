@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import xarray as xr
-from typer.testing import CliRunner
+from identifying import identified
 
 from tauloop import LogError, Model, load
-from tauloop.cli.app import app
-from tauloop.codegen import Compiled
+from tauloop.errors import InputError
 from tauloop.identification import (
     Identification,
     InstrumentalVariables,
@@ -25,9 +22,8 @@ from tauloop.identification import (
 )
 from tauloop.identification.preparation.periodic import force_noise, periodic_regression, periodic_signals
 from tauloop.identification.regression.from_log import leaf_ties, motion_regressor
-from tauloop.logs import Preparation, Sensors, measure, read_log, samples, write_log
+from tauloop.logs import Preparation, Sensors, measure, samples, write_log
 from tauloop.mechanism import machine_path
-from tauloop.mechanism.model import Mechanism
 from tauloop.motion import SampledMotion
 
 RATE, PERIOD, PERIODS = 100.0, 4.0, 6  # Hz, s
@@ -126,30 +122,8 @@ def logs(model: Model, motion: SampledMotion) -> tuple[xr.Dataset, xr.Dataset]:
     return recorded(model, motion, ENCODER_NOISE, FORCE_NOISE), recorded(model, motion, 0.0, 0.0)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def programs_are_built_once() -> Iterator[None]:
-    """Commands of this file share their machines' models: making programs takes half of a command's time."""
-    shared: dict[str, Model] = {}
-
-    def model_of(mechanism: Mechanism, *, evaluator: Compiled) -> Model:
-        return shared.setdefault(mechanism.name, Model(mechanism, evaluator=evaluator))
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tauloop.identification.workflow.Model", model_of)
-        yield
-
-
-def run(*arguments: object) -> tuple[int, str]:
-    result = CliRunner().invoke(app, ["identify", *(str(argument) for argument in arguments)])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result.exit_code, result.output
-
-
-def document(*arguments: object) -> dict[str, Any]:
-    options = ("--period", PERIOD, "--highest", HIGHEST, "--json")
-    code, text = run(*arguments, *options)
-    assert code in (0, 1), text
-    return dict(json.loads(text))
+def document(model: Model, log: xr.Dataset, **options: Any) -> dict[str, Any]:
+    return identified(model, log, period=PERIOD, highest=HIGHEST, **options)
 
 
 def estimates(found: dict[str, Any]) -> np.ndarray:
@@ -226,12 +200,9 @@ def test_instruments_of_the_commanded_motion_take_the_bias_away(
     np.testing.assert_allclose(found.values, by_hand, rtol=SAME_ESTIMATE, atol=SAME_ESTIMATE * np.abs(by_hand).max())
 
 
-def test_the_command_averages_the_commanded_motion_too(
-    model: Model, logs: tuple[xr.Dataset, xr.Dataset], tmp_path: Path
-) -> None:
-    paths = [write_log(tmp_path / f"{name}.csv", log) for name, log in zip(("log", "commanded"), logs, strict=True)]
-    options = ("five_bar", paths[0], "--parameters", "file", "--trim", 37)
-    found = document(*options, "--estimator", "iv", "--commanded", paths[1])
+def test_the_commanded_motion_is_averaged_too(model: Model, logs: tuple[xr.Dataset, xr.Dataset]) -> None:
+    options: dict[str, Any] = {"parameters": "file", "trim": 37}
+    found = document(model, logs[0], **options, estimator="iv", commanded=(logs[1],))
     trimmed = [log.isel(time=slice(37, len(log["time"]) - 37)) for log in logs]
     measured, commanded = (average_periods(log, PERIOD).log for log in trimmed)
     data = periodic_regression(model, measured, highest=HIGHEST, ties=leaf_ties(model))
@@ -239,33 +210,30 @@ def test_the_command_averages_the_commanded_motion_too(
     instruments = periodic_instruments(model, commanded)[: len(training)]
     expected = fit(training, held_out, InstrumentalVariables(instruments_of=instruments))
     np.testing.assert_allclose(estimates(found), expected.values, rtol=SAME_ESTIMATE, atol=SAME_ESTIMATE)
-    assert not np.allclose(estimates(found), estimates(document(*options)), rtol=1e-3)
+    assert not np.allclose(estimates(found), estimates(document(model, logs[0], **options)), rtol=1e-3)
 
 
-def test_a_log_of_one_period_is_an_average_already(model: Model, motion: SampledMotion, tmp_path: Path) -> None:
-    log = recorded(model, motion, 0.0, FORCE_NOISE)
-    whole = write_log(tmp_path / "whole.csv", log)
-    mean = write_log(tmp_path / "mean.csv", average_periods(log, PERIOD).log)
-    options = ("--parameters", "file", "--errors", "independent")
-    several, one = (document("five_bar", path, *options) for path in (whole, mean))
+def test_a_log_of_one_period_is_an_average_already(model: Model, motion: SampledMotion) -> None:
+    whole = recorded(model, motion, 0.0, FORCE_NOISE)
+    mean = average_periods(whole, PERIOD).log
+    several, one = (document(model, log, parameters="file", errors="independent") for log in (whole, mean))
     assert several["estimator"]["name"] == "KnownNoise"
     assert one["estimator"]["name"] == "WeightedLeastSquares"  # nothing says how noisy it is
-    data = periodic_regression(model, read_log(mean), highest=HIGHEST, ties=leaf_ties(model))
+    data = periodic_regression(model, mean, highest=HIGHEST, ties=leaf_ties(model))
     expected = fit(*split(data, 0.7), WeightedLeastSquares())
     np.testing.assert_allclose(estimates(one), expected.values, rtol=SAME_ESTIMATE, atol=SAME_ESTIMATE)
     assert off(expected, model) < DEVIATIONS
     assert (np.abs(estimates(several) - expected.values) < DEVIATIONS * expected.standard_deviations).all()
 
 
-def test_the_command_fits_joints(arm_file: Path, arm_log: xr.Dataset, tmp_path: Path) -> None:
-    path = write_log(tmp_path / "log.csv", arm_log)
-    found = document(arm_file, path, "--output", "joints")
+def test_joints_are_fitted(arm: Model, arm_log: xr.Dataset) -> None:
+    found = document(arm, arm_log, output="joints")
     assert [output["name"] for output in found["outputs"]] == ["waist", "shoulder", "elbow"]
     assert found["estimator"]["name"] == "KnownNoise"
     # the noise that is known is all that the residuals hold
     for output in found["outputs"]:
         assert output["noise"] * output["weight"] == pytest.approx(1.0, rel=0.2)
-    both = document(arm_file, path, "--output", "joints", "--estimator", "iv", "--commanded", path)
+    both = document(arm, arm_log, output="joints", estimator="iv", commanded=(arm_log,))
     assert [output["name"] for output in both["outputs"]] == ["waist", "shoulder", "elbow"]
 
 
@@ -281,13 +249,13 @@ def test_joints_need_all_forces(arm: Model, arm_log: xr.Dataset) -> None:
 def test_a_period_that_is_none_and_another_commanded_motion(
     logs: tuple[xr.Dataset, xr.Dataset], model: Model, motion: SampledMotion, tmp_path: Path
 ) -> None:
-    path = write_log(tmp_path / "log.csv", logs[0])
-    code, text = run("five_bar", path, "--period", 2.8, "--highest", HIGHEST, "--parameters", "file", "--json")
-    assert code == 1
-    found = [finding["what"] for finding in json.loads(text)["findings"]]
+    document = identified(model, logs[0], period=2.8, highest=HIGHEST, parameters="file")
+    assert document["status"] == "doubtful"
+    found = [finding["what"] for finding in document["findings"]]
     assert sum("does not repeat after the given period" in what for what in found) == 2
     other = write_log(tmp_path / "other.csv", logs[1].assign({"position.motor_1": logs[1]["position.motor_2"]}))
     short = write_log(tmp_path / "short.csv", logs[1].isel(time=slice(0, 1000)))
     for commanded, says in ((other, "other.csv: position.motor_1: differs by"), (short, "short.csv: has 1000 samples")):
-        code, text = run("five_bar", path, "--estimator", "iv", "--commanded", commanded)
-        assert (code, says in " ".join(text.split())) == (2, True), text
+        with pytest.raises(InputError) as caught:
+            identified(model, logs[0], estimator="iv", commanded=(commanded,))
+        assert says in str(caught.value)

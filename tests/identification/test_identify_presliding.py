@@ -5,17 +5,17 @@ The oracle is Dahl's law integrated by SciPy along a closed-form motion, which t
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from identifying import identified
 from scipy.integrate import solve_ivp
-from typer.testing import CliRunner
 
 from tauloop import Model, load
-from tauloop.cli.app import app
+from tauloop.errors import TauloopError
+from tauloop.formats.urdf import load_urdf
 from tauloop.identification import (
     WeightedLeastSquares,
     choose_presliding,
@@ -30,14 +30,15 @@ from tauloop.identification.faults.measured_motion import measured
 from tauloop.identification.friction.presliding import presliding_columns, presliding_state
 from tauloop.identification.regression.columns import with_columns
 from tauloop.identification.regression.from_log import regression_data
-from tauloop.logs import Preparation, Signals, prepared_signals, write_log
+from tauloop.logs import Preparation, Signals, prepared_signals
 from tauloop.logs.channels import Channel
+from tauloop.mechanism.quantities import pairs_reader
 from tauloop.motion import Multisine, random_multisine
 
 RATE, DURATION = 200.0, 16.0  # Hz, s
 TIME = np.arange(0.0, DURATION, 1.0 / RATE)
 PREPARATION = Preparation(cutoff=20.0, trim=40, decimation=2)
-OPTIONS = ("--cutoff", 20, "--trim", 40, "--decimation", 2)
+OPTIONS: dict[str, Any] = {"cutoff": 20.0, "trim": 40, "decimation": 2}
 ENCODER, NOISE = 1e-5, 5e-3
 #: Friction of motor 1, N m, beside torques of some 1.5 N m; and of what it turns round over, rad.
 LEVEL, WAY = 1.5, 0.02
@@ -89,11 +90,6 @@ def log_of(model: Model, moved: Multisine, friction: np.ndarray, late: int = 0) 
 def findings(model: Model, log: Signals) -> list[str]:
     motion = measured(model, prepared_signals(log, PREPARATION), decimation=2)
     return [f"{one.where} {one.what}" for one in wrong_channels(model, motion, step=2)]
-
-
-def identified(path: Path, *options: object) -> dict[str, Any]:
-    arguments = ["identify", "five_bar", str(path), *map(str, (*OPTIONS, *options)), "--json"]
-    return dict(json.loads(CliRunner().invoke(app, arguments, catch_exceptions=False).output))
 
 
 def held_out(document: dict[str, Any]) -> list[float]:
@@ -161,16 +157,16 @@ def test_columns_whose_way_validation_finds_take_the_error_away(model, moved, hy
     assert exact.values[level] == pytest.approx(LEVEL, rel=0.05)
 
 
-def test_the_command_finds_the_way_and_says_so(model, moved, hysteresis, tmp_path):
-    path = write_log(tmp_path / "log.csv", log_of(model, moved, LEVEL * hysteresis).dataset())
-    plain, turning = identified(path), identified(path, "--presliding", "motor_1")
+def test_the_way_is_found_and_named(model, moved, hysteresis):
+    log = log_of(model, moved, LEVEL * hysteresis)
+    plain, turning = (identified(model, log, **OPTIONS, **more) for more in ({}, {"presliding": {"motor_1": ""}}))
     assert plain["status"] != "ok"
     assert "--presliding motor_1" in plain["findings"][0]["remedy"]
     assert turning["status"] == "ok"
     assert turning["findings"] == []
     assert held_out(turning)[0] < held_out(plain)[0] / 4.0
     assert turning["presliding"]["errors"][1] < turning["presliding"]["errors"][0] / 4.0
-    given = identified(path, "--presliding", f"motor_1={WAY} rad")
+    given = identified(model, log, **OPTIONS, presliding={"motor_1": f"{WAY} rad"})
     assert given["presliding"]["given"] == ["motor_1"]
     assert held_out(given)[0] < held_out(plain)[0] / 4.0
 
@@ -178,20 +174,21 @@ def test_the_command_finds_the_way_and_says_so(model, moved, hysteresis, tmp_pat
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--presliding", "motor_9"), "is no freedom of a joint"),
-        (("--presliding", "motor_1=-1 rad"), "is no length"),
-        (("--presliding", "motor_1=3 N"), "motor_1"),
-        (("--presliding", "motor_1", "--presliding", "motor_1"), "given twice"),
-        (("--presliding", "motor_1", "--period", 4, "--highest", 2), "has no meaning beside period"),
+        ({"presliding": {"motor_9": ""}, "cutoff": 20.0}, "is no freedom of a joint"),
+        ({"presliding": {"motor_1": "-1 rad"}, "cutoff": 20.0}, "is no length"),
+        ({"presliding": {"motor_1": "3 N"}, "cutoff": 20.0}, "motor_1"),
+        ({"presliding": {"motor_1": ""}, "period": 4.0, "highest": 2.0}, "has no meaning beside period"),
     ],
 )
-def test_what_is_no_element_or_way_is_refused(model, moved, tmp_path, options, says):
-    path = write_log(tmp_path / "log.csv", log_of(model, moved, np.zeros(len(TIME))).dataset())
-    arguments = ["identify", "five_bar", str(path), "--cutoff", "20", *map(str, options)]
-    arguments = [one for one in arguments if "--period" not in options or one not in ("--cutoff", "20")]
-    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
-    assert result.exit_code == 2
-    assert says in " ".join(result.output.split())
+def test_what_is_no_element_or_way_is_refused(model, moved, options, says):
+    with pytest.raises(TauloopError) as caught:
+        identified(model, log_of(model, moved, np.zeros(len(TIME))), **options)
+    assert says in str(caught.value)
+
+
+def test_an_element_that_is_named_twice_is_refused():
+    with pytest.raises(TauloopError, match="given twice"):
+        pairs_reader("presliding", bare=True)(["motor_1", "motor_1"])
 
 
 def test_several_logs_share_the_way(model, moved, hysteresis):
@@ -247,13 +244,10 @@ def test_no_joint_of_a_measured_arm_is_worse_held_out(shared):
     data, arm = shared / "data" / "tx40", Path(__file__).parents[2] / "examples" / "tx40"
     if not data.is_dir():
         pytest.skip("needs the measured log of the TX40 in data/tx40 of the shared folder, which is not here")
-    options = [data / "tx40_nomesh.urdf", arm / "recording.yaml", "--side", arm / "side.yaml", "--data", data]
-    options += ["--output", "joints", "--order", 2, "--cutoff", 70, "--standstill", 1e-3, "--json"]
-    asked = [text for k in range(1, 7) for text in ("--presliding", f"joint_{k}")]
-    plain, turning = (
-        json.loads(CliRunner().invoke(app, ["identify", *map(str, options), *more], catch_exceptions=False).output)
-        for more in ([], asked)
-    )
+    machine = Model(load_urdf(data / "tx40_nomesh.urdf", arm / "side.yaml"))
+    options = {"data": data, "output": "joints", "order": 2, "cutoff": 70.0, "standstill": 1e-3}
+    asked = {f"joint_{k}": "" for k in range(1, 7)}
+    plain, turning = (identified(machine, arm / "recording.yaml", **options, presliding=names) for names in ({}, asked))
     ratios = np.array(held_out(turning)) / np.array(held_out(plain))
     assert set(turning["presliding"]["lengths"]) == {"joint_1", "joint_2"}
     assert (ratios[:2] < 0.98).all()

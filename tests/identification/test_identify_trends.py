@@ -5,22 +5,20 @@ Torques are those of the closed formulae of `planar_arm`, so that nothing of the
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from identifying import identified
 from planar_arm import DRIVES, FRICTION, MACHINE, TRUE, arm_forces, arm_log, arm_regressor
-from typer.testing import CliRunner
 
 from tauloop import Model
-from tauloop.cli.app import app
 from tauloop.formats import loads
 from tauloop.identification import regression_data
 from tauloop.identification.faults.residual_trends import ResidualTrend, residual_trends, trend_problems
 from tauloop.identification.faults.time_stamps import jitter
-from tauloop.logs import Preparation, Signals, write_log
+from tauloop.logs import Preparation, Signals
 
 RATE, DURATION = 200.0, 40.0  # Hz, s
 PREPARATION = Preparation(cutoff=30.0, trim=60, decimation=2)
@@ -195,17 +193,12 @@ def test_samples_taken_at_uneven_times_and_stamps_that_only_say_so(share: float)
     assert jitter(coarse, DRIVES) == ()
 
 
-def test_by_command_a_drift_makes_the_result_doubtful(tmp_path: Path) -> None:
-    machine = tmp_path / "arm.yaml"
-    machine.write_text(MACHINE, encoding="utf-8")
-    options = ("--cutoff", "30", "--trim", "60", "--decimation", "2", "--json")
-    for creep, code in ((0.0, 0), (0.4, 1)):
+def test_a_drift_makes_the_result_doubtful() -> None:
+    for creep, status in ((0.0, "ok"), (0.4, "doubtful")):
         log = arm_log(MOTION, FORCES + creep * (TIME / DURATION)[:, None])
-        path = write_log(tmp_path / "log.csv", log.dataset())
-        ran = CliRunner().invoke(app, ["identify", str(machine), str(path), *options])
-        assert ran.exit_code == code, ran.output
-        findings = json.loads(ran.output)["findings"]
-        assert any("its offset changes by" in one["what"] for one in findings) is bool(creep)
+        document = identified(loads(MACHINE), log, cutoff=30.0, trim=60, decimation=2)
+        assert document["status"] == status
+        assert any("its offset changes by" in one["what"] for one in document["findings"]) is bool(creep)
 
 
 def test_nothing_is_said_of_the_measured_arm(shared: Path) -> None:

@@ -5,25 +5,22 @@ The logs come from the closed formulae of `planar_arm`, which share no code with
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
+from identifying import identified
 from planar_arm import DRIVES, FRICTION, MACHINE, TRUE, arm_forces, arm_log, arm_motion, arm_regressor, with_channel
-from typer.testing import CliRunner
 
 from tauloop import Model
-from tauloop.cli.app import app
 from tauloop.formats import loads
 from tauloop.identification import OrdinaryLeastSquares, WeightedLeastSquares, fit, regression_data
 from tauloop.identification.faults.dead_channels import copied, dead
 from tauloop.identification.faults.measured_motion import measured
 from tauloop.identification.faults.time_unit import wrong_time_unit
 from tauloop.identification.parameters.prior import compare_with_prior
-from tauloop.logs import Preparation, Signals, prepared_signals, write_log
+from tauloop.logs import Preparation, Signals, prepared_signals
 
 PREPARATION = Preparation(cutoff=30.0, trim=40)
 RAW = Preparation(cutoff=None, trim=5)
@@ -180,13 +177,8 @@ def test_a_symmetric_motion_is_no_copy() -> None:
     assert copied(log, DRIVES) == ()
 
 
-def test_by_command_a_log_in_milli_is_doubtful_and_says_so(sound: Signals, tmp_path: Path) -> None:
-    machine = tmp_path / "arm.yaml"
-    machine.write_text(MACHINE, encoding="utf-8")
-    path = write_log(tmp_path / "log.csv", scaled(sound, "force", 1e3).dataset())
-    ran = CliRunner().invoke(app, ["identify", str(machine), str(path), "--cutoff", "30", "--trim", "40", "--json"])
-    assert ran.exit_code == 1, ran.output
-    document = json.loads(ran.output)
+def test_a_log_in_milli_is_doubtful_and_says_so(sound: Signals) -> None:
+    document = identified(loads(MACHINE), scaled(sound, "force", 1e3), cutoff=30.0, trim=40)
     assert document["status"] == "doubtful"
     assert any("times what the machine file says" in one["what"] for one in document["findings"])
     assert {row["name"] for row in document["machine_file"]} == {row["name"] for row in document["base_parameters"]}
