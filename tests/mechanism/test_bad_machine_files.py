@@ -179,7 +179,7 @@ MISTAKES: list[tuple[str, str, str, str, str] | tuple[str, str, str, str, str, i
     ("turn: [{z: tilt}]", "turn: [{}]", "frames.side.turn[0]", "exactly one axis, not 0", "one item for each"),
     ("turn: [{z: tilt}]", "turn: {z: tilt}", "frames.side.turn", "this is a mapping", "a list"),
     # bodies
-    ("arm: {mass: 0.4 kg}", "arm: {mass: 0 kg}", "bodies.arm.mass", "must be positive, got 0 kg", "write massless"),
+    ("arm: {mass: 0.4 kg}", "arm: {mass: 0 kg, center: [0, 0, 1 mm]}", "bodies.arm.mass", "must be positive, got 0 kg", "write massless"),
     ("arm: {mass: 0.4 kg}", "arm: {mass: -1 kg}", "bodies.arm.mass", "must be positive, got -1 kg", "correct"),
     ("xx: 0.02 kg m^2", "xx: 0.005 kg m^2", "bodies.plate.inertia", "0.005, 0.02 and 0.03 kg m^2: the largest exceeds the sum of the others, 0.025", "flat body"),
     ("xx: 0.02 kg m^2", "xx: -0.02 kg m^2", "bodies.plate.inertia", "-0.02, 0.02 and 0.03 kg m^2: none may be negative", "signs"),

@@ -161,6 +161,8 @@ class IdentificationOptions(Shown):
             for errors of the regressor (tls, see the column error), or with instruments of the commanded motion (iv).
         column_error: with tls: error of the regressor's columns, as a share of them.
         commanded: with iv: recording of the commanded positions, sample by sample as the log; one for each log.
+        disconnected: with the two-run method: run of the same motion with the structure taken off, one for each log.
+            Its forces, the actuators' own, are subtracted: carts of 0 kg and drives without friction are fitted.
         errors: standard deviations for errors that are independent, autocorrelated (as the residuals show), decimated
             (white before the decimation), or of any kind inside blocks of each log, or inside logs: these two count
             model errors as well.
@@ -181,6 +183,7 @@ class IdentificationOptions(Shown):
     estimator: str | Estimator = option("wls", choices=ESTIMATORS)
     column_error: float = 0.01
     commanded: tuple[LogSource, ...] = option((), read=tuple, repeated=True, metavar="LOG")
+    disconnected: tuple[LogSource, ...] = option((), read=tuple, repeated=True, metavar="LOG")
     errors: str | ErrorModel = option("autocorrelated", choices=ERRORS)
     compare_logs: bool = False
     essential: float | None = None
@@ -205,5 +208,7 @@ class IdentificationOptions(Shown):
         refuse_beside(problems, {"gains": terms.gains}, beside | {"output joints": self.output == "joints"})
         friction = {name: getattr(terms, name) for name in ("asymmetric", "stribeck", "presliding")}
         refuse_beside(problems, friction, iv | {"period": self.preparation.period is not None})
+        judged = {"validation": self.validation is not None, "commanded": self.commanded}
+        refuse_beside(problems, {"disconnected": self.disconnected}, judged)
         refuse_beside(problems, {"compare_logs": self.compare_logs}, iv | {"payload": terms.payload})
         InputError.raise_if_any(problems)

@@ -118,10 +118,13 @@ def identify(
     measured = measured_logs([*sources, *_validation(options)], options, repaired)
     require_logs(options.terms.payload, [log.name for log in measured])
     prepared = prepare_logs(model, measured, options, ties, len(sources))
+    runs = [(log.name, log.runs) for log in measured if log.runs is not None]
     del measured
     data = _logged(model, prepared, options, ties, friction, repaired)
     lines = repaired.lines(prepared.names, [log.log for log in prepared.logs])
-    prepared = prepared.without_samples()
+    lines += tuple(f"{name}: {run}" for name, run in runs)
+    beyond = (*prepared.beyond, *(item for _, run in runs for item in run.evidence))
+    prepared = replace(prepared.without_samples(), beyond=beyond)
     return _fitted(model, prepared, data, options, lines, is_held=bool(repaired.held))
 
 
@@ -165,9 +168,10 @@ def _require_suitable(options: IdentificationOptions, count: int) -> None:
     if options.compare_logs and count < 2:
         what = "is given with one log, which has no other to be compared with"
         problems.add("compare_logs", what, "give several logs")
-    if options.commanded and len(options.commanded) != count:
-        what = f"is given {len(options.commanded)} times for {count} logs"
-        problems.add("commanded", what, "give one for each log, in their order")
+    for name, beside in (("commanded", options.commanded), ("disconnected", options.disconnected)):
+        if beside and len(beside) != count:
+            what = f"is given {len(beside)} times for {count} logs"
+            problems.add(name, what, "give one for each log, in their order")
     InputError.raise_if_any(problems)
 
 

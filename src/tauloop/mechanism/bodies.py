@@ -408,5 +408,11 @@ def read_body(name: str, cursor: Cursor, values: ValueReader) -> Body | None:
     """A body; None if something is wrong, which is noted."""
     if cursor.text is not None:
         return Body(name=name)
+    place = cursor.get("mass")
+    is_point = not any(cursor.has(key) for key in ("center", "first_moment", "inertia", "unchecked"))
+    if is_point and place is not None and isinstance(place.kind, Value):
+        mass = values.expression(replace(place, kind=replace(place.kind, sign="")))
+        if mass is None or values.nominal(mass) == 0:
+            return None if mass is None else Body(name=name)
     inertia = read_inertia(cursor, values)
     return None if inertia is None else Body(name=name, inertia=inertia)

@@ -99,8 +99,8 @@ _UNCHECKED = field(
 )
 BODY = Shape(
     name="body",
-    doc="A rigid body; the word `massless` stands for a body that only joins others. Without `center` and without "
-    "`inertia` it is a point mass at the body's origin.",
+    doc="A rigid body; the word `massless`, or a mass of zero alone, stands for a body that only joins others. Without "
+    "`center` and without `inertia` it is a point mass at the body's origin.",
     fields=(
         need("mass", _MASS, "mass"),
         field("center", ListOf(item=_CENTER, length=3), "mass centre in body coordinates; the origin if absent"),

@@ -15,6 +15,7 @@ from tauloop.errors import AssemblyError, InputError, LogError, PoseError, Probl
 from tauloop.identification.preparation.periodic import periodic_signals
 from tauloop.identification.preparation.periods import FORCE_NOISE, PeriodAverage, average_periods
 from tauloop.identification.preparation.repairs import Repairs
+from tauloop.identification.preparation.two_runs import SubtractionOptions, TwoRuns, subtract
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.from_log import motion_regressor, require_positions
 from tauloop.logs import (
@@ -52,6 +53,7 @@ class MeasuredLog(Shown):
         known_forces: what forces hold for things that the machine's description has not, to be taken off.
         average: of its periods, where these are averaged.
         highest: highest frequency, Hz, of the averaged motion.
+        runs: what was subtracted, with the two-run method.
     """
 
     name: str
@@ -60,6 +62,7 @@ class MeasuredLog(Shown):
     known_forces: tuple[KnownForce, ...] = ()
     average: PeriodAverage | None = None
     highest: float = np.inf
+    runs: TwoRuns | None = None
 
     @property
     def how(self) -> Preparation:
@@ -125,11 +128,21 @@ def measured_logs(sources: Sequence[LogSource], options: IdentificationOptions, 
     logs: list[MeasuredLog] = []
     for number, source in enumerate(sources, start=1):
         log = recorded(source, f"log {number}", options.data, repairs)
+        if options.disconnected:
+            own = recorded(options.disconnected[number - 1], f"disconnected {number}", options.data, repairs)
+            log = _structure_alone(log, own, options.preparation.period)
         if log.preparation is None:
             log = replace(log, preparation=logs[0].preparation if logs else log.how)
         logs.append(replace(log, preparation=replace(log.how, **options.preparation.stated)))
     _require_different(logs)
     return logs
+
+
+def _structure_alone(connected: MeasuredLog, disconnected: MeasuredLog, period: float | None) -> MeasuredLog:
+    """The connected run less the actuators' own forces (see `subtract`)."""
+    logs = (connected.log.dataset(), disconnected.log.dataset())
+    runs = subtract(*logs, SubtractionOptions(period=period))
+    return replace(connected, log=as_signals(runs.log_with_noise()), runs=runs)
 
 
 def recorded(source: LogSource, name: str, folder: Path | None, repairs: Repairs) -> MeasuredLog:

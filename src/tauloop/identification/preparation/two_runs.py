@@ -66,6 +66,10 @@ class TwoRuns(Result):
     unmatched: tuple[str, ...]
     periods: tuple[int, int]
 
+    def __str__(self) -> str:
+        shares = ", ".join(f"{name} {share:.0%}" for name, share in self.removed.items())
+        return f"the actuators' own forces are subtracted, of a run {self.delay:.4g} s late: {shares} of the forces"
+
     def log_with_noise(self) -> xr.Dataset:
         """The log, and beside every force of known noise a channel that holds it: `identify` weights periods by it."""
         log = self.log

@@ -1,0 +1,80 @@
+"""The two-run method in one call: a structure's parameters, from a run with it and one of the actuators alone.
+
+Oracles: the arm's regressor by hand, beside own forces that are made of formulas; the fit to the structure alone.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from planar_arm import MACHINE, TRUE, arm_log, arm_motion, arm_regressor
+from typer.testing import CliRunner
+
+import tauloop as tl
+from tauloop.cli.app import app
+from tauloop.errors import InputError
+from tauloop.identification import PreparationOptions
+from tauloop.logs import Signals, write_log
+
+FRICTION = ", friction: {viscous: 0.1 N m s/rad, coulomb: 0.1 N m}"
+FILTER = PreparationOptions(cutoff=30.0, trim=60)
+#: A carriage of 0 kg that only joins, and no friction: what the structure is.
+STRUCTURE = (
+    MACHINE.replace(FRICTION, "")
+    .replace("    friction: {viscous: 0.1 N m s/rad, coulomb: 0.1 N m}\n", "")
+    .replace("bodies:\n", "bodies:\n  cart: {mass: 0 kg}\n")
+    .replace("parent: base, child: link1", "parent: cart, child: link1")
+    .replace("joints:\n", "joints:\n  carriage: {type: fixed, parent: base, child: cart}\n")
+)
+
+
+def runs() -> dict[str, Signals]:
+    """The structure's torques, the drives' own (dry friction, cogging, inertia), and both together."""
+    motion = arm_motion(2400)
+    _, q, v, a = motion
+    structure = arm_regressor(q, v, a) @ TRUE
+    own = 3.0 * np.tanh(v / 0.05) + 0.8 * np.sin(14 * q) + 0.3 * a
+    forces = {"structure": structure, "disconnected": own, "connected": structure + own}
+    return {
+        name: arm_log(motion, force, noise=0.01, encoder=0.0, rng=np.random.default_rng(k))
+        for k, (name, force) in enumerate(forces.items())
+    }
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("runs")
+    paths = {name: write_log(folder / f"{name}.csv", log.dataset()) for name, log in runs().items()}
+    paths["machine"] = folder / "arm.yaml"
+    paths["machine"].write_text(STRUCTURE, encoding="utf-8")
+    return paths
+
+
+def test_connected_and_disconnected_logs_give_the_structures_parameters(files: dict[str, Path]) -> None:
+    machine = tl.load(files["machine"])
+    assert machine.bodies[0].inertia is None
+    options = tl.IdentificationOptions(disconnected=(files["disconnected"],), preparation=FILTER)
+    two = tl.identify(machine, files["connected"], options)
+    alone = tl.identify(machine, files["structure"], tl.IdentificationOptions(preparation=FILTER))
+    without = tl.identify(machine, files["connected"], tl.IdentificationOptions(preparation=FILTER))
+    bars = 5 * np.hypot(two.identification.standard_deviations, alone.identification.standard_deviations)
+    assert (np.abs(two.identification.values - alone.identification.values) < bars).all()
+    wrong = np.abs(without.identification.values - alone.identification.values)
+    assert (wrong > bars).any()
+    assert any("own forces are subtracted" in line for line in two.repairs)
+    assert any("two runs' motions" in item.name and item.is_good for item in two.evidence)
+    words = [files["machine"], files["connected"], "--disconnected", files["disconnected"]]
+    done = CliRunner().invoke(app, ["identify", *map(str, words), "--cutoff", "30", "--trim", "60", "--json"])
+    assert json.loads(done.output) == two.as_dict()
+
+
+def test_runs_that_do_not_go_together_are_refused(files: dict[str, Path]) -> None:
+    machine = tl.load(files["machine"])
+    options = tl.IdentificationOptions(disconnected=(files["disconnected"],), preparation=FILTER)
+    with pytest.raises(InputError, match="1 times for 2 logs"):
+        tl.identify(machine, [files["connected"], files["structure"]], options)
+    with pytest.raises(InputError, match="no meaning beside validation"):
+        tl.IdentificationOptions(disconnected=(files["disconnected"],), validation=files["structure"])
