@@ -11,10 +11,10 @@ import pytest
 from calibration_sessions import encoders, machine, measured, part_errors
 from scipy.spatial.transform import Rotation
 from scipy.stats import multivariate_normal
-from typer.testing import CliRunner
 
 from tauloop.calibration import (
     Calibration,
+    CalibrationOptions,
     FitOptions,
     Frame,
     Orientation,
@@ -22,6 +22,7 @@ from tauloop.calibration import (
     Position,
     Tolerances,
     aligned,
+    calibrate,
     calibration_problem,
     fit_geometry,
     indistinguishable_swaps,
@@ -29,7 +30,6 @@ from tauloop.calibration import (
 )
 from tauloop.calibration.judging.prior_tightness import prior_tightness
 from tauloop.calibration.measurements.reading import read_measurements
-from tauloop.cli.app import app
 from tauloop.errors import InputError
 from tauloop.result import Status
 
@@ -143,12 +143,11 @@ def test_a_table_with_standard_headers_needs_no_map_inside_a_series(tmp_path: Pa
 NOISES = "[0.02 mm, 0.02 mm, 0.02 mm, 1 mrad, 1 mrad, 1 mrad]"
 
 
-def test_the_command_leaves_the_search_for_exchanges_out_when_told(tmp_path: Path) -> None:
-    path = table(tmp_path / "tracker.csv")
-    arguments = ["calibrate", "gantry_tau_3dof", str(path), "--noise", "0.02 mm", "-p", "track*.length"]
-    for seconds, tried in (("0", 0), ("60", 3)):
-        found = CliRunner().invoke(app, [*arguments, "--exchanges", seconds, "--json"])
-        assert f'"tried": {tried}' in " ".join(found.output.split())
+def test_the_search_for_exchanges_takes_the_time_that_it_is_given(tmp_path: Path) -> None:
+    path, mechanism = table(tmp_path / "tracker.csv"), machine("gantry_tau_3dof")
+    for seconds, tried in ((0.0, 0), (60.0, 3)):
+        options = CalibrationOptions(noise="0.02 mm", parameters=("track*.length",), fit=FitOptions(exchanges=seconds))
+        assert calibrate(mechanism, path, options).exchanges.tried == tried
 
 
 def fitted(size: float, tolerance: float) -> Calibration:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 from extras import extra
-from typer.testing import CliRunner
 
-from tauloop.cli.app import app
-from tauloop.engines import check_with_engines, mujoco_engine, pinocchio_engine
+from tauloop.engines import VerifyOptions, check_with_engines, mujoco_engine, pinocchio_engine, verify
 from tauloop.engines.building import rigid_tree
 from tauloop.engines.filled_inertias import turning_axes, with_possible_inertias
-from tauloop.errors import EngineError
+from tauloop.errors import EngineError, TauloopError
 from tauloop.formats import load, loads
 
 PLANAR = Path(__file__).parents[1] / "cases" / "planar_3rrr.yaml"
@@ -71,12 +68,6 @@ def test_a_negative_moment_that_acts_is_named() -> None:
 def test_states_beyond_a_limit_of_condition_are_left_out() -> None:
     extra("pinocchio")
 
-    def verified(*more: str) -> tuple[int, dict[str, object]]:
-        run = CliRunner().invoke(app, ["verify", str(PLANAR), "--states", "3", "--json", *more])
-        return run.exit_code, json.loads(run.output)
-
-    code, told = verified("--condition", "20")
-    assert (code, told["condition"], told["different_states"]) == (0, 20.0, 3)
-    code, told = verified("--condition", "2")
-    assert code == 2
-    assert "(limit 2)" in told["problems"][0]["what"]  # type: ignore[index]
+    assert verify(load(PLANAR), VerifyOptions(states=3, condition=20.0)).different == 3
+    with pytest.raises(TauloopError, match=r"\(limit 2\)"):
+        verify(load(PLANAR), VerifyOptions(states=3, condition=2.0))

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from cable_machines import CONSTRAINED, SUSPENDED, Plate
 from scipy.optimize import linprog
 from scipy.spatial.transform import Rotation
-from typer.testing import CliRunner
 
 import tauloop
-from tauloop.cli.app import app
 from tauloop.codegen import Interpreted
 from tauloop.errors import InputError, PoseError
 from tauloop.model import ForceSharing, Model
@@ -130,11 +127,10 @@ def test_rates_that_no_quadratic_tells_are_refused() -> None:
         fastest_rate(placed, LAWS["3-4-5"])
 
 
-def test_the_command_plans_a_stroke_of_cables(tmp_path: Path) -> None:
-    file = tmp_path / "plate.yaml"
-    file.write_text(CONSTRAINED.text(actuator=", force: 450 N"), encoding="utf-8")
-    found = CliRunner().invoke(app, ["motion", str(file), "--to", "z=1.0"])
-    assert found.exit_code == 0, found.output
-    assert "100.0% of the limit of tension of cable" in found.output
-    least = min(float(line.split()[1]) for line in found.output.splitlines() if line.startswith("winch"))
-    assert -450.0 * (1 + 1e-9) <= least < -400.0
+def test_a_stroke_of_cables_is_planned_to_their_limits() -> None:
+    mechanism = tauloop.loads(CONSTRAINED.text(actuator=", force: 450 N"))
+    planned = tauloop.plan_motion(mechanism, tauloop.StrokeOptions(end={"z": 1.0}))
+    name, share = planned.tightest_limit
+    assert name.startswith("tension of cable")
+    assert share == pytest.approx(1.0, abs=5e-4)
+    assert -450.0 * (1 + 1e-9) <= min(peak.force for peak in planned.forces) < -400.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from functools import cache
 from pathlib import Path
@@ -11,16 +10,15 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 from simulation_machines import simulated
-from typer.testing import CliRunner
 
-from tauloop import loads
-from tauloop.cli.app import app
+from tauloop import DynamicsOptions, inverse_dynamics, loads
 from tauloop.codegen.evaluator import Compiled, Interpreted
 from tauloop.errors import DescriptionError
 from tauloop.model import Model
 from tauloop.motion import POLYNOMIAL_345, Line, Seconds, plan, stroke
 from tauloop.programs.state import Turns
-from tauloop.result import Status
+from tauloop.report.dynamics_table import dynamics_tables
+from tauloop.result import Status, plain
 from tauloop.simulation import (
     DormandPrince,
     IndependentCoordinates,
@@ -229,24 +227,22 @@ def test_the_result_says_where_its_turns_come_from() -> None:
     assert model().actuators.turning == ("D", "B", "C")
 
 
-def test_the_command_counts_turns_along_a_table_and_says_so(tmp_path: Path) -> None:
+def test_turns_are_counted_along_a_table_and_this_is_reported(tmp_path: Path) -> None:
     """Forces of springs at rest, against those of a tracked motion; a single pose is on the reference's turn."""
-    file, table = tmp_path / "double_crank.yaml", tmp_path / "motion.csv"
-    file.write_text(TEXT)
+    table = tmp_path / "motion.csv"
     crank, _ = circling()
     rows = "\n".join(f"{i},{angle},0,0" for i, angle in enumerate(crank.tolist()))
     head = "time [s],position.A [rad],velocity.A [rad/s],acceleration.A [rad/s^2]"
     table.write_text(f"{head}\n{rows}\n")
-    runner = CliRunner()
-    found = json.loads(runner.invoke(app, ["dynamics", str(file), "--motion", str(table), "--json"]).stdout)
+    result = inverse_dynamics(model(), DynamicsOptions(motion=table))
     zero = np.zeros((400, 1))
     tracked = model().platform.inverse_dynamics(
         crank[:, None], zero, zero, start=model().platform.track(crank[:, None]).q
     )
-    assert np.abs(np.array(found["force"]) - tracked.force).max() < 1e-9
-    assert found["turns"] == {"angles": ["D", "B", "C"], "nearest": "sample before"}
-    said = runner.invoke(app, ["dynamics", str(file), "--position", "A=33"]).stdout
-    assert "springs on D, B, C feel the turn nearest to the reference pose" in " ".join(said.split())
+    assert np.abs(result.forces.force - tracked.force).max() < 1e-9
+    assert plain(result.as_dict()["turns"]) == {"angles": ["D", "B", "C"], "nearest": "sample before"}
+    text = "\n".join(map(str, dynamics_tables(inverse_dynamics(model(), DynamicsOptions(position="A=33")))))
+    assert "springs on D, B, C feel the turn nearest to the reference pose" in " ".join(text.split())
 
 
 def test_a_spring_on_a_ball_joint_which_has_no_angle_is_refused() -> None:

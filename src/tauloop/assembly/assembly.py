@@ -1,6 +1,8 @@
 """Assembly: whether the loops close, their rank and redundancy, the mobility, and what is constant on the manifold.
 
 Decided once at build, over many assembled states, from singular values of the loop Jacobian made free of units.
+
+Source: Golub, Klema and Stewart 1976, Rank degeneracy and least squares problems: rank by a gap of singular values.
 """
 
 from __future__ import annotations

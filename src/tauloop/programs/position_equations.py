@@ -4,6 +4,8 @@ They are the kept loop equations and norms of quaternions, with angles by cosine
 together are found as Modelica compilers do, by CasADi's Dulmage-Mendelsohn decomposition. The whole turns of an angle
 come from start values at a single pose, along a motion from the sample before: every angle is the one nearest to what
 it was, a + 2 pi floor((near - a) / 2 pi + 1/2).
+
+Source: Davis 2006, Direct Methods for Sparse Linear Systems, for the sorting into blocks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Columns of asymmetric and Stribeck friction of any freedom or motor along a log, passive joints too."""
+"""Columns of asymmetric and Stribeck friction of any freedom or motor along a log, passive joints too.
+
+Source: Armstrong-Helouvry, Dupont and Canudas de Wit 1994, A survey of models, analysis tools and compensation methods
+for the control of machines with friction.
+"""
 
 from __future__ import annotations
 
