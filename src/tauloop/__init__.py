@@ -48,10 +48,12 @@ if TYPE_CHECKING:
     from tauloop.identification import (
         ExcitationOptions as ExcitationOptions,
         IdentificationOptions as IdentificationOptions,
+        LinkOptions as LinkOptions,
         RegroupingOptions as RegroupingOptions,
         SubtractionOptions as SubtractionOptions,
         excite as excite,
         identify as identify,
+        link_parameters as link_parameters,
         regroup as regroup,
         subtract as subtract,
     )
@@ -119,10 +121,12 @@ else:
             "identification": (
                 "ExcitationOptions",
                 "IdentificationOptions",
+                "LinkOptions",
                 "RegroupingOptions",
                 "SubtractionOptions",
                 "excite",
                 "identify",
+                "link_parameters",
                 "regroup",
                 "subtract",
             ),

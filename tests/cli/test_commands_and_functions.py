@@ -124,6 +124,7 @@ BESIDE = {
     "excite": "test_excitation_command.py",
     "fit-plant": "test_fit_plant.py",
     "identify": "test_identify_function.py",
+    "link-parameters": "test_link_parameters.py",
     "poses": "test_calibrate_poses.py",
     "regroup": "test_regroup.py",
     "subtract": "test_two_runs.py",

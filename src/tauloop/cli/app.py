@@ -42,6 +42,7 @@ COMMANDS = {
     "excite": ("excite", "Optimise an excitation for identification, under limits."),
     "subtract": ("subtract", "Subtract the actuators' own forces from a log."),
     "identify": ("identify", "Identify dynamic parameters from logs."),
+    "link-parameters": ("link_parameters", "Masses and centres of links from identified parameters."),
     "calibrate": ("calibrate", "Calibrate a machine's geometry, with error bars."),
     "poses": ("poses", "Choose the poses of a calibration."),
     "drive": ("drive", "Simulate a step of a drive line with its control."),

@@ -71,6 +71,7 @@ from tauloop.identification.options import (
     PreparationOptions as PreparationOptions,
     TermOptions as TermOptions,
 )
+from tauloop.identification.parameters.base_estimates import BaseEstimates as BaseEstimates
 from tauloop.identification.parameters.cones import (
     Cone as Cone,
     Regularisation as Regularisation,
@@ -92,6 +93,13 @@ from tauloop.identification.parameters.known import (
     drive_gains as drive_gains,
     known_parameters as known_parameters,
     with_payload as with_payload,
+)
+from tauloop.identification.parameters.link_parameters import (
+    LinkFamily as LinkFamily,
+    LinkOptions as LinkOptions,
+    LinkParameter as LinkParameter,
+    LinkParameters as LinkParameters,
+    link_parameters as link_parameters,
 )
 from tauloop.identification.parameters.regroup import RegroupingOptions as RegroupingOptions, regroup as regroup
 from tauloop.identification.parameters.regrouping import (

@@ -76,6 +76,7 @@ _OWN = (
     _OwnPart("FittedPlant", "plant_table.plant_tables"),
     _OwnPart("Inspection", "machine_tables.check_tables"),
     _OwnPart("Jacobian", "kinematics_table.jacobian_tables"),
+    _OwnPart("LinkParameters", "link_table.link_tables"),
     _OwnPart(
         "MachineIdentification",
         "machine_identification_tables.machine_identification_tables",

@@ -120,6 +120,7 @@ class Identification(Result):
                 }
                 for parameter, value, deviation, relative in rows
             ],
+            covariance=self.estimate.covariance,
             alone=base.alone,
             no_effect=base.no_effect,
             regressor_parameters=dict(zip(self.regressor_parameters, self.parameters, strict=True)),

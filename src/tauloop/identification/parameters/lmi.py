@@ -103,7 +103,7 @@ def solve_conic(problem: ConicProblem, weights: Sequence[float]) -> tuple[ConicS
     Raises:
         IdentificationError: CVXPY is not installed; or known values leave nothing inside a cone, and of which.
     """
-    cvxpy = _cvxpy()
+    cvxpy = convex_solver()
     start = prior_unknowns(problem)
     if start is None:
         _require_possible(problem, cvxpy)
@@ -323,7 +323,12 @@ def _inside(
     return float(length)
 
 
-def _cvxpy() -> Any:
+def convex_solver() -> Any:
+    """CVXPY, with Clarabel installed.
+
+    Raises:
+        IdentificationError: one of them is not there.
+    """
     try:
         importlib.import_module("clarabel")
         return importlib.import_module("cvxpy")

@@ -1,0 +1,30 @@
+"""``tauloop link-parameters``: masses, mass centres and inertias of links from identified base parameters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import tauloop as tl
+from tauloop.cli.machine import MachineArgument, SideOption, load_machine
+from tauloop.cli.output import JsonOption, command, finish
+
+
+@command()
+def link_parameters(
+    machine: MachineArgument,
+    estimates: Annotated[
+        Path, typer.Argument(help="The JSON file of `tauloop identify ... --json-file`.", metavar="IDENTIFICATION")
+    ],
+    options: tl.LinkOptions,
+    side: SideOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what identified base parameters and what is known determine of the links, and bound the rest.
+
+    Parameters that forces show in combinations only are families, with intervals over all links that can exist. Exit
+    code 1 when no links can have the estimated and known values.
+    """
+    finish(tl.link_parameters(load_machine(machine, side), estimates, options), as_json)

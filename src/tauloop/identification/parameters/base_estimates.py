@@ -1,0 +1,72 @@
+"""Estimates of base parameters, as an identification has found or written them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tauloop.errors import InputError
+from tauloop.identification.estimation.result import Identification
+from tauloop.identification.machine_result import MachineIdentification
+from tauloop.records import dataclass
+from tauloop.shown import Shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BaseEstimates(Shown):
+    """Values b of base parameters, b = B p + e with the covariance C of e.
+
+    Attributes:
+        parameters: (n,) names of p: standard parameters or leaf parameters of a machine, or expressions in these, such
+            as ``m1 * d_c1``.
+        regrouping: B (r, n).
+        values: b (r,), SI.
+        covariance: C (r, r); zero for exact values.
+    """
+
+    parameters: tuple[str, ...]
+    regrouping: np.ndarray
+    values: np.ndarray
+    covariance: np.ndarray
+
+    @staticmethod
+    def of(identification: Identification | MachineIdentification) -> BaseEstimates:
+        """Those of an identification: of whole logs where these were fitted."""
+        fit = (
+            identification
+            if isinstance(identification, Identification)
+            else identification.whole_log or identification.identification
+        )
+        return _from_plain(fit.as_dict())
+
+    @staticmethod
+    def read(path: Path) -> BaseEstimates:
+        """Those in the JSON file of an identification (``tauloop identify ... --json-file``).
+
+        Raises:
+            InputError: it cannot be read, or is no such file.
+        """
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            return _from_plain(content.get("whole_log") or content)
+        except OSError as error:
+            raise InputError.of(str(path), f"cannot be read: {error.strerror}", "name a file that is there") from None
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            what = f"holds no base parameters with their covariance ({type(error).__name__}: {error})"
+            remedy = "write it with `tauloop identify ... --json-file`"
+            raise InputError.of(str(path), what, remedy) from None
+
+
+def _from_plain(content: dict[str, Any]) -> BaseEstimates:
+    rows = content["base_parameters"]
+    terms = [{row["representative"]: 1.0} | {t["parameter"]: t["coefficient"] for t in row["terms"]} for row in rows]
+    names = tuple(dict.fromkeys(name for row in terms for name in row))
+    return BaseEstimates(
+        parameters=names,
+        regrouping=np.array([[row.get(name, 0.0) for name in names] for row in terms]),
+        values=np.array([row["value"] for row in rows]),
+        covariance=np.array(content["covariance"], dtype=float),
+    )
