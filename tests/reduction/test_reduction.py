@@ -382,11 +382,31 @@ def test_links_before_and_behind_the_plane_become_one() -> None:
     assert largest_error(full, one) < EXACT
     assert total_mass(one) == pytest.approx(total_mass(full), rel=EXACT)
     result = reduce(full, ReductionOptions(states=STATES))
-    assert [step.name for step in result.steps] == ["group parallel links", "planar inertia", "links as rods"]
+    assert [step.name for step in result.steps] == ["group links before and behind", "planar inertia", "links as rods"]
     assert result.status is Status.OK
+    # crank, coupler, twin and rocker in space; in the plane the twin is one with the coupler
+    assert [(count.stage, count.links, count.equations) for count in result.newton_euler] == [
+        ("full", 4, 24),
+        ("in the plane", 3, 9),
+        ("reduced", 3, 9),
+    ]
 
 
 # The machine of parallel cranks, step by step
+
+
+@pytest.mark.nightly
+def test_seventeen_bodies_in_space_have_102_equations_then_33_then_12() -> None:
+    """The paper's section 2: 6 x 17, in the plane 3 x 11, of the M-structure 3 x 4; and the forces stay as they are."""
+    full = load("spidermill_spatial")
+    assert (len(full.bodies), len(model(full).assembly.loops.names)) == (17, 62)
+    assert (model(full).assembly.rank, model(full).assembly.mobility) == (19, 2)
+    result = reduced("spidermill_spatial")
+    assert [(count.links, count.equations) for count in result.newton_euler] == [(17, 102), (11, 33), (4, 12)]
+    assert result.status is Status.OK
+    assert max(error.maximum for error in result.comparison.errors) < EXACT
+    # the planar machine is the same one: another file, another number of bodies, the same forces
+    assert largest_error(full, load("spidermill")) < EXACT
 
 
 @cache
@@ -856,6 +876,7 @@ def test_report_is_plain_data() -> None:
     assert text["coordinates"] == [15, 6]
     assert text["loop_equations"] == [32, 4]
     assert text["is_exact"] is True
+    assert [count["equations"] for count in text["newton_euler"]] == [33, 12]
     assert [step["name"] for step in text["steps"]].count("group parallel links") == 4
     assert {actuator["actuator"] for actuator in text["actuators"]} == {"side1.drive", "side2.drive"}
     assert reduced("pendulum_arm").steps == ()

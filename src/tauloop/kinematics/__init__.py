@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     )
     from tauloop.kinematics.pose_conditioning import Conditioning as Conditioning, conditioning as conditioning
     from tauloop.kinematics.reduction import (
+        NewtonEulerCount as NewtonEulerCount,
         Reduction as Reduction,
         ReductionComparison as ReductionComparison,
         ReductionOptions as ReductionOptions,
@@ -59,7 +60,14 @@ else:
                 "jacobian",
             ),
             "pose_conditioning": ("Conditioning", "conditioning"),
-            "reduction": ("Reduction", "ReductionComparison", "ReductionOptions", "compare_reduction", "reduce"),
+            "reduction": (
+                "NewtonEulerCount",
+                "Reduction",
+                "ReductionComparison",
+                "ReductionOptions",
+                "compare_reduction",
+                "reduce",
+            ),
             "states": ("RandomStates", "random_states"),
             "workspace_map": ("Workspace",),
         },

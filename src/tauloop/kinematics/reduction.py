@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -22,6 +23,7 @@ from tauloop.reduction import (
     gather_joints,
     group_parallel_links,
     hold_platform,
+    is_behind,
     is_planar,
     links_as_rods,
     lump_rods,
@@ -41,6 +43,8 @@ from tauloop.shown import Shown
 MOTION_STATES = 64
 #: An exact reduction changes no force by more than this share of the largest one.
 EXACT = 1e-12
+#: What the step is called that makes one link of those before and behind each other.
+BEFORE_AND_BEHIND = "group links before and behind"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +112,21 @@ class ReductionComparison(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NewtonEulerCount:
+    """How many equations Newton and Euler's method has for links that are cut free, without those of telescopic rods.
+
+    Attributes:
+        stage: "full", "in the plane" (planar, and links before and behind each other are one) or "reduced".
+        links: bodies and rods of fixed length that have a moment of inertia; a point mass goes with its neighbour.
+        equations: six for each; three in the plane.
+    """
+
+    stage: str
+    links: int
+    equations: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reduction(Result):
     """A reduced machine, how it came about, and its error.
 
@@ -116,6 +135,7 @@ class Reduction(Result):
         steps: what was done, in order; each says what it preserved and what it approximated.
         comparison: measured against the full machine.
         coordinates, equations: numbers of coordinates and loop equations, before and after.
+        newton_euler: numbers of Newton-Euler equations, stage by stage.
     """
 
     full: Mechanism
@@ -124,6 +144,7 @@ class Reduction(Result):
     comparison: ReductionComparison
     coordinates: tuple[int, int]
     equations: tuple[int, int]
+    newton_euler: tuple[NewtonEulerCount, ...]
 
     @property
     def is_exact(self) -> bool:
@@ -148,6 +169,7 @@ class Reduction(Result):
                 }
                 for step in self.steps
             ],
+            "newton_euler": plain(self.newton_euler),
             "coordinates": list(self.coordinates),
             "loop_equations": list(self.equations),
             "mass_kg": list(comparison.mass),
@@ -193,9 +215,10 @@ def reduce(mechanism: Mechanism, options: ReductionOptions | None = None) -> Red
     rng = np.random.default_rng(options.seed)
     full = Model(mechanism)
     steps: list[Step] = []
-    result = mechanism
+    result = flat = mechanism
     for after, step in _steps(full, rng, options):
         result = after
+        flat = after if step.name == BEFORE_AND_BEHIND else flat
         if step.kept or step.removed:
             steps.append(step)
     result = without_unused_parameters(result)
@@ -210,6 +233,7 @@ def reduce(mechanism: Mechanism, options: ReductionOptions | None = None) -> Red
         comparison=comparison,
         coordinates=(full.topology.n_q, reduced.topology.n_q),
         equations=(len(full.assembly.loops.names), len(reduced.assembly.loops.names)),
+        newton_euler=tuple(_newton_euler(mechanism, flat, result)),
         evidence=(
             Evidence(
                 name="largest error of a force, share of the largest force",
@@ -242,9 +266,10 @@ def _steps(full: Model, rng: np.random.Generator, options: ReductionOptions) -> 
     if platform in alike.translating and any(name.startswith("platform.") for name in held):
         mechanism, step = hold_platform(mechanism, [n for n in held if n.startswith("platform.")], alike)
         yield mechanism, step
-    for outcome in _one_of_each(mechanism, alike):
-        mechanism, step = outcome
-        yield outcome
+    for behind in (True, False):
+        for outcome in _one_of_each(mechanism, alike, behind=behind):
+            mechanism, step = outcome
+            yield outcome
     for body in [body.name for body in mechanism.bodies if body.name in alike.translating - {platform}]:
         try:
             mechanism, step = lump_translating_body(mechanism, body, alike)
@@ -276,8 +301,19 @@ def _steps(full: Model, rng: np.random.Generator, options: ReductionOptions) -> 
         yield mechanism, step
 
 
-def _one_of_each(mechanism: Mechanism, alike: BodyMotions) -> Iterator[tuple[Mechanism, Step]]:
-    """Group parallel links until none is left; the one that carries more stays."""
+def _newton_euler(full: Mechanism, flat: Mechanism, reduced: Mechanism) -> Iterator[NewtonEulerCount]:
+    """The stages; `flat` is the machine when links before and behind each other are one."""
+    is_flat = is_planar(full) and flat is full
+    stages = [("full", full, is_flat), *([("in the plane", flat, True)] if is_planar(reduced) and not is_flat else [])]
+    for stage, mechanism, in_plane in (*stages, ("reduced", reduced, is_planar(reduced))):
+        turning = [body.inertia.second_moment for body in mechanism.bodies if body.inertia is not None]
+        links = sum(any(mechanism.value(moment) != 0.0 for moment in moments) for moments in turning)
+        links += sum(rod.length is not None and rod.lower is not None for rod in mechanism.rods)
+        yield NewtonEulerCount(stage=stage, links=links, equations=(3 if in_plane else 6) * links)
+
+
+def _one_of_each(mechanism: Mechanism, alike: BodyMotions, *, behind: bool) -> Iterator[tuple[Mechanism, Step]]:
+    """Group parallel links until none is left, or those behind one another alone; the one that carries more stays."""
     is_complete = True
     while is_complete:
         is_complete = False
@@ -287,11 +323,13 @@ def _one_of_each(mechanism: Mechanism, alike: BodyMotions) -> Iterator[tuple[Mec
             for kept, removed in pairs:
                 if not parallel_joints(mechanism, kept, removed, alike):
                     continue
+                if behind and not is_behind(mechanism, kept, removed, alike):
+                    continue
                 try:
                     mechanism, step = group_parallel_links(mechanism, kept, removed, alike)
                 except InputError:
                     continue  # something hangs on this one that the other cannot carry
-                yield mechanism, step
+                yield mechanism, replace(step, name=BEFORE_AND_BEHIND) if behind else step
                 is_complete = True
                 break
             if is_complete:

@@ -19,6 +19,7 @@ from tauloop.reduction.graph import (
 )
 from tauloop.reduction.links import (
     group_parallel_links as group_parallel_links,
+    is_behind as is_behind,
     merge_rods as merge_rods,
     parallel_joints as parallel_joints,
 )

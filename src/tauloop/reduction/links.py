@@ -32,6 +32,8 @@ from tauloop.reduction.steps import BodyMotions, Step, limits_of, require
 
 #: Lengths that differ by a smaller share are equal.
 EQUAL = 1e-12
+#: A distance between joints that is less (m) off the direction of their axes is along them.
+BEHIND = 1e-9
 
 
 def group_parallel_links(mechanism: Mechanism, kept: str, removed: str, motion: BodyMotions) -> tuple[Mechanism, Step]:
@@ -123,6 +125,17 @@ def parallel_joints(mechanism: Mechanism, kept: str, removed: str, motion: BodyM
                 pairs.append((mine, theirs))
                 break
     return pairs
+
+
+def is_behind(mechanism: Mechanism, kept: str, removed: str, motion: BodyMotions) -> bool:
+    """Whether one link stands before or behind the other: what lies between their joints is along their one axis."""
+    axis = motion.orientation[kept] @ motion.steady[kept]
+    for mine, theirs in parallel_joints(mechanism, kept, removed, motion):
+        far, other = far_side(mine, removed), far_side(theirs, kept)
+        between = motion.orientation[far.body] @ numbers(mechanism, minus(other.position, far.position))
+        if axis.shape[1] != 1 or np.linalg.norm(np.cross(between, axis[:, 0])) > BEHIND:
+            return False
+    return True
 
 
 def _axis_on(rod: Rod, removed: str, R: np.ndarray) -> Vector | None:

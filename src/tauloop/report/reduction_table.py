@@ -31,9 +31,12 @@ def reduction_tables(reduction: Reduction) -> Iterator[RenderableType]:
 def _sizes(reduction: Reduction) -> Table:
     comparison = reduction.comparison
     shift = " ".join(f"{1e3 * x + 0.0:.3f}" for x in comparison.center_shift.round(SHIFT_DIGITS))
+    counts = reduction.newton_euler
     rows = (
         ("coordinates", *reduction.coordinates),
         ("loop equations", *reduction.equations),
+        ("Newton-Euler equations of links", *(f"{c.equations} ({c.links})" for c in (counts[0], counts[-1]))),
+        *(("the same in the plane", f"{c.equations} ({c.links})", "") for c in counts[1:-1]),
         ("parameters", len(reduction.full.parameters), len(reduction.mechanism.parameters)),
         ("mass, kg", *(f"{mass:.6g}" for mass in comparison.mass)),
         ("mass centre moved by, mm", "", f"({shift}), constant to {1e3 * comparison.center_deviation:.1e}"),
