@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from itertools import permutations
 
 import numpy as np
@@ -117,12 +118,13 @@ def kabsch(measured: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, flo
     y, p = measured - measured.mean(axis=0), predicted - predicted.mean(axis=0)
     U, _, Vt = np.linalg.svd(p.T @ y)
     sign = np.sign(np.linalg.det(U @ Vt)) or 1.0
+    turn, mirror = (U @ np.diag([1.0, 1.0, side]) @ Vt for side in (sign, -sign))
+    return turn, _rms(p - y @ turn.T), _rms(p - y @ mirror.T)
 
-    def rms(R: np.ndarray) -> float:
-        return float(np.sqrt(np.mean(np.sum((p - y @ R.T) ** 2, axis=1))))
 
-    turn = U @ np.diag([1.0, 1.0, sign]) @ Vt
-    return turn, rms(turn), rms(U @ np.diag([1.0, 1.0, -sign]) @ Vt)
+def _rms(distances: np.ndarray) -> float:
+    """Root mean square length of vectors (N, 3)."""
+    return float(np.sqrt(np.mean(np.sum(distances**2, axis=1))))
 
 
 def _wrong_reading(
@@ -151,12 +153,12 @@ def _wrong_reading(
             f"mirrored, {1e3 * turned:.3g} mm as they are",
             "turn the sign of one column, or swap two columns: the instrument's frame is left-handed",
         )
-    as_is = turned if frame_free else float(np.sqrt(np.mean(np.sum((predicted - measured) ** 2, axis=1))))
+    as_is = turned if frame_free else _rms(predicted - measured)
     if as_is <= LARGE_ERROR * spread:
         return problems
     if not frame_free:
         for swapped in permutations(range(3)):
-            other = float(np.sqrt(np.mean(np.sum((predicted - measured[:, swapped]) ** 2, axis=1))))
+            other = _rms(predicted - measured[:, swapped])
             if as_is > FITS_BETTER * other:
                 names = "".join("xyz"[c] for c in swapped)
                 problems.add(
@@ -165,34 +167,35 @@ def _wrong_reading(
                     f"{names}, {1e3 * as_is:.3g} mm as xyz",
                     f"map the columns in the order {names}, or let the frame be unknown",
                 )
-    units = _encoder_units(problem, station, measured, as_is, frame_free)
+    encoders, drives = station.series.encoders, [actuator.name for actuator in problem.mechanism.actuators]
+    remedy = "state the unit of the encoder columns"
+    scaled = ((ratio * encoders, "in another unit", f"multiplied by {ratio:g}", remedy) for ratio in UNIT_RATIOS)
+    units = next(_other_encoders(problem, station, measured, as_is, frame_free, scaled), None)
+    if units is not None:
+        return [*problems, units]
     # another explanation is named only where it fits about as well as the ones before
     best = as_is if not problems else min(as_is, FITS_BETTER**2 * mirrored)
-    return problems + (units or _swapped_encoders(problem, station, measured, best, frame_free, exchanges))
+    swaps = (
+        (exchanged(encoders, i, j), f"{drives[i]} and {drives[j]} look swapped", "swapped back", "swap the two columns")
+        for i, j in alike_pairs(encoders, exchanges)
+    )
+    return [*problems, *_other_encoders(problem, station, measured, best, frame_free, swaps)]
 
 
-def _swapped_encoders(
+def _other_encoders(
     problem: CalibrationProblem,
     station: Station,
     measured: np.ndarray,
     as_is: float,
     frame_free: bool,
-    exchanges: float,
-) -> list[Problem]:
-    """Two encoder columns that fit when swapped back; as far as the search goes."""
-    names = [actuator.name for actuator in problem.mechanism.actuators]
-    problems = Problems()
-    for i, j in alike_pairs(station.series.encoders, exchanges):
-        swapped = exchanged(station.series.encoders, i, j)
-        other = _left(problem, station, swapped, measured, frame_free)
+    readings: Iterable[tuple[np.ndarray, str, str, str]],
+) -> Iterator[Problem]:
+    """Other readings of the encoders that fit better; each has what they look like, how it is tried, and a remedy."""
+    for encoders, what, tried, remedy in readings:
+        other = _left(problem, station, encoders, measured, frame_free)
         if other is not None and as_is > FITS_BETTER * other:
-            problems.add(
-                f"{station.series.instrument.name}.encoders",
-                f"{names[i]} and {names[j]} look swapped: {1e3 * other:.3g} mm RMS from the nominal positions "
-                f"when swapped back, {1e3 * as_is:.3g} mm as they are",
-                "swap the two columns",
-            )
-    return problems
+            fits = f"{1e3 * other:.3g} mm RMS from the nominal positions when {tried}, {1e3 * as_is:.3g} mm as they are"
+            yield Problem(f"{station.series.instrument.name}.encoders", f"{what}: {fits}", remedy)
 
 
 def _units(series: Series, measured: np.ndarray, predicted: np.ndarray) -> list[Problem]:
@@ -229,23 +232,7 @@ def _left(
         return None
     if frame_free and len(measured) > 3:
         return kabsch(measured, state.errors[:, :3] + station.series.readings[:, :3])[1]
-    return float(np.sqrt(np.mean(np.sum(state.errors[:, :3] ** 2, axis=1))))
-
-
-def _encoder_units(
-    problem: CalibrationProblem, station: Station, measured: np.ndarray, as_is: float, frame_free: bool
-) -> list[Problem]:
-    """Encoders of all poses in another unit."""
-    for ratio in UNIT_RATIOS:
-        other = _left(problem, station, ratio * station.series.encoders, measured, frame_free)
-        if other is not None and as_is > FITS_BETTER * other:
-            what = (
-                f"{1e3 * other:.3g} mm RMS from the nominal positions when multiplied by {ratio:g}, "
-                f"{1e3 * as_is:.3g} mm as they are: in another unit?"
-            )
-            where = f"{station.series.instrument.name}.encoders"
-            return [Problem(where=where, what=what, remedy="state the unit of the encoder columns")]
-    return []
+    return _rms(state.errors[:, :3])
 
 
 def _beyond_range(problem: CalibrationProblem, station: Station, q: np.ndarray) -> list[Problem]:
