@@ -31,9 +31,11 @@ from tauloop.assembly.reference_pose import (
     regular_state,
     weakness,
 )
+from tauloop.equations.topology import Topology
 from tauloop.equations.values import quantile
 from tauloop.errors import AssemblyError, Problem, Problems
 from tauloop.mechanism.bodies import unbounded_note
+from tauloop.mechanism.model import Mechanism
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -180,6 +182,16 @@ class Assembly(Shown):
     notes: tuple[Problem, ...]
 
     @property
+    def mechanism(self) -> Mechanism:
+        """The machine, with the ends that its loops need."""
+        return self.loops.mechanism
+
+    @property
+    def topology(self) -> Topology:
+        """Its coordinates and velocities."""
+        return self.loops.topology
+
+    @property
     def is_redundant(self) -> bool:
         """Whether there are more actuators than freedoms that they move, so that forces are not determined."""
         return len(self.leading) < len(self.loops.mechanism.actuators)
@@ -202,7 +214,7 @@ class Assembly(Shown):
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``."""
-        topology, names = self.loops.topology, self.loops.names
+        topology, names = self.topology, self.loops.names
         return {
             "coordinates": list(topology.coordinate_names),
             "velocities": list(topology.velocity_names),

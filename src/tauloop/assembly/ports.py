@@ -272,7 +272,7 @@ def _platform_ports(assembly: Assembly) -> EntryPorts:
     A rotation of a free body enters with its quaternion: all four numbers where all three rotations are independent,
     else the vector components that belong to the independent ones (the others follow).
     """
-    topology = assembly.loops.topology
+    topology = assembly.topology
     independent = assembly.independent
     q = [topology.q_of_v[i] for i in independent if topology.q_of_v[i] >= 0] + _turning(topology, independent)
     q.sort()
@@ -295,7 +295,7 @@ def _actuator_ports(assembly: Assembly) -> EntryPorts:
     Raises:
         AssemblyError: actuators and passive freedoms do not determine the coordinates that the actuators drive.
     """
-    topology, mechanism = assembly.loops.topology, assembly.loops.mechanism
+    topology, mechanism = assembly.topology, assembly.mechanism
     leading, passive = list(assembly.leading), list(assembly.passive)
     A_all = assembly.loops.transmission[leading]
     driven = [i for i in range(topology.n_v) if np.any(A_all[:, i])]
@@ -340,7 +340,7 @@ def _actuator_ports(assembly: Assembly) -> EntryPorts:
 
 def force_port(assembly: Assembly) -> Port:
     """Port of the actuators' forces."""
-    topology, actuators = assembly.loops.topology, assembly.loops.mechanism.actuators
+    topology, actuators = assembly.topology, assembly.mechanism.actuators
     return Port(
         name="force",
         columns=tuple(actuator.name for actuator in actuators),

@@ -111,7 +111,7 @@ def find_spins(assembly: Assembly) -> tuple[Spin, ...]:
     if not assembly.passive:
         return ()
     moved = _body_motions(assembly)
-    mechanism, length = assembly.loops.mechanism, assembly.loops.length
+    mechanism, length = assembly.mechanism, assembly.loops.length
     inertias = {name: _about_center(mechanism, name) for name in moved.names}
     spins = []
     for k, index in enumerate(assembly.passive):
@@ -126,14 +126,14 @@ def find_spins(assembly: Assembly) -> tuple[Spin, ...]:
         turning = [b for b in range(len(moved.names)) if (rate[:, b] > STILL * largest).any()]
         axes = np.einsum("nbji,nbj->nbi", moved.rotation, turn) / np.maximum(rate, 1e-300)[..., None]
         if all(_is_axisymmetric(inertias[moved.names[b]], axes[:, b]) for b in turning):
-            name = assembly.loops.topology.velocity_names[index]
+            name = assembly.topology.velocity_names[index]
             spins.append(Spin(index=index, name=name, bodies=tuple(moved.names[b] for b in turning)))
     return tuple(spins)
 
 
 def _passive_motions(assembly: Assembly, q: np.ndarray) -> np.ndarray:
     """Velocities (N, n_v, p) per unit of each passive freedom, the actuators and the other passive freedoms at rest."""
-    loops, n_v = assembly.loops, assembly.loops.topology.n_v
+    loops, n_v = assembly.loops, assembly.topology.n_v
     _, K = loops.residuals(q)
     fixed = np.concatenate([loops.transmission[list(assembly.leading)], np.eye(n_v)[list(assembly.passive)]])
     hold = np.eye(n_v)[list(assembly.frozen)]
@@ -200,7 +200,7 @@ def _is_axisymmetric(inertia: tuple[float, np.ndarray, np.ndarray], axes: np.nda
 
 def _with_universal_joint(assembly: Assembly, spin: Spin) -> Mechanism:
     """The machine at its assembled pose with a universal joint for the ball joint that leaves a spin free."""
-    topology, mechanism, q = assembly.loops.topology, assembly.loops.mechanism, assembly.q
+    topology, mechanism, q = assembly.topology, assembly.mechanism, assembly.q
     values = nominal(mechanism)
     at_rest = ca.SX(topology.n_v, 1)
     motion = tree_motion(topology, values, Configuration(ca.SX(ca.DM(q)), {}), at_rest, at_rest)

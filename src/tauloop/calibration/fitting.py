@@ -227,7 +227,7 @@ def _evidence(
             upper=0.0,
             advice="measure these poses again or leave them out, or use a robust loss",
         ),
-        *limits_of(problem.assembly.loops.mechanism, problem.assembly.loops.topology).evidence(
+        *limits_of(problem.assembly.mechanism, problem.assembly.topology).evidence(
             np.concatenate([state.q for state in predicted.states])
         ),
     )

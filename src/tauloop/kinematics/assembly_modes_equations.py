@@ -222,7 +222,7 @@ def position_problem(
 
 def _locked(assembly: Assembly) -> tuple[int, ...]:
     """Coordinates that are held on request; a quaternion where all its rotations are."""
-    topology, locked = assembly.loops.topology, set(assembly.locked)
+    topology, locked = assembly.topology, set(assembly.locked)
     q = [topology.q_of_v[i] for i in assembly.locked if topology.q_of_v[i] >= 0]
     for q0, v0 in topology.quaternions:
         if {v0, v0 + 1, v0 + 2} <= locked:

@@ -172,7 +172,7 @@ def _beyond_stops(model: Model) -> list[Problem]:
 
 def undriven(assembly: Assembly) -> tuple[Undriven, ...]:
     """The freedoms that nothing drives, each with its kind."""
-    topology = assembly.loops.topology
+    topology = assembly.topology
     spins = {spin.index: f"spin of {', '.join(spin.bodies)}" for spin in find_spins(assembly)}
     floating = {
         i

@@ -92,8 +92,8 @@ class Model(Shown):
 
             assembly = assemble_locked(described, locks)
         # ends that the loops need are no part of the description; joints that locks have put in place of others are
-        if assembly.loops.mechanism is not described.mechanism:
-            mechanism = assembly.loops.mechanism
+        if assembly.mechanism is not described.mechanism:
+            mechanism = assembly.mechanism
         self._keep(mechanism, assembly, names, chosen, evaluator)
         _ = self.parameters  # whose names are checked
 
@@ -125,7 +125,7 @@ class Model(Shown):
     @property
     def topology(self) -> Topology:
         """Its coordinates."""
-        return self.assembly.loops.topology
+        return self.assembly.topology
 
     def _contents(self) -> dict[str, object]:
         return {

@@ -56,8 +56,8 @@ class Runner:
         self.limits = limits
         self.ports = catalogue.ports
         self.assembly = catalogue.assembly
-        self.mechanism = self.assembly.loops.mechanism
-        self.topology = self.assembly.loops.topology
+        self.mechanism = self.assembly.mechanism
+        self.topology = self.assembly.topology
         self._kernels: dict[Program, CompiledFunction | None] = {}
         self._trackers: dict[tuple[Program, bool], Tracker | None] = {}
         self._elsewhere: dict[tuple[int, ...], Self] = {}

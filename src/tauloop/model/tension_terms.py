@@ -198,10 +198,10 @@ def loaded_margin(
     if not loads or any(load.shape != (WRENCH,) or not np.isfinite(load).all() for load in loads):
         remedy = "give rows of fx, fy, fz (N), mx, my, mz (N m)"
         raise InputError.of("wrenches", "are not rows of six finite numbers", remedy)
-    mechanism, topology, at = assembly.loops.mechanism, assembly.loops.topology, ca.SX.sym("q", q.shape[1])
+    mechanism, topology, at = assembly.mechanism, assembly.topology, ca.SX.sym("q", q.shape[1])
     J_q = ca.vec(ca.densify(tool_jacobian(mechanism, topology, nominal(mechanism), Configuration(at, {}))))
     (tool,) = BatchFunction(ca.Function("tool", [at], [J_q]))([q], len(q))
-    J = tool.reshape(len(q), assembly.loops.topology.n_v, WRENCH).transpose(0, 2, 1)
+    J = tool.reshape(len(q), assembly.topology.n_v, WRENCH).transpose(0, 2, 1)
     results = [terms.loaded(J, load).margin() for load in loads]
     margins, blamed = (np.stack(part) for part in zip(*results, strict=True))
     worst = np.argmin(margins, axis=0)[None]
@@ -223,7 +223,7 @@ def tension_terms(
     Raises:
         AssemblyError: the tension of a cable is not determined.
     """
-    loops, topology = assembly.loops, assembly.loops.topology
+    loops, topology = assembly.loops, assembly.topology
     bounds = cables(loops.mechanism)
     _, K = loops.residuals(q)
     dependent = [i for i in range(topology.n_v) if i not in ports.v and i not in assembly.frozen]

@@ -220,7 +220,7 @@ def _formulas(symbols: list[Symbol], notation: Notation) -> list[Formula]:
 def _implicit(model: Model, letters: _Letters, notation: Notation) -> list[Part]:
     """Loop equations and dynamic equations in all coordinates."""
     assembly, free = model.assembly, model.free
-    mechanism, shape = assembly.loops.mechanism, assembly.loops.topology
+    mechanism, shape = assembly.mechanism, assembly.topology
     sizes = {"q": shape.n_q, "v": shape.n_v, "a": shape.n_v, "u": len(mechanism.actuators)}
     sizes |= {"lambda": len(assembly.rows), "theta": len(free)}
     symbols = {name: ca.SX.sym(name, size) for name, size in sizes.items()}

@@ -46,7 +46,7 @@ class Expressions:
     ) -> None:
         """Begin a program; parameters that are not in `theta` are baked in."""
         self.assembly, self.builder, self.formulation = assembly, builder, formulation
-        self.mechanism, self.topology = assembly.loops.mechanism, assembly.loops.topology
+        self.mechanism, self.topology = assembly.mechanism, assembly.topology
         self.values = nominal(self.mechanism, theta)
         self.parts = (self.mechanism, self.topology, self.values)
         self.parameters = dynamic_parameters(self.mechanism, self.topology)
@@ -121,7 +121,7 @@ class MotionState(Expressions):
             formulation: how forces are found.
             free: names of the leaf parameters that stay symbols; all others are baked in.
         """
-        table = assembly.loops.mechanism.parameters
+        table = assembly.mechanism.parameters
         nominal_theta = np.array([table[leaf].value for leaf in free])
         builder = ProgramBuilder(f"{ports.name}_{name}", _samples(assembly, ports, nominal_theta))
         theta = builder.input("theta", len(free))
@@ -290,8 +290,8 @@ def _samples(assembly: Assembly, ports: EntryPorts, theta: np.ndarray) -> dict[s
         "theta": np.repeat(theta[None], count, axis=0),
         "position": np.ascontiguousarray(ports.at(assembly.states)),
         "start": assembly.states,
-        "weight": np.ones((count, len(assembly.loops.mechanism.actuators))),
-        "preload": np.zeros((count, len(cables(assembly.loops.mechanism)))),
+        "weight": np.ones((count, len(assembly.mechanism.actuators))),
+        "preload": np.zeros((count, len(cables(assembly.mechanism)))),
         "wrench": np.zeros((count, WRENCH)),
         "payload": np.zeros((count, PAYLOAD)),
     }

@@ -153,7 +153,7 @@ def require_actuated(assembly: Assembly) -> None:
                 "give the actuators' motion to hybrid inverse dynamics (`model.hybrid`, --entry actuators), "
                 "which gives the passive accelerations; or lock the passive freedoms"
             ),
-            file=assembly.loops.mechanism.file,
+            file=assembly.mechanism.file,
         )
 
 

@@ -123,7 +123,7 @@ def multiplier_rows(assembly: Assembly, names: Sequence[str]) -> list[int]:
             what="is a cable, but other rods and joints hold what it holds: its tension is not determined",
             remedy="take away what holds the same freedom, or give the cable a winch (`telescopic` with an actuator); "
             "in a simulation, a stiffness",
-            file=assembly.loops.mechanism.file,
+            file=assembly.mechanism.file,
         )
         for name in names
         if name not in elements

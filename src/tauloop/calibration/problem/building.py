@@ -33,18 +33,18 @@ def build_station(
     assembly = reach.assembly
     functions = twin.functions if twin is not None else station_functions(reach, series.instrument, len(series))
     hard, soft = kind.split(*functions.sizes)
-    n, n_v = len(series), assembly.loops.topology.n_v
+    n, n_v = len(series), assembly.topology.n_v
     nothing = Elimination(
         hard=hard, soft=soft, closing=np.zeros((n, 0, len(soft))), whitening=np.zeros((n, 0, len(soft)))
     )
     station = Station(
         series=series,
         nuisances=reach.nuisances,
-        topology=assembly.loops.topology,
+        topology=assembly.topology,
         functions=functions,
         leading=assembly.leading,
         elimination=nothing,
-        q=np.broadcast_to(assembly.q, (n, assembly.loops.topology.n_q)).copy(),
+        q=np.broadcast_to(assembly.q, (n, assembly.topology.n_q)).copy(),
     )
     zero = np.zeros(len(reach.unknowns))
     if isinstance(kind, ForwardKinematics):
@@ -136,7 +136,7 @@ def _widest_gap(assembly: Assembly, phi: np.ndarray) -> tuple[str, str]:
 
 def _reached_when_swapped(station: Station, x: np.ndarray, assembly: Assembly) -> list[Problem]:
     """Pairs of encoder columns whose swap brings all poses within reach."""
-    names, problems = [actuator.name for actuator in assembly.loops.mechanism.actuators], Problems()
+    names, problems = [actuator.name for actuator in assembly.mechanism.actuators], Problems()
     for i, j in combinations(range(len(names)), 2):
         other = with_encoders(station, exchanged(station.series.encoders, i, j), assembly.q, x)
         if other.state(x, other.q).is_reached.all():

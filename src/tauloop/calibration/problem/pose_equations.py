@@ -54,7 +54,7 @@ class SymbolicPose:
 
 def symbolic_pose(reach: Reach, instrument: Instrument) -> SymbolicPose:
     """A pose of the machine as an instrument sees it; instruments without a target look at the tool centre point."""
-    mechanism, shape = reach.assembly.loops.mechanism, reach.assembly.loops.topology
+    mechanism, shape = reach.assembly.mechanism, reach.assembly.topology
     q, v = ca.SX.sym("q", shape.n_q), ca.SX.sym("v", shape.n_v)
     x = ca.SX.sym("x", len(reach.unknowns))
     target = zip("xyz", ORIGIN, strict=True)
@@ -116,7 +116,7 @@ class PoseFunction:
 def station_functions(reach: Reach, instrument: Instrument, samples: int) -> StationFunctions:
     """All equations of a pose with their derivatives, ready for numbers."""
     assembly = reach.assembly
-    mechanism, shape = assembly.loops.mechanism, assembly.loops.topology
+    mechanism, shape = assembly.mechanism, assembly.topology
     pose = symbolic_pose(reach, instrument)
     q, x, scene = pose.q, pose.x, pose.scene
     p = ca.SX.sym("p", len(mechanism.actuators))

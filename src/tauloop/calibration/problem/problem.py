@@ -146,7 +146,7 @@ class CalibrationProblem(Shown):
         if isinstance(near, Linearised):
             step = correction - near.evaluation.correction
             starts = [
-                integrate(self.assembly.loops.topology, state.q, tangent @ step)
+                integrate(self.assembly.topology, state.q, tangent @ step)
                 for state, tangent in zip(near.evaluation.states, near.tangents, strict=True)
             ]
         else:
@@ -283,7 +283,7 @@ def calibration_problem(
     if not series:
         raise InputError.of("series", "no measurements are given", "give at least one series")
     assembly = assemble(loops(mechanism))
-    shape = assembly.loops.topology
+    shape = assembly.topology
     _require_encoders(series, mechanism)
     require_instruments([s.instrument for s in series], mechanism, shape)
     encoders = encoder_nuisances(mechanism, assembly)
@@ -318,7 +318,7 @@ def _stations(
 
 def encoder_nuisances(mechanism: Mechanism, assembly: Assembly) -> tuple[Nuisance, ...]:
     """Scale and offset of every actuator's encoder: position = scale * reading + offset."""
-    shape = assembly.loops.topology
+    shape = assembly.topology
     result: list[Nuisance] = []
     for actuator in mechanism.actuators:
         unit = "rad" if shape.motor_turns(actuator) else "m"

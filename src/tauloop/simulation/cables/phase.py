@@ -251,7 +251,7 @@ def _wrench_at(wrench: Wrench, time: float) -> np.ndarray:
 
 def _spans(original: Model, model: Model) -> BatchFunction:
     """Distances between the ends of all cables of a machine, and their rates, at states of another one."""
-    shape, values = model.topology, nominal(model.assembly.loops.mechanism)
+    shape, values = model.topology, nominal(model.assembly.mechanism)
     q, v = ca.SX.sym("q", shape.n_q), ca.SX.sym("v", shape.n_v)
     motion = tree_motion(shape, values, Configuration(q, {}), v, ca.SX(shape.n_v, 1))
     distances, rates = [], []
