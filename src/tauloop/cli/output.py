@@ -55,6 +55,13 @@ def figure_ending(path: Path) -> Problem | None:
     return unknown_figure_ending(path)
 
 
+def film_ending(path: Path) -> Problem | None:
+    """What is wrong with the name of a file that is to hold a film."""
+    from tauloop.report.animation import film_problem
+
+    return film_problem(path)
+
+
 def any_ending(_: Path) -> None:
     """Nothing is wrong with any name."""
 

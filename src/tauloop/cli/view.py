@@ -14,13 +14,14 @@ from tauloop.cli.output import (
     command,
     console,
     figure_ending,
+    film_ending,
     finish,
     print_json,
     require_limits,
 )
 
 
-@command(png=figure_ending)
+@command(png=figure_ending, film=film_ending)
 def view(
     machine: MachineArgument,
     options: tl.ViewOptions,
@@ -28,6 +29,10 @@ def view(
     rods: RodsOption = False,
     png: Annotated[
         Path | None, typer.Option(help="Draw it into this file (PNG, PDF, SVG) and do not start the viewer.")
+    ] = None,
+    film: Annotated[
+        Path | None,
+        typer.Option(help="Write the motion as a film: HTML (plays and turns in any browser), GIF or MP4; no viewer."),
     ] = None,
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 lets other computers in.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; the next free one if it is taken.")] = 8080,
@@ -41,8 +46,9 @@ def view(
     needs `pip install tauloop[view]`.
     """
     result = tl.view(load_model(machine, side, rods=rods), options)
-    if png is not None:
-        finish(result, as_json, figure=png, within_limits=within_limits)
+    if png is not None or film is not None:
+        written = () if film is None else (result.save_film(film),)
+        finish(result, as_json, figure=png, within_limits=within_limits, written=written)
         return
     require_limits(result, within_limits)
     viewer = result.viewer(host, port)

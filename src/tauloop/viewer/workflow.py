@@ -17,6 +17,7 @@ from tauloop.model import Model
 from tauloop.model.model import modelled
 from tauloop.options import option
 from tauloop.records import dataclass
+from tauloop.report.animation import save_animation
 from tauloop.report.machine_figure import machine_figure
 from tauloop.result import Result, Status, provenance
 from tauloop.shown import Shown
@@ -90,6 +91,17 @@ class View(Result):
         motion = self.playback
         note = "" if motion is None else f"start of {motion.source}, {motion.duration:.4g} s"
         return machine_figure(self.geometry, title=self.model.mechanism.name, note=note)
+
+    def save_film(self, path: str | Path) -> Path:
+        """Write the motion as a film: a page that plays and turns, a GIF or an MP4; see `save_animation`.
+
+        Raises:
+            InputError: there is no motion, or the file cannot be written.
+        """
+        if self.playback is None:
+            raise InputError.of("motion", "there is none to make a film of", "name a table of one")
+        title = self.model.mechanism.name
+        return save_animation(self.geometry, self.playback.time, path, title=title)
 
     def viewer(self, host: str = "127.0.0.1", port: int = 8080) -> Viewer:
         """A server for the browser; see `Viewer`, which also says what is raised."""
