@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import time
 from collections.abc import Iterator
@@ -10,15 +11,21 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, ClassVar
 
+import matplotlib.image
+import numpy as np
 import pytest
 from browser import Page, browser, executable
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
+import tauloop as tl
 import tauloop_papers.kept
 from tauloop.cli.app import app
 from tauloop.errors import InputError
+from tauloop.report import RESIDUAL
 from tauloop.result import provenance
+from tauloop.viewer import Playback, View
 from tauloop_papers import (
     EXPERIMENTS,
     Comparison,
@@ -33,6 +40,8 @@ from tauloop_papers import (
 )
 from tauloop_papers.kept import code_of, done
 
+#: So many pixels of the platform's colour are one.
+PIXELS = 10
 #: What a name must not become.
 HOSTILE = '<script>document.title = "run"</script> & <b>"bold"</b>'
 
@@ -48,6 +57,7 @@ class SmallExperiment(Experiment):
     """Draws a line; a paper in a test."""
 
     settings = Settings()  # type: ignore[assignment]
+    films_shown: ClassVar = {"swing": f"It swings {HOSTILE}"}  # type: ignore[misc]
     captions: ClassVar = {"line": f"A line {HOSTILE}"}  # type: ignore[misc]
 
     def run(self, progress: Any = lambda _: None, settings: Any = None) -> Reproduction:
@@ -62,6 +72,21 @@ class SmallExperiment(Experiment):
         figure = Figure(figsize=(4.0, 2.0))
         figure.add_subplot().plot(range(self.settings.count))
         return {"line": figure}
+
+    def films(self, found: Reproduction) -> dict[str, View]:
+        """A five-bar that goes up by 1 cm."""
+        model = tl.Model(tl.load("five_bar"))
+        way = model.platform_position(model.assembly.q) + 0.005 * np.outer(np.arange(3), [0.0, 1.0])
+        played = Playback(time=np.arange(3.0), q=model.platform.track(way).q)
+        return {"swing": tl.view(model, tl.ViewOptions(motion=played))}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def pages_alone() -> Iterator[None]:
+    """Films as pages: a GIF takes seconds, and has a test of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tauloop_papers.kept, "FILM_ENDINGS", ("html",))
+        yield
 
 
 def small(name: str, title: str) -> Experiment:
@@ -93,7 +118,7 @@ def test_what_is_done_is_kept_when_a_later_one_is_interrupted(three: dict[str, E
     with pytest.raises(KeyboardInterrupt):
         reproduce_all(tmp_path, after_each=lambda there: pages.append(len(there)))
     assert pages == [1]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a-line.png", "a-line.svg", "a.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a-line.png", "a-line.svg", "a-swing.html", "a.json"]
     three["b"] = replace(three["b"], title="second")
     begun: list[str] = []
     there = reproduce_all(tmp_path, lambda item, _: begun.append(item.name))
@@ -155,7 +180,7 @@ def test_a_page_is_one_file_with_every_name_as_text(written: Path) -> None:
     reader = HTMLParser(convert_charrefs=True)
     reader.handle_starttag = lambda tag, _: elements.add(tag)  # type: ignore[method-assign]
     reader.feed(written.read_text(encoding="utf-8"))
-    assert {"table", "figure", "style"} <= elements
+    assert {"table", "figure", "style", "iframe"} <= elements
     assert not {"script", "b", "link"} & elements
 
 
@@ -180,9 +205,17 @@ def test_a_browser_shows_the_page_and_asks_for_nothing_else(page: Page, written:
     assert page.run("[...document.images].every(one => one.complete && one.naturalWidth > 0)")
     assert page.run("document.documentElement.scrollWidth") <= width  # nothing sticks out
     assert page.run("document.querySelectorAll('.printed td .stated')[0].innerText") == "1.5"
+    page.run("document.querySelector('iframe').scrollIntoView()")
+    page.wait(lambda: coloured(page) > PIXELS, "the machine is drawn in its frame")
     asked = {request["request"]["url"].partition(":")[0] for request in page.happened("Network.requestWillBeSent")}
     assert asked <= {"file", "data"}
     assert page.errors() == []
+
+
+def coloured(page: Page) -> int:
+    """Pixels of the colour of platforms where the frame is, which is scrolled to the top; no figure has it."""
+    picture = matplotlib.image.imread(io.BytesIO(page.picture()), format="png")[:350, :, :3]
+    return int((np.abs(picture - to_rgb(RESIDUAL)).max(axis=2) < 0.1).sum())
 
 
 def test_the_command_lists_names_with_their_time(tmp_path: Path) -> None:

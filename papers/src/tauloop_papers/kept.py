@@ -18,6 +18,8 @@ from tauloop_papers.reproduction import EXPERIMENTS, LONG, Experiment, Progress,
 
 #: Figures are drawn for pages and for eyes.
 ENDINGS = ("svg", "png")
+#: Films are pages, and pictures that move anywhere.
+FILM_ENDINGS = ("html", "gif")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +29,8 @@ class Kept:
     Attributes:
         experiment: what was done.
         folder: where it lies.
-        data: what its JSON file holds: `status`, `result`, `advice`, `captions` of its figures, `seconds` of processor
-            time, and `code`, which says of which settings and sources it is the result.
+        data: what its JSON file holds: `status`, `result`, `advice`, `captions` of figures, those of `films`, `seconds`
+            of processor time, and `code`, which says of which settings and sources it is the result.
     """
 
     experiment: Experiment
@@ -41,13 +43,14 @@ class Kept:
         return Status(self.data["status"])
 
     def figure(self, part: str, ending: str = "svg") -> Path:
-        """File of a figure."""
+        """File of a figure or film."""
         return self.folder / f"{self.experiment.name}-{part}.{ending}"
 
     @property
     def files(self) -> list[Path]:
-        """All files of the result: its figures, then its JSON."""
+        """All files of the result: figures and films, then its JSON."""
         drawn = [self.figure(part, ending) for part in self.data["captions"] for ending in ENDINGS]
+        drawn += [self.figure(part, ending) for part in self.data["films"] for ending in FILM_ENDINGS]
         return [*drawn, self.folder / f"{self.experiment.name}.json"]
 
 
@@ -69,6 +72,7 @@ def keep(found: Reproduction, folder: Path, seconds: float, code: str) -> Kept:
         "code": code,
         "seconds": seconds,
         "captions": experiment.captions,
+        "films": experiment.films_shown,
         "advice": found.advice,
         "result": found,
     }
@@ -76,6 +80,9 @@ def keep(found: Reproduction, folder: Path, seconds: float, code: str) -> Kept:
     for part, figure in experiment.figures(found).items():
         for ending in ENDINGS:
             save_figure(figure, kept.figure(part, ending))
+    for part, shown in experiment.films(found).items():
+        for ending in FILM_ENDINGS:
+            shown.save_film(kept.figure(part, ending))
     write_json(kept.files[-1], kept.data)
     return kept
 

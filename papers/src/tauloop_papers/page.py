@@ -73,6 +73,11 @@ def _section(body: ET.Element, kept: Kept) -> None:
     _compared(part, result["comparisons"])
     for name, caption in kept.data["captions"].items():
         _figure(part, kept.figure(name), caption)
+    for name, caption in kept.data["films"].items():
+        figure = _add(part, "figure")
+        film = kept.figure(name, "html").read_text(encoding="utf-8")
+        _add(figure, "iframe", srcdoc=film, sandbox="allow-scripts", title=caption, loading="lazy")
+        _add(figure, "figcaption", caption)
     _add(part, "h3", "Chosen here, because the paper does not say")
     choices = _add(part, "ul")
     for choice in result["choices"]:

@@ -13,6 +13,8 @@ from tauloop.result import Result
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from tauloop.viewer import View
+
 #: Called with what is being done.
 Progress = Callable[[str], None]
 
@@ -50,6 +52,17 @@ class Experiment:
         """The figures of its result, by the ending of their files' names."""
         drawn: Mapping[str, Figure] = self._module("_figures").figures(found)
         return drawn
+
+    @property
+    def films_shown(self) -> Mapping[str, str]:
+        """What each of its films shows; most have none."""
+        said: Mapping[str, str] = getattr(self._module("_figures"), "FILMS", {})
+        return said
+
+    def films(self, results: Reproduction) -> Mapping[str, View]:
+        """Machines in motion, by the ending of their files' names."""
+        shown: Mapping[str, View] = self._module("_figures").films(results) if self.films_shown else {}
+        return shown
 
     @property
     def captions(self) -> Mapping[str, str]:

@@ -35,13 +35,13 @@ class ViewOptions(Shown):
     Attributes:
         position: pose to start with, such as 'platform.x=0.1,z=-50cm' (SI, or with units); the rest as at reference.
         entry: whose position that is.
-        motion: play a table with time and position.NAME of the platform or the actuators.
+        motion: play a table with time and position.NAME of the platform or the actuators; from Python a `Playback` too.
         simulation: the same, of what `tauloop simulate --out` or `control --out` has written.
     """
 
     position: str | Mapping[str, str | float] | None = option(None, read=str)
     entry: Entry = PLATFORM
-    motion: Path | None = None
+    motion: Path | Playback | None = option(None, read=Path)
     simulation: Path | None = None
 
     def __post_init__(self) -> None:
@@ -122,7 +122,7 @@ def view(machine: Mechanism | Model, options: ViewOptions | None = None) -> View
     """
     model, options = modelled(machine), options or ViewOptions()
     path = options.motion or options.simulation
-    playback = None if path is None else read_playback(model, path)
+    playback = path if path is None or isinstance(path, Playback) else read_playback(model, path)
     q, time = (_pose(model, options)[None], None) if playback is None else (playback.q, playback.time)
     return View(
         model=model,

@@ -17,6 +17,7 @@ class Run:
     Attributes:
         machine: its name.
         time: s (N,).
+        position: of the plate (N, 3), m.
         torque: N m (N, 3).
         peaks: largest torque of every motor, with its sign, N m.
         one_way, shortest: duration of one direction, and at the motors' limit, s.
@@ -25,6 +26,7 @@ class Run:
 
     machine: str
     time: np.ndarray
+    position: np.ndarray
     torque: np.ndarray
     peaks: tuple[float, ...]
     one_way: float

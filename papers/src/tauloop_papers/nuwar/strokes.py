@@ -152,6 +152,7 @@ def torques(model: tl.Model, path: Path, settings: StrokeSettings) -> Run:
     return Run(
         machine=model.mechanism.name,
         time=motion.time,
+        position=motion.position,
         torque=force,
         peaks=tuple(peak.force for peak in trajectory.peak_forces()),
         one_way=trajectory.duration,

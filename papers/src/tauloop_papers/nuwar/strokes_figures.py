@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
+import tauloop as tl
 from tauloop.report import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean
+from tauloop.viewer import Playback, View
 from tauloop_papers.nuwar.results import Strokes
 
 COLOURS = (PREDICTED, RESIDUAL, "#6a9a5b", MEASURED)
@@ -17,6 +19,18 @@ CAPTIONS = {
     "that they were computed for. The paper says that they match exactly.",
     "shapes": "The shapes that section 6 names and does not show, in the plane of the stroke.",
 }
+
+
+#: What each film shows.
+FILMS = {"stroke": "The stroke of Figure 2, which the paper animated in Matlab. Drag to turn it."}
+
+
+def films(found: Strokes) -> dict[str, View]:
+    """All motions of the experiment by the ending of their files' names."""
+    run = found.runs[0]
+    model = tl.Model(tl.load(run.machine))
+    played = Playback(time=run.time, q=model.platform.track(run.position).q)
+    return {"stroke": tl.view(model, tl.ViewOptions(motion=played))}
 
 
 def figures(found: Strokes) -> dict[str, Figure]:
