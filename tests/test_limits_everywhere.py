@@ -184,6 +184,7 @@ WITHOUT = {
     "check": "says it of the reference pose, which is a problem: exit code 1",
     "regroup": "is about parameters at all poses",
     "link-parameters": "is about parameters at all poses",
+    "equations": "holds at all poses",
     "cost": "counts operations; says it of the reference pose",
     "convert": "writes what it has read",
     "subtract": "knows two logs and no machine",

@@ -217,6 +217,7 @@ class Writer:
         """
         code = instructions(function, wanted)
         used = Counter(k for instruction in code for k in instruction.operands)
+        results = {instruction.operands[0] for instruction in code if instruction.operation == ca.OP_OUTPUT}
         known: dict[int, Formula] = {}
         zero = Formula(text="0.0" if self.notation is PYTHON else "0")
         outputs = [[zero] * (function.numel_out(i) if wanted[i] else 0) for i in range(function.n_out())]
@@ -230,6 +231,7 @@ class Writer:
                 known[step.number] = self.notation.number(step.constant)
             else:
                 formula = self.notation.applied(step.operation, [known[k] for k in step.operands])
-                is_new = used[step.number] > 1 or len(formula.text) > self.notation.longest
+                is_long = len(formula.text) > self.notation.longest and step.number not in results
+                is_new = used[step.number] > 1 or is_long
                 known[step.number] = self.named(formula) if is_new else formula
         return outputs
