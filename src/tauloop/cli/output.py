@@ -174,7 +174,7 @@ def finish(
         screen = console()
         for part in parts:
             for item in part.tables(result):
-                screen.print(item)
+                screen.print(item, soft_wrap=getattr(item, "no_wrap", None) is True)
         for path in (*drawn, *written, *(path for path, _ in asked_for)):
             screen.print(f"written: {path}", soft_wrap=True)
     if result.status is not Status.OK:
