@@ -9,6 +9,7 @@ import numpy as np
 from tauloop.errors import Problem
 from tauloop.identification.regression.base_parameters import base_parameters
 from tauloop.identification.regression.data import RegressionData
+from tauloop.identification.regression.from_log import leading_transmission
 from tauloop.model import Model
 
 #: Random states that stand for all motions of the machine.
@@ -64,7 +65,7 @@ def unexcited(
 def _of_random_states(model: Model, rng: np.random.Generator, output: str) -> np.ndarray:
     """Regressor (STATES, n_out, n_pi) of random motions."""
     leading, driven = list(model.assembly.leading), list(model.assembly.leading_driven)
-    transmission = model.assembly.loops.transmission[np.ix_(leading, driven)]
+    transmission = leading_transmission(model)
     if model.assembly.rows:
         from tauloop.kinematics.states import random_states  # a tenth of a second that serial arms need not wait
 

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from tauloop.errors import IdentificationError, Problem
-from tauloop.identification.regression.from_log import present_rows, require_positions
+from tauloop.identification.regression.from_log import leading_transmission, present_rows, require_positions
 from tauloop.logs import Preparation, Signals, decimate, prepared_signals, sample_period, samples
 from tauloop.logs.channels import Log
 from tauloop.mechanism.suggestions import unknown_names
@@ -115,15 +115,11 @@ def motion_of_elements(
     """
     start = model.actuators.track(position).q if model.assembly.rows else None
     G = model.actuators.embedding(position, start=start)
-    mixing = None
-    if output == "joints":
-        leading, driven = list(model.assembly.leading), list(model.assembly.leading_driven)
-        mixing = model.assembly.loops.transmission[np.ix_(leading, driven)]
     return ElementMotion(
         turns=elements(model),
         jacobian=np.concatenate([G, model.assembly.loops.transmission @ G], axis=1),
         velocity=velocity,
-        mixing=mixing,
+        mixing=leading_transmission(model) if output == "joints" else None,
         period=period,
         factor=1,
         present=None,

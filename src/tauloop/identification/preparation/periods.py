@@ -40,6 +40,10 @@ class PeriodAverage(Shown):
     noise: dict[str, float]
     covariance: np.ndarray
 
+    def deviation(self, name: str) -> float:
+        """Standard deviation of an averaged sample of a variable, in its unit."""
+        return float(self.noise[name] / np.sqrt(self.periods))
+
 
 def average_periods(log: xr.Dataset, period: float) -> PeriodAverage:
     """Average a log of periodic motion over its periods.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from pathlib import Path
@@ -135,15 +136,8 @@ def subtract(
     periods = (1, 1)
     if period is not None:
         first, second = average_periods(connected, period), average_periods(disconnected, period)
-        noise = {
-            name: float(
-                np.hypot(
-                    first.noise[f"force.{name}"] / np.sqrt(first.periods),
-                    second.noise[f"force.{name}"] / np.sqrt(second.periods),
-                )
-            )
-            for name in names
-        }
+        pairs = {name: (run.deviation(f"force.{name}") for run in (first, second)) for name in names}
+        noise = {name: math.hypot(*pair) for name, pair in pairs.items()}
         connected, disconnected, periods = first.log, second.log, (first.periods, second.periods)
     positions = (samples(connected, "position", names), samples(disconnected, "position", names))
     stroke = np.ptp(positions[0], axis=0)

@@ -187,9 +187,14 @@ def force_mixing(model: Model, log: Log, output: str) -> np.ndarray:
     start = model.actuators.track(position).q if model.assembly.rows else None
     R = model.actuators.actuator_jacobian(position, start=start)
     if output == "joints":
-        leading, driven = list(model.assembly.leading), list(model.assembly.leading_driven)
-        R = R @ model.assembly.loops.transmission[np.ix_(leading, driven)]
+        R = R @ leading_transmission(model)
     return np.asarray(R)
+
+
+def leading_transmission(model: Model) -> np.ndarray:
+    """A (n, n_driven): forces on the coordinates that the leading actuators drive are A^T u of these actuators."""
+    places = np.ix_(list(model.assembly.leading), list(model.assembly.leading_driven))
+    return np.asarray(model.assembly.loops.transmission[places])
 
 
 def driven_transmission(model: Model) -> np.ndarray:
