@@ -10,7 +10,6 @@ import typer
 import tauloop as tl
 from tauloop.cli.machine import FormulationOption, MachineArgument, SideOption, load_model
 from tauloop.cli.output import JsonOption, any_ending, command, finish
-from tauloop.files import write_text
 
 
 @command(text=any_ending, latex=any_ending, python=any_ending)
@@ -29,5 +28,4 @@ def equations(
     Parameters are numbers but for those that --keep names.
     """
     result = tl.write_equations(load_model(machine, side, formulation=formulation), options)
-    texts = ((text, result.text), (latex, result.latex), (python, result.python))
-    finish(result, as_json, *((path, lambda path, made=made: write_text(path, made)) for path, made in texts))
+    finish(result, as_json, (text, result.text), (latex, result.latex), (python, result.python))

@@ -15,7 +15,7 @@ from rich.console import Console
 from tauloop.cli.options import flags, gathered, options_class, spread
 from tauloop.cli.screen import Screen, json_text
 from tauloop.errors import InputError, Problem, Problems, TauloopError, solving
-from tauloop.files import require_writable, unwritable_folder, write_file
+from tauloop.files import require_writable, unwritable_folder, write_file, write_text
 from tauloop.report.parts import ReportPart, parts_of
 from tauloop.report.tables import table as table
 from tauloop.result import Status, plain
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 OK, FAILED, BAD_INPUT = 0, 1, 2
 
-#: A file that was asked for, or None, and what writes it.
-Written = tuple[Path | None, Callable[[Path], object]]
+#: A file that was asked for, or None, and its text or what writes it.
+Written = tuple[Path | None, str | Callable[[Path], object]]
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of text.")]
 
@@ -166,7 +166,7 @@ def finish(
     drawn = tuple(_draw(parts, result, figure, draw)) if figure is not None else ()
     asked_for = [(path, write) for path, write in files if path is not None]
     for path, write in asked_for:
-        write(path)
+        write_text(path, write) if isinstance(write, str) else write(path)
     if as_json:
         beside = {part.name: data for part in parts if (data := part.data(result))}
         print_json(result.as_dict() | ({"parts": beside} if beside else {}))
