@@ -90,5 +90,5 @@ def _touch(results: Impedance) -> Figure:
     ):
         axes.set_ylabel(label, fontsize=NORMAL, color=TEXT)
     panels[0, 0].legend(frameon=False, fontsize=SMALL)
-    panels[2, 0].legend(frameon=False, fontsize=SMALL, ncols=3, loc="lower right")
+    panels[2, 0].legend(frameon=False, fontsize=SMALL, ncols=3, loc="upper right")
     return figure
