@@ -59,6 +59,11 @@ QUOTED = {
         ("m1 d_c1² + I_c1", 4, "m1 d_c1^2 + d1^2"),
         ("m3 d_c3 + d3", 4, "m3 d_c3 + 1/2"),
         ("m3 d_c3² + I_c3", 4, "m3 d_c3^2 + 1/2"),
+        ("m2, kg", 3, "m2, with"),
+        ("d_c3, m", 3, "d_c3, with"),
+        ("I_c1, kg m²", 3, "I_c1, with"),
+        ("I_c3, kg m²", 3, "I_c3, with"),
+        ("m4, kg", 4, "m4 without"),
     ],
 }
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?")

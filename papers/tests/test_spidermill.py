@@ -44,7 +44,7 @@ def result(settings: ReducedSettings, reduced: Reduced) -> ReducedIdentification
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(identification, "Reduced", lambda _: reduced)  # reducing takes seconds: once is enough
         found = identification.run(steps.append, settings)
-    assert len(steps) == 5
+    assert len(steps) == 6
     return found
 
 
@@ -133,9 +133,9 @@ def test_the_other_reading_has_four_parameters_too(result: ReducedIdentification
 
 def test_both_trajectories_are_cut_as_asked(result: ReducedIdentification) -> None:
     found = result.findings
-    stated = SETTINGS.stated
-    assert stated.cuts == (0.65, 0.56)
-    assert (found.verification.cuts >= stated.cuts).all()
+    # the bars are what the document claims, to its digits, and far above the 65 and 57 % of print
+    assert (found.verification.cuts >= SETTINGS.cuts).all()
+    assert SETTINGS.cuts > (0.9, 0.85)
     assert result.status is Status.OK
     # the plant has something that four parameters cannot take up
     fit = found.identification
@@ -144,6 +144,54 @@ def test_both_trajectories_are_cut_as_asked(result: ReducedIdentification) -> No
     for case in (found.identification, found.verification):
         assert (case.rms(case.after) < case.rms(case.before)).all()
     assert [evidence.name for evidence in result.evidence if not evidence.is_good] == []
+
+
+def test_one_stated_figure_says_three_others_of_table_1(
+    result: ReducedIdentification, settings: ReducedSettings
+) -> None:
+    """The family by hand, for m4 at R3: everything from four numbers and m4; its ends are where I_c3 is zero."""
+    read, lengths = result.findings.read_out, result.findings.regrouped.model.lengths
+    b1, b2, b3, b4 = result.findings.estimate.values
+    d, D = lengths["d1"], lengths["d3"]
+    m1, m3, dc1 = (read.unstated.known[name][0] for name in ("m1", "m3", "d_c1"))
+
+    def by_hand(m4: float) -> dict[str, float]:
+        dc3 = (b3 - D * m4 / 2) / m3
+        return {
+            "m2": (b1 - m1 * dc1) / d - m3 - m4 / 2,
+            "d_c3": dc3,
+            "I_c1": b2 - m1 * dc1**2 - d * (b1 - m1 * dc1),
+            "I_c3": b4 - D**2 * m4 / 2 - m3 * dc3**2,
+        }
+
+    for name, value in by_hand(read.stated.known["m4"][0]).items():
+        assert read.stated[name].value == pytest.approx(value, rel=1e-7)
+    assert [parameter.name for parameter in read.unstated.parameters if parameter.value is not None] == ["I_c1"]
+    (family,) = read.unstated.families
+    assert set(family.members) == {"m2", "m4", "d_c3", "I_c3"}
+    assert family.freedoms == 1
+    # I_c3 is concave in m4: zero at both ends, which the 95 % of the estimates widen a little
+    a, b, c = -(D**2) / (4 * m3), D * b3 / m3 - D**2 / 2, b4 - b3**2 / m3
+    ends = sorted(np.roots([a, b, c]))
+    found = read.unstated["m4"]
+    assert found.lower is not None
+    assert found.upper is not None
+    assert found.lower <= ends[0] + 1e-4
+    assert found.upper >= ends[1] - 1e-4
+    assert [found.lower, found.upper] == pytest.approx(ends, rel=0.1)
+
+
+def test_the_papers_five_figures_are_one_member_of_a_family(result: ReducedIdentification) -> None:
+    read, estimated = result.findings.read_out, SETTINGS.stated.estimated
+    at = list(read.masses).index(estimated["m4"])
+    for name, value in estimated.items():
+        assert read.printed[name][at] == pytest.approx(value, rel=1e-6)
+    assert np.ptp(read.printed["m2"]) > 5.0  # kg, without a change of any force
+    assert read.change < ALGEBRA
+    assert read.equations == (("full", 17, 102), ("in the plane", 11, 33), ("reduced", 4, 12))
+    tables = {table.name: table for table in result.printed}
+    assert tables["Table 1"].rows[1].stated == ("7.9538", "15.9794")
+    assert tables["Table 2"].rows[0].stated == ("9.90 %", "10.20 %")
 
 
 def test_errors_come_from_what_the_model_leaves_out(result: ReducedIdentification) -> None:
@@ -204,6 +252,6 @@ def test_comparisons_choices_and_figures(result: ReducedIdentification, tmp_path
     assert len(result.choices) >= 6
     plain(result)
     drawn = figures(result)
-    assert list(drawn) == ["identification", "verification", "causes"]
+    assert list(drawn) == ["verification", "identification", "causes", "readout"]
     for name, figure in drawn.items():
-        assert save_figure(figure, tmp_path / f"{name}.png", dpi=60.0).stat().st_size > 20_000
+        assert save_figure(figure, tmp_path / f"{name}.png", dpi=60.0).stat().st_size > 15_000

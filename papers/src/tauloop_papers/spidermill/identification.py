@@ -12,6 +12,7 @@ import numpy as np
 from tauloop.errors import IdentificationError
 from tauloop.identification import (
     AnalyticRegrouping,
+    BaseEstimates,
     BaseParameters,
     ExcitationLimits,
     ExcitationOptions,
@@ -31,9 +32,10 @@ from tauloop.motion import FourierSeries
 from tauloop.result import Evidence, plain, provenance
 from tauloop_papers.reproduction import EXPERIMENTS, Progress
 from tauloop_papers.spidermill.models import Fit, Plant, Reduced, Trajectory, counted, mean_relative
+from tauloop_papers.spidermill.read_out import read_out
 from tauloop_papers.spidermill.results import Findings, Growth, ReducedIdentification, Regrouped
 from tauloop_papers.spidermill.settings import SETTINGS, ReducedSettings
-from tauloop_papers.spidermill.table import choices, comparisons
+from tauloop_papers.spidermill.table import choices, comparisons, printed_tables
 
 #: A plant without what the model leaves out has the forces of the model, to this share of the largest.
 SAME = 1e-9
@@ -73,15 +75,27 @@ def run(progress: Progress, settings: ReducedSettings = SETTINGS) -> ReducedIden
         mean_relative(one.measured, reduced.columns(one.trajectory, reduced.other) @ values, one.counted)
         for one in (identification, verification)
     ]
+    progress("reading masses and centres out of the parameters")
+    calculated = base.regroup(values)
+    matrix = regrouped.other.matrix()
+    printed = matrix @ reduced.products.values(estimated)
+    ours, theirs = (
+        BaseEstimates(parameters=settings.products, regrouping=rows, values=numbers, covariance=errors)
+        for rows, numbers, errors in (
+            (base.regrouping, estimate.values, estimate.estimate.covariance),
+            (matrix, printed, np.diag((settings.stated.rounding * printed) ** 2)),
+        )
+    )
     findings = Findings(
         excitation=excitation,
         identification=identification,
         verification=verification,
         estimate=estimate,
         regrouped=regrouped,
-        calculated=base.regroup(values),
-        elsewhere=regrouped.other.matrix() @ values,
-        printed=regrouped.other.matrix() @ reduced.products.values(estimated),
+        calculated=calculated,
+        elsewhere=matrix @ values,
+        printed=printed,
+        read_out=read_out(settings, reduced, ours, theirs, second),
         other_errors=np.array(other),
         growth=growth,
         actuators=training.outputs,
@@ -92,6 +106,7 @@ def run(progress: Progress, settings: ReducedSettings = SETTINGS) -> ReducedIden
         findings=findings,
         comparisons=comparisons(settings, findings),
         choices=choices(settings, findings),
+        printed=printed_tables(settings, findings),
         evidence=_evidence(settings, findings, base),
         provenance=provenance(packages=("numpy", "scipy", "casadi"), options=plain(settings), inputs={}),
     )
@@ -192,7 +207,7 @@ def _evidence(settings: ReducedSettings, found: Findings, base: BaseParameters) 
             lower=least,
             advice="the estimates do not carry over: excite more, or the plant has too much that the model leaves out",
         )
-        for name, cut, least in zip(found.actuators, found.verification.cuts, settings.stated.cuts, strict=True)
+        for name, cut, least in zip(found.actuators, found.verification.cuts, settings.cuts, strict=True)
     ]
     return (
         *cuts,

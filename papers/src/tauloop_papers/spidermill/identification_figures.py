@@ -12,12 +12,14 @@ from tauloop_papers.spidermill.results import Findings, ReducedIdentification
 from tauloop_papers.spidermill.settings import PrintedErrors, ReducedSettings
 
 #: Limits of the relative errors that are drawn, %.
-SHOWN = (1e-4, 200.0)
+SHOWN = (1e-5, 200.0)
 #: What each figure shows.
 CAPTIONS = {
-    "identification": "As the paper's Figure 6: joint angles, spindle forces and relative errors on the trajectory "
-    "that was used for identification, before and after.",
-    "verification": "As the paper's Figure 7: the same on a trajectory that was not used.",
+    "verification": "As the paper's Figure 6: active joints (a, b), spindle forces (c, d), relative errors (e, f) on "
+    "the test trajectory, with the parameters of the full machine (dashed) and with the estimated ones (solid).",
+    "identification": "As the paper's Figure 7: the same on the trajectory that the parameters were identified from.",
+    "readout": "Not in the paper: the five figures that Table 1 reads out. Forces leave all values of a bar open, "
+    "but one figure that is stated says the others of the family.",
     "causes": "Not in the paper: what the errors before and after follow from, and the minimal parameters beside those "
     "printed.",
 }
@@ -28,10 +30,39 @@ def figures(found: ReducedIdentification) -> dict[str, Figure]:
     settings = found.settings
     stated, results = settings.stated, found.findings
     return {
-        "identification": _trajectory(results, results.identification, stated.identification, settings),
         "verification": _trajectory(results, results.verification, stated.verification, settings),
+        "identification": _trajectory(results, results.identification, stated.identification, settings),
         "causes": _causes(results, settings),
+        "readout": _readout(results, settings),
     }
+
+
+def _readout(found: Findings, settings: ReducedSettings) -> Figure:
+    """Interval of every figure of Table 1, with the value once one is stated, and the paper's two."""
+    read, printed = found.read_out, settings.stated.estimated
+    figure = Figure(figsize=(10.0, 3.6), layout="constrained")
+    figure.suptitle("What the minimal parameters leave open of Table 1", fontsize=LARGE, color=TEXT)
+    known = read.stated.known
+    for axes, name in zip(figure.subplots(1, len(printed)), printed, strict=True):
+        clean(axes)
+        free = read.unstated[name]
+        stated = known[name][0] if name in known else read.stated[name].value
+        if free.lower is not None and free.upper is not None:
+            axes.bar(
+                [0], [free.upper - free.lower], bottom=[free.lower], width=0.5, color=FAINT, label="all open values"
+            )
+        axes.plot([0], [free.file], "o", color=MEASURED, markersize=7, label="MSC.ADAMS, drawing")
+        axes.plot(
+            [0], [stated], "_", color=PREDICTED, markersize=22, markeredgewidth=2, label=f"ours, {settings.drawn} drawn"
+        )
+        axes.plot([0], [printed[name]], "x", color=RESIDUAL, markersize=8, markeredgewidth=2, label="paper, estimated")
+        axes.set_xlim(-0.6, 0.6)
+        axes.set_ylim(0.0, 1.2 * max(free.upper or 0.0, free.file or 0.0, printed[name]))
+        axes.set_xticks([])
+        axes.set_title(f"{name} [{free.unit}]", fontsize=NORMAL, color=TEXT)
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=SMALL, frameon=False)
+    return figure
 
 
 def _trajectory(found: Findings, fit: Fit, printed: PrintedErrors, settings: ReducedSettings) -> Figure:
@@ -48,10 +79,15 @@ def _trajectory(found: Findings, fit: Fit, printed: PrintedErrors, settings: Red
         for panel in (angle, force, error):
             clean(panel)
         angle.plot(time, np.degrees(fit.trajectory.joints[:, i]), color=PREDICTED, linewidth=1.2)
-        angle.set_title(f"{settings.actuators[i]} ({actuator})", fontsize=NORMAL, color=TEXT, loc="left")
+        for letter, panel, what in zip(
+            "ace" if i == 0 else "bdf", axes[:, i], ("active joint", "", "relative error"), strict=True
+        ):
+            side = settings.actuators[i]
+            title = f"({letter}) {side.replace('spindle', what)}" if what else f"({letter}) {side} ({actuator})"
+            panel.set_title(title, fontsize=NORMAL, color=TEXT, loc="left")
         force.plot(time, fit.measured[:, i], color=MEASURED, linewidth=3.0, label="unreduced machine")
-        force.plot(time, fit.before[:, i], ":", color=RESIDUAL, linewidth=1.4, label="reduced, before identification")
-        force.plot(time, fit.after[:, i], "--", color=PREDICTED, linewidth=1.0, label="reduced, identified")
+        force.plot(time, fit.before[:, i], "--", color=RESIDUAL, linewidth=1.4, label="reduced, before identification")
+        force.plot(time, fit.after[:, i], "-", color=PREDICTED, linewidth=1.0, label="reduced, identified")
         limit = settings.least_force * np.abs(fit.measured[:, i]).max()
         force.axhspan(
             -limit,
@@ -77,7 +113,7 @@ def _relative(axes: Axes, fit: Fit, printed: PrintedErrors, i: int) -> None:
     """Relative errors before and after; samples of small force are gaps."""
     time = fit.trajectory.time
     cases = (
-        ("before", fit.before, printed.before[i], ":", RESIDUAL),
+        ("before", fit.before, printed.before[i], "--", RESIDUAL),
         ("identified", fit.after, printed.after[i], "-", PREDICTED),
     )
     for name, predicted, stated, style, colour in cases:

@@ -9,6 +9,7 @@ import numpy as np
 from tauloop.identification import AnalyticRegrouping, Excitation, Identification
 from tauloop_papers.reproduction import Reproduction
 from tauloop_papers.spidermill.models import Fit
+from tauloop_papers.spidermill.read_out import ReadOut
 from tauloop_papers.spidermill.settings import ReducedSettings
 
 
@@ -62,6 +63,7 @@ class Findings:
         calculated, elsewhere: their values with the parameters of the full machine, and in the other reading, SI.
         printed: their values as they follow from the paper's estimates (in the other reading), SI.
         other_errors: mean relative errors (2, n_u) of the other reading on both trajectories, not estimated.
+        read_out: masses, centres and inertias that follow from the minimal parameters.
         growth: what the errors follow from.
         actuators: their names.
     """
@@ -75,6 +77,7 @@ class Findings:
     elsewhere: np.ndarray
     printed: np.ndarray
     other_errors: np.ndarray
+    read_out: ReadOut
     growth: Growth
     actuators: tuple[str, ...]
 

@@ -1,0 +1,74 @@
+"""The physical read-out of the minimal parameters: what follows once one figure is stated, and what does without."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+import tauloop as tl
+from tauloop.identification import BaseEstimates, LinkParameters
+from tauloop_papers.spidermill.models import Reduced, Trajectory
+from tauloop_papers.spidermill.settings import ReducedSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ReadOut:
+    """Table 1's right column, from our estimates and from the printed ones.
+
+    Attributes:
+        unstated: ours, with what the paper takes for known: one parameter determined, a family of four.
+        stated: ours, with one of the family from the drawing.
+        masses: values (n,) of that one for which the next are worked out.
+        printed: by name the values (n,) that the printed estimates have with each, in the reading of eq. 16.
+        change: largest change of a force among these, over the largest force.
+        equations: Newton-Euler equations of the machine in space: stage, links, equations.
+    """
+
+    unstated: LinkParameters
+    stated: LinkParameters
+    masses: np.ndarray
+    printed: Mapping[str, np.ndarray]
+    change: float
+    equations: tuple[tuple[str, int, int], ...]
+
+
+def read_out(
+    settings: ReducedSettings, reduced: Reduced, estimates: BaseEstimates, printed: BaseEstimates, on: Trajectory
+) -> ReadOut:
+    """Read the minimal parameters of the reduced model as masses, centres and inertias of links.
+
+    Args:
+        settings: the experiment's.
+        reduced: the reduced model.
+        estimates: ours.
+        printed: the paper's, in the reading of eq. 16.
+        on: motion on which forces are compared.
+
+    Raises:
+        IdentificationError: no links have these values.
+    """
+    machine, drawn = tl.load(settings.machine), settings.drawn
+    known = {name: machine.value(name) for name in settings.known}
+
+    def read(base: BaseEstimates, **more: float) -> LinkParameters:
+        return tl.link_parameters(machine, base, tl.LinkOptions(known={**known, **more}))
+
+    values: dict[str, list[float]] = {}
+    products = []
+    for mass in settings.masses:
+        member = {one.name: one.value for one in read(printed, **{drawn: mass}).parameters if one.value is not None}
+        for name, value in (member | {drawn: mass}).items():
+            values.setdefault(name, []).append(value)
+        products.append(reduced.products.values({**reduced.mechanism.parameters.values, **member, drawn: mass}))
+    forces = reduced.columns(on, reduced.other) @ np.array(products).T
+    space = tl.reduce(tl.load(settings.spatial), tl.ReductionOptions(states=5, seed=settings.seed))
+    return ReadOut(
+        unstated=read(estimates),
+        stated=read(estimates, **{drawn: machine.value(drawn)}),
+        masses=np.array(settings.masses),
+        printed={name: np.array(column) for name, column in values.items()},
+        change=float(np.ptp(forces, axis=-1).max() / np.abs(forces).max()),
+        equations=tuple((count.stage, count.links, count.equations) for count in space.newton_euler),
+    )
