@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg import qr
 from scipy.optimize import least_squares
 from scipy.sparse.csgraph import connected_components
-from scipy.stats import chi2
+from scipy.special import ndtri
 
 from tauloop.errors import IdentificationError
 from tauloop.identification.estimation.result import Identification
@@ -181,7 +181,7 @@ def link_parameters(
     quantities = LinkQuantities(equations, rng)
     links = LinkSet(quantities)
     nearest = links.nearest()
-    links.within(float(np.sqrt(nearest**2 + chi2.ppf(options.confidence, 1))))
+    links.within(float(np.hypot(nearest, ndtri(0.5 + 0.5 * options.confidence))))
     parameters = []
     for k, parameter in enumerate(equations.unknown):
         if not is_seen[k]:
