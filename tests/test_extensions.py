@@ -273,6 +273,27 @@ def test_an_installed_package_brings_a_part_of_reports(tmp_path: Path):
     assert found == {"crank": 0.12, "coupler": 0.3, "rocker": 0.24}
 
 
+def test_a_part_of_reports_draws_its_figure_beside_the_commands_own(tmp_path: Path):
+    code = """
+
+class Bars(Masses):
+    name, takes = "bars", "View"
+
+    def data(self, result):
+        return {"a": 1.0}
+
+
+BARS = Bars()
+"""
+    installed(tmp_path, "masses", "report_part", "[tauloop.parts]\nbars = masses:BARS\n", code=code)
+    command = "from tauloop.cli import main; main()", "view", "four_bar", "--png", str(tmp_path / "arm.png")
+    text = output_with(tmp_path, "-c", *command)
+    pictures = sorted(tmp_path.glob("*.png"))
+    assert [path.name for path in pictures] == ["arm-bars.png", "arm.png"]
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in pictures)
+    assert "arm-bars.png" in text
+
+
 def test_a_part_of_reports_that_changes_or_is_no_part_is_seen():
     result = tauloop.check(load("four_bar"))
 

@@ -126,8 +126,15 @@ def test_signals_that_are_none_are_refused_all_at_once():
     with pytest.raises(InputError) as caught:
         tl.DriveOptions(until=("cart.position=1", "cart"))
     assert len(caught.value.problems) == 2
-    with pytest.raises(InputError, match=r"did you mean .*cart\.position"):
+    with pytest.raises(InputError, match=r"(?s)until cart\.postion.*did you mean .*cart\.position"):
         Axis(read_drive(MASS % ""), events=[comparison("until", "cart.postion>1", is_terminal=True)])
+
+
+@pytest.mark.parametrize("option", ["--until", "--watch"])
+def test_the_command_names_the_option_of_a_signal_that_is_none(option: str):
+    answer = CliRunner().invoke(app, ["drive", "dual_motor_axis", option, "cart.postion>1"])
+    assert answer.exit_code == 2
+    assert f"{option} cart.postion: no such signal" in answer.output
 
 
 def test_a_machine_with_lines_ends_where_scipy_says():

@@ -492,6 +492,16 @@ def test_ballbar_command(tmp_path: Path, tested: CircleTest) -> None:
     assert answer["runs"]["rigid"]["circular_deviation"] == pytest.approx(
         tested.laps[Variation.RIGID].figures["circular_deviation"]
     )
+    events = ("--until", "platform.x>0.02", "--watch", "velocity.platform.x>0.05")
+    answer = json.loads(run("ballbar", machine, *options, *events, "--only", "rigid", "--json", code=0))
+    watched, ended = answer["events"]["rigid"]
+    assert (watched["name"], ended["name"]) == ("velocity.platform.x > 0.05", "platform.x > 0.02")
+    assert 0 < watched["time_s"] < ended["time_s"]
+    assert "rigid" in answer["ended_early"]
+    answer = json.loads(
+        run("ballbar", machine, *options, "--until", "platfrm.x>0", "--only", "rigid", "--json", code=2)
+    )
+    assert answer["problems"][0]["where"].startswith("--until")
     answer = json.loads(run("ballbar", machine, "--only", "rigd", "--json", code=2))
     assert answer["problems"][0]["where"] == "--only"
     run("ballbar", machine, "--plane", "x", "--json", code=2)

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import tauloop as tl
 from tauloop.cli.app import app
-from tauloop.mechanism.index import INDEX, MachineIndex, machine_index, summarised
+from tauloop.mechanism.index import INDEX, MachineIndex, first_sentence, machine_index, summarised
 from tauloop.result import write_json
 
 
@@ -25,3 +25,15 @@ def test_the_index_is_what_the_machine_files_say(request: pytest.FixtureRequest)
     if request.config.getoption("--update-golden"):
         write_json(INDEX, rows.as_dict())
     assert machine_index() == rows
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("A machine as in Fig. 3 of the paper. It\nmoves.", "A machine as in Fig. 3 of the paper"),
+        ("Arm, cf. eq. 2 (Miller et al. 1995): more.", "Arm, cf. eq. 2 (Miller et al. 1995)"),
+        ("One crank.\n", "One crank"),
+    ],
+)
+def test_an_abbreviation_ends_no_sentence(text: str, sentence: str) -> None:
+    assert first_sentence(text) == sentence

@@ -74,6 +74,11 @@ def summarised(name: str, mechanism: Mechanism) -> MachineSummary:
     )
 
 
+#: Words whose full stop ends no sentence.
+ABBREVIATIONS = ("Fig", "Figs", "fig", "Eq", "Eqs", "eq", "eqs", "Sec", "No", "al", "cf", "e.g", "i.e", "approx", "vs")
+_END = re.compile("".join(rf"(?<!\b{re.escape(word)})" for word in ABBREVIATIONS) + r"\. |: ")
+
+
 def first_sentence(text: str) -> str:
     """The first sentence of a description, on one line."""
-    return re.split(r"\. |: ", " ".join(text.split()), maxsplit=1)[0].rstrip(".")
+    return _END.split(" ".join(text.split()), maxsplit=1)[0].rstrip(".")

@@ -12,6 +12,8 @@ from tauloop.simulation import CableSimulation, RoundTrip, Simulation, SwingComp
 from tauloop.simulation.round_trip import RETURNED
 from tauloop.simulation.swing_comparison import ENERGY_KEPT, EXACT, LOOPS_KEPT
 
+#: Digits of coordinates behind the point: what is less than picometres is rounding.
+DIGITS = 12
 #: Changes of cables that are shown; all of them are in JSON.
 SHOWN = 20
 
@@ -33,8 +35,9 @@ def simulation_tables(
 
 def _simulation(simulation: Simulation) -> Iterator[RenderableType]:
     ports = simulation.system.model.platform.ports
+    ends = np.round(simulation.q[[0, -1]], DIGITS) + 0.0
     rows = (
-        (simulation.coordinate_names[i], simulation.q[0, i], simulation.q[-1, i], unit)
+        (simulation.coordinate_names[i], *ends[:, i], unit)
         for i, unit in zip(ports.q, ports.position.units, strict=True)
     )
     yield table(_ended(simulation), "coordinate", ("start", ".6g"), ("end", ".6g"), "unit", rows=rows)

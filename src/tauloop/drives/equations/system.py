@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import casadi as ca
+import numpy as np
 
 from tauloop.drives.equations.control import ControlLaw, control_law, pid_states
 from tauloop.drives.equations.coordinates import LineCoordinates, coordinates
@@ -18,7 +19,7 @@ from tauloop.drives.equations.elements import (
 )
 from tauloop.drives.equations.switches import Direct, SwitchModes
 from tauloop.equations.values import BatchFunction, Values
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problem, Problems
 from tauloop.integrate.events import ValuePassed
 from tauloop.mechanism.drive_line import (
     Connection,
@@ -30,7 +31,7 @@ from tauloop.mechanism.drive_line import (
     LuGre,
 )
 from tauloop.mechanism.expression import ZERO, ParameterTable
-from tauloop.mechanism.suggestions import suggestion
+from tauloop.mechanism.suggestions import unknown_names
 from tauloop.records import dataclass
 
 #: Inputs of the equations: reference, reference before its step, force on the judged inertia, and the speed to which
@@ -278,13 +279,9 @@ class Equations:
             InputError: with every name that is no signal.
         """
         known = {name.split(" [")[0]: signal for name, signal in self.signals.items()}
-        InputError.raise_if_any(
-            Problem(
-                where=event.name, what="no such signal", remedy=suggestion(event.name, known) or f"{', '.join(known)}"
-            )
-            for event in watched
-            if event.name not in known
-        )
+        for option, is_terminal in (("until", True), ("watch", False)):
+            names = [event.name for event in watched if event.is_terminal is is_terminal]
+            InputError.raise_if_any(unknown_names(names, known, "no such signal", f"{option} {{}}"))
         for event in watched:
             self.modes.above(known[event.name] - event.value, event.label)
 
@@ -341,6 +338,11 @@ def build_system(line: DriveLine, watched: Sequence[ValuePassed] = ()) -> AxisSy
     )
 
 
+def _values(a: Equations, place: str, element: object, *keys: str) -> dict[str, ca.SX]:
+    """Values of those of some quantities that an element has, by their places in the file."""
+    return {f"{place}.{key}": a.scalar(value) for key in keys if (value := getattr(element, key, None)) is not None}
+
+
 def must_be_positive(a: Equations) -> dict[str, ca.SX]:
     """What must be positive, by its place in the file."""
     line = a.line
@@ -348,44 +350,49 @@ def must_be_positive(a: Equations) -> dict[str, ca.SX]:
     values = {f"inertias.{i.name}": a.scalar(i.value) for i in line.inertias if i.value != ZERO}
     for connection in line.connections:
         law = connection.compliance
-        for key in ("stiffness", "gap") if law is not None else ():
-            if hasattr(law, key):
-                values[f"connections.{connection.name}.{key}"] = a.scalar(getattr(law, key))
-        if isinstance(law, ExactBacklash):
-            values[f"connections.{connection.name}.damping"] = a.scalar(law.damping)
+        damping = ("damping",) if isinstance(law, ExactBacklash) else ()
+        values |= _values(a, f"connections.{connection.name}", law, "stiffness", "gap", *damping)
     for name, loop in (("position", line.control.position), ("speed", line.control.speed)):
-        for key in ("gain", "integral_time", "derivative_time", "filter", "limit", "tracking_time"):
-            if loop is not None and getattr(loop, key) is not None:
-                values[f"control.{name}.{key}"] = a.scalar(getattr(loop, key))
-    if line.control.sample_time is not None:
-        values["control.sample_time"] = a.scalar(line.control.sample_time)
+        keys = ("gain", "integral_time", "derivative_time", "filter", "limit", "tracking_time")
+        values |= _values(a, f"control.{name}", loop, *keys)
+    values |= _values(a, "control", line.control, "sample_time")
     for motor in line.motors:
-        if motor.torque is not None:
-            values[f"motors.{motor.name}.torque"] = a.scalar(motor.torque)
+        values |= _values(a, f"motors.{motor.name}", motor, "torque")
         if motor.speed is not None and motor.rated_speed is not None:
             values[f"motors.{motor.name}.speed - rated_speed"] = a.scalar(motor.speed) - a.scalar(motor.rated_speed)
     for encoder in line.encoders:
-        if encoder.resolution is not None:
-            values[f"encoders.{encoder.name}.resolution"] = a.scalar(encoder.resolution)
-    if line.performance.band is not None:
-        values["performance.band"] = a.scalar(line.performance.band)
-    return values
+        values |= _values(a, f"encoders.{encoder.name}", encoder, "resolution")
+    return values | _values(a, "performance", line.performance, "band")
 
 
 def must_not_be_negative(a: Equations) -> dict[str, ca.SX]:
     """What must not be negative, by its place in the file."""
-    values = {}
+    values: dict[str, ca.SX] = {}
     for connection in a.line.connections:
-        if connection.compliance is not None:
-            values[f"connections.{connection.name}.damping"] = a.scalar(connection.compliance.damping)
+        values |= _values(a, f"connections.{connection.name}", connection.compliance, "damping")
     for inertia in a.line.inertias:
         law, place = inertia.friction, f"inertias.{inertia.name}.friction"
-        for key in ("viscous", "coulomb", "damping", "stiffness") if law is not None else ():
-            if getattr(law, key, None) is not None:
-                values[f"{place}.{key}"] = a.scalar(getattr(law, key))
+        values |= _values(a, place, law, "viscous", "coulomb", "damping", "stiffness")
         if law is not None and law.static is not None and law.coulomb is not None:
             values[f"{place}.static - coulomb"] = a.scalar(law.static) - a.scalar(law.coulomb)
     drive = a.line.control.drive
-    for key in ("torque_share", "preload", "feed_forward_share") if isinstance(drive, DualDrive) else ():
-        values[f"control.dual.{key}"] = a.scalar(getattr(drive, key))
-    return values
+    keys = ("torque_share", "preload", "feed_forward_share") if isinstance(drive, DualDrive) else ()
+    return values | _values(a, "control.dual", drive, *keys)
+
+
+def senseless(names: Sequence[Sequence[str]], figures: Sequence[np.ndarray], place: str = "{}") -> list[Problem]:
+    """What is wrong with figures that must be positive, and with others that must not be negative.
+
+    Args:
+        names: of both.
+        figures: both (N, n), a row for each run.
+        place: of a name in messages, for which ``{}`` stands.
+    """
+    problems, remedy = Problems(), "correct the parameters that it follows from"
+    for kind, columns, need in zip(names, figures, ("be positive", "not be negative"), strict=True):
+        for name, column in zip(kind, columns.T, strict=True):
+            row = int(np.argmin(column))
+            if not (column[row] > 0 or (column[row] == 0 and need == "not be negative")):
+                what = f"must {need}, got {column[row]:g}" + (f" (row {row})" if len(column) > 1 else "")
+                problems.add(place.format(name), what, remedy)
+    return problems
