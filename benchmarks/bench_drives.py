@@ -22,7 +22,7 @@ from rich.table import Table
 from tauloop import Model, load
 from tauloop.drives import Axis, load_drive, simulate_axis
 from tauloop.drives.machine.circle import Circle, circle_trajectory
-from tauloop.drives.machine.path import PATH_INTEGRATOR, DrivenMachine, Variation
+from tauloop.drives.machine.path import PATH_INTEGRATOR, DrivenMachine, PathRun, Variation
 
 MACHINE = Path(__file__).resolve().parents[1] / "examples" / "gantry_tau_racks" / "gantry_tau_racks.yaml"
 #: A step shall take less than this, s; and a machine run so many times faster than real time.
@@ -71,7 +71,7 @@ def machine_row(variation: Variation, runs: int) -> Row:
     mechanism = load(MACHINE)
     circle = Circle(columns=("platform.x", "platform.y"), radius=0.1, speed=0.8)
     machine = DrivenMachine(mechanism, variation=variation)
-    run = machine.prepared(circle_trajectory(Model(mechanism), circle))
+    run = PathRun(machine, circle_trajectory(Model(mechanism), circle))
     course = run.course(PATH_INTEGRATOR)
     trace = machine.runner(course)
     seconds = least(lambda: machine.runner(course), runs)

@@ -10,6 +10,7 @@ from scipy.optimize import differential_evolution, least_squares
 
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis, simulate_axis
 from tauloop.drives.criteria import NAMES
+from tauloop.drives.tuning.evaluations import box_differences
 from tauloop.errors import InputError, Problems, solving
 from tauloop.integrate.integrators import Integrator
 from tauloop.records import dataclass
@@ -213,11 +214,7 @@ def search_plant(
         return np.clip((criteria - printed) / tolerances, -WORST, WORST)
 
     def jacobian(share: np.ndarray) -> np.ndarray:
-        offsets = DIFFERENCE * np.eye(len(share))
-        ahead, behind = np.minimum(share + offsets, 1.0), np.maximum(share - offsets, 0.0)
-        shifted = residuals(np.concatenate([ahead, behind]))
-        change = shifted[: len(share)] - shifted[len(share) :]
-        return np.asarray(change.T / (np.diag(ahead) - np.diag(behind)))
+        return box_differences(residuals, share, DIFFERENCE).T
 
     best = np.full(len(unknowns), 0.5) if start is None else np.clip(start, 0.0, 1.0)
     if generations > 0:
@@ -240,7 +237,12 @@ def search_plant(
             updating="deferred",
         ).x
     fitted = least_squares(
-        lambda share: residuals(share[None])[0], best, jac=jacobian, bounds=(0.0, 1.0), loss="soft_l1", max_nfev=polish
+        lambda share: residuals(share[None])[0],
+        best,
+        jac=jacobian,
+        bounds=(0.0, 1.0),
+        loss="soft_l1",
+        max_nfev=polish,
     )
     return replace(
         assess_plant(axis, unknowns, observations, fitted.x, integrator=integrator, known=known),
@@ -269,10 +271,11 @@ def assess_plant(
     _require(axis, unknowns, observations, known)
     used = [observation for observation in observations if not observation.held_out]
     tolerances = np.array([item.tolerances[name] for item in used for name in item.printed])
-    offsets = DIFFERENCE * np.eye(len(share))
-    ahead, behind = np.minimum(share + offsets, 1.0), np.maximum(share - offsets, 0.0)
-    shifted = predicted(axis, unknowns, used, np.concatenate([ahead, behind]), integrator, known) / tolerances
-    change = (shifted[: len(share)] - shifted[len(share) :]) / (np.diag(ahead) - np.diag(behind))[:, None]
+
+    def shifted(shares: np.ndarray) -> np.ndarray:
+        return predicted(axis, unknowns, used, shares, integrator, known) / tolerances
+
+    change = box_differences(shifted, share, DIFFERENCE)
     _, sensitivities, directions = np.linalg.svd(change.T)
     padded = np.zeros(len(share))
     padded[: len(sensitivities)] = sensitivities[: len(share)]

@@ -11,7 +11,7 @@ from tauloop.engines.rigid_tree import RigidTree
 from tauloop.errors import InputError, Problem, Problems
 from tauloop.mechanism.model import Joint
 from tauloop.mechanism.poses import Array
-from tauloop.mechanism.suggestions import suggestion
+from tauloop.mechanism.suggestions import unknown_names
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -53,7 +53,8 @@ def checked(tree: RigidTree, motion: NamedMotion) -> NamedMotion:
     parts = (("q", motion.q, q_names), ("v", motion.v, v_names), ("a", motion.a, v_names))
     arrays = {part: {name: numbers(x, f"{part}.{name}") for name, x in entries.items()} for part, entries, _ in parts}
     for part, entries, known in parts:
-        problems += [_unknown(part, name, known) for name in entries if name not in known]
+        what = "no such coordinate" if part == "q" else "no such velocity"
+        problems += unknown_names(entries, sorted(known), what, part + "[{!r}]")
     problems += [problem for joint in joints for problem in _in_part(motion, joint)]
     problems += [
         Problem(where=name, what="not given in all of q, v and a", remedy="give length, rate and acceleration")
@@ -73,14 +74,6 @@ def checked(tree: RigidTree, motion: NamedMotion) -> NamedMotion:
     for joint in joints:
         _normalise(joint, arrays["q"])
     return NamedMotion(q=arrays["q"], v=arrays["v"], a=arrays["a"])
-
-
-def _unknown(part: str, name: str, known: set[str]) -> Problem:
-    return Problem(
-        where=f"{part}[{name!r}]",
-        what="no such coordinate" if part == "q" else "no such velocity",
-        remedy=suggestion(name, known) or f"known are {', '.join(sorted(known))}",
-    )
 
 
 def _in_part(motion: NamedMotion, joint: Joint) -> list[Problem]:

@@ -17,6 +17,7 @@ from tauloop.kinematics.clearance import rod_clearance
 from tauloop.kinematics.pose_axes import pose_axes
 from tauloop.kinematics.singularities import singularities
 from tauloop.mechanism.bodies import cables
+from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
 from tauloop.model.tension_terms import NO_WRENCH
 from tauloop.programs.state import State
@@ -279,9 +280,7 @@ def _require_axes(columns: tuple[str, ...], axes: Mapping[str, np.ndarray], fixe
     problems = Problems()
     if not 1 <= len(axes) <= 3:
         problems.add("axes", f"{len(axes)} positions vary", "vary one, two or three")
-    for name in (*axes, *fixed):
-        if name not in columns:
-            problems.add(name, "is no platform position", f"choose: {', '.join(columns)}")
+    problems += unknown_names((*axes, *fixed), columns, "is no platform position")
     for name in set(axes) & set(fixed):
         problems.add(name, "both varies and is fixed", "choose one")
     for name, values in axes.items():

@@ -9,7 +9,7 @@ import numpy as np
 from tauloop.assembly.ports import PLATFORM, Entry, numbers
 from tauloop.assembly.singular_kinds import singular_kind
 from tauloop.errors import InputError, PoseError, Problem, Problems
-from tauloop.mechanism.suggestions import suggestion
+from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model, Motion
 from tauloop.motion.laws import Progress
 from tauloop.motion.paths import Path
@@ -49,13 +49,17 @@ class Stroke(Shown):
     condition: float
     worst: float
 
+    @property
+    def _placed(self) -> _Placed:
+        return _Placed(functions=self.functions, path=self.path, columns=self.columns, base=self.base)
+
     def start(self, u: np.ndarray) -> np.ndarray:
         """Full coordinates (N, n_q) near those at parameters u (N,): start values for Newton's method."""
         return np.stack([np.interp(u, self.grid, column) for column in self.q.T], axis=1)
 
     def position(self, u: np.ndarray) -> np.ndarray:
         """Positions of the entry (N, n_position) at parameters u (N,)."""
-        return _placed(self.functions, self.path, self.columns, self.base, u)
+        return self._placed.at(u)
 
     def motion(self, progress: Progress, rate: float, time: np.ndarray) -> SampledMotion:
         """Motion of the entry.
@@ -82,7 +86,7 @@ class Stroke(Shown):
 
     def place(self, u: float) -> str:
         """Where a parameter of the path is, in words: share of the path and the moved positions."""
-        return _place(self.functions, self.path, self.columns, u)
+        return self._placed.words(u)
 
 
 def stroke(
@@ -116,11 +120,11 @@ def stroke(
         remedy = f"give {', '.join(functions.ports.position.columns)}"
         raise InputError.of("base", "is not a row of finite numbers of the entry", remedy)
     grid = np.union1d(np.linspace(0.0, 1.0, path.looks), path.breaks)
-    position = _placed(functions, path, names, fixed, grid)
-    q = _reached(functions, path, names, grid, position)
+    placed = _Placed(functions=functions, path=path, columns=names, base=fixed)
+    q = placed.reached(grid)
     if ranges:
-        _check_ranges(model, functions, path, names, grid, q)
-    condition, worst = _worst_condition(functions, path, names, fixed, grid, q)
+        placed.require_ranges(model, grid, q)
+    condition, worst = placed.worst_condition(grid, q)
     return Stroke(
         model=model,
         functions=functions,
@@ -134,107 +138,94 @@ def stroke(
     )
 
 
-def _placed(functions: Motion, path: Path, columns: tuple[str, ...], base: np.ndarray, u: np.ndarray) -> np.ndarray:
-    position = np.tile(base, (len(u), 1))
-    position[:, [functions.ports.position.columns.index(name) for name in columns]] = path.at(u).position
-    return position
-
-
-def _place(functions: Motion, path: Path, columns: tuple[str, ...], u: float) -> str:
-    units = dict(zip(functions.ports.position.columns, functions.ports.position.units, strict=True))
-    numbers = path.at(np.array([u])).position[0]
-    at = ", ".join(
-        f"{name} = {value:.5g}" + (f" {units[name]}" if units[name] != "1" else "")
-        for name, value in zip(columns, numbers, strict=True)
-    )
-    return f"{100 * u:.1f} % of the path ({at})"
-
-
 def _check_columns(functions: Motion, path: Path, columns: tuple[str, ...]) -> None:
-    known = functions.ports.position.columns
-    problems = [
-        Problem(
-            where=name,
-            what=f"is no position of the {functions.ports.name}",
-            remedy=suggestion(name, known) or f"choose among {', '.join(known)}",
-        )
-        for name in columns
-        if name not in known
-    ]
+    what = f"is no position of the {functions.ports.name}"
+    problems = Problems(unknown_names(columns, functions.ports.position.columns, what))
     if len(set(columns)) < len(columns):
-        problems.append(Problem(where="columns", what=f"names come twice: {', '.join(columns)}", remedy="once each"))
+        problems.add("columns", f"names come twice: {', '.join(columns)}", "once each")
     if len(columns) != path.size:
         what = f"{len(columns)} for a path in {path.size} coordinates"
-        problems.append(Problem(where="columns", what=what, remedy="name one for each coordinate of the path"))
+        problems.add("columns", what, "name one for each coordinate of the path")
     InputError.raise_if_any(problems)
 
 
-def _reached(
-    functions: Motion, path: Path, columns: tuple[str, ...], grid: np.ndarray, position: np.ndarray
-) -> np.ndarray:
-    """Full coordinates along the path.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Placed:
+    """A path in the coordinates of an entry; attributes as of `Stroke`."""
 
-    Raises:
-        PoseError: it leaves the reach of the machine, and where.
-    """
-    try:
-        return functions.track(position).q
-    except PoseError as error:
-        zero = np.zeros((len(grid), functions.ports.velocity.size))
-        lost = np.flatnonzero(~functions.evaluate(position, zero, zero).health.is_reached)
-        first = f"from {_place(functions, path, columns, grid[lost[0]])} on" if len(lost) else "somewhere"
-        what = f"leaves the reach of the machine {first}: {len(lost)} of {len(grid)} points are out of reach"
-        remedy = "move or shrink the path; by how much it misses is said below"
-        raise PoseError([Problem(where="path", what=what, remedy=remedy), *error.problems]) from error
+    functions: Motion
+    path: Path
+    columns: tuple[str, ...]
+    base: np.ndarray
 
+    def at(self, u: np.ndarray) -> np.ndarray:
+        """Positions of the entry (N, n_position) at parameters u (N,)."""
+        position = np.tile(self.base, (len(u), 1))
+        columns = self.functions.ports.position.columns
+        position[:, [columns.index(name) for name in self.columns]] = self.path.at(u).position
+        return position
 
-def _check_ranges(
-    model: Model,
-    functions: Motion,
-    path: Path,
-    columns: tuple[str, ...],
-    grid: np.ndarray,
-    q: np.ndarray,
-) -> None:
-    problems = Problems()
-    for item in model.limits.beyond(q):
-        place = _place(functions, path, columns, grid[item.sample])
-        what = f"reaches {item.value:.6g} {item.unit}, {item.by:.4g} beyond its stop at {item.stop:.6g}, at {place}"
-        remedy = "move or shrink the path, or mend the limits in the machine file"
-        problems.add(item.coordinate, what, remedy)
-    PoseError.raise_if_any(problems)
-
-
-def _worst_condition(
-    functions: Motion,
-    path: Path,
-    columns: tuple[str, ...],
-    base: np.ndarray,
-    grid: np.ndarray,
-    q: np.ndarray,
-) -> tuple[float, float]:
-    """Largest condition number along the path and its parameter.
-
-    Raises:
-        PoseError: it is that of a singularity.
-    """
-
-    def logarithm(u: np.ndarray) -> np.ndarray:
-        start = np.stack([np.interp(u, grid, column) for column in q.T], axis=1)
-        state = functions.kinematics(_placed(functions, path, columns, base, u), start=start)
-        return np.log(np.minimum(functions.condition(state.q), 1e300))
-
-    values = np.log(np.minimum(functions.condition(q), 1e300))
-    places, heights = refined(logarithm, grid, values)
-    condition = float(np.exp(heights[0]))
-    if condition > SINGULAR:
-        near = np.array([np.interp(places[0], grid, column) for column in q.T])
-        there = functions.evaluate(_placed(functions, path, columns, base, places[:1]), start=near[None]).q[0]
-        kind = singular_kind(functions.assembly, np.where(np.isfinite(there), there, near))
-        place = _place(functions, path, columns, places[0])
-        what = f"passes through a singularity ({kind}) at {place}: condition number {condition:.3g}"
-        remedy = (
-            "stay away from poses where the actuators lose control of the platform, or it no longer determines the legs"
+    def words(self, u: float) -> str:
+        """Where a parameter is: share of the path and the moved positions."""
+        port = self.functions.ports.position
+        units = dict(zip(port.columns, port.units, strict=True))
+        values = self.path.at(np.array([u])).position[0]
+        at = ", ".join(
+            f"{name} = {value:.5g}" + (f" {units[name]}" if units[name] != "1" else "")
+            for name, value in zip(self.columns, values, strict=True)
         )
-        raise PoseError.of("path", what, remedy)
-    return condition, float(places[0])
+        return f"{100 * u:.1f} % of the path ({at})"
+
+    def reached(self, grid: np.ndarray) -> np.ndarray:
+        """Full coordinates (M, n_q) along the path.
+
+        Raises:
+            PoseError: it leaves the reach of the machine, and where.
+        """
+        functions, position = self.functions, self.at(grid)
+        try:
+            return functions.track(position).q
+        except PoseError as error:
+            zero = np.zeros((len(grid), functions.ports.velocity.size))
+            lost = np.flatnonzero(~functions.evaluate(position, zero, zero).health.is_reached)
+            first = f"from {self.words(grid[lost[0]])} on" if len(lost) else "somewhere"
+            what = f"leaves the reach of the machine {first}: {len(lost)} of {len(grid)} points are out of reach"
+            remedy = "move or shrink the path; by how much it misses is said below"
+            raise PoseError([Problem(where="path", what=what, remedy=remedy), *error.problems]) from error
+
+    def require_ranges(self, model: Model, grid: np.ndarray, q: np.ndarray) -> None:
+        """Refuse what leaves the ranges of the machine file.
+
+        Raises:
+            PoseError: which coordinates, where and by how much.
+        """
+        problems, remedy = Problems(), "move or shrink the path, or mend the limits in the machine file"
+        for item in model.limits.beyond(q):
+            what = f"reaches {item.value:.6g} {item.unit}, {item.by:.4g} beyond its stop at {item.stop:.6g}, at "
+            problems.add(item.coordinate, what + self.words(grid[item.sample]), remedy)
+        PoseError.raise_if_any(problems)
+
+    def worst_condition(self, grid: np.ndarray, q: np.ndarray) -> tuple[float, float]:
+        """Largest condition number along the path and its parameter.
+
+        Raises:
+            PoseError: it is that of a singularity.
+        """
+        functions = self.functions
+
+        def logarithm(u: np.ndarray) -> np.ndarray:
+            start = np.stack([np.interp(u, grid, column) for column in q.T], axis=1)
+            state = functions.kinematics(self.at(u), start=start)
+            return np.log(np.minimum(functions.condition(state.q), 1e300))
+
+        values = np.log(np.minimum(functions.condition(q), 1e300))
+        places, heights = refined(logarithm, grid, values)
+        condition = float(np.exp(heights[0]))
+        if condition > SINGULAR:
+            near = np.array([np.interp(places[0], grid, column) for column in q.T])
+            there = functions.evaluate(self.at(places[:1]), start=near[None]).q[0]
+            kind = singular_kind(functions.assembly, np.where(np.isfinite(there), there, near))
+            what = f"passes through a singularity ({kind}) at {self.words(places[0])}: condition number {condition:.3g}"
+            remedy = "stay away from poses where the actuators lose control of the platform, or it no longer "
+            raise PoseError.of("path", what, remedy + "determines the legs")
+        return condition, float(places[0])

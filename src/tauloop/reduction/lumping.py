@@ -14,6 +14,7 @@ import numpy as np
 from tauloop.errors import Problem
 from tauloop.mechanism.expression import Constant, Expression, add, divide, subtract
 from tauloop.mechanism.model import BASE, Inertia, Mechanism, Rod, SlenderPart
+from tauloop.mechanism.suggestions import unknown_names
 from tauloop.records import dataclass
 from tauloop.reduction.graph import with_added
 from tauloop.reduction.inertia import point_mass
@@ -130,19 +131,8 @@ def _end_masses(rod: Rod) -> tuple[Expression, Expression]:
 
 def _named(mechanism: Mechanism, names: Iterable[str]) -> tuple[Rod, ...]:
     names = tuple(names)
-    known = {rod.name for rod in mechanism.rods}
-    require(
-        mechanism,
-        [
-            Problem(
-                where=f"rods.{name}",
-                what="there is no rod of this name",
-                remedy=f"rods are {', '.join(sorted(known)) or 'none'}",
-            )
-            for name in names
-            if name not in known
-        ],
-    )
+    known = sorted(rod.name for rod in mechanism.rods)
+    require(mechanism, unknown_names(names, known, "there is no rod of this name", "rods.{}"))
     return tuple(rod for rod in mechanism.rods if rod.name in names)
 
 

@@ -13,14 +13,14 @@ from tauloop.codegen.library import Library, is_forked
 from tauloop.drives.axis.interpreted import InterpretedAxis
 from tauloop.drives.axis.source import REPORT, axis_source
 from tauloop.drives.criteria import Criteria, Outcome, priced
-from tauloop.drives.equations.system import AxisSystem, build_system
+from tauloop.drives.equations.system import AxisSystem, build_system, senseless
 from tauloop.errors import EngineError, InputError, Problem, Problems
 from tauloop.integrate.events import Occurrence, ValuePassed
 from tauloop.integrate.integrators import DormandPrince, Integrator
 from tauloop.integrate.source import integrator_source
 from tauloop.integrate.tableau import Tableau
 from tauloop.mechanism.drive_line import DriveLine
-from tauloop.mechanism.suggestions import suggestion
+from tauloop.mechanism.suggestions import suggestion, unknown_names
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -104,14 +104,9 @@ class Axis:
         Raises:
             InputError: with every unknown name, shape that does not fit, and number that is not finite or of no sense.
         """
-        problems = Problems()
-        columns = {}
-        for name, value in values.items():
-            if name not in self.names:
-                remedy = suggestion(name, self.names) or f"known: {', '.join(self.names)}"
-                problems.add(name, "no such parameter", remedy)
-                continue
-            columns[name] = array = numbers(value, name)
+        problems, columns = Problems(unknown_names(values, self.names, "no such parameter")), {}
+        for name in (name for name in values if name in self.names):
+            columns[name] = array = numbers(values[name], name)
             if array.ndim > 1:
                 what = f"has the shape {array.shape}"
                 problems.add(name, what, "give a number, or an array (N,)")
@@ -136,19 +131,8 @@ class Axis:
             InputError: an inertia, a stiffness, a gap, a time is not positive; all such at once.
         """
         checks, signs, order, scales = self.system.figures([parameters], len(parameters))
-        InputError.raise_if_any(
-            Problem(
-                where=name,
-                what=f"must {need}, got {column[np.argmin(column)]:g} (row {int(np.argmin(column))})",
-                remedy="correct the parameters that it follows from",
-            )
-            for names, columns, need in (
-                (self.system.check_names, checks, "be positive"),
-                (self.system.sign_names, signs, "not be negative"),
-            )
-            for name, column in zip(names, columns.T, strict=True)
-            if not (column.min() > 0 or (column.min() == 0 and need == "not be negative"))
-        )
+        names = (self.system.check_names, self.system.sign_names)
+        InputError.raise_if_any(senseless(names, (checks, signs)))
         return order[:, 0] > 0, scales
 
     def run(

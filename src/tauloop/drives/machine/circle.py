@@ -12,10 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from tauloop.drives.machine.path import PATH_INTEGRATOR, DrivenMachine, DrivenMotion, Variation, has_two_motors
-from tauloop.errors import InputError, Problem, Problems, solving
+from tauloop.errors import InputError, Problems, solving
 from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import Integrator, described
 from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
 from tauloop.motion import Ellipse, PeakSpeed, Trajectory, Trapezoidal, plan, stroke
 from tauloop.options import option, require
@@ -148,10 +149,7 @@ def circle_trajectory(model: Model, circle: Circle) -> Trajectory:
         PoseError: the circle is out of reach or leads through a singularity.
     """
     columns = model.platform.ports.position.columns
-    unknown = [name for name in circle.columns if name not in columns]
-    if unknown:
-        remedy = f"choose: {', '.join(columns)}"
-        raise InputError(Problem(where=name, what="is no platform position", remedy=remedy) for name in unknown)
+    InputError.raise_if_any(unknown_names(circle.columns, columns, "is no platform position"))
     order = sorted(circle.columns, key=columns.index)
     swapped = order != list(circle.columns)
     reference = model.platform_position(model.assembly.q[None])[0]
@@ -194,11 +192,9 @@ def circle_test(
     if variations is None:
         variations = [v for v in Variation if v is not Variation.AS_DESCRIBED or has_two_motors(mechanism)]
     trajectory = circle_trajectory(Model(mechanism), circle)
-    known = set(mechanism.parameters.names)
-    unknown = [name for name in values or {} if name not in known]
-    if unknown:
-        remedy = "see `tauloop show NAME --parameters`"
-        raise InputError(Problem(where=name, what="is no leaf parameter", remedy=remedy) for name in unknown)
+    remedy = "see `tauloop show NAME --parameters`"
+    names = mechanism.parameters.names
+    InputError.raise_if_any(unknown_names(values or {}, names, "is no leaf parameter", remedy=remedy))
     laps, ends, happened = {}, {}, {}
     evidence = []
     for variation in variations:

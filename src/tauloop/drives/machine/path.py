@@ -12,6 +12,7 @@ import numpy as np
 
 from tauloop.assembly.assembly import Assembly
 from tauloop.assembly.singular_kinds import singular_kind
+from tauloop.drives.equations.system import senseless
 from tauloop.drives.machine.bristles import with_bristles, without_dry_friction
 from tauloop.drives.machine.lines import (
     direct_line,
@@ -25,13 +26,14 @@ from tauloop.drives.machine.lines import (
 )
 from tauloop.drives.machine.routines import sampled_machine
 from tauloop.drives.machine.system import MACHINE_INPUTS, MachineSystem, machine_system
-from tauloop.errors import EngineError, InputError, Problem, Problems
+from tauloop.errors import EngineError, InputError, Problem
 from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import DormandPrince, Integrator, described
 from tauloop.integrate.interpreted import Stepped
 from tauloop.integrate.sampled import ENDED, TOO_LONG, CompiledSamples, Course, InterpretedSamples, SampledTrace
 from tauloop.mechanism.drive_line import DriveLine, DualDrive
 from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
 from tauloop.motion import Trajectory
 from tauloop.programs.extended import energy_program
@@ -192,21 +194,8 @@ class DrivenMachine:
                 not raised: the result ends early and says why.
             PoseError: the trajectory cannot be run at all.
         """
-        run = self.prepared(trajectory, values=values, settling=settling, feed_forward=feed_forward)
+        run = PathRun(self, trajectory, values, settling, feed_forward)
         return run.result(self.runner(run.course(integrator, events)), integrator)
-
-    def prepared(
-        self,
-        trajectory: Trajectory,
-        *,
-        values: Mapping[str, float] | None = None,
-        settling: float = 0.5,
-        feed_forward: bool = True,
-    ) -> PathRun:
-        """What `follow` hands to `runner`, and makes of what it returns; arguments and errors as there."""
-        if not 0 <= settling < np.inf:
-            raise InputError.of("settling", f"{settling:g} s is negative", "such as 0.5 s")
-        return PathRun(self, trajectory, dict(values or {}), settling, feed_forward)
 
 
 def _varied(line: DriveLine | None, variation: Variation) -> DriveLine | None:
@@ -230,12 +219,14 @@ class PathRun:
         self,
         machine: DrivenMachine,
         trajectory: Trajectory,
-        values: dict[str, float],
-        settling: float,
-        feed_forward: bool,
+        values: Mapping[str, float] | None = None,
+        settling: float = 0.5,
+        feed_forward: bool = True,
     ) -> None:
-        """Find reference and feed-forward; `DrivenMachine.prepared` makes it."""
-        self.machine, self.values = machine, values
+        """Find reference and feed-forward; arguments and errors as of `DrivenMachine.follow`."""
+        if not 0 <= settling < np.inf:
+            raise InputError.of("settling", f"{settling:g} s is negative", "such as 0.5 s")
+        self.machine, self.values = machine, dict(values or {})
         system, model = machine.system, machine.model
         actuators = len(model.mechanism.actuators)
         if actuators != model.platform.ports.velocity.size:
@@ -314,36 +305,25 @@ class PathRun:
         return inputs
 
     def _parameters(self) -> np.ndarray:
-        """Values of the lines' parameters (n_p,)."""
+        """Values of the lines' parameters (n_p,).
+
+        Raises:
+            InputError: parameters that there are not; an inertia, a stiffness, a gap, a time is not positive.
+        """
         system = self.machine.system
-        unknown = [name for name in self.values if name not in system.parameters.names]
-        if unknown:
-            remedy = "a leaf parameter that only the drive lines use (`tauloop show NAME --parameters`)"
-            raise InputError(Problem(where=name, what="is none of the drive lines", remedy=remedy) for name in unknown)
+        remedy = "a leaf parameter that only the drive lines use (`tauloop show NAME --parameters`)"
+        names = system.parameters.names
+        InputError.raise_if_any(unknown_names(self.values, names, "is none of the drive lines", remedy=remedy))
         wrong = [name for name, value in self.values.items() if not np.isfinite(value)]
         if wrong:
             raise InputError(Problem(where=name, what="is not finite", remedy="give a number") for name in wrong)
         p = np.array([self.values.get(q.name, q.value) for q in system.parameters])
-        self._check(p)
+        InputError.raise_if_any(
+            problem
+            for line in system.lines
+            for problem in senseless(line.figure_names, line.figures([p[None]], 1), f"{line.line.name}.drive.{{}}")
+        )
         return p
-
-    def _check(self, p: np.ndarray) -> None:
-        """Refuse parameters that make no sense.
-
-        Raises:
-            InputError: an inertia, a stiffness, a gap, a time is not positive; all such at once.
-        """
-        problems = Problems()
-        for line in self.machine.system.lines:
-            for names, figures, need in zip(
-                line.figure_names, line.figures([p[None]], 1), ("be positive", "not be negative"), strict=True
-            ):
-                for name, value in zip(names, figures[0], strict=True):
-                    if not (value > 0 or (value == 0 and need == "not be negative")):
-                        where, what = f"{line.line.name}.drive.{name}", f"must {need}, got {value:g}"
-                        remedy = "correct the parameters that it follows from"
-                        problems.add(where, what, remedy)
-        InputError.raise_if_any(problems)
 
     def result(self, trace: SampledTrace, integrator: Integrator) -> DrivenMotion:
         """Errors, signals and the energy balance."""

@@ -15,6 +15,7 @@ from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.equations.values import BatchFunction
 from tauloop.errors import InputError, PoseError, Problem, solving
 from tauloop.kinematics.workspace_map import Workspace, workspace_grid
+from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
 from tauloop.programs.tool import tool_twist
 from tauloop.records import dataclass
@@ -167,11 +168,7 @@ def play_map(
     amounts = {name: float(play[name] if isinstance(play, Mapping) and name in play else 0.0) for name in names}
     if not isinstance(play, Mapping):
         amounts = dict.fromkeys(names, float(play))
-    problems = [
-        Problem(where=name, what="is no actuator", remedy=f"known: {', '.join(names)}")
-        for name in (play if isinstance(play, Mapping) else ())
-        if name not in names
-    ]
+    problems = unknown_names(play if isinstance(play, Mapping) else (), names, "is no actuator")
     problems += [
         Problem(where=f"play of {name}", what=f"must not be negative, got {value:g}", remedy="in m or rad")
         for name, value in amounts.items()

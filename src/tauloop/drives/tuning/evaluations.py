@@ -54,6 +54,23 @@ class Pointwise:
             return np.array(list(pool.map(self.cost, points)), dtype=float)
 
 
+def box_differences(values: Callable[[np.ndarray], np.ndarray], x: np.ndarray, step: float) -> np.ndarray:
+    """Derivatives (n, ...) at a place (n,) of the unit box of values (N, ...), by central differences in one call.
+
+    A difference at a bound is one-sided.
+
+    Args:
+        values: of places (N, n).
+        x: the place.
+        step: half of that of a difference.
+    """
+    offsets = step * np.eye(len(x))
+    ahead, behind = np.minimum(x + offsets, 1.0), np.maximum(x - offsets, 0.0)
+    both = values(np.concatenate([ahead, behind]))
+    change, widths = both[: len(x)] - both[len(x) :], np.diag(ahead) - np.diag(behind)
+    return np.asarray((change.T / widths).T)
+
+
 class Evaluations:
     """The cost over the unit box, as methods see it, and all that was evaluated.
 

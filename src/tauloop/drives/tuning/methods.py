@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 from scipy.optimize import minimize
 
-from tauloop.drives.tuning.evaluations import Evaluations
+from tauloop.drives.tuning.evaluations import Evaluations, box_differences
 from tauloop.errors import EngineError, InputError
 from tauloop.interrupts import interruptible
 from tauloop.options import Options, option, require
@@ -116,10 +116,7 @@ class SQP(SearchMethod):
                 )
                 if np.isfinite(gradient).all():
                     return gradient
-            offsets = self.difference * np.eye(len(x))
-            ahead, behind = np.minimum(x + offsets, 1.0), np.maximum(x - offsets, 0.0)
-            costs = evaluations.at(np.concatenate([ahead, behind]))
-            return np.asarray((costs[: len(x)] - costs[len(x) :]) / (np.diag(ahead) - np.diag(behind)))
+            return box_differences(evaluations.at, x, self.difference)
 
         solution = minimize(
             lambda x: float(evaluations.at(x)[0]),

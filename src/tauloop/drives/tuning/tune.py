@@ -19,7 +19,7 @@ from tauloop.drives.tuning.search import BUDGET, Minimum, box_problems, minimise
 from tauloop.errors import InputError, Problem, Problems
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.quantities import pairs
-from tauloop.mechanism.suggestions import suggestion
+from tauloop.mechanism.suggestions import suggestion, unknown_names
 from tauloop.options import option, require
 from tauloop.records import dataclass
 from tauloop.result import Result, plain, provenance
@@ -112,9 +112,7 @@ class TuningOptions(Shown):
             require(self)
         if not self.weights:
             problems.add("weights", "no criterion is weighted", f"name one of {', '.join(NAMES)}, or several")
-        for name in self.weights:
-            if name not in NAMES:
-                problems.add("weights", f"no criterion {name!r}", suggestion(name, NAMES) or f"{', '.join(NAMES)}")
+        problems += unknown_names(self.weights, NAMES, "no criterion {!r}", "weights")
         if self.pareto and len(self.weights) < 2:
             problems.add("pareto", f"compromises between {len(self.weights)} criteria", "weight two or more")
         if self.exact_gradients and not isinstance(self.method, SQP):

@@ -13,6 +13,7 @@ from tauloop.errors import InputError, PoseError, Problem, solving
 from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import Integrator
 from tauloop.mechanism.bodies import cables
+from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import ForceSharing, Model
 from tauloop.model.force_sharing import EQUAL_SHARES
 from tauloop.simulation.cables.machines import cable_machine
@@ -351,11 +352,7 @@ def _require(model: Model, duration: float) -> None:
 def _require_names(lengths: Mapping[str, float] | None, names: list[str]) -> None:
     if lengths is None:
         return
-    problems = [
-        Problem(where=f"lengths.{name}", what="no telescopic cable with stiffness", remedy=", ".join(names))
-        for name in lengths
-        if name not in names
-    ]
+    problems = unknown_names(lengths, names, "no telescopic cable with stiffness", "lengths.{}")
     problems += [
         Problem(where=f"lengths.{name}", what="is missing", remedy="give the unstretched length, m")
         for name in names

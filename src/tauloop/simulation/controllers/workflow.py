@@ -18,7 +18,7 @@ from tauloop.logs.channels import build_log, port_channels
 from tauloop.mechanism import units
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.quantities import pairs_reader, quantity
-from tauloop.mechanism.suggestions import suggestion
+from tauloop.mechanism.suggestions import suggestion, unknown_names
 from tauloop.model import Model
 from tauloop.motion import StrokeOptions
 from tauloop.motion.planning import planned
@@ -102,10 +102,8 @@ class ControlOptions(Shown):
         problems = Problems()
         with problems.collecting(InputError):
             require(self)
-        for name in self.controller:
-            if isinstance(name, str) and name not in CONTROLLERS:
-                remedy = suggestion(name, CONTROLLERS) or f"choose among {', '.join(CONTROLLERS)}"
-                problems.add("controller", f"{name!r} is unknown", remedy)
+        names = [name for name in self.controller if isinstance(name, str)]
+        problems += unknown_names(names, CONTROLLERS, "{!r} is unknown", "controller")
         InputError.raise_if_any(problems)
 
     @property
