@@ -108,7 +108,7 @@ def test_axes_without_ranges_hold_every_orientation_once(eye: Model) -> None:
     corner = np.array([axes["platform.rx"].max(), axes["platform.ry"].max()])
     assert np.linalg.norm(corner) < np.pi + 2 * 0.2
     assert corner.min() > 2.0
-    with pytest.raises(InputError, match=r"platform\.qx: is no platform position\s+remedy: choose: platform\.rx"):
+    with pytest.raises(InputError, match=r"platform\.qx: is no platform position\s+remedy: did you mean platform\.rx"):
         workspace_grid(eye, {"platform.qx": np.zeros(1)})
 
 
