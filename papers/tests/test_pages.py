@@ -139,7 +139,7 @@ def test_one_that_cannot_be_done_keeps_no_other_from_it(three: dict[str, Experim
 @pytest.mark.parametrize("damage", ["settings", "figure", "text", "code"])
 def test_results_of_other_settings_or_damaged_are_not_taken(damage: str, tmp_path: Path) -> None:
     item = small("a", "first")
-    kept = keep(item.run(), tmp_path, 1.0, code_of(item))
+    kept = keep(item.run(), tmp_path, code_of(item))
     assert read_kept(item, tmp_path) is not None
     if damage == "settings":
         type(item).settings = Settings(4)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -51,9 +50,9 @@ def reproduce(
         return
     chosen = experiment(name)
     with _shown(as_json) as show:
-        start, code = time.process_time(), code_of(chosen)
+        code = code_of(chosen)
         found = chosen.run(partial(show, chosen))
-        kept = None if where is None else keep(found, where, time.process_time() - start, code)
+        kept = None if where is None else keep(found, where, code)
     files = [] if kept is None else [*kept.files, write_page(kept.folder / f"{name}.html", [kept])]
     if as_json:
         print_json({"status": found.status, "result": found, "files": [str(path) for path in files]})
@@ -79,10 +78,10 @@ def _all(where: Path, again: bool, as_json: bool) -> None:
         results = {kept.experiment.name: kept.data for kept in there}
         print_json({"status": worst, "experiments": results, "page": str(where / "index.html")})
     else:
-        rows = table("Experiments", "name", "status", "processor time, s", "budget, s")
+        rows = table("Experiments", "name", "status", "about, s")
         for kept in there:
             item = kept.experiment
-            rows.add_row(item.name, kept.status.value, f"{kept.data['seconds']:.0f}", f"{item.budget:.0f}")
+            rows.add_row(item.name, kept.status.value, f"{item.budget:.0f}")
         console().print(rows)
         console().print(f"written: {where / 'index.html'}")
     if worst is not Status.OK:

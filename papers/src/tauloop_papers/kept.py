@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -29,8 +28,8 @@ class Kept:
     Attributes:
         experiment: what was done.
         folder: where it lies.
-        data: what its JSON file holds: `status`, `result`, `advice`, `captions` of figures, those of `films`, `seconds`
-            of processor time, and `code`, which says of which settings and sources it is the result.
+        data: what its JSON file holds: `status`, `result`, `advice`, `captions` of figures, those of `films`, and
+            `code`, which says of which settings and sources it is the result. Equal runs give equal files.
     """
 
     experiment: Experiment
@@ -54,13 +53,12 @@ class Kept:
         return [*drawn, self.folder / f"{self.experiment.name}.json"]
 
 
-def keep(found: Reproduction, folder: Path, seconds: float, code: str) -> Kept:
+def keep(found: Reproduction, folder: Path, code: str) -> Kept:
     """Write a result: its figures first, so that where there is the JSON file there is all of it.
 
     Args:
         found: the result.
         folder: which is there.
-        seconds: of processor time that it took.
         code: `code_of` the experiment, taken before it began: its program may have been changed since.
 
     Raises:
@@ -70,7 +68,6 @@ def keep(found: Reproduction, folder: Path, seconds: float, code: str) -> Kept:
     data = {
         "status": found.status,
         "code": code,
-        "seconds": seconds,
         "captions": experiment.captions,
         "films": experiment.films_shown,
         "advice": found.advice,
@@ -142,9 +139,8 @@ def reproduce_all(
 
 def done(item: Experiment, folder: Path, progress: Progress = lambda _: None, settings: Any = None) -> Kept:
     """Do one experiment, and keep its result."""
-    start, code = time.process_time(), code_of(item)
-    found = item.run(progress, settings)
-    return keep(found, folder, time.process_time() - start, code)
+    code = code_of(item)
+    return keep(item.run(progress, settings), folder, code)
 
 
 def regular() -> list[Experiment]:

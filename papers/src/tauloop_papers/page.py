@@ -62,7 +62,7 @@ def _section(body: ET.Element, kept: Kept) -> None:
     part = _add(body, "section", id=experiment.name)
     _add(part, "h2", experiment.title)
     _add(part, "p", experiment.source, class_="source")
-    time = _add(part, "p", f"{kept.data['seconds']:.0f} s of processor time. Done by ", class_="time")
+    time = _add(part, "p", f"About {experiment.budget:.0f} s of processor time. Done by ", class_="time")
     _add(time, "code", f"tauloop reproduce {experiment.name}").tail = ", program "
     _add(time, "code", f"papers/src/tauloop_papers/{experiment.procedure.replace('.', '/')}.py").tail = "."
     for line in kept.data["advice"]:
