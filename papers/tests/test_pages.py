@@ -155,6 +155,12 @@ def test_results_of_other_settings_or_damaged_are_not_taken(damage: str, tmp_pat
         type(item).settings = Settings()
 
 
+def test_equal_runs_give_equal_files(tmp_path: Path) -> None:
+    item = small("a", "first")
+    first, second = ([path.read_bytes() for path in done(item, tmp_path).files] for _ in range(2))
+    assert first == second
+
+
 def test_a_row_has_as_many_cells_as_its_table_has_heads() -> None:
     row = PrintedRow(name="x", stated=("1",), ours=("1", "2"))
     with pytest.raises(ValueError, match="2 cells"):

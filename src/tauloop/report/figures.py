@@ -93,4 +93,11 @@ def save_figure(figure: Figure, path: str | Path, *, dpi: float = 130.0) -> Path
     _take_literally(figure)
     ending = Path(path).suffix.lstrip(".").lower()
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(ending)
-    return write_file(path, lambda temporary: figure.savefig(temporary, dpi=dpi, format=ending, metadata=undated))
+
+    def write(temporary: Path) -> None:
+        from matplotlib import rc_context
+
+        with rc_context({"svg.hashsalt": "tauloop"}):  # else an SVG's names are random, and equal figures differ
+            figure.savefig(temporary, dpi=dpi, format=ending, metadata=undated)
+
+    return write_file(path, write)
