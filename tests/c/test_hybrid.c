@@ -127,10 +127,10 @@ static int go(const char *name, const tl_problem *p, const tl_method *m, double 
 
 int main(void)
 {
-    const tl_problem oscillator = {2, 0, 0, 0, swing, 0, 0}, stiff = {2, 0, 0, 0, van_der_pol, 0, 0};
-    const tl_problem ball = {2, 1, 0, 0, fall, bounce, 0}, circle = {4, 0, 0, 0, pendulum, 0, onto_circle};
-    const tl_problem border = {2, 0, 0, 0, ends, 0, 0}, lost = {2, 0, 0, 0, swing, 0, nowhere};
-    const tl_problem sampled = {2, 0, 1, 1, held, 0, 0};
+    const tl_problem oscillator = {2, 0, 0, 0, swing, 0, 0, 0, 0}, stiff = {2, 0, 0, 0, van_der_pol, 0, 0, 0, 0};
+    const tl_problem ball = {2, 1, 0, 0, fall, bounce, 0, 0, 0}, circle = {4, 0, 0, 0, pendulum, 0, onto_circle, 0, 0};
+    const tl_problem border = {2, 0, 0, 0, ends, 0, 0, 0, 0}, lost = {2, 0, 0, 0, swing, 0, nowhere, 0, 0};
+    const tl_problem sampled = {2, 0, 1, 1, held, 0, 0, 0, 0};
     const tl_method *methods[2] = {&explicit_, &implicit};
     const char *names[2][7] = {
         {"swing_explicit", "ball_explicit", "zeno_explicit", "circle_explicit", "border_explicit", "lost_explicit", "held"},

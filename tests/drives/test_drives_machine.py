@@ -24,6 +24,7 @@ from tauloop.errors import DescriptionError, InputError
 from tauloop.formats import load, loads
 from tauloop.formats.mjcf_writer import to_mjcf
 from tauloop.formats.yaml_writer import dumps
+from tauloop.integrate import DormandPrince
 from tauloop.mechanism import json_schema, machine_path
 from tauloop.mechanism.drive_file import DRIVE, FORMAT
 from tauloop.mechanism.drive_line import LuGre
@@ -293,6 +294,33 @@ def test_interpreted_steps_are_the_compiled_ones(racks: Mechanism) -> None:
     ]
     assert runs[0].steps == runs[1].steps
     assert np.abs(runs[0].position - runs[1].position).max() < SAME_STEPS
+
+
+@pytest.mark.nightly
+def test_derivatives_through_sticking_and_contacts_are_those_of_differences(racks: Mechanism) -> None:
+    """Central differences over 1e-4 of a value, of runs with some ninety events."""
+    path = stroke(Model(racks), Line(np.zeros(2), np.array([0.02, 0.02])), ("platform.x", "platform.y"))
+    trajectory, machine = plan(path, POLYNOMIAL_345, Seconds(0.1), returns=True), DrivenMachine(racks)
+    given = {"settling": 0.01, "integrator": DormandPrince(rtol=1e-9, atol=1e-11)}
+    names = [f"track1.motor.drive.{name}" for name in ("contact_stiffness", "gap", "speed_gain", "motor_coulomb")]
+    found = machine.follow(trajectory, sensitivities=names, **given)
+    assert found.events > 50
+    for name in names:
+        value = machine.system.parameters[name].value
+        ends = [machine.follow(trajectory, values={name: value * (1 + h)}, **given).position for h in (1e-4, -1e-4)]
+        differences = (ends[0] - ends[1]) / (2e-4 * value)
+        by = found.sensitivities["position"].sel(by=name).values
+        assert np.abs(by - differences).max() < 1e-5 * np.abs(differences).max()
+
+
+def test_what_a_machine_with_lines_has_no_derivatives_by_is_refused(racks: Mechanism, circle: Circle) -> None:
+    path = stroke(Model(racks), Line(np.zeros(2), np.array([0.002, 0.002])), ("platform.x", "platform.y"))
+    machine, trajectory = DrivenMachine(racks, variation=Variation.RIGID), plan(path, POLYNOMIAL_345, Seconds(0.01))
+    with pytest.raises(InputError, match=r"'gapp' is no parameter") as caught:
+        machine.follow(trajectory, sensitivities=("gapp", "nothing"))
+    assert len(caught.value.problems) == 2
+    with pytest.raises(InputError, match="ratios or the sample time of track1"):
+        machine.follow(trajectory, sensitivities=("track1.motor.drive.reduction",))
 
 
 def test_a_line_on_one_of_two_turning_actuators(tmp_path: Path) -> None:

@@ -6,14 +6,19 @@
    violation, found on the dense output; there modes flip until all guards hold, and the state is reset as they say.
    Behind every step the problem may lead the state back to where it must be: unit quaternions, the loops' manifold.
 
+   A state may carry derivatives of itself along directions (parameters, starts), with rates S' = f_y S + f_p of the
+   problem's. An event's instant moves with them too, and so they jump there.
+
    Steps are explicit (any tableau with a dense output) or implicit (Radau IIA of order 5), and look the same to whoever
    asks for them: `tl_next` takes one and leaves its start, its length and its polynomials in the run. Samples, records,
    criteria and ends are the business of the loops around it: all of them are instants up to which it goes.
 
    Where a problem is a constant that the compiler sees, its functions are put in line and its sizes are known.
 
-   Sources: Hairer, Norsett, Wanner 1993, Solving Ordinary Differential Equations I, II.4 to II.6 (explicit steps, their
-   lengths, their dense output); Hairer, Wanner 1996, II, IV.8 (Radau IIA). */
+   Sources: Hairer, Norsett, Wanner 1993, Solving Ordinary Differential Equations I, I.14 (derivatives), II.4 to II.6
+   (explicit steps, their lengths, their dense output); Hairer, Wanner 1996, II, IV.8 (Radau IIA); Aizerman, Gantmakher
+   1958, Determination of stability by linear approximation of a periodic solution of a system of differential equations
+   with discontinuous right-hand sides (derivatives at events). */
 
 #include <math.h>
 #include <stddef.h>
@@ -73,6 +78,9 @@ typedef struct {
     void (*reset)(tl_run *run, double time, double *y);
     /* Leads the state back: 1 where it moved, 0 where not, -1 where there is no way. Null where it is nowhere bound. */
     int (*back)(tl_run *run, double time, double *y);
+    /* Directions, whose derivatives lie one behind the other behind the state itself and count among the states; and the
+       first modes, of whose guards rates leave derivatives in `run->slopes`. */
+    int along, sloped;
 } tl_problem;
 
 /* An explicit method, whose last stage is the rate at the end of the step; Radau IIA where A is null. Without a dense
@@ -91,6 +99,7 @@ struct tl_run {
     double time, step;          /* the step is the proposal for the next one */
     double rtol, atol, longest;
     double *y, *s, *guess, *known;
+    double *slopes;             /* (along, sloped), and behind them (along) for what instants of events change by */
     void *data;                 /* the problem's own */
     /* Left by `tl_next` of the step that was taken. */
     double from, length, share; /* where it begins; its length; which share of it counts, 1 without an event */
@@ -100,7 +109,7 @@ struct tl_run {
     /* Counted. */
     double evaluations, rejected, steps, events;
     /* Its own. */
-    int is_known, crowded, has_jacobian, has_factors;
+    int is_known, crowded, has_jacobian, has_factors, is_behind_event;
     double factored, last_length, last_error;
     double *K, *next, *guards, *guards_end, *found, *rates, *near, *known_end, *known_now, *work, *J, *real, *pair, *Z;
     int *pivots;
@@ -136,7 +145,7 @@ TL_INLINE void tl_prepare(const tl_problem *p, const tl_method *m, tl_run *r, do
         r->Z = room;
     }
     r->pivots = pivots;
-    r->is_known = r->crowded = r->has_jacobian = r->has_factors = r->is_event = 0;
+    r->is_known = r->crowded = r->has_jacobian = r->has_factors = r->is_event = r->is_behind_event = 0;
     r->evaluations = r->rejected = r->steps = r->events = 0.0;
     r->last_length = 0.0;
     r->last_error = TL_LEAST_ERROR;
@@ -179,14 +188,43 @@ TL_INLINE double tl_violation(const tl_problem *p, const tl_run *r, const double
     return most;
 }
 
+/* How the instant of the event that has just been met changes along the directions, -(g_y S_j + g_p) / (g_y f); whether
+   it does. By linearity g_y f is what the guard's derivative changes by where f is added to the first of them. */
+TL_INLINE int tl_instant(const tl_problem *p, tl_run *r)
+{
+    const int n = p->states / (1 + p->along);
+    double most = 0.0, *change = r->slopes + p->along * p->sloped;
+    int met = 0;
+    for (int i = 0; i < p->sloped; ++i) {
+        const double over = r->s[i] != 0.0 ? -r->guards[i] : r->guards[i];
+        if (over > most) most = over, met = i;
+    }
+    for (int j = 0; j < p->along; ++j) change[j] = r->slopes[j * p->sloped + met];
+    memcpy(r->found, r->y, sizeof(double) * (size_t)p->states);
+    for (int i = 0; i < n; ++i) r->found[n + i] += r->K[i];
+    if (!(most > 0.0) || !tl_rates(p, r, r->time, r->found, r->rates, r->work)) return 0;
+    const double speed = r->slopes[met] - change[0];
+    for (int j = 0; j < p->along; ++j) change[j] /= -speed;
+    return speed != 0.0;
+}
+
+/* Derivatives at an instant that moves with the event, from those at one that does not (sign 1), and back (-1). */
+TL_INLINE void tl_shift(const tl_problem *p, const tl_run *r, double sign)
+{
+    const int n = p->states / (1 + p->along);
+    for (int j = 0; j < p->along; ++j)
+        for (int i = 0; i < n; ++i) r->y[(1 + j) * n + i] += sign * r->slopes[p->along * p->sloped + j] * r->K[i];
+}
+
 /* Flips modes until all guards hold; the rates at the state are known then. */
 TL_INLINE int tl_agree(const tl_problem *p, tl_run *r)
 {
-    int good = 1, flipped = 0;
+    int good = 1, flipped = 0, shifted = 0;
     for (int round = 0; round <= TL_ROUNDS; ++round) {
         int flips = 0;
         good = tl_rates(p, r, r->time, r->y, r->K, p->modes ? r->guards : 0);
         if (round == TL_ROUNDS) break;
+        if (!round && good && p->along && r->is_behind_event && (shifted = tl_instant(p, r))) tl_shift(p, r, 1.0);
         for (int i = 0; i < p->modes; ++i)
             if (r->s[i] != 0.0 ? r->guards[i] < 0.0 : r->guards[i] > 0.0) {
                 r->s[i] = 1.0 - r->s[i];
@@ -196,8 +234,12 @@ TL_INLINE int tl_agree(const tl_problem *p, tl_run *r)
         flipped = 1;
         if (p->reset) p->reset(r, r->time, r->y);
     }
+    if (shifted) {
+        tl_shift(p, r, -1.0);
+        good = good && tl_rates(p, r, r->time, r->y, r->K, r->guards);
+    }
     if (p->known) memcpy(r->known_now, r->known, sizeof(double) * (size_t)p->known);
-    r->is_known = 1;
+    r->is_known = 1, r->is_behind_event = 0;
     if (flipped) r->has_jacobian = r->has_factors = 0;
     return good;
 }
@@ -564,7 +606,7 @@ TL_INLINE int tl_next(const tl_problem *p, const tl_method *m, tl_run *r, double
                 if (is_event) {
                     r->events += 1.0;
                     r->crowded = share * h < TL_CROWD ? r->crowded + 1 : 0;
-                    r->is_known = 0;
+                    r->is_known = 0, r->is_behind_event = 1;
                     r->step = h;
                     if (r->crowded > TL_MOST_CROWDED) return TL_CROWDED;
                 }

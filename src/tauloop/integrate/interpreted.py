@@ -42,7 +42,13 @@ class Stepped(enum.IntEnum):
 
 
 class InterpretedProblem(ABC):
-    """What is carried forward: y' = f(t, y) under modes; as `tl_problem`."""
+    """What is carried forward: y' = f(t, y) under modes; as `tl_problem`.
+
+    Attributes:
+        slopes: derivatives of the first guards along the directions (d, m), as the last rates have left them.
+    """
+
+    slopes: np.ndarray = np.zeros((0, 0))
 
     @abstractmethod
     def rate(self, run: Run, time: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
@@ -94,7 +100,7 @@ class Run:
         self.start_known: object = None
         self.origin, self.length, self.share, self.is_event = 0.0, 0.0, 1.0, False
         self.evaluations = self.rejected = self.steps = self.events = 0
-        self.is_known = False
+        self.is_known = self._is_behind_event = False
         self._crowded, self._last, self._last_error, self._jacobian = 0, 0.0, LEAST_ERROR, (np.zeros(0), 0)
         self._K = self._guards = np.zeros(0)
         self._known_now: object = None
@@ -105,18 +111,43 @@ class Run:
 
     def agree(self) -> bool:
         """Flip modes until all guards hold; whether the rates can be relied on."""
-        good, flipped = True, False
+        good, flipped, change = True, False, None
         for turn in range(ROUNDS + 1):
             self._K, self._guards, good = self._rates(self.time, self.y)
             wrong = np.where(self.s != 0, self._guards < 0, self._guards > 0)
             if turn == ROUNDS or not wrong.any():
                 break
+            if not turn and good and self._is_behind_event and len(self.problem.slopes):
+                change = self._instant()
+                self._shift(change)
             self.s, flipped = np.where(wrong, 1 - self.s, self.s), True
             self.y = self.problem.reset(self, self.y)
-        self._known_now, self.is_known = self.known, True
+        if change is not None:
+            self._shift(-change)
+            self._K, self._guards, again = self._rates(self.time, self.y)
+            good = good and again
+        self._known_now, self.is_known, self._is_behind_event = self.known, True, False
         if flipped:
             self._jacobian = np.zeros(0), 0
         return good
+
+    def _instant(self) -> np.ndarray:
+        """How the instant of the event that has just been met changes along the directions (d,); as `tl_instant`."""
+        slopes = self.problem.slopes.copy()
+        over = np.where(self.s != 0, -self._guards, self._guards)[: slopes.shape[1]]
+        if not over.max(initial=0.0) > 0:
+            return np.zeros(len(slopes))
+        met, n = int(over.argmax()), len(self.y) // (1 + len(slopes))
+        moved = self.y.copy()
+        moved[n : 2 * n] += self._K[:n]
+        self._rates(self.time, moved)
+        speed = self.problem.slopes[0, met] - slopes[0, met]
+        return np.asarray(-slopes[:, met] / speed) if speed else np.zeros(len(slopes))
+
+    def _shift(self, change: np.ndarray) -> None:
+        """Derivatives at an instant that changes so; as `tl_shift`."""
+        n = len(self.y) // (1 + len(change))
+        self.y = self.y + np.concatenate([np.zeros(n), np.outer(change, self._K[:n]).ravel()])
 
     def next(self, limit: float) -> Stepped:
         """One step that is good enough, up to an instant at most; what it comes to. As `tl_next`."""
@@ -150,6 +181,7 @@ class Run:
                     self.is_event = is_event
                     if is_event:
                         self.events, self.is_known, self.step, self._last = self.events + 1, False, h, 0.0
+                        self._is_behind_event = True
                         self._crowded = self._crowded + 1 if share * h < CROWD else 0
                         if self._crowded > MOST_CROWDED:
                             return Stepped.CROWDED

@@ -9,7 +9,7 @@ it: ``y``, ``y + 6``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import cached_property
 
 import casadi as ca
@@ -21,6 +21,7 @@ from tauloop.codegen.source import CFunction, c_source
 from tauloop.equations.values import BatchFunction
 from tauloop.programs.program import Program
 from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT, health
+from tauloop.programs.tangents import moved
 from tauloop.records import dataclass
 
 #: Arrays by name, as a routine in Python sees them.
@@ -71,6 +72,7 @@ class RoutineCall:
         brief: straight-line code, and places of its outputs, where no guards are wanted.
         is_judged: whether a program that cannot be relied on ends the routine.
         when: place of a number that is not zero where the call is made; it always is without one.
+        tangent: what comes before it for each direction of derivatives (`tauloop.integrate.sensitivity`).
     """
 
     function: CFunction | ca.Function | None
@@ -80,6 +82,7 @@ class RoutineCall:
     brief: tuple[ca.Function, tuple[str, ...]] | None = None
     is_judged: bool = True
     when: str = ""
+    tangent: RoutineCall | None = None
 
     @cached_property
     def _code(self) -> BatchFunction:
@@ -164,10 +167,10 @@ class RoutineCall:
         self, read: Iterable[int], outputs: Iterable[str], sizes: Iterable[int]
     ) -> tuple[list[str], list[str], list[str]]:
         """Arrays declared for outputs that cannot be written in place, the places to write, and how they are moved."""
-        inputs = [(*_split(place), size) for place, size in zip(self.inputs, read, strict=True)]
+        inputs = [(*split_place(place), size) for place, size in zip(self.inputs, read, strict=True)]
         declared, places, moved = [], [], []
         for i, (place, size) in enumerate(zip(outputs, sizes, strict=True)):
-            array, start = _split(place)
+            array, start = split_place(place)
             if not any(array == name and start < at + n and at < start + size for name, at, n in inputs):
                 places.append(place)
                 continue
@@ -178,14 +181,14 @@ class RoutineCall:
         return declared, places, moved
 
 
-def _split(place: str) -> tuple[str, int]:
+def split_place(place: str) -> tuple[str, int]:
     """A place's array, and where in it the place begins."""
     name, _, offset = place.partition(" + ")
     return name, int(offset or 0)
 
 
 def _view(arrays: Arrays, place: str, size: int | None = None) -> np.ndarray:
-    name, start = _split(place)
+    name, start = split_place(place)
     return arrays[name][start : None if size is None else start + size]
 
 
@@ -253,16 +256,31 @@ class Routine:
         calls: in their order.
         own: arrays of its own, with their sizes.
         known: places and sizes of coordinates and velocities behind it.
+        directions: of derivatives, which lie one behind the other behind every array that varies.
+        varied: these arrays, with their sizes without derivatives.
     """
 
     calls: tuple[RoutineCall, ...] = ()
     own: Mapping[str, int]
     known: tuple[tuple[str, int], ...] = ()
+    directions: int = 0
+    varied: Mapping[str, int] = field(default_factory=dict)
+
+    def _room(self) -> dict[str, int]:
+        """Sizes of its own arrays, with derivatives."""
+        return {name: size * (1 + self.directions * (name in self.varied)) for name, size in self.own.items()}
 
     def run(self, arrays: Arrays, worst: np.ndarray, own: Own | None = None) -> bool:
         """Run it on arrays by name, which take its own as well; whether it can be relied on."""
-        arrays |= {name: np.zeros(size) for name, size in self.own.items()}
-        return all(call.run(arrays, worst, own) for call in self.calls)
+        arrays |= {name: np.zeros(size) for name, size in self._room().items()}
+        for call in self.calls:
+            for j in range(1, 1 + self.directions) if call.tangent is not None else ():
+                there = ((name, n) for name, n in self.varied.items() if name in arrays)
+                arrays |= {moved(name): arrays[name][j * n : (j + 1) * n] for name, n in there}
+                call.tangent.run(arrays, worst, None)  # type: ignore[union-attr]
+            if not call.run(arrays, worst, own):
+                return False
+        return True
 
     def text(self, name: str) -> str:
         """A C function with this name."""
@@ -277,19 +295,40 @@ class Routine:
             "    tl_data *l = run->data;",
             "    const double *s = run->s, *in = l->in, *held = l->held, *p = l->p;",
             "    double *z = l->z, *start = run->guess;",
-            *(f"    double {array}[{max(size, 1)}];" for array, size in self.own.items()),
+            *(
+                f"    double {array}[{max(size, 1)}]{' = {0.0}' if array in self.varied else ''};"
+                for array, size in self._room().items()
+            ),
             "    (void)time; (void)y; (void)rate; (void)guards;",
             f"    {' '.join(f'(void){array};' for array in names)}",
-            *(line for call in self.calls for line in call.text()),
+            *(line for call in self.calls for line in (*self._tangents(call), *call.text())),
             *kept,
             "    return 1;",
         ]
         return "\n".join([*lines, "}", ""])
 
+    def _tangents(self, call: RoutineCall) -> list[str]:
+        """The call's derivatives along all directions."""
+        if call.tangent is None:
+            return []
+        places = (*call.tangent.inputs, *call.tangent.outputs)
+        used = sorted({split_place(place)[0] for place in places} & {moved(name) for name in self.varied})
+        begins = {moved(name): f"{name} + j * {size}" for name, size in self.varied.items()}
+        begins[moved("guards")] = f"l->slopes + (j - 1) * {self.varied.get('guards', 0)}"
+        fixed = (moved("held"), moved("p"))
+        return [
+            f"    for (int j = 1; j <= {self.directions}; ++j) {{",
+            *(f"    {'const ' if name in fixed else ''}double *{name} = {begins[name]};" for name in used),
+            *call.tangent.text(),
+            "    }",
+        ]
+
 
 def functions_text(routines: Iterable[Routine]) -> str:
     """C text of all functions that routines call."""
-    calls = [call for routine in routines for call in routine.calls]
+    calls = [
+        call for routine in routines for made in routine.calls for call in (made.tangent, made) if call is not None
+    ]
     programs = {call.function.name: call.function for call in calls if isinstance(call.function, CFunction)}
     generator = ca.CodeGenerator("straight.c", {"with_header": False, "casadi_int": "int", "include_math": True})
     codes = {}
@@ -310,19 +349,39 @@ def functions_text(routines: Iterable[Routine]) -> str:
     )
 
 
-def unit_quaternions_text(name: str, quaternions: Iterable[int]) -> str:
-    """A C function that brings quaternions, which begin at these places of the state, back to unit length."""
+def unit_quaternions_text(name: str, quaternions: Iterable[int], states: int = 0, directions: int = 0) -> str:
+    """A C function that brings quaternions, which begin at these places of the state, back to unit length.
+
+    Args:
+        name: of the function.
+        quaternions: where they begin.
+        states: numbers of a state, behind which its derivatives lie.
+        directions: of these.
+    """
     lines = [f"static int {name}(tl_run *run, double time, double *y)", "{", "    (void)run; (void)time; (void)y;"]
     for i in quaternions:
         square = " + ".join(f"y[{i + k}] * y[{i + k}]" for k in range(4))
         lines += [f"    const double length_{i} = sqrt({square});"]
         lines += [f"    for (int k = {i}; k < {i + 4}; ++k) y[k] /= length_{i};"]
+        if directions:
+            along = " + ".join(f"y[{i + k}] * d[{k}]" for k in range(4))
+            lines += [
+                f"    for (int j = 1; j <= {directions}; ++j) {{",
+                f"        double *d = y + j * {states} + {i};",
+                f"        const double along = {along};",
+                f"        for (int k = 0; k < 4; ++k) d[k] = (d[k] - y[{i} + k] * along) / length_{i};",
+                "    }",
+            ]
     return "\n".join([*lines, f"    return {int(bool(tuple(quaternions)))};", "}", ""])
 
 
-def unit_quaternions(y: np.ndarray, quaternions: Iterable[int]) -> np.ndarray:
-    """A state (n,) whose quaternions, which begin at these places, are back at unit length."""
+def unit_quaternions(y: np.ndarray, quaternions: Iterable[int], directions: int = 0) -> np.ndarray:
+    """A state (n,) whose quaternions, which begin at these places, are back at unit length, and its derivatives."""
     y = y.copy()
+    parts = y.reshape(1 + directions, -1)
     for i in quaternions:
-        y[i : i + 4] /= np.linalg.norm(y[i : i + 4])
+        length = np.linalg.norm(parts[0, i : i + 4])
+        parts[:, i : i + 4] /= length
+        unit = parts[0, i : i + 4]
+        parts[1:, i : i + 4] -= np.outer(parts[1:, i : i + 4] @ unit, unit)
     return y

@@ -3,7 +3,10 @@
 
    In front of this stand `hybrid.c` and sizes: NY states, NS modes, NZ numbers that a sample finds and that act, behind
    which it may keep others in `z` for the next one, NI inputs of a sample, NQ coordinates, TL_EVENTS guards of TL_KNOWN
-   known numbers. Behind it stand the system's routines. */
+   known numbers, TL_ALONG directions of derivatives, which count among states and what is found. Behind it stand the
+   system's routines. */
+
+#include <stdlib.h>
 
 /* Further outcomes: too many steps, and a terminal event. */
 enum { TL_TOO_LONG = 20, TL_ENDED };
@@ -13,7 +16,7 @@ typedef void (*tl_own)(double time, const double *seen, double *made);
 
 typedef struct {
     const double *in, *held, *p;
-    double *z, *worst;
+    double *z, *slopes, *worst;
     tl_own own, watch;
 } tl_data;
 
@@ -49,7 +52,8 @@ static void sampled_reset(tl_run *run, double time, double *y)
     system_reset(run, time, y, 0, 0);
 }
 
-static const tl_problem sampled = {NY, NS + TL_EVENTS, NQ, TL_KNOWN, sampled_rate, sampled_reset, system_back};
+static const tl_problem sampled = {NY, NS + TL_EVENTS, NQ, TL_KNOWN, sampled_rate, sampled_reset, system_back,
+    TL_ALONG, NS};
 
 /* Samples `period` apart, n of them, or until the run ends. What a sample finds acts `whole` periods and `change` s behind
    it; before that of the first one does, `first` acts. States, modes and what was found are kept by sample; `z` and `s`
@@ -61,13 +65,22 @@ size_t tl_sampled(size_t n, double period, long whole, double change, double ste
     const double *p, const double *first, double *start, double *y, double *s, double *z, double *ys, double *ss,
     double *zs, double *happened, double *worst, double *report)
 {
-    double room[TL_ROOM(NY, NS + TL_EVENTS, NQ, TL_KNOWN, TL_STAGES, TL_DEGREE, TL_IMPLICIT)];
-    double known[TL_KNOWN + 1], before[TL_EVENTS + 1];
+    enum { ROOM = TL_ROOM(NY, NS + TL_EVENTS, NQ, TL_KNOWN, TL_STAGES, TL_DEGREE, TL_IMPLICIT) };
+#if TL_ALONG && TL_IMPLICIT
+    /* Jacobians of states with derivatives would be too much for a stack */
+    double *room = malloc(sizeof(double) * ROOM);
+#else
+    double room[ROOM];
+#endif
+    double known[TL_KNOWN + 1], before[TL_EVENTS + 1], slopes[TL_ALONG * (NS + 1) + 1];
     int code = TL_STEPPED, pivots[TL_PIVOTS(NY, TL_IMPLICIT)];
     size_t k = 0, found = 0;
-    tl_data l = {.z = z, .p = p, .worst = worst, .own = own, .watch = watch};
+    tl_data l = {.z = z, .p = p, .slopes = slopes, .worst = worst, .own = own, .watch = watch};
     tl_run r = {.step = step, .rtol = rtol, .atol = atol, .longest = longest, .y = y, .s = s, .guess = start,
-        .known = known, .data = &l};
+        .known = known, .slopes = slopes, .data = &l};
+#if TL_ALONG && TL_IMPLICIT
+    if (!room) return 0;
+#endif
     tl_prepare(&sampled, &tl_steps, &r, room, pivots);
     while (k < n && code == TL_STEPPED) {
         const int begins = change > 0.0 ? 0 : 1;
@@ -109,5 +122,8 @@ size_t tl_sampled(size_t n, double period, long whole, double change, double ste
     }
     report[0] = code, report[1] = r.time, report[2] = r.steps + r.rejected, report[3] = r.events;
     report[4] = found < most ? found : most;
+#if TL_ALONG && TL_IMPLICIT
+    free(room);
+#endif
     return k;
 }

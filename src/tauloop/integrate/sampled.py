@@ -45,6 +45,9 @@ class SampledSystem:
         modes: from which the first search for those that agree begins.
         rate, reset, sample: its routines.
         quaternions: where in the state unit quaternions begin.
+        kept: numbers that a sample keeps for the next one, behind those that act.
+        constants: number of the constants.
+        directions: of derivatives, which count among states, what is found, and constants.
     """
 
     states: int
@@ -57,12 +60,15 @@ class SampledSystem:
     reset: Routine = field(default_factory=lambda: Routine(own={}))
     sample: Routine
     quaternions: tuple[int, ...]
+    kept: int = 0
+    constants: int
+    directions: int = 0
 
     def source(self, method: Tableau | None, events: int) -> str:
         """C text of `tl_sampled`, with an explicit method or without one Radau IIA, and so many events."""
         routines = {"system_rate": self.rate, "system_reset": self.reset, "system_sample": self.sample}
         figures = {"NY": self.states, "NS": len(self.modes), "NZ": self.held, "NI": self.inputs}
-        figures |= {"NQ": self.coordinates, "TL_EVENTS": events}
+        figures |= {"NQ": self.coordinates, "TL_EVENTS": events, "TL_ALONG": self.directions}
         figures |= {"TL_KNOWN": (self.coordinates + self.velocities) if events else 0}
         return "\n".join(
             [
@@ -73,7 +79,9 @@ class SampledSystem:
                 integrator_source(method),
                 c_file("tauloop.integrate", "sampled.c"),
                 *(routine.text(name) for name, routine in routines.items()),
-                unit_quaternions_text("system_back", self.quaternions),
+                unit_quaternions_text(
+                    "system_back", self.quaternions, self.states // (1 + self.directions), self.directions
+                ),
             ]
         )
 
@@ -229,16 +237,18 @@ class _Sampled(InterpretedProblem):
         self._values, self._events = _values(system, course.events), len(course.events)
 
     def _with(self, run: Run, y: np.ndarray) -> Arrays:
-        modes = len(self.system.modes)
+        modes, directions = len(self.system.modes), self.system.directions
         self.arrays |= {"y": y.copy(), "start": run.guess, "s": run.s[:modes]}
-        self.arrays |= {"rate": np.zeros(len(y)), "guards": np.zeros(modes)}
+        self.arrays |= {"rate": np.zeros(len(y)), "guards": np.zeros(modes * (1 + directions))}
         return self.arrays
 
     def rate(self, run: Run, time: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
         """Rates, and guards of the system and of events."""
         arrays = self._with(run, y)
         good = self.system.rate.run(arrays, self.worst)
-        guards = arrays["guards"]
+        modes = len(self.system.modes)
+        guards, slopes = arrays["guards"][:modes], arrays["guards"][modes:]
+        self.slopes = slopes.reshape(self.system.directions, modes)
         if self._values is not None:
             values = np.full(self._events, np.nan)
             if good:
@@ -256,7 +266,8 @@ class _Sampled(InterpretedProblem):
 
     def back(self, run: Run, y: np.ndarray) -> tuple[np.ndarray, int]:
         """Quaternions, back to unit length."""
-        return unit_quaternions(y, self.system.quaternions), int(bool(self.system.quaternions))
+        system = self.system
+        return unit_quaternions(y, system.quaternions, system.directions), int(bool(system.quaternions))
 
     def sample(self, run: Run) -> bool:
         """What a sample finds; whether it can be relied on."""

@@ -375,6 +375,19 @@ def cable_problems(mechanism: Mechanism) -> list[Problem]:
     return [Problem(where=names[0], what=what, remedy=remedy, file=mechanism.file)]
 
 
+def dry_friction(mechanism: Mechanism) -> list[tuple[str, str]]:
+    """Elements with friction that jumps where they turn, and the keys under which it stands in the file."""
+    freedoms = [(name, freedom.friction) for name, freedom in mechanism.freedoms.items()]
+    freedoms += [(actuator.name, actuator.friction) for actuator in mechanism.actuators]
+    freedoms += [(loss.name, loss.friction) for loss in mechanism.losses]
+    return [
+        (name, key)
+        for name, friction in freedoms
+        for key in (("coulomb", "static", "coulomb_asymmetry") if friction is not None else ())
+        if (term := getattr(friction, key)) is not None and mechanism.value(term) != 0.0
+    ]
+
+
 def called_cables(mechanism: Mechanism) -> tuple[str, ...]:
     """Rods that are cables by their names, or by those of their motors, but have no `tension`: they push as well."""
     motors: dict[str, str] = {}

@@ -265,6 +265,14 @@ def parse_unit(text: str) -> Unit:
     return Unit(text=" ".join(text.split()), scale=scale, dimension=dimension)
 
 
+def si_unit(text: str) -> str:
+    """The SI unit in the place of one as written in a file; 1 where there is none, or nothing is known of it."""
+    try:
+        return (str(parse_unit(text).dimension) if text.strip() else "") or "1"
+    except UnitError:
+        return "1"
+
+
 def _factor(name: str) -> tuple[float, Dimension]:
     if name == "1":
         return 1.0, ONE

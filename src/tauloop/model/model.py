@@ -115,6 +115,24 @@ class Model(Shown):
         other._keep(self.mechanism, there, self.free, self.formulation, self.given_evaluator)
         return other
 
+    def freed(self, names: Iterable[str]) -> Model:
+        """The same machine with leaf parameters that stay arguments of every function, beside those that do already.
+
+        Args:
+            names: of them.
+
+        Raises:
+            InputError: a parameter does not exist.
+        """
+        names = tuple(name for name in names if name not in self.free)
+        _require_leaves(self.mechanism, names)
+        if not names:
+            return self
+        other = Model.__new__(Model)
+        free = (*self.free, *names)
+        other._keep(self.mechanism, self.assembly, free, self.formulation, self.given_evaluator)
+        return other
+
     @cached_property
     def evaluator(self) -> Evaluator:
         """How its programs are run."""

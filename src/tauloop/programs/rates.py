@@ -36,7 +36,12 @@ class RateProgram(Shown):
 
 
 def independent_rate_program(
-    assembly: Assembly, ports: EntryPorts, formulation: Formulation = NEWTON_EULER, *, with_wrench: bool = False
+    assembly: Assembly,
+    ports: EntryPorts,
+    formulation: Formulation = NEWTON_EULER,
+    *,
+    with_wrench: bool = False,
+    free: tuple[str, ...] = (),
 ) -> RateProgram:
     """Rates of the independent coordinates: M_r a = G^T (S u + J^T w) - r(g), as `forward_dynamics_program`.
 
@@ -45,8 +50,9 @@ def independent_rate_program(
         ports: its independent motion.
         formulation: how forces are found.
         with_wrench: whether a wrench at the tool is an input.
+        free: names of the leaf parameters that stay inputs; all others are baked in.
     """
-    state = MotionState(assembly, ports, "rate", 1, formulation)
+    state = MotionState(assembly, ports, "rate", 1, formulation, free)
     G, bias = state.embedding, state.drift()
     reduced = G.T @ (state.mass_matrix(state.v) @ G)
     acting = Acting(state, with_wrench=with_wrench)

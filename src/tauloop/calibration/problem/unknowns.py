@@ -13,7 +13,7 @@ from tauloop.errors import InputError, Problem, Problems
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.quantities import interval
 from tauloop.mechanism.suggestions import suggestion
-from tauloop.mechanism.units import ANGLE, LENGTH, ONE, Dimension, UnitError, parse_unit
+from tauloop.mechanism.units import ANGLE, LENGTH, ONE, Dimension, UnitError, si_unit
 from tauloop.options import listed
 from tauloop.records import dataclass
 from tauloop.shown import Shown
@@ -151,7 +151,7 @@ def select_unknowns(
     taken: dict[str, str] = {}
 
     def unit_of(name: str) -> str:
-        return other[name].unit if name in other else _si_unit(table[name].unit)
+        return other[name].unit if name in other else si_unit(table[name].unit)
 
     def is_picked(name: str) -> bool:
         group = table[name].group
@@ -256,12 +256,3 @@ def bounded(unknowns: Iterable[Unknown], bounds: Mapping[str, Bounds]) -> tuple[
             )
     InputError.raise_if_any(problems)
     return tuple(result)
-
-
-def _si_unit(text: str) -> str:
-    if not text.strip():
-        return "1"
-    try:
-        return str(parse_unit(text).dimension) or "1"
-    except UnitError:
-        return "1"

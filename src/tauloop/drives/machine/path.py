@@ -7,6 +7,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,12 +26,22 @@ from tauloop.drives.machine.lines import (
     without_play,
 )
 from tauloop.drives.machine.routines import sampled_machine
+from tauloop.drives.machine.sensitivity import machine_directions
 from tauloop.drives.machine.system import MACHINE_INPUTS, MachineSystem, machine_system
 from tauloop.errors import EngineError, InputError, Problem
 from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import DormandPrince, Integrator, described
 from tauloop.integrate.interpreted import Stepped
-from tauloop.integrate.sampled import ENDED, TOO_LONG, CompiledSamples, Course, InterpretedSamples, SampledTrace
+from tauloop.integrate.sampled import (
+    ENDED,
+    TOO_LONG,
+    CompiledSamples,
+    Course,
+    InterpretedSamples,
+    SampledSystem,
+    SampledTrace,
+)
+from tauloop.integrate.sensitivity import apart, course_along, labelled, sensitive
 from tauloop.mechanism.drive_line import DriveLine, DualDrive
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
@@ -40,6 +51,9 @@ from tauloop.programs.extended import energy_program
 from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 _LOGGER = logging.getLogger("tauloop")
 #: Energy may be missed by this share of what was turned over: the integrator's tolerance, many thousand steps on.
@@ -79,6 +93,8 @@ class DrivenMotion(Result):
         steps, events: of the integrator.
         end: why it ended early; empty where the whole trajectory was run.
         occurrences: events in the order of time.
+        sensitivities: derivatives of `position` and `velocity` over time, column and parameter (`by`), SI, with units;
+            None where none were asked for.
     """
 
     time: np.ndarray
@@ -93,6 +109,7 @@ class DrivenMotion(Result):
     events: int
     end: str
     occurrences: tuple[Occurrence, ...]
+    sensitivities: xr.Dataset | None = None
 
     @property
     def distance(self) -> np.ndarray:
@@ -144,7 +161,8 @@ class DrivenMachine:
         if presliding is not None and dry is not None:
             lines = tuple(with_bristles(varied, *pair, presliding) for pair in zip(lines, dry, strict=True))
         self.system: MachineSystem = machine_system(varied, plant, lines)
-        self.runner: CompiledSamples | InterpretedSamples = self._made(interpreted, folder)
+        self._folder = folder
+        self.runner: CompiledSamples | InterpretedSamples = self._made(sampled_machine(self.system), interpreted)
 
     def _complete(self, bandwidth: float, period: float | None) -> tuple[DriveLine, ...]:
         """A line for every actuator."""
@@ -160,11 +178,10 @@ class DrivenMachine:
             for i, (actuator, line) in enumerate(zip(self.mechanism.actuators, self.lines, strict=True))
         )
 
-    def _made(self, interpreted: bool, folder: Path | None) -> CompiledSamples | InterpretedSamples:
-        sampled = sampled_machine(self.system)
+    def _made(self, sampled: SampledSystem, interpreted: bool) -> CompiledSamples | InterpretedSamples:
         if not interpreted:
             try:
-                return CompiledSamples(sampled, folder, PATH_INTEGRATOR.method.tableau)
+                return CompiledSamples(sampled, self._folder, PATH_INTEGRATOR.method.tableau)
             except EngineError as error:
                 _LOGGER.warning("drive lines run interpreted, which is thousands of times slower: %s", error)
         return InterpretedSamples(sampled)
@@ -178,6 +195,7 @@ class DrivenMachine:
         integrator: Integrator = PATH_INTEGRATOR,
         feed_forward: bool = True,
         events: Sequence[Event] = (),
+        sensitivities: Sequence[str] = (),
     ) -> DrivenMotion:
         """Follow a trajectory from rest at its start.
 
@@ -188,6 +206,9 @@ class DrivenMachine:
             integrator: of the equations.
             feed_forward: whether the forces of inverse dynamics along the reference are added to the controls' output.
             events: of the machine's coordinates and velocities to look for; a terminal one ends the run.
+            sensitivities: what to differentiate by: parameters of the lines and of the machine that they move, where
+                reference, feed-forward and the lines' start stay, and the machine's start, such as
+                ``position.platform.x``.
 
         Raises:
             InputError: numbers that make no sense, or parameters that the lines do not have. What fails on the way is
@@ -195,7 +216,22 @@ class DrivenMachine:
             PoseError: the trajectory cannot be run at all.
         """
         run = PathRun(self, trajectory, values, settling, feed_forward)
-        return run.result(self.runner(run.course(integrator, events)), integrator)
+        course = run.course(integrator, events)
+        if not sensitivities:
+            return run.result(self.runner(course), integrator)
+        system, directions = machine_directions(self.system, course, sensitivities)
+        free = [system.plant.mechanism.parameters[name].value for name in system.plant.free]
+        course = course_along(replace(course, p=np.append(course.p, free)), directions)
+        sampled = sensitive(sampled_machine(system), len(directions))
+        trace = self._made(sampled, isinstance(self.runner, InterpretedSamples))(course)
+        states, motion_by = apart(trace.states, directions)
+        held, _ = apart(trace.held, directions)
+        motion = run.result(replace(trace, states=states, held=held), integrator)
+        ports = system.plant.platform.ports
+        n_p, n_v = ports.position.size, ports.velocity.size
+        outputs = {"position": (ports.position, motion_by[:, :n_p])}
+        outputs["velocity"] = (ports.velocity, motion_by[:, n_p : n_p + n_v])
+        return replace(motion, sensitivities=labelled(motion.time, outputs, directions))
 
 
 def _varied(line: DriveLine | None, variation: Variation) -> DriveLine | None:

@@ -17,7 +17,8 @@ def sampled_machine(system: MachineSystem) -> SampledSystem:
     plant, shape, lines = system.plant, system.plant.topology, system.lines
     ports = plant.platform.ports
     sizes = {key: array.shape[1] for key, array in plant.platform.runner.empty_inputs().items()}
-    state = {"position": "y", "velocity": f"y + {ports.position.size}", "start": "start", "theta": "p"}
+    state = {"position": "y", "velocity": f"y + {ports.position.size}", "start": "start"}
+    state["theta"] = f"p + {len(system.parameters)}"
     program, wanted = plant.platform.runner.program(KINEMATICS[1]), {"q": "q", "v": "v"}
     transmission = ca.DM(plant.assembly.loops.transmission)
     lengths = [iq for iq in shape.q_of_v if iq >= 0]
@@ -50,6 +51,7 @@ def sampled_machine(system: MachineSystem) -> SampledSystem:
     return SampledSystem(
         states=system.size,
         held=sum(line.held_size for line in lines),
+        constants=len(system.parameters) + len(plant.free),
         inputs=len(MACHINE_INPUTS) * len(lines),
         coordinates=shape.n_q,
         velocities=shape.n_v,

@@ -11,7 +11,7 @@ from tauloop.drives.equations.system import INPUTS, Equations, must_be_positive,
 from tauloop.drives.machine.lines import on_the_load
 from tauloop.equations.values import BatchFunction
 from tauloop.errors import InputError, Problem
-from tauloop.mechanism.bodies import cable_problems
+from tauloop.mechanism.bodies import cable_problems, dry_friction
 from tauloop.mechanism.drive_line import DriveLine, LineFriction
 from tauloop.mechanism.drive_on_actuator import leaves
 from tauloop.mechanism.expression import ParameterTable
@@ -150,16 +150,10 @@ def _problems(mechanism: Mechanism, lines: tuple[DriveLine, ...]) -> list[Proble
     if len(set(periods.values())) > 1:
         what = "sample at different times: " + ", ".join(f"{name} {1e3 * T:g} ms" for name, T in periods.items())
         problems.append(Problem(where="drive.control.sample_time", what=what, remedy="give all the same"))
-    freedoms = [(name, freedom.friction) for name, freedom in mechanism.freedoms.items()]
-    freedoms += [(actuator.name, actuator.friction) for actuator in mechanism.actuators]
-    freedoms += [(loss.name, loss.friction) for loss in mechanism.losses]
-    for name, friction in freedoms:
-        for key in ("coulomb", "static", "coulomb_asymmetry") if friction is not None else ():
-            term = getattr(friction, key)
-            if term is not None and mechanism.value(term) != 0.0:
-                what = "its Coulomb friction jumps where it turns, and sticking is not found there"
-                remedy = ONE_WAY if key != "coulomb" else BRISTLES
-                problems.append(Problem(where=f"{name}.friction.{key}", what=what, remedy=remedy))
+    for name, key in dry_friction(mechanism):
+        what = "its Coulomb friction jumps where it turns, and sticking is not found there"
+        remedy = ONE_WAY if key != "coulomb" else BRISTLES
+        problems.append(Problem(where=f"{name}.friction.{key}", what=what, remedy=remedy))
     return problems
 
 

@@ -18,6 +18,7 @@ from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import Method
 from tauloop.integrate.interpreted import Stepped
 from tauloop.integrate.sampled import ENDED, TOO_LONG, CompiledSamples, Course, InterpretedSamples, SampledTrace
+from tauloop.integrate.sensitivity import SensitivityDirection, apart, course_along, sensitive
 from tauloop.integrate.tableau import Tableau
 from tauloop.model import Model
 from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
@@ -51,6 +52,7 @@ class Loop(Shown):
         resolution: of the encoders (n_u,).
         differences: whether speeds are differences of measured positions.
         events: to look for.
+        directions: to differentiate by.
     """
 
     plant: Model
@@ -72,6 +74,7 @@ class Loop(Shown):
     resolution: np.ndarray
     differences: bool
     events: tuple[Event, ...] = ()
+    directions: tuple[SensitivityDirection, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +88,7 @@ class Trace:
         residual: largest that is left of the loop equations, m or pure numbers.
         end: why it ended early; empty where it did not, or a terminal event took place.
         occurrences: events in the order of time.
+        motion_by, force_by: derivatives of positions and velocities, and of forces (N, n, d).
     """
 
     position: np.ndarray
@@ -94,6 +98,8 @@ class Trace:
     residual: float
     end: str
     occurrences: tuple[Occurrence, ...]
+    motion_by: np.ndarray
+    force_by: np.ndarray
 
 
 def _in_place(loop: Loop) -> Callable[[float, np.ndarray, np.ndarray], None] | None:
@@ -112,7 +118,13 @@ class CompiledLoop:
     """The loop as machine code: the machine, the controller and the integrator in one library."""
 
     def __init__(
-        self, plant: Model, model: Model, controller: Controller, method: Tableau | None = RUNGE_KUTTA_4
+        self,
+        plant: Model,
+        model: Model,
+        controller: Controller,
+        method: Tableau | None = RUNGE_KUTTA_4,
+        *,
+        directions: int = 0,
     ) -> None:
         """Compile, or find in the cache.
 
@@ -122,16 +134,17 @@ class CompiledLoop:
             controller: the law; other gains, and other numbers of `control`, need no new compilation.
             method: the integrator between samples, an explicit one, or Radau IIA without it; others are compiled when
                 they are asked for.
+            directions: of derivatives.
 
         Raises:
             EngineError: there is no compiler, or it fails.
         """
-        self._made_for = (plant, model, type(controller), controller.space)
+        self._made_for = (plant, model, type(controller), controller.space, directions)
         folder = plant.evaluator.folder if isinstance(plant.evaluator, Compiled) else None
         self._parts = ControlLayouts(plant, model, controller)
         #: The last loop and what it came to: one that is run again needs no new arrays.
         self._last: tuple[Loop, Course] | None = None
-        self._run = CompiledSamples(control_system(plant, model, controller), folder, method)
+        self._run = CompiledSamples(sensitive(control_system(plant, model, controller), directions), folder, method)
 
     def __call__(self, loop: Loop) -> Trace:
         """Run the loop.
@@ -139,8 +152,9 @@ class CompiledLoop:
         Raises:
             InputError: it was compiled for another machine or law.
         """
-        if self._made_for != (loop.plant, loop.model, type(loop.controller), loop.controller.space):
-            what = "was compiled for another machine, model, law or space"
+        controller, directions = loop.controller, len(loop.directions)
+        if self._made_for != (loop.plant, loop.model, type(controller), controller.space, directions):
+            what = "was compiled for another machine, model, law, space or number of derivatives"
             raise InputError.of("loop", what, "make a CompiledLoop for these")
         if self._last is None or self._last[0] is not loop:
             self._last = loop, _course(loop, self._parts)
@@ -154,7 +168,9 @@ class InterpretedLoop:
 
     def __call__(self, loop: Loop) -> Trace:
         """Run the loop."""
-        run = InterpretedSamples(control_system(loop.plant, loop.model, loop.controller))
+        run = InterpretedSamples(
+            sensitive(control_system(loop.plant, loop.model, loop.controller), len(loop.directions))
+        )
         parts = ControlLayouts(loop.plant, loop.model, loop.controller)
         return _trace(loop, parts, run(_course(loop, parts)))
 
@@ -179,7 +195,7 @@ def _course(loop: Loop, parts: ControlLayouts) -> Course:
     columns |= {"acceleration": acceleration, "forward": loop.forward}
     held = {"estimate": loop.q, "past": np.concatenate([loop.q] * 3), "force": loop.first}
     actuators = len(loop.limit)
-    return Course(
+    course = Course(
         period=loop.period,
         inputs=parts.inputs.rows(n, columns),
         y=np.concatenate([loop.position, loop.velocity]),
@@ -194,6 +210,7 @@ def _course(loop: Loop, parts: ControlLayouts) -> Course:
         own_sizes=(2 * actuators, actuators),
         events=loop.events,
     )
+    return course_along(course, loop.directions) if loop.directions else course
 
 
 def _trace(loop: Loop, parts: ControlLayouts, trace: SampledTrace) -> Trace:
@@ -204,10 +221,15 @@ def _trace(loop: Loop, parts: ControlLayouts, trace: SampledTrace) -> Trace:
             q = loop.plant.platform.evaluate(last, start=loop.q).q
         end = early_end(loop.plant, q, trace, loop.period)
     _, pivot, residual = trace.worst
+    states, motion_by = apart(trace.states, loop.directions)
+    held, held_by = apart(trace.held, loop.directions)
+    force = parts.held.slices["force"]
     return Trace(
-        position=trace.states[:, :n_p],
-        velocity=trace.states[:, n_p:],
-        force=trace.held,
+        position=states[:, :n_p],
+        velocity=states[:, n_p:],
+        force=held[:, force],
+        motion_by=motion_by,
+        force_by=held_by[:, force],
         pivot=float(pivot),
         residual=float(residual),
         end=end,

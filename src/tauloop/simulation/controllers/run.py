@@ -5,14 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from tauloop.assembly.ports import ACTUATORS, PLATFORM
+from tauloop.assembly.ports import ACTUATORS, PLATFORM, Port
 from tauloop.errors import EngineError, InputError, PoseError, Problem, solving
 from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import Integrator, Method
+from tauloop.integrate.sensitivity import labelled
 from tauloop.integrate.tableau import Tableau, known_within
 from tauloop.mechanism.bodies import cable_problems
 from tauloop.model import Model
@@ -23,6 +24,10 @@ from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
 from tauloop.simulation.controllers.laws import RUNGE_KUTTA_4, Compensation, Controller, Sampling
 from tauloop.simulation.controllers.loop import CompiledLoop, InterpretedLoop, Loop, Trace
+from tauloop.simulation.controllers.sensitivity import directions
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 _LOGGER = logging.getLogger("tauloop")
 #: Integration steps between two samples of the controller.
@@ -52,6 +57,8 @@ class ControlledMotion(Result):
         tool_error: distance of the platform from its reference over the coordinates in m (N,); m.
         end: why it ended early; empty where the whole trajectory was run, or up to a terminal event.
         occurrences: events in the order of time.
+        sensitivities: derivatives of `position`, `velocity` and `force` over time, column and parameter (`by`), SI,
+            with units; None where none were asked for.
     """
 
     time: np.ndarray
@@ -63,6 +70,7 @@ class ControlledMotion(Result):
     tool_error: np.ndarray
     end: str
     occurrences: tuple[Occurrence, ...]
+    sensitivities: xr.Dataset | None = None
 
     @property
     def peak_error(self) -> float:
@@ -87,6 +95,7 @@ def follow(
     substeps: int = SUBSTEPS,
     settling: float = 0.0,
     events: Sequence[Event] = (),
+    sensitivities: Sequence[str] = (),
 ) -> ControlledMotion:
     """Follow a trajectory from rest at its start.
 
@@ -101,6 +110,9 @@ def follow(
         substeps: parts of a sample; the delay is rounded to whole ones.
         settling: further time at rest at the end, s.
         events: what to look for; a terminal one ends the run.
+        sensitivities: what to differentiate by: parameters of the machine that moves, where the controller keeps what
+            it believes and reads, `bandwidth` and `damping` of the controller, and the start, such as
+            ``position.platform.x``.
 
     Raises:
         InputError: a machine or an option that does not fit. What fails on the way is not raised: the result ends early
@@ -110,6 +122,7 @@ def follow(
     model = trajectory.stroke.model
     plant = model if plant is None else plant
     _check(plant, model, controller, sampling, substeps, settling)
+    plant = plant.freed(name for name in sensitivities if name in plant.mechanism.parameters.names)
     period = 1.0 / sampling.frequency
     time = np.arange(int(np.ceil((trajectory.total + settling) * sampling.frequency)) + 1) * period
     wanted = trajectory.states(time)
@@ -139,13 +152,15 @@ def follow(
         differences=sampling.differences,
         events=tuple(events),
     )
-    trace = (_runner(plant, model, controller, stepped.tableau) if loop is None else loop)(prepared)
+    prepared = replace(prepared, directions=directions(prepared, sensitivities))
+    run = _runner(plant, model, controller, stepped.tableau, len(sensitivities)) if loop is None else loop
+    trace = run(prepared)
     return _result(prepared, wanted, time, trace, controller, sampling)
 
 
-def _runner(plant: Model, model: Model, controller: Controller, method: Tableau | None) -> LoopRunner:
+def _runner(plant: Model, model: Model, controller: Controller, method: Tableau | None, directions: int) -> LoopRunner:
     try:
-        return CompiledLoop(plant, model, controller, method)
+        return CompiledLoop(plant, model, controller, method, directions=directions)
     except EngineError as error:
         _LOGGER.warning("the control loop runs interpreted, which is thousands of times slower: %s", error)
         return InterpretedLoop()
@@ -268,4 +283,19 @@ def _result(
         tool_error=np.linalg.norm(difference, axis=1),
         end=trace.end,
         occurrences=trace.occurrences,
+        sensitivities=_sensitivities(loop, time[:n], trace) if loop.directions else None,
+    )
+
+
+def _sensitivities(loop: Loop, time: np.ndarray, trace: Trace) -> xr.Dataset:
+    ports, n_p = loop.plant.platform.ports, len(loop.position)
+    names, units = loop.plant.output_ports("actuators")
+    return labelled(
+        time,
+        {
+            "position": (ports.position, trace.motion_by[:, :n_p]),
+            "velocity": (ports.velocity, trace.motion_by[:, n_p:]),
+            "force": (Port(name="force", columns=names, units=units), trace.force_by),
+        },
+        loop.directions,
     )

@@ -69,15 +69,15 @@ def control_system(plant: Model, model: Model, controller: Controller) -> Sample
                 plant.platform,
                 FORWARD_DYNAMICS,
                 state | {"force": parts.held.place("force", "held")},
-                {"acceleration": f"rate + {n_p}", "q": "start", "v": "v"},
+                {"acceleration": f"rate + {n_p}", "q": "q", "v": "v"},
             ),
             straight(
                 "turning",
-                {"start": n_q, "v": n_v},
-                lambda q, v: {"rate": coordinate_rate(shape, q, v)[list(entry.q)]},
+                {"q": n_q, "v": n_v},
+                lambda q, v: {"rate": coordinate_rate(shape, q, v)[list(entry.q)], "start": q},
             ),
         ),
-        own={"v": n_v},
+        own={"q": n_q, "v": n_v},
         known=(("start", n_q), ("v", n_v)),
     )
     n_u = len(plant.mechanism.actuators)
@@ -103,6 +103,8 @@ def control_system(plant: Model, model: Model, controller: Controller) -> Sample
     return SampledSystem(
         states=n_p + entry.velocity.size,
         held=n_u,
+        kept=parts.held.size - n_u,
+        constants=parts.constants.size,
         inputs=parts.inputs.size,
         coordinates=n_q,
         velocities=n_v,

@@ -77,6 +77,8 @@ class ControlOptions(Shown):
         substeps: its steps per sample; the delay is rounded to whole ones.
         until: end where this comes true, as of `tauloop simulate`: 'platform.z<-0.7', 'singularity<0.05'.
         watch: record the times at which this comes true, likewise, and go on.
+        sensitivities: what to differentiate the runs by: parameters of the machine that moves, `bandwidth`, `damping`,
+            and the start, such as 'position.platform.x' (`ControlledMotion.sensitivities`).
     """
 
     stroke: StrokeOptions
@@ -96,6 +98,7 @@ class ControlOptions(Shown):
     substeps: int = SUBSTEPS
     until: tuple[str | Event, ...] = ()
     watch: tuple[str | Event, ...] = ()
+    sensitivities: tuple[str, ...] = option((), flag="")
 
     def __post_init__(self) -> None:
         """Refuse what is out of range, or unknown."""
@@ -219,6 +222,7 @@ def control(machine: Mechanism | Model, options: ControlOptions) -> ControlCompa
             substeps=options.substeps,
             settling=options.settling,
             events=events,
+            sensitivities=options.sensitivities,
         )
         for name, law in options.laws.items()
     }

@@ -1,0 +1,63 @@
+"""What a machine with drive lines may be differentiated by: parameters of its lines and of itself, and its start."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tauloop.drives.machine.system import MachineSystem
+from tauloop.errors import InputError, Problems
+from tauloop.integrate.sampled import Course
+from tauloop.integrate.sensitivity import SensitivityDirection, require_known, starts
+from tauloop.mechanism.expression import leaves
+from tauloop.mechanism.units import si_unit
+from tauloop.programs.rates import independent_rate_program
+
+
+def machine_directions(
+    system: MachineSystem, course: Course, names: Sequence[str]
+) -> tuple[MachineSystem, tuple[SensitivityDirection, ...]]:
+    """The system with these of its machine's parameters free, behind those of the lines, and the directions.
+
+    Args:
+        system: machine and lines.
+        course: a run of it.
+        names: what to differentiate by.
+
+    Raises:
+        InputError: unknown names; encoders that count; parameters on which ratios or the samples' time depend.
+    """
+    ports, table = system.plant.platform.ports, system.plant.mechanism.parameters
+    own, problems = system.parameters.names, Problems()
+    free = [name for name in names if name in table.names]
+    size = len(own) + len(free)
+    known = starts((ports.position, ports.velocity), len(course.y), size)
+    require_known(names, (*known, *own, *table.names))
+    for item in system.lines:
+        line = item.line
+        for encoder in line.encoders:
+            if encoder.resolution is not None:
+                what, remedy = "it counts, and torques jump there", "leave its resolution out"
+                problems.add(f"{line.name}.drive.encoders.{encoder.name}", what, remedy)
+        fixed = [*line.ratios().values(), *([] if line.control.sample_time is None else [line.control.sample_time])]
+        for name in sorted(set(names) & set().union(*map(leaves, fixed))):
+            what = f"ratios or the sample time of {line.name} change with it, and with these reference and start"
+            problems.add(name, what, "take differences of runs instead")
+    InputError.raise_if_any(problems)
+    for name in {*own, *free}:
+        parameter = system.parameters[name] if name in own else table[name]
+        places = [own.index(name)] if name in own else []
+        places += [len(own) + free.index(name)] if name in free else []
+        row = np.zeros(size)
+        row[places] = 1.0
+        value = float(course.p[own.index(name)]) if name in own else parameter.value
+        unit, scale = si_unit(parameter.unit), abs(value) or 1.0
+        known[name] = SensitivityDirection(
+            name=name, unit=unit, start=np.zeros(len(course.y)), constants=row, scale=scale
+        )
+    plant = system.plant.freed(free)
+    rate = independent_rate_program(plant.assembly, plant.platform.ports, plant.formulation, free=plant.free)
+    system = replace(system, plant=plant, rate=rate)
+    return system, tuple(known[name] for name in names)

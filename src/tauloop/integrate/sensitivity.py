@@ -1,0 +1,219 @@
+"""Sensitivities: how much states, and all that samples find, change with constants and with the start.
+
+With y' = f(y, z, p) between events and S = dy/dp along a direction: S' = f_y S + f_z dz/dp + f_p. Every call of a
+routine gets the call of its tangents, for one direction at a time, which comes before it; so rates, resets and samples
+carry derivatives along, and the integrator, which takes all of them for states, keeps their errors as small as those.
+At an event it lets them jump (`tl_agree` in `hybrid.c`). S(0) and the tangents of p say what to differentiate by.
+
+Source:
+    Hairer, Norsett, Wanner 1993, Solving Ordinary Differential Equations I, section I.14; at events Galan, Feehery,
+    Barton 1999, Parametric sensitivity functions for hybrid discrete/continuous systems.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import casadi as ca
+import numpy as np
+
+from tauloop.assembly.ports import Port
+from tauloop.codegen.source import CFunction
+from tauloop.errors import InputError, Problem
+from tauloop.integrate.routine import Routine, RoutineCall, program_call, split_place
+from tauloop.integrate.sampled import Course, SampledSystem
+from tauloop.mechanism.suggestions import suggestion
+from tauloop.programs.tangents import along, moved, tangent_program
+from tauloop.records import dataclass
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+#: Newton's method starts there; where it does changes nothing.
+_STARTS = "start"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SensitivityDirection:
+    """What a run is differentiated by.
+
+    Attributes:
+        name, unit: of the parameter, or of a coordinate of the start.
+        start: derivative of the first state (n,).
+        constants: derivative of the constants (n_p,).
+        scale: typical change, which makes errors of all derivatives alike.
+    """
+
+    name: str
+    unit: str
+    start: np.ndarray
+    constants: np.ndarray
+    scale: float = 1.0
+
+
+def require_known(names: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse names that nothing can be differentiated by.
+
+    Raises:
+        InputError: with all of them.
+    """
+    known = tuple(known)
+    InputError.raise_if_any(
+        Problem(
+            where="sensitivities",
+            what=f"{name!r} is no parameter here and no coordinate of the start",
+            remedy=suggestion(name, known) or "see `tauloop show NAME --parameters`",
+        )
+        for name in names
+        if name not in known
+    )
+
+
+def starts(ports: Iterable[Port], states: int, constants: int) -> dict[str, SensitivityDirection]:
+    """Directions of the start's coordinates, which stand first in the state, by names such as position.platform.x."""
+    columns = [
+        (f"{port.name}.{name}", unit) for port in ports for name, unit in zip(port.columns, port.units, strict=True)
+    ]
+    return {
+        name: SensitivityDirection(name=name, unit=unit, start=np.eye(states)[i], constants=np.zeros(constants))
+        for i, (name, unit) in enumerate(columns)
+    }
+
+
+def course_along(course: Course, directions: Sequence[SensitivityDirection]) -> Course:
+    """A run with derivatives along directions, of a `sensitive` system."""
+    scale = np.array([[direction.scale] for direction in directions])
+    return replace(
+        course,
+        y=np.concatenate([course.y, (scale * [direction.start for direction in directions]).ravel()]),
+        p=np.concatenate([course.p, (scale * [direction.constants for direction in directions]).ravel()]),
+        held=np.concatenate([course.held, np.zeros(len(directions) * len(course.held))]),
+    )
+
+
+def apart(values: np.ndarray, directions: Sequence[SensitivityDirection]) -> tuple[np.ndarray, np.ndarray]:
+    """Rows with derivatives (N, (1 + d) n) as what they are themselves (N, n), and their derivatives (N, n, d)."""
+    if not directions:
+        return values, np.empty((*values.shape, 0))
+    parts = values.reshape(len(values), 1 + len(directions), -1)
+    scale = np.array([direction.scale for direction in directions])
+    return parts[:, 0].copy(), np.moveaxis(parts[:, 1:], 1, 2) / scale
+
+
+def labelled(
+    time: np.ndarray, derivatives: Mapping[str, tuple[Port, np.ndarray]], directions: Sequence[SensitivityDirection]
+) -> xr.Dataset:
+    """Derivatives (N, n, d) of quantities as arrays over time, column and parameter, SI, with the units of both."""
+    import xarray as xr
+
+    by = [direction.name for direction in directions]
+    return xr.Dataset(
+        {name: (("time", f"{name}_of", "by"), values) for name, (_, values) in derivatives.items()},
+        coords={
+            "time": ("time", time, {"unit": "s"}),
+            "by": by,
+            "by_unit": ("by", [direction.unit for direction in directions]),
+        }
+        | {f"{name}_of": list(port.columns) for name, (port, _) in derivatives.items()}
+        | {f"{name}_unit": (f"{name}_of", list(port.units)) for name, (port, _) in derivatives.items()},
+    )
+
+
+def sensitive(system: SampledSystem, directions: int) -> SampledSystem:
+    """The system with derivatives along directions, one behind the other behind its state, constants and findings.
+
+    Raises:
+        InputError: a program that has no derivatives.
+    """
+    if not directions:
+        return system
+    findings, modes = system.held + system.kept, len(system.modes)
+    sizes = {"y": system.states, "rate": system.states, "guards": modes, "held": findings, "z": findings}
+    sizes["p"] = system.constants
+    copies = 1 + directions
+    return replace(
+        system,
+        states=copies * system.states,
+        held=copies * findings,
+        kept=0,
+        constants=copies * system.constants,
+        directions=directions,
+        rate=routine_along(system.rate, sizes, directions),
+        reset=routine_along(system.reset, sizes, directions),
+        sample=routine_along(system.sample, sizes, directions),
+    )
+
+
+def routine_along(routine: Routine, sizes: Mapping[str, int], directions: int) -> Routine:
+    """A routine with the tangents of all its calls.
+
+    Args:
+        routine: without them.
+        sizes: of the arrays that vary, without derivatives.
+        directions: number of them.
+    """
+    own, calls = {name: size for name, size in routine.own.items() if name != _STARTS}, []
+    varies = set(sizes)
+    for call in routine.calls:
+        tangent = _tangent(call, varies)
+        if tangent is not None:
+            varies |= {split_place(place)[0] for place in call.outputs} & own.keys()
+        calls.append(replace(call, tangent=tangent))
+    return replace(routine, calls=tuple(calls), directions=directions, varied={**sizes, **own})
+
+
+def _tangent(call: RoutineCall, varies: set[str]) -> RoutineCall | None:
+    """The tangents of a call along one direction; None where nothing that it reads varies."""
+    chosen = [i for i, place in enumerate(call.inputs) if split_place(place)[0] in varies]
+    if isinstance(call.function, CFunction):
+        chosen = [i for i in chosen if call.function.inputs[i].name != _STARTS]
+    written = [i for i, place in enumerate(call.outputs) if split_place(place)[0] != _STARTS]
+    if call.function is None or not chosen or not written:
+        return None
+    places = tuple(_moved(call.inputs[i]) for i in chosen)
+    if isinstance(call.function, CFunction):
+        return _program_tangent(call.function, call, chosen, written)
+    brief = call.brief
+    return RoutineCall(
+        function=_function_along(call.function, chosen, written),
+        inputs=(*call.inputs, *places),
+        outputs=tuple(_moved(call.outputs[i]) for i in written),
+        further={},
+        brief=None
+        if brief is None
+        else (_function_along(brief[0], chosen, range(len(brief[1]))), tuple(map(_moved, brief[1]))),
+        when=call.when,
+    )
+
+
+def _program_tangent(function: CFunction, call: RoutineCall, chosen: list[int], written: list[int]) -> RoutineCall:
+    ports = {port.name: (place, port.size) for port, place in zip(function.inputs, call.inputs, strict=True)}
+    ports = dict(call.further) | ports
+    moving = [function.inputs[i] for i in chosen]
+    inputs = {name: place for name, (place, _) in ports.items()}
+    sizes = {name: size for name, (_, size) in ports.items()}
+    program = tangent_program(function.program, {port.name: port.size for port in moving})
+    return program_call(
+        f"{function.name}_by",
+        program,
+        sizes | {moved(port.name): port.size for port in moving},
+        inputs | {moved(port.name): _moved(inputs[port.name]) for port in moving},
+        {moved(function.outputs[i].name): _moved(call.outputs[i]) for i in written},
+        is_judged=False,
+    )
+
+
+def _function_along(function: ca.Function, chosen: list[int], written: list[int] | range) -> ca.Function:
+    symbols = function.sx_in()
+    results = function.call(symbols)
+    directions = [ca.SX.sym(f"d{i}", symbols[i].numel()) for i in chosen]
+    tangents = along([results[i] for i in written], [symbols[i] for i in chosen], directions)
+    return ca.Function(f"{function.name()}_by", [*symbols, *directions], tangents)
+
+
+def _moved(place: str) -> str:
+    """Where the tangents of a place lie."""
+    array, start = split_place(place)
+    return f"{moved(array)} + {start}"
