@@ -182,7 +182,7 @@ def test_a_start_that_is_singular_is_not_a_mode_without_singularity(angle: str) 
 
 
 def test_ctrl_c_ends_the_search() -> None:
-    command = [sys.executable, "-c", "from tauloop.cli.app import main; main()", "modes", "hexapod"]
+    command = [sys.executable, "-c", "from tauloop.cli import main; main()", "modes", "hexapod"]
     env = {**os.environ, "FORCE_COLOR": "1", "COLUMNS": "200"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env) as process:
         assert process.stderr is not None
