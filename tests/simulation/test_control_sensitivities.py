@@ -23,7 +23,7 @@ from tauloop.simulation.controllers.loop import InterpretedLoop
 from tauloop.simulation.controllers.run import follow
 
 #: Central differences over a share of a value; speeds are themselves differences at 1 kHz, which lose three digits.
-CLOSE, SHARE, ROUNDING = 1e-6, 1e-4, 2e-12
+CLOSE, SHARE, ROUNDING = 1e-6, 1e-4, 1e-11
 #: Delayed by half a period, speeds from differences.
 SAMPLING = Sampling(frequency=1000.0, delay=0.0005, differences=True)
 BANDWIDTH = 100.0
