@@ -51,6 +51,11 @@ COMMANDS = {
     "workspace": ("workspace", "five_bar", "--out", "{out}/map.nc", "--figure", "{out}/map.png"),
     "modes": ("modes", "five_bar", "--figure", "{out}/modes.png"),
     "view": ("view", "five_bar", "--png", "{out}/view.png"),
+    "film": ("view", "five_bar", "--motion", "{given}/log.csv", "--film", "{out}/film.html"),
+    "equations": (
+        *("equations", "five_bar", "--text", "{out}/five.txt"),
+        *("--latex", "{out}/five.tex", "--python", "{out}/five.py"),
+    ),
     "reduce": ("reduce", "delta", "--out", "{out}/reduced.yaml"),
     "drive": ("drive", "single_motor_axis", "--duration", "0.2", "--figure", "{out}/drive.png"),
     "play": ("play", "gantry_tau_3dof", "--figure", "{out}/play.png", "--out", "{out}/play.nc"),
