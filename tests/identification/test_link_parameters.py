@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -119,6 +120,19 @@ def test_masses_alone_are_a_linear_program() -> None:
         assert [links[name].lower, links[name].upper] == pytest.approx(ends, abs=SOLVER * 20)
         assert ends[1] > ends[0] + 1.0
     assert [family.freedoms for family in links.families] == [1]
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.99])
+def test_a_contradiction_counts_in_standard_deviations_of_the_difference(correlation: float) -> None:
+    """Two masses of one bar: by hand the difference over the root of both variances, whatever else is correlated."""
+    own, other, stated = 0.02, 0.01, 0.03
+    covariance = np.array([[own**2, correlation * own * other], [correlation * own * other, other**2]])
+    both = replace(estimates(("m", "c"), np.eye(2), (2.1, 0.3)), covariance=covariance)
+    links = tl.link_parameters(pendulum(), both, tl.LinkOptions(known={"m": (2.0, stated)}))
+    misfit = next(item for item in links.evidence if "misfit" in item.name)
+    assert misfit.value == pytest.approx(0.1 / np.hypot(own, stated), rel=1e-6)
+    assert links.status is Status.OK
+    assert tl.link_parameters(pendulum(), both).evidence[1].value == 0.0
 
 
 def test_what_no_links_can_have_is_named() -> None:

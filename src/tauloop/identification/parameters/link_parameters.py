@@ -240,7 +240,13 @@ def _whitening(equations: LinkEquations) -> np.ndarray:
 
 
 def _fitted(equations: LinkEquations, start: np.ndarray) -> tuple[np.ndarray, float]:
-    """The unknowns nearest to a start that fit best, and the largest misfit in standard deviations."""
+    """The unknowns nearest to a start that fit best, and the largest misfit of a row in standard deviations.
+
+    With P the projection on what no unknown can fit: (W^T P W r)_i over the root of (W^T P W)_ii, which is standard
+    normal where the row has no error but its own, however rows are correlated; rows that fit anyway have none.
+
+    Source: Baarda 1968, A testing procedure for use in geodetic networks (the test of single rows).
+    """
     W = _whitening(equations)
     sizes = equations.sizes
 
@@ -251,8 +257,11 @@ def _fitted(equations: LinkEquations, start: np.ndarray) -> tuple[np.ndarray, fl
         return np.asarray(W @ equations.jacobian(z * sizes) * sizes)
 
     z = least_squares(misfit, start / sizes, slope, xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=200).x
-    left = np.abs(equations(z * sizes) - equations.right)
-    return z * sizes, float(np.max(left / np.sqrt(1.0 / (W**2).sum(axis=0))))
+    J = slope(z)
+    redundant = W.T @ (np.eye(len(W)) - J @ np.linalg.pinv(J)) @ W
+    left, variances = W.T @ misfit(z), np.diag(redundant)
+    is_judged = variances > UNSEEN * (W**2).sum(axis=0)
+    return z * sizes, float(np.max(np.abs(left[is_judged]) / np.sqrt(variances[is_judged]), initial=0.0))
 
 
 def _directions(equations: LinkEquations, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
