@@ -21,7 +21,9 @@ from tauloop.assembly.ports import ACTUATORS, PLATFORM
 from tauloop.cli.app import app
 from tauloop.errors import InputError
 from tauloop.kinematics import random_states
+from tauloop.model import equation_check, written_equations
 from tauloop.model.equation_texts import written_name
+from tauloop.result import Status
 
 #: The same operations by NumPy and by CasADi, over the largest force.
 ROUNDING = 1e-12
@@ -73,6 +75,36 @@ def test_python_by_itself_gives_the_forces_of_the_model(name: str, entry: Any) -
         assert np.abs(module["loop_equations"](q)).max(initial=0.0) < CLOSED
         missing = module["dynamic_equations"](q, state.v[i], state.a[i], forces.force[i], forces.closure_force[i])
         assert np.abs(missing).max() < 10 * ROUNDING * largest
+
+
+@pytest.mark.parametrize("name", ["loop_equations", "dynamic_equations", "inverse_dynamics"])
+def test_a_wrong_formula_makes_the_result_doubtful(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The evidence runs the text: what is added to one number of it shows."""
+    text = written_equations.python_text
+
+    def damaged(*arguments: Any) -> str:
+        before, marked, after = text(*arguments).partition(f"def {name}(")
+        return before + marked + after.replace("np.array([", "np.array([1e-6 + ", 1)
+
+    assert tl.write_equations(tl.load("five_bar")).status is Status.OK
+    monkeypatch.setattr(written_equations, "python_text", damaged)
+    written = tl.write_equations(tl.load("five_bar"))
+    assert written.status is Status.DOUBTFUL
+    (line,) = written.advice
+    assert line.startswith(name.replace("_", " ").replace("inverse dynamics", "solved equations"))
+    assert written.as_dict()["advice"] == list(written.advice)
+
+
+def test_solved_equations_that_could_be_run_nowhere_are_doubtful(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(equation_check, "WORST_CONDITION", 1.0)
+    assert "away from singularities" in tl.write_equations(tl.load("five_bar")).advice[0]
+
+
+def test_a_machine_without_loops_has_none_written() -> None:
+    written = tl.write_equations(tl.load("pendulum_arm"), tl.EquationOptions(parts=("loops", "dynamics")))
+    assert "Loop equations, each zero where the loops are closed\n\n  none\n" in written.text
+    assert "\nNone.\n" in written.latex
+    assert written.text.count("none") == 1
 
 
 def test_a_swinging_mass_is_the_equation_of_the_textbook() -> None:

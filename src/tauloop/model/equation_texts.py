@@ -18,6 +18,8 @@ TITLES = {
     "dynamics": "Dynamic equations, each zero: M a + h - S u - K^T lambda",
     "solved": "Solved, block by block",
 }
+#: Of the functions in Python.
+FUNCTION_NAMES = {"loops": "loop_equations", "dynamics": "dynamic_equations", "solved": "inverse_dynamics"}
 #: Names of intermediate values, which letters may not have.
 _INTERMEDIATE = re.compile(r"t\d+")
 _NEWTON = f'''
@@ -114,7 +116,7 @@ def plain_text(heading: str, symbols: Sequence[Symbol], blocks: Sequence[SolvedB
     if any("start[" in text for text in texts):
         lines.append("  start: all coordinates of a pose nearby, such as the reference pose")
     for part in parts:
-        lines += ["", TITLES[part.name], ""]
+        lines += ["", TITLES[part.name], "", *([] if any(part.every_line) else ["  none"])]
         if part.name == "solved":
             lines += [f"  {block}" for block in _blocks(blocks)]
         for before, loop in part.before:
@@ -142,7 +144,7 @@ def latex_text(heading: str, symbols: Sequence[Symbol], blocks: Sequence[SolvedB
     lines += [rf"\item ${symbol.latex}$: {_escaped(f'{symbol.meaning} [{symbol.unit}]')}" for symbol in symbols]
     lines += [r"\item $\left[ a < b \right]$: one where it holds, else zero", r"\end{itemize}"]
     for part in parts:
-        lines += [rf"\subsection*{{{_escaped(TITLES[part.name])}}}"]
+        lines += [rf"\subsection*{{{_escaped(TITLES[part.name])}}}", *([] if any(part.every_line) else ["None."])]
         if part.name == "solved" and blocks:
             lines += [r"\begin{itemize}", *(rf"\item {_escaped(line)}" for line in _blocks(blocks)), r"\end{itemize}"]
         for before, loop in part.before:
@@ -191,10 +193,9 @@ def python_text(
 
 
 def _function(part: Part, letters: Sequence[str]) -> Iterator[str]:
-    names = {"loops": "loop_equations", "dynamics": "dynamic_equations", "solved": "inverse_dynamics"}
     arguments = {key: {"lambda": "multipliers"}.get(key, key) for key in part.arguments}
     further = (["start=REFERENCE"] if part.name == "solved" else []) + (["parameters=PARAMETERS"] if letters else [])
-    yield f"def {names[part.name]}({', '.join([*arguments.values(), *further])}):"
+    yield f"def {FUNCTION_NAMES[part.name]}({', '.join([*arguments.values(), *further])}):"
     yield f'    """{TITLES[part.name]}."""'
     for key, numbers in part.arguments.items():
         if numbers:

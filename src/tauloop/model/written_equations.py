@@ -16,6 +16,7 @@ from tauloop.equations.tree import Configuration
 from tauloop.errors import InputError, Problems
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import suggestion
+from tauloop.model.equation_check import compared
 from tauloop.model.equation_texts import Part, Symbol, latex_text, plain_text, python_text, written_name
 from tauloop.model.model import Model, modelled
 from tauloop.options import listed, option, require
@@ -86,17 +87,8 @@ class WrittenEquations(Result):
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
-        return {
-            "machine": self.machine,
-            "status": self.status,
-            "symbols": [{"name": item.python, "meaning": item.meaning, "unit": item.unit} for item in self.symbols],
-            "blocks": [
-                {"equations": item.equations, "unknowns": item.unknowns, "method": item.method} for item in self.blocks
-            ],
-            "text": self.text,
-            "latex": self.latex,
-            "python": self.python,
-        }
+        symbols = [{"name": item.python, "meaning": item.meaning, "unit": item.unit} for item in self.symbols]
+        return self.plain_data("machine", "blocks", "text", "latex", "python", symbols=symbols)
 
 
 def write_equations(machine: Mechanism | Model, options: EquationOptions | None = None) -> WrittenEquations:
@@ -128,9 +120,9 @@ def write_equations(machine: Mechanism | Model, options: EquationOptions | None 
     model = Model(model.mechanism, kept, formulation=model.formulation)
     letters = _Letters(model, options)
     program = model.motion(options.entry).program(INVERSE_DYNAMICS) if "solved" in options.parts else None
-    texts = []
+    texts, functions = [], {name: f for name, f in _implicit_functions(model).items() if name in options.parts}
     for notation in (PLAIN, LATEX, PYTHON):
-        parts = [part for part in _implicit(model, letters, notation) if part.name in options.parts]
+        parts = [_implicit(name, *function, letters, notation) for name, function in functions.items()]
         if program is not None:
             parts.append(_solved(model, program, letters, notation))
         texts.append(parts)
@@ -138,8 +130,9 @@ def write_equations(machine: Mechanism | Model, options: EquationOptions | None 
     heading = f"Equations of {model.mechanism.name}, {model.formulation.name}, SI units"
     start = model.assembly.q.tolist()
     used = letters.used(texts[-1])
+    python = python_text(heading, used, texts[2], start, model.mechanism.parameters.values, kept)
     return WrittenEquations(
-        evidence=(),
+        evidence=tuple(compared(model, options.entry, python, {name: f for name, (f, _) in functions.items()})),
         provenance=provenance(
             options={"entry": options.entry.name, "parts": options.parts, "keep": kept},
             inputs={"machine": model.mechanism.name},
@@ -149,7 +142,7 @@ def write_equations(machine: Mechanism | Model, options: EquationOptions | None 
         blocks=blocks,
         text=plain_text(heading, used, blocks, texts[0]),
         latex=latex_text(heading, used, blocks, texts[1]),
-        python=python_text(heading, used, texts[2], start, model.mechanism.parameters.values, kept),
+        python=python,
     )
 
 
@@ -217,8 +210,8 @@ def _formulas(symbols: list[Symbol], notation: Notation) -> list[Formula]:
     return [Formula(text=symbol.latex if notation is LATEX else symbol.python) for symbol in symbols]
 
 
-def _implicit(model: Model, letters: _Letters, notation: Notation) -> list[Part]:
-    """Loop equations and dynamic equations in all coordinates."""
+def _implicit_functions(model: Model) -> dict[str, tuple[ca.Function, list[str]]]:
+    """Loop and dynamic equations as functions of all coordinates, with the names of their rows."""
     assembly, free = model.assembly, model.free
     mechanism, shape = assembly.mechanism, assembly.topology
     sizes = {"q": shape.n_q, "v": shape.n_v, "a": shape.n_v, "u": len(mechanism.actuators)}
@@ -230,26 +223,28 @@ def _implicit(model: Model, letters: _Letters, notation: Notation) -> list[Part]
     machine.configuration = Configuration(q, {})
     phi, rate, _ = stacked(tuple(machine.rows(v, a)))
     missing = machine.forces(v, a) - machine.transmission.T @ u - ca.jacobian(rate, v).T @ multipliers
-    letters_of = {"q": letters.q, "v": letters.v, "a": letters.a, "u": letters.force}
-    letters_of |= {"lambda": letters.closure, "theta": letters.theta}
-    parts = []
-    for name, expression, titles in (
-        ("loops", phi, [assembly.loops.names[i] for i in assembly.rows]),
-        ("dynamics", missing[machine.moving], [f"forces on {shape.velocity_names[i]}" for i in machine.moving]),
-    ):
-        function = ca.Function(name, list(symbols.values()), [ca.cse(ca.densify(expression))])
-        writer = Writer(notation)
-        (residual,) = writer.written(function, [_formulas(letters_of[key], notation) for key in symbols], [True])
-        arguments = ("q",) if name == "loops" else ("q", "v", "a", "u", "lambda")
-        parts.append(
-            Part(
-                name=name,
-                lines=tuple(writer.lines),
-                results={"residual": tuple(zip(titles, (formula.text for formula in residual), strict=True))},
-                arguments={key: tuple(symbol.python for symbol in letters_of[key]) for key in arguments},
-            )
+    return {
+        name: (ca.Function(name, list(symbols.values()), [ca.cse(ca.densify(expression))]), titles)
+        for name, expression, titles in (
+            ("loops", phi, [assembly.loops.names[i] for i in assembly.rows]),
+            ("dynamics", missing[machine.moving], [f"forces on {shape.velocity_names[i]}" for i in machine.moving]),
         )
-    return parts
+    }
+
+
+def _implicit(name: str, function: ca.Function, titles: list[str], letters: _Letters, notation: Notation) -> Part:
+    """Loop equations or dynamic equations, written."""
+    roles = {"q": letters.q, "v": letters.v, "a": letters.a, "u": letters.force}
+    roles |= {"lambda": letters.closure, "theta": letters.theta}
+    writer = Writer(notation)
+    (residual,) = writer.written(function, [_formulas(symbols, notation) for symbols in roles.values()], [True])
+    arguments = ("q",) if name == "loops" else ("q", "v", "a", "u", "lambda")
+    return Part(
+        name=name,
+        lines=tuple(writer.lines),
+        results={"residual": tuple(zip(titles, (formula.text for formula in residual), strict=True))},
+        arguments={key: tuple(symbol.python for symbol in roles[key]) for key in arguments},
+    )
 
 
 def _solved(model: Model, program: Program, letters: _Letters, notation: Notation) -> Part:

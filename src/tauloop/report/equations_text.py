@@ -11,5 +11,6 @@ from tauloop.model import WrittenEquations
 
 
 def equations_lines(written: WrittenEquations) -> Iterator[RenderableType]:
-    """The text."""
+    """The text, and what makes it doubtful."""
     yield Text(written.text.rstrip("\n"), no_wrap=True, overflow="ignore")
+    yield from written.advice

@@ -1,0 +1,93 @@
+"""Written equations against the machine's own functions: the text is run as a user would run it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from tauloop.assembly.ports import Entry
+from tauloop.model.equation_texts import FUNCTION_NAMES
+from tauloop.model.model import Model
+from tauloop.programs.catalogue import INVERSE_DYNAMICS
+from tauloop.programs.state import health
+from tauloop.result import Evidence
+
+#: States at which they are compared, and the condition number of loops up to which a state counts as regular.
+STATES, WORST_CONDITION = 3, 1e3
+#: Largest difference over the largest value: rounding, 1e-16, times the condition numbers of some blocks.
+AGREEMENT = 1e-9
+TINY = np.finfo(float).tiny
+_FAULT = "the text is wrong: this is a fault in Tauloop"
+
+
+def compared(model: Model, entry: Entry, python: str, implicit: Mapping[str, ca.Function]) -> Iterable[Evidence]:
+    """Largest difference of each written part from CasADi's machine, over the largest value.
+
+    Args:
+        model: the machine, with the parameters that stay letters free.
+        entry: whose motion is given where the equations are solved.
+        python: the module.
+        implicit: functions of q, v, a, u, lambda and theta behind the loops and the dynamics that are written.
+    """
+    module: dict[str, Any] = {}
+    exec(compile(python, "equations.py", "exec"), module)  # names of files are in it by letters and digits alone
+    rng = np.random.default_rng(0)
+    q = model.assembly.states[:STATES]
+    nominal = np.array([model.mechanism.parameters[name].value for name in model.free])
+    for name, function in implicit.items():
+        sizes = [function.size1_in(i) for i in range(1, 5)]
+        pairs = []
+        for place in q:
+            # off the loops, so that no residual is zero
+            point = [place + 0.01 * rng.normal(size=len(place)), *(rng.normal(size=size) for size in sizes)]
+            arguments = point[:1] if name == "loops" else point
+            compiled = np.array(function(*point, nominal)).ravel()
+            pairs.append((module[FUNCTION_NAMES[name]](*arguments), compiled))
+        if len(pairs[0][1]):
+            title = FUNCTION_NAMES[name].replace("_", " ")
+            yield _evidence(f"{title}, written and compiled: largest difference over the largest", pairs)
+    if FUNCTION_NAMES["solved"] in module:
+        yield from _solved(model, entry, module, q, rng)
+
+
+def _solved(
+    model: Model, entry: Entry, module: Mapping[str, Any], q: np.ndarray, rng: np.random.Generator
+) -> Iterable[Evidence]:
+    motion = model.motion(entry)
+    ports, n = motion.ports, len(q)
+    velocity, acceleration = rng.normal(size=(2, n, len(ports.v)))
+    moved = {"position": ports.at(q), "velocity": velocity, "acceleration": acceleration}
+    nominal = [model.mechanism.parameters[name].value for name in model.free]
+    further = {"theta": np.tile(nominal, (n, 1)), "weight": np.ones((n, len(model.mechanism.actuators)))}
+    program = motion.program(INVERSE_DYNAMICS)
+    outputs, evidence = program.run({**moved, **further, "start": q}, n)
+    checked = health(program, evidence)
+    good = np.flatnonzero(checked.is_reached & checked.is_regular & (motion.condition(q) < WORST_CONDITION))
+    yield Evidence(
+        name="regular states at which the solved equations were run",
+        value=float(len(good)),
+        lower=1.0,
+        advice="choose a reference pose away from singularities",
+    )
+    pairs: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {"q": [], "force": [], "closure_force": []}
+    for i in good:
+        try:
+            written = module[FUNCTION_NAMES["solved"]](*(part[i] for part in moved.values()), start=q[i])
+        except ValueError:  # its loops did not close where the model's did: nothing of it is right
+            written = {name: np.full_like(outputs[name][i], np.nan) for name in pairs}
+        for name, both in pairs.items():
+            both.append((written[name], outputs[name][i]))
+    if len(good):
+        yield _evidence("solved equations, written and compiled: largest difference over the largest", *pairs.values())
+
+
+def _evidence(name: str, *kinds: list[tuple[np.ndarray, np.ndarray]]) -> Evidence:
+    worst = 0.0
+    for pairs in kinds:
+        written, compiled = map(np.array, zip(*pairs, strict=True))
+        difference = np.abs(written - compiled).max(initial=0.0) / max(np.abs(compiled).max(initial=0.0), TINY)
+        worst = max(worst, float(np.nan_to_num(difference, nan=1.0)))
+    return Evidence(name=name, value=worst, upper=AGREEMENT, advice=_FAULT)
