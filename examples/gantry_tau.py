@@ -187,18 +187,18 @@ def main(out: Path = Path("out/gantry_tau"), seed: int = 1, duration: float = DU
         training = write_measurement(model, out / "training.csv", rng, duration)
         validation = write_measurement(model, out / "validation.csv", rng, duration)
     with console.status("identifying"):
-        found = identify(model, training, options(model, validation))
-    result = found.identification
+        document = identify(model, training, options(model, validation))
+    result = document.identification
     nominal = [mechanism.parameters[name].value for name in result.base.parameters]
     console.print(identification_table(result, reference=nominal))
-    for problem in found.findings:
+    for problem in document.findings:
         console.print(str(problem), style="yellow")
     title = "Gantry-Tau, 5 dof: two multisines"
-    figure = identification_figure(result, found.training, found.held_out, title=title)
+    figure = identification_figure(result, document.training, document.held_out, title=title)
     with console.status("asking which parameters can be told"):
         rows = identifiability(model)
     console.print(identifiability_table(rows))
-    write_json(out / "identification.json", found.as_dict() | {"identifiability": rows})
+    write_json(out / "identification.json", document.as_dict() | {"identifiability": rows})
     save_figure(figure, out / "identification.png")
     console.print(f"written: {out}/training.csv, validation.csv, identification.json, identification.png")
     assert max(fit.rmse_percent for fit in result.held_out) < 3.0, "the identified model must predict the second log"

@@ -55,7 +55,7 @@ def runs(made: Trajectory) -> dict[tuple[str, str, str], ControlledMotion]:
     model = made.stroke.model
     plate = model.mechanism.parameters["plate_mass"].value
     loaded = Model(model.mechanism.with_values({"plate_mass": plate + PAYLOAD}))
-    found = {}
+    table = {}
     for plant in (model, loaded):
         cases = {case: sampling for case, (sampling, payload) in CASES.items() if bool(payload) == (plant is loaded)}
         for space in SPACES:
@@ -64,11 +64,11 @@ def runs(made: Trajectory) -> dict[tuple[str, str, str], ControlledMotion]:
                 loop = CompiledLoop(plant, model, controller)
                 for case, sampling in cases.items():
                     run = follow(made, controller, sampling, plant=plant, loop=loop, settling=0.05)
-                    found[case, space, name] = run
-    return found
+                    table[case, space, name] = run
+    return table
 
 
-def error_table(found: dict[tuple[str, str, str], ControlledMotion]) -> Table:
+def error_table(motions: dict[tuple[str, str, str], ControlledMotion]) -> Table:
     """Largest and root mean square distances of the plate from its reference."""
     table = Table(title="Tracking error of the plate, mm (peak / rms)", title_justify="left", box=None)
     table.add_column("controller")
@@ -77,20 +77,20 @@ def error_table(found: dict[tuple[str, str, str], ControlledMotion]) -> Table:
         table.add_column(case, justify="right")
     for name in CONTROLLERS:
         for space in SPACES:
-            cells = [found[case, space, name] for case in CASES]
+            cells = [motions[case, space, name] for case in CASES]
             texts = [f"{1e3 * r.peak_error:.3f} / {1e3 * r.rms_error:.3f}" + (" *" if r.end else "") for r in cells]
             table.add_row(name, space, *texts)
     return table
 
 
-def error_figure(found: dict[tuple[str, str, str], ControlledMotion]) -> Figure:
+def error_figure(motions: dict[tuple[str, str, str], ControlledMotion]) -> Figure:
     """Distances against time, joint space, one panel per case."""
     figure = Figure(figsize=(11.0, 4.2))
     panels = figure.subplots(1, len(CASES), sharey=True)
     for axes, case in zip(panels, CASES, strict=True):
         clean(axes)
         for name, colour in COLOURS.items():
-            result = found[case, "joint", name]
+            result = motions[case, "joint", name]
             error = np.maximum(1e3 * result.tool_error, 1e-4)
             axes.semilogy(1e3 * result.time, error, color=colour, linewidth=1.3, label=name)
         axes.set_title(case, color=TEXT, fontsize=LARGE)
@@ -109,17 +109,17 @@ def main(out: Path = Path("out/nuwar_control")) -> dict[tuple[str, str, str], Co
     out.mkdir(parents=True, exist_ok=True)
     made = trajectory()
     console.print(f"stroke of {1e3 * made.duration:.1f} ms there and as long back, {SHARE:.0%} of the motors' torque")
-    found = runs(made)
-    console.print(error_table(found))
+    outcome = runs(made)
+    console.print(error_table(outcome))
     rows = [
         {"case": case, "space": space, "controller": name, "peak_m": result.peak_error, "rms_m": result.rms_error}
         | {"largest_force": np.abs(result.force).max(), "end": result.end, "status": result.status}
-        for (case, space, name), result in found.items()
+        for (case, space, name), result in outcome.items()
     ]
     write_json(out / "nuwar_control.json", {"bandwidth": BANDWIDTH, "one_way_s": made.duration, "runs": rows})
-    save_figure(error_figure(found), out / "nuwar_control.png")
+    save_figure(error_figure(outcome), out / "nuwar_control.png")
     console.print(f"written: {out}/nuwar_control.json, nuwar_control.png")
-    return found
+    return outcome
 
 
 def arguments() -> argparse.Namespace:

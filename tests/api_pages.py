@@ -20,14 +20,14 @@ def public() -> dict[str, list[str]]:
     """Public names by the page that they belong on: `simulation` and `tauloop` pass on what others define."""
     names = [item.name for item in pkgutil.walk_packages(tauloop.__path__, "tauloop.") if item.ispkg]
     packages = [importlib.import_module(name) for name in ("tauloop", *names)]
-    found: dict[str, list[str]] = {}
+    table: dict[str, list[str]] = {}
     taken: set[str] = set()
     for package in sorted(packages, key=lambda package: (package is tauloop, package.__name__ == "tauloop.simulation")):
         own = [name for name in getattr(package, "__all__", ()) if name not in taken]
         taken |= set(own)
         if own:
-            found[package.__name__.removeprefix("tauloop.")] = own
-    return found
+            table[package.__name__.removeprefix("tauloop.")] = own
+    return table
 
 
 def main() -> None:
@@ -36,15 +36,15 @@ def main() -> None:
     everywhere = {name for names in public().values() for name in names}
     for page, names in public().items():
         text = texts.get(page) or f"# tauloop.{page}\n\n::: tauloop.{page}\n    options:\n      members:\n"
-        otherwise = {"".join(found) for found in SHOWN.findall(MEMBERS.sub("", text, count=1))}
+        otherwise = {"".join(match) for match in SHOWN.findall(MEMBERS.sub("", text, count=1))}
         listed = "".join(f"        - {name}\n" for name in names if name not in otherwise)
-        texts[page] = MEMBERS.sub(lambda found, listed=listed: found[1] + listed, text, count=1)
+        texts[page] = MEMBERS.sub(lambda match, listed=listed: match[1] + listed, text, count=1)
     places = {name: page for page, names in public().items() for name in names if page != "tauloop"}
     rows: dict[str, list[str]] = {}
     for name in sorted(set(tauloop.__all__) & places.keys()):
         rows.setdefault(places[name], []).append(f"`{name}`")
     table = "".join(f"| [{page}]({page}.md) | {', '.join(names)} |\n" for page, names in sorted(rows.items()))
-    texts["tauloop"] = re.sub(r"(\|---\|---\|\n)(?:\|.*\n)*", lambda found: found[1] + table, texts["tauloop"], count=1)
+    texts["tauloop"] = re.sub(r"(\|---\|---\|\n)(?:\|.*\n)*", lambda match: match[1] + table, texts["tauloop"], count=1)
     for page, text in texts.items():
         (PAGES / f"{page}.md").write_text(text, encoding="utf-8")
     print(f"{len(everywhere)} public names on {len(texts)} pages")

@@ -34,11 +34,11 @@ def python_lines(text: str) -> int:
         )
         if alone or isinstance(node, ast.Import | ast.ImportFrom):
             skipped |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-    found: set[int] = set()
+    numbers: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type not in _NO_CODE:
-            found |= set(range(token.start[0], token.end[0] + 1))
-    return len(found - skipped)
+            numbers |= set(range(token.start[0], token.end[0] + 1))
+    return len(numbers - skipped)
 
 
 def c_lines(text: str) -> int:
@@ -49,12 +49,12 @@ def c_lines(text: str) -> int:
 
 def code_lines(folder: Path = PACKAGE) -> dict[str, int]:
     """Lines of code by package; files beside the packages are "tauloop"."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for path in sorted([*folder.rglob("*.py"), *folder.rglob("*.c")]):
         parts = path.relative_to(folder).parts
         count = python_lines if path.suffix == ".py" else c_lines
-        found[parts[0] if len(parts) > 1 else "tauloop"] += count(path.read_text(encoding="utf-8"))
-    return dict(found)
+        counts[parts[0] if len(parts) > 1 else "tauloop"] += count(path.read_text(encoding="utf-8"))
+    return dict(counts)
 
 
 if __name__ == "__main__":

@@ -92,9 +92,9 @@ def faults(name: str, which: str, rounds: list[int]) -> list[str]:
 
 def _judged(name: str, words: tuple[str, ...], out: Path, new: dict[str, int], *, refuses: bool) -> list[str]:
     """Exit code, words and files of one run; `new` are the files that were there before, with their new sizes."""
-    said = PLACE / "said"
-    code = os.waitstatus_to_exitcode(kills.run(words, out, said=said)[0])
-    text = said.read_text(errors="replace")
+    errors = PLACE / "said"
+    code = os.waitstatus_to_exitcode(kills.run(words, out, errors=errors)[0])
+    text = errors.read_text(errors="replace")
     lines = []
     if code not in ((2,) if refuses else (0, 1, 2)) or "Traceback" in text:
         lines.append(f"{name}: ended with {code}: {text[-1000:]}")
@@ -102,11 +102,11 @@ def _judged(name: str, words: tuple[str, ...], out: Path, new: dict[str, int], *
         lines.append(f"{name}: does not say what is full: {text[-1000:]}")
     if code != 2 and not any(out.iterdir()):
         lines.append(f"{name}: ended with {code} and wrote nothing")
-    found = {path.name: path.read_bytes() for path in out.iterdir() if path.name != FILLER}
-    lines += [f"{name}: left {file} behind" for file in (found.keys() - new.keys() if new else ())]
+    present = {path.name: path.read_bytes() for path in out.iterdir() if path.name != FILLER}
+    lines += [f"{name}: left {file} behind" for file in (present.keys() - new.keys() if new else ())]
     for file, size in new.items():
-        if found.get(file) != kills.OLD and len(found.get(file, b"")) != size:
-            lines.append(f"{name}: {file} has {len(found.get(file, b''))} bytes, neither the old nor the new file")
+        if present.get(file) != kills.OLD and len(present.get(file, b"")) != size:
+            lines.append(f"{name}: {file} has {len(present.get(file, b''))} bytes, neither the old nor the new file")
     return lines
 
 

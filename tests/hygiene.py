@@ -36,6 +36,6 @@ def faults(path: Path) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    found = [fault for name in sys.argv[1:] for fault in faults(Path(name))]
-    print("\n".join(found))
-    sys.exit(bool(found))
+    problems = [fault for name in sys.argv[1:] for fault in faults(Path(name))]
+    print("\n".join(problems))
+    sys.exit(bool(problems))

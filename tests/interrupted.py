@@ -59,14 +59,14 @@ MARK = "TAULOOP_INTERRUPTED"
 REPEATED = 2500
 
 
-def interrupt(name: str, delay: float, given: Path) -> tuple[str, float, int | None, float, list[str]] | None:
+def interrupt(name: str, delay: float, inputs: Path) -> tuple[str, float, int | None, float, list[str]] | None:
     """What came of one command; None where it had ended by itself before."""
     mark = secrets.token_hex(8)
     with tempfile.TemporaryDirectory(prefix="interrupted-") as folder:
         child = os.fork()
         if child == 0:
             os.environ |= {"XDG_CACHE_HOME": folder, MARK: mark}
-            _run([word.format(out=folder, given=given) for word in shlex.split(COMMANDS[name])])
+            _run([word.format(out=folder, given=inputs) for word in shlex.split(COMMANDS[name])])
         time.sleep(delay)
         if os.waitpid(child, os.WNOHANG)[0]:
             return None
@@ -85,11 +85,11 @@ def interrupt(name: str, delay: float, given: Path) -> tuple[str, float, int | N
         return name, delay, status, round(took, 2), _left(mark)
 
 
-def sooner(name: str, delay: float, given: Path) -> tuple[str, float, int | None, float, list[str]] | None:
+def sooner(name: str, delay: float, inputs: Path) -> tuple[str, float, int | None, float, list[str]] | None:
     """What came of one command, interrupted ever sooner while it ends by itself before; None where it always does."""
     for shorter in (delay, delay / 2, delay / 4, delay / 8):
-        if (found := interrupt(name, shorter, given)) is not None:
-            return found
+        if (result := interrupt(name, shorter, inputs)) is not None:
+            return result
     return None
 
 
@@ -111,26 +111,26 @@ def _run(words: list[str]) -> None:
 
 def _left(mark: str) -> list[str]:
     """Command lines of processes with a mark in the surroundings that they were started in."""
-    found = []
+    rows = []
     for place in Path("/proc").glob("[1-9]*"):
         try:
             if f"{MARK}={mark}".encode() in (place / "environ").read_bytes():
-                found.append((place / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+                rows.append((place / "cmdline").read_bytes().replace(b"\0", b" ").decode())
         except OSError:  # it has ended, or is another user's
             continue
-    return [line for line in found if line]  # one that has ended and was not waited for has none
+    return [line for line in rows if line]  # one that has ended and was not waited for has none
 
 
 if __name__ == "__main__":
     delays, names = [float(delay) for delay in sys.argv[1].split(",")], sys.argv[2:] or list(COMMANDS)
     kills.import_all()
-    given = Path(tempfile.mkdtemp(prefix="interrupted-given-"))
+    inputs = Path(tempfile.mkdtemp(prefix="interrupted-given-"))
     try:
-        kills.prepare(given)
-        header, *_ = (given / "log.csv").read_text().splitlines()
-        rows = np.tile(np.loadtxt(given / "log.csv", delimiter=",", skiprows=1)[:-1], (REPEATED, 1))
+        kills.prepare(inputs)
+        header, *_ = (inputs / "log.csv").read_text().splitlines()
+        rows = np.tile(np.loadtxt(inputs / "log.csv", delimiter=",", skiprows=1)[:-1], (REPEATED, 1))
         rows[:, 0] = np.arange(len(rows)) * 0.005
-        np.savetxt(given / "long.csv", rows, delimiter=",", header=header, comments="", fmt="%.8g")
-        sys.stdout.write(json.dumps([sooner(name, delay, given) for name in names for delay in delays]))
+        np.savetxt(inputs / "long.csv", rows, delimiter=",", header=header, comments="", fmt="%.8g")
+        sys.stdout.write(json.dumps([sooner(name, delay, inputs) for name in names for delay in delays]))
     finally:
-        shutil.rmtree(given)
+        shutil.rmtree(inputs)

@@ -98,7 +98,7 @@ def import_all() -> None:
             importlib.import_module(module.name)
 
 
-def prepare(given: Path) -> None:
+def prepare(folder: Path) -> None:
     """A log of a stroke, and measured poses: what some commands start from."""
     model = Model(load("five_bar"))
     t = np.linspace(0.0, 1.0, 201)[:, None]
@@ -109,12 +109,12 @@ def prepare(given: Path) -> None:
     motors = [actuator.name for actuator in model.mechanism.actuators]
     angles = model.actuator_position(forces.state.q)
     _write(
-        given / "log.csv",
+        folder / "log.csv",
         ["time [s]", *(f"position.{m} [rad]" for m in motors), *(f"force.{m} [N m]" for m in motors)],
         np.hstack([t, angles, forces.force]),
     )
     _write(
-        given / "poses.csv",
+        folder / "poses.csv",
         [*(f"encoder.{m} [rad]" for m in motors), *(f"measured.{axis} [m]" for axis in "xyz")],
         np.hstack([angles, position, 0 * t])[::9],
     )
@@ -124,7 +124,7 @@ def _write(path: Path, header: list[str], rows: np.ndarray) -> None:
     np.savetxt(path, rows, delimiter=",", header=",".join(header), comments="")
 
 
-def run(words: Sequence[str], out: Path, *, said: Path | None = None) -> tuple[int, int]:
+def run(words: Sequence[str], out: Path, *, errors: Path | None = None) -> tuple[int, int]:
     """Run a command in a child that writes to `out`: its wait status, and how many events it counted.
 
     What it says as an error goes to the file `said`.
@@ -133,19 +133,21 @@ def run(words: Sequence[str], out: Path, *, said: Path | None = None) -> tuple[i
     child = os.fork()
     if child == 0:
         os.close(reader)
-        _run_in_child([word.format(out=out, given=GIVEN) for word in words], out, lambda: os.write(writer, b"."), said)
+        _run_in_child(
+            [word.format(out=out, given=GIVEN) for word in words], out, lambda: os.write(writer, b"."), errors
+        )
     os.close(writer)
     with os.fdopen(reader, "rb") as stream:
         events = len(stream.read())
     return os.waitpid(child, 0)[1], events
 
 
-def _run_in_child(words: list[str], out: Path, happened: Callable[[], object], said: Path | None) -> None:
+def _run_in_child(words: list[str], out: Path, happened: Callable[[], object], errors: Path | None) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(null, stream)
-    if said is not None:
-        os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
+    if errors is not None:
+        os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
     busy = False
 
     def watch(event: str, arguments: tuple[object, ...]) -> None:
@@ -220,20 +222,20 @@ def harmed(name: str, kills: int, seed: int) -> list[str]:
     old = _names(words)
     while dead < kills and not lines:
         with tempfile.TemporaryDirectory(prefix="kills-") as folder:
-            out, notes, said = (Path(folder) / part for part in ("out", "notes", "said"))
+            out, notes, errors = (Path(folder) / part for part in ("out", "notes", "said"))
             out.mkdir()
             _lay(out, dict.fromkeys(old, OLD))
             killer = _Killer(out, notes, min(MOST, max(kills - dead, LEAST)), rng)
             child = os.fork()
             if child == 0:
-                _run_in_child([word.format(out=out, given=GIVEN) for word in words], out, killer, said)
+                _run_in_child([word.format(out=out, given=GIVEN) for word in words], out, killer, errors)
             killer.judge(os.waitpid(child, 0)[1])
-            told = said.read_text(errors="replace")[-1000:]
+            message = errors.read_text(errors="replace")[-1000:]
             (status, new), *ends = list(_notes(notes))
-            found = {file: content for file, content in new.items() if content != OLD}
-        if os.waitstatus_to_exitcode(status) not in (0, 1) or found.keys() < set(old) or not found:
+            written = {file: content for file, content in new.items() if content != OLD}
+        if os.waitstatus_to_exitcode(status) not in (0, 1) or written.keys() < set(old) or not written:
             code = os.waitstatus_to_exitcode(status)
-            return [f"{name}: ended with {code} and wrote {sorted(found)}: {told}"]
+            return [f"{name}: ended with {code} and wrote {sorted(written)}: {message}"]
         killed = [content for end, content in ends if os.WIFSIGNALED(end)]
         if not killed:
             return [f"{name}: no run was killed"]
@@ -242,7 +244,7 @@ def harmed(name: str, kills: int, seed: int) -> list[str]:
             f"{name}: {file} has {len(left.get(file, b''))} bytes, neither the old nor the new file"
             for left in killed
             for file in old
-            if left.get(file) not in (OLD, found[file]) and len(left.get(file, b"")) != len(found[file])
+            if left.get(file) not in (OLD, written[file]) and len(left.get(file, b"")) != len(written[file])
         ]
     return lines
 

@@ -46,20 +46,22 @@ def direct() -> list[Dependency]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     wanted = {"": project["dependencies"], **project["optional-dependencies"]}
     lines = [(re.fullmatch(r"([\w.-]+)(\S*)", line), extra) for extra, lines in wanted.items() for line in lines]
-    found = [Dependency(match[1], match[2], extra) for match, extra in lines if match is not None]
-    return [need for need in found if need.name != project["name"]]  # the extra "all" names the others
+    rows = [Dependency(match[1], match[2], extra) for match, extra in lines if match is not None]
+    return [need for need in rows if need.name != project["name"]]  # the extra "all" names the others
 
 
 def licence(name: str) -> str | None:
     """What an installed package says of its licence; None where it is not installed."""
     try:
-        said = distribution(name).metadata
+        metadata = distribution(name).metadata
     except PackageNotFoundError:
         return None
-    classified = [line.split(" :: ")[-1] for line in said.get_all("Classifier", []) if line.startswith("License ::")]
-    text = (said["License"] or "").strip()
+    classified = [
+        line.split(" :: ")[-1] for line in metadata.get_all("Classifier", []) if line.startswith("License ::")
+    ]
+    text = (metadata["License"] or "").strip()
     candidates = (
-        said["License-Expression"],
+        metadata["License-Expression"],
         *(line for line in classified if line != "OSI Approved"),
         text if "\n" not in text else None,
         IN_FILE.get(name),

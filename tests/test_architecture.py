@@ -176,30 +176,32 @@ def circles(imports: Mapping[str, Iterable[str]]) -> Iterator[str]:
     """
 
     def reached(start: str) -> set[str]:
-        found, left = set[str](), [start]
+        seen, left = set[str](), [start]
         while left:
             for further in imports.get(left.pop(), ()):
-                if further not in found:
-                    found.add(further)
+                if further not in seen:
+                    seen.add(further)
                     left.append(further)
-        return found
+        return seen
 
     behind = {module: reached(module) for module in imports}
-    groups = {frozenset(m for m in behind[one] if one in behind.get(m, ())) for one in imports if one in behind[one]}
+    groups = {
+        frozenset(m for m in behind[name] if name in behind.get(m, ())) for name in imports if name in behind[name]
+    }
     yield from sorted(", ".join(sorted(group)) for group in groups)
 
 
 def module_imports(modules: Mapping[str, tuple[ast.Module, bool]]) -> dict[str, set[str]]:
     """Modules of the package that each imports, by name; of a name in a package, the module where it stands."""
-    found: dict[str, set[str]] = {}
+    table: dict[str, set[str]] = {}
     for module, (tree, is_package) in modules.items():
-        found[module] = set()
+        table[module] = set()
         for _, name in imported(tree, module, is_package):
             target = name.removeprefix("tauloop.")
             while target and target not in modules:
                 target = target.rpartition(".")[0]
-            found[module] |= {target} - {module, ""}
-    return found
+            table[module] |= {target} - {module, ""}
+    return table
 
 
 def raised_by_hand(tree: ast.Module) -> Iterator[str]:
@@ -336,7 +338,7 @@ def test_relative_imports_of_a_package_start_in_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "expected"),
+    ("first", "other", "expected"),
     [
         ("import tauloop.a.two", "from tauloop.a.one import f", ["a.one, a.two"]),
         ("def f():\n    from tauloop.a import two", "from .one import f", ["a.one, a.two"]),
@@ -344,8 +346,8 @@ def test_relative_imports_of_a_package_start_in_it() -> None:
         ("from tauloop.a import two", "import numpy", []),
     ],
 )
-def test_circles_are_seen(one: str, other: str, expected: list[str]) -> None:
-    sources = {"a": "", "a.one": one, "a.two": other, "a.three": "from tauloop.a.one import f"}
+def test_circles_are_seen(first: str, other: str, expected: list[str]) -> None:
+    sources = {"a": "", "a.one": first, "a.two": other, "a.three": "from tauloop.a.one import f"}
     modules = {name: (ast.parse(source), name == "a") for name, source in sources.items()}
     assert list(circles(module_imports(modules))) == expected
 
@@ -423,6 +425,14 @@ def test_imports_of_extras_are_seen(source: str) -> None:
 def test_empty_names_are_seen(source: str) -> None:
     assert len(list(empty_names(ast.parse(source)))) == 1
     assert list(empty_names(ast.parse("class Pose:\n    given: Entry\nrows = f(given=pose.given)"))) == []
+
+
+@pytest.mark.parametrize("folder", ["tests"])
+def test_tests_and_papers_name_things_after_what_they_are(folder: str) -> None:
+    sources = [*(PACKAGE.parents[1] / folder).rglob("*.py")]
+    assert len(sources) > 3
+    faults = {str(path): [*empty_names(ast.parse(path.read_text(encoding="utf-8")))] for path in sources}
+    assert {path: names for path, names in faults.items() if names} == {}
 
 
 def test_problems_that_are_raised_by_hand_are_seen() -> None:
@@ -527,8 +537,8 @@ def test_tests_run_without_extras():
     tests = [
         path for folder in ("tests", "papers/tests") for path in sorted((PACKAGE.parents[1] / folder).rglob("*.py"))
     ]
-    found = {path.name: [*imports_of_extras(ast.parse(path.read_text("utf-8")))] for path in tests}
-    assert [name for name, places in found.items() if places] == ["extras.py"]
+    imports = {path.name: [*imports_of_extras(ast.parse(path.read_text("utf-8")))] for path in tests}
+    assert [name for name, places in imports.items() if places] == ["extras.py"]
     project = tomllib.loads((PACKAGE.parents[1] / "pyproject.toml").read_text("utf-8"))["project"]
     for name, package in EXTRAS.values():
         assert any(re.match(rf"{package}\b", line) for line in project["optional-dependencies"][name])
@@ -541,4 +551,4 @@ def test_no_two_classes_have_one_name():
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(f"{path.relative_to(PACKAGE)}:{node.lineno}")
     assert len(places) > 500
-    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+    assert {name: lines for name, lines in places.items() if len(lines) > 1} == {}

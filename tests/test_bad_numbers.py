@@ -52,8 +52,8 @@ def is_good(health: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize(("machine", "which"), PROGRAMS)
 def test_one_bad_number_in_any_input_gives_its_own_sample_bad_health(machine, which, folder):
     """Every column of every port, in a batch and in a bound call; the neighbours stay as they were."""
-    kernel, given = compiled(machine, "actuators", which, folder), motion(machine, "actuators", N)
-    inputs = {port.name: given[port.name] for port in kernel.function.inputs}
+    kernel, states = compiled(machine, "actuators", which, folder), motion(machine, "actuators", N)
+    inputs = {port.name: states[port.name] for port in kernel.function.inputs}
     whole = kernel.batch(inputs, N)
     assert is_good(whole["health"]).all()
     arrays, call = kernel.bind()
@@ -62,12 +62,12 @@ def test_one_bad_number_in_any_input_gives_its_own_sample_bad_health(machine, wh
             for bad in BAD:
                 changed = array.copy()
                 changed[11, column] = bad
-                found = kernel.batch(inputs | {name: changed}, N)
-                good = is_good(found["health"])
+                outputs = kernel.batch(inputs | {name: changed}, N)
+                good = is_good(outputs["health"])
                 assert not good[11], (name, column, bad)
                 assert good.sum() == N - 1
                 for output in set(whole) - {"health"}:
-                    others, kept = (np.delete(part[output], 11, 0) for part in (found, whole))
+                    others, kept = (np.delete(part[output], 11, 0) for part in (outputs, whole))
                     np.testing.assert_allclose(others, kept, rtol=SAME, atol=SAME * np.abs(kept).max())
                 for other in inputs:
                     arrays[other][:] = inputs[other][11]
@@ -89,8 +89,8 @@ def test_a_machine_without_loops_has_bad_health_too(tmp_path):
     for bad in BAD:
         arrays["velocity"][0] = bad
         call()
-        found = compiled_health(arrays["health"][None])
-        assert not (found.is_reached & found.is_regular).any()
+        result = compiled_health(arrays["health"][None])
+        assert not (result.is_reached & result.is_regular).any()
 
 
 @pytest.mark.parametrize(
@@ -132,9 +132,9 @@ def test_checked_calls_refuse_an_overflow(evaluator):
 def test_what_is_no_array_of_real_numbers_is_refused(bad, what):
     functions = Model(load("four_bar"), evaluator=Interpreted()).platform
     name = functions.ports.velocity.columns[0]
-    given = {name: bad["crank"]} if isinstance(bad, dict) else bad
+    settings = {name: bad["crank"]} if isinstance(bad, dict) else bad
     with pytest.raises(InputError, match=what) as error:
-        functions.kinematics(functions.ports.at(Model(load("four_bar")).assembly.q), given)
+        functions.kinematics(functions.ports.at(Model(load("four_bar")).assembly.q), settings)
     assert error.value.problems[0].where == "velocity"
 
 
@@ -189,12 +189,12 @@ def test_every_border_refuses_what_numpy_would_turn_into_numbers(border, spoil):
     ids=["complex", "masked", "short", "narrow", "turned"],
 )
 def test_a_kernel_refuses_arrays_that_it_would_misread(spoil, folder):
-    kernel, given = compiled("five_bar", "actuators", "kinematics_2", folder), motion("five_bar", "actuators", N)
+    kernel, states = compiled("five_bar", "actuators", "kinematics_2", folder), motion("five_bar", "actuators", N)
     with pytest.raises(InputError) as error:
-        kernel.batch({**given, "velocity": spoil(given["velocity"])}, N)
+        kernel.batch({**states, "velocity": spoil(states["velocity"])}, N)
     assert error.value.problems[0].where == "velocity"
     with pytest.raises(InputError, match="is missing"):
-        kernel.batch({name: array for name, array in given.items() if name != "velocity"}, N)
+        kernel.batch({name: array for name, array in states.items() if name != "velocity"}, N)
 
 
 @needs_compiler

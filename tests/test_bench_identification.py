@@ -26,10 +26,10 @@ def module(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     find_compiler() is None, reason="the stream is measured with machine code, and there is no compiler"
 )
 def test_the_stream_finds_the_parameters_in_parts_that_do_not_divide_it(monkeypatch):
-    found = module("bench_identification", monkeypatch).stream(SAMPLES)
-    assert found["unknowns"] == 21
-    assert found["largest_deviation"] < DEVIATIONS
-    assert found["seconds"] > 0.0
+    result = module("bench_identification", monkeypatch).stream(SAMPLES)
+    assert result["unknowns"] == 21
+    assert result["largest_deviation"] < DEVIATIONS
+    assert result["seconds"] > 0.0
 
 
 def test_the_arm_of_seven_bodies_can_be_read(monkeypatch):

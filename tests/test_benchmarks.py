@@ -90,11 +90,11 @@ def test_the_cpp_program_agrees(bench: ModuleType, name: str) -> None:
     mechanism = comparison.frictionless(load(name))
     engine, motion, _ = comparison.consistent(mechanism, STATES, np.random.default_rng(1))
     states = comparison.tree_states(engine, motion)
-    found = bench.pinocchio_cpp.run(program, comparison.peer_tree(engine.tree), states, 0.0)
+    record = bench.pinocchio_cpp.run(program, comparison.peer_tree(engine.tree), states, 0.0)
     wanted = engine.inverse_dynamics(motion).forces
-    assert comparison.difference(found.forces, wanted) <= bench.TOLERANCE
-    assert found.forward_error is not None
-    assert found.forward_error <= bench.TOLERANCE
+    assert comparison.difference(record.forces, wanted) <= bench.TOLERANCE
+    assert record.forward_error is not None
+    assert record.forward_error <= bench.TOLERANCE
 
 
 def test_the_cpp_regressor_gives_the_forces(bench: ModuleType) -> None:
@@ -118,8 +118,8 @@ def test_regressors_of_both_give_the_forces_or_are_not_timed(
     honest = regressor.pinocchio_python.regressor
 
     def nearly(*arguments: object) -> object:
-        found = honest(*arguments)
-        return replace(found, forces=found.forces * (1.0 + 2.0 * bench.TOLERANCE))
+        result = honest(*arguments)
+        return replace(result, forces=result.forces * (1.0 + 2.0 * bench.TOLERANCE))
 
     monkeypatch.setattr(regressor.pinocchio_python, "regressor", nearly)
     with pytest.raises(peers("comparison").Disagreement, match="by Pinocchio in Python differs"):
@@ -138,9 +138,9 @@ def test_scipy_solves_the_same_loops(bench: ModuleType, name: str) -> None:
 
 def test_a_stream_stays_within_its_memory_and_repeats_its_input(bench: ModuleType) -> None:
     streaming, samples = rows("streaming"), 20_000
-    found = streaming.streamed("delta", samples, (samples // 2,))
-    assert (found["input"], found["output"], len(found["times"])) == (samples * 9 * 8, samples * 3 * 8, 2)
-    assert found["beyond"] is None or 0 <= found["beyond"] < streaming.ALLOWED
+    result = streaming.streamed("delta", samples, (samples // 2,))
+    assert (result["input"], result["output"], len(result["times"])) == (samples * 9 * 8, samples * 3 * 8, 2)
+    assert result["beyond"] is None or 0 <= result["beyond"] < streaming.ALLOWED
 
 
 def test_least_times_follow_from_operations(bench: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:

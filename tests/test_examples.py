@@ -113,12 +113,12 @@ def tx40(shared: Path) -> dict[str, Any]:
 
 
 def test_the_arms_friction_at_low_speed_is_named_and_nothing_else_is_wrong(tx40):
-    found = {finding["where"]: finding for finding in tx40["findings"]}
-    assert {"joint_1", "joint_3", "joint_4"} <= set(found) <= {"motor_6", *(f"joint_{k}" for k in range(1, 7))}
+    by_name = {finding["where"]: finding for finding in tx40["findings"]}
+    assert {"joint_1", "joint_3", "joint_4"} <= set(by_name) <= {"motor_6", *(f"joint_{k}" for k in range(1, 7))}
     for name in ("joint_1", "joint_3", "joint_4"):
-        assert "has friction that is smaller below some" in found[name]["what"]
-        assert f'--stribeck "{name}=' in found[name]["remedy"]
-    assert all("has friction" in finding["what"] for finding in found.values())
+        assert "has friction that is smaller below some" in by_name[name]["what"]
+        assert f'--stribeck "{name}=' in by_name[name]["remedy"]
+    assert all("has friction" in finding["what"] for finding in by_name.values())
 
 
 def percent(document: dict[str, Any], part: str) -> np.ndarray:

@@ -82,8 +82,8 @@ def test_a_loss_with_a_wrong_slope_is_seen():
 def test_an_estimator_that_is_off_is_seen():
     class Wrong(example("estimator").LeastAbsoluteDeviations):
         def estimate_from(self, regression):
-            found = super().estimate_from(regression)
-            return replace(found, values=found.values * 1.001, covariance=found.covariance * 1e-6)
+            result = super().estimate_from(regression)
+            return replace(result, values=result.values * 1.001, covariance=result.covariance * 1e-6)
 
     with pytest.raises(ConformanceError, match=r"(?s)exact data.*standard deviations.*instruments: give deviations"):
         check_estimator(Wrong())
@@ -269,8 +269,8 @@ def test_an_installed_package_brings_a_part_of_reports(tmp_path: Path):
     command = "-c", "from tauloop.cli import main; main()", "check", "four_bar"
     assert "Masses" not in output_with(tmp_path / "empty", *command)
     assert re.search(r"(?s)ok\n.*Masses.*crank .*0.12", output_with(tmp_path, *command))
-    found = json.loads(output_with(tmp_path, *command, "--json"))["parts"]["masses"]
-    assert found == {"crank": 0.12, "coupler": 0.3, "rocker": 0.24}
+    document = json.loads(output_with(tmp_path, *command, "--json"))["parts"]["masses"]
+    assert document == {"crank": 0.12, "coupler": 0.3, "rocker": 0.24}
 
 
 def test_a_part_of_reports_draws_its_figure_beside_the_commands_own(tmp_path: Path):

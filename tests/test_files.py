@@ -126,11 +126,11 @@ def test_standard_output_keeps_its_place_and_its_order(path, to_file, tmp_path):
         target = tmp_path / "all.txt"
         with target.open("wb") as stream:
             subprocess.run(command, stdout=stream, check=True)
-        said = target.read_text()
+        text = target.read_text()
         assert names(tmp_path) == ["all.txt"]
     else:
-        said = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
-    assert said == "before\nwritten\nafter\n"
+        text = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
+    assert text == "before\nwritten\nafter\n"
 
 
 def test_what_is_no_file_asks_for_room_elsewhere(tmp_path, monkeypatch):

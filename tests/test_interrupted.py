@@ -23,10 +23,10 @@ def faults(delays: str, *names: str) -> list[object]:
     command = [sys.executable, "interrupted.py", delays, *names]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent)
     assert done.returncode == 0, done.stderr
-    found = [entry for entry in json.loads(done.stdout) if entry is not None]
-    assert len(found) >= len(names)
+    document = [entry for entry in json.loads(done.stdout) if entry is not None]
+    assert len(document) >= len(names)
     codes = {name: (0, 1, 130) if name in KEEPING else (130,) for name in COMMANDS}
-    return [entry for entry in found if entry[2] not in codes[entry[0]] or entry[3] > SOON or entry[4]]
+    return [entry for entry in document if entry[2] not in codes[entry[0]] or entry[3] > SOON or entry[4]]
 
 
 def test_an_interrupt_ends_long_commands_of_every_kind_soon():

@@ -23,8 +23,8 @@ def test_the_page_has_the_licences_that_are_installed():
     rows = written(PAGE.read_text(encoding="utf-8"))
     for need in direct():
         stated = families(rows[need.name, need.extra or "always"][1])
-        found = licence(need.name)
-        assert found is None or (families(found) and families(found) <= stated), need.name
+        result = licence(need.name)
+        assert result is None or (families(result) and families(result) <= stated), need.name
 
 
 def test_no_copyleft_licence_comes_in_unseen():
@@ -35,7 +35,7 @@ def test_no_copyleft_licence_comes_in_unseen():
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "names"),
     [
         ("GNU Lesser General Public License v3 or later (LGPLv3+)", {"LGPL"}),
         ("GPL-3.0-only", {"GPL"}),
@@ -44,18 +44,18 @@ def test_no_copyleft_licence_comes_in_unseen():
         ("BSD-3-Clause", set()),
     ],
 )
-def test_copyleft_is_recognised(text, found):
-    assert families(text, COPYLEFT) == found
+def test_copyleft_is_recognised(text, names):
+    assert families(text, COPYLEFT) == names
 
 
 @pytest.mark.parametrize(
-    ("number", "found"), [("1.9", False), ("2.0", True), ("2.0.5", True), ("2.1", False), ("2.10", False)]
+    ("number", "is_affected"), [("1.9", False), ("2.0", True), ("2.0.5", True), ("2.1", False), ("2.10", False)]
 )
-def test_a_version_falls_under_an_entry_or_not(number, found):
+def test_a_version_falls_under_an_entry_or_not(number, is_affected):
     """By hand: the fault came with 2.0 and went with 2.1."""
     entry = {"id": "GHSA-x", "cve": "CVE-1", "advisory": "it burns", "v": ">=2.0,<2.1"}
     lines = affected({"pack-age": number, "other": "2.0"}, {"pack-age": [entry]})
-    assert bool(lines) == found
+    assert bool(lines) == is_affected
     assert all("pack-age" in line and "CVE-1" in line for line in lines)
 
 

@@ -63,27 +63,27 @@ def crank(model: Model, q: np.ndarray) -> np.ndarray:
 
 def test_random_states_keep_the_stops_of_a_joint_that_closes_the_loop() -> None:
     model = slider()
-    found = lean(crank(model, random_states(model, 200, np.random.default_rng(1)).q))
-    assert np.ptp(found) > 3
-    assert found.min() >= 10 - ROUNDING
-    assert found.max() <= 18 + ROUNDING
+    states = lean(crank(model, random_states(model, 200, np.random.default_rng(1)).q))
+    assert np.ptp(states) > 3
+    assert states.min() >= 10 - ROUNDING
+    assert states.max() <= 18 + ROUNDING
 
 
 def test_a_workspace_ends_where_a_joint_that_closes_the_loop_stops() -> None:
     c = np.radians(np.linspace(20, 160, 57))
-    found = workspace_grid(slider(), {"c": c}, limits=WorkspaceLimits(singularity=0.0))
+    grid = workspace_grid(slider(), {"c": c}, limits=WorkspaceLimits(singularity=0.0))
     inside = (lean(c) >= 10) & (lean(c) <= 18)
     assert 10 < inside.sum() < 50
-    assert (found.usable == inside).all()
-    assert (found.reason[~inside] == Reason.JOINT_LIMIT).all()
-    assert found.excluded_by() == {"k": (~inside).sum()}
+    assert (grid.usable == inside).all()
+    assert (grid.reason[~inside] == Reason.JOINT_LIMIT).all()
+    assert grid.excluded_by() == {"k": (~inside).sum()}
 
 
 def test_a_workspace_ends_at_the_stops_of_its_own_axes_too() -> None:
     c = np.radians(np.linspace(40, 66, 27))
     model = slider("limits: [45 deg, 62.5 deg]")
-    found = workspace_grid(model, {"c": c}, limits=WorkspaceLimits(singularity=0.0))
-    assert (found.usable == ((c >= np.radians(45)) & (c <= np.radians(62.5)))).all()
+    grid = workspace_grid(model, {"c": c}, limits=WorkspaceLimits(singularity=0.0))
+    assert (grid.usable == ((c >= np.radians(45)) & (c <= np.radians(62.5)))).all()
     assert workspace_grid(model, {"c": c}, limits=WorkspaceLimits(singularity=0.0, ranges=False)).usable.all()
 
 
@@ -99,15 +99,15 @@ def test_chosen_poses_of_a_calibration_keep_all_stops() -> None:
 def test_modes_say_by_how_much_a_joint_is_beyond_its_stop() -> None:
     """Of the two ends of the rod on the axis the one behind the crank has it lean by 180 deg less the lean."""
     model = slider()
-    found = assembly_modes(model)
-    own, other = found.modes
+    modes = assembly_modes(model)
+    own, other = modes.modes
     assert own.within_limits
     (item,) = other.beyond
     expected = 180 - float(lean(np.radians(60)))
     assert item.coordinate == "k"
     assert np.degrees(item.value) == pytest.approx(expected, abs=1e-3)
     assert np.degrees(item.by) == pytest.approx(expected - 18, abs=1e-3)
-    kept = found.within_limits()
+    kept = modes.within_limits()
     assert (len(kept.modes), kept.left_out["something is beyond a stop"]) == (1, 1)
     beyond = assembly_modes(model, [np.radians(80)])
     with pytest.raises(PoseError, match=r"beyond its stop at 18 deg; 2 modes, and none is within the stops"):
@@ -197,7 +197,7 @@ WITHOUT = {
 
 
 @pytest.fixture(scope="module")
-def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A machine whose reference pose is beyond a stop, a log of its stroke, and measured poses."""
     folder = tmp_path_factory.mktemp("given")
     prepare(folder)
@@ -207,8 +207,8 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def call(command: str, given: Path, out: Path, *options: str) -> tuple[int, str]:
-    words = [word.format(machine=given / "machine.yaml", given=given, out=out) for word in WORDS[command]]
+def call(command: str, inputs: Path, out: Path, *options: str) -> tuple[int, str]:
+    words = [word.format(machine=inputs / "machine.yaml", given=inputs, out=out) for word in WORDS[command]]
     result = CliRunner().invoke(app, [command, *words, *options])
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
     return result.exit_code, " ".join((result.output + (result.stderr or "")).split())
@@ -219,8 +219,8 @@ LONG = ("verify", "modes", "reduce", "simulate", "identify", "calibrate", "excit
 
 
 @pytest.mark.parametrize("command", WORDS)
-def test_a_command_refuses_what_is_beyond_a_stop_when_asked(command: str, given: Path, tmp_path: Path) -> None:
-    code, text = call(command, given, tmp_path, "--within-limits")
+def test_a_command_refuses_what_is_beyond_a_stop_when_asked(command: str, inputs: Path, tmp_path: Path) -> None:
+    code, text = call(command, inputs, tmp_path, "--within-limits")
     assert code == 2
     assert SAID in text
 
@@ -228,8 +228,8 @@ def test_a_command_refuses_what_is_beyond_a_stop_when_asked(command: str, given:
 @pytest.mark.parametrize(
     "command", [pytest.param(name, marks=[pytest.mark.nightly] if name in LONG else []) for name in WORDS]
 )
-def test_a_command_names_what_is_beyond_a_stop(command: str, given: Path, tmp_path: Path) -> None:
-    assert SAID in call(command, given, tmp_path)[1]
+def test_a_command_names_what_is_beyond_a_stop(command: str, inputs: Path, tmp_path: Path) -> None:
+    assert SAID in call(command, inputs, tmp_path)[1]
 
 
 def test_no_command_is_forgotten() -> None:

@@ -51,18 +51,18 @@ def lines_of_commands(text: str) -> Iterator[str]:
     """Command lines that begin with `tauloop`, in blocks and between backticks, continued lines joined."""
     for body in blocks(text, "", "text", "console", "bash", "sh", "shell"):
         for line in re.sub(r"\\\n\s*", " ", body).splitlines():
-            if found := re.match(r"\s*(?:\$ )?(tauloop [a-z].*)", line):
-                yield found[1]
-    yield from (" ".join(found.split()) for found in INLINE.findall(FENCED.sub("", text)))
+            if match := re.match(r"\s*(?:\$ )?(tauloop [a-z].*)", line):
+                yield match[1]
+    yield from (" ".join(match.split()) for match in INLINE.findall(FENCED.sub("", text)))
 
 
 @cache
 def options_of(command: str) -> frozenset[str]:
     """All options of a command, such as ``--out``."""
     group = LazyGroup(name="tauloop")
-    found = group.get_command(None, command)
-    assert found is not None
-    names = {name for parameter in found.params for name in (*parameter.opts, *parameter.secondary_opts)}
+    result = group.get_command(None, command)
+    assert result is not None
+    names = {name for parameter in result.params for name in (*parameter.opts, *parameter.secondary_opts)}
     return frozenset({*names, "--help"})
 
 

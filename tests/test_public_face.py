@@ -233,8 +233,8 @@ SOURCE = re.compile(r"^ *Source: (?:[^\n]|\n(?! *\n| *\"))*", re.M)
 
 @pytest.mark.parametrize("module", ALGORITHMS)
 def test_an_algorithm_names_its_source(module: str):
-    found = SOURCE.findall((ROOT / "src" / "tauloop" / f"{module}.py").read_text(encoding="utf-8"))
-    assert found
+    output = SOURCE.findall((ROOT / "src" / "tauloop" / f"{module}.py").read_text(encoding="utf-8"))
+    assert output
     assert [
-        text for text in found if not re.search(r"\b(1[89]|20)\d\d\b|paper|\bISO \d|section|eqs?\.|as of `", text)
+        text for text in output if not re.search(r"\b(1[89]|20)\d\d\b|paper|\bISO \d|section|eqs?\.|as of `", text)
     ] == []

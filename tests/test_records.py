@@ -61,9 +61,9 @@ def _classes(decorator: Any, options: dict[str, Any]) -> tuple[type, type, type]
 
 def same(tell: Any, **options: Any) -> Any:
     """What both tell, which must be the same."""
-    expected, found = (tell(*classes) for classes in both(**options))
-    assert found == expected
-    return found
+    expected, result = (tell(*classes) for classes in both(**options))
+    assert result == expected
+    return result
 
 
 OPTIONS = [FROZEN, {}, {"frozen": True}, {"slots": True}, {**FROZEN, "eq": False}, {"frozen": True, "repr": False}]
@@ -82,9 +82,9 @@ def test_objects_hold_and_show_what_pythons_do(options):
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_comparisons_and_hashes_are_pythons(options):
     def tell(point, named, own):
-        one, other, third = named(x=1.0, notes=["a"]), named(x=1.0), named(x=2.0)
-        hashes = point.__hash__ is None or (point.__hash__ is object.__hash__) or hash(one) == hash(other)
-        return one == other, one == third, one != point(x=1.0), own() == 7, hashes, own.__hash__ is None
+        single, other, third = named(x=1.0, notes=["a"]), named(x=1.0), named(x=2.0)
+        hashes = point.__hash__ is None or (point.__hash__ is object.__hash__) or hash(single) == hash(other)
+        return single == other, single == third, single != point(x=1.0), own() == 7, hashes, own.__hash__ is None
 
     same(tell, **options)
 
@@ -146,11 +146,11 @@ def test_an_object_inside_others_is_asked_once_for_its_hash_and_its_equal(fields
             return True
 
     kind = quick(frozen=True)(type("Nested", (), {"__annotations__": dict.fromkeys(fields, object)}))
-    one, other = Counted(), Counted()
+    single, other = Counted(), Counted()
     for _ in range(12):
-        one, other = (kind(*[part, 0][: len(fields)]) for part in (one, other))
-    assert hash(one) == hash(other)
-    assert one == other
+        single, other = (kind(*[part, 0][: len(fields)]) for part in (single, other))
+    assert hash(single) == hash(other)
+    assert single == other
     assert asked == ["hash", "hash", "equal"]
 
 

@@ -45,17 +45,17 @@ def test_other_errors_pass() -> None:
 
 
 @pytest.fixture(scope="module")
-def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A log of a five-bar's stroke, and measured poses."""
     folder = tmp_path_factory.mktemp("given")
     prepare(folder)
     return folder
 
 
-def scaled(given: Path, out: Path, name: str, columns: slice, factor: float) -> str:
+def scaled(inputs: Path, out: Path, name: str, columns: slice, factor: float) -> str:
     """A table with some of its columns multiplied."""
-    header, *_ = (given / name).read_text(encoding="utf-8").splitlines()
-    rows = np.loadtxt(given / name, delimiter=",", skiprows=1)
+    header, *_ = (inputs / name).read_text(encoding="utf-8").splitlines()
+    rows = np.loadtxt(inputs / name, delimiter=",", skiprows=1)
     rows[:, columns] *= factor
     np.savetxt(out / name, rows, delimiter=",", header=header, comments="")
     return str(out / name)
@@ -64,20 +64,20 @@ def scaled(given: Path, out: Path, name: str, columns: slice, factor: float) -> 
 def problems(*words: str) -> list[dict[str, str]]:
     answer = CliRunner().invoke(app, [*words, "--json"])
     assert answer.exit_code == 2, answer.output
-    found: list[dict[str, str]] = json.loads(answer.stdout)["problems"]
-    return found
+    problems: list[dict[str, str]] = json.loads(answer.stdout)["problems"]
+    return problems
 
 
-def test_forces_that_say_nothing_are_named(given: Path, tmp_path: Path) -> None:
-    found = problems("identify", "five_bar", scaled(given, tmp_path, "log.csv", slice(3, 5), 0.0))
-    assert "forces" in [problem["where"] for problem in found]
+def test_forces_that_say_nothing_are_named(inputs: Path, tmp_path: Path) -> None:
+    refusals = problems("identify", "five_bar", scaled(inputs, tmp_path, "log.csv", slice(3, 5), 0.0))
+    assert "forces" in [problem["where"] for problem in refusals]
 
 
-def test_numbers_that_overflow_are_named_with_their_column(given: Path, tmp_path: Path) -> None:
-    log = scaled(given, tmp_path, "log.csv", slice(3, 5), 1e200)
-    found = problems("identify", "five_bar", log)
-    assert all("is beyond 1e+100, which nothing measures" in problem["what"] for problem in found[:3])
-    assert found[0]["where"] == "column 'force.motor_1'"
-    poses = scaled(given, tmp_path, "poses.csv", slice(2, 4), 1e200)
+def test_numbers_that_overflow_are_named_with_their_column(inputs: Path, tmp_path: Path) -> None:
+    log = scaled(inputs, tmp_path, "log.csv", slice(3, 5), 1e200)
+    refusals = problems("identify", "five_bar", log)
+    assert all("is beyond 1e+100, which nothing measures" in problem["what"] for problem in refusals[:3])
+    assert refusals[0]["where"] == "column 'force.motor_1'"
+    poses = scaled(inputs, tmp_path, "poses.csv", slice(2, 4), 1e200)
     words = ("calibrate", "five_bar", poses, "--parameters", "*length*", "--noise", "0.01 mm")
     assert "is beyond 1e+100" in problems(*words)[0]["what"]

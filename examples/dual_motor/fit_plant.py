@@ -34,20 +34,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--generations", type=int, default=0, help="of the global search")
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
-    found = fit(given.generations, given.seed)
-    print(f"{found.evaluations} plants tried")
-    for name, value in found.values.items():
+    arguments = parser.parse_args()
+    fitted = fit(arguments.generations, arguments.seed)
+    print(f"{fitted.evaluations} plants tried")
+    for name, value in fitted.values.items():
         print(f"  {name:20} {value:.6g}")
-    for row, name, printed, ours, held_out in found.rows:
+    for row, name, printed, ours, held_out in fitted.rows:
         print(f"  {row:32} {name:14} {printed:12.5g} {ours:12.5g} {ours / printed - 1:+8.2%}{'  held out' * held_out}")
     print(
         "directions, tolerances that the figures change over the ranges:",
-        np.array2string(found.sensitivities, precision=2),
+        np.array2string(fitted.sensitivities, precision=2),
     )
-    print(f"{len(found.undetermined)} below {DETERMINED:g} are not determined:")
-    for direction in found.undetermined:
-        print(f"  {found.named(direction)}")
+    print(f"{len(fitted.undetermined)} below {DETERMINED:g} are not determined:")
+    for direction in fitted.undetermined:
+        print(f"  {fitted.named(direction)}")
 
 
 if __name__ == "__main__":

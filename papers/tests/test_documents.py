@@ -73,9 +73,9 @@ def numbers(text: str) -> list[str]:
     return _NUMBER.findall(text)
 
 
-def agree(quoted: str, found: str) -> bool:
+def agree(quoted: str, text: str) -> bool:
     """Whether the document's first numbers are those that were found, in its own digits."""
-    pairs = list(zip(numbers(quoted), numbers(found), strict=False))
+    pairs = list(zip(numbers(quoted), numbers(text), strict=False))
     return bool(pairs) and all(
         abs(float(ours) - float(theirs)) <= 0.501 * 10.0 ** -len(theirs.partition(".")[2]) for theirs, ours in pairs
     )
@@ -91,7 +91,7 @@ def test_rounded_figures_agree_and_others_do_not() -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", QUOTED)
 def test_figures_of_the_document_are_those_of_the_command(name: str) -> None:
-    found: Any = EXPERIMENTS[name].run()
+    motion: Any = EXPERIMENTS[name].run()
     rows = [
         [cell.strip() for cell in line.strip("| ").split(" | ")]
         for line in DOCUMENT.read_text(encoding="utf-8").splitlines()
@@ -100,7 +100,7 @@ def test_figures_of_the_document_are_those_of_the_command(name: str) -> None:
     wrong = []
     for beginning, column, quantity in QUOTED[name]:
         (cells,) = [row for row in rows if f"{row[0]} ".startswith(beginning)]
-        ours = next(one.ours for one in found.comparisons if one.quantity.startswith(quantity))
+        ours = next(comparison.ours for comparison in motion.comparisons if comparison.quantity.startswith(quantity))
         if not agree(cells[column], ours):
             wrong.append((beginning, cells[column], ours))
     assert json.dumps(wrong) == "[]"

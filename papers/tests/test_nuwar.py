@@ -83,13 +83,13 @@ def by_newton(time: np.ndarray, total: float, alpha: float, beta: float) -> np.n
 
 @pytest.mark.parametrize(("name", "alpha", "beta"), [("nuwar", np.arctan(0.5**0.5), np.pi / 3), ("delta", 0.0, 0.0)])
 def test_torques_of_figure_2_follow_from_newtons_laws(name: str, alpha: float, beta: float) -> None:
-    found = torques(tl.Model(tl.load(name)), ellipse(SETTINGS, SETTINGS.scale), SETTINGS)
-    there = found.time < found.one_way * (1 - STEP)
-    expected = by_newton(found.time[there], found.one_way, alpha, beta)
-    assert found.torque[there] == pytest.approx(expected, abs=1e-6 * found.peak)
-    assert found.peak == pytest.approx(np.abs(expected).max(), rel=1e-3)  # between samples too
-    assert found.spread < 1e-10 * found.peak
-    assert found.peak < SETTINGS.limit
+    result = torques(tl.Model(tl.load(name)), ellipse(SETTINGS, SETTINGS.scale), SETTINGS)
+    there = result.time < result.one_way * (1 - STEP)
+    expected = by_newton(result.time[there], result.one_way, alpha, beta)
+    assert result.torque[there] == pytest.approx(expected, abs=1e-6 * result.peak)
+    assert result.peak == pytest.approx(np.abs(expected).max(), rel=1e-3)  # between samples too
+    assert result.spread < 1e-10 * result.peak
+    assert result.peak < SETTINGS.limit
 
 
 def test_the_printed_ellipse_is_out_of_reach_by_what_a_formula_says() -> None:
@@ -98,12 +98,12 @@ def test_the_printed_ellipse_is_out_of_reach_by_what_a_formula_says() -> None:
 
     def gaps(scale: float) -> list[float]:
         ends = scale * np.array([[0.0, -0.2, -0.9], [0.0, 0.2, -0.9]])
-        found = []
+        rows = []
         for turn in 2 * np.pi * np.arange(3) / 3:
             radial, side = np.array([np.cos(turn), np.sin(turn), 0]), np.array([-np.sin(turn), np.cos(turn), 0])
             d = ends - (0.194 - 0.03) * radial
-            found.append(float(np.max(np.hypot(np.hypot(d @ radial, d[:, 2]) - 0.26, d @ side) - 0.48)))
-        return found
+            rows.append(float(np.max(np.hypot(np.hypot(d @ radial, d[:, 2]) - 0.26, d @ side) - 0.48)))
+        return rows
 
     for miss, gap in zip(misses, gaps(1.0), strict=True):
         assert f"out of reach by {1e3 * gap:.1f} mm" in miss
@@ -122,19 +122,19 @@ def test_shapes_lie_in_the_plane_of_the_stroke_within_reach() -> None:
 def test_a_stroke_comes_back_through_forward_dynamics() -> None:
     model = tl.Model(tl.load("nuwar"))
     short = replace(SETTINGS, tolerance=(1e-9, 1e-10))
-    found = trip(model, "line", paths(SETTINGS)["straight line"], "3-4-5", "", IndependentCoordinates(), short)
-    assert found.largest < 1e-7
-    assert found.one_way == pytest.approx(np.sqrt(0.288 * 10 / np.sqrt(3) / 294.82), rel=1e-6)
+    result = trip(model, "line", paths(SETTINGS)["straight line"], "3-4-5", "", IndependentCoordinates(), short)
+    assert result.largest < 1e-7
+    assert result.one_way == pytest.approx(np.sqrt(0.288 * 10 / np.sqrt(3) / 294.82), rel=1e-6)
 
 
 @pytest.mark.nightly
 def test_the_whole_experiment_is_in_order() -> None:
     steps: list[str] = []
-    found = run(steps.append, replace(SETTINGS, turns=(0.0,), samples=101))
-    assert isinstance(found, Strokes)
-    assert found.status is Status.OK
-    assert len(found.trips) == 2 + 11
-    assert {name.lower() for name in figures(found)} == set(CAPTIONS)
-    json.dumps(plain(found), allow_nan=False)
+    result = run(steps.append, replace(SETTINGS, turns=(0.0,), samples=101))
+    assert isinstance(result, Strokes)
+    assert result.status is Status.OK
+    assert len(result.trips) == 2 + 11
+    assert {name.lower() for name in figures(result)} == set(CAPTIONS)
+    json.dumps(plain(result), allow_nan=False)
     # Miller's way takes fewer operations than Lagrange's, as the paper says; how many is ours
-    assert found.operations["hamilton, sampled"] < 0.75 * found.operations["lagrange"]
+    assert result.operations["hamilton, sampled"] < 0.75 * result.operations["lagrange"]

@@ -68,12 +68,12 @@ class SmallExperiment(Experiment):
             raise InputError.of(self.name, "cannot be done", "leave it")
         return result(self)
 
-    def figures(self, found: Reproduction) -> dict[str, Figure]:
+    def figures(self, reproduction: Reproduction) -> dict[str, Figure]:
         figure = Figure(figsize=(4.0, 2.0))
         figure.add_subplot().plot(range(self.settings.count))
         return {"line": figure}
 
-    def films(self, found: Reproduction) -> dict[str, View]:
+    def films(self, reproduction: Reproduction) -> dict[str, View]:
         """A five-bar that goes up by 1 cm."""
         model = tl.Model(tl.load("five_bar"))
         way = model.platform_position(model.assembly.q) + 0.005 * np.outer(np.arange(3), [0.0, 1.0])

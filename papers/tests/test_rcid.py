@@ -55,8 +55,8 @@ def test_no_pose_of_the_set_needs_more_than_the_stroke_and_some_nearly_all(
 ) -> None:
     """Random poses by the closed form come up to the stroke from below; extremes are at the borders of the set."""
     balls = READINGS[name]
-    found = reach(model, name, balls, replace(SETTINGS, poses=500))
-    assert found.stroke == pytest.approx(stroke, abs=TENTH)
+    result = reach(model, name, balls, replace(SETTINGS, poses=500))
+    assert result.stroke == pytest.approx(stroke, abs=TENTH)
     rng = np.random.default_rng(3)
     parts = []
     for is_ball in balls:
@@ -66,18 +66,18 @@ def test_no_pose_of_the_set_needs_more_than_the_stroke_and_some_nearly_all(
     turns = SETTINGS.turn * parts[1]
     turned = Rotation.from_rotvec(turns) if balls[1] else Rotation.from_euler("ZYX", turns)
     sampled = heights(SETTINGS.radius * parts[0], turned)
-    assert (sampled.max(axis=0) <= found.high + 1e-9).all()
-    assert (sampled.min(axis=0) >= found.low - 1e-9).all()
-    assert np.ptp(sampled) > 0.97 * found.stroke
+    assert (sampled.max(axis=0) <= result.high + 1e-9).all()
+    assert (sampled.min(axis=0) >= result.low - 1e-9).all()
+    assert np.ptp(sampled) > 0.97 * result.stroke
 
 
 def test_the_platform_is_like_the_tasks_mass_and_springs(model: tl.Model) -> None:
     """Force control, until the platform has touched."""
-    found = touch(model, SETTINGS.tasks[1], replace(SETTINGS, end=0.07))
-    assert found.miss < 1e-6
-    assert found.pressure.max() > 5.0
-    assert found.place[:, 2].max() > SETTINGS.surface
-    assert found.energy_error < KINK
+    result = touch(model, SETTINGS.tasks[1], replace(SETTINGS, end=0.07))
+    assert result.miss < 1e-6
+    assert result.pressure.max() > 5.0
+    assert result.place[:, 2].max() > SETTINGS.surface
+    assert result.energy_error < KINK
 
 
 def test_a_wrench_by_the_tools_motion_is_refused_beside_sampled_forces(model: tl.Model) -> None:
@@ -95,13 +95,13 @@ def test_a_wrench_by_the_tools_motion_is_refused_beside_sampled_forces(model: tl
 @pytest.mark.nightly
 def test_the_whole_experiment_is_in_order() -> None:
     steps: list[str] = []
-    found = run(steps.append, replace(SETTINGS, poses=500))
+    result = run(steps.append, replace(SETTINGS, poses=500))
     assert len(steps) == 6
-    assert found.status is Status.OK
-    assert set(figures(found)) == set(CAPTIONS)
-    assert found.masses == pytest.approx(9.7)
-    json.dumps(plain(found), allow_nan=False)
-    forces = [item.pressure[-1] for item in found.touches]
+    assert result.status is Status.OK
+    assert set(figures(result)) == set(CAPTIONS)
+    assert result.masses == pytest.approx(9.7)
+    json.dumps(plain(result), allow_nan=False)
+    forces = [item.pressure[-1] for item in result.touches]
     assert forces == pytest.approx([2e3 * 2e4 / 2.2e4 * 0.003, 20.0], rel=1e-3)
-    total = [sum(found.counts[method]["all, added up"]) for method in found.counts]
+    total = [sum(result.counts[method]["all, added up"]) for method in result.counts]
     assert total[1] < 0.2 * total[0]

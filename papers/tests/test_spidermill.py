@@ -43,9 +43,9 @@ def result(settings: ReducedSettings, reduced: Reduced) -> ReducedIdentification
     steps: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(identification, "Reduced", lambda _: reduced)  # reducing takes seconds: once is enough
-        found = identification.run(steps.append, settings)
+        motion = identification.run(steps.append, settings)
     assert len(steps) == 6
-    return found
+    return motion
 
 
 def hand_written(d: float, D: float) -> np.ndarray:
@@ -61,28 +61,28 @@ def hand_written(d: float, D: float) -> np.ndarray:
 
 
 def test_eleven_parameters_become_the_four_of_the_notes(result: ReducedIdentification) -> None:
-    found = result.findings.regrouped.model
-    d, D = found.lengths["d1"], found.lengths["d3"]
-    assert len(found.parameters) == 11
-    assert found.matrix() == pytest.approx(hand_written(d, D), abs=ROUNDING)
-    assert found.matrix({"d1": 2.0, "d3": 0.3}) == pytest.approx(hand_written(2.0, 0.3), abs=ROUNDING)
-    assert [parameter.name for parameter in found.base] == [
+    outcome = result.findings.regrouped.model
+    d, D = outcome.lengths["d1"], outcome.lengths["d3"]
+    assert len(outcome.parameters) == 11
+    assert outcome.matrix() == pytest.approx(hand_written(d, D), abs=ROUNDING)
+    assert outcome.matrix({"d1": 2.0, "d3": 0.3}) == pytest.approx(hand_written(2.0, 0.3), abs=ROUNDING)
+    assert [parameter.name for parameter in outcome.base] == [
         "m1 d_c1 + d1 m2 + d1 m3 + 1/2 d1 m4",
         "m1 d_c1^2 + d1^2 m2 + d1^2 m3 + 1/2 d1^2 m4 + I_c1",
         "m3 d_c3 + 1/2 d3 m4",
         "m3 d_c3^2 + 1/2 d3^2 m4 + I_c3",
     ]
-    assert [parameter.unit for parameter in found.base] == ["kg m", "kg m^2", "kg m", "kg m^2"]
-    assert found.no_effect == ("m4 d_c3", "m4 d_c3^2")
-    assert found.singular_values[3] > 1e-2 * found.singular_values[0]
-    assert found.singular_values[4] < ROUNDING * found.singular_values[0]
+    assert [parameter.unit for parameter in outcome.base] == ["kg m", "kg m^2", "kg m", "kg m^2"]
+    assert outcome.no_effect == ("m4 d_c3", "m4 d_c3^2")
+    assert outcome.singular_values[3] > 1e-2 * outcome.singular_values[0]
+    assert outcome.singular_values[4] < ROUNDING * outcome.singular_values[0]
 
 
 def test_the_four_reproduce_the_forces_of_the_unreduced_machine(
     result: ReducedIdentification, reduced: Reduced, settings: ReducedSettings
 ) -> None:
     """Four numbers in four columns against the inverse dynamics of all eleven bodies, without spindle masses."""
-    found = result.findings.regrouped.model
+    outcome = result.findings.regrouped.model
     plant = Plant(settings, 0.0)
     trajectory = result.findings.verification.trajectory
     forces = plant.forces(trajectory, (0.0,))[0]
@@ -90,20 +90,20 @@ def test_the_four_reproduce_the_forces_of_the_unreduced_machine(
         plant.model.platform.inverse_dynamics(trajectory.position, trajectory.velocity, trajectory.acceleration).force,
         abs=ALGEBRA * np.abs(forces).max(),
     )
-    columns = reduced.columns(trajectory, reduced.products)[..., list(found.independent)]
-    four = hand_written(found.lengths["d1"], found.lengths["d3"]) @ reduced.products.values()
+    columns = reduced.columns(trajectory, reduced.products)[..., list(outcome.independent)]
+    four = hand_written(outcome.lengths["d1"], outcome.lengths["d3"]) @ reduced.products.values()
     assert columns @ four == pytest.approx(forces, abs=ALGEBRA * np.abs(forces).max())
     assert four == pytest.approx(result.findings.calculated, rel=ALGEBRA)
 
 
 def test_eq_16_has_one_dependent_direction(result: ReducedIdentification, reduced: Reduced) -> None:
     """Its five columns follow from the products' by hand: p4's is d1/2 of p1's and d1^2/2 of p2's."""
-    found = result.findings.regrouped
-    d, D = found.printed.lengths["d1"], found.printed.lengths["d3"]
+    outcome = result.findings.regrouped
+    d, D = outcome.printed.lengths["d1"], outcome.printed.lengths["d3"]
     direction = np.array([-d / 2, -(d**2) / 2, 0, 1, 0])
-    assert found.printed.directions() == pytest.approx(direction[None, :], abs=ROUNDING)
-    assert found.printed.dependent == {"p4": "1/2 d1 p1 + 1/2 d1^2 p2"}
-    assert [parameter.name for parameter in found.printed.base] == ["p1 + 1/2 d1 p4", "p2 + 1/2 d1^2 p4", "p3", "p5"]
+    assert outcome.printed.directions() == pytest.approx(direction[None, :], abs=ROUNDING)
+    assert outcome.printed.dependent == {"p4": "1/2 d1 p1 + 1/2 d1^2 p2"}
+    assert [parameter.name for parameter in outcome.printed.base] == ["p1 + 1/2 d1 p4", "p2 + 1/2 d1^2 p4", "p3", "p5"]
     # by hand: columns of eq. 16 from the products' (m1 d_c1, m1 d_c1^2, m3 d_c3, m4, m3 d_c3^2), W = V E
     W = reduced.other({"d1": d, "d3": D})
     V = np.column_stack([W[:, 0], W[:, 1], W[:, 4], W[:, 6], W[:, 5] / 2])
@@ -118,30 +118,30 @@ def test_eq_16_has_one_dependent_direction(result: ReducedIdentification, reduce
     E[4, [5, 8, 10]] = 2, 1, 2
     assert V @ E == pytest.approx(W, abs=ALGEBRA * np.abs(W).max())
     # it belongs to halves of m4 at the mass centres only
-    assert found.misfits[1] < ALGEBRA
-    assert found.misfits[0] > 0.01
+    assert outcome.misfits[1] < ALGEBRA
+    assert outcome.misfits[0] > 0.01
 
 
 def test_the_other_reading_has_four_parameters_too(result: ReducedIdentification) -> None:
-    found = result.findings.regrouped.other
-    assert [parameter.name for parameter in found.base][2:] == [
+    outcome = result.findings.regrouped.other
+    assert [parameter.name for parameter in outcome.base][2:] == [
         "m3 d_c3 + 1/2 m4 d_c3",
         "m3 d_c3^2 + 1/2 m4 d_c3^2 + I_c3",
     ]
-    assert found.no_effect == ()
+    assert outcome.no_effect == ()
 
 
 def test_both_trajectories_are_cut_as_asked(result: ReducedIdentification) -> None:
-    found = result.findings
+    outcome = result.findings
     # the bars are what the document claims, to its digits, and far above the 65 and 57 % of print
-    assert (found.verification.cuts >= SETTINGS.cuts).all()
+    assert (outcome.verification.cuts >= SETTINGS.cuts).all()
     assert SETTINGS.cuts > (0.9, 0.85)
     assert result.status is Status.OK
     # the plant has something that four parameters cannot take up
-    fit = found.identification
-    assert len(found.estimate.values) == 4
+    fit = outcome.identification
+    assert len(outcome.estimate.values) == 4
     assert (fit.relative(fit.after) > 1e-5).all()
-    for case in (found.identification, found.verification):
+    for case in (outcome.identification, outcome.verification):
         assert (case.rms(case.after) < case.rms(case.before)).all()
     assert [evidence.name for evidence in result.evidence if not evidence.is_good] == []
 
@@ -173,12 +173,12 @@ def test_one_stated_figure_says_three_others_of_table_1(
     # I_c3 is concave in m4: zero at both ends, which the 95 % of the estimates widen a little
     a, b, c = -(D**2) / (4 * m3), D * b3 / m3 - D**2 / 2, b4 - b3**2 / m3
     ends = sorted(np.roots([a, b, c]))
-    found = read.unstated["m4"]
-    assert found.lower is not None
-    assert found.upper is not None
-    assert found.lower <= ends[0] + 1e-4
-    assert found.upper >= ends[1] - 1e-4
-    assert [found.lower, found.upper] == pytest.approx(ends, rel=0.1)
+    outcome = read.unstated["m4"]
+    assert outcome.lower is not None
+    assert outcome.upper is not None
+    assert outcome.lower <= ends[0] + 1e-4
+    assert outcome.upper >= ends[1] - 1e-4
+    assert [outcome.lower, outcome.upper] == pytest.approx(ends, rel=0.1)
 
 
 def test_the_papers_five_figures_are_one_member_of_a_family(result: ReducedIdentification) -> None:

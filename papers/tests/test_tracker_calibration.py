@@ -48,9 +48,9 @@ def session(settings: TrackerSettings) -> Session:
 @pytest.fixture(scope="module")
 def result(settings: TrackerSettings) -> TrackerCalibration:
     steps: list[str] = []
-    found = run(steps.append, settings)
+    result = run(steps.append, settings)
     assert len(steps) == 5
-    return found
+    return result
 
 
 def test_both_nominal_models_are_one_machine(settings: TrackerSettings, session: Session) -> None:
@@ -82,10 +82,10 @@ def test_the_linear_start_finds_exact_chains(seed: int) -> None:
     c = np.array([np.cos(yaw) * np.cos(pitch), np.sin(yaw) * np.cos(pitch), -np.sin(pitch)]) / gain
     q, direction = rng.uniform(-1, 1, size=40), rng.normal(size=(40, 3))
     X = offset + q[:, None] * c + length * direction / np.linalg.norm(direction, axis=1, keepdims=True)
-    found = linear_chain(X, q)
-    assert found.offset == pytest.approx(offset, abs=LINEAR)
-    assert (found.length, found.gain) == pytest.approx((length, gain), abs=LINEAR)
-    assert (found.yaw, found.pitch) == pytest.approx((yaw, pitch), abs=LINEAR)
+    result = linear_chain(X, q)
+    assert result.offset == pytest.approx(offset, abs=LINEAR)
+    assert (result.length, result.gain) == pytest.approx((length, gain), abs=LINEAR)
+    assert (result.yaw, result.pitch) == pytest.approx((yaw, pitch), abs=LINEAR)
 
 
 def test_a_linear_start_needs_spread_poses() -> None:

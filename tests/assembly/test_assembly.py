@@ -126,9 +126,9 @@ def test_a_delta_with_six_rods_needs_the_forces_of_the_simple_one():
     simple, six = model("delta"), Model(loads(SIX_RODS))
     states = random_states(simple, 40, np.random.default_rng(1))
     motion = (states.position, states.velocity, states.acceleration)
-    expected, found = (m.platform.inverse_dynamics(*motion, start=None) for m in (simple, six))
-    assert np.abs(found.force - expected.force).max() < SAME_FORCE * np.abs(expected.force).max()
-    turned = found.state.q[:, [i for i, n in enumerate(found.state.coordinate_names) if re.search(r"\.q[xyz]$", n)]]
+    expected, forces = (m.platform.inverse_dynamics(*motion, start=None) for m in (simple, six))
+    assert np.abs(forces.force - expected.force).max() < SAME_FORCE * np.abs(expected.force).max()
+    turned = forces.state.q[:, [i for i, n in enumerate(forces.state.coordinate_names) if re.search(r"\.q[xyz]$", n)]]
     assert np.abs(turned).max() < NO_TURN
 
 
@@ -314,11 +314,11 @@ def test_every_pose_of_a_delta_is_in_reach_or_told_by_the_exact_distance(positio
         return
     with pytest.raises(PoseError) as caught:
         model("delta").platform.kinematics(pose)
-    found = {problem.where: problem.what for problem in caught.value.problems}
-    assert set(found) == set(expected)
+    problems = {problem.where: problem.what for problem in caught.value.problems}
+    assert set(problems) == set(expected)
     for name, gap in expected.items():
-        assert millimetres(found[name]) == pytest.approx(1e3 * abs(gap), rel=PRINTED)
-        assert ("too far away" if gap > 0 else "too near") in found[name]
+        assert millimetres(problems[name]) == pytest.approx(1e3 * abs(gap), rel=PRINTED)
+        assert ("too far away" if gap > 0 else "too near") in problems[name]
 
 
 def test_samples_out_of_reach_are_counted():

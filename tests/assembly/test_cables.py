@@ -47,9 +47,9 @@ def motions(plate: Plate, count: int, seed: int = 3) -> tuple[np.ndarray, np.nda
 
 def held(plate: Plate, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Random motions that HiGHS says the cables can give, with something to spare."""
-    given = motions(plate, 6 * count)
-    good = [i for i, (p, v, a) in enumerate(zip(*given, strict=True)) if plate.margin(p, plate.needed(p, v, a)) > 0.01]
-    position, velocity, acceleration = (part[good[:count]] for part in given)
+    inputs = motions(plate, 6 * count)
+    good = [i for i, (p, v, a) in enumerate(zip(*inputs, strict=True)) if plate.margin(p, plate.needed(p, v, a)) > 0.01]
+    position, velocity, acceleration = (part[good[:count]] for part in inputs)
     assert len(position) == count
     return position, velocity, acceleration
 
@@ -65,26 +65,26 @@ def test_tensions_are_those_of_an_independent_quadratic_program(name: str, prelo
         np.random.default_rng(5).uniform(0.0, 3.0 * plate.greatest, len(names)) if preloaded else np.zeros(len(names))
     )
     sharing = ForceSharing(preload=dict(zip(names, map(float, wanted), strict=True)))
-    found = model(plate).platform.inverse_dynamics(position, velocity, acceleration, sharing=sharing)
-    assert found.tension is not None
-    assert found.tension_names == tuple(names)
+    forces = model(plate).platform.inverse_dynamics(position, velocity, acceleration, sharing=sharing)
+    assert forces.tension is not None
+    assert forces.tension_names == tuple(names)
     at_bounds = 0
-    for tension, *motion in zip(found.tension, position, velocity, acceleration, strict=True):
+    for tension, *motion in zip(forces.tension, position, velocity, acceleration, strict=True):
         exact, bounded = plate.distribution(motion[0], plate.needed(*motion), wanted)
         assert tension == pytest.approx(exact, abs=TENSION)
         at_bounds += bounded
     assert at_bounds > 0  # bounds are at work, so that this is not only the least norm
     # a bare winch pulls what its cable does
-    np.testing.assert_allclose(found.force, -found.tension, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(forces.force, -forces.tension, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", PLATES)
 def test_the_margin_is_that_of_highs(name: str) -> None:
     plate = PLATES[name]
-    given = motions(plate, 80)
-    wanted = [plate.margin(p, plate.needed(p, v, a)) for p, v, a in zip(*given, strict=True)]
+    inputs = motions(plate, 80)
+    wanted = [plate.margin(p, plate.needed(p, v, a)) for p, v, a in zip(*inputs, strict=True)]
     assert min(wanted) < -1.0 < 1.0 < max(wanted)
-    np.testing.assert_allclose(model(plate).platform.tension_margin(*given), wanted, rtol=0, atol=MARGIN)
+    np.testing.assert_allclose(model(plate).platform.tension_margin(*inputs), wanted, rtol=0, atol=MARGIN)
 
 
 @pytest.mark.parametrize("name", PLATES)
@@ -94,8 +94,8 @@ def test_the_margin_holds_under_wrenches_at_the_tool(name: str) -> None:
     position, _, _ = motions(plate, 40)
     still = np.zeros(6)
     wanted = [min(plate.margin(p, plate.needed(p, still, still) - np.array(load)) for load in loads) for p in position]
-    found = model(plate).platform.tension_margin(position, wrenches=loads)
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=MARGIN)
+    result = model(plate).platform.tension_margin(position, wrenches=loads)
+    np.testing.assert_allclose(result, wanted, rtol=0, atol=MARGIN)
 
 
 @pytest.mark.parametrize("name", PLATES)
@@ -109,10 +109,10 @@ def test_a_millionth_of_a_newton_on_either_side_of_the_border_is_told_apart(name
             functions = model(moved).platform
             assert functions.tension_margin(position, velocity, acceleration) == pytest.approx(left, abs=MARGIN)
             if left > 0:
-                found = functions.inverse_dynamics(position, velocity, acceleration)
-                assert found.tension is not None
-                assert found.tension.min() > moved.least - 1e-8
-                assert found.tension.max() < moved.greatest + 1e-8
+                forces = functions.inverse_dynamics(position, velocity, acceleration)
+                assert forces.tension is not None
+                assert forces.tension.min() > moved.least - 1e-8
+                assert forces.tension.max() < moved.greatest + 1e-8
             else:
                 with pytest.raises(PoseError, match=r"they miss them by 1e-06 N"):
                     functions.inverse_dynamics(position, velocity, acceleration)
@@ -146,15 +146,15 @@ def test_machine_code_gives_the_same_tensions_and_says_when_there_are_none(tmp_p
     if find_compiler() is None:
         pytest.skip("there is no C compiler")
     mechanism = tauloop.loads(plate.text())
-    given, sharing = held(plate, 40), ForceSharing(preload=300.0)
-    interpreted = Model(mechanism, evaluator=Interpreted()).platform.inverse_dynamics(*given, sharing=sharing)
+    inputs, sharing = held(plate, 40), ForceSharing(preload=300.0)
+    interpreted = Model(mechanism, evaluator=Interpreted()).platform.inverse_dynamics(*inputs, sharing=sharing)
     compiled = Model(mechanism, evaluator=Compiled(at_least=0, folder=tmp_path)).platform
-    found = compiled.inverse_dynamics(*given, sharing=sharing)
-    np.testing.assert_allclose(found.tension, interpreted.tension, rtol=0, atol=1e-10)
+    forces = compiled.inverse_dynamics(*inputs, sharing=sharing)
+    np.testing.assert_allclose(forces.tension, interpreted.tension, rtol=0, atol=1e-10)
     file = tmp_path / "plate.yaml"
     file.write_text(plate.text(), encoding="utf-8")
     arrays, call = load_function(file, outputs=("force", "tension"), folder=tmp_path).bind()
-    arrays["position"][:], arrays["velocity"][:], arrays["acceleration"][:] = (part[0] for part in given)
+    arrays["position"][:], arrays["velocity"][:], arrays["acceleration"][:] = (part[0] for part in inputs)
     arrays["preload"][:] = 300.0
     call()
     np.testing.assert_allclose(arrays["tension"], interpreted.tension[0], rtol=0, atol=1e-10)
@@ -181,8 +181,8 @@ def test_nearest_points_and_margins_against_non_negative_least_squares(r: int) -
     """Lawson and Hanson's least-distance programming by SciPy's NNLS: another method for the same points."""
     rng = np.random.default_rng(r)
     rows, sides = rng.normal(size=(200, 12, r)), rng.normal(size=(200, 12)) - 0.7
-    found, (margins, _) = nearest(rows, sides), margin(rows, sides)
-    contradict = found.weights.any(axis=1)
+    result, (margins, _) = nearest(rows, sides), margin(rows, sides)
+    contradict = result.weights.any(axis=1)
     assert 0 < contradict.sum() < 200
     np.testing.assert_array_equal(contradict, margins < 0)
     for i in range(200):
@@ -190,20 +190,20 @@ def test_nearest_points_and_margins_against_non_negative_least_squares(r: int) -
         u, left = nnls(E, np.r_[np.zeros(r), 1.0])
         if contradict[i]:
             assert left < 1e-9
-            assert np.abs(found.weights[i] @ rows[i]).max() < 1e-12
-            assert found.weights[i] @ sides[i] > 0
+            assert np.abs(result.weights[i] @ rows[i]).max() < 1e-12
+            assert result.weights[i] @ sides[i] > 0
         else:
             residual = E @ u - np.r_[np.zeros(r), 1.0]
-            np.testing.assert_allclose(found.point[i], -residual[:r] / residual[r], rtol=0, atol=1e-9)
+            np.testing.assert_allclose(result.point[i], -residual[:r] / residual[r], rtol=0, atol=1e-9)
 
 
 def test_winches_with_drum_inertia_and_friction_do_not_change_what_cables_pull() -> None:
     """The same tensions as with bare winches; the motor's torque is what turns its drum, by hand."""
     plate = SUSPENDED
     motor = ", ratio: 20 rad/m, inertia: 0.01 kg m^2, friction: {viscous: 0.02 N m s/rad, coulomb: 0.3 N m}"
-    given = held(plate, 10)
-    wound = model(plate, actuator=motor).platform.inverse_dynamics(*given)
-    bare = model(plate).platform.inverse_dynamics(*given)
+    inputs = held(plate, 10)
+    wound = model(plate, actuator=motor).platform.inverse_dynamics(*inputs)
+    bare = model(plate).platform.inverse_dynamics(*inputs)
     np.testing.assert_allclose(wound.tension, bare.tension, rtol=0, atol=1e-9)
     names = wound.state.velocity_names
     rate, change = (
@@ -237,12 +237,12 @@ platform: {{body: bob, independent: [x]}}
 def test_a_line_of_fixed_length_pulls_what_a_pendulum_needs() -> None:
     """By hand: with z = 2 - sqrt(L^2 - x^2), T (2 - z)/L = m (z'' + g); the push is what is left along x."""
     x, v, a = 0.3, 0.4, -0.7
-    found = hanging().platform.inverse_dynamics([x], [v], [a])
+    forces = hanging().platform.inverse_dynamics([x], [v], [a])
     height = np.sqrt(1.5**2 - x**2)
     lifting = (v**2 + x * a) / height + (x * v) ** 2 / height**3
     tension = 2.0 * (lifting + 9.81) * 1.5 / height
-    assert found.tension == pytest.approx(tension, rel=1e-12)
-    assert found.force == pytest.approx(2.0 * a + tension * x / 1.5, rel=1e-12)
+    assert forces.tension == pytest.approx(tension, rel=1e-12)
+    assert forces.force == pytest.approx(2.0 * a + tension * x / 1.5, rel=1e-12)
 
 
 def test_a_line_that_would_have_to_push_is_refused_with_the_force_that_is_missing() -> None:
@@ -324,18 +324,18 @@ def test_a_workspace_holds_the_poses_that_highs_holds() -> None:
     machine = Model(tauloop.loads(plate.text()))
     axes = {"platform.x": np.linspace(-1.5, 1.5, 7), "platform.z": np.linspace(0.4, 2.6, 6)}
     limits = WorkspaceLimits(singularity=0.0, tension=2.0, wrenches=loads)
-    found = workspace_grid(machine, axes, limits=limits)
-    wanted = np.empty(found.reason.shape)
+    grid = workspace_grid(machine, axes, limits=limits)
+    wanted = np.empty(grid.reason.shape)
     position, still = machine.platform_position(machine.assembly.q), np.zeros(6)
     for i, j in np.ndindex(wanted.shape):
         position[0], position[2] = axes["platform.x"][i], axes["platform.z"][j]
         needed = plate.needed(position, still, still)
         wanted[i, j] = min(plate.margin(position, needed - np.array(load)) for load in loads)
-    np.testing.assert_allclose(found.data["tension"].to_numpy(), wanted, rtol=0, atol=MARGIN)
-    np.testing.assert_array_equal(found.usable, wanted > 2.0)
-    assert 5 < found.usable.sum() < found.usable.size - 5
-    np.testing.assert_array_equal(found.reason == Reason.TENSION, ~found.usable)
-    assert all(name.startswith("tension of cable") for name in found.excluded_by())
+    np.testing.assert_allclose(grid.data["tension"].to_numpy(), wanted, rtol=0, atol=MARGIN)
+    np.testing.assert_array_equal(grid.usable, wanted > 2.0)
+    assert 5 < grid.usable.sum() < grid.usable.size - 5
+    np.testing.assert_array_equal(grid.reason == Reason.TENSION, ~grid.usable)
+    assert all(name.startswith("tension of cable") for name in grid.excluded_by())
 
 
 def test_a_workspace_without_cables_refuses_loads() -> None:

@@ -75,8 +75,8 @@ def test_a_schoenflies_platform_is_the_same_machine_seen_from_its_bar() -> None:
     position[:, :2] += arm - [s, 0]
     velocity[:, :2] += across * v[:, 3:]
     acceleration[:, :2] += across * a[:, 3:] - arm * v[:, 3:] ** 2
-    found = bar.platform.inverse_dynamics(position, velocity, acceleration).force
-    assert np.abs(found - front.platform.inverse_dynamics(middle, v, a).force).max() < 1e-9 * np.abs(found).max()
+    force = bar.platform.inverse_dynamics(position, velocity, acceleration).force
+    assert np.abs(force - front.platform.inverse_dynamics(middle, v, a).force).max() < 1e-9 * np.abs(force).max()
 
 
 GUIDED = """
@@ -138,7 +138,7 @@ def test_a_schoenflies_platform_is_written_as_it_was_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "said"),
+    ("key", "word"),
     [
         ("independent: [x, y, z, wz]", "has no freedom wz"),
         ("independent: [x, y, z, turn4]", "has no freedom turn4"),
@@ -146,9 +146,9 @@ def test_a_schoenflies_platform_is_written_as_it_was_read() -> None:
         ("reference: {at: [0, 0, 0], z: 1 m}, independent: [x, y, z, angle]", "say the same thing twice"),
     ],
 )
-def test_what_a_schoenflies_platform_does_not_have_is_refused(key: str, said: str) -> None:
+def test_what_a_schoenflies_platform_does_not_have_is_refused(key: str, word: str) -> None:
     text = re.sub(r"independent: \[.*\]\}, *|independent: .*\}\n", "", FREE_GUIDE)
-    with pytest.raises(DescriptionError, match=said):
+    with pytest.raises(DescriptionError, match=word):
         loads(f"{text.rstrip().removesuffix(',')}, {key}}}\n")
 
 
@@ -180,7 +180,7 @@ def test_the_suggestion_for_a_choice_that_does_not_work_works(name: str, wrong: 
     assert mended.assembly.mobility == len(mended.assembly.independent)
     n = mended.assembly.mobility
     here = mended.platform_position(mended.assembly.q)
-    found = mended.platform.inverse_dynamics(here, np.zeros(n), np.ones(n))
-    assert np.abs(found.state.q - mended.assembly.q).max() < 1e-9
-    assert np.isfinite(found.force).all()
-    assert mended.platform.condition(found.state.q).max() < 1e6
+    forces = mended.platform.inverse_dynamics(here, np.zeros(n), np.ones(n))
+    assert np.abs(forces.state.q - mended.assembly.q).max() < 1e-9
+    assert np.isfinite(forces.force).all()
+    assert mended.platform.condition(forces.state.q).max() < 1e6

@@ -91,12 +91,12 @@ def test_the_shipped_machines_say_which_limits_stop_them() -> None:
     kinds: dict[str, set[str]] = {}
     for name in ("delta", "nuwar", "rcid", "hexapod", "pendulum_arm"):
         limits = Model(load(name)).limits
-        for one, stops in zip(limits.names, limits.is_stop, strict=True):
-            kinds.setdefault(f"{name} {one.partition('.')[0].rstrip('123456')}", set()).add(
+        for case, stops in zip(limits.names, limits.is_stop, strict=True):
+            kinds.setdefault(f"{name} {case.partition('.')[0].rstrip('123456')}", set()).add(
                 "stop" if stops else "drawing"
             )
-    assert all(found == {"drawing"} for key, found in kinds.items() if key.startswith(("delta", "nuwar")))
-    assert all(found == {"drawing"} for key, found in kinds.items() if key.endswith("platform"))
+    assert all(limit_kinds == {"drawing"} for key, limit_kinds in kinds.items() if key.startswith(("delta", "nuwar")))
+    assert all(limit_kinds == {"drawing"} for key, limit_kinds in kinds.items() if key.endswith("platform"))
     assert kinds["hexapod leg"] == kinds["rcid leg"] == kinds["pendulum_arm waist"] == {"stop"}
 
 
@@ -135,9 +135,9 @@ def test_forces_at_a_pose_beyond_a_stop_say_which_and_by_how_much() -> None:
         forces = Model(pendulum(limits)).platform.inverse_dynamics(q, zero, zero)
         assert judged(forces.evidence).get("coordinates beyond a stop") == count
         assert forces.force[:, 0] == pytest.approx(2 * 9.81 * 0.1 * np.sin(q[:, 0]))  # all the same
-    (found,) = Model(pendulum(STOPS)).limits.beyond(q)
-    assert (found.coordinate, found.sample, found.first, found.count) == ("hinge", 1, 1, 2)
-    assert found.by == pytest.approx(1.3 - np.pi / 3)
+    (excess,) = Model(pendulum(STOPS)).limits.beyond(q)
+    assert (excess.coordinate, excess.sample, excess.first, excess.count) == ("hinge", 1, 1, 2)
+    assert excess.by == pytest.approx(1.3 - np.pi / 3)
     with pytest.raises(PoseError, match=r"hinge at 74\.4845 deg, 14\.48 deg beyond its stop at 60 deg \(sample 1"):
         require_within_limits(Model(pendulum(STOPS)).platform.inverse_dynamics(q, zero, zero).evidence)
     on_it = Model(pendulum(STOPS)).platform.kinematics(np.array([np.pi / 3, 0.0]))
@@ -154,11 +154,11 @@ def test_a_simulation_through_a_stop_is_doubtful_from_the_time_that_scipy_finds(
         return float(y[0] - np.pi / 3)
 
     there = solve_ivp(lambda _, y: [y[1], -98.1 * np.sin(y[0])], (0, 0.2), [0.9, 8.0], events=passes, rtol=1e-10)
-    found = falling(STOPS)
-    assert found.status is Status.DOUBTFUL
-    (beyond,) = found.beyond_stops
+    fall = falling(STOPS)
+    assert fall.status is Status.DOUBTFUL
+    (beyond,) = fall.beyond_stops
     assert beyond.first_time == pytest.approx(there.t_events[0][0], abs=STEP_TIME)
-    assert any("hinge" in line and "beyond its stop at 60 deg" in line for line in found.advice)
+    assert any("hinge" in line and "beyond its stop at 60 deg" in line for line in fall.advice)
     assert falling(DRAWING).status is Status.OK
 
 
@@ -171,12 +171,12 @@ def test_a_joint_that_closes_the_loop_has_its_stops_too() -> None:
     assert "tip" not in model.topology.coordinate_names
     q = model.assembly.q
     state = model.actuators.follow(model.actuator_position(q) + np.array([0.2, -0.1]))
-    (found,) = model.limits.beyond(state.q)
+    (excess,) = model.limits.beyond(state.q)
     names = model.topology.coordinate_names
     platform = state.q[names.index("platform.angle")]
     tip = state.q[names.index("shoulder_2")] + state.q[names.index("elbow_2")] - platform
-    assert found.coordinate == "tip"
-    assert np.cos(found.value) == pytest.approx(np.cos(tip), abs=SAME)
+    assert excess.coordinate == "tip"
+    assert np.cos(excess.value) == pytest.approx(np.cos(tip), abs=SAME)
     assert judged(state.evidence)["coordinates beyond a stop"] == 1.0
 
 
@@ -232,11 +232,11 @@ def test_commands_name_what_is_beyond_a_stop_and_refuse_it_when_asked(command: t
         path = tmp_path / "machine.yaml"
         path.write_text(PENDULUM.replace("LIMITS", limits), encoding="utf-8")
         arguments = (command[0], str(path), *command[1:])
-        found, text = call(*arguments)
-        assert found == code
+        answer, text = call(*arguments)
+        assert answer == code
         assert ("beyond its stop at 60 deg" in text) is (code == 1)
-        found, text = call(*arguments, "--within-limits")
-        assert found == (2 if code else 0)
+        answer, text = call(*arguments, "--within-limits")
+        assert answer == (2 if code else 0)
         document = json.loads(CliRunner().invoke(app, [*arguments, "--json"]).output)
         assert document["status"] == ("doubtful" if code else "ok")
 
@@ -259,8 +259,8 @@ def test_a_workspace_ends_at_stops_and_not_where_drawing_ends() -> None:
     axes = {"platform.x": np.linspace(-0.12, 0.12, 9), "platform.y": np.linspace(0.34, 0.48, 9)}
     counts = []
     for content in (text, hard):
-        found = workspace_grid(Model(loads(content)), axes, limits=WorkspaceLimits(singularity=0.0))
-        counts.append(int((found.data["reason"].values == Reason.JOINT_LIMIT).sum()))
+        grid = workspace_grid(Model(loads(content)), axes, limits=WorkspaceLimits(singularity=0.0))
+        counts.append(int((grid.data["reason"].values == Reason.JOINT_LIMIT).sum()))
     assert counts[0] == 0
     assert counts[1] > 0
 

@@ -102,9 +102,9 @@ def test_the_first_dimension_that_suits_is_taken() -> None:
     ],
 )
 def test_ends_of_an_interval_are_quantities(text: str, lower: float, upper: float) -> None:
-    found = interval(text, ":", LENGTH, ANGLE)
-    assert (found.lower, found.upper) == pytest.approx((lower, upper), rel=1e-15)
-    assert found.dimension == LENGTH
+    values = interval(text, ":", LENGTH, ANGLE)
+    assert (values.lower, values.upper) == pytest.approx((lower, upper), rel=1e-15)
+    assert values.dimension == LENGTH
 
 
 @pytest.mark.parametrize(
@@ -143,8 +143,8 @@ START = np.array([0.1, 0.0, 0.0, -0.5, 1.0, 0.0, 0.0, 0.0])
 
 
 def test_positions_take_units_and_short_names() -> None:
-    found = assigned(POSE, "--position", "arm=30 deg, x=100mm, platform.z=-0.4", START)
-    assert found == pytest.approx([np.pi / 6, 0.1, 0.0, -0.4, 1.0, 0.0, 0.0, 0.0], rel=1e-15)
+    values = assigned(POSE, "--position", "arm=30 deg, x=100mm, platform.z=-0.4", START)
+    assert values == pytest.approx([np.pi / 6, 0.1, 0.0, -0.4, 1.0, 0.0, 0.0, 0.0], rel=1e-15)
     assert named_values(POSE, "position", {"y": 0.25}, START)[2] == 0.25
 
 
@@ -174,8 +174,8 @@ def test_what_is_no_position_is_refused(text: str, says: str) -> None:
 
 
 def test_a_wrench_has_forces_and_moments() -> None:
-    found = assigned(TOOL, "--wrench", "fz=-2 kN,mx=30 N mm", np.zeros(6))
-    assert found == pytest.approx([0, 0, -2000, 0.03, 0, 0])
+    values = assigned(TOOL, "--wrench", "fz=-2 kN,mx=30 N mm", np.zeros(6))
+    assert values == pytest.approx([0, 0, -2000, 0.03, 0, 0])
 
 
 # The same texts wherever numbers stand

@@ -137,8 +137,8 @@ CASES: dict[str, tuple[Spoil, tuple[str, ...], str, str]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_the_command_names_it_and_says_what_to_do(session, tmp_path, case):
     spoil, arguments, message, remedy = CASES[case]
-    given = arguments or ("-p", "track*.length")
-    code, text = run(NAME, written(spoil(session), tmp_path / "t.csv"), "--noise", "0.02 mm", *given)
+    words = arguments or ("-p", "track*.length")
+    code, text = run(NAME, written(spoil(session), tmp_path / "t.csv"), "--noise", "0.02 mm", *words)
     assert code == 2
     assert message in text
     assert remedy in text
@@ -170,9 +170,9 @@ def test_a_plane_touched_on_one_line_and_swaps_that_cannot_be_seen(tmp_path):
         header = [f"encoder.{n} [m]" for n in names] + ["measured.gap [m]"]
         gaps = measured(name, {}, Contact(name="bed"), poses, 2e-5).readings
         np.savetxt(path, np.hstack([poses, gaps]), delimiter=",", header=",".join(header), comments="", fmt="%.12f")
-        found, text = run(name, path, "--measure", "contact", "--noise", "0.02 mm", "-p", "tower*.end_stop")
+        result, text = run(name, path, "--measure", "contact", "--noise", "0.02 mm", "-p", "tower*.end_stop")
         assert message in text
         if code is None:
             assert "check the wiring by hand" in text
         else:
-            assert (found, "touch the plane in two directions" in text) == (code, True)
+            assert (result, "touch the plane in two directions" in text) == (code, True)

@@ -141,8 +141,8 @@ def test_the_command_takes_bounds_with_units(problem, table):
     limits = f"{name}={text}:" if np.isfinite(bounds.lower) else f"{name}=:{text}"
     code, output = run(table, "--bounds", f"{limits},track1.yaw=-5 deg:5 deg", "--json")
     assert code == 1
-    found = json.loads(output)
-    assert next(row["bound"] for row in found["parameters"] if row["name"] == name) == pytest.approx(edge)
+    document = json.loads(output)
+    assert next(row["bound"] for row in document["parameters"] if row["name"] == name) == pytest.approx(edge)
     code, output = run(table, "--bounds", limits)
     assert f"unknowns at a bound ({name}): 1" in " ".join(output.split())
 
@@ -171,9 +171,9 @@ def test_a_file_states_bounds(tmp_path):
     )
     path = tmp_path / "m.yaml"
     path.write_text(start + "bounds: {track1.length: 1 m to 1.5 m, track*.yaw: to 2 deg}\n", encoding="utf-8")
-    found = read_measurements(path, machine(NAME)).bounds
-    assert found["track1.length"] == Bounds(lower=1.0, upper=1.5, unit="m")
-    assert found["track*.yaw"] == Bounds(upper=np.radians(2), unit="rad")
+    measurements = read_measurements(path, machine(NAME)).bounds
+    assert measurements["track1.length"] == Bounds(lower=1.0, upper=1.5, unit="m")
+    assert measurements["track*.yaw"] == Bounds(upper=np.radians(2), unit="rad")
     path.write_text(start + "bounds: {track1.length: 1 m}\n", encoding="utf-8")
     with pytest.raises(InputError, match="is not LOW to HIGH"):
         read_measurements(path, machine(NAME))

@@ -180,8 +180,8 @@ def test_a_file_of_all_kinds(tmp_path):
     text = "format: tauloop-measurements/1\nseries:\n" + "".join(f"{start}{n}, {k}}}\n" for n, k in kinds.items())
     text += "encoder_noise: 2 um\ntolerances: {length: 2 mm, named: {track1.yaw: 1 deg}, priors: [track*]}\n"
     (tmp_path / "m.yaml").write_text(text, encoding="utf-8")
-    found = read_measurements(tmp_path / "m.yaml", machine(NAME))
-    instruments = {series.instrument.name: series.instrument for series in found.series}
+    measurements = read_measurements(tmp_path / "m.yaml", machine(NAME))
+    instruments = {series.instrument.name: series.instrument for series in measurements.series}
     assert instruments["p"] == Position(name="p", components="zx", target=(0.0, 0.0, 0.005))
     assert instruments["d"] == Distance(name="d", center=(0.0, 1.0, 2.0))
     assert instruments["plane"] == Contact(name="plane", surface=Plane(normal=(0.0, 0.0, 2.0)))
@@ -189,16 +189,16 @@ def test_a_file_of_all_kinds(tmp_path):
     assert instruments["c"] == Contact(name="c", surface=Cylinder(point=(0, 0, 0), axis=(1, 0, 0), radius=0.003))
     assert instruments["j"] == JointSensor(name="j", coordinate="platform.x", unit="m")
     assert isinstance(instruments["q"], Pose)
-    series = {series.instrument.name: series for series in found.series}
+    series = {series.instrument.name: series for series in measurements.series}
     np.testing.assert_allclose(series["p"].encoders, [[1e-3, 2e-3, 3e-3], [2e-3, 3e-3, 4e-3]], atol=WRITTEN)
     np.testing.assert_allclose(series["i"].readings, np.radians([[5, 5], [6, 6]]))
     np.testing.assert_allclose(series["p"].sigma, [1e-3, 2e-3])
     np.testing.assert_allclose(series["plane"].readings, 0.0)
     assert series["p"].label(1) == "pose 2 (line 3)"
-    assert found.encoder_noise == pytest.approx(2e-6)
-    assert found.tolerances is not None
-    assert found.tolerances.length == pytest.approx(2e-3)
-    assert found.tolerances.named["track1.yaw"] == pytest.approx(np.radians(1))
+    assert measurements.encoder_noise == pytest.approx(2e-6)
+    assert measurements.tolerances is not None
+    assert measurements.tolerances.length == pytest.approx(2e-3)
+    assert measurements.tolerances.named["track1.yaw"] == pytest.approx(np.radians(1))
 
 
 def test_everything_wrong_in_a_file_is_told_with_lines(tmp_path):
@@ -262,9 +262,9 @@ def test_the_printer_example(shared, file, rms, unknowns, gauge):
     if not data.is_dir():
         pytest.skip("needs data/delta_printer of the shared folder, which is not here")
     code, text = run("linear_delta", EXAMPLES / file, "--data", data, "--json")
-    found = json.loads(text)
-    assert code == 0, found["advice"]
-    assert len(found["parameters"]) == unknowns
-    assert len(found["identifiability"]["gauge"]) == gauge
-    assert 1e3 * found["errors_after"][0]["rms"] <= rms
-    assert len(found["indistinguishable_swaps"]) == 3
+    document = json.loads(text)
+    assert code == 0, document["advice"]
+    assert len(document["parameters"]) == unknowns
+    assert len(document["identifiability"]["gauge"]) == gauge
+    assert 1e3 * document["errors_after"][0]["rms"] <= rms
+    assert len(document["indistinguishable_swaps"]) == 3

@@ -80,12 +80,12 @@ def test_ranks_of_the_six_link_error_model(instrument, nominal, generic):
     name = "gantry_tau_6link"
     series = measured(name, {}, instrument(name="t"), encoders(name, 60, rng()), NOISE)
     problem = calibration_problem(machine(name), [series], P51)
-    told = identifiability(problem, rng(2))
-    assert (told.rank, told.generic_rank) == (nominal, generic)
-    assert len(told.gauge) == len(told.left_out) == 51 - generic
-    assert len(told.silent) == 51 - nominal
-    assert len(told.weak) > 10
-    assert len(told.subset) == generic
+    ranks = identifiability(problem, rng(2))
+    assert (ranks.rank, ranks.generic_rank) == (nominal, generic)
+    assert len(ranks.gauge) == len(ranks.left_out) == 51 - generic
+    assert len(ranks.silent) == 51 - nominal
+    assert len(ranks.weak) > 10
+    assert len(ranks.subset) == generic
 
 
 def test_gauge_freedoms_are_turns_of_the_platform_about_the_target():
@@ -103,30 +103,30 @@ def test_gauge_freedoms_are_turns_of_the_platform_about_the_target():
         B = np.array([values[f"{link}.B_{letter}"] for letter in "xyz"])
         moved = tool + turn.apply(B - tool)
         turned |= {f"{link}.B_{letter}": float(moved[i]) for i, letter in enumerate("xyz")}
-    one, other = (
+    problems, other = (
         calibration_problem(mechanism.with_values(v), [series], ("single1.length",)).evaluate(np.zeros(1))
         for v in (values, turned)
     )
-    np.testing.assert_allclose(one.states[0].errors, other.states[0].errors, atol=1e-10)
+    np.testing.assert_allclose(problems.states[0].errors, other.states[0].errors, atol=1e-10)
     pose = replace(series, instrument=Pose(name="t"), readings=np.hstack([series.readings, np.eye(4)[[0] * 25]]))
-    one, other = (
+    problems, other = (
         calibration_problem(mechanism.with_values(v), [pose], ("single1.length",)).evaluate(np.zeros(1))
         for v in (values, turned)
     )
-    assert np.abs(one.states[0].errors - other.states[0].errors).max() > 1e-3
+    assert np.abs(problems.states[0].errors - other.states[0].errors).max() > 1e-3
 
 
 def test_a_parameter_without_effect_and_one_that_repeats_another_are_left_out_with_reasons(tracker):
     """The plate's tool offset and all track heights shift readings alike; the plate's mass does nothing."""
     parameters = ("track*.offset_z", "platform.tool.at[2]", "m_p")
     problem = calibration_problem(machine("gantry_tau_3dof"), [tracker[1]], parameters)
-    told = identifiability(problem, rng())
-    reasons = {item.name: item.reason for item in told.left_out}
+    ranks = identifiability(problem, rng())
+    reasons = {item.name: item.reason for item in ranks.left_out}
     assert "no effect" in reasons.pop("m_p")
     ((name, reason),) = reasons.items()
     assert name in problem.names
     assert "cannot be told from others" in reason
-    shift = next(d for d in told.gauge if len(d.terms) > 1)
+    shift = next(d for d in ranks.gauge if len(d.terms) > 1)
     sizes = dict(shift.terms)
     assert {abs(round(v, 9)) for v in sizes.values()} == {1e-3}
     assert np.sign(sizes["platform.tool.at[2]"]) == -np.sign(sizes["track1.offset_z"])
@@ -137,12 +137,12 @@ def test_weak_unknowns_are_left_out_on_request(tracker):
         machine("gantry_tau_3dof"), [tracker[1]], P21, tolerances=Tolerances(length=1e-4, angle=1e-4, ratio=1e-4)
     )
     all_kept = identifiability(problem, rng())
-    told = identifiability(problem, rng(), leave_out_weak=True)
+    ranks = identifiability(problem, rng(), leave_out_weak=True)
     assert not all_kept.left_out
     assert all_kept.weak
-    assert told.left_out
-    assert all("above its tolerance" in item.reason for item in told.left_out)
-    reduced = problem.only(told.subset)
+    assert ranks.left_out
+    assert all("above its tolerance" in item.reason for item in ranks.left_out)
+    reduced = problem.only(ranks.subset)
     solution = solve(reduced)
     deviations = np.sqrt(np.diag(np.linalg.inv(solution.information)))
     assert (deviations <= 1.1 * reduced.tolerances).all()
@@ -313,13 +313,13 @@ def test_leave_one_out_is_what_the_leverage_says(odd):
 
 def test_bootstrap_agrees_with_the_covariance(odd):
     solution = solve(odd)
-    told: list[tuple[int, int]] = []
-    drawn = bootstrap(odd, solution, rng(), replicates=150, progress=lambda done, total: told.append((done, total)))
+    rows: list[tuple[int, int]] = []
+    drawn = bootstrap(odd, solution, rng(), replicates=150, progress=lambda done, total: rows.append((done, total)))
     deviations = np.sqrt(np.diag(np.linalg.inv(solution.information)))
     ratio = drawn.standard_deviations / deviations
     assert RESAMPLED[0] < ratio.min()
     assert ratio.max() < RESAMPLED[1]
-    assert told[-1] == (150, 150)
+    assert rows[-1] == (150, 150)
     assert (drawn.intervals[:, 0] < solution.correction).all()
     assert (drawn.intervals[:, 1] > solution.correction).all()
 
@@ -455,9 +455,9 @@ def test_single_rows_in_another_unit_are_named(tracker, field, factor, message):
     problem = calibration_problem(machine("gantry_tau_3dof"), [replace(series, **{field: rows})], P21)
     with pytest.raises(IdentificationError) as caught:
         fit_geometry(problem, rng())
-    told = caught.value.problems
-    assert {item.where for item in told} == {f"tracker, pose {k}" for k in (5, 10, 101)}
-    assert all(message in item.what for item in told)
+    problems = caught.value.problems
+    assert {item.where for item in problems} == {f"tracker, pose {k}" for k in (5, 10, 101)}
+    assert all(message in item.what for item in problems)
 
 
 @pytest.mark.parametrize("field", ["readings", "encoders"])
@@ -521,8 +521,8 @@ def test_the_printer_with_eleven_parameters_has_two_null_directions(bed):
     """The bed has no place in x and y: the machine may be shifted over it."""
     problem = printer(bed, ELEVEN)
     result = fit_geometry(problem, rng())
-    told = result.identifiability
-    assert (told.rank, told.generic_rank, len(told.gauge)) == (9, 9, 2)
+    ranks = result.identifiability
+    assert (ranks.rank, ranks.generic_rank, len(ranks.gauge)) == (9, 9, 2)
     assert len(result.estimates) == 9
     assert 1e3 * result.after[0].rms <= ELEVEN_RMS
     assert 1e3 * leave_one_out(result.problem, result.solution).rms <= ELEVEN_LEAVE_ONE_OUT

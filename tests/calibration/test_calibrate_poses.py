@@ -54,20 +54,20 @@ def tau() -> Model:
 
 def test_indices_of_known_singular_values() -> None:
     J = np.diag([8.0, 4.0, 1.0]).reshape(3, 1, 3)
-    found = observability(J)
-    assert found.O1 == pytest.approx((8 * 4 * 1) ** (1 / 3) / np.sqrt(3), rel=SAME)
-    assert found.O2 == pytest.approx(1 / 8, rel=SAME)
-    assert found.O3 == pytest.approx(1.0, rel=SAME)
-    assert found.O4 == pytest.approx(1 / 8, rel=SAME)
-    assert found.O5 == pytest.approx(1 / (1 / 8 + 1 / 4 + 1), rel=SAME)
-    assert (found.silent, found.poses) == (0, 3)
+    indices = observability(J)
+    assert indices.O1 == pytest.approx((8 * 4 * 1) ** (1 / 3) / np.sqrt(3), rel=SAME)
+    assert indices.O2 == pytest.approx(1 / 8, rel=SAME)
+    assert indices.O3 == pytest.approx(1.0, rel=SAME)
+    assert indices.O4 == pytest.approx(1 / 8, rel=SAME)
+    assert indices.O5 == pytest.approx(1 / (1 / 8 + 1 / 4 + 1), rel=SAME)
+    assert (indices.silent, indices.poses) == (0, 3)
 
 
 def test_silent_directions_are_counted_and_left_out() -> None:
     J = random_jacobians(6, 2, 5)
     J[:, :, 4] = J[:, :, 0] - J[:, :, 1]
-    found, basis = observability(J), shown_directions(J)
-    assert found.silent == 1
+    indices, basis = observability(J), shown_directions(J)
+    assert indices.silent == 1
     assert basis.shape == (5, 4)
     assert np.abs(J @ np.array([1.0, -1.0, 0.0, 0.0, -1.0])).max() < SAME
     assert np.abs(basis.T @ np.array([1.0, -1.0, 0.0, 0.0, -1.0])).max() < SAME
@@ -118,11 +118,11 @@ def test_selection_is_near_the_best_of_all_subsets(name: str, with_prior: bool) 
         return direct_value(name, rows.T @ rows + np.diag(prior))
 
     best = min(value(subset) for subset in itertools.combinations(range(10), count))
-    found = select_poses(J, count, criterion=CRITERIA[name], prior=prior if with_prior else None)
-    assert found.value == pytest.approx(value(found.chosen), rel=SAME)
-    assert best * (1 - SAME) <= found.value <= best * NEAR_BEST
-    assert found.value <= found.start_value * (1 + SAME)
-    assert len(set(found.chosen)) == count
+    selection = select_poses(J, count, criterion=CRITERIA[name], prior=prior if with_prior else None)
+    assert selection.value == pytest.approx(value(selection.chosen), rel=SAME)
+    assert best * (1 - SAME) <= selection.value <= best * NEAR_BEST
+    assert selection.value <= selection.start_value * (1 + SAME)
+    assert len(set(selection.chosen)) == count
 
 
 @pytest.mark.parametrize("name", CRITERIA)
@@ -138,22 +138,22 @@ def test_the_best_addition_is_that_of_brute_force(name: str) -> None:
 @pytest.mark.parametrize("name", CRITERIA)
 def test_no_single_exchange_betters_the_selection(name: str) -> None:
     J = random_jacobians(25, 2, 6)
-    found = select_poses(J, 8, criterion=CRITERIA[name])
+    selection = select_poses(J, 8, criterion=CRITERIA[name])
     for place in range(8):
-        for new in set(range(25)) - set(found.chosen):
-            some = [*found.chosen[:place], new, *found.chosen[place + 1 :]]
+        for new in set(range(25)) - set(selection.chosen):
+            some = [*selection.chosen[:place], new, *selection.chosen[place + 1 :]]
             rows = J[some].reshape(-1, 6)
             # rounds end when they gain less than a ten-thousandth
-            assert direct_value(name, rows.T @ rows) >= found.value * (1 - 1e-3)
+            assert direct_value(name, rows.T @ rows) >= selection.value * (1 - 1e-3)
 
 
 def test_a_direction_that_nobody_shows_is_left_out() -> None:
     J = random_jacobians(30, 2, 5)
     J[:, :, 4] = 0.0
-    found, without = select_poses(J, 6), select_poses(J[:, :, :4], 6)
-    assert found.silent == 1
-    assert found.chosen == without.chosen
-    assert found.value == pytest.approx(without.value, rel=SAME)
+    selection, without = select_poses(J, 6), select_poses(J[:, :, :4], 6)
+    assert selection.silent == 1
+    assert selection.chosen == without.chosen
+    assert selection.value == pytest.approx(without.value, rel=SAME)
 
 
 def test_repeated_poses_where_one_shows_most() -> None:
@@ -176,18 +176,18 @@ def test_too_few_poses_are_refused() -> None:
 def test_candidates_keep_all_limits() -> None:
     model = Model(load("gantry_tau_6link"))
     limits = PoseLimits(singularity=0.3, clearance=0.1, ranges={"platform.x": (-0.6, 0.6), "platform.y": (-0.4, 0.4)})
-    found = candidate_poses(model, 60, np.random.default_rng(SEED), limits=limits)
-    measures = singularities(model, found.q)
+    candidates = candidate_poses(model, 60, np.random.default_rng(SEED), limits=limits)
+    measures = singularities(model, candidates.q)
     assert all((measures.distance(kind) >= 0.3).all() for kind in KINDS)
-    assert rod_clearance(model).distances(found.q).min() >= 0.1
-    assert np.abs(found.encoders).max() <= 1.5
-    assert len(found) == 60
-    assert found.tried == 60 * (found.tried // 60)
+    assert rod_clearance(model).distances(candidates.q).min() >= 0.1
+    assert np.abs(candidates.encoders).max() <= 1.5
+    assert len(candidates) == 60
+    assert candidates.tried == 60 * (candidates.tried // 60)
     # each limit did its work
-    assert {"out of reach", "interference of rods"} <= set(found.excluded)
-    assert "serial singularity" in found.excluded or "parallel singularity" in found.excluded
-    again = model.forward_kinematics(found.encoders).q
-    assert np.abs(again - found.q).max() < KINEMATICS * 1e3
+    assert {"out of reach", "interference of rods"} <= set(candidates.excluded)
+    assert "serial singularity" in candidates.excluded or "parallel singularity" in candidates.excluded
+    again = model.forward_kinematics(candidates.encoders).q
+    assert np.abs(again - candidates.q).max() < KINEMATICS * 1e3
 
 
 def test_limits_that_cannot_be_kept_are_named(tau: Model) -> None:
@@ -198,8 +198,8 @@ def test_limits_that_cannot_be_kept_are_named(tau: Model) -> None:
 
 
 def test_a_platform_that_turns_gets_unit_quaternions() -> None:
-    found = candidate_poses(Model(load("rcid")), 20, np.random.default_rng(SEED), limits=PoseLimits(turn=0.1))
-    quaternion = found.position[:, 3:]
+    candidates = candidate_poses(Model(load("rcid")), 20, np.random.default_rng(SEED), limits=PoseLimits(turn=0.1))
+    quaternion = candidates.position[:, 3:]
     assert np.abs(np.linalg.norm(quaternion, axis=1) - 1).max() < KINEMATICS
     assert 0.02 < np.abs(quaternion[:, 1:]).max() <= 0.05
 
@@ -270,8 +270,8 @@ def test_the_expected_error_is_that_of_simulated_fits(tau: Model) -> None:
     squares = []
     for seed in range(draws):
         series = simulated_series(tau, tracker, q, noise, np.random.default_rng(seed))
-        found = solve(calibration_problem(tau.mechanism, [series], parameters))
-        squares.append(((everywhere @ found.correction) ** 2).mean())
+        problems = solve(calibration_problem(tau.mechanism, [series], parameters))
+        squares.append(((everywhere @ problems.correction) ** 2).mean())
     # 8 draws of 15 unknowns: the mean square scatters by 13 %, its root by half of that, three of which are allowed
     assert np.sqrt(np.mean(squares)) == pytest.approx(plan.error, rel=0.2)
 
@@ -350,9 +350,9 @@ def test_the_command_refuses_all_bad_options_at_once() -> None:
 def test_candidates_of_a_contact_touch_its_surface(name: str, contact: Contact) -> None:
     """Gaps worked out by the kinematics of `Model`, apart from the code that closed them."""
     model = Model(load(name))
-    found = candidate_poses(model, 25, np.random.default_rng(SEED), touching=contact)
+    candidates = candidate_poses(model, 25, np.random.default_rng(SEED), touching=contact)
     tool_point = Position(name="t", target=contact.target)
-    points = simulated_readings(model, tool_point, model.forward_kinematics(found.encoders).q)
+    points = simulated_readings(model, tool_point, model.forward_kinematics(candidates.encoders).q)
     surface = contact.surface
     if isinstance(surface, Plane):
         gaps = (points - surface.point) @ np.array(surface.normal) / np.linalg.norm(surface.normal)
@@ -413,11 +413,11 @@ def test_an_instrument_may_be_described_by_a_file(tmp_path: Path) -> None:
     points = np.array(answer["positions"]) + np.array([0.0, 0.0, -0.2])  # the tool centre point
     assert np.linalg.norm(points - [0.0, 0.0, -0.3], axis=1) == pytest.approx(0.1, abs=1e-9)
     path.write_text("kind: contakt\nnoise: 1 mm\n", encoding="utf-8")
-    told = " ".join(
+    problems = " ".join(
         json.dumps(problem) for problem in json.loads(run_command("gantry_tau_3dof", *sizes, code=2))["problems"]
     )
-    assert "did you mean contact" in told
-    assert "unknown key" in told
+    assert "did you mean contact" in problems
+    assert "unknown key" in problems
 
 
 @pytest.mark.parametrize(

@@ -166,12 +166,12 @@ def test_both_kinds_of_residuals_find_the_same_geometry(name):
     positions = encoders(name, 60, rng)
     true = part_errors(name, parameters, 3e-4, rng)
     series = measured(name, true, Position(name="t"), positions, 1e-5)
-    found = []
+    rows = []
     for kind in (ForwardKinematics(), LoopEquations()):
         problem = calibration_problem(machine(name), [series], parameters, residuals=kind, encoder_noise=1e-5)
-        found.append(solve(problem))
-    deviations = np.sqrt(np.diag(covariance(found[0], 1.0, problem.tolerances)))
-    assert np.abs((found[0].correction - found[1].correction) / deviations).max() < 0.05
+        rows.append(solve(problem))
+    deviations = np.sqrt(np.diag(covariance(rows[0], 1.0, problem.tolerances)))
+    assert np.abs((rows[0].correction - rows[1].correction) / deviations).max() < 0.05
 
 
 @pytest.mark.parametrize("kind", [ForwardKinematics(), LoopEquations()], ids=["kinematics", "loops"])
@@ -214,10 +214,10 @@ def test_some_poses_and_some_unknowns_of_a_problem():
     part = problem.take(np.array([1, 5, 13]))
     whole = problem.evaluate(x).residual.reshape(-1, 3)
     np.testing.assert_allclose(part.evaluate(x).residual.reshape(-1, 3), whole[[1, 5, 13]], atol=1e-6)
-    one = problem.only(["t.frame.x"])
+    single = problem.only(["t.frame.x"])
     J = problem.jacobian(problem.evaluate(np.zeros(len(x))))
     column = problem.names.index("t.frame.x")
-    np.testing.assert_allclose(one.jacobian(one.evaluate(np.zeros(1)))[:, 0], J[:, column])
+    np.testing.assert_allclose(single.jacobian(single.evaluate(np.zeros(1)))[:, 0], J[:, column])
     with pytest.raises(InputError, match="not among the unknowns"):
         problem.only(["t.frame.q"])
 
@@ -230,9 +230,9 @@ def test_machine_code_gives_the_same_numbers(tmp_path):
         for how in (None, Compiled(at_least=0, folder=tmp_path))
     )
     x = 1e-4 * np.arange(len(plain.free))
-    one, other = plain.evaluate(x), fast.evaluate(x)
-    np.testing.assert_allclose(one.residual, other.residual, atol=1e-6)
-    np.testing.assert_allclose(plain.jacobian(one), fast.jacobian(other), rtol=1e-9, atol=1e-6)
+    single, other = plain.evaluate(x), fast.evaluate(x)
+    np.testing.assert_allclose(single.residual, other.residual, atol=1e-6)
+    np.testing.assert_allclose(plain.jacobian(single), fast.jacobian(other), rtol=1e-9, atol=1e-6)
     assert list(tmp_path.iterdir())
 
 
@@ -304,8 +304,8 @@ def test_poses_out_of_reach_are_named_with_the_loop():
     with pytest.raises(PoseError) as caught:
         calibration_problem(machine(name), [replace(series, encoders=far)], parameters)
     assert [problem.where[-6:] for problem in caught.value.problems] == ["pose 4", "pose 8"]
-    told = caught.value.problems[0].what
-    gap = float(told.partition("stays open by ")[2].removesuffix(" mm"))
+    problems = caught.value.problems[0].what
+    gap = float(problems.partition("stays open by ")[2].removesuffix(" mm"))
     assert 100 < gap < 6e3  # 6 m of travel leave a gap of decimetres at least, and no more than themselves
     assert "units" in caught.value.problems[0].remedy
     assert len(caught.value.problems) == 2  # no swap of columns brings these within reach
@@ -318,9 +318,9 @@ def test_swapped_columns_that_put_poses_out_of_reach_are_named():
         calibration_problem(
             machine(name), [replace(series, encoders=series.encoders[:, [1, 0, 2]])], ("track1.length",)
         )
-    told = [problem.what for problem in caught.value.problems]
-    assert any("columns of track1.motor and track2.motor swapped" in what for what in told)
-    assert not any("columns of track1.motor and track3.motor swapped" in what for what in told)
+    problems = [problem.what for problem in caught.value.problems]
+    assert any("columns of track1.motor and track2.motor swapped" in what for what in problems)
+    assert not any("columns of track1.motor and track3.motor swapped" in what for what in problems)
 
 
 def test_instruments_that_do_not_fit_the_machine():

@@ -106,10 +106,10 @@ def test_figures_are_those_of_their_definitions():
     assert trend.slope == pytest.approx(coefficients[1])
     assert trend.curvature == pytest.approx(coefficients[0] * 2 / 3)  # u^2 = (2 P2 + 1)/3
     assert trend.p == pytest.approx(scipy.stats.f.sf(share / 2 / ((1 - share) / 57), 2, 57))
-    found = _quantity("s", "q", "m", e, {"u": u})
+    result = _quantity("s", "q", "m", e, {"u": u})
     d = e - e.mean()
-    assert found.correlation == pytest.approx((d[1:] * d[:-1]).sum() / (d * d).sum())
-    assert found.normality_p == pytest.approx(scipy.stats.shapiro(e)[1])
+    assert result.correlation == pytest.approx((d[1:] * d[:-1]).sum() / (d * d).sum())
+    assert result.normality_p == pytest.approx(scipy.stats.shapiro(e)[1])
 
 
 def test_chance_is_what_p_says():
@@ -133,10 +133,10 @@ def test_the_command_prints_and_writes_it(series, tmp_path):
     arguments = [NAME, str(path), "--noise", "0.02 mm", "-p", LENGTHS[0], "--json-file", str(document)]
     text = " ".join(CliRunner().invoke(app, ["calibrate", *arguments]).output.split())
     assert "residuals: y of tracker trends with order" in text
-    found = json.loads(document.read_text(encoding="utf-8"))
-    assert found["residual_analysis"]["remarks"]
-    assert {t["against"] for t in found["residual_analysis"]["quantities"][1]["trends"]} >= {"order", "target x"}
-    C, R = np.array(found["covariance"]), np.array(found["correlations"])
-    deviations = [row["deviation"] for row in found["parameters"]]
+    data = json.loads(document.read_text(encoding="utf-8"))
+    assert data["residual_analysis"]["remarks"]
+    assert {t["against"] for t in data["residual_analysis"]["quantities"][1]["trends"]} >= {"order", "target x"}
+    C, R = np.array(data["covariance"]), np.array(data["correlations"])
+    deviations = [row["deviation"] for row in data["parameters"]]
     assert np.sqrt(np.diag(C)) == pytest.approx(deviations)
     assert np.outer(deviations, deviations) * R == pytest.approx(C)

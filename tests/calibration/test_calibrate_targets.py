@@ -63,9 +63,9 @@ def test_a_target_that_is_mounted_askew_has_a_turn_of_its_own(kind: type[Pose] |
     true = kind(name="t", frame=FRAME, target_quaternion=quaternion(askew))
     series = measured("hexapod", {}, true, encoders("hexapod", 15, rng(), 0.02), NOISE)
     series = replace(series, instrument=replace(true, target_quaternion=(1.0, 0.0, 0.0, 0.0)))
-    found = fit_geometry(calibration_problem(machine("hexapod"), [series], ("t.target.r?", "t.frame.r?")), rng())
-    assert found.status is Status.OK, found.advice
-    assert (turn_of(found, (1.0, 0.0, 0.0, 0.0)) * askew.inv()).magnitude() < 1e-5
+    problems = fit_geometry(calibration_problem(machine("hexapod"), [series], ("t.target.r?", "t.frame.r?")), rng())
+    assert problems.status is Status.OK, problems.advice
+    assert (turn_of(problems, (1.0, 0.0, 0.0, 0.0)) * askew.inv()).magnitude() < 1e-5
     blind = fit_geometry(
         calibration_problem(machine("hexapod"), [series], ("t.frame.r?",)), rng(), options=FitOptions(refuse=False)
     )
@@ -79,16 +79,16 @@ def test_a_target_that_is_turned_by_a_right_angle_is_found_from_alignment() -> N
     lost = replace(series, instrument=replace(true, target_quaternion=(1.0, 0.0, 0.0, 0.0), frame=Frame()))
     start = aligned(machine("hexapod"), lost)
     assert isinstance(start.instrument, Pose)
-    found = fit_geometry(calibration_problem(machine("hexapod"), [start], ("t.target.*", "t.frame.*")), rng())
-    assert found.status is Status.OK, found.advice
-    assert (turn_of(found, start.instrument.target_quaternion) * turn.inv()).magnitude() < 1e-5
+    problems = fit_geometry(calibration_problem(machine("hexapod"), [start], ("t.target.*", "t.frame.*")), rng())
+    assert problems.status is Status.OK, problems.advice
+    assert (turn_of(problems, start.instrument.target_quaternion) * turn.inv()).magnitude() < 1e-5
 
 
 def test_alignment_leaves_a_target_that_is_hardly_turned_as_it_is() -> None:
     series = measured("hexapod", {}, Pose(name="t", frame=FRAME), encoders("hexapod", 8, rng(), 0.02), NOISE)
-    found = aligned(machine("hexapod"), series).instrument
-    assert isinstance(found, Pose)
-    assert found.target_quaternion == (1.0, 0.0, 0.0, 0.0)
+    result = aligned(machine("hexapod"), series).instrument
+    assert isinstance(result, Pose)
+    assert result.target_quaternion == (1.0, 0.0, 0.0, 0.0)
 
 
 def test_a_targets_quaternion_has_length_one() -> None:
@@ -106,11 +106,11 @@ def test_the_search_for_exchanged_encoders_ends_when_its_time_is_over() -> None:
     assert (off.tried, off.of, off.pairs) == (0, 15, ())
     began = process_time()
     some = indistinguishable_swaps(problem, solution, 1e-9)
-    one = process_time() - began
+    single = process_time() - began
     assert some.tried <= 1
     began = process_time()
     part = indistinguishable_swaps(problem, solution, 0.3)
-    assert process_time() - began < 0.3 + 5 * max(one, 0.1)
+    assert process_time() - began < 0.3 + 5 * max(single, 0.1)
     assert 1 <= part.tried <= part.of
     with pytest.raises(InputError, match="exchanges: is -1"):
         FitOptions(exchanges=-1.0)
@@ -164,26 +164,26 @@ def fitted(size: float, tolerance: float) -> Calibration:
 def test_priors_that_are_too_tight_are_told_by_the_data() -> None:
     """Errors of 1 mm under priors of 0.1 mm, of 1 mm, and of 10 mm: only the first are held against the data."""
     for tolerance, width, doubtful in ((1e-4, 10.0, True), (1e-3, 1.0, False), (1e-2, 0.1, False)):
-        found = fitted(1e-3, tolerance)
-        told = found.prior_tightness
-        assert told is not None
-        assert told.unknowns == 24
-        assert 0.5 * width < told.width < 2.0 * width
-        assert told.lower < told.width < told.upper
-        assert any("priors are too tight" in line for line in found.advice) is doubtful
+        estimate = fitted(1e-3, tolerance)
+        tightness = estimate.prior_tightness
+        assert tightness is not None
+        assert tightness.unknowns == 24
+        assert 0.5 * width < tightness.width < 2.0 * width
+        assert tightness.lower < tightness.width < tightness.upper
+        assert any("priors are too tight" in line for line in estimate.advice) is doubtful
 
 
 def test_the_likelihood_of_a_width_is_that_of_a_normal_distribution() -> None:
     """SciPy's density of the linearised measurements with their whole covariance, free unknowns as very wide priors."""
-    found = fitted(1e-3, 1e-3)
-    told = prior_tightness(found.problem, found.solution, known_noise=True)
-    assert told is not None
-    J, D = found.solution.jacobian, 1.0 / found.solution.prior
-    start = found.solution.residual - J @ found.solution.correction
+    estimate = fitted(1e-3, 1e-3)
+    tightness = prior_tightness(estimate.problem, estimate.solution, known_noise=True)
+    assert tightness is not None
+    J, D = estimate.solution.jacobian, 1.0 / estimate.solution.prior
+    start = estimate.solution.residual - J @ estimate.solution.correction
 
     def density(width: float) -> float:
         spread = np.eye(len(start)) + (width * J * D) @ (width * J * D).T
         return float(multivariate_normal(cov=spread, allow_singular=False).logpdf(start))
 
-    assert 2.0 * (density(told.width) - density(1.0)) == pytest.approx(told.ratio, abs=1e-2)
-    assert density(told.width) > max(density(0.9 * told.width), density(1.1 * told.width))
+    assert 2.0 * (density(tightness.width) - density(1.0)) == pytest.approx(tightness.ratio, abs=1e-2)
+    assert density(tightness.width) > max(density(0.9 * tightness.width), density(1.1 * tightness.width))

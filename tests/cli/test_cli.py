@@ -168,11 +168,11 @@ def test_all_problems_of_a_broken_file_come_at_once(tmp_path):
         ),
         encoding="utf-8",
     )
-    found = problems("check", path)
+    refusals = problems("check", path)
     lines = path.read_text(encoding="utf-8").splitlines()
     for where, line in (("mass", "plate: {mass"), ("limits.x", "x: {drawing: [-0.2,"), ("axis", "axis: why")):
         (number,) = [i for i, text in enumerate(lines, start=1) if line in text]
-        assert any(where in p["where"] and p["line"] == number and p["file"] == str(path) for p in found)
+        assert any(where in p["where"] and p["line"] == number and p["file"] == str(path) for p in refusals)
 
 
 @pytest.mark.parametrize("content", [b"", bytes(range(256)) * 8, b"name: x", b"[" * 5000])
@@ -276,9 +276,9 @@ def test_nuwar_below_its_reach_is_told_by_leg_and_millimetres():
     arms = np.cos(angle)[:, None] * turned_radial + np.sin(angle)[:, None] * np.cross(axis, turned_radial)
     elbows = 0.194 * radial + 0.26 * arms
     missing = np.linalg.norm(elbows - (0.03 * radial - 0.9 * up), axis=1).min() - 0.48
-    found = problems("dynamics", "nuwar", "--position", "z=-0.9")
-    assert [p["where"] for p in found] == [f"leg{i}.forearm" for i in (1, 2, 3)]
-    for problem in found:
+    refusals = problems("dynamics", "nuwar", "--position", "z=-0.9")
+    assert [p["where"] for p in refusals] == [f"leg{i}.forearm" for i in (1, 2, 3)]
+    for problem in refusals:
         assert f"out of reach by {1e3 * missing:.4g} mm" in problem["what"]
 
 
@@ -296,9 +296,9 @@ def test_nuwar_below_its_reach_is_told_by_leg_and_millimetres():
     ],
 )
 def test_options_of_dynamics_that_cannot_be(arguments, texts):
-    found = " | ".join(p["where"] + p["what"] for p in problems("dynamics", "delta", *arguments))
+    refusals = " | ".join(p["where"] + p["what"] for p in problems("dynamics", "delta", *arguments))
     for text in texts:
-        assert text in found
+        assert text in refusals
 
 
 def test_a_table_with_missing_columns_and_other_units(tmp_path):
@@ -307,9 +307,9 @@ def test_a_table_with_missing_columns_and_other_units(tmp_path):
         "time [s],position.platform.x [m],position.platform.y [rad],velocity.platform.x [m/s]\n0,0,0,0\n1,0,0,0\n",
         encoding="utf-8",
     )
-    found = {p["where"]: p["what"] for p in problems("dynamics", "delta", "--motion", path)}
-    assert "is in rad, the machine needs m" in found["position.platform.y"]
-    assert set(found) - {"position.platform.y"} == {
+    refusals = {p["where"]: p["what"] for p in problems("dynamics", "delta", "--motion", path)}
+    assert "is in rad, the machine needs m" in refusals["position.platform.y"]
+    assert set(refusals) - {"position.platform.y"} == {
         "position.platform.z",
         *(f"velocity.platform.{axis}" for axis in "yz"),
         *(f"acceleration.platform.{axis}" for axis in "xyz"),
@@ -418,8 +418,8 @@ def test_options_of_identify_that_cannot_be(log, arguments, wheres):
 
 def test_a_log_of_another_machine(tmp_path):
     run("dynamics", "hexapod", "--out", tmp_path / "log.csv")
-    found = {p["where"]: p["what"] for p in problems("identify", "delta", tmp_path / "log.csv")}
-    assert found == {
+    refusals = {p["where"]: p["what"] for p in problems("identify", "delta", tmp_path / "log.csv")}
+    assert refusals == {
         **{f"position.leg{i}.motor": "is in m, the machine needs rad" for i in (1, 2, 3)},
         **{f"force.leg{i}.motor": "is in N, the machine needs N m" for i in (1, 2, 3)},
     }

@@ -138,11 +138,11 @@ def test_the_commands_json_is_the_functions(words: str, tmp_path: Path) -> None:
         extra("pinocchio")
     cables = tmp_path.with_name(f"{tmp_path.name}.yaml")
     cables.write_text(CONSTRAINED.text(), encoding="utf-8")
-    said = words.replace("FOLDER", str(tmp_path)).replace("RACKS", str(RACKS)).replace("CABLES", str(cables))
-    done = CliRunner().invoke(app, [*said.split(), "--json"])
+    text = words.replace("FOLDER", str(tmp_path)).replace("RACKS", str(RACKS)).replace("CABLES", str(cables))
+    done = CliRunner().invoke(app, [*text.split(), "--json"])
     assert done.exit_code in (0, 1), done.output
-    found = PAIRS[words](tmp_path)
-    assert json.loads(done.stdout) == json.loads(json.dumps(plain(found if words == "schema" else found.as_dict())))
+    result = PAIRS[words](tmp_path)
+    assert json.loads(done.stdout) == json.loads(json.dumps(plain(result if words == "schema" else result.as_dict())))
 
 
 def test_every_command_has_its_pair() -> None:

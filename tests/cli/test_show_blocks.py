@@ -22,9 +22,9 @@ def linear_blocks(name: str) -> list[dict[str, object]]:
 
 @pytest.mark.parametrize("name", FORCES)
 def test_forces_fall_apart_as_designed(name: str) -> None:
-    found = [b for b in linear_blocks(name) if (b["function"], b["for"]) == ("inverse dynamics", "actuator forces")]
+    rows = [b for b in linear_blocks(name) if (b["function"], b["for"]) == ("inverse dynamics", "actuator forces")]
     sizes: dict[object, object] = {}
-    for block in found:
+    for block in rows:
         sizes[block["size"]] = int(str(sizes.get(block["size"], 0))) + int(str(block["count"]))
         assert block["method"] in (("elimination",) if block["size"] != 1 else ("division", "constant"))
     assert sizes == FORCES[name]

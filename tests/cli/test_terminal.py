@@ -55,9 +55,9 @@ def test_a_console_prints_them_written_out_and_keeps_its_own_styles():
     table = Table("name")
     table.add_row(f"{STEERS[:10]}")
     screen.print(table)
-    said = stream.getvalue()
-    assert said.startswith("\x1b[1m")
-    rest = re.sub(r"\x1b\[[0-9;]*m", "", said)
+    text = stream.getvalue()
+    assert text.startswith("\x1b[1m")
+    rest = re.sub(r"\x1b\[[0-9;]*m", "", text)
     assert STEERING.search(rest) is None
     assert r"\x9b31m\u202egnp.exe" in rest
 
@@ -168,20 +168,20 @@ def interrupted(code: str, times: int = 1) -> tuple[int, bytes, float]:
             time.sleep(0.2)
         start = time.monotonic()
         process.send_signal(signal.SIGINT)
-        said, _ = process.communicate(timeout=60)
-    return process.returncode, said, time.monotonic() - start
+        output, _ = process.communicate(timeout=60)
+    return process.returncode, output, time.monotonic() - start
 
 
 def test_a_search_that_keeps_its_best_result_is_left_alone():
-    code, said, took = interrupted(KEEPS)
+    code, text, took = interrupted(KEEPS)
     assert code == 0
-    assert said == b"the best so far\n"
+    assert text == b"the best so far\n"
     assert took > SOON
 
 
 def test_a_second_interrupt_ends_such_a_search_too():
-    code, said, took = interrupted(KEEPS.replace("3.0", "30.0"), times=2)
-    assert (code, said) == (130, b"")
+    code, text, took = interrupted(KEEPS.replace("3.0", "30.0"), times=2)
+    assert (code, text) == (130, b"")
     assert took < SOON
 
 

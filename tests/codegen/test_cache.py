@@ -225,8 +225,8 @@ def test_the_command_lists_and_clears(tmp_path):
         result = CliRunner().invoke(app, ["cache", "--folder", str(tmp_path), *arguments])
         return result.exit_code, result.output
 
-    code, said = run("--json")
-    (library,) = json.loads(said)["libraries"]
+    code, text = run("--json")
+    (library,) = json.loads(text)["libraries"]
     assert code == 0
     assert library["name"] == made.library.name
     assert library["functions"] == [made.function.name]
@@ -235,13 +235,13 @@ def test_the_command_lists_and_clears(tmp_path):
     content = made.library.read_bytes()
     made.library.unlink()
     made.library.write_bytes(content[:-1] + b"?")
-    code, said = run()
+    code, text = run()
     assert code == 1
-    assert "1 damaged" in said
+    assert "1 damaged" in text
     made.library.with_name(made.library.name + ".sha256").unlink()
-    code, said = run()
+    code, text = run()
     assert code == 0
-    assert "1 unchecked" in said
+    assert "1 unchecked" in text
     assert run("--clear")[0] == 0
     assert list(tmp_path.iterdir()) == []
     assert json.loads(run("--json")[1])["libraries"] == []

@@ -29,28 +29,28 @@ def kernel(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def states(n: int = 5) -> np.ndarray:
-    found = motion("delta", "platform", n)
-    return np.hstack([found[name] for name in ("position", "velocity", "acceleration")])
+    states = motion("delta", "platform", n)
+    return np.hstack([states[name] for name in ("position", "velocity", "acceleration")])
 
 
-def batch(kernel, given: np.ndarray) -> np.ndarray:
+def batch(kernel, values: np.ndarray) -> np.ndarray:
     arrays, _ = kernel.bind()
-    ports = {port.name: np.tile(arrays[port.name], (len(given), 1)) for port in kernel.function.inputs}
-    parts = zip(("position", "velocity", "acceleration"), np.split(given, 3, axis=1), strict=True)
-    return kernel.batch(ports | {name: part.copy() for name, part in parts}, len(given))["force"]
+    ports = {port.name: np.tile(arrays[port.name], (len(values), 1)) for port in kernel.function.inputs}
+    parts = zip(("position", "velocity", "acceleration"), np.split(values, 3, axis=1), strict=True)
+    return kernel.batch(ports | {name: part.copy() for name, part in parts}, len(values))["force"]
 
 
 def test_a_state_goes_to_the_front_of_the_inputs_and_the_results_are_those_of_a_batch(kernel) -> None:
     arrays, call = kernel.bind()
-    given = states()
+    sampled = states()
     nominal = arrays["inputs"].copy()
-    for state, force in zip(given, batch(kernel, given), strict=True):
+    for state, force in zip(sampled, batch(kernel, sampled), strict=True):
         assert call(state) is None
         np.testing.assert_allclose(arrays["force"], force, rtol=SAME)
         np.testing.assert_array_equal(arrays["inputs"][:9], state)
     np.testing.assert_array_equal(arrays["inputs"][9:], nominal[9:])
-    call(given[0, :3])
-    np.testing.assert_array_equal(arrays["inputs"][:9], [*given[0, :3], *given[-1, 3:]])
+    call(sampled[0, :3])
+    np.testing.assert_array_equal(arrays["inputs"][:9], [*sampled[0, :3], *sampled[-1, 3:]])
 
 
 @pytest.mark.parametrize(
@@ -73,8 +73,8 @@ def test_a_call_keeps_the_arrays_that_nobody_else_holds(kernel) -> None:
 
     pairs = [force_and_call() for _ in range(20)]
     gc.collect()
-    given = states()
-    for state, expected in zip(given, batch(kernel, given), strict=True):
+    sampled = states()
+    for state, expected in zip(sampled, batch(kernel, sampled), strict=True):
         for force, call in pairs:
             call(state)
             np.testing.assert_allclose(force, expected, rtol=SAME)

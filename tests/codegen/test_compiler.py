@@ -82,15 +82,19 @@ def test_one_file_that_fails_ends_the_others(tmp_path):
 
 @needs_compiler
 def test_another_source_compiler_or_flag_gives_another_name(tmp_path, monkeypatch):
-    found = compiler()
+    compiler_here = compiler()
     names = [
-        build(SOURCE, found, folder=tmp_path),
-        build(SOURCE + "\n", found, folder=tmp_path),
-        build(SOURCE, Compiler(path=found.path, identity=found.identity + "another processor"), folder=tmp_path),
-        build(SOURCE, found, folder=tmp_path, threads=True),
+        build(SOURCE, compiler_here, folder=tmp_path),
+        build(SOURCE + "\n", compiler_here, folder=tmp_path),
+        build(
+            SOURCE,
+            Compiler(path=compiler_here.path, identity=compiler_here.identity + "another processor"),
+            folder=tmp_path,
+        ),
+        build(SOURCE, compiler_here, folder=tmp_path, threads=True),
     ]
     monkeypatch.setattr(compiler_module, "FLAGS", (*compiler_module.FLAGS, "-fno-strict-aliasing"))
-    names.append(build(SOURCE, found, folder=tmp_path))
+    names.append(build(SOURCE, compiler_here, folder=tmp_path))
     assert len({path.name for path in names}) == len(names)
 
 
@@ -120,9 +124,9 @@ def test_two_processes_may_build_the_same_at_once(tmp_path):
     source.write_text(SOURCE, encoding="ascii")
     command = [sys.executable, "-c", BUILD, str(source), str(folder)]
     started = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)]
-    said = [process.communicate() for process in started]
-    assert [process.returncode for process in started] == [0] * 3, said
-    paths = {out.strip() for out, _ in said}
+    output = [process.communicate() for process in started]
+    assert [process.returncode for process in started] == [0] * 3, output
+    paths = {out.strip() for out, _ in output}
     assert len(paths) == 1
     assert left_behind(folder) == [Path(paths.pop()).name]
 
@@ -218,8 +222,8 @@ def test_an_interrupted_build_stops_its_compiler_and_leaves_nothing(tmp_path):
         while not mark.exists():
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate()
-    assert b"KeyboardInterrupt" in said
+        _, output = process.communicate()
+    assert b"KeyboardInterrupt" in output
     assert not _runs(int(mark.read_text()))
     assert left_behind(folder) == []
 
@@ -273,9 +277,9 @@ def test_whatever_the_system_refuses_is_reported(where, error, tmp_path, monkeyp
     folder = tmp_path / "cache"
     folder.mkdir()
     monkeypatch.setattr(Path, where, refuse)
-    with pytest.raises(EngineError, match=error.strerror) as found:
+    with pytest.raises(EngineError, match=error.strerror) as result:
         build(SOURCE, fake, folder=folder)
-    assert found.value.problems[0].where == str(folder)
+    assert result.value.problems[0].where == str(folder)
     monkeypatch.undo()
     assert left_behind(folder) == []
 
@@ -288,9 +292,9 @@ def test_a_compiler_that_writes_nothing_is_reported(tmp_path):
 
 @needs_compiler
 def test_a_finished_library_needs_neither_compiler_nor_permission_to_write(tmp_path):
-    found = compiler()
-    library = build(SOURCE, found, folder=tmp_path)
-    gone = Compiler(path=str(tmp_path / "gone"), identity=found.identity)
+    compiler_here = compiler()
+    library = build(SOURCE, compiler_here, folder=tmp_path)
+    gone = Compiler(path=str(tmp_path / "gone"), identity=compiler_here.identity)
     assert build(SOURCE, gone, folder=tmp_path) == library
 
 

@@ -54,5 +54,5 @@ def test_the_smallest_pivot_vanishes_where_the_links_are_stretched(tmp_path) -> 
     assert smallest[:-1] / smallest[1:] == pytest.approx(10.0, rel=PROPORTIONAL)
     kernel = compiled("five_bar", "actuators", "kinematics_0", tmp_path)
     inputs = {"position": u, "start": state.q, "theta": np.empty((len(u), 0))}
-    _, found = run_kernel(kernel, inputs, len(u))
-    assert found.smallest_pivot == pytest.approx(smallest, rel=LAST_STEP_APART)
+    _, outputs = run_kernel(kernel, inputs, len(u))
+    assert outputs.smallest_pivot == pytest.approx(smallest, rel=LAST_STEP_APART)

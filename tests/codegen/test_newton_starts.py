@@ -63,5 +63,5 @@ def test_turns_of_known_angles_lead_nowhere_else(turns: tuple[int, int]) -> None
 def test_a_start_that_is_the_solution_takes_one_step() -> None:
     model = interpreted("five_bar")
     states = random_states(model, 10, np.random.default_rng(2))
-    found = model.actuators.kinematics(model.actuator_position(states.q), start=states.q)
-    assert (found.health.iterations == 1).all()
+    state = model.actuators.kinematics(model.actuator_position(states.q), start=states.q)
+    assert (state.health.iterations == 1).all()

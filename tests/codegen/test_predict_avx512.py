@@ -148,12 +148,12 @@ def test_a_walk_passes_what_the_processor_runs(code: ModuleType, tmp_path: Path)
 def test_the_toolkits_flags_fill_registers_with_samples(code: ModuleType, architecture: str, lanes: int) -> None:
     compiler, function = find_compiler(), kernel()
     assert compiler is not None
-    found = part("assembly").parsed(part("kernels").assembly(function, compiler, architecture))
-    steps, samples = part("kernels").passed(function, found, 1, in_lanes=True)
-    assert part("kinds").widest(found, steps) == lanes
+    result = part("assembly").parsed(part("kernels").assembly(function, compiler, architecture))
+    steps, samples = part("kernels").passed(function, result, 1, in_lanes=True)
+    assert part("kinds").widest(result, steps) == lanes
     # a block of lanes divides as often as as many calls, with registers full of samples
-    call, _ = part("kernels").passed(function, found, 1, in_lanes=False)
-    divisions = [part("kinds").counts(found, each)["divisions"] for each in (steps, call)]
+    call, _ = part("kernels").passed(function, result, 1, in_lanes=False)
+    divisions = [part("kinds").counts(result, each)["divisions"] for each in (steps, call)]
     assert divisions[0] * lanes == divisions[1] * samples > 0
 
 
@@ -165,15 +165,15 @@ def test_newtons_loop_runs_the_given_rounds(code: ModuleType, rounds: int, tmp_p
     source.write_text(NEWTON, encoding="ascii")
     flags = ["-O2", "-ftree-vectorize", "-march=icelake-server", "-mprefer-vector-width=512"]
     subprocess.run([compiler.path, *flags, "-S", str(source), "-o", str(result)], check=True)
-    found = part("assembly").parsed([result.read_text(encoding="utf-8")])
-    walker = part("walk").walked(found, "many_batch", [BLOCKS * LANES, None, None], rounds)
+    text = part("assembly").parsed([result.read_text(encoding="utf-8")])
+    walker = part("walk").walked(text, "many_batch", [BLOCKS * LANES, None, None], rounds)
     steps = part("walk").one_round(walker, BLOCKS)
-    lanes = sum({"%zmm": 8, "%ymm": 4, "%xmm": 1}[register] for register in divided(found, steps))
+    lanes = sum({"%zmm": 8, "%ymm": 4, "%xmm": 1}[register] for register in divided(text, steps))
     assert lanes == rounds * LANES
 
 
-def divided(found: object, steps: list[object]) -> list[str]:
-    texts = [found.instructions[step.place].text for step in steps]  # type: ignore[attr-defined]
+def divided(value: object, steps: list[object]) -> list[str]:
+    texts = [value.instructions[step.place].text for step in steps]  # type: ignore[attr-defined]
     return [next(r for r in ("%zmm", "%ymm", "%xmm") if r in text) for text in texts if "vdiv" in text]
 
 

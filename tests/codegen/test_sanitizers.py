@@ -51,10 +51,10 @@ pytestmark = pytest.mark.skipif(GCC is None, reason="needs gcc, and it is not he
 
 def library(name: str) -> Path:
     """A library of gcc's; the test is skipped where it is not installed."""
-    found = Path(subprocess.run([GCC, f"-print-file-name={name}"], capture_output=True, text=True).stdout.strip())
-    if not found.is_absolute():
+    text = Path(subprocess.run([GCC, f"-print-file-name={name}"], capture_output=True, text=True).stdout.strip())
+    if not text.is_absolute():
         pytest.skip(f"needs gcc's {name}, which is not installed")
-    return found
+    return text
 
 
 def sanitized(folder: Path) -> dict[str, str]:
@@ -108,10 +108,10 @@ def test_steppers_run_clean_inside_python(arguments, tmp_path):
 
 def run_clean(command: list[str], folder: Path, codes: tuple[int, ...] = (0,)) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, env=sanitized(folder))
-    said = done.stdout[-500:] + done.stderr[-3000:]
-    assert done.returncode in codes, said
-    assert "Sanitizer" not in done.stderr, said
-    assert "runtime error" not in done.stderr, said
+    text = done.stdout[-500:] + done.stderr[-3000:]
+    assert done.returncode in codes, text
+    assert "Sanitizer" not in done.stderr, text
+    assert "runtime error" not in done.stderr, text
     assert list((folder / "cache").rglob("*.so")), "nothing was compiled with the sanitizers"
 
 

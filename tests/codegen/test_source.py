@@ -64,12 +64,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("compiled")
 
 
-def deviation(found: np.ndarray, expected: np.ndarray) -> float:
+def deviation(values: np.ndarray, expected: np.ndarray) -> float:
     """Largest difference over the largest number expected."""
-    assert found.shape == expected.shape
+    assert values.shape == expected.shape
     if not expected.size:
         return 0.0
-    return float(np.abs(found - expected).max() / max(np.abs(expected).max(), 1e-9))
+    return float(np.abs(values - expected).max() / max(np.abs(expected).max(), 1e-9))
 
 
 # The same numbers as the interpreter's
@@ -79,10 +79,10 @@ def check_same_numbers(kernel: CompiledFunction, name: str, entry: str, which: s
     inputs = motion(name, entry, max(COUNTS))
     expected, evidence = program(name, entry, which).run(inputs, max(COUNTS))
     for n in COUNTS:
-        found = kernel.batch({key: array[:n] for key, array in inputs.items()}, n)
+        by_name = kernel.batch({key: array[:n] for key, array in inputs.items()}, n)
         for port, array in expected.items():
-            assert deviation(found[port], array[:n]) < SAME, f"{port} of {n} samples"
-    health = found["health"]
+            assert deviation(by_name[port], array[:n]) < SAME, f"{port} of {n} samples"
+    health = by_name["health"]
     assert health[:, 0] == pytest.approx(np.minimum(evidence.discriminants.min(axis=1, initial=1.0), 1.0), rel=1e-9)
     if evidence.pivots.size:
         assert health[:, 1] == pytest.approx(evidence.pivots.min(axis=1), rel=1e-6)
@@ -139,11 +139,11 @@ def test_what_is_no_number_or_out_of_reach_is_never_healthy(name, entry, folder)
     good = kernel.batch(inputs, LANES)
     inputs["position"][2] = np.nan
     inputs["position"][5] = 100.0 if entry == "platform" else np.inf
-    found = kernel.batch(inputs, LANES)
-    least, pivot, residual, _ = found["health"].T
+    outputs = kernel.batch(inputs, LANES)
+    least, pivot, residual, _ = outputs["health"].T
     bad = (least < 0) | (pivot <= 0) | ~(residual < CONVERGED)
     assert list(np.flatnonzero(bad)) == [2, 5]
-    assert deviation(found["force"][~bad], good["force"][~bad]) < SAME
+    assert deviation(outputs["force"][~bad], good["force"][~bad]) < SAME
 
 
 @needs_compiler
@@ -202,13 +202,18 @@ def test_pieces_keep_what_later_ones_need():
         for part in parts:
             known = {number for number, place in part.fetched.items() if kept[place] == number}
             assert known == set(part.fetched)
-            for one in part.instructions:
-                assert set(one.operands) <= known
-                known.add(one.number)
+            for instruction in part.instructions:
+                assert set(instruction.operands) <= known
+                known.add(instruction.number)
             assert set(part.stored) <= known
             kept |= {place: number for number, place in part.stored.items()}
-        done = [one.number for part in parts for one in part.instructions if one.operation not in SOURCES]
-        assert done == [one.number for one in code if one.operation not in SOURCES]
+        done = [
+            instruction.number
+            for part in parts
+            for instruction in part.instructions
+            if instruction.operation not in SOURCES
+        ]
+        assert done == [instruction.number for instruction in code if instruction.operation not in SOURCES]
     assert len(pieces(code, len(code))) == 1
 
 
@@ -242,12 +247,12 @@ def test_scheduled_code_makes_every_value_once_before_its_use(name, entry):
         code = instructions(step.function.function, [True] * step.function.function.n_out())
         order = scheduled(code)
         known: set[int] = set()
-        for one in order:
-            assert set(one.operands) <= known
-            known.add(one.number)
-        read = {k for one in order for k in one.operands}
+        for instruction in order:
+            assert set(instruction.operands) <= known
+            known.add(instruction.number)
+        read = {k for instruction in order for k in instruction.operands}
         assert len(known) == len(order)
-        assert {one.number for one in code if one.operation not in SOURCES} | read == known
+        assert {instruction.number for instruction in code if instruction.operation not in SOURCES} | read == known
 
 
 @needs_compiler
@@ -279,10 +284,10 @@ def applied(library: ctypes.CDLL, name: str, *arguments: np.ndarray) -> np.ndarr
     return result
 
 
-def units_in_the_last_place(found: np.ndarray, exact: np.ndarray) -> float:
+def units_in_the_last_place(values: np.ndarray, exact: np.ndarray) -> float:
     """Largest error over the spacing of numbers at the exact result."""
     spacing = np.spacing(np.maximum(np.abs(exact).astype(float), np.finfo(float).tiny))
-    return float((np.abs(found.astype(np.longdouble) - exact) / spacing).max())
+    return float((np.abs(values.astype(np.longdouble) - exact) / spacing).max())
 
 
 @needs_compiler
@@ -302,11 +307,11 @@ def test_sine_and_cosine_are_exact_to_the_last_places(folder):
     )
     library = elementary(folder)
     for name, exact in (("sin", np.sin), ("cos", np.cos)):
-        found = applied(library, name, x)
-        assert np.abs(found).max() <= 1.0
+        outputs = applied(library, name, x)
+        assert np.abs(outputs).max() <= 1.0
         reference, near = exact(x.astype(np.longdouble)), np.abs(x) < NEAR
-        assert units_in_the_last_place(found[near], reference[near]) < SINE_ULP + REFERENCE_ULP
-        assert units_in_the_last_place(found, reference) < SINE_FAR_ULP + REFERENCE_ULP
+        assert units_in_the_last_place(outputs[near], reference[near]) < SINE_ULP + REFERENCE_ULP
+        assert units_in_the_last_place(outputs, reference) < SINE_FAR_ULP + REFERENCE_ULP
     assert applied(library, "sin", np.zeros(1))[0] == 0.0
     assert applied(library, "cos", np.zeros(1))[0] == 1.0
 
@@ -328,15 +333,15 @@ def test_arctangent_is_exact_to_the_last_places_in_all_quadrants(folder):
 def test_arctangent_on_the_axes_is_the_librarys(folder):
     y = np.array([0.0, 0.0, -0.0, -0.0, 1.0, -1.0, 0.0])
     x = np.array([0.0, -1.0, -1.0, 1.0, 0.0, 0.0, 2.0])
-    found = applied(elementary(folder), "atan2", y, x)
-    np.testing.assert_array_equal(found, np.arctan2(y, x))
-    np.testing.assert_array_equal(np.signbit(found), np.signbit(np.arctan2(y, x)))
+    outputs = applied(elementary(folder), "atan2", y, x)
+    np.testing.assert_array_equal(outputs, np.arctan2(y, x))
+    np.testing.assert_array_equal(np.signbit(outputs), np.signbit(np.arctan2(y, x)))
 
 
 @needs_compiler
 def test_elementary_functions_of_no_number_are_none(folder):
-    library, nan, one = elementary(folder), np.array([np.nan]), np.ones(1)
-    for name, arguments in (("sin", (nan,)), ("cos", (nan,)), ("atan2", (nan, one)), ("atan2", (one, nan))):
+    library, nan, ones = elementary(folder), np.array([np.nan]), np.ones(1)
+    for name, arguments in (("sin", (nan,)), ("cos", (nan,)), ("atan2", (nan, ones)), ("atan2", (ones, nan))):
         assert np.isnan(applied(library, name, *arguments)[0]), name
 
 
@@ -410,7 +415,7 @@ def test_the_text_is_the_golden_one(name, entry, request):
 
 def _rounded(text: str) -> list[str]:
     number = re.compile(r"\b\d+(\.\d+)?(e[+-]?\d+)?\b")
-    return [number.sub(lambda found: f"{float(found[0]):.11e}", line) for line in text.splitlines()]
+    return [number.sub(lambda case: f"{float(case[0]):.11e}", line) for line in text.splitlines()]
 
 
 # Names and comments
@@ -446,10 +451,10 @@ def test_names_that_give_no_identifier_are_refused(text):
     ],
 )
 def test_comments_cannot_be_left(text):
-    found = comment(text)
-    assert found.isascii()
-    assert found.isprintable()
-    assert "*/" not in found
-    assert "/*" not in found
-    assert "??" not in found
-    assert not found.endswith("\\")
+    result = comment(text)
+    assert result.isascii()
+    assert result.isprintable()
+    assert "*/" not in result
+    assert "/*" not in result
+    assert "??" not in result
+    assert not result.endswith("\\")

@@ -33,19 +33,19 @@ def run(code: Sequence[Instruction], x: np.ndarray) -> np.ndarray:
     """What the instructions compute, read as a reader of C would: nothing is used before it is made."""
     values: dict[int, float] = {}
     results: dict[int, float] = {}
-    for one in code:
-        operands = [values[k] for k in one.operands]
-        if one.operation == ca.OP_OUTPUT:
-            assert one.port is not None
-            results[one.port[1]] = operands[0]
-        elif one.operation == ca.OP_INPUT:
-            assert one.port is not None
-            values[one.number] = x[one.port[1]]
-        elif one.operation == ca.OP_CONST:
-            values[one.number] = one.constant
+    for instruction in code:
+        operands = [values[k] for k in instruction.operands]
+        if instruction.operation == ca.OP_OUTPUT:
+            assert instruction.port is not None
+            results[instruction.port[1]] = operands[0]
+        elif instruction.operation == ca.OP_INPUT:
+            assert instruction.port is not None
+            values[instruction.number] = x[instruction.port[1]]
+        elif instruction.operation == ca.OP_CONST:
+            values[instruction.number] = instruction.constant
         else:
-            assert one.number not in values
-            values[one.number] = OPERATIONS[one.operation](*operands)
+            assert instruction.number not in values
+            values[instruction.number] = OPERATIONS[instruction.operation](*operands)
     return np.array([results[i] for i in sorted(results)])
 
 
@@ -56,7 +56,9 @@ def code_of(x: ca.SX, outputs: Sequence[ca.SX]) -> tuple[Instruction, ...]:
 def divisors(code: Sequence[Instruction]) -> Counter[int]:
     """How often a value is divided by, a reciprocal included."""
     below = {ca.OP_DIV: 1, ca.OP_INV: 0}
-    return Counter(one.operands[below[one.operation]] for one in code if one.operation in below)
+    return Counter(
+        instruction.operands[below[instruction.operation]] for instruction in code if instruction.operation in below
+    )
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 30))
@@ -70,7 +72,7 @@ def test_no_value_is_divided_by_twice(seed: int, steps: int) -> None:
         known.append((a + b, a * b, a / b, 1 / b, a / 3.0, a + 2.0)[rng.integers(6)])
     code = code_of(x, known)
     changed = with_reciprocals(code)
-    constants = {one.number for one in changed if one.operation == ca.OP_CONST}
+    constants = {row.number for row in changed if row.operation == ca.OP_CONST}
     counts = divisors(changed)
     assert max(counts.values(), default=0) <= 1
     assert not constants & set(counts)

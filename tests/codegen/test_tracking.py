@@ -57,26 +57,26 @@ def both_trackers(name: str, folder: Path) -> tuple[Model, Tracker, Tracker]:
 @pytest.mark.parametrize("name", ["hexapod", "rcid", "five_bar"])
 def test_lanes_find_what_one_lane_finds(name: str, folder: Path) -> None:
     """Also where the parts have unequal lengths, and where there are fewer samples than lanes."""
-    model, one, lanes = both_trackers(name, folder)
+    model, single, lanes = both_trackers(name, folder)
     theta = np.zeros(0)
     for n in (LANES * 40, LANES * 40 + 3, LANES * 3 - 1, 5, 1):
         position = np.ascontiguousarray(motion(model)[:n])
-        q, health, _ = one(position, model.actuators.follow(position[one.starts(n)]).q, theta)
+        q, health, _ = single(position, model.actuators.follow(position[single.starts(n)]).q, theta)
         q_lanes, health_lanes, gap = lanes(position, model.actuators.follow(position[lanes.starts(n)]).q, theta)
         assert q.shape == (n, model.topology.n_q)
         assert np.abs(q - q_lanes).max() < SAME
         assert gap < SAME
-        for found in (health, health_lanes):
-            assert (found[:, 2] < CONVERGED).all()  # what is left of the equations
-            assert (found[:, 3] >= 1).all()  # iterations
+        for result in (health, health_lanes):
+            assert (result[:, 2] < CONVERGED).all()  # what is left of the equations
+            assert (result[:, 3] >= 1).all()  # iterations
 
 
 @needs_compiler
 def test_after_the_first_samples_one_step_is_enough(folder: Path) -> None:
     """A smooth motion is extrapolated so well that only the first samples need more than one step of Newton's."""
-    model, one, _ = both_trackers("rcid", folder)
+    model, single, _ = both_trackers("rcid", folder)
     position = np.ascontiguousarray(motion(model))
-    _, health, _ = one(position, model.actuators.follow(position[:1]).q, np.zeros(0))
+    _, health, _ = single(position, model.actuators.follow(position[:1]).q, np.zeros(0))
     assert np.quantile(health[:, 3], 0.99) == 1
 
 
@@ -97,9 +97,9 @@ def test_parts_on_different_modes_do_not_meet(folder: Path) -> None:
 def mirrored(model: Model, q: np.ndarray) -> np.ndarray:
     """Coordinates on another assembly mode at the same actuator positions, by random starts."""
     rng = np.random.default_rng(2)
-    given = model.actuator_position(q)
+    inputs = model.actuator_position(q)
     for _ in range(200):
-        state = model.actuators.evaluate(given, 0 * given, 0 * given, start=q + rng.normal(size=q.shape))
+        state = model.actuators.evaluate(inputs, 0 * inputs, 0 * inputs, start=q + rng.normal(size=q.shape))
         is_other = np.abs(np.sin((state.q - q) / 2)).max() > 0.1
         if state.health.is_reached.all() and np.isfinite(state.q).all() and is_other:
             return np.asarray(state.q)
@@ -109,11 +109,11 @@ def mirrored(model: Model, q: np.ndarray) -> np.ndarray:
 @needs_compiler
 def test_a_long_motion_is_followed_in_lanes(folder: Path) -> None:
     """The same as sample by sample, and through the public function."""
-    model, one, _ = both_trackers("five_bar", folder)
+    model, single, _ = both_trackers("five_bar", folder)
     t = np.arange(LONG_MOTION) / RATE
     center = model.actuator_position(model.assembly.q)
     position = center + 0.02 * np.stack([np.sin(3 * t), np.cos(2 * t) - 1], axis=1)
-    q, _, _ = one(position, model.actuators.follow(position[:1]).q, np.zeros(0))
+    q, _, _ = single(position, model.actuators.follow(position[:1]).q, np.zeros(0))
     assert np.abs(model.actuators.track(position).q - q).max() < SAME
     assert (model.actuators.program("kinematics_0"), True) in model.actuators.runner._trackers
 
@@ -154,11 +154,11 @@ def test_programs_of_one_name_do_not_share_machine_code(tmp_path: Path) -> None:
     plain = Model(load("four_bar"), evaluator=Interpreted())
     states = random_states(plain, 3, np.random.default_rng(5))
     for by_momentum in (True, False):
-        found, expected = (
+        result, expected = (
             VirtualPlatforms(model, by_momentum=by_momentum)(states.position, states.velocity)
             for model in (compiled, plain)
         )
-        assert np.abs(found.V - expected.V).max() < SAME * np.abs(expected.V).max()
+        assert np.abs(result.V - expected.V).max() < SAME * np.abs(expected.V).max()
 
 
 def test_what_cannot_be_compiled_is_tried_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -100,11 +100,11 @@ def test_elastic_backlash_is_the_printed_one(b: float, D: float, w: float, d: fl
 
 def test_describing_function_of_the_dead_zone() -> None:
     x = np.array([0.2, 0.5, 0.9])
-    found = equivalent(2.0, 7.0, 0.0, 1 / x, np.ones(3))
+    result = equivalent(2.0, 7.0, 0.0, 1 / x, np.ones(3))
     closed = 7.0 * (1 - 2 / np.pi * (np.arcsin(x) + x * np.sqrt(1 - x**2)))
     # without damping the element's force is bounded by twice the spring's share and never reaches that bound
-    assert found.real == pytest.approx(closed, rel=QUADRATURE)
-    assert np.abs(found.imag).max() < QUADRATURE
+    assert result.real == pytest.approx(closed, rel=QUADRATURE)
+    assert np.abs(result.imag).max() < QUADRATURE
 
 
 def test_linear_axis_is_its_transfer_function() -> None:
@@ -376,7 +376,7 @@ def test_costs_combine(dual: Axis) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "word"),
     [
         ("cart_mass: 300 kg", "cart_mass: -3 kg", "must be positive, got -3 kg"),
         ("cart_mass: 300 kg", "cart_mass: 0 kg", "must be positive, got 0 kg"),
@@ -395,17 +395,17 @@ def test_costs_combine(dual: Axis) -> None:
         ("inertias:", "inertias:\n  ghost: {}", "neither inertia nor mass"),
     ],
 )
-def test_files_that_are_wrong(old: str, new: str, said: str) -> None:
+def test_files_that_are_wrong(old: str, new: str, word: str) -> None:
     text = files("tauloop.drives").joinpath("lines/dual_motor_axis.yaml").read_text(encoding="utf-8")
     assert old in text
     with pytest.raises(DescriptionError) as error:
         read_drive(text.replace(old, new), "axis.yaml")
-    assert said in str(error.value)
+    assert word in str(error.value)
     assert all(problem.line and problem.remedy for problem in error.value.problems)
 
 
 def test_numbers_that_are_wrong(dual: Axis) -> None:
-    for changed, said in (
+    for changed, text in (
         ({"gapp": 1.0}, "did you mean gap"),
         ({"gap": 0.0}, "must be positive, got 0"),
         ({"kp": np.nan}, "not finite"),
@@ -414,7 +414,7 @@ def test_numbers_that_are_wrong(dual: Axis) -> None:
     ):
         with pytest.raises(InputError) as error:
             simulate_axis(dual, changed)
-        assert said in str(error.value)
+        assert text in str(error.value)
     with pytest.raises(InputError, match="is not positive"):
         simulate_axis(dual, duration=0.0)
     with pytest.raises(InputError, match="two motors"):
@@ -444,14 +444,14 @@ def test_many_plants_tighter_tolerances_change_nothing(dual: Axis) -> None:
     assert coarse.overshoot == pytest.approx(fine.overshoot, abs=0.1 * INVARIANT)
 
 
-@pytest.mark.parametrize("integrator", [Radau(), RungeKutta4(step=2e-5)], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("integrator", [Radau(), RungeKutta4(step=2e-5)], ids=lambda case: type(case).__name__)
 @pytest.mark.parametrize("interpreted", [False, True])
 def test_other_integrators_come_to_the_same_step(integrator: Integrator, interpreted: bool) -> None:
     line, duration = load_drive("dual_motor_axis"), 0.02 if interpreted else 0.3
     expected = record_axis(Axis(line), duration=duration, samples=11)
-    found = record_axis(Axis(line, interpreted=interpreted), duration=duration, samples=11, integrator=integrator)
-    assert interpreted or found.criteria.events[0] > 0
-    x, wanted = (record.signal("cart.position") for record in (found, expected))
+    motion = record_axis(Axis(line, interpreted=interpreted), duration=duration, samples=11, integrator=integrator)
+    assert interpreted or motion.criteria.events[0] > 0
+    x, wanted = (record.signal("cart.position") for record in (motion, expected))
     np.testing.assert_allclose(x, wanted, atol=1e-7)
 
 

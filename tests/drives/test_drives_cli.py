@@ -45,8 +45,8 @@ def test_a_second_line_needs_a_figure() -> None:
     assert answer["problems"][0]["where"] == "--beside"
 
 
-@pytest.mark.parametrize("given", ["gapp=1", "gap", "gap=wide", "gap=-1", "gap=0"])
-def test_bad_input(given: str) -> None:
-    answer = json.loads(run("dual_motor_axis", "--set", given, "--json", code=2))
+@pytest.mark.parametrize("text", ["gapp=1", "gap", "gap=wide", "gap=-1", "gap=0"])
+def test_bad_input(text: str) -> None:
+    answer = json.loads(run("dual_motor_axis", "--set", text, "--json", code=2))
     assert answer["status"] == "error"
     assert all(problem["remedy"] for problem in answer["problems"])

@@ -43,7 +43,7 @@ def run(axis: Axis, integrator=None):
 
 def by_scipy(*events):
     """m y'' = kp (r - y) - d y', from rest."""
-    found = solve_ivp(
+    solution = solve_ivp(
         lambda _, y: [y[1], (50.0 * (0.1 - y[0]) - 4.0 * y[1]) / 2.0],
         (0, 2.0),
         [0.0, 0.0],
@@ -52,17 +52,19 @@ def by_scipy(*events):
         atol=1e-14,
         events=events,
     )
-    return found.t_events
+    return solution.t_events
 
 
 @pytest.mark.parametrize("interpreted", [False, True], ids=["compiled", "interpreted"])
 @pytest.mark.parametrize(
-    "integrator", [DormandPrince(**TIGHT), Radau(rtol=1e-10, atol=1e-11)], ids=lambda one: type(one).__name__
+    "integrator",
+    [DormandPrince(**TIGHT), Radau(rtol=1e-10, atol=1e-11)],
+    ids=lambda occurrence: type(occurrence).__name__,
 )
 def test_a_line_notes_what_scipy_finds(interpreted, integrator):
     words = [("cart.position>0.1", False), ("cart.velocity<-0.05", False), ("cart.position<0.099", True)]
     events = [comparison("watch", text, is_terminal=ends) for text, ends in words]
-    found = run(Axis(read_drive(MASS % ""), events=events, interpreted=interpreted), integrator)
+    result = run(Axis(read_drive(MASS % ""), events=events, interpreted=interpreted), integrator)
 
     def above(_, y):
         return y[0] - 0.1
@@ -75,16 +77,18 @@ def test_a_line_notes_what_scipy_finds(interpreted, integrator):
 
     above.direction, back.direction, low.direction = 1.0, -1.0, -1.0
     first, second, third = (times[0] for times in by_scipy(above, back, low))
-    assert [one.name for one in found.occurrences] == [
+    assert [occurrence.name for occurrence in result.occurrences] == [
         "cart.position > 0.1",
         "cart.velocity < -0.05",
         "cart.position < 0.099",
     ]
-    assert [one.time for one in found.occurrences] == pytest.approx([first, second, third], abs=SAME_TIME)
-    assert found.occurrences[-1].q == pytest.approx([0.099], abs=1e-9)
-    assert found.criteria.outcome[0] == Outcome.ENDED
-    assert found.criteria.end[0] == found.occurrences[-1].time
-    assert not found.criteria.failed[0]
+    assert [occurrence.time for occurrence in result.occurrences] == pytest.approx(
+        [first, second, third], abs=SAME_TIME
+    )
+    assert result.occurrences[-1].q == pytest.approx([0.099], abs=1e-9)
+    assert result.criteria.outcome[0] == Outcome.ENDED
+    assert result.criteria.end[0] == result.occurrences[-1].time
+    assert not result.criteria.failed[0]
 
 
 def test_the_compiled_lines_of_these_tests_are_compiled():
@@ -103,10 +107,10 @@ def test_what_is_only_watched_changes_nothing():
 def test_a_held_torque_passes_a_value_at_a_sample(interpreted):
     """kp e held: it falls below 4 N at the first sample at which the measured error is below 80 mm."""
     event = comparison("watch", "push.torque<4", is_terminal=False)
-    found = run(Axis(read_drive(MASS % ", sample_time: 10 ms"), events=[event], interpreted=interpreted))
-    position, time = found.signal("cart.position"), found.time
+    result = run(Axis(read_drive(MASS % ", sample_time: 10 ms"), events=[event], interpreted=interpreted))
+    position, time = result.signal("cart.position"), result.time
     first = next(k for k in range(1, 200) if 0.1 - np.interp(k * 0.01, time, position) < 0.08)
-    assert found.occurrences[0].time == pytest.approx(first * 0.01, abs=1e-12)
+    assert result.occurrences[0].time == pytest.approx(first * 0.01, abs=1e-12)
 
 
 def test_the_command_says_what_the_function_says():
@@ -114,10 +118,10 @@ def test_the_command_says_what_the_function_says():
     answer = CliRunner().invoke(app, ["drive", "dual_motor_axis", *words, "--json"])
     assert answer.exit_code == 0, answer.output
     options = tl.DriveOptions(step=0.05, duration=2.0, until=("cart.position>0.03",), watch=("cart.velocity>0.01",))
-    found = tl.drive(load_drive("dual_motor_axis"), options)
-    assert json.loads(answer.output) == plain(found.as_dict())
-    assert [one["name"] for one in found.as_dict()["events"]] == ["cart.velocity > 0.01", "cart.position > 0.03"]
-    assert found.outcome is Outcome.ENDED
+    motion = tl.drive(load_drive("dual_motor_axis"), options)
+    assert json.loads(answer.output) == plain(motion.as_dict())
+    assert [event["name"] for event in motion.as_dict()["events"]] == ["cart.velocity > 0.01", "cart.position > 0.03"]
+    assert motion.outcome is Outcome.ENDED
     text = CliRunner().invoke(app, ["drive", "dual_motor_axis", *words]).output
     assert "cart.position > 0.03, the end" in text
 
@@ -146,14 +150,14 @@ def test_a_machine_with_lines_ends_where_scipy_says():
     column = model.topology.coordinate_names.index("platform.x")
     passes = Event(name="passes", function=lambda _, q, v: q[:, column] - 0.02, direction=1, is_terminal=False)
     ends = Event(name="ends", function=lambda _, q, v: q[:, column] - 0.05, direction=1)
-    found = machine.follow(
+    motion = machine.follow(
         plan(path, POLYNOMIAL_345, Seconds(0.3)),
         settling=0.02,
         integrator=DormandPrince(**TIGHT),
         events=[passes, ends],
     )
-    torques = [values for name, values in found.signals.items() if name.endswith("motor.torque [N]")]
-    force, y, times = np.stack(torques, axis=1), np.concatenate([found.position[0], np.zeros(3)]), []
+    torques = [values for name, values in motion.signals.items() if name.endswith("motor.torque [N]")]
+    force, y, times = np.stack(torques, axis=1), np.concatenate([motion.position[0], np.zeros(3)]), []
     crossed = [lambda _, y: y[0] - 0.02, lambda _, y: y[0] - 0.05]
     for k, held in enumerate(force):
 
@@ -162,12 +166,12 @@ def test_a_machine_with_lines_ends_where_scipy_says():
                 [y[3:], model.platform.forward_dynamics(y[:3], y[3:], held).a[list(model.platform.ports.v)]]
             )
 
-        span = (found.time[0] + k * 5e-3, found.time[0] + (k + 1) * 5e-3)
+        span = (motion.time[0] + k * 5e-3, motion.time[0] + (k + 1) * 5e-3)
         part = solve_ivp(rate, span, y, method="DOP853", rtol=1e-11, atol=1e-13, events=crossed)
         times += [time for several in part.t_events for time in several]
         y = part.y[:, -1]
-    assert [one.name for one in found.occurrences] == ["passes", "ends"]
-    assert [one.time for one in found.occurrences] == pytest.approx(times[:2], abs=SAME_TIME)
-    assert found.occurrences[-1].q[column] == pytest.approx(0.05, abs=1e-9)
-    assert "ends" in found.end
-    assert found.status is Status.OK
+    assert [occurrence.name for occurrence in motion.occurrences] == ["passes", "ends"]
+    assert [occurrence.time for occurrence in motion.occurrences] == pytest.approx(times[:2], abs=SAME_TIME)
+    assert motion.occurrences[-1].q[column] == pytest.approx(0.05, abs=1e-9)
+    assert "ends" in motion.end
+    assert motion.status is Status.OK

@@ -25,16 +25,16 @@ needs_compiler = pytest.mark.skipif(find_compiler() is None, reason="needs a C c
 @pytest.mark.parametrize("name", ["dual_motor_axis", "single_motor_axis"])
 def test_criteria_and_records_are_the_compiled_ones(name: str) -> None:
     line = load_drive(name)
-    found = [
+    motion = [
         record_axis(Axis(line, interpreted=interpreted), duration=0.6, load=5.0, load_time=0.3, samples=61)
         for interpreted in (False, True)
     ]
     times = ("rise_time", "settling_time", "end")
     for key in (*times, "overshoot", "energy", "final_error", "swing", "outcome", "settled"):
-        compiled, interpreted = (getattr(record.criteria, key)[0] for record in found)
+        compiled, interpreted = (getattr(record.criteria, key)[0] for record in motion)
         assert interpreted == pytest.approx(compiled, rel=SAME, abs=SAME), key
-    assert found[0].criteria.events[0] > 0
-    x = [record.signal("cart.position") for record in found]
+    assert motion[0].criteria.events[0] > 0
+    x = [record.signal("cart.position") for record in motion]
     assert np.abs(x[0]).max() > 0.01
     np.testing.assert_allclose(x[1], x[0], atol=SAME)
 

@@ -109,24 +109,24 @@ def test_files_with_drive_lines_fit_the_schemas(racks: Mechanism) -> None:
 def test_set_changes_parameters_of_the_file(tmp_path: Path) -> None:
     (tmp_path / "rack.yaml").write_text((EXAMPLE / "rack.yaml").read_text())
     (tmp_path / "machine.yaml").write_text(machine_text("{file: rack.yaml, set: {gap: 0.2 mm, preload: 3 N m}}"))
-    found = load(tmp_path / "machine.yaml")
-    line = found.actuators[1].drive
+    machine = load(tmp_path / "machine.yaml")
+    line = machine.actuators[1].drive
     assert line is not None
-    gaps = [found.value(c.compliance.gap) for c in line.connections if hasattr(c.compliance, "gap")]  # type: ignore[union-attr]
+    gaps = [machine.value(c.compliance.gap) for c in line.connections if hasattr(c.compliance, "gap")]  # type: ignore[union-attr]
     assert gaps == pytest.approx([2e-4, 2e-4])
-    assert found.value(line.control.drive.preload) == 3.0  # type: ignore[union-attr]
-    assert "track2.motor.drive.set.gap" in found.parameters.names
-    assert "track2.motor.drive.gap" not in found.parameters.names
+    assert machine.value(line.control.drive.preload) == 3.0  # type: ignore[union-attr]
+    assert "track2.motor.drive.set.gap" in machine.parameters.names
+    assert "track2.motor.drive.gap" not in machine.parameters.names
 
 
 def test_all_problems_of_a_line_in_place_are_told() -> None:
     text = """{load: cart, inertias: {a: {inertia: -1 kg m^2}, b: {mass: 1 kg, inertia: 1 kg m^2}},
       connections: {c: {first: a, second: cart, gear: 2, shaft: {stiffness: 0 N/m, damping: 1 N s/m}}},
       motors: {m: {on: aa}}, encoders: {e: {on: a}}, control: {position: {encoder: e, gain: 1}, motor: m}}"""
-    found = "\n".join(problems(machine_text(text)))
+    refusals = "\n".join(problems(machine_text(text)))
     for what in ("must be positive, got -1", "both inertia and mass", "a turns and cart slides", "no inertia aa"):
-        assert what in found
-    assert "must be positive, got 0" in found
+        assert what in refusals
+    assert "must be positive, got 0" in refusals
 
 
 @pytest.mark.parametrize(
@@ -150,9 +150,9 @@ def test_bad_lines_are_refused_with_line_and_remedy(drive: str, what: str, tmp_p
 def test_a_problem_of_the_included_file_is_told_once_in_its_own_lines(tmp_path: Path) -> None:
     text = (EXAMPLE / "rack.yaml").read_text().replace("gap: 50 um", "gap: 0 um")
     (tmp_path / "rack.yaml").write_text(text)
-    found = problems(machine_text("{file: rack.yaml}"), tmp_path)
-    assert len(found) == len({line.split(" ")[0] for line in found}) == 2, "both racks, for three carts"
-    assert all(line.startswith("rack.yaml:") for line in found)
+    refusals = problems(machine_text("{file: rack.yaml}"), tmp_path)
+    assert len(refusals) == len({line.split(" ")[0] for line in refusals}) == 2, "both racks, for three carts"
+    assert all(line.startswith("rack.yaml:") for line in refusals)
 
 
 def test_a_text_has_no_files_beside_it() -> None:
@@ -209,8 +209,8 @@ class _Differenced:
     def __call__(self, loop: Loop) -> Trace:
         position, _, acceleration = loop.reference
         speed = np.diff(position, axis=0, prepend=position[:1]) / loop.period
-        told = replace(loop, reference=(position, speed, acceleration))
-        return CompiledLoop(loop.plant, loop.model, loop.controller)(told)
+        differenced = replace(loop, reference=(position, speed, acceleration))
+        return CompiledLoop(loop.plant, loop.model, loop.controller)(differenced)
 
 
 def test_without_lines_it_is_the_control_loop_of_simulate() -> None:
@@ -251,8 +251,8 @@ def test_two_motors_never_leave_their_flanks_and_one_does(tested: CircleTest) ->
     for track in ("track1", "track2", "track3"):
         assert two[f"{track}.motor: rack1.force [N]"][moving].min() > 0
         assert two[f"{track}.motor: rack2.force [N]"][moving].max() < 0
-    one = tested.laps[Variation.ONE_MOTOR].motion.signals
-    forces = one["track2.motor: rack1.force [N]"][moving]
+    single = tested.laps[Variation.ONE_MOTOR].motion.signals
+    forces = single["track2.motor: rack1.force [N]"][moving]
     assert forces.min() < 0 < forces.max()
 
 
@@ -301,15 +301,15 @@ def test_derivatives_through_sticking_and_contacts_are_those_of_differences(rack
     """Central differences over 1e-4 of a value, of runs with some ninety events."""
     path = stroke(Model(racks), Line(np.zeros(2), np.array([0.02, 0.02])), ("platform.x", "platform.y"))
     trajectory, machine = plan(path, POLYNOMIAL_345, Seconds(0.1), returns=True), DrivenMachine(racks)
-    given = {"settling": 0.01, "integrator": DormandPrince(rtol=1e-9, atol=1e-11)}
+    settings = {"settling": 0.01, "integrator": DormandPrince(rtol=1e-9, atol=1e-11)}
     names = [f"track1.motor.drive.{name}" for name in ("contact_stiffness", "gap", "speed_gain", "motor_coulomb")]
-    found = machine.follow(trajectory, sensitivities=names, **given)
-    assert found.events > 50
+    motion = machine.follow(trajectory, sensitivities=names, **settings)
+    assert motion.events > 50
     for name in names:
         value = machine.system.parameters[name].value
-        ends = [machine.follow(trajectory, values={name: value * (1 + h)}, **given).position for h in (1e-4, -1e-4)]
+        ends = [machine.follow(trajectory, values={name: value * (1 + h)}, **settings).position for h in (1e-4, -1e-4)]
         differences = (ends[0] - ends[1]) / (2e-4 * value)
-        by = found.sensitivities["position"].sel(by=name).values
+        by = motion.sensitivities["position"].sel(by=name).values
         assert np.abs(by - differences).max() < 1e-5 * np.abs(differences).max()
 
 
@@ -337,10 +337,10 @@ def test_a_line_on_one_of_two_turning_actuators(tmp_path: Path) -> None:
     assert loads(dumps(mechanism), mechanism.file) == mechanism
     circle = Circle(columns=("platform.x", "platform.y"), radius=0.02, speed=0.2)
     trajectory = circle_trajectory(Model(mechanism), circle)
-    found = DrivenMachine(mechanism, folder=tmp_path).follow(trajectory)
-    assert found.status is Status.OK, found.advice
-    assert found.events > 0
-    assert 1e-6 < found.distance.max() < 1e-3
+    motion = DrivenMachine(mechanism, folder=tmp_path).follow(trajectory)
+    assert motion.status is Status.OK, motion.advice
+    assert motion.events > 0
+    assert 1e-6 < motion.distance.max() < 1e-3
 
 
 def test_dry_friction_of_the_machine_as_bristles() -> None:
@@ -377,10 +377,10 @@ def test_bristles_at_the_motor_by_hand() -> None:
     np.testing.assert_allclose([mechanism.value(c) for c in dry], expected, rtol=1e-12)
     assert all(f.friction is None or f.friction.coulomb is None for joint in bare.joints for f in joint.freedoms)
     line = direct_line(mechanism.actuators[0], True, 1.0, 100.0, 1e-3)
-    found = with_bristles(mechanism, line, dry[0], 1e-4).inertia("load").friction
-    assert isinstance(found, LuGre)
-    assert mechanism.value(found.stiffness) == pytest.approx(expected[0] / 1e-4)
-    assert mechanism.value(found.coulomb) == mechanism.value(found.static) == pytest.approx(expected[0])
+    result = with_bristles(mechanism, line, dry[0], 1e-4).inertia("load").friction
+    assert isinstance(result, LuGre)
+    assert mechanism.value(result.stiffness) == pytest.approx(expected[0] / 1e-4)
+    assert mechanism.value(result.coulomb) == mechanism.value(result.static) == pytest.approx(expected[0])
     with pytest.raises(InputError, match="has LuGre friction"):
         with_bristles(mechanism, with_bristles(mechanism, line, dry[0], 1e-4), dry[0], 1e-4)
     with pytest.raises(InputError, match="presliding"):
@@ -394,9 +394,9 @@ def test_bristles_in_place_of_friction_that_is_more_than_coulombs_are_refused() 
     changed = replace(mechanism, actuators=(replace(first, friction=law), *mechanism.actuators[1:]))
     with pytest.raises(InputError) as caught:
         DrivenMachine(changed, period=1e-3, presliding=1e-4)
-    found = {problem.where: problem.remedy for problem in caught.value.problems}
-    assert set(found) == {f"{first.name}.friction.{key}" for key in ("static", "coulomb_asymmetry")}
-    assert all("Coulomb's alone" in remedy for remedy in found.values())
+    problems = {problem.where: problem.remedy for problem in caught.value.problems}
+    assert set(problems) == {f"{first.name}.friction.{key}" for key in ("static", "coulomb_asymmetry")}
+    assert all("Coulomb's alone" in remedy for remedy in problems.values())
 
 
 @pytest.mark.parametrize(
@@ -431,8 +431,8 @@ def test_machines_and_numbers_that_cannot_be_run(racks: Mechanism, circle: Circl
     wrong = {"track1.motor.drive.motor_inertia": -1.0, "track2.motor.drive.speed_gain": 0.0}
     with pytest.raises(InputError) as caught:
         machine.follow(trajectory, values=wrong)
-    told = [f"{problem.where}: {problem.what}" for problem in caught.value.problems]
-    assert told == [
+    problems = [f"{problem.where}: {problem.what}" for problem in caught.value.problems]
+    assert problems == [
         "track1.motor.drive.inertias.motor1: must be positive, got -1",
         "track2.motor.drive.control.speed.gain: must be positive, got 0",
     ]
@@ -441,10 +441,12 @@ def test_machines_and_numbers_that_cannot_be_run(racks: Mechanism, circle: Circl
 
 
 def test_a_run_that_is_given_up_says_why(racks: Mechanism, circle: Circle) -> None:
-    found = circle_test(racks, circle, variations=[Variation.RIGID], integrator=replace(PATH_INTEGRATOR, max_steps=100))
-    assert "too many steps" in found.ends[Variation.RIGID]
-    assert not found.laps
-    assert found.status is Status.DOUBTFUL
+    result = circle_test(
+        racks, circle, variations=[Variation.RIGID], integrator=replace(PATH_INTEGRATOR, max_steps=100)
+    )
+    assert "too many steps" in result.ends[Variation.RIGID]
+    assert not result.laps
+    assert result.status is Status.DOUBTFUL
 
 
 def test_figures_of_a_lap_by_another_fit(tested: CircleTest) -> None:
@@ -468,8 +470,8 @@ def test_play_of_the_gantry_by_its_rods() -> None:
     """A rod keeps its length: u . (dp - x dq) = 0, so that dp = inv(rows u / u_x) dq."""
     model = Model(load("gantry_tau_3dof"))
     axes = {"platform.y": np.linspace(-0.1, 0.1, 5), "platform.z": np.linspace(-0.1, 0.1, 4)}
-    found = play_map(model, axes, play=10e-6)
-    assert found.status is Status.OK
+    result = play_map(model, axes, play=10e-6)
+    assert result.status is Status.OK
     tracks = [(0.0, 0.90, -1.0, 1.25), (-0.70, 0.48, 1.0, 1.25), (0.62, 0.48, 1.0, 1.09)]
     assert model.mechanism.value(model.mechanism.rods[0].length) == 1.25  # type: ignore[arg-type]
     for i, y in enumerate(axes["platform.y"]):
@@ -480,9 +482,9 @@ def test_play_of_the_gantry_by_its_rods() -> None:
                 dx = -side * np.sqrt(length**2 - dy**2 - dz**2)
                 rows.append([1.0, dy / dx, dz / dx])
             moved = 10e-6 * np.linalg.inv(rows)
-            each = found.data["each"].to_numpy()[:, i, k]
+            each = result.data["each"].to_numpy()[:, i, k]
             np.testing.assert_allclose(each, np.linalg.norm(moved, axis=0), rtol=1e-9)
-            assert found.data["worst"].to_numpy()[i, k] == pytest.approx(
+            assert result.data["worst"].to_numpy()[i, k] == pytest.approx(
                 max(np.linalg.norm(moved @ [1, a, b]) for a in (1, -1) for b in (1, -1)), rel=1e-9
             )
 

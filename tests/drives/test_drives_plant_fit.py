@@ -69,22 +69,22 @@ def observations(axis: Axis) -> tuple[Observation, ...]:
 
 
 def shares(values: dict[str, float]) -> np.ndarray:
-    found = []
+    rows = []
     for unknown in UNKNOWNS:
         low, high, value = unknown.lower, unknown.upper, values[unknown.name]
         log = unknown.logarithmic
-        found.append(np.log(value / low) / np.log(high / low) if log else (value - low) / (high - low))
-    return np.array(found)
+        rows.append(np.log(value / low) / np.log(high / low) if log else (value - low) / (high - low))
+    return np.array(rows)
 
 
 def test_prediction_of_a_batch_is_that_of_single_runs(axis: Axis, observations: tuple[Observation, ...]) -> None:
     true = shares(TRUTH)
-    found = predicted(axis, UNKNOWNS, observations, np.stack([true, np.full(3, 0.5), true]))
+    result = predicted(axis, UNKNOWNS, observations, np.stack([true, np.full(3, 0.5), true]))
     printed = [value for observation in observations for value in observation.printed.values()]
     # values pass through shares of their ranges: rounding moves the steps of the integrator (relative tolerance 1e-7)
-    np.testing.assert_allclose(found[0], printed, rtol=1e-8)
-    np.testing.assert_array_equal(found[0], found[2])
-    assert not np.allclose(found[1], printed, rtol=0.01)
+    np.testing.assert_allclose(result[0], printed, rtol=1e-8)
+    np.testing.assert_array_equal(result[0], result[2])
+    assert not np.allclose(result[1], printed, rtol=0.01)
 
 
 def test_plant_is_found_from_its_own_figures(axis: Axis, observations: tuple[Observation, ...]) -> None:

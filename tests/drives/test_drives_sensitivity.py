@@ -49,31 +49,33 @@ def sensitive() -> SensitiveAxis:
     return SensitiveAxis(load_drive("dual_motor_axis"), NAMES)
 
 
-@pytest.mark.parametrize("given", CASES, ids=["overshoots", "creeps"])
-def test_gradients_are_those_of_differences(sensitive: SensitiveAxis, given: dict[str, float]) -> None:
+@pytest.mark.parametrize("point", CASES, ids=["overshoots", "creeps"])
+def test_gradients_are_those_of_differences(sensitive: SensitiveAxis, point: dict[str, float]) -> None:
     axis = Axis(sensitive.axis.line)
-    found = sensitive.gradients(given, integrator=TIGHT)
-    plain = simulate_axis(axis, given, integrator=TIGHT)
-    values = dict(axis.line.parameters.values) | given
+    gradients = sensitive.gradients(point, integrator=TIGHT)
+    plain = simulate_axis(axis, point, integrator=TIGHT)
+    values = dict(axis.line.parameters.values) | point
     for name in DIFFERENTIABLE:
         criterion = float(getattr(plain, name)[0])
-        assert getattr(found.criteria, name)[0] == pytest.approx(criterion, rel=1e-7, abs=1e-9)
+        assert getattr(gradients.criteria, name)[0] == pytest.approx(criterion, rel=1e-7, abs=1e-9)
         for k, parameter in enumerate(NAMES):
             offset = STEP * values[parameter]
             pair = np.array([values[parameter] + offset, values[parameter] - offset])
-            ahead, behind = getattr(simulate_axis(axis, given | {parameter: pair}, integrator=TIGHT), name)
+            ahead, behind = getattr(simulate_axis(axis, point | {parameter: pair}, integrator=TIGHT), name)
             scale = max(criterion, 1e-3) / values[parameter]
             expected = (ahead - behind) / (2 * offset)
-            assert found.by[name][k] == pytest.approx(expected, rel=DIFFERENCES, abs=NOISE * scale + 1e-8), parameter
-    assert (found.criteria.overshoot[0] > 0) == (given is CASES[0])
+            assert gradients.by[name][k] == pytest.approx(expected, rel=DIFFERENCES, abs=NOISE * scale + 1e-8), (
+                parameter
+            )
+    assert (gradients.criteria.overshoot[0] > 0) == (point is CASES[0])
 
 
 def test_costs_have_the_gradients_of_their_parts(sensitive: SensitiveAxis) -> None:
-    found = sensitive.gradients(CASES[0])
+    gradients = sensitive.gradients(CASES[0])
     weights = {"energy": 216.5, "overshoot": 3e-4}
-    both = found.by["energy"] / 216.5 + found.by["overshoot"] / 3e-4
-    np.testing.assert_allclose(found.weighted_sum(weights), both)
-    np.testing.assert_allclose(found.weighted_worst(weights), found.by["energy"] / 216.5)
+    both = gradients.by["energy"] / 216.5 + gradients.by["overshoot"] / 3e-4
+    np.testing.assert_allclose(gradients.weighted_sum(weights), both)
+    np.testing.assert_allclose(gradients.weighted_worst(weights), gradients.by["energy"] / 216.5)
 
 
 def test_tuning_along_gradients_ends_where_differences_end() -> None:
@@ -84,12 +86,12 @@ def test_tuning_along_gradients_ends_where_differences_end() -> None:
     fixed = PLANT | {"switch_min": 10.0, "switch_max": 11.0, "ti": 1.2}
 
     def cost(points: np.ndarray) -> np.ndarray:
-        given = fixed | {"kp": points[:, 0], "td": points[:, 1]}
-        return weighted_sum(simulate_axis(axis, given, duration=5.0), weights)
+        inputs = fixed | {"kp": points[:, 0], "td": points[:, 1]}
+        return weighted_sum(simulate_axis(axis, inputs, duration=5.0), weights)
 
     def gradient(point: np.ndarray) -> np.ndarray:
-        given = fixed | {"kp": float(point[0]), "td": float(point[1])}
-        return sensitive.gradients(given, duration=5.0).weighted_sum(weights)
+        inputs = fixed | {"kp": float(point[0]), "td": float(point[1])}
+        return sensitive.gradients(inputs, duration=5.0).weighted_sum(weights)
 
     differences = minimise(cost, bounds, [200.0, 0.05], SQP())
     exact = minimise(cost, bounds, [200.0, 0.05], SQP(gradient=gradient))
@@ -104,14 +106,14 @@ def test_a_gradient_that_is_none_is_replaced_by_differences() -> None:
     def cost(points: np.ndarray) -> np.ndarray:
         return ((points - 0.3) ** 2).sum(axis=1)
 
-    found = minimise(cost, {"x": (0.0, 1.0)}, [0.9], SQP(gradient=lambda point: np.array([np.nan])))
-    assert found.best[0] == pytest.approx(0.3, abs=1e-4)
+    minimum = minimise(cost, {"x": (0.0, 1.0)}, [0.9], SQP(gradient=lambda point: np.array([np.nan])))
+    assert minimum.best[0] == pytest.approx(0.3, abs=1e-4)
 
 
 def test_failed_runs_have_no_gradient(sensitive: SensitiveAxis) -> None:
-    found = sensitive.gradients({"ti": 1e-3, "cart_viscous": 0.0})
-    assert found.criteria.failed[0]
-    assert all(np.isnan(found.by[name]).all() for name in DIFFERENTIABLE)
+    gradients = sensitive.gradients({"ti": 1e-3, "cart_viscous": 0.0})
+    assert gradients.criteria.failed[0]
+    assert all(np.isnan(gradients.by[name]).all() for name in DIFFERENTIABLE)
 
 
 def test_what_has_no_gradient_is_refused_with_all_problems() -> None:

@@ -47,13 +47,13 @@ def two_wells(points: np.ndarray) -> np.ndarray:
 @by_method
 def test_minimum_inside(method: SearchMethod) -> None:
     centre = np.array([0.31, 0.62])
-    found = minimise(bowl(centre), BOUNDS, START, method)
-    assert found.status is Status.OK, found.advice
-    assert np.abs((found.best - LOWER) / SPAN - centre).max() < PLACE[type(method)]
-    assert found.cost == bowl(centre)(found.best[None])[0]
-    assert found.cost == np.nanmin(found.costs) == found.descent[-1]
-    assert found.start_cost == bowl(centre)(np.array([START]))[0]
-    assert (np.diff(found.descent) <= 0).all()
+    minimum = minimise(bowl(centre), BOUNDS, START, method)
+    assert minimum.status is Status.OK, minimum.advice
+    assert np.abs((minimum.best - LOWER) / SPAN - centre).max() < PLACE[type(method)]
+    assert minimum.cost == bowl(centre)(minimum.best[None])[0]
+    assert minimum.cost == np.nanmin(minimum.costs) == minimum.descent[-1]
+    assert minimum.start_cost == bowl(centre)(np.array([START]))[0]
+    assert (np.diff(minimum.descent) <= 0).all()
 
 
 @by_method
@@ -61,17 +61,17 @@ def test_minimum_inside(method: SearchMethod) -> None:
 @given(centre=st.tuples(st.floats(-0.5, -0.1), st.floats(0.1, 0.9)))
 def test_minimum_on_a_bound(method: SearchMethod, centre: tuple[float, float]) -> None:
     """With x = 0 active, 3 (y - cy)^2 + (0 - cx)(y - cy) is least at cy + cx / 6, or at the corner."""
-    found = minimise(bowl(np.array(centre)), BOUNDS, START, method)
+    minimum = minimise(bowl(np.array(centre)), BOUNDS, START, method)
     expected = np.array([0.0, np.clip(centre[1] + centre[0] / 6, 0.0, 1.0)])
-    assert np.abs((found.best - LOWER) / SPAN - expected).max() < PLACE_ON_BOUND[type(method)]
-    assert ((found.points >= LOWER) & (found.points <= LOWER + SPAN)).all()
+    assert np.abs((minimum.best - LOWER) / SPAN - expected).max() < PLACE_ON_BOUND[type(method)]
+    assert ((minimum.points >= LOWER) & (minimum.points <= LOWER + SPAN)).all()
 
 
 @by_method
 def test_start_on_the_minimum_is_kept(method: SearchMethod) -> None:
-    found = minimise(bowl((np.array(START) - LOWER) / SPAN), BOUNDS, START, method)
-    assert found.cost == 2.0
-    np.testing.assert_array_equal(found.best, START)
+    minimum = minimise(bowl((np.array(START) - LOWER) / SPAN), BOUNDS, START, method)
+    assert minimum.cost == 2.0
+    np.testing.assert_array_equal(minimum.best, START)
 
 
 def test_local_methods_get_stuck_and_the_grid_shows_it() -> None:
@@ -107,10 +107,10 @@ def test_costs_that_are_not_finite_are_priced(method: SearchMethod) -> None:
         x = (points[:, 0] - LOWER[0]) / SPAN[0]
         return np.where(x > 0.5, np.where(points[:, 1] > 1.0, np.nan, np.inf), bowl(centre)(points))
 
-    found = minimise(cost, BOUNDS, [130.0, 0.8], method)
-    assert found.cost == pytest.approx(2.0, abs=0.01)
-    assert np.isfinite(found.best).all()
-    assert not np.isinf(found.costs).any()
+    minimum = minimise(cost, BOUNDS, [130.0, 0.8], method)
+    assert minimum.cost == pytest.approx(2.0, abs=0.01)
+    assert np.isfinite(minimum.best).all()
+    assert not np.isinf(minimum.costs).any()
 
 
 @by_method
@@ -124,9 +124,9 @@ def test_a_start_without_a_cost(method: SearchMethod) -> None:
         with pytest.raises(InputError, match="evaluations gave a finite cost"):
             minimise(cost, BOUNDS, START, method)
     else:
-        found = minimise(cost, BOUNDS, START, method)
-        assert np.isnan(found.start_cost)
-        assert found.cost == pytest.approx(2.0, abs=0.01)
+        minimum = minimise(cost, BOUNDS, START, method)
+        assert np.isnan(minimum.start_cost)
+        assert minimum.cost == pytest.approx(2.0, abs=0.01)
 
 
 @by_method
@@ -135,33 +135,33 @@ def test_interruption_keeps_the_best_so_far(method: SearchMethod) -> None:
         if count >= 12:
             raise KeyboardInterrupt
 
-    found = minimise(bowl(np.array([0.9, 0.1])), BOUNDS, START, method, watcher=watcher)
-    assert found.interrupted
-    assert found.status is Status.DOUBTFUL
-    assert "the best so far is kept" in found.advice[0]
-    assert found.cost == np.min(found.costs) <= found.start_cost
+    minimum = minimise(bowl(np.array([0.9, 0.1])), BOUNDS, START, method, watcher=watcher)
+    assert minimum.interrupted
+    assert minimum.status is Status.DOUBTFUL
+    assert "the best so far is kept" in minimum.advice[0]
+    assert minimum.cost == np.min(minimum.costs) <= minimum.start_cost
     assert len(minimise_from(two_wells, BOUNDS, [START, START], method, watcher=watcher)) == 1
 
 
 @by_method
 @pytest.mark.parametrize("budget", [1, 7, 20])
 def test_budget(method: SearchMethod, budget: int) -> None:
-    found = minimise(bowl(np.array([0.9, 0.1])), BOUNDS, START, method, budget=budget)
-    assert len(found.points) == budget
-    assert found.ending == f"all {budget} evaluations are used up"
+    minimum = minimise(bowl(np.array([0.9, 0.1])), BOUNDS, START, method, budget=budget)
+    assert len(minimum.points) == budget
+    assert minimum.ending == f"all {budget} evaluations are used up"
 
 
 def test_watcher_sees_the_search() -> None:
     seen: list[tuple[int, float]] = []
-    found = minimise(two_wells, BOUNDS, START, watcher=lambda count, least: seen.append((count, least)))
-    assert seen[-1] == (len(found.points), found.cost)
+    minimum = minimise(two_wells, BOUNDS, START, watcher=lambda count, least: seen.append((count, least)))
+    assert seen[-1] == (len(minimum.points), minimum.cost)
     assert [count for count, _ in seen] == sorted({count for count, _ in seen})
 
 
 def test_stopping_short_of_a_minimum_is_seen() -> None:
-    found = minimise(bowl(np.array([0.95, 0.05])), BOUNDS, START, budget=3)
-    assert found.status is Status.DOUBTFUL
-    assert any("not a minimum" in advice for advice in found.advice)
+    minimum = minimise(bowl(np.array([0.95, 0.05])), BOUNDS, START, budget=3)
+    assert minimum.status is Status.DOUBTFUL
+    assert any("not a minimum" in advice for advice in minimum.advice)
 
 
 def test_a_cost_that_is_no_function_is_seen() -> None:
@@ -186,9 +186,9 @@ def test_pareto_front_of_two_parabolas() -> None:
 
     def criteria(points: np.ndarray) -> np.ndarray:
         places = (points - LOWER) / SPAN
-        found = np.stack([((places - centre) ** 2).sum(axis=1) for centre in (first, second)], axis=1)
-        found[places[:, 1] > 0.9] = np.nan
-        return found
+        result = np.stack([((places - centre) ** 2).sum(axis=1) for centre in (first, second)], axis=1)
+        result[places[:, 1] > 0.9] = np.nan
+        return result
 
     front = pareto_front(criteria, BOUNDS, seed=1)
     places = (front.points - LOWER) / SPAN
@@ -203,7 +203,7 @@ def test_pareto_front_of_two_parabolas() -> None:
 
 def test_robustness_against_its_closed_form() -> None:
     """Cost = design · plant: its logarithm is normal, with quantiles that are known."""
-    found = robustness(
+    scatter = robustness(
         lambda designs, plants: designs[:, 0] * plants[:, 0],
         np.array([[2.0], [4.0]]),
         np.array([3.0]),
@@ -211,23 +211,23 @@ def test_robustness_against_its_closed_form() -> None:
         samples=20_000,
         generator=np.random.default_rng(0),
     )
-    np.testing.assert_allclose(found.costs[1], 2 * found.costs[0])
+    np.testing.assert_allclose(scatter.costs[1], 2 * scatter.costs[0])
     # 1.645 standard deviations hold 90 %; 20 000 samples give the quantile of a logarithm to 0.1 / sqrt(20 000) * 3
     expected = 6.0 * np.exp(0.1 * np.array([-1.645, 0.0, 1.645]))
-    np.testing.assert_allclose(found.quantiles()[0], expected, rtol=5e-3)
-    assert (found.failures == 0).all()
+    np.testing.assert_allclose(scatter.quantiles()[0], expected, rtol=5e-3)
+    assert (scatter.failures == 0).all()
 
 
 def test_robustness_counts_failures() -> None:
     def cost(designs: np.ndarray, plants: np.ndarray) -> np.ndarray:
         return np.where(plants[:, 0] > 1.0, np.nan, designs[:, 0])
 
-    found = robustness(
+    scatter = robustness(
         cost, np.array([[1.0]]), np.array([1.0]), np.array([0.5]), samples=4000, generator=np.random.default_rng(1)
     )
     # the median of the plants is 1: half fail, to three standard deviations of a coin thrown 4000 times
-    assert found.failures[0] == pytest.approx(0.5, abs=3 * 0.5 / np.sqrt(4000))
-    assert found.quantiles()[0, 2] == np.inf
+    assert scatter.failures[0] == pytest.approx(0.5, abs=3 * 0.5 / np.sqrt(4000))
+    assert scatter.quantiles()[0, 2] == np.inf
 
 
 def test_bad_input_is_refused_with_all_problems_at_once() -> None:
@@ -287,7 +287,7 @@ def test_bad_options_are_refused(method: type[SearchMethod], options: dict[str, 
 
 
 def test_tuning_is_a_result() -> None:
-    found = minimise(two_wells, BOUNDS, START)
-    assert isinstance(found, Minimum)
-    assert found.provenance.options["method"] == "PatternSearch"
-    assert found.provenance.inputs == {"gain": [100.0, 300.0], "time": [0.5, 2.0]}
+    minimum = minimise(two_wells, BOUNDS, START)
+    assert isinstance(minimum, Minimum)
+    assert minimum.provenance.options["method"] == "PatternSearch"
+    assert minimum.provenance.inputs == {"gain": [100.0, 300.0], "time": [0.5, 2.0]}

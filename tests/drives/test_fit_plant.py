@@ -26,8 +26,8 @@ WORDS = ("--unknown", "cart_viscous=10:100,preload=5:12", "--generations", 0)
 def step(axis: Axis, name: str, size: str, gains: str, more: str = "") -> str:
     """A step of the true plant as an entry of the file."""
     values = {key: float(value) for key, value in (pair.split(": ") for pair in gains.split(", "))}
-    found = simulate_axis(axis, {**TRUTH, **values}, step=float(size.split()[0]) / 1e3)
-    measured = f"rise_time: {1e3 * found.rise_time[0]:.5g} ms, energy: {found.energy[0]:.5g} N^2 m^2 s"
+    samples = simulate_axis(axis, {**TRUTH, **values}, step=float(size.split()[0]) / 1e3)
+    measured = f"rise_time: {1e3 * samples.rise_time[0]:.5g} ms, energy: {samples.energy[0]:.5g} N^2 m^2 s"
     return f"  {name}: {{step: {size}, set: {{{gains}}}, measured: {{{measured}}}{more}}}\n"
 
 
@@ -44,15 +44,15 @@ def steps(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def found(steps: Path) -> FittedPlant:
+def fitted(steps: Path) -> FittedPlant:
     return tl.fit_plant(load_drive("dual_motor_axis"), steps, OPTIONS)
 
 
-def test_the_true_plant_is_found_and_meets_what_was_held_out(found: FittedPlant) -> None:
-    assert dict(found.fit.values) == pytest.approx(TRUTH, rel=SAME)
-    assert found.status.value == "ok"
-    assert found.findings == ()
-    held_out = [row for row in found.fit.rows if row[4]]
+def test_the_true_plant_is_found_and_meets_what_was_held_out(fitted: FittedPlant) -> None:
+    assert dict(fitted.fit.values) == pytest.approx(TRUTH, rel=SAME)
+    assert fitted.status.value == "ok"
+    assert fitted.findings == ()
+    held_out = [row for row in fitted.fit.rows if row[4]]
     assert [row[:2] for row in held_out] == [("judge", "rise_time"), ("judge", "energy")]
     for _, _, measured, ours, _ in held_out:
         assert ours == pytest.approx(measured, rel=SAME)
@@ -63,8 +63,8 @@ def test_what_no_step_shows_is_a_finding(steps: Path) -> None:
     options = PlantFitOptions(
         unknowns={"band": (1e-4, 2e-4), "preload": (5.0, 12.0)}, values={"cart_viscous": 40.0}, generations=0
     )
-    found = tl.fit_plant(load_drive("dual_motor_axis"), steps, options)
-    assert [finding.where for finding in found.findings] == ["+1.00 band"]
+    fitted = tl.fit_plant(load_drive("dual_motor_axis"), steps, options)
+    assert [finding.where for finding in fitted.findings] == ["+1.00 band"]
 
 
 def test_steps_are_read_with_units_and_tolerances(steps: Path) -> None:
@@ -75,11 +75,11 @@ def test_steps_are_read_with_units_and_tolerances(steps: Path) -> None:
     assert (slow.held_out, judge.held_out) == (False, True)
 
 
-def test_the_command_is_the_function(found: FittedPlant, steps: Path) -> None:
+def test_the_command_is_the_function(fitted: FittedPlant, steps: Path) -> None:
     words = [str(word) for word in ("fit-plant", "dual_motor_axis", steps, *WORDS)]
     result = CliRunner().invoke(app, [*words, "--json"])
     assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout) == json.loads(json.dumps(found.as_dict()))
+    assert json.loads(result.stdout) == json.loads(json.dumps(fitted.as_dict()))
     assert "held out" in CliRunner().invoke(app, words, env={"COLUMNS": "120"}).output
 
 

@@ -32,36 +32,39 @@ WORDS = "tune dual_motor_axis --bounds kp=100:300,ti=0.5:2 --weight rise_time=1.
 
 
 @pytest.fixture(scope="module")
-def found() -> Tuning:
+def tuning() -> Tuning:
     return tl.tune(load_drive("dual_motor_axis"), OPTIONS)
 
 
-def test_the_cost_is_that_of_a_step_by_hand(found: Tuning) -> None:
+def test_the_cost_is_that_of_a_step_by_hand(tuning: Tuning) -> None:
     axis = Axis(load_drive("dual_motor_axis"))
-    for at, cost, criteria in ((found.start, found.start_cost, found.before), (found.best, found.cost, found.after)):
+    for at, cost, criteria in (
+        (tuning.start, tuning.start_cost, tuning.before),
+        (tuning.best, tuning.cost, tuning.after),
+    ):
         step = simulate_axis(axis, dict(at), step=0.1, duration=6.0)
         assert cost == pytest.approx(float(step.rise_time[0] / 1.7 + step.settling_time[0] / 4.0), rel=1e-12)
         assert criteria["overshoot"] == float(step.overshoot[0])
-    assert found.start == {"kp": 200.0, "ti": 1.5}
-    assert found.cost < 0.7 * found.start_cost
+    assert tuning.start == {"kp": 200.0, "ti": 1.5}
+    assert tuning.cost < 0.7 * tuning.start_cost
 
 
-def test_exact_gradients_and_other_starts_end_as_low_and_are_sorted(found: Tuning) -> None:
+def test_exact_gradients_and_other_starts_end_as_low_and_are_sorted(tuning: Tuning) -> None:
     options = TuningOptions(
         bounds={"td": (0.01, 0.1)}, weights={"energy": 2000.0}, method=SQP(), exact_gradients=True, starts=2, seed=1
     )
     exact = tl.tune(load_drive("dual_motor_axis"), options)
     grid = simulate_axis(Axis(load_drive("dual_motor_axis")), {"td": np.linspace(0.01, 0.1, 40)}, step=0.1)
     assert exact.cost <= grid.energy.min() / 2000.0 * (1 + SAME_COST)
-    assert [one.cost for one in exact.searches] == sorted(one.cost for one in exact.searches)
+    assert [search.cost for search in exact.searches] == sorted(search.cost for search in exact.searches)
     assert len(exact.searches) == 2
-    assert found.searches[0].cost == found.cost
+    assert tuning.searches[0].cost == tuning.cost
 
 
 def test_a_parameter_that_ends_on_its_bound_is_a_finding() -> None:
     options = TuningOptions(bounds={"kp": (190.0, 210.0)}, weights={"rise_time": 1.0}, budget=30)
-    found = tl.tune(load_drive("dual_motor_axis"), options)
-    assert [(finding.where, finding.what) for finding in found.findings] == [("kp", "ends on its bound 210")]
+    result = tl.tune(load_drive("dual_motor_axis"), options)
+    assert [(finding.where, finding.what) for finding in result.findings] == [("kp", "ends on its bound 210")]
 
 
 def test_no_compromise_is_better_than_another_in_everything() -> None:
@@ -71,16 +74,16 @@ def test_no_compromise_is_better_than_another_in_everything() -> None:
     front = tl.tune(load_drive("dual_motor_axis"), options).front
     assert front is not None
     assert front.of == ("rise_time", "overshoot")
-    for one in front.criteria:
-        assert not (front.criteria < one).all(axis=1).any()
+    for point in front.criteria:
+        assert not (front.criteria < point).all(axis=1).any()
     again = simulate_axis(Axis(load_drive("dual_motor_axis")), {"kp": front.points[:, 0], "ti": front.points[:, 1]})
     np.testing.assert_allclose(front.criteria[:, 1], again.overshoot)
 
 
-def test_the_command_is_the_function(found: Tuning) -> None:
+def test_the_command_is_the_function(tuning: Tuning) -> None:
     result = CliRunner().invoke(app, [*WORDS.split(), "--duration", "6", "--json"])
     document = json.loads(result.stdout)
-    assert document == json.loads(json.dumps(found.as_dict()))
+    assert document == json.loads(json.dumps(tuning.as_dict()))
     assert result.exit_code == (document["status"] != "ok")
     shown = CliRunner().invoke(app, [*WORDS.split(), "--duration", "6"], env={"COLUMNS": "120"})
     assert "tauloop drive dual_motor_axis --set kp=" in shown.output
@@ -122,7 +125,7 @@ def test_ctrl_c_during_a_long_batch_keeps_the_best_so_far_at_once() -> None:
 
     pressed: list[float] = []
     threading.Thread(target=press).start()
-    found = minimise(cost, BOUNDS, [200.0, 1.5])
+    minimum = minimise(cost, BOUNDS, [200.0, 1.5])
     assert time.monotonic() - pressed[0] < AT_ONCE
-    assert found.interrupted
-    assert found.best.tolist() == [200.0, 1.5]
+    assert minimum.interrupted
+    assert minimum.best.tolist() == [200.0, 1.5]

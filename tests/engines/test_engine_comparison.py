@@ -56,16 +56,16 @@ def test_compare_names_the_largest_difference() -> None:
     motion, _ = three_arm_motion(6)
     forces = mujoco_engine(mechanism).inverse_dynamics(motion).forces
     right = compare_forces(mechanism, motion, forces)
-    assert [found.engine for found in right.comparisons] == ["Pinocchio", "MuJoCo"]
+    assert [comparison.engine for comparison in right.comparisons] == ["Pinocchio", "MuJoCo"]
     assert right.not_run == ()
     assert right.samples == 6
     assert right.worst < EXACT
     wrong = forces.copy()
     wrong[4, 1] += 1e-3 * np.max(np.abs(forces[4]))
-    found = compare_forces(mechanism, motion, wrong).comparisons[0]
-    assert (found.sample, found.column) == (4, "m1")
-    assert found.largest_difference == pytest.approx(1e-3, rel=2e-3)
-    assert found.worst == found.largest_difference
+    comparison = compare_forces(mechanism, motion, wrong).comparisons[0]
+    assert (comparison.sample, comparison.column) == (4, "m1")
+    assert comparison.largest_difference == pytest.approx(1e-3, rel=2e-3)
+    assert comparison.worst == comparison.largest_difference
 
 
 def test_compare_shows_states_off_the_manifold() -> None:
@@ -74,9 +74,9 @@ def test_compare_shows_states_off_the_manifold() -> None:
     motion, _ = three_arm_motion(3)
     moved = {name: x + 1e-4 if name == "platform.x" else x for name, x in motion.q.items()}
     forces = pinocchio_engine(mechanism).inverse_dynamics(motion).forces
-    found = compare_forces(mechanism, replace(motion, q=moved), forces)
-    assert all(1e-5 < comparison.closure < 1e-3 for comparison in found.comparisons)
-    assert all(comparison.worst >= comparison.closure for comparison in found.comparisons)
+    compared_forces = compare_forces(mechanism, replace(motion, q=moved), forces)
+    assert all(1e-5 < comparison.closure < 1e-3 for comparison in compared_forces.comparisons)
+    assert all(comparison.worst >= comparison.closure for comparison in compared_forces.comparisons)
 
 
 def test_compare_shows_motion_without_actuator() -> None:
@@ -84,9 +84,9 @@ def test_compare_shows_motion_without_actuator() -> None:
     mechanism, _ = random_tree(np.random.default_rng(0), ["revolute", "revolute"], [False, False])
     mechanism = replace(mechanism, actuators=mechanism.actuators[:1])
     state = {"j0": np.array([0.3]), "j1": np.array([0.4])}
-    found = compare_forces(mechanism, NamedMotion(q=state, v=state, a=state), np.array([[1.0]]))
-    assert all(comparison.balance > 1e-3 for comparison in found.comparisons)
-    assert found.worst > 1e-3
+    compared_forces = compare_forces(mechanism, NamedMotion(q=state, v=state, a=state), np.array([[1.0]]))
+    assert all(comparison.balance > 1e-3 for comparison in compared_forces.comparisons)
+    assert compared_forces.worst > 1e-3
 
 
 def test_compare_scales_samples_without_force_by_the_others() -> None:
@@ -94,8 +94,8 @@ def test_compare_scales_samples_without_force_by_the_others() -> None:
     still = frictionless(replace(mechanism, gravity=vector((0, 0, 0))))
     motion = NamedMotion(q={"swing": np.array([0.2, 1.0])}, v={"swing": np.zeros(2)}, a={"swing": np.zeros(2)})
     forces = np.array([[1e-9], [5.0 * 0.8 / 3.0]])
-    found = compare_forces(still, motion, forces).comparisons[0]
-    assert found.largest_difference == pytest.approx(1e-9 / (1e-3 * forces[1, 0]))
+    comparison = compare_forces(still, motion, forces).comparisons[0]
+    assert comparison.largest_difference == pytest.approx(1e-9 / (1e-3 * forces[1, 0]))
 
 
 def test_frictionless_takes_friction_alone() -> None:
@@ -115,9 +115,9 @@ def test_compare_says_which_engine_is_missing(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(sys.modules, "mujoco", None)
     mechanism = pendulum()
     motion = NamedMotion(q={"swing": np.zeros(1)}, v={"swing": np.zeros(1)}, a={"swing": np.zeros(1)})
-    found = compare_forces(mechanism, motion, np.ones((1, 1)))
-    assert [comparison.engine for comparison in found.comparisons] == ["Pinocchio"]
-    assert "MuJoCo" in found.not_run[0][0]
+    compared_forces = compare_forces(mechanism, motion, np.ones((1, 1)))
+    assert [comparison.engine for comparison in compared_forces.comparisons] == ["Pinocchio"]
+    assert "MuJoCo" in compared_forces.not_run[0][0]
     monkeypatch.setitem(sys.modules, "pinocchio", None)
     with pytest.raises(EngineError, match=r"pip install tauloop\[engines\]") as caught:
         compare_forces(mechanism, motion, np.ones((1, 1)))
@@ -133,27 +133,27 @@ def test_compare_refuses_forces_that_do_not_fit(forces: np.ndarray) -> None:
 
 @pytest.mark.parametrize("name", shipped_machines())
 def test_tauloop_agrees_with_the_engines_on_every_shipped_machine(name: str) -> None:
-    found = check_with_engines(load(name), 20, np.random.default_rng(8))
+    comparison = check_with_engines(load(name), 20, np.random.default_rng(8))
     wanted = {(quantity, engine) for quantity in QUANTITIES for engine in ("Pinocchio", "MuJoCo")}
     if name not in MASSLESS:
         wanted |= {(OWN_FORWARD, "Pinocchio"), (OWN_INVERSE, "Pinocchio")}
-    assert {(row.quantity, row.engine) for row in found.comparisons} == wanted
-    assert len(found.comparisons) == len(wanted)
-    reasons = dict(found.not_run)
+    assert {(row.quantity, row.engine) for row in comparison.comparisons} == wanted
+    assert len(comparison.comparisons) == len(wanted)
+    reasons = dict(comparison.not_run)
     for quantity in (OWN_FORWARD, OWN_INVERSE):
         assert "soft" in reasons.pop(f"MuJoCo, {quantity}: constraints")
     assert all("without inertia" in reason for reason in reasons.values())
     assert len(reasons) == 2 * (name in MASSLESS)
-    assert found.worst < EXACT
+    assert comparison.worst < EXACT
 
 
 @pytest.mark.parametrize("name", ["delta", "hexapod", "five_bar"])
 def test_a_wrench_at_the_tool_moves_the_engines_alike(name: str) -> None:
     """Translational, free (its ball in the engines' own axes) and planar platforms; without it they move otherwise."""
     machine, wrench = load(name), np.array([10.0, -4.0, 6.0, 0.3, 0.5, -0.2])
-    found = check_with_engines(machine, 10, np.random.default_rng(8), wrench=wrench)
-    rows = {(row.quantity, row.engine): row for row in found.comparisons}
-    assert found.worst < EXACT
+    comparison = check_with_engines(machine, 10, np.random.default_rng(8), wrench=wrench)
+    rows = {(row.quantity, row.engine): row for row in comparison.comparisons}
+    assert comparison.worst < EXACT
     assert {(UNDER_WRENCH, "Pinocchio"), (UNDER_WRENCH, "MuJoCo")} <= set(rows)
     assert name in MASSLESS or (OWN_UNDER_WRENCH, "Pinocchio") in rows
     engine, still = mujoco_engine(machine), at_rest(machine)
@@ -175,20 +175,22 @@ def test_check_goes_on_with_what_can_be_compared(monkeypatch: pytest.MonkeyPatch
         raise EngineError(Problem(where="here", what="no such thing", remedy="none"))
 
     monkeypatch.setattr(type(mujoco_engine(pendulum())), "mass_matrix", refuse)
-    found = check_with_engines(load("four_bar"), 5, np.random.default_rng(0))
-    assert [(row.quantity, row.engine) for row in found.comparisons if row.engine == "MuJoCo"] == [
+    comparison = check_with_engines(load("four_bar"), 5, np.random.default_rng(0))
+    assert [(row.quantity, row.engine) for row in comparison.comparisons if row.engine == "MuJoCo"] == [
         (quantity, "MuJoCo") for quantity in QUANTITIES if quantity != FORWARD_DYNAMICS
     ]
-    assert ("MuJoCo, forward dynamics: here", "no such thing; none") in found.not_run
+    assert ("MuJoCo, forward dynamics: here", "no such thing; none") in comparison.not_run
 
 
 def test_check_sees_a_wrong_model() -> None:
     """Each quantity tells when Tauloop and the engine hold different machines: here one has longer rods."""
     ours = load("delta")
     longer = replace(ours, rods=tuple(replace(rod, length=Constant(0.49)) for rod in ours.rods))
-    found = check_with_engines(ours, 5, np.random.default_rng(1), engines={"MuJoCo": lambda _: mujoco_engine(longer)})
-    assert [row.quantity for row in found.comparisons] == list(QUANTITIES)
-    assert all(row.worst > 1e-4 for row in found.comparisons)
+    comparison = check_with_engines(
+        ours, 5, np.random.default_rng(1), engines={"MuJoCo": lambda _: mujoco_engine(longer)}
+    )
+    assert [row.quantity for row in comparison.comparisons] == list(QUANTITIES)
+    assert all(row.worst > 1e-4 for row in comparison.comparisons)
 
 
 def test_check_of_nothing_is_an_error() -> None:

@@ -52,11 +52,11 @@ def test_forward_dynamics_undo_inverse_dynamics(engine: str, name: str) -> None:
     made = MAKERS[engine](mechanism)
     forces = made.inverse_dynamics(motion).forces
     still = replace(motion, a={key: np.zeros_like(x) for key, x in motion.a.items()})
-    found = made.forward_dynamics(still, forces)
+    moved = made.forward_dynamics(still, forces)
     wanted = made.states(motion).a
-    assert found.names == made.tree.velocity_names
-    assert np.max(np.abs(found.accelerations - wanted)) < EXACT * np.max(np.abs(wanted))
-    assert np.max(found.residuals.closure_acceleration) < CLOSED
+    assert moved.names == made.tree.velocity_names
+    assert np.max(np.abs(moved.accelerations - wanted)) < EXACT * np.max(np.abs(wanted))
+    assert np.max(moved.residuals.closure_acceleration) < CLOSED
 
 
 @given(
@@ -91,14 +91,14 @@ def test_velocities_of_arms_follow_from_the_hand(engine: str) -> None:
     """Arm rates by differentiating the forearm's length by hand; the motors sit on the arms, so G is the Jacobian."""
     mechanism, motion = machine_and_motion("arms")
     hand = ("platform.x", "platform.y", "platform.z")
-    found = MAKERS[engine](mechanism).velocities(motion, hand)
+    result = MAKERS[engine](mechanism).velocities(motion, hand)
     given_rates = np.stack([motion.v[name] for name in hand], axis=1)
     wanted = np.stack([motion.v[f"q{i}"] for i in range(3)], axis=1)
-    places = [found.names.index(f"q{i}") for i in range(3)]
-    for jacobian in (found.embedding[:, places], found.actuator_jacobian):
+    places = [result.names.index(f"q{i}") for i in range(3)]
+    for jacobian in (result.embedding[:, places], result.actuator_jacobian):
         rates = np.einsum("nij,nj->ni", jacobian, given_rates)
         assert np.max(np.abs(rates - wanted)) < EXACT * np.max(np.abs(wanted))
-    assert np.max(found.residuals.closure_rate) < CLOSED
+    assert np.max(result.residuals.closure_rate) < CLOSED
 
 
 @pytest.mark.parametrize("engine", MAKERS)
@@ -148,16 +148,16 @@ def own_solver(name: str) -> tuple[np.ndarray, np.ndarray]:
     mechanism, motion = machine_and_motion(name)
     engine = pinocchio_engine(mechanism)
     states = engine.states(motion)
-    found = constrained_dynamics(engine, states, engine.inverse_dynamics(motion).forces)
-    assert found.names == states.names
-    return found.accelerations, states.a
+    force = constrained_dynamics(engine, states, engine.inverse_dynamics(motion).forces)
+    assert force.names == states.names
+    return force.accelerations, states.a
 
 
 @pytest.mark.parametrize("name", ["arms", "legs", "bar"])
 def test_pinocchio_closes_loops_by_itself(name: str) -> None:
     """Nothing of our constraint rows takes part; the bar's cut joint is two points on its axis, six rows of five."""
-    found, wanted = own_solver(name)
-    assert np.max(np.abs(found - wanted)) < EXACT * np.max(np.abs(wanted))
+    result, wanted = own_solver(name)
+    assert np.max(np.abs(result - wanted)) < EXACT * np.max(np.abs(wanted))
 
 
 def test_redundant_rows_without_regularisation_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,8 +176,8 @@ def test_springs_rotors_and_balls_reach_pinocchios_solver() -> None:
     parts = [[random_coordinates(j, rng), *rng.normal(size=(2, len(j.velocity_names)))] for j in joints]
     motion = as_motion(joints, [[(q, v, a) for q, v, a in parts]])
     states = engine.states(motion)
-    found = constrained_dynamics(engine, states, engine.inverse_dynamics(motion).forces)
-    assert np.max(np.abs(found.accelerations - states.a)) < EXACT * np.max(np.abs(states.a))
+    force = constrained_dynamics(engine, states, engine.inverse_dynamics(motion).forces)
+    assert np.max(np.abs(force.accelerations - states.a)) < EXACT * np.max(np.abs(states.a))
 
 
 def test_what_pinocchios_solver_cannot_hold_is_named() -> None:
@@ -220,25 +220,25 @@ def test_gears_are_mimic_joints_of_pinocchio() -> None:
     engine = pinocchio_engine(mechanism)
     forces = np.random.default_rng(1).normal(size=(1, len(mechanism.actuators)))
     states = engine.states(motion)
-    found = constrained_dynamics(engine, states, forces)
+    moved = constrained_dynamics(engine, states, forces)
     wanted = engine.forward_dynamics(motion, forces).accelerations
-    assert found.method == "its mimic joints"
-    assert np.max(np.abs(found.accelerations - wanted)) < EXACT * np.max(np.abs(wanted))
+    assert moved.method == "its mimic joints"
+    assert np.max(np.abs(moved.accelerations - wanted)) < EXACT * np.max(np.abs(wanted))
     pulled = np.array([0.3, -2.0, 1.0, 0.1, 0.2, -0.3])
-    found, wanted = (
+    moved, wanted = (
         constrained_dynamics(engine, states, forces, pulled).accelerations,
         engine.forward_dynamics(motion, forces, pulled).accelerations,
     )
-    assert np.max(np.abs(found - wanted)) < EXACT * np.max(np.abs(wanted))
+    assert np.max(np.abs(moved - wanted)) < EXACT * np.max(np.abs(wanted))
 
 
 def test_couplings_that_are_no_mimic_joints_are_named() -> None:
     """One of three coordinates; and two with the same joint last, which cannot follow both others."""
     plain = pinocchio_engine(geared(())[0])
     place = dict(zip(plain.tree.velocity_names, plain.v_order, strict=True))
-    one, two, last = sorted(("j1", "j2", "j3"), key=lambda name: place[name])
-    of_three = (((one, 1.0), (two, -2.0), (last, 0.5)),)
-    for terms in (of_three, (((one, 1.0), (last, -2.0)), ((two, 1.0), (last, 0.5)))):
+    single, two, last = sorted(("j1", "j2", "j3"), key=lambda name: place[name])
+    of_three = (((single, 1.0), (two, -2.0), (last, 0.5)),)
+    for terms in (of_three, (((single, 1.0), (last, -2.0)), ((two, 1.0), (last, 0.5)))):
         mechanism, motion = geared(terms[:1])
         states = pinocchio_engine(mechanism).states(motion)
         engine = pinocchio_engine(geared(terms)[0])

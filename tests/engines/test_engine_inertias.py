@@ -36,10 +36,10 @@ platform: {{body: b, independent: [first, second]}}
 def test_a_planar_machine_is_compared_with_both_engines() -> None:
     extra("pinocchio")
     extra("mujoco")
-    found = check_with_engines(load(PLANAR), 10, np.random.default_rng(0))
-    assert {row.engine for row in found.comparisons} == {"Pinocchio", "MuJoCo"}
-    assert found.worst < AGREEMENT
-    assert found.different == 10
+    comparison = check_with_engines(load(PLANAR), 10, np.random.default_rng(0))
+    assert {row.engine for row in comparison.comparisons} == {"Pinocchio", "MuJoCo"}
+    assert comparison.worst < AGREEMENT
+    assert comparison.different == 10
 
 
 @pytest.mark.parametrize(("first", "axis"), [("revolute", "z"), ("prismatic", "y")])
@@ -60,9 +60,9 @@ def test_a_negative_moment_that_acts_is_named() -> None:
     assert [len(directions) for directions in turning_axes(rigid_tree(machine))] == [1, 1, 3, 3]
     with pytest.raises(EngineError) as caught:
         pinocchio_engine(machine)
-    told = {problem.where: problem.what for problem in caught.value.problems}
-    assert set(told) == {"a", "b"}  # the moment of a about its own hinge, and that of b, which turns about two
-    assert "-0.002 kg m^2" in told["b"]
+    problems = {problem.where: problem.what for problem in caught.value.problems}
+    assert set(problems) == {"a", "b"}  # the moment of a about its own hinge, and that of b, which turns about two
+    assert "-0.002 kg m^2" in problems["b"]
 
 
 def test_states_beyond_a_limit_of_condition_are_left_out() -> None:

@@ -84,9 +84,9 @@ def test_redundant_actuators_share_with_the_least_squares(engine: str) -> None:
     made = MAKERS[engine](replace(mechanism, actuators=(*mechanism.actuators, second)))
     turned = made.velocities(motion, ("shoulder",)).actuator_jacobian[0, :, 0]
     wanted = alone * turned[0] * turned / (turned @ turned)
-    found = made.inverse_dynamics(motion)
-    assert np.abs(found.forces[0] - wanted).max() < EXACT * abs(alone)
-    assert found.balance.max() < EXACT
+    forces = made.inverse_dynamics(motion)
+    assert np.abs(forces.forces[0] - wanted).max() < EXACT * abs(alone)
+    assert forces.balance.max() < EXACT
     if isinstance(made, PinocchioEngine):
         own = constrained_inverse_dynamics(made, made.states(motion))
         assert np.abs(own.forces[0] - wanted).max() < EXACT * abs(alone)

@@ -143,8 +143,8 @@ def test_lengths_of_rods_need_not_be_given() -> None:
     motion, _ = six_leg_states(5)
     poor = NamedMotion(**{part: {k: x for k, x in getattr(motion, part).items() if "leg" not in k} for part in "qva"})
     wanted = pinocchio_engine(mechanism).inverse_dynamics(motion).forces
-    for found in both(mechanism, poor).values():
-        assert_near(found.forces, wanted, EXACT)
+    for result in both(mechanism, poor).values():
+        assert_near(result.forces, wanted, EXACT)
 
 
 @pytest.mark.parametrize("is_flipped", [False, True])
@@ -191,19 +191,19 @@ def test_orientation_is_found_from_lengths_alone(engine: str, is_flipped: bool) 
         wanted.append(np.linalg.solve(J.T, dalembert(poses, [PAYLOAD, *[THIN] * 3], v, a)))
     columns = np.array(lengths).transpose(1, 2, 0)
     motion = NamedMotion(**{part: {f"leg{i}": x for i, x in enumerate(columns[k])} for k, part in enumerate("qva")})
-    found = MAKERS[engine](mechanism).inverse_dynamics(motion)
-    assert_near(found.forces, np.array(wanted), BY_DIFFERENCES)
-    assert np.max(found.residuals.closure) < CLOSED
+    forces = MAKERS[engine](mechanism).inverse_dynamics(motion)
+    assert_near(forces.forces, np.array(wanted), BY_DIFFERENCES)
+    assert np.max(forces.residuals.closure) < CLOSED
 
 
 def test_many_states_are_worked_on_in_pieces() -> None:
     mechanism, _ = three_arms({"lower": SLENDER}, THIN)
     motion, _ = three_arm_motion(600)
-    one = NamedMotion(**{part: {k: x[555:556] for k, x in getattr(motion, part).items()} for part in "qva"})
+    sample = NamedMotion(**{part: {k: x[555:556] for k, x in getattr(motion, part).items()} for part in "qva"})
     engine = pinocchio_engine(mechanism)
     forces = engine.inverse_dynamics(motion)
     assert forces.forces.shape == (600, 3)
-    assert_near(engine.inverse_dynamics(one).forces, forces.forces[555:556], 1e-13)
+    assert_near(engine.inverse_dynamics(sample).forces, forces.forces[555:556], 1e-13)
     assert np.max(forces.residuals.closure) < 1e-14
 
 

@@ -95,10 +95,10 @@ def test_joint_coordinates_come_back_from_the_pose(kind: str) -> None:
     by_hand = np.array([motion_of(joint, row) for row in q])
     assert np.allclose(pose.rotation, by_hand[:, :3, :3], rtol=0, atol=1e-14)
     assert np.allclose(pose.position, by_hand[:, :3, 3], rtol=0, atol=1e-14)
-    found = joint_coordinates(joint, pose)
+    result = joint_coordinates(joint, pose)
     if kind in ("spherical", "free"):
-        found[:, -4:] *= np.sign(np.sum(found[:, -4:] * q[:, -4:], axis=1, keepdims=True))
-    assert np.allclose(found, q, rtol=0, atol=1e-14)
+        result[:, -4:] *= np.sign(np.sum(result[:, -4:] * q[:, -4:], axis=1, keepdims=True))
+    assert np.allclose(result, q, rtol=0, atol=1e-14)
 
 
 @given(

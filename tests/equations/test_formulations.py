@@ -110,9 +110,9 @@ def shipped(name: str) -> tuple[Model, RandomStates]:
 
 def check_agreement(tree: Tree, formulation: Formulation, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> None:
     expected = tree.numbers(tree.forces(NEWTON_EULER), q, v, a)
-    found = tree.numbers(tree.forces(formulation), q, v, a)
+    result = tree.numbers(tree.forces(formulation), q, v, a)
     assert np.abs(expected).max() > 0
-    assert np.abs(found - expected).max() < AGREE * np.abs(expected).max()
+    assert np.abs(result - expected).max() < AGREE * np.abs(expected).max()
 
 
 @by_name
@@ -263,8 +263,8 @@ def test_models_run_with_any_formulation(name: str, formulation: Formulation) ->
     motion = (states.position, states.velocity, states.acceleration)
     expected = model.platform.inverse_dynamics(*motion, start=states.q)
     other = Model(load(name), free=model.mechanism.parameters.names[:2], formulation=formulation.name)
-    found = other.platform.inverse_dynamics(*motion, start=states.q)
-    for a, b in ((found.force, expected.force), (found.closure_force, expected.closure_force)):
+    forces = other.platform.inverse_dynamics(*motion, start=states.q)
+    for a, b in ((forces.force, expected.force), (forces.closure_force, expected.closure_force)):
         assert np.abs(a - b).max() < AGREE * np.abs(b).max()
     Y = other.platform.regressor(*motion, start=states.q)
     assert np.abs(Y @ other.pi - expected.force).max() < AGREE * np.abs(expected.force).max()
@@ -366,8 +366,8 @@ def test_virtual_platforms_add_up(name: str) -> None:
     assert len(set(momentum.labels)) == len(momentum.labels)
     for matrices in (momentum, energy):
         M, V, G = matrices.total()
-        found = times(M, states.acceleration) + times(V, states.velocity) + G
-        assert np.abs(found - expected).max() < AGREE * np.abs(expected).max()
+        result = times(M, states.acceleration) + times(V, states.velocity) + G
+        assert np.abs(result - expected).max() < AGREE * np.abs(expected).max()
     size = np.abs(expected).max()
     assert np.abs(times(momentum.V - energy.V, states.velocity)).max() < AGREE * size
     assert np.abs(momentum.M - energy.M).max() < AGREE * np.abs(energy.M).max()
@@ -432,11 +432,11 @@ class PaperRcid:
         R = Rz @ Ry @ Rx
         J_A = np.array([[0, -s(psi), c(psi) * c(theta)], [0, c(psi), s(psi) * c(theta)], [1, 0, -s(theta)]])
         T = np.block([[np.eye(3), np.zeros((3, 3))], [np.zeros((3, 3)), J_A]])
-        one, z = np.eye(3), np.array([0, 0, 1])
+        ones, z = np.eye(3), np.array([0, 0, 1])
         r_P = R @ self.center
-        found: dict[tuple[str, str], list[tuple[np.ndarray, np.ndarray]]] = {
-            ("platform", "translation"): [(np.hstack([one, -cross_matrix(r_P)]) @ T, self.m_P * one)],
-            ("platform", "rotation"): [(np.hstack([0 * one, one]) @ T, R @ self.I_P @ R.T)],
+        settings: dict[tuple[str, str], list[tuple[np.ndarray, np.ndarray]]] = {
+            ("platform", "translation"): [(np.hstack([ones, -cross_matrix(r_P)]) @ T, self.m_P * ones)],
+            ("platform", "rotation"): [(np.hstack([0 * ones, ones]) @ T, R @ self.I_P @ R.T)],
             ("body", "translation"): [],
             ("rod", "translation"): [],
             ("rod", "rotation"): [],
@@ -447,16 +447,16 @@ class PaperRcid:
             height = np.sqrt(self.L**2 - e[0] ** 2 - e[1] ** 2)
             a = np.array([e[0], e[1], height])  # e - l z
             J_C = np.concatenate([a, np.cross(r, a)]) / a[2]
-            velocity = np.hstack([one, -cross_matrix(r)])
+            velocity = np.hstack([ones, -cross_matrix(r)])
             J_B = velocity / 2 + np.outer(z, J_C) / 2
             J_D = cross_matrix(a) @ (velocity - np.outer(z, J_C)) / self.L**2
             y_L = np.array([-a[1], a[0], 0]) / np.sqrt(a[0] ** 2 + a[1] ** 2)
             frame = np.column_stack([a / self.L, y_L, np.cross(a / self.L, y_L)])
             I_L = frame @ np.diag([0.0, *self.link]) @ frame.T
-            found["body", "translation"].append((np.outer(z, J_C) @ T, self.m_A * one))
-            found["rod", "translation"].append((J_B @ T, self.m_L * one))
-            found["rod", "rotation"].append((J_D @ T, I_L))
-        return found
+            settings["body", "translation"].append((np.outer(z, J_C) @ T, self.m_A * ones))
+            settings["rod", "translation"].append((J_B @ T, self.m_L * ones))
+            settings["rod", "rotation"].append((J_D @ T, I_L))
+        return settings
 
     def matrices(self, x: np.ndarray, rate: np.ndarray) -> dict[tuple[str, str], tuple[np.ndarray, np.ndarray]]:
         """I(x) and V(x, x') x' of each group: J^T I J and J^T d(I J)/dt x', summed (eqs. 32 to 73)."""
@@ -503,14 +503,14 @@ def test_rcid_matrices_are_those_of_the_paper(links: str) -> None:
     paper = PaperRcid(machine, transverse)
     twist = np.array([euler_to_twist(*row) for row in zip(angles, rates, strict=True)])
     position = np.hstack([p, rotation.as_quat(scalar_first=True)])
-    found = VirtualPlatforms(model, in_euler=True)(position, twist)
-    assert found.velocity_names == ("x", "y", "z", "psi", "theta", "phi")
+    result = VirtualPlatforms(model, in_euler=True)(position, twist)
+    assert result.velocity_names == ("x", "y", "z", "psi", "theta", "phi")
     for n in range(4):
         for (kind, part), (M, Vx) in paper.matrices(np.concatenate([p[n], angles[n]]), rates[n]).items():
-            M_total, V_total, _ = found.total(kind, part)
+            M_total, V_total, _ = result.total(kind, part)
             assert np.abs(M_total[n] - M).max() < AGREE * np.abs(M).max()
             assert np.abs(V_total[n] @ rates[n] - Vx).max() < AGREE * np.abs(Vx).max()
-    kinds = {label[1] for label in found.labels}
+    kinds = {label[1] for label in result.labels}
     assert kinds == {"platform", "body", "rod"}
 
 
@@ -540,8 +540,8 @@ def test_gravity_in_euler_coordinates_is_the_gradient_of_the_potential() -> None
 
     expected = [(potential(x + STEP * e) - potential(x - STEP * e)) / (2 * STEP) for e in np.eye(6)]
     position = np.concatenate([x[:3], Rotation.from_euler("ZYX", x[3:]).as_quat(scalar_first=True)])
-    found = VirtualPlatforms(model, in_euler=True)(position, np.zeros(6))
-    assert np.abs(found.total()[2] - expected).max() < DIFFERENCE * np.abs(expected).max()
+    result = VirtualPlatforms(model, in_euler=True)(position, np.zeros(6))
+    assert np.abs(result.total()[2] - expected).max() < DIFFERENCE * np.abs(expected).max()
 
 
 def test_euler_angles_need_a_free_platform() -> None:
@@ -592,11 +592,11 @@ def test_sampled_momenta_are_second_order_in_the_step(name: str) -> None:
         time = np.linspace(0.0, 0.4, n)
         position, velocity, acceleration = sampled_motion(model, time)
         exact = model.platform.inverse_dynamics(position, velocity, acceleration)
-        found = forces_from_momenta(model.platform, time, position, velocity)
-        assert found.state.a is None
-        error = np.abs(found.force - exact.force)
+        result = forces_from_momenta(model.platform, time, position, velocity)
+        assert result.state.a is None
+        error = np.abs(result.force - exact.force)
         errors.append(
-            (error[[0, -1]].max(), error[1:-1].max(), np.abs(found.closure_force - exact.closure_force).max())
+            (error[[0, -1]].max(), error[1:-1].max(), np.abs(result.closure_force - exact.closure_force).max())
         )
     ratios = np.array(errors[:-1]) / np.array(errors[1:])
     assert HALVED[0] < ratios.min()

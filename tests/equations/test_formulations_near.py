@@ -42,12 +42,12 @@ def share_of_the_way(model: Model, origin: np.ndarray, direction: np.ndarray) ->
     return near
 
 
-def check_agreement(condition: np.ndarray, found: list[list[np.ndarray]]) -> None:
+def check_agreement(condition: np.ndarray, batches: list[list[np.ndarray]]) -> None:
     """All formulations (outer list) on all samples, by force, multiplier and tree force (inner list)."""
     assert condition[-1] > WORSE * condition[0]
     tolerance = OF_CONDITION * np.finfo(float).eps * condition
-    for other in found[1:]:
-        for ours, theirs in zip(other, found[0], strict=True):
+    for other in batches[1:]:
+        for ours, theirs in zip(other, batches[0], strict=True):
             assert (np.abs(ours - theirs).max(axis=1) < tolerance * np.abs(theirs).max(axis=1)).all()
 
 

@@ -65,11 +65,11 @@ def in_the_frame() -> Any:
 
 @given(st.integers(0, 2**32 - 1), st.booleans(), st.booleans(), st.booleans())
 def test_a_body_of_revolution_needs_no_frame(seed: int, spins: bool, is_fixed: bool, with_upper: bool) -> None:
-    found = end_forces(seed, spins, is_fixed, with_upper)
+    result = end_forces(seed, spins, is_fixed, with_upper)
     with in_the_frame():
         expected = end_forces(seed, spins, is_fixed, with_upper)
-    assert np.abs(found - expected).max() < SAME * np.abs(expected).max() / OPEN
-    assert spins == bool(np.abs(found[6:]).max() > 0)
+    assert np.abs(result - expected).max() < SAME * np.abs(expected).max() / OPEN
+    assert spins == bool(np.abs(result[6:]).max() > 0)
 
 
 def test_without_spin_the_first_axis_may_lie_along_the_rod() -> None:
@@ -102,11 +102,11 @@ def test_machines_with_full_rods_need_the_same_forces(name: str, spin: str) -> N
     model = Model(machine, evaluator=Interpreted())
     states = random_states(model, 20, np.random.default_rng(1))
     motion = (states.position, states.velocity, states.acceleration)
-    found = model.platform.inverse_dynamics(*motion, start=states.q)
+    forces = model.platform.inverse_dynamics(*motion, start=states.q)
     with in_the_frame():
         framed = Model(machine, evaluator=Interpreted())
         expected = framed.platform.inverse_dynamics(*motion, start=states.q)
-    for ours, theirs in ((found.force, expected.force), (found.closure_force, expected.closure_force)):
+    for ours, theirs in ((forces.force, expected.force), (forces.closure_force, expected.closure_force)):
         assert np.abs(ours - theirs).max() < SAME * np.abs(theirs).max() / OPEN
     counts = [
         sum(output_operations(m.platform.program("inverse_dynamics"), "force")["once"].values())

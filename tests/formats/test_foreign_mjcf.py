@@ -68,9 +68,9 @@ def test_what_would_make_another_machine_is_refused(tmp_path: Path, where: str, 
 
 def test_what_acts_from_outside_is_named(tmp_path: Path) -> None:
     text = machine(option='density="1.2" wind="1 0 0"', body='gravcomp="1"', compiler='boundmass="1e-14"')
-    told = read(tmp_path, text).description
-    assert "- the drag of a medium (density, wind) acts in MuJoCo and is not carried over" in told
-    assert "- a: the compensation of weight (gravcomp) is not carried over: motors carry it" in told
+    messages = read(tmp_path, text).description
+    assert "- the drag of a medium (density, wind) acts in MuJoCo and is not carried over" in messages
+    assert "- a: the compensation of weight (gravcomp) is not carried over: motors carry it" in messages
 
 
 @pytest.mark.parametrize(
@@ -88,16 +88,16 @@ def test_equalities_miss_by_what_they_miss_in_mujoco(tmp_path: Path, equality: s
     mujoco = extra("mujoco")
     defaults = '<default><default class="off"><equality active="false"/></default></default>'
     text = machine(top=defaults, ends=f"<equality>{equality}</equality>")
-    found, model = loops(read(tmp_path, text)), mujoco.MjModel.from_xml_string(text)
+    gaps, model = loops(read(tmp_path, text)), mujoco.MjModel.from_xml_string(text)
     data, random = mujoco.MjData(model), np.random.default_rng(1)
     for _ in range(3):
-        q = np.zeros(found.topology.n_q)
+        q = np.zeros(gaps.topology.n_q)
         for joint in ("j1", "j2", "j3"):
             value = random.uniform(-0.5, 0.5)
-            q[found.topology.coordinate_names.index(joint)] = value
+            q[gaps.topology.coordinate_names.index(joint)] = value
             data.qpos[model.joint(joint).qposadr[0]] = value
         mujoco.mj_forward(model, data)
-        ours, theirs = found.residuals(q[None])[0][0], data.efc_pos[: data.ne]
+        ours, theirs = gaps.residuals(q[None])[0][0], data.efc_pos[: data.ne]
         assert len(ours) == len(theirs) == rows
         assert np.abs(np.abs(ours) - np.abs(theirs)).max(initial=0.0) < AGREEMENT
 
@@ -170,8 +170,8 @@ def test_a_leg_with_rods_and_springs_moves_as_mujocos_own_terms_say() -> None:
     assert (model.assembly.rank, model.assembly.mobility) == (5, 7)
     states = random_states(model, 4, np.random.default_rng(0))
     u = np.random.default_rng(1).uniform(-5, 5, size=(4, 4))
-    found = np.asarray(model.platform.forward_dynamics(states.position, states.velocity, u, start=states.q).a)
-    for q, v, force, a in zip(states.q, states.v, u, found, strict=True):
+    moved = np.asarray(model.platform.forward_dynamics(states.position, states.velocity, u, start=states.q).a)
+    for q, v, force, a in zip(states.q, states.v, u, moved, strict=True):
         expected = native.acceleration(q, v, force)
         ours = np.concatenate([native.inward(j, q) @ a[list(edge.v)] for j, edge in enumerate(native.edges)])
         assert np.abs(ours - expected).max() < DIFFERENCES * np.abs(expected).max()

@@ -91,12 +91,12 @@ class InPinocchio:
 
     def configuration(self, names: tuple[str, ...], q: np.ndarray) -> np.ndarray:
         """Pinocchio's q from coordinates by name; a joint without limits has cosine and sine."""
-        found = pin.neutral(self.model)
+        result = pin.neutral(self.model)
         for i in range(1, self.model.njoints):
             joint = self.model.joints[i]
             value = q[names.index(identifier(self.model.names[i]))]
-            found[joint.idx_q : joint.idx_q + joint.nq] = [value] if joint.nq == 1 else [np.cos(value), np.sin(value)]
-        return found
+            result[joint.idx_q : joint.idx_q + joint.nq] = [value] if joint.nq == 1 else [np.cos(value), np.sin(value)]
+        return result
 
     def order(self, names: tuple[str, ...]) -> list[int]:
         """Index of our velocity behind each of Pinocchio's."""
@@ -204,24 +204,24 @@ def compared(model: Model, other: InPinocchio, states: RandomStates, rng: np.ran
     position, velocity = entry.at(states.q), np.linalg.solve(entry.to_v, states.v[:, list(entry.v)].T).T
     wanted = rng.normal(size=(n, len(assembly.leading))) * np.abs(states.a).max()
     hybrid = model.hybrid.inverse_dynamics(position, velocity, wanted, start=states.q)
-    found: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {"forward": [], "force": [], "acceleration": []}
+    settings: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {"forward": [], "force": [], "acceleration": []}
     S = A[:, order].T
     for i in range(n):
         q = other.configuration(model.topology.coordinate_names, states.q[i])
         M, h, K, k = other.terms(q, states.v[i, order])
         expected = constrained(M, S @ force[i] - h, K, k)
         weight = np.sqrt(np.diag(M))
-        found["forward"].append((weight * expected, weight * forward[i, order]))
+        settings["forward"].append((weight * expected, weight * forward[i, order]))
         # hybrid: the leading actuators' accelerations are given too; what holds them there are the actuator forces
         lead = A[list(assembly.leading)][:, order]
         expected = constrained(M, -h, np.concatenate([K, lead]), np.concatenate([k, wanted[i]]))
-        found["acceleration"].append((weight * expected, weight * np.asarray(hybrid.forces.state.a)[i, order]))
+        settings["acceleration"].append((weight * expected, weight * np.asarray(hybrid.forces.state.a)[i, order]))
         _, Z = split(K)
         expected = np.linalg.lstsq(Z.T @ S, Z.T @ (M @ expected + h), rcond=None)[0]
-        found["force"].append((expected, hybrid.forces.force[i]))
+        settings["force"].append((expected, hybrid.forces.force[i]))
     return {
         key: max(float(np.abs(x - y).max()) for x, y in pairs) / max(float(np.abs(x).max()) for x, _ in pairs)
-        for key, pairs in found.items()
+        for key, pairs in settings.items()
     }
 
 
@@ -251,8 +251,8 @@ def test_gepettos_models_assemble_and_are_counted(name: str) -> None:
 def test_gepettos_models_move_as_pinocchio_says(name: str) -> None:
     model, rng = gepetto(name), np.random.default_rng(4)
     states = random_states(model, STATES, rng)
-    found = compared(model, gepetto_in_pinocchio(name), states, rng)
-    assert max(found.values()) < PINOCCHIO, found
+    comparison = compared(model, gepetto_in_pinocchio(name), states, rng)
+    assert max(comparison.values()) < PINOCCHIO, comparison
 
 
 @functools.cache
@@ -267,8 +267,8 @@ def test_grbdas_models_assemble_and_move_as_pinocchio_says(name: str) -> None:
     assert (len(assembly.loops.names), assembly.rank, assembly.mobility) == GRBDA[name]
     assert assembly.findings == ()
     states = random_states(model, STATES, rng)
-    found = compared(model, grbda_in_pinocchio(name), states, rng)
-    assert max(found.values()) < PINOCCHIO, found
+    comparison = compared(model, grbda_in_pinocchio(name), states, rng)
+    assert max(comparison.values()) < PINOCCHIO, comparison
 
 
 @pytest.mark.parametrize("name", ["four_bar", "planar_leg_linkage"])
@@ -301,8 +301,8 @@ def test_spins_are_found_and_locked_on_request(name: str) -> None:
     assert np.abs(states.v[:, still]).max() == 0.0
     other = gepetto_in_pinocchio(name)
     other.gears = np.eye(other.model.nv)[[other.order(locked.topology.velocity_names).index(i) for i in still]]
-    found = compared(locked, other, states, rng)
-    assert max(found.values()) < PINOCCHIO, found
+    comparison = compared(locked, other, states, rng)
+    assert max(comparison.values()) < PINOCCHIO, comparison
 
 
 Solve = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
@@ -389,10 +389,10 @@ def test_pinocchios_own_solver_moves_them_alike(name: str) -> None:
         q, v = other.configuration(model.topology.coordinate_names, states.q[i]), states.v[i, order]
         weight = np.sqrt(np.diag(other.terms(q, v)[0]))
         for u, a in ((force[i], forward[i]), (hybrid.force[i], np.asarray(hybrid.state.a)[i])):
-            found = solve(q, v, (A.T @ u)[order])
-            scale = np.abs(weight * found).max()
-            assert np.abs(weight * (found - a[order])).max() < PINOCCHIO * scale
-        motors = A[list(model.assembly.leading)][:, order] @ found
+            result = solve(q, v, (A.T @ u)[order])
+            scale = np.abs(weight * result).max()
+            assert np.abs(weight * (result - a[order])).max() < PINOCCHIO * scale
+        motors = A[list(model.assembly.leading)][:, order] @ result
         assert np.abs(motors - wanted[i]).max() < PINOCCHIO * np.abs(wanted[i]).max()
 
 
@@ -404,25 +404,25 @@ def test_redundant_welds_move_as_independent_rows_of_pinocchio_say() -> None:
     model, other, rng = gepetto("robot_delta"), gepetto_in_pinocchio("robot_delta"), np.random.default_rng(5)
     states = random_states(model, STATES, rng)
     force = usual_forces(model, states, rng)
-    found = model.platform.forward_dynamics(states.position, states.velocity, force, start=states.q).a
+    moved = model.platform.forward_dynamics(states.position, states.velocity, force, start=states.q).a
     order, A = other.order(model.topology.velocity_names), model.assembly.loops.transmission
     for i in range(STATES):
         q = other.configuration(model.topology.coordinate_names, states.q[i])
         M, h, K, k = other.terms(q, states.v[i, order])
         rows = scipy.linalg.qr((K / np.sqrt(np.diag(M))).T, mode="r", pivoting=True)[1][: model.assembly.rank]
         expected = constrained(M, (A.T @ force[i])[order] - h, K[rows], k[rows])
-        assert np.abs(found[i, order] - expected).max() < PINOCCHIO * np.abs(expected).max()
+        assert np.abs(moved[i, order] - expected).max() < PINOCCHIO * np.abs(expected).max()
 
 
 def test_welds_and_gears_are_verified_with_pinocchios_own_solver() -> None:
     """As `tauloop verify` does, which writes its own tree into Pinocchio; docs/importing.md has all eight models."""
     for name in ("5bar_linkage_iso6d", "revolute_rotor_chain"):
         model = gepetto(name) if name in GEPETTO else grbda(name)
-        found = check_with_engines(
+        comparison = check_with_engines(
             model.mechanism, STATES, np.random.default_rng(3), engines={"Pinocchio": pinocchio_engine}
         )
-        methods = {row.quantity: row.method for row in found.comparisons}
+        methods = {row.quantity: row.method for row in comparison.comparisons}
         own = "its mimic joints" if name == "revolute_rotor_chain" else "its constraint solver"
         assert (methods[OWN_FORWARD], methods[OWN_INVERSE]) == (own, own)
-        assert found.not_run == ()
-        assert found.worst < PINOCCHIO
+        assert comparison.not_run == ()
+        assert comparison.worst < PINOCCHIO

@@ -280,8 +280,8 @@ def test_an_element_that_ties_links_and_is_not_read_is_refused(
     tmp_path: Path, element: str, where: str, what: str
 ) -> None:
     text = CHAIN.replace("</robot>", element + "</robot>").replace('name="r"', 'name="r" xmlns:drake="d"')
-    found = problems(tmp_path, text)
-    assert [(w, x) for w, x, _, _ in found] == [(where, what)]
+    refusals = problems(tmp_path, text)
+    assert [(w, x) for w, x, _, _ in refusals] == [(where, what)]
 
 
 def test_parts_that_are_there_twice_and_losses_below_zero_are_refused(tmp_path: Path) -> None:
@@ -289,8 +289,8 @@ def test_parts_that_are_there_twice_and_losses_below_zero_are_refused(tmp_path: 
     assert [what for _, what, _, _ in problems(tmp_path, text)] == ["damping is -2", "friction is -1"]
     twice = CHAIN.replace("</inertial></link>", '<mass value="9"/></inertial></link>', 1)
     twice = twice.replace('name="two" type="continuous">', 'name="two" type="continuous"><origin xyz="1 0 0"/>')
-    found = [(where, what) for where, what, _, _ in problems(tmp_path, twice)]
-    assert found == [("a", "has 2 elements <mass>"), ("two", "has 2 elements <origin>")]
+    refusals = [(where, what) for where, what, _, _ in problems(tmp_path, twice)]
+    assert refusals == [("a", "has 2 elements <mass>"), ("two", "has 2 elements <origin>")]
     listed = read(tmp_path, CHAIN.replace("</robot>", '<ros2_control><joint name="one"/></ros2_control></robot>'))
     assert "not used: ros2_control (1)" in listed.description
 
@@ -459,9 +459,9 @@ def test_gravity_and_platform_are_options_of_the_command_line(tmp_path: Path) ->
     runner, urdf = CliRunner(), str(tmp_path / "r.urdf")
     shown = runner.invoke(app, ["show", urdf, "--gravity", "0,-9.81,0", "--platform", "tool0", "--json"])
     assert shown.exit_code == 0, shown.output
-    told = json.loads(shown.output)
-    assert [p["name"] for p in told["parameters"] if p["group"] == "gravity"] == ["gravity[1]"]
-    assert "gravity" not in told["description"]
+    document = json.loads(shown.output)
+    assert [p["name"] for p in document["parameters"] if p["group"] == "gravity"] == ["gravity[1]"]
+    assert "gravity" not in document["description"]
     for wrong in ("0,-9.81", "down", "0,0,nan"):
         refused = runner.invoke(app, ["show", urdf, "--gravity", wrong, "--json"])
         assert (refused.exit_code, json.loads(refused.output)["problems"][0]["where"]) == (2, "--gravity")

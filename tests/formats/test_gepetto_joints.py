@@ -69,7 +69,7 @@ def leg() -> str:
         at[child] = (Rotation.random(rng=random).as_matrix(), np.array(place))
     where = {name: np.array(place) for name, _, _, place, _ in TREE}
     turn = Rotation.random(rng=random).as_matrix()
-    frames = {name: (link, turn, 0.5 * (where[one] + where[two])) for name, (link, one, two) in MIDDLES.items()}
+    frames = {name: (link, turn, 0.5 * (where[case] + where[two])) for name, (link, case, two) in MIDDLES.items()}
     skewed = Rotation.from_rotvec([0.1, 0.25, -0.15]).as_matrix()
     parts = ['<link name="pelvis"/>']
     for name, parent, child, _, mass in TREE:
@@ -158,9 +158,9 @@ def test_legs_of_gepettos_keys_close_and_are_driven_as_its_loader_has_them(tmp_p
     states = random_states(model, STATES, np.random.default_rng(2))
     entry, A = model.actuators.ports, assembly.loops.transmission
     wanted = states.a @ A[list(assembly.leading)].T
-    found = model.hybrid.inverse_dynamics(entry.at(states.q), entry.rates(states.v), wanted, start=states.q).forces
+    forces = model.hybrid.inverse_dynamics(entry.at(states.q), entry.rates(states.v), wanted, start=states.q).forces
     data = other.createData()
-    for q, v, a, force in zip(found.state.q, found.state.v, found.state.a, found.force, strict=True):
+    for q, v, a, force in zip(forces.state.q, forces.state.v, forces.state.a, forces.force, strict=True):
         at, G = theirs(other, model, q)
         tau = np.array(pin.rnea(other, data, at, G @ v, G @ a))
         pin.computeJointJacobians(other, data, at)
@@ -170,8 +170,8 @@ def test_legs_of_gepettos_keys_close_and_are_driven_as_its_loader_has_them(tmp_p
             ends = [other.getFrameId(f"closedloop{k}_{end}") for end in "AB"]
             gap = data.oMf[ends[0]].actInv(data.oMf[ends[1]])
             assert np.abs(gap.homogeneous - np.eye(4)).max() < CLOSED
-            one, two = (pin.getFrameJacobian(other, data, end, pin.ReferenceFrame.LOCAL) for end in ends)
-            rows.append(one - two)
+            single, two = (pin.getFrameJacobian(other, data, end, pin.ReferenceFrame.LOCAL) for end in ends)
+            rows.append(single - two)
         K = np.concatenate(rows)
         assert np.abs(K @ (G @ v)).max() < CLOSED
         S = np.zeros((other.nv, len(MOTORS)))

@@ -46,8 +46,8 @@ LOADS = (
 
 def text_of(name: str, loads_of: dict[str, str]) -> str:
     """A shipped machine with other lines about what acts on its joints."""
-    given = machine_path(name).read_text(encoding="utf-8").splitlines(keepends=True)
-    lines = [line for line in given if not (name == "four_bar" and line.startswith("    friction:"))]
+    output = machine_path(name).read_text(encoding="utf-8").splitlines(keepends=True)
+    lines = [line for line in output if not (name == "four_bar" and line.startswith("    friction:"))]
     text = "".join(lines)
     for joint, more in loads_of.items():
         head = f"  {joint}:\n    type: revolute\n"
@@ -79,18 +79,18 @@ def test_what_acts_on_all_pins_of_a_loop_reaches_the_motor_by_virtual_work() -> 
     assert len(plain.topology.velocity_names) == len(PINS) - 1  # the last one is cut
     crank = np.linspace(0.4, 1.6, 25)
     speed, acceleration = 1.0 + np.sin(3.0 * crank), 5.0 * np.cos(2.0 * crank)
-    given = tuple(x[:, None] for x in (crank, speed, acceleration))
-    found = model.actuators.inverse_dynamics(*given)
+    inputs = tuple(x[:, None] for x in (crank, speed, acceleration))
+    forces = model.actuators.inverse_dynamics(*inputs)
     step = 2e-4
     behind, angles, ahead = (pin_angles(crank + shift) for shift in (-step, 0.0, step))
     first, second = (ahead - behind) / (2 * step), (ahead - 2 * angles + behind) / step**2
     columns = [model.topology.coordinate_names.index(pin) for pin in PINS]
-    assert np.abs(found.state.q[:, columns] - angles).max() < SAME
+    assert np.abs(forces.state.q[:, columns] - angles).max() < SAME
     v = first * speed[:, None]
     a = first * acceleration[:, None] + second * speed[:, None] ** 2
     force = VISCOUS * v + COULOMB * np.sign(v) + STIFFNESS * (angles - REST) + INERTIA * a
-    expected = plain.actuators.inverse_dynamics(*given).force[:, 0] + (first * force).sum(axis=1)
-    assert np.abs(found.force[:, 0] - expected).max() < BY_DIFFERENCES
+    expected = plain.actuators.inverse_dynamics(*inputs).force[:, 0] + (first * force).sum(axis=1)
+    assert np.abs(forces.force[:, 0] - expected).max() < BY_DIFFERENCES
 
 
 def test_a_motor_on_the_joint_that_would_be_cut_does_the_same_work() -> None:
@@ -100,8 +100,8 @@ def test_a_motor_on_the_joint_that_would_be_cut_does_the_same_work() -> None:
     motion = (np.linspace(0.4, 1.6, 9)[:, None], np.full((9, 1), 2.0), np.full((9, 1), -3.0))
     powers = []
     for model, pin in ((here, "crank_pin"), (there, "closing_pin")):
-        found = model.platform.inverse_dynamics(*motion)
-        powers.append(found.force[:, 0] * found.state.v[:, model.topology.velocity_names.index(pin)])
+        forces = model.platform.inverse_dynamics(*motion)
+        powers.append(forces.force[:, 0] * forces.state.v[:, model.topology.velocity_names.index(pin)])
     assert np.abs(powers[0] - powers[1]).max() < SAME * np.abs(powers[0]).max()
 
 
@@ -205,16 +205,16 @@ def test_command_identifies_such_friction(five_bar: Model, moved: SampledMotion,
     machine.write_text(dumps(five_bar.mechanism), encoding="utf-8")
 
     def run(code: int, *options: str) -> dict[str, Any]:
-        given = ["identify", str(machine), str(log), "--trim", "5", "--json", *options]
-        result = CliRunner().invoke(app, given)
+        words = ["identify", str(machine), str(log), "--trim", "5", "--json", *options]
+        result = CliRunner().invoke(app, words)
         assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
         assert result.exit_code == code, result.output
         return dict(json.loads(result.output))
 
     rows = run(0, "--asymmetric", "shoulder_1", "--stribeck", "motor_1=0.3 rad/s")["base_parameters"]
-    found = {row["name"]: row for row in rows}
+    by_name = {row["name"]: row for row in rows}
     for name, truth in (("shoulder_1.viscous_asymmetry", 0.02), ("motor_1.stribeck", 0.04), ("tip.coulomb", 0.03)):
-        assert abs(found[name]["value"] - truth) < DEVIATIONS * found[name]["standard_deviation"], name
+        assert abs(by_name[name]["value"] - truth) < DEVIATIONS * by_name[name]["standard_deviation"], name
     refused = run(2, "--stribeck", "tip", "--asymmetric", "tip", "--asymmetric", "tip", "--period", "3")["problems"]
     assert {problem["where"] for problem in refused} == {"--stribeck", "--asymmetric", "--period"}
     assert len(refused) == 3

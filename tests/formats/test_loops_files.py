@@ -73,7 +73,7 @@ def test_the_tree_is_that_of_pinocchio(shared: Path, name: str) -> None:
         assert np.abs(mine - tau[order]).max() < AGREEMENT * (1.0 + np.abs(tau).max())
         for body, T in poses.items():
             assert np.abs(T - data.oMf[frames[body]].homogeneous).max() < AGREEMENT, body
-    told = {
+    by_name = {
         identifier(node.get("name", "")): float(mass.get("value", "nan"))
         for node in ElementTree.parse(urdf).iter("link")
         if (mass := node.find("inertial/mass")) is not None
@@ -81,10 +81,10 @@ def test_the_tree_is_that_of_pinocchio(shared: Path, name: str) -> None:
     for group in welded(urdf):
         # the links of a rigid body have one inertia together, and none where they are welded to the base
         heavy = [body for body in mechanism.bodies if body.name in group and body.inertia is not None]
-        expected = sum(told.get(name, 0.0) for name in group)
+        expected = sum(by_name.get(name, 0.0) for name in group)
         if not group <= {body.name for body in mechanism.bodies}:  # the root's
             assert heavy == []
-        elif any(name in told for name in group):
+        elif any(name in by_name for name in group):
             (body,) = heavy
             assert body.inertia is not None
             assert mechanism.value(body.inertia.mass) == pytest.approx(expected, rel=ROUNDING)
@@ -97,10 +97,10 @@ def welded(urdf: Path) -> list[set[str]]:
     for node in robot.iter("joint"):
         ends = [node.find(tag) for tag in ("parent", "child")]
         if node.get("type") == "fixed":
-            one, two = (groups[end.get("link", "")] for end in ends if end is not None)
+            single, two = (groups[end.get("link", "")] for end in ends if end is not None)
             for name in two:
-                groups[name] = one
-            one |= two
+                groups[name] = single
+            single |= two
     return [{identifier(name) for name in group} for group in {id(group): group for group in groups.values()}.values()]
 
 
@@ -109,24 +109,24 @@ def test_loops_miss_by_what_the_frames_miss_in_pinocchio(shared: Path, name: str
     pin = extra("pinocchio")
     urdf, side = model(shared, name)
     mechanism = load(urdf, side)
-    found = loops(mechanism)
+    gaps = loops(mechanism)
     other = pin.buildModelFromUrdf(str(urdf))
     data = other.createData()
     assert side is not None
-    told = yaml.safe_load(side.read_text())
+    content = yaml.safe_load(side.read_text())
     assert [joint.name for joint in mechanism.joints if joint.is_cut] == [
-        f"{identifier(a)}_to_{identifier(b)}" for a, b in told["closed_loop"]
+        f"{identifier(a)}_to_{identifier(b)}" for a, b in content["closed_loop"]
     ]
-    assert [actuator.name for actuator in mechanism.actuators] == [identifier(name) for name in told["name_mot"]]
+    assert [actuator.name for actuator in mechanism.actuators] == [identifier(name) for name in content["name_mot"]]
     column = {identifier(other.names[j]): other.joints[j].idx_v for j in range(1, other.njoints)}
-    order = [column[joint] for joint in found.topology.velocity_names]
+    order = [column[joint] for joint in gaps.topology.velocity_names]
     random = np.random.default_rng(5)
     for _ in range(STATES):
         q = random.uniform(-1, 1, size=other.nv)
         pin.framesForwardKinematics(other, data, pin.integrate(other, pin.neutral(other), q))
-        phi, _ = found.residuals(q[order][None])
-        residual = dict(zip(found.names, phi[0], strict=True))
-        for (a, b), kind in zip(told["closed_loop"], told["type"], strict=True):
+        phi, _ = gaps.residuals(q[order][None])
+        residual = dict(zip(gaps.names, phi[0], strict=True))
+        for (a, b), kind in zip(content["closed_loop"], content["type"], strict=True):
             A, B = (data.oMf[other.getFrameId(frame)] for frame in (a, b))
             element = f"{identifier(a)}_to_{identifier(b)}"
             offset = [residual[f"{element}: {letter}"] for letter in "xyz"]
@@ -195,9 +195,9 @@ def test_a_loop_of_grbda_is_a_cut_joint(tmp_path: Path) -> None:
     assert (cut.parent.body, cut.child.body) == ("link2", "link3")
     assert cut.parent.position == (Leaf("loop.predecessor.xyz[0]"), Leaf("loop.predecessor.xyz[1]"), Constant(0.0))
     assert mechanism.value(cut.parent.turns[0].angle) == 0.3
-    found = loops(mechanism)
-    assert found.topology.cuts == (cut,)
-    phi, _ = found.residuals(np.zeros((1, 3)))
+    gaps = loops(mechanism)
+    assert gaps.topology.cuts == (cut,)
+    phi, _ = gaps.residuals(np.zeros((1, 3)))
     # by hand: the far end of link2 is at (1.2, 0.1), that of link3 at (1.4, 0); both axes point up
     assert np.allclose(phi[0], [0.2, -0.1, 0.0, 0.0, 0.0], atol=ROUNDING)
     assert "9.81 m/s^2 along -z" in mechanism.description
@@ -222,11 +222,11 @@ def test_a_gear_of_grbda_counts_the_joints_from_the_common_ancestor(tmp_path: Pa
     mechanism = read(tmp_path, chain(gear("link2", "link3", '<ratio value="6"/>')))
     terms = (("one", Leaf("g.of.one")), ("two", Leaf("g.of.two")), ("three", Constant(-1.0)))
     assert mechanism.couplings == (Coupling(name="g", terms=terms),)
-    found = loops(mechanism)
-    columns = [found.topology.velocity_names.index(name) for name in ("one", "two", "three")]
+    gaps = loops(mechanism)
+    columns = [gaps.topology.velocity_names.index(name) for name in ("one", "two", "three")]
     q = np.zeros((1, 3))
     q[0, columns] = [0.1, 0.2, 0.3]
-    phi, K = found.residuals(q)
+    phi, K = gaps.residuals(q)
     assert phi[0] == pytest.approx([6 * 0.3 - 0.3])
     assert K[0, 0, columns].tolist() == [6.0, 6.0, -1.0]
 
@@ -252,8 +252,8 @@ def test_independent_joints_of_the_file_and_of_the_options(tmp_path: Path) -> No
     assert read(tmp_path, text, independent=("three",)).platform.independent == ("three",)
     assert read(tmp_path, text, platform="link1").platform.body == "link1"
     assert read(tmp_path, text).platform.body == "link3"
-    told = [where for where, _, _ in problems(tmp_path, text, independent=("four",), platform="ground")]
-    assert told == ["options.independent", "options.platform"]
+    refusals = [where for where, _, _ in problems(tmp_path, text, independent=("four",), platform="ground")]
+    assert refusals == ["options.independent", "options.platform"]
 
 
 def test_a_side_file_closes_loops_between_links_and_joints(tmp_path: Path) -> None:
@@ -293,8 +293,8 @@ def test_a_wrong_side_file_is_refused_with_all_its_lines(tmp_path: Path, case: s
     assert [(where, line) for where, _, line in problems(tmp_path, chain(), text)] == expected
 
 
-def gear(one: str, two: str, ratio: str, kind: str = "rolling") -> str:
-    return f'<coupling name="g" type="{kind}"><predecessor link="{one}"/><successor link="{two}"/>{ratio}</coupling>'
+def gear(text: str, two: str, ratio: str, kind: str = "rolling") -> str:
+    return f'<coupling name="g" type="{kind}"><predecessor link="{text}"/><successor link="{two}"/>{ratio}</coupling>'
 
 
 BAD_ELEMENTS = {
@@ -401,9 +401,9 @@ def test_the_file_says_which_joint_is_cut() -> None:
     text = GEARED.replace("couplings:", f"{tie}couplings:")
     mechanism = loads(text)
     assert [joint.name for joint in mechanism.joints if joint.is_cut] == ["tie"]
-    found = loops(mechanism)
-    assert [joint.name for joint in found.topology.cuts] == ["tie"]
-    assert set(found.topology.velocity_names) == {"hinge", "spin", "slide"}
+    gaps = loops(mechanism)
+    assert [joint.name for joint in gaps.topology.cuts] == ["tie"]
+    assert set(gaps.topology.velocity_names) == {"hinge", "spin", "slide"}
 
 
 WRONG_GEARS = {
@@ -471,7 +471,7 @@ def test_check_prints_what_was_found_on_the_way(tmp_path: Path) -> None:
     assert shown.exit_code == 0, shown.output
     assert "- link 'the-block' is called 'the_block' here" in shown.output
     assert "rod is a slender rod; its spin is locked" in " ".join(shown.output.split())
-    told = json.loads(CliRunner().invoke(app, [*arguments, "--json"]).output)
-    assert told["status"] == "ok"
-    assert any(note.startswith("rod is a slender rod") for note in told["import"])
+    answer = json.loads(CliRunner().invoke(app, [*arguments, "--json"]).output)
+    assert answer["status"] == "ok"
+    assert any(note.startswith("rod is a slender rod") for note in answer["import"])
     assert json.loads(CliRunner().invoke(app, ["check", "delta", "--json"]).output)["import"] == []

@@ -95,9 +95,9 @@ def test_the_tree_is_that_of_mujoco(everything: Mechanism) -> None:
         mine, poses = tree(*state)
         for body, T in poses.items():
             if body in ("a", "b", "c", "d", "e", "f"):
-                found = other.data.body(body)
-                assert np.abs(T[:3, 3] - found.xpos).max() < AGREEMENT, body
-                assert np.abs(T[:3, :3] - found.xmat.reshape(3, 3)).max() < AGREEMENT, body
+                result = other.data.body(body)
+                assert np.abs(T[:3, 3] - result.xpos).max() < AGREEMENT, body
+                assert np.abs(T[:3, :3] - result.xmat.reshape(3, 3)).max() < AGREEMENT, body
         for edge in tree.shape.tree:
             if edge.joint.kind == "fixed":
                 continue
@@ -112,10 +112,10 @@ def test_what_mujoco_writes_out_is_the_same_machine(tmp_path: Path, everything: 
     other = MuJoCo(EVERYTHING)
     other.model.opt.disableflags = 0
     other.library.mj_saveLastXML(str(tmp_path / "saved.xml"), other.model)
-    one, two = OpenTree(everything), OpenTree(load(tmp_path / "saved.xml"))
-    assert one.shape.velocity_names == two.shape.velocity_names
-    state = random_state(one, everything, np.random.default_rng(6))
-    (mine, _), (theirs, _) = one(*state), two(*state)
+    single, two = OpenTree(everything), OpenTree(load(tmp_path / "saved.xml"))
+    assert single.shape.velocity_names == two.shape.velocity_names
+    state = random_state(single, everything, np.random.default_rng(6))
+    (mine, _), (theirs, _) = single(*state), two(*state)
     assert np.abs(mine - theirs).max() < SIX_DIGITS * np.abs(mine).max()
 
 
@@ -138,10 +138,10 @@ def test_loops_miss_by_what_they_miss_in_mujoco(everything: Mechanism) -> None:
     other = MuJoCo(EVERYTHING)
     model, data, mujoco = other.model, other.data, other.library
     model.opt.disableflags = 0
-    found = loops(everything)
-    initial = np.array([found.topology.reference])
-    phi, _ = found.residuals(initial)
-    residual = dict(zip(found.names, phi[0], strict=True))
+    gaps = loops(everything)
+    initial = np.array([gaps.topology.reference])
+    phi, _ = gaps.residuals(initial)
+    residual = dict(zip(gaps.names, phi[0], strict=True))
     mujoco.mj_resetData(model, data)
     mujoco.mj_forward(model, data)
     # where the file gives one end, the initial pose gives the other
@@ -162,11 +162,11 @@ def test_loops_miss_by_what_they_miss_in_mujoco(everything: Mechanism) -> None:
     for step in (0.0, 0.3):
         q = initial.copy()
         for k, name in enumerate(("ja", "jb", "js")):
-            column = found.topology.coordinate_names.index(name)
+            column = gaps.topology.coordinate_names.index(name)
             q[0, column] += (k + 1) * step
             data.qpos[model.joint(name).qposadr] = q[0, column]
         mujoco.mj_forward(model, data)
-        residual = dict(zip(found.names, found.residuals(q)[0][0], strict=True))
+        residual = dict(zip(gaps.names, gaps.residuals(q)[0][0], strict=True))
         rows = {int(data.efc_id[k]): float(data.efc_pos[k]) for k in range(data.ne)}
         for name in ("gear", "belt", "held"):
             assert residual[f"{name}: gear"] == pytest.approx(rows[by_name[name]], abs=AGREEMENT)
@@ -323,10 +323,10 @@ def test_everything_wrong_is_told_at_once_with_its_line(tmp_path: Path, case: st
     text, expected = WRONG[case]
     with pytest.raises(DescriptionError) as caught:
         read(tmp_path, text)
-    found = [(p.where, p.line) for p in caught.value.problems]
+    problems = [(p.where, p.line) for p in caught.value.problems]
     assert all(p.what and p.file for p in caught.value.problems)
     if expected is not None:
-        assert sorted(found, key=str) == sorted(expected, key=str)
+        assert sorted(problems, key=str) == sorted(expected, key=str)
 
 
 def test_a_crowd_of_bodies_is_refused_where_it_gets_too_large(tmp_path: Path) -> None:

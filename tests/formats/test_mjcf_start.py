@@ -93,11 +93,11 @@ def test_a_keyframe_is_the_pose_that_mujoco_has_there(tmp_path):
     machine = load(path, options=ImportOptions(keyframe="home"))
     assert "the start is keyframe home" in machine.description
     model = Model(machine)
-    found = machine_geometry(model, model.assembly.q)
+    geometry = machine_geometry(model, model.assembly.q)
     for name in ("hull", "arm", "hand", "finger"):
-        i, body = found.shape.index[name], data.body(name)
-        assert found.origins[0, i] == pytest.approx(body.xpos, abs=SAME_PLACE)
-        assert found.rotations[0, i] == pytest.approx(body.xmat.reshape(3, 3), abs=SAME_PLACE)
+        i, body = geometry.shape.index[name], data.body(name)
+        assert geometry.origins[0, i] == pytest.approx(body.xpos, abs=SAME_PLACE)
+        assert geometry.rotations[0, i] == pytest.approx(body.xmat.reshape(3, 3), abs=SAME_PLACE)
 
 
 def test_keyframes_are_listed_and_wrong_ones_refused(tmp_path):

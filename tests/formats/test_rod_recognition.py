@@ -46,16 +46,16 @@ class InPinocchio:
         self.pin = extra("pinocchio")
         self.model = self.pin.buildModelFromUrdf(str(files[0]))
         self.data = self.model.createData()
-        told = yaml.safe_load(files[1].read_text())
+        side = yaml.safe_load(files[1].read_text())
         rows = {"3d": 3, "6d": 6}
         self.loops = [
             (self.model.getFrameId(a), self.model.getFrameId(b), rows[kind])
-            for (a, b), kind in zip(told["closed_loop"], told["type"], strict=True)
+            for (a, b), kind in zip(side["closed_loop"], side["type"], strict=True)
         ]
         frames = {identifier(frame.name): k for k, frame in enumerate(self.model.frames)}
         self.resting = [frames[name] for name in resting]
         self.upright = [self.column(name) for name in upright]
-        self.motors = [self.column(name) for name in told["name_mot"]]
+        self.motors = [self.column(name) for name in side["name_mot"]]
 
     def column(self, name: str) -> int:
         """Velocity index of a joint, by its name here or in the file."""
@@ -107,11 +107,11 @@ class InPinocchio:
         # a universal joint has two solutions, and one turns the rod over
         starts = np.random.default_rng(0).uniform(-2, 2, size=(8, len(unknown)))
         for start in (np.zeros(len(unknown)), *starts):
-            found = least_squares(gap, start, xtol=1e-15, ftol=1e-15, gtol=1e-15)
-            angles[unknown] = found.x
-            if found.cost < AGREEMENT**2 and (np.cos(angles[self.upright]) > 0).all():
+            solution = least_squares(gap, start, xtol=1e-15, ftol=1e-15, gtol=1e-15)
+            angles[unknown] = solution.x
+            if solution.cost < AGREEMENT**2 and (np.cos(angles[self.upright]) > 0).all():
                 break
-        assert np.abs(gap(found.x)).max() < AGREEMENT
+        assert np.abs(gap(solution.x)).max() < AGREEMENT
         q = self.configuration(angles)
         K, _ = self.rows(q, v)
         v[unknown] = np.linalg.lstsq(K[:, unknown], -K @ v, rcond=1e-10)[0]
@@ -314,12 +314,12 @@ def test_what_acts_on_a_slide_goes_over_to_the_length(tmp_path: Path) -> None:
     assert telescope is not None
     assert (telescope.freedom.lower, telescope.freedom.upper) == pytest.approx((0.35, 0.65))
     assert "0.6 m and less the coordinate of the file" in rods.description
-    one, two = (Model(m, evaluator=Interpreted()) for m in (bodies, rods))
+    model, two = (Model(m, evaluator=Interpreted()) for m in (bodies, rods))
     states = random_states(two, STATES, np.random.default_rng(5))
     motion = (states.position, states.velocity, states.acceleration)
-    found = two.platform.inverse_dynamics(*motion, start=states.q).force
-    wanted = one.platform.inverse_dynamics(*motion).force
-    assert np.abs(found - wanted).max() < AGREEMENT * np.abs(wanted).max()
+    force = two.platform.inverse_dynamics(*motion, start=states.q).force
+    wanted = model.platform.inverse_dynamics(*motion).force
+    assert np.abs(force - wanted).max() < AGREEMENT * np.abs(wanted).max()
 
 
 def test_legs_come_back_through_mjcf(tmp_path: Path) -> None:
@@ -420,10 +420,10 @@ def test_rods_come_back_through_mjcf(tmp_path: Path, name: str) -> None:
     back = load(tmp_path / "machine.xml", options=options)
     assert len(back.rods) == len(machine.rods)
     assert [rod.is_full for rod in back.rods] == [rod.is_full for rod in machine.rods]
-    one, two = (Model(m, evaluator=Interpreted()) for m in (machine, back))
-    states = random_states(one, STATES, np.random.default_rng(8))
-    mine = one.platform.inverse_dynamics(states.position, states.velocity, states.acceleration, start=states.q)
-    names = [identifier(coordinate) for coordinate in one.topology.coordinate_names]
+    model, two = (Model(m, evaluator=Interpreted()) for m in (machine, back))
+    states = random_states(model, STATES, np.random.default_rng(8))
+    mine = model.platform.inverse_dynamics(states.position, states.velocity, states.acceleration, start=states.q)
+    names = [identifier(coordinate) for coordinate in model.topology.coordinate_names]
     start = states.q[:, [names.index(identifier(coordinate)) for coordinate in two.topology.coordinate_names]]
     theirs = two.platform.inverse_dynamics(states.position, states.velocity, states.acceleration, start=start)
     order = [identifier(actuator.name) for actuator in machine.actuators]

@@ -162,8 +162,8 @@ def test_inertia_is_that_of_the_same_points_of_mass(tmp_path_factory, seed):
     mechanism = load(tmp_path_factory.mktemp("urdf"), text)
     xx, xy, xz, yy, yz, zz = second_moments(points, masses)
     expected = [masses.sum(), *(masses @ points), xx, xy, yy, xz, yz, zz]
-    found = [mechanism.value(p) for p in mechanism.body("body").inertia.parameters]
-    assert np.abs(np.array(found) - expected).max() < 100 * ROUNDING
+    rows = [mechanism.value(p) for p in mechanism.body("body").inertia.parameters]
+    assert np.abs(np.array(rows) - expected).max() < 100 * ROUNDING
 
 
 def second_moments(points: np.ndarray, masses: np.ndarray) -> list[float]:
@@ -319,10 +319,10 @@ actuators:
         5.0,
         "drive",
     )
-    one, two = mechanism.actuators
-    assert one.drives == (("slide", Leaf("one.ratio")),)
-    assert (mechanism.value(one.inertia), mechanism.value(one.friction.coulomb)) == (1e-4, 0.1)
-    assert (one.force, one.speed) == (3.0, pytest.approx(100 * np.pi))
+    single, two = mechanism.actuators
+    assert single.drives == (("slide", Leaf("one.ratio")),)
+    assert (mechanism.value(single.inertia), mechanism.value(single.friction.coulomb)) == (1e-4, 0.1)
+    assert (single.force, single.speed) == (3.0, pytest.approx(100 * np.pi))
     assert [(name, mechanism.value(ratio)) for name, ratio in two.drives] == [("turn", -48.0), ("slide", 2000.0)]
     assert table["two.drives.slide"].unit == "rad/mm"
     assert table["one.ratio"].source == "data sheet"
@@ -344,8 +344,8 @@ actuators:
   m4: {on: slide, inertia: {status: guessed, value: 3 kg, bounds: [5 kg, 4 kg]}, speed: fast}
 spring: {}
 """
-    found = problems_of(tmp_path, TWO_JOINTS, side)
-    assert sorted((line, where, what) for where, what, line in found) == [
+    result = problems_of(tmp_path, TWO_JOINTS, side)
+    assert sorted((line, where, what) for where, what, line in result) == [
         (4, "gravity[2]", "'9.81 m/s' is a speed (m/s) where an acceleration (m/s^2) is needed"),
         (5, "platform.body", "there is no moving link 'c'"),
         (5, "platform.independent[1]", "'turn' is listed twice"),
@@ -392,9 +392,9 @@ def test_a_side_file_names_its_format(tmp_path):
     ],
 )
 def test_gravity_is_said_once_at_most(tmp_path, side, gravity, what):
-    ((where, found, _),) = problems_of(tmp_path, TWO_JOINTS, side, gravity=gravity)
+    ((where, result, _),) = problems_of(tmp_path, TWO_JOINTS, side, gravity=gravity)
     assert where == "gravity"
-    assert what in found
+    assert what in result
 
 
 def test_a_branching_tree_needs_its_platform_named(tmp_path):
@@ -462,8 +462,8 @@ def test_unknown_names_get_a_suggestion(tmp_path):
     ],
 )
 def test_files_that_are_no_urdf(tmp_path, text, what, line):
-    ((_, found, found_line),) = problems_of(tmp_path, text)
-    assert what in found
+    ((_, result, found_line),) = problems_of(tmp_path, text)
+    assert what in result
     assert found_line == line
 
 
@@ -492,8 +492,8 @@ def test_a_chain_of_many_links_is_read(tmp_path):
     count = 1_900
     elements = [joint(f"j{k}", f"l{k}", f"l{k + 1}", kind="fixed") for k in range(count)]
     elements += [f'<link name="l{k}"/>' for k in range(count)] + [f'<link name="l{count}"/>' for _ in range(2)]
-    found = problems_of(tmp_path, robot(*elements))
-    assert [where for where, _, _ in found] == [f"l{count}"]
+    result = problems_of(tmp_path, robot(*elements))
+    assert [where for where, _, _ in result] == [f"l{count}"]
 
 
 # The measured arm
@@ -563,16 +563,16 @@ def test_the_measured_arm_is_the_one_that_pinocchio_reads(arm_files):
     model = pinocchio.buildModelFromUrdf(str(arm_files[0]))
     data = model.createData()
     for k in range(1, 7):
-        found = [mechanism.value(p) for p in mechanism.body(f"link_{k}").inertia.parameters]
-        assert np.abs(model.inertias[k].toDynamicParameters() - found).max() < PRINTED_RIGHT_ANGLES
+        rows = [mechanism.value(p) for p in mechanism.body(f"link_{k}").inertia.parameters]
+        assert np.abs(model.inertias[k].toDynamicParameters() - rows).max() < PRINTED_RIGHT_ANGLES
     random = np.random.default_rng(0)
     for _ in range(5):
         q = random.uniform(-3, 3, size=6)
         pinocchio.forwardKinematics(model, data, q)
         measured = q - [0.0, -np.pi / 2, np.pi / 2, 0.0, 0.0, 0.0]
-        found = poses(mechanism, {f"joint_{k + 1}": value for k, value in enumerate(measured)})
+        rows = poses(mechanism, {f"joint_{k + 1}": value for k, value in enumerate(measured)})
         for k in range(1, 7):
-            assert np.abs(data.oMi[k].homogeneous - found[f"link_{k}"]).max() < PRINTED_RIGHT_ANGLES
+            assert np.abs(data.oMi[k].homogeneous - rows[f"link_{k}"]).max() < PRINTED_RIGHT_ANGLES
 
 
 def test_springs_couplings_and_floating_joints_that_are_wrong_are_all_named(tmp_path):

@@ -90,19 +90,19 @@ def test_an_arm_with_errors_in_all_origins_is_calibrated(tmp_path: Path) -> None
     left = {}
     for origins in (False, True):
         machine = drawn(tmp_path, origins=origins)
-        found = fit_geometry(calibration_problem(machine, [series], ("*.origin.*",)), np.random.default_rng(0))
+        problems = fit_geometry(calibration_problem(machine, [series], ("*.origin.*",)), np.random.default_rng(0))
         others = rng.uniform(-1.5, 1.5, (50, 4))
-        for told in (found.mechanism, loads(dumps(found.mechanism))):  # as it is, and as a file
-            model = Model(told)
+        for mechanism in (problems.mechanism, loads(dumps(problems.mechanism))):  # as it is, and as a file
+            model = Model(mechanism)
             state = model.forward_kinematics(others)
             q, _ = tip_of(model, state.q)
             left[origins] = float(np.linalg.norm(q - poses(built, others)[0], axis=1).max())
             if origins:
                 assert left[True] < LEFT
         if origins:
-            assert found.status.value == "ok", found.advice
+            assert problems.status.value == "ok", problems.advice
             # of 30 numbers: 4 r + 6 for r turning joints (Everett, Driels, Mooring 1987)
-            assert len(found.estimates) == 4 * 4 + 6
+            assert len(problems.estimates) == 4 * 4 + 6
     assert left[False] > 20 * LEFT
 
 

@@ -91,8 +91,8 @@ def turning(joint: Any) -> Iterator[tuple[str, bool]]:
     return zip(joint.velocity_names, JOINT_KINDS[joint.kind].angular, strict=True)
 
 
-def assert_same_figures(one: Mechanism, other: Mechanism) -> None:
-    a, b = dict(values(one, completed(one))), dict(values(other, other))
+def assert_same_figures(machine: Mechanism, other: Mechanism) -> None:
+    a, b = dict(values(machine, completed(machine))), dict(values(other, other))
     assert set(a) == set(b)
     for place, value in a.items():
         if isinstance(value, float) and np.isfinite(value):
@@ -225,8 +225,8 @@ def test_figures_that_no_body_has_are_marked_and_written() -> None:
         text = dumps(machine)
         assert "unchecked: yes" in text
         assert loads(text, machine.file) == machine
-    one = Constant(1.0)
-    solid = Body(name="b", inertia=Inertia(mass=one, second_moment=(one, ZERO, one, ZERO, ZERO, one)))
+    single = Constant(1.0)
+    solid = Body(name="b", inertia=Inertia(mass=single, second_moment=(single, ZERO, single, ZERO, ZERO, single)))
     assert "unchecked" not in dumps(replace(flat, bodies=(solid,)))
 
 
@@ -397,8 +397,8 @@ def largest_difference(machine: Mechanism, other: Mechanism, names: dict[str, st
     given_to = [np.empty_like(x) for x in motion]
     for x, y in zip(motion, given_to, strict=True):
         y[:, order] = x
-    found = model.actuators.inverse_dynamics(*given_to).force[:, order]
-    return float(np.abs(found - wanted).max() / np.abs(wanted).max())
+    force = model.actuators.inverse_dynamics(*given_to).force[:, order]
+    return float(np.abs(force - wanted).max() / np.abs(wanted).max())
 
 
 def own(machine: Mechanism) -> dict[str, str]:
@@ -575,8 +575,8 @@ def test_losses_of_a_tendon_go_to_its_motor(tmp_path: Path) -> None:
     assert motor.inertia is not None
     assert motor.friction is not None
     assert value(motor.inertia) == pytest.approx(0.08 / 16)
-    found = [motor.friction.viscous, motor.friction.coulomb]
-    assert [value(x) for x in found if x is not None] == pytest.approx([0.5 / 16, 0.3 / 4])
+    rows = [motor.friction.viscous, motor.friction.coulomb]
+    assert [value(x) for x in rows if x is not None] == pytest.approx([0.5 / 16, 0.3 / 4])
     assert "tendon idle: no motor is on it, and its damping=2 is not carried over" in machine.description
     assert "tendon pull" not in machine.description
     mujoco = extra("mujoco")
@@ -680,9 +680,9 @@ def moved_by_random_forces(machine: Mechanism, samples: int) -> tuple[NamedMotio
     motion = NamedMotion(q=q, v=v, a=a)
     usual = np.abs(engine.inverse_dynamics(motion).forces).max()
     forces = usual * np.random.default_rng(3).normal(size=(samples, len(machine.actuators)))
-    found = engine.forward_dynamics(motion, forces)
+    moved = engine.forward_dynamics(motion, forces)
     states = engine.states(motion)
-    v, a = (dict(zip(found.names, x.T, strict=True)) for x in (states.v, found.accelerations))
+    v, a = (dict(zip(moved.names, x.T, strict=True)) for x in (states.v, moved.accelerations))
     return NamedMotion(q=q, v=v, a=a), forces
 
 
@@ -695,10 +695,10 @@ def forces_again(machine: Mechanism, motion: NamedMotion, other: Mechanism) -> n
     both = [j for j in other.joints if kinds.get(j.name) == j.kind and {*j.velocity_names} <= {*motion.a}]
     names = [name for joint in both for name in joint.velocity_names]
     q, v, a = ({name: x[name] for name in names} for x in (motion.q, motion.v, motion.a))
-    found = pinocchio_engine(other).inverse_dynamics(NamedMotion(q=q, v=v, a=a))
-    assert found.residuals.closure.max() < STARTS_CLOSED
+    forces = pinocchio_engine(other).inverse_dynamics(NamedMotion(q=q, v=v, a=a))
+    assert forces.residuals.closure.max() < STARTS_CLOSED
     theirs = [actuator.name for actuator in other.actuators]
-    return found.forces[:, [theirs.index(actuator.name) for actuator in machine.actuators]]
+    return forces.forces[:, [theirs.index(actuator.name) for actuator in machine.actuators]]
 
 
 @pytest.mark.parametrize("name", [name for names in FOREIGN.values() for name in names])
@@ -711,8 +711,8 @@ def test_models_of_others_move_alike_after_both(name: str, shared: Path, tmp_pat
     machine = foreign(shared / "models", name)
     motion, forces = moved_by_random_forces(machine, 4)
     for form in ("mjcf", "urdf"):
-        found = forces_again(machine, motion, round_trip(machine, form, tmp_path))
-        assert np.abs(found - forces).max() < SAME_DYNAMICS * np.abs(forces).max(), form
+        again = forces_again(machine, motion, round_trip(machine, form, tmp_path))
+        assert np.abs(again - forces).max() < SAME_DYNAMICS * np.abs(forces).max(), form
 
 
 @pytest.mark.parametrize("form", ["mjcf", "urdf"])
@@ -828,14 +828,14 @@ def acting(machine: Mechanism) -> dict[str, list[float]]:
         for joint in machine.joints
         for name, freedom in zip(joint.velocity_names, joint.freedoms, strict=False)
     } | {rod.name: rod.telescope.freedom for rod in machine.rods if rod.telescope is not None}
-    found = {}
+    table = {}
     for name, freedom in freedoms.items():
         terms = [] if freedom.spring is None else [freedom.spring.stiffness, freedom.spring.rest]
         friction = freedom.friction
         if name not in driven and friction is not None:
             terms += [x or ZERO for x in (friction.viscous, friction.coulomb, friction.offset)]
-        found[name] = [freedom.lower, freedom.upper, freedom.speed, *map(machine.value, terms)]
-    return found
+        table[name] = [freedom.lower, freedom.upper, freedom.speed, *map(machine.value, terms)]
+    return table
 
 
 # --- files and the command line ---------------------------------------------------------------------------------------
@@ -846,11 +846,11 @@ def test_convert_writes_files_that_load(form: str, count: int, tmp_path: Path) -
     file = tmp_path / {"yaml": "m.yaml", "mjcf": "m.xml", "urdf": "m.urdf"}[form]
     done = CliRunner().invoke(app, ["convert", "rcid", "--to", form, "--out", str(file), "--json"])
     assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)
-    assert sorted(told["files"]) == sorted(str(path) for path in tmp_path.iterdir())
-    assert len(told["files"]) == count
-    assert bool(told["notes"]) == (form != "yaml")
-    back = load(file, told["files"][1] if form == "urdf" else None)
+    document = json.loads(done.stdout)
+    assert sorted(document["files"]) == sorted(str(path) for path in tmp_path.iterdir())
+    assert len(document["files"]) == count
+    assert bool(document["notes"]) == (form != "yaml")
+    back = load(file, document["files"][1] if form == "urdf" else None)
     assert len(back.actuators) == len(load("rcid").actuators)
 
 
@@ -901,11 +901,11 @@ def test_the_command_converts_as_the_function_does(ending: str, tmp_path: Path) 
     """A format that is not named is that of the target's ending."""
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
-    found = tl.convert("five_bar", tmp_path / "a" / f"m.{ending}")
+    conversion = tl.convert("five_bar", tmp_path / "a" / f"m.{ending}")
     done = CliRunner().invoke(app, ["convert", "five_bar", "--out", str(tmp_path / "b" / f"m.{ending}"), "--json"])
-    told = json.loads(json.dumps(found.as_dict()).replace(str(tmp_path / "a"), str(tmp_path / "b")))
-    assert json.loads(done.stdout) == told
-    for first in found.written.files:
+    document = json.loads(json.dumps(conversion.as_dict()).replace(str(tmp_path / "a"), str(tmp_path / "b")))
+    assert json.loads(done.stdout) == document
+    for first in conversion.written.files:
         assert first.read_text() == (tmp_path / "b" / first.name).read_text()
 
 
@@ -936,8 +936,8 @@ def test_a_package_brings_a_format_of_its_own(tmp_path: Path, monkeypatch: pytes
     monkeypatch.syspath_prepend(str(tmp_path))
     brought.cache_clear()
     try:
-        found = tl.convert("five_bar", tmp_path / "five.names")
-        assert found.written.notes == ("only the names of bodies",)
+        conversion = tl.convert("five_bar", tmp_path / "five.names")
+        assert conversion.written.notes == ("only the names of bodies",)
         assert (tmp_path / "five.names").read_text().split() == [body.name for body in load("five_bar").bodies]
         with pytest.raises(InputError, match="a list of names can only be written"):
             load(tmp_path / "five.names")

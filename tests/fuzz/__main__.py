@@ -27,15 +27,15 @@ def main() -> int:
     if options.list:
         print("\n".join(TARGETS))
         return 0
-    found = {}
+    faults = {}
     if options.files:
-        found["files"] = search("files", read_piece, options.files, options.seed, options.processes, FILES_AT_ONCE)
+        faults["files"] = search("files", read_piece, options.files, options.seed, options.processes, FILES_AT_ONCE)
     if options.machines:
-        found["machines"] = search(
+        faults["machines"] = search(
             "machines", build_piece, options.machines, options.seed, options.processes, MACHINES_AT_ONCE
         )
-    print(json.dumps(found, indent=2))
-    return 1 if any(part["faults"] for part in found.values()) else 0
+    print(json.dumps(faults, indent=2))
+    return 1 if any(part["faults"] for part in faults.values()) else 0
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ def main() -> None:
     options = parser.parse_args()
     target = TARGETS[options.target]
 
-    def one(data: bytes) -> None:
+    def judge(data: bytes) -> None:
         try:
             outcome(target, data)
         except FaultFound as fault:
@@ -46,7 +46,7 @@ def main() -> None:
             (Path(folder) / str(i)).write_bytes(good)
         flags = (f"-max_total_time={options.seconds}", f"-seed={options.seed}", "-max_len=400000", "-timeout=20")
         atheris.Setup(
-            [sys.argv[0], *flags, "-print_final_stats=1", "-verbosity=0", folder], one, custom_mutator=changed
+            [sys.argv[0], *flags, "-print_final_stats=1", "-verbosity=0", folder], judge, custom_mutator=changed
         )
         atheris.Fuzz()
 

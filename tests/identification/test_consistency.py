@@ -98,17 +98,17 @@ def test_divergence_does_not_depend_on_the_frame(seed):
 
 def test_cones_of_a_machine_with_slender_rods_and_telescopes():
     model = machine("hexapod")
-    found = cones(model.parameters)
-    kinds = {cone.element: cone.kind for cone in found}
+    candidates = cones(model.parameters)
+    kinds = {cone.element: cone.kind for cone in candidates}
     uppers = [element for element in kinds if element.endswith("(upper part)")]
     assert len(uppers) == 6
     assert {kinds[element] for element in uppers} == {"body"}
     assert all(element.removesuffix(" (upper part)") in kinds for element in uppers)
-    used = np.concatenate([cone.columns for cone in found])
+    used = np.concatenate([cone.columns for cone in candidates])
     assert len(set(used)) == len(used)
     free = {p.role for j, p in enumerate(model.parameters) if j not in set(used)}
     assert free <= {"offset", "preload"}
-    for cone in found:
+    for cone in candidates:
         np.testing.assert_allclose(cone.parameters(cone.matrix(model.pi)), model.pi[cone.columns], atol=ROUNDING)
     slender = [cone for cone in cones(machine("delta").parameters) if cone.kind == "slender"]
     assert slender
@@ -125,15 +125,15 @@ def model_values(model: Model, columns: np.ndarray) -> np.ndarray:
 
 def test_singular_bodies_are_named_and_given_a_size():
     model = machine("five_bar")
-    found = cones(model.parameters)
-    bodies = [cone for cone in found if cone.is_inertial]
+    candidates = cones(model.parameters)
+    bodies = [cone for cone in candidates if cone.is_inertial]
     prior = np.array(model.pi)
-    prior, _ = regularised(prior, found, Regularisation())
+    prior, _ = regularised(prior, candidates, Regularisation())
     flat, empty = bodies[0], bodies[1]
     m, h = 2.0, np.array([0.1, 0.0, -0.2])
     prior[flat.columns] = flat.parameters(np.block([[np.outer(h, h) / m, h[:, None]], [h[None], np.array([[m]])]]))
     prior[empty.columns] = 0.0
-    values, changed = regularised(prior, found, Regularisation(mass_share=0.02, radius_share=0.2))
+    values, changed = regularised(prior, candidates, Regularisation(mass_share=0.02, radius_share=0.2))
     assert [body.element for body in changed] == [flat.element, empty.element]
     assert changed[0].mass == changed[0].mass_before == pytest.approx(m)
     assert changed[1].mass_before == 0.0
@@ -163,8 +163,8 @@ def test_minimum_against_another_solver(weight):
     """Cholesky factors as unknowns make the cone's interior the whole space: BFGS finds the same minimum."""
     rng = np.random.default_rng(3)
     prior, truth = (body_parameters(rng) for _ in range(2))
-    found = cones(machine("five_bar").parameters)
-    cone = dataclasses.replace(next(c for c in found if c.kind == "body"), columns=np.arange(10))
+    candidates = cones(machine("five_bar").parameters)
+    cone = dataclasses.replace(next(c for c in candidates if c.kind == "body"), columns=np.arange(10))
     A = rng.normal(size=(7, 10))  # three directions are the prior's alone
     b = A @ truth + rng.normal(size=7)
     problem = ConicProblem(
@@ -203,9 +203,9 @@ def test_minimum_against_another_solver(weight):
 
 
 def test_friction_that_would_be_negative_is_zero():
-    found = cones(machine("five_bar").parameters)
-    body = dataclasses.replace(next(c for c in found if c.kind == "body"), columns=np.arange(10))
-    number = dataclasses.replace(next(c for c in found if c.kind == "number"), columns=np.array([10]))
+    candidates = cones(machine("five_bar").parameters)
+    body = dataclasses.replace(next(c for c in candidates if c.kind == "body"), columns=np.arange(10))
+    number = dataclasses.replace(next(c for c in candidates if c.kind == "number"), columns=np.array([10]))
     rng = np.random.default_rng(4)
     prior = np.append(body_parameters(rng), 0.0)
     A = rng.normal(size=(30, 11))
@@ -240,10 +240,10 @@ NOISE = 0.05
 def experiment(name: str = "five_bar", tied: bool = False) -> tuple[RegressionData, np.ndarray]:
     """Regression data of a machine that is not quite the one of its file, and its parameters."""
     model = machine(name)
-    found = cones(model.parameters)
+    candidates = cones(model.parameters)
     rng = np.random.default_rng(8)
-    truth, _ = regularised(model.pi, found, Regularisation())
-    for cone in found:
+    truth, _ = regularised(model.pi, candidates, Regularisation())
+    for cone in candidates:
         truth[cone.columns] *= rng.uniform(0.7, 1.4)
     center = model.actuator_position(model.assembly.q)
     motion = random_multisine(center, np.full(len(center), 0.3), rng, terms=4, lowest=0.3, highest=2.0).sample(
@@ -426,20 +426,20 @@ def test_the_weight_is_chosen_on_groups_that_are_left_out():
     groups = np.arange(len(training)) * 3 // len(training)
     weights = (1e-3, 1e-1, 10.0)
     options = PhysicallyConsistent(weights=weights)
-    found = fit_consistent(training, held_out, cones(model.parameters), model.pi, options, groups=groups)
-    noise = found.unconstrained.estimate.weights
+    candidates = fit_consistent(training, held_out, cones(model.parameters), model.pi, options, groups=groups)
+    noise = candidates.unconstrained.estimate.weights
     squares = np.zeros(3)
     for k in range(3):
         inner, rest = training.part(np.flatnonzero(groups != k)), training.part(np.flatnonzero(groups == k))
         for i, weight in enumerate(weights):
-            one = fit_consistent(
+            single = fit_consistent(
                 inner, rest, cones(model.parameters), model.pi, PhysicallyConsistent(weights=(weight,))
             )
             # its own noise differs a little from that of all training data, so the weight of the prior does too
-            squares[i] += np.sum((noise * (rest.forces - one.predict(rest.regressor))) ** 2)
+            squares[i] += np.sum((noise * (rest.forces - single.predict(rest.regressor))) ** 2)
     by_hand = np.sqrt(squares / (len(training) * 2))
-    assert [trial.validation_error for trial in found.trials] == pytest.approx(by_hand, rel=2e-3)
-    assert found.weight == weights[int(np.argmin([trial.validation_error for trial in found.trials]))]
+    assert [trial.validation_error for trial in candidates.trials] == pytest.approx(by_hand, rel=2e-3)
+    assert candidates.weight == weights[int(np.argmin([trial.validation_error for trial in candidates.trials]))]
 
 
 @pytest.mark.parametrize("groups", [np.zeros(3), np.zeros(420)])
@@ -473,9 +473,9 @@ QUIET, NEAR = 1e-4, 1e-4
 
 def friction_problem(truth: float, unit: float) -> ConicProblem:
     """A body and a coefficient, good data of both; the coefficient is counted in a unit of this many SI units."""
-    found = cones(machine("five_bar").parameters)
-    body = dataclasses.replace(next(c for c in found if c.kind == "body"), columns=np.arange(10))
-    number = dataclasses.replace(next(c for c in found if c.kind == "number"), columns=np.array([10]))
+    candidates = cones(machine("five_bar").parameters)
+    body = dataclasses.replace(next(c for c in candidates if c.kind == "body"), columns=np.arange(10))
+    number = dataclasses.replace(next(c for c in candidates if c.kind == "number"), columns=np.array([10]))
     rng = np.random.default_rng(4)
     prior = np.append(body_parameters(rng), 0.0)
     A = rng.normal(size=(30, 11)) * np.append(np.ones(10), 1.0 / unit)
@@ -574,10 +574,10 @@ def test_columns_beside_the_machines_need_no_prior():
         dataclasses.replace(data, forces=data.forces + columns @ effect), columns, ("s.one", "s.two"), ("N m", "N m")
     )
     options = PhysicallyConsistent(weights=(0.1,))
-    found = fit_consistent(*split(wider), cones(model.parameters), model.pi, options)
-    np.testing.assert_allclose(found.parameters[-2:], effect, atol=0.05 * np.abs(effect).max())
+    candidates = fit_consistent(*split(wider), cones(model.parameters), model.pi, options)
+    np.testing.assert_allclose(candidates.parameters[-2:], effect, atol=0.05 * np.abs(effect).max())
     whole = np.append(model.pi, np.zeros(2))
     by_hand = fit_consistent(*split(wider), cones(model.parameters), whole, options)
-    np.testing.assert_array_equal(found.parameters, by_hand.parameters)
+    np.testing.assert_array_equal(candidates.parameters, by_hand.parameters)
     with pytest.raises(IdentificationError, match=r"give .* finite values, one for each column"):
         fit_consistent(*split(wider), cones(machine("four_bar").parameters), machine("four_bar").pi, options)

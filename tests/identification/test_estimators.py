@@ -283,8 +283,8 @@ def test_too_few_samples():
     refused(
         "3 samples of 2 measured outputs give 6 equations for 6", data.part(slice(0, 3)), None, OrdinaryLeastSquares()
     )
-    one = dataclasses.replace(data, measured=np.array([True, False])).part(slice(0, 5))
-    refused("5 samples of 1 measured outputs give 5 equations", one, None, WeightedLeastSquares())
+    single = dataclasses.replace(data, measured=np.array([True, False])).part(slice(0, 5))
+    refused("5 samples of 1 measured outputs give 5 equations", single, None, WeightedLeastSquares())
     rng = np.random.default_rng(0)
     regressor = np.zeros((3, 2, 4))
     regressor[:, 0, :3], regressor[:, 1, 3] = np.eye(3), 1.0

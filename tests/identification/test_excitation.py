@@ -72,15 +72,17 @@ def series(seed: int, harmonics: int = 4, size: int = 2) -> FourierSeries:
 
 
 def test_series_is_the_sum_of_the_paper_from_one_on() -> None:
-    found, t = series(1), 0.37
-    w = 2 * np.pi / found.period
+    fourier, t = series(1), 0.37
+    w = 2 * np.pi / fourier.period
     for i in range(2):
         terms = [
-            found.mu[i, k - 1] / (k * w) * np.sin(k * w * t) - found.nu[i, k - 1] / (k * w) * np.cos(k * w * t)
+            fourier.mu[i, k - 1] / (k * w) * np.sin(k * w * t) - fourier.nu[i, k - 1] / (k * w) * np.cos(k * w * t)
             for k in range(1, 5)
         ]
-        assert found.sample(np.array([t])).position[0, i] == pytest.approx(found.center[i] + sum(terms), abs=ROUNDING)
-    assert FourierSeries.of(found.coefficients, found.period).nu == pytest.approx(found.nu, abs=ROUNDING)
+        assert fourier.sample(np.array([t])).position[0, i] == pytest.approx(
+            fourier.center[i] + sum(terms), abs=ROUNDING
+        )
+    assert FourierSeries.of(fourier.coefficients, fourier.period).nu == pytest.approx(fourier.nu, abs=ROUNDING)
 
 
 def _derivatives_agree(sample: Callable[[np.ndarray], object], time: np.ndarray, tolerance: float) -> None:
@@ -94,17 +96,19 @@ def _derivatives_agree(sample: Callable[[np.ndarray], object], time: np.ndarray,
 @given(seed=st.integers(0, 1000))
 @settings(max_examples=20, deadline=None)
 def test_series_derivatives_and_period(seed: int) -> None:
-    found, time = series(seed), np.linspace(0.1, 7.0, 23)
-    _derivatives_agree(found.sample, time, DIFFERENCES)
-    assert found.sample(time + found.period).position == pytest.approx(found.sample(time).position, abs=1e-9)
+    fourier, time = series(seed), np.linspace(0.1, 7.0, 23)
+    _derivatives_agree(fourier.sample, time, DIFFERENCES)
+    assert fourier.sample(time + fourier.period).position == pytest.approx(fourier.sample(time).position, abs=1e-9)
 
 
 def test_resting_series_start_at_rest_and_nothing_else_is_lost() -> None:
     basis = resting_series(5)
     assert basis.shape == (11, 9)
-    found = FourierSeries.of((basis @ np.random.default_rng(0).normal(size=(9, 3))).T, 2.0).sample(np.array([0.0, 2.0]))
-    assert np.abs(found.velocity).max() < ROUNDING * 1e2
-    assert np.abs(found.acceleration).max() < ROUNDING * 1e3
+    samples = FourierSeries.of((basis @ np.random.default_rng(0).normal(size=(9, 3))).T, 2.0).sample(
+        np.array([0.0, 2.0])
+    )
+    assert np.abs(samples.velocity).max() < ROUNDING * 1e2
+    assert np.abs(samples.acceleration).max() < ROUNDING * 1e3
     with pytest.raises(InputError, match="harmonics"):
         resting_series(1)
 
@@ -161,15 +165,15 @@ def test_criteria_are_what_they_are_called() -> None:
 @settings(max_examples=30, deadline=None)
 def test_squared_distance_agrees_with_the_clearance_of_kinematics(seed: int) -> None:
     points = np.random.default_rng(seed).normal(size=(4, 3))
-    found = float(squared_distance(*(ca.DM(p) for p in points)))  # type: ignore[arg-type]
-    assert found == pytest.approx(float(segment_distances(*points)) ** 2, abs=ROUNDING)
+    result = float(squared_distance(*(ca.DM(p) for p in points)))  # type: ignore[arg-type]
+    assert result == pytest.approx(float(segment_distances(*points)) ** 2, abs=ROUNDING)
 
 
 @pytest.mark.parametrize(("name", "space"), [("five_bar", "actuators"), ("delta", "actuators"), ("delta", "platform")])
 def test_differentiable_sample_agrees_with_the_model(name: str, space: str) -> None:
     task = problem(name, space)
-    found = random_search(task, 3, np.random.default_rng(0))
-    motion = task.series(found.coefficients[0]).sample(task.grid)
+    search = random_search(task, 3, np.random.default_rng(0))
+    motion = task.series(search.coefficients[0]).sample(task.grid)
     judged = task.judge(motion)
     rows, broken = task.screen(motion)
     scaled = (rows * (task.weights / np.sqrt(len(rows)))[:, None]).reshape(judged.regressor.shape)
@@ -242,10 +246,10 @@ def five_bar_excitation() -> Excitation:
 
 
 def test_excitation_beats_random_and_keeps_limits() -> None:
-    found = five_bar_excitation()
-    assert found.conditions.si < 0.9 * found.random.best_si
+    excitation = five_bar_excitation()
+    assert excitation.conditions.si < 0.9 * excitation.random.best_si
     model = Model(load("five_bar"))
-    motion = found.sample(317.0)
+    motion = excitation.sample(317.0)
     q = model.actuators.track(motion.position).q
     forces = model.actuators.inverse_dynamics(motion.position, motion.velocity, motion.acceleration, start=q)
     allowed = np.array([actuator.force for actuator in model.mechanism.actuators])
@@ -255,17 +259,17 @@ def test_excitation_beats_random_and_keeps_limits() -> None:
     assert np.abs(motion.velocity[0]).max() < 1e-9
     Y = model.actuators.regressor(motion.position, motion.velocity, motion.acceleration, start=q)
     unknown = expression_ties(model)
-    kept = [unknown.parameters.index(parameter.representative) for parameter in found.base.base]
+    kept = [unknown.parameters.index(parameter.representative) for parameter in excitation.base.base]
     rows = (Y @ unknown.matrix).reshape(-1, len(unknown.parameters))[:, kept]
-    assert np.linalg.cond(rows) == pytest.approx(found.conditions.si, rel=1e-2)
-    json.dumps(found.as_dict(), allow_nan=False)
+    assert np.linalg.cond(rows) == pytest.approx(excitation.conditions.si, rel=1e-2)
+    json.dumps(excitation.as_dict(), allow_nan=False)
 
 
 def test_polishing_goes_on_where_limits_hold_between_samples() -> None:
     """From an optimum that broke limits by this share between the samples of its grid, on one twice as fine."""
-    found, task = five_bar_excitation(), problem("five_bar")
-    program = ExcitationProgram(task, found.base.independent, ConditionNumber(sharpness=400.0), task.polish_grid)
-    outcome = program.polish(found.series.coefficients, SolverOptions(iterations=30))
+    excitation, task = five_bar_excitation(), problem("five_bar")
+    program = ExcitationProgram(task, excitation.base.independent, ConditionNumber(sharpness=400.0), task.polish_grid)
+    outcome = program.polish(excitation.series.coefficients, SolverOptions(iterations=30))
     assert outcome.value < outcome.started
     assert len(task.polish_grid) == 2 * len(task.grid)
     judged = task.judge(task.series(outcome.coefficients).sample(task.fine_grid))
@@ -274,11 +278,11 @@ def test_polishing_goes_on_where_limits_hold_between_samples() -> None:
 
 @pytest.mark.parametrize("name", ["five_bar", "gantry_tau_5dof"])
 def test_screening_on_few_samples_first_changes_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = random_search(problem(name), 12, np.random.default_rng(2))
+    problems = random_search(problem(name), 12, np.random.default_rng(2))
     monkeypatch.setattr(excitation_search, "THINNED", 1)
     direct = random_search(problem(name), 12, np.random.default_rng(2))
-    assert np.array_equal(found.coefficients, direct.coefficients)
-    assert np.abs(found.triangles - direct.triangles).max() <= ROUNDING * np.abs(direct.triangles).max()
+    assert np.array_equal(problems.coefficients, direct.coefficients)
+    assert np.abs(problems.triangles - direct.triangles).max() <= ROUNDING * np.abs(direct.triangles).max()
 
 
 def test_processes_find_what_one_process_finds() -> None:
@@ -302,14 +306,14 @@ def test_an_interrupt_keeps_the_best_so_far() -> None:
             os.kill(os.getpid(), signal.SIGINT)
 
     options = ExcitationOptions(task=replace(TASK, harmonics=2), random=20, starts=3)
-    found = excite(load("five_bar"), options, progress=progress)
-    assert found.starts[-1].status == STOPPED
-    assert len(found.starts) == 1
-    assert found.polished == ()
+    excitation = excite(load("five_bar"), options, progress=progress)
+    assert excitation.starts[-1].status == STOPPED
+    assert len(excitation.starts) == 1
+    assert excitation.polished == ()
     assert "polishing" not in seen
-    assert found.status is Status.DOUBTFUL
-    assert any(STOPPED in line for line in found.advice)
-    assert found.conditions.si <= 1.05 * found.random.best_si
+    assert excitation.status is Status.DOUBTFUL
+    assert any(STOPPED in line for line in excitation.advice)
+    assert excitation.conditions.si <= 1.05 * excitation.random.best_si
     with pytest.raises(KeyboardInterrupt):
         os.kill(os.getpid(), signal.SIGINT)  # the former handler is back
 
@@ -318,9 +322,9 @@ def test_data_sets_in_sequence_tell_more_than_one() -> None:
     mechanism = load("five_bar")
     names = problem("five_bar").channels
     center = dict(zip(names, problem("five_bar").center, strict=True))
-    one = ExcitationTask(harmonics=3, period=3.0, limits=LIMITS, held={names[0]: center[names[0]]})
+    text = ExcitationTask(harmonics=3, period=3.0, limits=LIMITS, held={names[0]: center[names[0]]})
     two = ExcitationTask(harmonics=3, period=3.0, limits=LIMITS, held={names[1]: center[names[1]]})
-    first = excite(mechanism, ExcitationOptions(task=one, random=20, starts=0))
+    first = excite(mechanism, ExcitationOptions(task=text, random=20, starts=0))
     assert np.ptp(first.sample(100.0).position[:, 0]) == 0.0
     options = ExcitationOptions(task=two, random=20, starts=0)
     alone = excite(mechanism, options)
@@ -355,18 +359,18 @@ def test_motors_elsewhere() -> None:
     ],
 )
 def test_bad_tasks_are_refused(name: str, change: dict[str, object], kind: type[TauloopError], says: str) -> None:
-    given = {"harmonics": 3, "period": 3.0, "limits": LIMITS} | change
+    settings = {"harmonics": 3, "period": 3.0, "limits": LIMITS} | change
     with pytest.raises(kind, match=says):
-        ExcitationProblem(load(name), ExcitationTask(**given))  # type: ignore[arg-type]
+        ExcitationProblem(load(name), ExcitationTask(**settings))  # type: ignore[arg-type]
 
 
 def test_command_writes_the_motion(tmp_path: Path) -> None:
     out, figure = tmp_path / "motion.csv", tmp_path / "motion.png"
-    given = ["excite", "five_bar", "--harmonics", "3", "--period", "3", "--stroke", "0.3", "--speed", "3"]
-    given += ["--acceleration", "20", "--random", "20", "--starts", "0", "--frequency", "200"]
-    found = CliRunner().invoke(app, [*given, "--out", str(out), "--figure", str(figure), "--json"])
-    assert found.exit_code == 0, found.output
-    document = json.loads(found.output)
+    rows = ["excite", "five_bar", "--harmonics", "3", "--period", "3", "--stroke", "0.3", "--speed", "3"]
+    rows += ["--acceleration", "20", "--random", "20", "--starts", "0", "--frequency", "200"]
+    answer = CliRunner().invoke(app, [*rows, "--out", str(out), "--figure", str(figure), "--json"])
+    assert answer.exit_code == 0, answer.output
+    document = json.loads(answer.output)
     log = read_log(out)
     names = [channel["name"] for channel in document["channels"]]
     again = FourierSeries(
@@ -378,7 +382,7 @@ def test_command_writes_the_motion(tmp_path: Path) -> None:
     assert len(again.time) == 600
     assert samples(log, "acceleration", names) == pytest.approx(again.acceleration, abs=1e-9)
     assert figure.stat().st_size > 10_000
-    text = CliRunner().invoke(app, [*given, "--beside", "21.06"])
+    text = CliRunner().invoke(app, [*rows, "--beside", "21.06"])
     assert "not comparable" in " ".join(text.output.split())
     refused = CliRunner().invoke(app, ["excite", "five_bar", "--criterion", "beauty"])
     assert refused.exit_code == 2

@@ -43,16 +43,16 @@ def test_files_that_cannot_be_written_are_refused_before_the_work(
         raise AssertionError("the work has begun")
 
     monkeypatch.setattr(tl, "excite", never)
-    code, said = run(
+    code, text = run(
         *("--out", tmp_path / "missing" / "motion.txt", "--figure", tmp_path / "motion.tiffy", "--frequency", 0)
     )
     assert code == 2
     for part in ("the ending '.txt'", "unknown ending 'tiffy'", "0 Hz; the fastest term", "No such file or directory"):
-        assert part in said
+        assert part in text
     (tmp_path / "folder.csv").mkdir()
-    code, said = run("--out", tmp_path / "folder.csv")
+    code, text = run("--out", tmp_path / "folder.csv")
     assert code == 2
-    assert "is a folder" in said
+    assert "is a folder" in text
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.csv"]  # nothing is left by the trial
 
 
@@ -60,10 +60,10 @@ def test_times_and_tolerances_below_zero_are_refused() -> None:
     with pytest.raises(InputError) as caught:
         SolverOptions(seconds=-4.0, tolerance=0.0, iterations=0)
     assert {problem.where for problem in caught.value.problems} == {"seconds", "tolerance", "iterations"}
-    code, said = run("--iterations", 0, "--random", 0, "--stroke", "1 kg", "--speed", "elbow=x")
+    code, text = run("--iterations", 0, "--random", 0, "--stroke", "1 kg", "--speed", "elbow=x")
     assert code == 2
     for part in ("--iterations: is 0", "--random: is 0", "--stroke: '1 kg' is a mass", "--speed: 'x' is not a number"):
-        assert part in said
+        assert part in text
 
 
 def test_the_commands_json_is_the_functions(tmp_path: Path) -> None:
@@ -87,18 +87,18 @@ def test_the_commands_json_is_the_functions(tmp_path: Path) -> None:
     )
     criterion = CRITERIA["determinant"]
     options = ExcitationOptions(task=task, random=12, starts=0, after=(first,), criterion=criterion, seed=3)
-    found = excite(load("five_bar"), options)
-    assert json.loads(result.stdout) == json.loads(json.dumps(found.as_dict()))
-    assert found.write_log(second, 100.0) == second
+    excitation = excite(load("five_bar"), options)
+    assert json.loads(result.stdout) == json.loads(json.dumps(excitation.as_dict()))
+    assert excitation.write_log(second, 100.0) == second
 
 
 def test_ranges_of_the_file_are_limits_enough() -> None:
     """No stroke, speed or acceleration: series are as large as the joints' ranges let them be, not infinite."""
     problem = ExcitationProblem(load("five_bar"), ExcitationTask(harmonics=3, period=3.0))
     assert np.isinf(problem.limits).all()
-    found = random_search(problem, 8, np.random.default_rng(0))
-    assert len(found.coefficients) == 8
-    for coefficients in found.coefficients:
+    search = random_search(problem, 8, np.random.default_rng(0))
+    assert len(search.coefficients) == 8
+    for coefficients in search.coefficients:
         judged = problem.judge(problem.series(coefficients).sample(problem.grid))
         assert 0.1 < judged.largest_share < 1.0
 
@@ -111,14 +111,14 @@ def test_an_interrupt_of_the_random_search_keeps_the_best_so_far(monkeypatch: py
         if done == 10:
             os.kill(os.getpid(), signal.SIGINT)
 
-    found = excite(load("five_bar"), ExcitationOptions(task=TASK, random=1000, starts=2), progress=progress)
-    tried = found.random.tried
+    excitation = excite(load("five_bar"), ExcitationOptions(task=TASK, random=1000, starts=2), progress=progress)
+    tried = excitation.random.tried
     assert 10 <= tried < 1000
     whole = excite(load("five_bar"), ExcitationOptions(task=TASK, random=tried, starts=0))
-    assert found.series.mu == pytest.approx(whole.series.mu)
-    assert found.starts == ()
-    assert found.status is Status.DOUBTFUL
-    assert any("nothing was optimised" in line for line in found.advice)
+    assert excitation.series.mu == pytest.approx(whole.series.mu)
+    assert excitation.starts == ()
+    assert excitation.status is Status.DOUBTFUL
+    assert any("nothing was optimised" in line for line in excitation.advice)
     with pytest.raises(KeyboardInterrupt):
         os.kill(os.getpid(), signal.SIGINT)  # the former handler is back
 
@@ -134,13 +134,13 @@ def test_a_step_that_takes_long_is_left_with_the_best_so_far(monkeypatch: pytest
 
     monkeypatch.setattr(excitation_progress, "solve_all", asleep)
     began = monotonic()
-    found = excite(load("five_bar"), ExcitationOptions(task=TASK, random=20, starts=2))
+    excitation = excite(load("five_bar"), ExcitationOptions(task=TASK, random=20, starts=2))
     assert monotonic() - began < 30.0
     woken.set()
-    assert [start.status for start in found.starts] == [STOPPED]
-    assert found.status is Status.DOUBTFUL
+    assert [start.status for start in excitation.starts] == [STOPPED]
+    assert excitation.status is Status.DOUBTFUL
     alone = excite(load("five_bar"), ExcitationOptions(task=TASK, random=20, starts=0))
-    assert found.series.mu == pytest.approx(alone.series.mu)
+    assert excitation.series.mu == pytest.approx(alone.series.mu)
 
 
 def test_an_interrupt_before_there_is_a_series_is_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,10 +27,10 @@ REFERENCE = {"elbow_1": -89.54162887451466, "tip": 97.55008118966038}  # the fil
 
 def five_bar(limits: dict[str, str]) -> Model:
     text = machine_path("five_bar").read_text(encoding="utf-8")
-    for joint, given in limits.items():
+    for joint, limit in limits.items():
         line = f"    reference: {REFERENCE[joint]} deg\n"
         assert line in text
-        text = text.replace(line, f"{line}    {given}\n")
+        text = text.replace(line, f"{line}    {limit}\n")
     return Model(loads(text))
 
 
@@ -44,8 +44,8 @@ def test_angles_and_speeds_of_cut_joints_are_those_of_the_file_and_of_the_geomet
     assert set(cuts.names) <= {"tip", "elbow_1"}
     assert "tip" in cuts.names
     q = limited.assembly.q[None]
-    found, _ = cuts.positions_and_speeds(q, np.zeros((1, limited.topology.n_v)))
-    for name, value in zip(cuts.names, found[0], strict=True):
+    result, _ = cuts.positions_and_speeds(q, np.zeros((1, limited.topology.n_v)))
+    for name, value in zip(cuts.names, result[0], strict=True):
         assert np.rad2deg(value) == pytest.approx(REFERENCE[name], abs=1e-6)
     center = limited.actuator_position(limited.assembly.q)
     moved = random_multisine(center, np.full(2, 0.2), np.random.default_rng(1), terms=3, lowest=0.3, highest=1).sample(
@@ -79,8 +79,8 @@ def test_an_excitation_keeps_the_range_of_a_joint_that_closes_the_loop(limited: 
     cuts = cut_freedoms(limited.mechanism, limited.topology)
     tip = cuts.names.index("tip")
     ranges = []
-    for found in (free, kept):
-        moved = found.series.sample(np.arange(600) * 3.0 / 600)
+    for result in (free, kept):
+        moved = result.series.sample(np.arange(600) * 3.0 / 600)
         state = limited.actuators.kinematics(
             moved.position, moved.velocity, moved.acceleration, start=limited.actuators.track(moved.position).q
         )
@@ -98,11 +98,11 @@ def test_limits_of_other_cut_joints_are_refused(limited: Model) -> None:
         cut_freedoms(other.mechanism, other.topology)
 
 
-def _kept(found: Excitation) -> bool:
-    return found.limits != () and all(
+def _kept(excitation: Excitation) -> bool:
+    return excitation.limits != () and all(
         (limit.lower is None or limit.least >= limit.lower - 1e-9)
         and (limit.upper is None or limit.greatest <= limit.upper + 1e-9)
-        for limit in found.limits
+        for limit in excitation.limits
     )
 
 
@@ -110,6 +110,6 @@ def test_ranges_of_the_file_alone_are_limits_enough() -> None:
     """No stroke, speed or acceleration is given: series are as large as the shoulders' ranges allow at most."""
     model = five_bar({})
     task = ExcitationTask(harmonics=2, period=3.0)
-    found = excite(model.mechanism, ExcitationOptions(task=task, random=30, starts=0))
-    assert found.status is Status.OK
-    assert _kept(found)
+    excitation = excite(model.mechanism, ExcitationOptions(task=task, random=30, starts=0))
+    assert excitation.status is Status.OK
+    assert _kept(excitation)

@@ -102,15 +102,15 @@ def motion() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def test_inverse_dynamics_has_all_terms(model, motion):
-    found = model.platform.inverse_dynamics(*motion).force
-    np.testing.assert_allclose(found, forces_by_hand(*motion), rtol=SAME, atol=SAME * np.abs(found).max())
+    force = model.platform.inverse_dynamics(*motion).force
+    np.testing.assert_allclose(force, forces_by_hand(*motion), rtol=SAME, atol=SAME * np.abs(force).max())
 
 
 def test_a_urdf_carries_all_of_it_in_its_side_file_and_mjcf_says_what_it_leaves_out(machine, motion, tmp_path):
     side, notes = write_urdf(machine, tmp_path / "belt.urdf")
     assert notes == ("parameters are written as numbers",)
-    found = Model(load_urdf(tmp_path / "belt.urdf", side)).platform.inverse_dynamics(*motion).force
-    np.testing.assert_allclose(found, forces_by_hand(*motion), rtol=SAME, atol=SAME * np.abs(found).max())
+    force = Model(load_urdf(tmp_path / "belt.urdf", side)).platform.inverse_dynamics(*motion).force
+    np.testing.assert_allclose(force, forces_by_hand(*motion), rtol=SAME, atol=SAME * np.abs(force).max())
     left_out = [note for note in to_mjcf(machine).notes if "has no place in MJCF" in note]
     assert left_out == [
         "loss belt: friction of a combination has no place in MJCF",
@@ -156,28 +156,28 @@ losses:
     path.write_text(side.replace(old, new))
     with pytest.raises(DescriptionError) as caught:
         load_urdf(tmp_path / "arm.urdf", path)
-    ((found, what),) = [(problem.where, problem.what) for problem in caught.value.problems]
-    assert found == where
+    ((problems, what),) = [(problem.where, problem.what) for problem in caught.value.problems]
+    assert problems == where
     assert says in what
 
 
 def test_so_has_compiled_code(machine, model, motion):
     compiled = Model(machine, evaluator=Compiled(at_least=0))
-    found, expected = (one.platform.inverse_dynamics(*motion).force for one in (compiled, model))
-    np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-14 * np.abs(expected).max())
+    force, expected = (case.platform.inverse_dynamics(*motion).force for case in (compiled, model))
+    np.testing.assert_allclose(force, expected, rtol=1e-13, atol=1e-14 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("name", [one.name for one in FORMULATIONS])
+@pytest.mark.parametrize("name", [formulation.name for formulation in FORMULATIONS])
 def test_every_formulation_has_the_same_friction(machine, motion, name):
-    found = Model(machine, formulation=name).platform.inverse_dynamics(*motion).force
-    np.testing.assert_allclose(found, forces_by_hand(*motion), rtol=1e-10, atol=1e-11)
+    force = Model(machine, formulation=name).platform.inverse_dynamics(*motion).force
+    np.testing.assert_allclose(force, forces_by_hand(*motion), rtol=1e-10, atol=1e-11)
 
 
 def test_forward_dynamics_undoes_it(model, motion):
     q, v, a = motion
     force = forces_by_hand(q, v, a)
-    found = model.platform.forward_dynamics(q, v, force).a
-    np.testing.assert_allclose(found, a, rtol=1e-9, atol=1e-9)
+    moved = model.platform.forward_dynamics(q, v, force).a
+    np.testing.assert_allclose(moved, a, rtol=1e-9, atol=1e-9)
 
 
 def test_the_regressor_is_linear_in_all_coefficients(model, motion):
@@ -185,8 +185,8 @@ def test_the_regressor_is_linear_in_all_coefficients(model, motion):
     names = [p.name for p in model.parameters]
     for name in ("x.viscous_asymmetry", "x.coulomb_asymmetry", "y.stribeck", "belt.viscous", "belt.stribeck"):
         assert name in names
-    found = Y @ model.pi
-    np.testing.assert_allclose(found, forces_by_hand(*motion), rtol=SAME, atol=SAME * np.abs(found).max())
+    result = Y @ model.pi
+    np.testing.assert_allclose(result, forces_by_hand(*motion), rtol=SAME, atol=SAME * np.abs(result).max())
 
 
 def test_a_simulation_follows_a_reference_integrator(model):
@@ -202,17 +202,17 @@ def test_a_simulation_follows_a_reference_integrator(model):
 
     start = np.array([0.0, 0.0, 0.02, 0.01])
     reference = solve_ivp(rate, (0.0, 0.5), start, rtol=1e-10, atol=1e-12)
-    found = simulated(model, 0.5, q=start[:2], v=start[2:], force=ConstantForce(tuple(force)))
+    motion = simulated(model, 0.5, q=start[:2], v=start[2:], force=ConstantForce(tuple(force)))
     assert reference.y[:, -1][2:].min() > 0.0
-    np.testing.assert_allclose(np.concatenate([found.q[-1], found.v[-1]]), reference.y[:, -1], rtol=1e-6, atol=1e-8)
-    assert abs(found.work[-1] - found.loss[-1] - kinetic(found.v[-1]) + kinetic(start[2:])) < 1e-7
+    np.testing.assert_allclose(np.concatenate([motion.q[-1], motion.v[-1]]), reference.y[:, -1], rtol=1e-6, atol=1e-8)
+    assert abs(motion.work[-1] - motion.loss[-1] - kinetic(motion.v[-1]) + kinetic(start[2:])) < 1e-7
 
 
 def test_what_is_written_is_read_again(machine, model, motion):
     again = loads(dumps(machine))
     assert again.losses[0].turns is False
-    found = Model(again).platform.inverse_dynamics(*motion).force
-    np.testing.assert_allclose(found, model.platform.inverse_dynamics(*motion).force, rtol=1e-13)
+    force = Model(again).platform.inverse_dynamics(*motion).force
+    np.testing.assert_allclose(force, model.platform.inverse_dynamics(*motion).force, rtol=1e-13)
 
 
 def test_leaves_are_found_from_forces_and_written_back(machine, model, motion):
@@ -231,10 +231,10 @@ def test_leaves_are_found_from_forces_and_written_back(machine, model, motion):
         ties=ties,
     )
     result = fit(data, None, OrdinaryLeastSquares())
-    found = dict(zip(result.base.names, result.values, strict=True))
-    assert found["y.friction.static"] == pytest.approx(3.1, rel=1e-8)
-    assert found["belt.friction.coulomb"] == pytest.approx(2.2, rel=1e-8)
-    assert found["x.friction.offset"] == pytest.approx(0.7, rel=1e-8)
+    by_name = dict(zip(result.base.names, result.values, strict=True))
+    assert by_name["y.friction.static"] == pytest.approx(3.1, rel=1e-8)
+    assert by_name["belt.friction.coulomb"] == pytest.approx(2.2, rel=1e-8)
+    assert by_name["x.friction.offset"] == pytest.approx(0.7, rel=1e-8)
     written = identified_mechanism(model, Model(changed).pi, source="a test")
     expected = forces_by_hand(*motion)
     forces = Model(written).platform.inverse_dynamics(*motion).force
@@ -299,7 +299,7 @@ def test_the_exponential_of_generated_code_is_right_to_the_last_places(tmp_path:
     subprocess.run(["cc", "-O2", "-w", "-o", tmp_path / "exp", tmp_path / "exp.c", "-lm"], check=True)
     x = np.concatenate([np.linspace(-707.0, 709.0, 3001), np.linspace(-1.0, 1.0, 3001), [-1e6, 0.0, -0.0]])
     text = "\n".join(f"{value:.17g}" for value in x)
-    found = subprocess.run([tmp_path / "exp"], input=text, capture_output=True, text=True, check=True).stdout
-    values = np.array([float(line) for line in found.split()])
+    printed = subprocess.run([tmp_path / "exp"], input=text, capture_output=True, text=True, check=True).stdout
+    values = np.array([float(line) for line in printed.split()])
     assert np.abs(values[:-3] / np.exp(x[:-3]) - 1.0).max() < 4 * np.finfo(float).eps
     assert values[-3:].tolist() == [0.0, 1.0, 1.0]

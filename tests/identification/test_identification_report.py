@@ -115,9 +115,9 @@ def test_undefined_figures_are_null_not_nan():
         outputs=("x", "y"),
         output_units=("N", "N"),
     )
-    found = fit(data, None, OrdinaryLeastSquares())
-    estimate = dataclasses.replace(found.estimate, values=np.array([found.values[0], 0.0]))
-    content = dataclasses.replace(found, estimate=estimate).as_dict()
+    fitted = fit(data, None, OrdinaryLeastSquares())
+    estimate = dataclasses.replace(fitted.estimate, values=np.array([fitted.values[0], 0.0]))
+    content = dataclasses.replace(fitted, estimate=estimate).as_dict()
     assert content["rank"]["gap"] is None
     assert content["base_parameters"][1]["relative_standard_deviation_percent"] is None
     assert content["outputs"][0]["held_out"] is None
@@ -244,8 +244,8 @@ def test_nothing_in_the_figure_covers_anything_else(data, result, count):
         )
         for part in data
     )
-    found = fit(training, held_out, WeightedLeastSquares())
-    figure = identification_figure(found, training, held_out)
+    fitted = fit(training, held_out, WeightedLeastSquares())
+    figure = identification_figure(fitted, training, held_out)
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     renderer = canvas.get_renderer()
@@ -340,9 +340,9 @@ def test_table_fits_a_narrow_terminal(result):
 def test_table_says_what_is_doubtful_and_takes_names_as_they_are(data):
     names = ("[red]a", *NAMES[1:])
     training = dataclasses.replace(data[0], parameters=names)
-    found = fit(training, None, OrdinaryLeastSquares())
+    fitted = fit(training, None, OrdinaryLeastSquares())
     item = Evidence(name="condition", value=1e9, upper=1e4, advice="record a motion that excites more")
-    text = shown(identification_table(dataclasses.replace(found, evidence=(item,))))
+    text = shown(identification_table(dataclasses.replace(fitted, evidence=(item,))))
     assert "status: doubtful" in text
     assert "condition: 1e+09 (good: at most 1e+04): record a motion that excites more" in text
     tagged = dataclasses.replace(data[0], parameters=tuple(f"[b]{name}" for name in NAMES), parameter_units=UNITS)

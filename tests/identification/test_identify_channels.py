@@ -67,7 +67,7 @@ def log_of(
     rng = np.random.default_rng(7)
     start = model.forward_kinematics(motion.position).q
     forces = model.actuators.inverse_dynamics(motion.position, motion.velocity, motion.acceleration, start=start).force
-    found = []
+    rows = []
     for k, name in enumerate(NAMES):
         read = np.round(motion.position[:, k] / steps[k]) * steps[k]
         noise = rng.normal(size=(2, len(motion.time)))
@@ -76,8 +76,8 @@ def log_of(
             "velocity": (scale * motion.velocity[:, k] + offset + tachometer * noise[0], "rad/s"),
             "force": (forces[:, k] + FORCE_NOISE * noise[1], "N m"),
         }
-        found += [Channel(quantity=q, channel=name, values=x, unit=unit) for q, (x, unit) in values.items()]
-    return Signals(time=motion.time, channels=tuple(found))
+        rows += [Channel(quantity=q, channel=name, values=x, unit=unit) for q, (x, unit) in values.items()]
+    return Signals(time=motion.time, channels=tuple(rows))
 
 
 def changed(log: Signals, name: str, values: np.ndarray) -> Signals:
@@ -90,7 +90,7 @@ def coarse(model, motion) -> Signals:
 
 
 def held_out(document: dict[str, Any]) -> np.ndarray:
-    return np.array([one["held_out"]["rmse"] for one in document["outputs"]])
+    return np.array([row["held_out"]["rmse"] for row in document["outputs"]])
 
 
 def off(model: Model, log: Signals, preparation: Preparation) -> np.ndarray:
@@ -101,12 +101,12 @@ def off(model: Model, log: Signals, preparation: Preparation) -> np.ndarray:
 
 def test_scale_offset_and_noise_of_a_tachometer_are_those_put_on(model, motion):
     worth = measured_velocities(log_of(model, motion, scale=1.02, offset=0.05, tachometer=0.05))
-    for one in worth.values():
-        assert one.scale == pytest.approx(1.02, abs=2e-3)
-        assert one.offset == pytest.approx(0.05, abs=5e-3)
-        assert one.noise == pytest.approx(0.05, rel=0.1)
-        assert one.position_noise == pytest.approx(COARSE / np.sqrt(12.0), rel=0.15)  # of rounding
-        assert one.crossover == pytest.approx(one.noise / 1.02 / one.position_noise / (2 * np.pi), rel=5e-3)
+    for case in worth.values():
+        assert case.scale == pytest.approx(1.02, abs=2e-3)
+        assert case.offset == pytest.approx(0.05, abs=5e-3)
+        assert case.noise == pytest.approx(0.05, rel=0.1)
+        assert case.position_noise == pytest.approx(COARSE / np.sqrt(12.0), rel=0.15)  # of rounding
+        assert case.crossover == pytest.approx(case.noise / 1.02 / case.position_noise / (2 * np.pi), rel=5e-3)
 
 
 @pytest.mark.parametrize("tachometer", [0.02, 0.1])
@@ -114,8 +114,8 @@ def test_fused_velocities_are_nearer_to_the_true_ones_than_either(model, motion,
     log = log_of(model, motion, tachometer=tachometer, offset=0.02)
     errors = {}
     for source in ("positions", "measured", "fused"):
-        found = samples(prepared_signals(log, replace(PREPARATION, cutoff=40.0, velocity=source)), "velocity")
-        errors[source] = np.sqrt(np.mean((found - motion.velocity[100:-100]) ** 2))
+        values = samples(prepared_signals(log, replace(PREPARATION, cutoff=40.0, velocity=source)), "velocity")
+        errors[source] = np.sqrt(np.mean((values - motion.velocity[100:-100]) ** 2))
     assert errors["fused"] < 1.02 * min(errors["positions"], errors["measured"])
     assert errors["fused"] < 0.8 * max(errors["positions"], errors["measured"])
 
@@ -126,20 +126,20 @@ def test_coarse_encoders_with_good_tachometers(model, coarse):
     ignored, used = identified(model, coarse, **OPTIONS, velocity="positions"), result.as_dict()
     assert (held_out(used) < held_out(ignored) / 2.5).all()
     decided = used["channels"]
-    assert {one["velocity"] for one in decided["prepared"][0]["channels"]} <= {"measured", "fused"}
+    assert {channel["velocity"] for channel in decided["prepared"][0]["channels"]} <= {"measured", "fused"}
     tried = decided["validation_percent"]
     assert min(tried["velocity measured"], tried["velocity fused"]) < tried["as given"] / 2.5
     assert all(f"velocity of {name}: " in " ".join(decided["notes"]) for name in NAMES)
     chosen = replace(PREPARATION, velocities=chosen_sources(used))
     assert np.abs(off(model, coarse, chosen)).max() < DEVIATIONS
-    said = " ".join(tables_of(result).split())
-    assert "forces and regressor pass one filter, the decimation's by 5; the motion alone is low-passed" in said
-    assert "velocity of motor_1: measured" in said or "velocity of motor_1: fused" in said
-    assert "validation error over all outputs" in said
+    text = " ".join(tables_of(result).split())
+    assert "forces and regressor pass one filter, the decimation's by 5; the motion alone is low-passed" in text
+    assert "velocity of motor_1: measured" in text or "velocity of motor_1: fused" in text
+    assert "validation error over all outputs" in text
 
 
 def chosen_sources(document: dict[str, Any]) -> dict[str, str]:
-    return {one["channel"]: one["velocity"] for one in document["channels"]["prepared"][0]["channels"]}
+    return {channel["channel"]: channel["velocity"] for channel in document["channels"]["prepared"][0]["channels"]}
 
 
 def test_good_encoders_keep_their_derivative_beside_a_bad_tachometer(model, motion):
@@ -162,10 +162,10 @@ def test_good_encoders_keep_their_derivative_beside_a_bad_tachometer(model, moti
 def test_a_velocity_of_another_unit_sign_or_motion_is_named_and_not_used(model, coarse, damage, says):
     values = next(c.values for c in coarse.channels if c.name == "velocity.motor_1")
     log = changed(coarse, "velocity.motor_1", damage(values))
-    found = identified(model, log, **OPTIONS)
-    assert any(says in one["what"] and one["where"] == "velocity.motor_1" for one in found["findings"])
-    assert chosen_sources(found)["motor_1"] == "positions"
-    assert found["status"] != "ok"
+    document = identified(model, log, **OPTIONS)
+    assert any(says in case["what"] and case["where"] == "velocity.motor_1" for case in document["findings"])
+    assert chosen_sources(document)["motor_1"] == "positions"
+    assert document["status"] != "ok"
     with pytest.raises(LogError) as caught:
         identified(model, log, **OPTIONS, velocity="measured")
     assert says in str(caught.value)
@@ -174,8 +174,8 @@ def test_a_velocity_of_another_unit_sign_or_motion_is_named_and_not_used(model, 
 def test_exchanged_velocities_are_named_as_such(coarse):
     first, second = (next(c.values for c in coarse.channels if c.name == f"velocity.motor_{k}") for k in (1, 2))
     log = changed(changed(coarse, "velocity.motor_1", second), "velocity.motor_2", first)
-    found = wrong_velocities(log)
-    assert {name: problem.what for name, problem in found.items()} == {
+    result = wrong_velocities(log)
+    assert {name: problem.what for name, problem in result.items()} == {
         "motor_1": "is the derivative of position.motor_2, not of position.motor_1: columns are exchanged",
         "motor_2": "is the derivative of position.motor_1, not of position.motor_2: columns are exchanged",
     }
@@ -200,8 +200,8 @@ def test_a_saturated_tachometer_is_replaced_by_the_positions_where_it_is(model, 
     true = np.abs(motion.velocity[:, 0]) > 1.05 * limit
     worth = measured_velocities(log)["motor_1"]
     assert true.sum() < worth.saturated < 1.5 * true.sum()
-    found = samples(prepared_signals(log, replace(PREPARATION, velocity="measured")), "velocity")[:, 0]
-    assert np.abs(found - motion.velocity[100:-100, 0]).max() < 0.1 * limit
+    series = samples(prepared_signals(log, replace(PREPARATION, velocity="measured")), "velocity")[:, 0]
+    assert np.abs(series - motion.velocity[100:-100, 0]).max() < 0.1 * limit
 
 
 def test_each_channel_has_the_cut_off_that_suits_it(model, motion):
@@ -220,16 +220,16 @@ def test_each_channel_has_the_cut_off_that_suits_it(model, motion):
     log = log_of(model, moved, steps=(8 * COARSE, 1e-6))
     cutoffs = (5.0, 12.0, 80.0)
     choice = choose_channels(model, [log], [PREPARATION], cutoffs=cutoffs)
-    found = choice.preparations[0]
-    assert found.cutoff_of("motor_1") == 5.0
-    assert found.cutoff_of("motor_2") > 5.0
+    outcome = choice.preparations[0]
+    assert outcome.cutoff_of("motor_1") == 5.0
+    assert outcome.cutoff_of("motor_2") > 5.0
 
     def judged(preparation: Preparation) -> np.ndarray:
         result = fit(*split(regression_data(model, log, preparation), 0.7), WeightedLeastSquares())
-        return np.array([one.rmse for one in result.held_out])
+        return np.array([case.rmse for case in result.held_out])
 
     common = [judged(replace(PREPARATION, cutoff=cutoff)) for cutoff in (*cutoffs, 20.0)]
-    assert np.linalg.norm(judged(found)) < 0.8 * min(map(np.linalg.norm, common))
+    assert np.linalg.norm(judged(outcome)) < 0.8 * min(map(np.linalg.norm, common))
 
 
 def test_the_held_out_part_takes_no_part_in_the_choice(model, coarse):
@@ -257,11 +257,11 @@ def test_a_force_at_its_limit_is_left_out_while_it_is(model, motion):
     assert np.sum(marks & ~true) < 0.3 * true.sum()
     assert np.abs(off(model, log, PREPARATION)).max() > 2 * DEVIATIONS
     assert np.abs(off(model, marked, PREPARATION)).max() < DEVIATIONS
-    found = identified(model, log, **OPTIONS)
-    assert found["status"] == "ok"
-    assert not found["findings"]
-    assert found["channels"]["prepared"][0]["left_out"] == {"motor_2": int(marks.sum())}
-    assert any(note.startswith("force.motor_2 is at a limit in") for note in found["channels"]["notes"])
+    document = identified(model, log, **OPTIONS)
+    assert document["status"] == "ok"
+    assert not document["findings"]
+    assert document["channels"]["prepared"][0]["left_out"] == {"motor_2": int(marks.sum())}
+    assert any(note.startswith("force.motor_2 is at a limit in") for note in document["channels"]["notes"])
 
 
 def test_rows_left_out_count_for_nothing_also_when_forces_mix(model, motion):
@@ -274,14 +274,14 @@ def test_rows_left_out_count_for_nothing_also_when_forces_mix(model, motion):
     forces = next(c.values for c in log.channels if c.name == "force.motor_1")
     wild = changed(without_velocity, "force.motor_1", np.where(marks > 0.0, 1e6, forces))
     for output in ("actuators", "joints"):
-        one, other = (regression_data(model, x, PREPARATION, output=output) for x in (without_velocity, wild))
-        assert np.array_equal(one.forces, other.forces)
-        assert np.array_equal(one.regressor, other.regressor)
-        assert one.present is not None
-        assert one.present[:, 0].sum() == len(one) - 60
-        assert one.present[:, 1].all()
+        single, other = (regression_data(model, x, PREPARATION, output=output) for x in (without_velocity, wild))
+        assert np.array_equal(single.forces, other.forces)
+        assert np.array_equal(single.regressor, other.regressor)
+        assert single.present is not None
+        assert single.present[:, 0].sum() == len(single) - 60
+        assert single.present[:, 1].all()
         # rows beside the gap still are equations: the true parameters leave the noise
-        left = one.forces - one.regressor @ model.pi
+        left = single.forces - single.regressor @ model.pi
         assert np.abs(left[380:460, 0]).max() < 10 * FORCE_NOISE
 
 
@@ -291,10 +291,10 @@ def test_a_recording_says_how_each_channel_is_prepared(tmp_path):
         "  cutoffs: {motor_1: 0.01 kHz}\n  velocity: measured\n  velocities: {motor_2: fused}\n"
     )
     (tmp_path / "log.yaml").write_text(text)
-    found = load_recording(tmp_path / "log.yaml").preparation
-    assert found is not None
-    assert [found.cutoff_of(name) for name in NAMES] == [10.0, 20.0]
-    assert [found.source_of(name) for name in NAMES] == ["measured", "fused"]
+    recording = load_recording(tmp_path / "log.yaml").preparation
+    assert recording is not None
+    assert [recording.cutoff_of(name) for name in NAMES] == [10.0, 20.0]
+    assert [recording.source_of(name) for name in NAMES] == ["measured", "fused"]
     (tmp_path / "log.yaml").write_text(text.replace("fused", "guessed").replace("0.01 kHz", "-1 Hz"))
     with pytest.raises(LogError) as refused:
         load_recording(tmp_path / "log.yaml")

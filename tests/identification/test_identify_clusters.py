@@ -37,11 +37,11 @@ COUNTED = 0.06
 
 def logs_of(rng: np.random.Generator, count: int, gain: float = 0.0, samples: int = 600) -> list[RegressionData]:
     """Logs of the arm with white noise; in each all torques are multiplied by a number of its own."""
-    found = []
+    rows = []
     for k in range(count):
         data = arm_data(samples, phase=float(3.0 * k), noise=NOISE, rng=rng)
-        found.append(replace(data, forces=data.forces * (1.0 + gain * rng.standard_normal())))
-    return found
+        rows.append(replace(data, forces=data.forces * (1.0 + gain * rng.standard_normal())))
+    return rows
 
 
 def ordinary(data: RegressionData, errors: ClusteredErrors) -> Identification:
@@ -81,7 +81,7 @@ def test_intervals_clustered_by_log_cover_what_differs_from_log_to_log() -> None
             inside[name].append(off < 1.96 * result.standard_deviations)
         apart = compare_logs(parts, list("abcdef"), result.base, OrdinaryLeastSquares(), errors=AutocorrelatedErrors())
         inside["mean"].append(np.abs(apart.means - result.base.regroup(TRUE)) < 1.96 * apart.mean_deviations)
-    covered = {name: float(np.mean(found)) for name, found in inside.items()}
+    covered = {name: float(np.mean(outcome)) for name, outcome in inside.items()}
     assert covered["autocorrelated"] < 0.85
     assert covered["log"] == pytest.approx(0.95, abs=COUNTED)
     assert covered["mean"] == pytest.approx(0.95, abs=COUNTED)
@@ -95,7 +95,7 @@ def test_logs_apart_are_compared_by_the_textbook_figures() -> None:
     fits = [fit(part, None, OrdinaryLeastSquares(), base=base, errors=AutocorrelatedErrors()) for part in parts]
     for k in range(base.rank):
         value, deviation = (
-            np.array([getattr(one, what)[k] for one in fits]) for what in ("values", "standard_deviations")
+            np.array([getattr(single, what)[k] for single in fits]) for what in ("values", "standard_deviations")
         )
 
         def cochran(square: float, value: np.ndarray = value, deviation: np.ndarray = deviation) -> float:
@@ -168,7 +168,7 @@ def test_logs_are_compared(tmp_path: Path) -> None:
     (heavy,) = (row for row in rows if row["name"].startswith("link1.mcx"))
     assert heavy["moved"]
     assert heavy["model_error_share"] > 0.99
-    assert any("base parameters move from log to log" in one["what"] for one in document["findings"])
+    assert any("base parameters move from log to log" in single["what"] for single in document["findings"])
     assert "Logs fitted apart" in tables_of(result)
     assert identify(loads(MACHINE), paths[:2], options).status.value == "ok"
     with pytest.raises(InputError, match="has no other to be compared with"):

@@ -129,8 +129,8 @@ def test_a_parallelogram_of_which_two_joints_are_measured(plain, truth):
     assert np.abs(deviations(plain, truth)).max() < DEVIATIONS
     for output in plain["outputs"]:
         assert output["held_out"]["rmse"] < NOISE  # the decimation filter takes out most of the noise
-    found = {row["representative"]: row for row in plain["base_parameters"]}
-    elbow = found["elbow.viscous"]  # on a joint that is neither measured nor driven
+    by_name = {row["representative"]: row for row in plain["base_parameters"]}
+    elbow = by_name["elbow.viscous"]  # on a joint that is neither measured nor driven
     assert elbow["terms"] == []
     assert abs(elbow["value"] - LOADED["elbow.friction.viscous"]) < DEVIATIONS * elbow["standard_deviation"]
     assert elbow["standard_deviation"] < 0.2 * elbow["value"]
@@ -138,8 +138,8 @@ def test_a_parallelogram_of_which_two_joints_are_measured(plain, truth):
 
 def test_the_parallelogram_with_the_parameters_of_its_file(model, logs):
     document = identified(model, logs[0], **FILTER, parameters="file")
-    found = {row["representative"]: row for row in document["base_parameters"]}
-    assert abs(found["load"]["value"] - LOADED["load"]) < DEVIATIONS * found["load"]["standard_deviation"]
+    by_name = {row["representative"]: row for row in document["base_parameters"]}
+    assert abs(by_name["load"]["value"] - LOADED["load"]) < DEVIATIONS * by_name["load"]["standard_deviation"]
 
 
 def test_a_parallelogram_in_which_one_torque_is_not_measured(model, logs, truth):
@@ -160,13 +160,13 @@ def test_errors_are_taken_as_autocorrelated_unless_said(plain, model, logs):
 
 
 @pytest.fixture(scope="module")
-def found(model, logs) -> MachineIdentification:
+def identification(model, logs) -> MachineIdentification:
     return identify(model, logs[0], options_of(**FILTER, **SCAN, essential=0.1))
 
 
 @pytest.fixture(scope="module")
-def scanned(found) -> dict[str, Any]:
-    return found.as_dict()
+def scanned(identification) -> dict[str, Any]:
+    return identification.as_dict()
 
 
 def test_a_scan_of_filters_chooses_by_validation_and_goes_on_with_the_choice(scanned, model, logs):
@@ -191,8 +191,8 @@ def test_essential_parameters(scanned):
     assert len(essential["removed"]) > 0
 
 
-def test_the_tables_of_scan_and_essential_parameters(found):
-    text = tables_of(found)
+def test_the_tables_of_scan_and_essential_parameters(identification):
+    text = tables_of(identification)
     for heading in ("Filters: RMSE in %", "Chosen: order ", "Essential parameters:", "Held out, RMSE %"):
         assert heading in text
 

@@ -140,8 +140,8 @@ def rubbing(signs: tuple[float, float]) -> RegressionData:
     ids=["right", "elbow", "both"],
 )
 def test_wrong_signs_are_named(signs, where):
-    found = wrong_signs(rubbing(signs), ("shoulder.viscous", "elbow.viscous"))
-    named = {problem.where for problem in found}
+    result = wrong_signs(rubbing(signs), ("shoulder.viscous", "elbow.viscous"))
+    named = {problem.where for problem in result}
     if signs == (1.0, -1.0):  # which of two outputs is turned, friction says
         assert named & {"force.elbow", "force.shoulder"}
     else:
@@ -236,8 +236,8 @@ def test_asymmetric_and_stribeck_friction_are_found():
     names = [f"{kind}{k}" for kind in ("coulomb", "shift", "tilt", "stribeck") for k in (1, 2)]
     wider = with_columns(dataclasses.replace(data, forces=forces), columns, names, ("N m",) * 8)
     result = fit(wider, None, WeightedLeastSquares())
-    found = dict(zip((parameter.representative for parameter in result.base.base), result.values, strict=True))
-    np.testing.assert_allclose([found[name] for name in names], truth, atol=0.02)
+    by_name = dict(zip((parameter.representative for parameter in result.base.base), result.values, strict=True))
+    np.testing.assert_allclose([by_name[name] for name in names], truth, atol=0.02)
     with pytest.raises(IdentificationError, match="columns: have shape"):
         with_columns(data, columns, names[:3], ("N m",) * 3)
     with pytest.raises(IdentificationError, match="is not positive"):
@@ -329,11 +329,11 @@ def test_the_command_finds_consistent_parameters_and_writes_the_machine(tmp_path
     result = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert result.exit_code == 0, result.output
     assert "Physically consistent parameters" in result.stdout
-    found = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))
-    assert found["estimator"]["name"] == "IterativelyReweightedLeastSquares"
-    assert found["provenance"]["options"]["errors"]["name"] == "AutocorrelatedErrors"
-    assert found["findings"] == []
-    parameters = found["consistent"]["regressor_parameters"]
+    document = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))
+    assert document["estimator"]["name"] == "IterativelyReweightedLeastSquares"
+    assert document["provenance"]["options"]["errors"]["name"] == "AutocorrelatedErrors"
+    assert document["findings"] == []
+    parameters = document["consistent"]["regressor_parameters"]
     again = Model(load(written))
     assert {p.name: value for p, value in zip(again.parameters, again.pi.tolist(), strict=True)} == parameters
 
@@ -349,15 +349,15 @@ def test_a_force_at_its_limit_is_left_out_or_named_where_too_little_is_left(shar
     attributes = log[name].attrs
     limit = share * float(log[name].max())
     log[name] = log[name].clip(max=limit).assign_attrs(attributes)
-    found = identified(machine("five_bar"), log, **FILTER)
+    document = identified(machine("five_bar"), log, **FILTER)
     at_limit = int((log[name] == limit).sum())
     if is_fault:
         assert at_limit > log.sizes["time"] / 2
-        assert any(item["where"] == name and "it is clipped" in item["what"] for item in found["findings"])
+        assert any(item["where"] == name and "it is clipped" in item["what"] for item in document["findings"])
     else:
-        assert found["findings"] == []
-        assert found["channels"]["prepared"][0]["left_out"]["motor_2"] == pytest.approx(at_limit, rel=SHORT_PLATEAUS)
-        assert any("force.motor_2 is at a limit" in note for note in found["channels"]["notes"])
+        assert document["findings"] == []
+        assert document["channels"]["prepared"][0]["left_out"]["motor_2"] == pytest.approx(at_limit, rel=SHORT_PLATEAUS)
+        assert any("force.motor_2 is at a limit" in note for note in document["channels"]["notes"])
 
 
 def test_options_that_cannot_be(tmp_path):

@@ -73,10 +73,10 @@ def sound(model: Model) -> xr.Dataset:
 
 
 def changed(log: xr.Dataset, **channels: np.ndarray) -> xr.Dataset:
-    found = log.copy(deep=True)
+    result = log.copy(deep=True)
     for name, values in channels.items():
-        found[name.replace("__", ".")].values = values
-    return found
+        result[name.replace("__", ".")].values = values
+    return result
 
 
 def late(values: np.ndarray) -> np.ndarray:
@@ -96,8 +96,8 @@ def each(kind: str, number: int, change: Callable[[np.ndarray], np.ndarray]) -> 
 
 def found_in(model: Model, log: xr.Dataset, ties: bool) -> dict[str, str]:
     motion = measured(model, prepared_signals(log, PREPARATION), decimation=PREPARATION.decimation)
-    told = wrong_channels(model, motion, ties=leaf_ties(model) if ties else None, step=PREPARATION.decimation)
-    return {problem.where: problem.what for problem in told}
+    text = wrong_channels(model, motion, ties=leaf_ties(model) if ties else None, step=PREPARATION.decimation)
+    return {problem.where: problem.what for problem in text}
 
 
 FAULTS = {
@@ -124,9 +124,9 @@ def test_nothing_is_said_of_a_sound_log(model: Model, sound: xr.Dataset, ties: b
 @pytest.mark.parametrize("ties", [True, False], ids=["file", "standard"])
 def test_the_wrong_channel_is_named(model: Model, sound: xr.Dataset, fault: str, ties: bool) -> None:
     spoil, where, what = FAULTS[fault]
-    told = found_in(model, spoil(sound), ties)
-    assert list(told) == [where]
-    assert what in told[where]
+    text = found_in(model, spoil(sound), ties)
+    assert list(text) == [where]
+    assert what in text[where]
 
 
 def test_a_scale_far_from_one(model: Model, sound: xr.Dataset) -> None:
@@ -152,7 +152,9 @@ def test_a_limit_under_noise_and_a_limit_of_the_machine(sound: xr.Dataset) -> No
     still = np.concatenate([sound[name].values, np.full(400, 1.2 * values.max()) + 1e-4 * rng.standard_normal(400)])
     longer = xr.concat([sound, sound.isel(time=slice(-400, None))], "time", data_vars="all")
     resting = {
-        one: np.concatenate([sound[one].values, np.full(400, sound[one].values[-1])]) for one in sound if "posi" in one
+        case: np.concatenate([sound[case].values, np.full(400, sound[case].values[-1])])
+        for case in sound
+        if "posi" in case
     }
     assert clipped(changed(longer, **resting, **{name: still})) == ()
 
@@ -198,10 +200,10 @@ def test_a_spike_is_named_and_a_jump_of_friction_is_not(sound: xr.Dataset) -> No
 def test_faults_make_the_result_doubtful(
     model: Model, sound: xr.Dataset, spoil: Callable[[xr.Dataset], xr.Dataset], where: str, what: str
 ) -> None:
-    found = identified(model, spoil(sound), **OPTIONS, parameters="file" if where != "log" else "standard")
-    assert found["status"] == "doubtful"
-    assert any(line.startswith("faults of the data") for line in found["advice"])
-    assert any(finding["where"] == where and what in finding["what"] for finding in found["findings"])
+    document = identified(model, spoil(sound), **OPTIONS, parameters="file" if where != "log" else "standard")
+    assert document["status"] == "doubtful"
+    assert any(line.startswith("faults of the data") for line in document["advice"])
+    assert any(finding["where"] == where and what in finding["what"] for finding in document["findings"])
 
 
 def test_faults_are_named_where_nothing_can_be_fitted(model: Model, sound: xr.Dataset) -> None:
@@ -222,16 +224,16 @@ def pair(model: Model, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, 
     return write_log(folder / "free.csv", free), write_log(folder / "loaded.csv", carrying)
 
 
-def rows_of(found: dict[str, Any]) -> dict[str, tuple[float, float]]:
-    return {row["representative"]: (row["value"], row["standard_deviation"]) for row in found["base_parameters"]}
+def rows_of(document: dict[str, Any]) -> dict[str, tuple[float, float]]:
+    return {row["representative"]: (row["value"], row["standard_deviation"]) for row in document["base_parameters"]}
 
 
 def test_a_payload_in_one_of_two_logs(model: Model, pair: tuple[Path, Path]) -> None:
-    found = rows_of(identified(model, *pair, **OPTIONS, parameters="file", payload={"loaded.csv": "link_1"}))
+    document = rows_of(identified(model, *pair, **OPTIONS, parameters="file", payload={"loaded.csv": "link_1"}))
     for name, truth in {"payload.m": PAYLOAD, "payload.mcx": 0.0, "payload.mcy": 0.0, "payload.Izz": 0.0}.items():
-        value, deviation = found[name]
+        value, deviation = document[name]
         assert abs(value - truth) < DEVIATIONS * deviation
-    assert found["payload.m"][1] < 0.01 * PAYLOAD
+    assert document["payload.m"][1] < 0.01 * PAYLOAD
 
 
 def point(mass: float) -> dict[str, float | str]:
@@ -247,8 +249,8 @@ def test_gains_from_a_known_payload(model: Model, pair: tuple[Path, Path], tmp_p
             log[f"force.motor_{k + 1}"].values = log[f"force.motor_{k + 1}"].values / gain
         scaled.append(write_log(tmp_path / path.name, log))
     payload: dict[str, Any] = {"payload": {"loaded.csv": "link_1"}, "known": point(PAYLOAD)}
-    found = identified(model, *scaled, **OPTIONS, **payload, parameters="file", gains=True)
-    gains = found["gains"]
+    document = identified(model, *scaled, **OPTIONS, **payload, parameters="file", gains=True)
+    gains = document["gains"]
     assert np.all(np.abs(gains["values"] - GAINS) < DEVIATIONS * np.array(gains["standard_deviations"]))
     assert np.all(np.array(gains["standard_deviations"]) < 0.01 * GAINS)
     # a known mass that unknown ones can replace sets no scale
@@ -293,8 +295,8 @@ def test_all_words_that_the_command_cannot_read_are_told_at_once(pair: tuple[Pat
     words = "--known tip_mass --scan-cutoffs 20 --scan-orders 1.5 --stribeck a=1 --stribeck a=2".split()
     result = CliRunner().invoke(app, ["identify", "five_bar", str(pair[0]), *words, "--json"])
     assert result.exit_code == 2
-    said = [f"{one['where']}: {one['what']}" for one in json.loads(result.stdout)["problems"]]
-    assert said == [
+    problems = [f"{problem['where']}: {problem['what']}" for problem in json.loads(result.stdout)["problems"]]
+    assert problems == [
         "--scan-orders: '1.5' is no whole number",
         "--known: 'tip_mass' is not NAME=VALUE",
         "--stribeck: a is given twice",
@@ -324,23 +326,23 @@ def test_logs_with_other_torques_are_merged(model: Model) -> None:
     ]
     both = merge(without)
     assert both.counts.tolist() == [len(data[0]), len(data[1])]
-    found = fit(both, None, OrdinaryLeastSquares())
+    fitted = fit(both, None, OrdinaryLeastSquares())
     # the same equations by hand
     rows = [
-        (part.regressor[:, k] @ part.ties.matrix[:, found.base.independent], part.forces[:, k])
+        (part.regressor[:, k] @ part.ties.matrix[:, fitted.base.independent], part.forces[:, k])
         for part, k in zip(data, (0, 1), strict=True)
     ]
     regressor, forces = (np.concatenate(parts) for parts in zip(*rows, strict=True))
     values = np.linalg.lstsq(regressor, forces, rcond=None)[0]
-    np.testing.assert_allclose(found.values, values, rtol=SAME, atol=SAME)
-    for judged, (columns, measured_forces) in zip(found.training, rows, strict=True):
+    np.testing.assert_allclose(fitted.values, values, rtol=SAME, atol=SAME)
+    for judged, (columns, measured_forces) in zip(fitted.training, rows, strict=True):
         residual = measured_forces - columns @ values
         assert judged.samples == len(residual)
         assert judged.rmse == pytest.approx(np.sqrt(np.mean(residual**2)), rel=1e-6)
     # standard deviations too are those of that many samples: both noises are alike, so that one variance will do
     noise = np.sum((forces - regressor @ values) ** 2) / (len(forces) - len(values))
     deviations = np.sqrt(noise * np.diag(np.linalg.inv(regressor.T @ regressor)))
-    np.testing.assert_allclose(found.standard_deviations, deviations, rtol=0.1)
+    np.testing.assert_allclose(fitted.standard_deviations, deviations, rtol=0.1)
     # and with the end of each log held out
     logs = [first.drop_vars("force.motor_2"), second.drop_vars("force.motor_1")]
     document = identified(model, *logs, **OPTIONS, parameters="file")

@@ -102,16 +102,16 @@ def test_logs_in_memory_need_no_files(model, files):
     )
     own = tl.identify(model, named, tl.IdentificationOptions())
     assert (read.logs, bare.logs, own.logs) == (("log_0.csv",), ("log 1",), ("mine",))
-    for one in (bare, own):
-        assert np.array_equal(one.identification.values, read.identification.values)
+    for case in (bare, own):
+        assert np.array_equal(case.identification.values, read.identification.values)
 
 
 def test_an_estimator_of_ones_own_stands_in_the_options(model, files):
-    found = [
-        tl.identify(model, files, tl.IdentificationOptions(preparation=FILTER, estimator=one)).identification
-        for one in ("ols", TotalLeastSquares(column_error=1e-3), Halfway())
+    document = [
+        tl.identify(model, files, tl.IdentificationOptions(preparation=FILTER, estimator=case)).identification
+        for case in ("ols", TotalLeastSquares(column_error=1e-3), Halfway())
     ]
-    assert found[2].values == pytest.approx(0.5 * (found[0].values + found[1].values), rel=SAME)
+    assert document[2].values == pytest.approx(0.5 * (document[0].values + document[1].values), rel=SAME)
 
 
 def test_options_are_refused_all_at_once():
@@ -124,13 +124,13 @@ def test_options_are_refused_all_at_once():
 
 
 @contextmanager
-def packages_called(found: set[str]) -> Iterator[None]:
+def packages_called(packages: set[str]) -> Iterator[None]:
     """Notes the packages of Tauloop whose functions are called."""
 
     def called(frame: FrameType, event: str, _: object) -> None:
         name = str(frame.f_globals.get("__name__", ""))
         if event == "call" and name.startswith("tauloop."):
-            found.add(name.split(".")[1])
+            packages.add(name.split(".")[1])
 
     sys.setprofile(called)
     try:

@@ -163,12 +163,12 @@ def test_logs_with_preparations_of_their_own_are_fitted_together(together, alone
     training = merge([part.part(slice(None, cut)) for part, cut in zip(parts, cuts, strict=True)])
     held_out = merge([part.part(slice(cut, None)) for part, cut in zip(parts, cuts, strict=True)])
     expected = fit(training, held_out, WeightedLeastSquares())
-    found = [row["value"] for row in document["base_parameters"]]
-    np.testing.assert_allclose(found, expected.values, rtol=SAME, atol=SAME * np.abs(expected.values).max())
+    rows = [row["value"] for row in document["base_parameters"]]
+    np.testing.assert_allclose(rows, expected.values, rtol=SAME, atol=SAME * np.abs(expected.values).max())
     counts = document["provenance"]["inputs"]
     assert (counts["training_samples"], counts["held_out_samples"]) == (sum(cuts), sum(map(len, parts)) - sum(cuts))
     assert np.abs(off(document, plant)).max() < DEVIATIONS
-    deviations = [sum(row["standard_deviation"] for row in one["base_parameters"]) for one in (document, alone)]
+    deviations = [sum(row["standard_deviation"] for row in case["base_parameters"]) for case in (document, alone)]
     assert deviations[0] < deviations[1]
 
 
@@ -191,8 +191,8 @@ def test_findings_say_which_log_they_are_of(model, recordings):
     log = read_log(recordings[1].with_suffix(".csv"))
     name = "force.motor_2"
     log[name].values[200] += 10.0 * float(log[name].max())
-    found = identified(model, recordings[0], log)
-    assert found["findings"][0]["where"] == f"log 2: {name}"
+    document = identified(model, recordings[0], log)
+    assert document["findings"][0]["where"] == f"log 2: {name}"
 
 
 def test_instruments_of_several_logs(model, recordings, plant):
@@ -230,8 +230,8 @@ def test_one_log_stays_as_it_is(recordings, model):
 
 @pytest.fixture(scope="module")
 def averaged(model, periodic_log) -> MachineIdentification:
-    given = options_of(period=PERIOD, highest=1.1, errors="independent", parameters="file")
-    return identify(model, periodic_log, given)
+    inputs = options_of(period=PERIOD, highest=1.1, errors="independent", parameters="file")
+    return identify(model, periodic_log, inputs)
 
 
 @pytest.fixture(scope="module")
@@ -260,8 +260,8 @@ def test_the_table_of_periods_and_two_periodic_logs(averaged, model, periodic_lo
     assert "Averages over periods, and the noise that they show" in tables_of(averaged)
     with pytest.raises(InputError) as caught:
         identified(model, periodic_log, periodic_log, period=PERIOD, highest=1.1, validation=periodic_log)
-    found = [problem.what.partition(" over")[0] for problem in caught.value.problems]
-    assert found == ["is log.csv (log 1)", "is log.csv (log 1)", "is log.csv (log 2)"]
+    problems = [problem.what.partition(" over")[0] for problem in caught.value.problems]
+    assert problems == ["is log.csv (log 1)", "is log.csv (log 1)", "is log.csv (log 2)"]
 
 
 @pytest.mark.parametrize(

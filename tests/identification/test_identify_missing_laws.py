@@ -59,9 +59,9 @@ def log_of(forces: np.ndarray, moved: tuple[np.ndarray, ...] = MOTION) -> Signal
 
 @pytest.mark.parametrize("law", LAWS)
 def test_a_law_that_the_model_lacks_is_named_at_its_joint(law: str) -> None:
-    found = identified(ARM, log_of(FORCES + np.stack([np.zeros_like(TIME), LAWS[law]], axis=1)), **OPTIONS)
-    assert found["status"] != "ok"
-    (finding,) = found["findings"]
+    document = identified(ARM, log_of(FORCES + np.stack([np.zeros_like(TIME), LAWS[law]], axis=1)), **OPTIONS)
+    assert document["status"] != "ok"
+    (finding,) = document["findings"]
     assert finding["where"] == "elbow"
     assert SAYS[law] in finding["what"]
     assert "of the largest force" in finding["what"]
@@ -90,8 +90,8 @@ def test_the_option_that_it_names_makes_the_result_ok_and_its_bars_right(law: st
 def test_friction_that_the_machine_file_has_not_at_all_is_named() -> None:
     bare = MACHINE.replace(", friction: {viscous: 0.1 N m s/rad, coulomb: 0.1 N m}", "", 1)
     assert bare != MACHINE
-    found = identified(loads(bare), log_of(FORCES), **OPTIONS)
-    (finding,) = found["findings"]
+    document = identified(loads(bare), log_of(FORCES), **OPTIONS)
+    (finding,) = document["findings"]
     assert finding["where"] == "motor_1"
     assert "has friction, and the model gives it none" in finding["what"]
 
@@ -101,9 +101,9 @@ def test_nothing_is_said_of_sound_logs(seed: int) -> None:
     moved = motion(seed)
     _, q, v, a = moved
     forces = arm_regressor(q, v, a) @ TRUE + FRICTION * (v + np.sign(v))
-    found = identified(ARM, log_of(forces, moved), **OPTIONS)
-    assert found["status"] == "ok"
-    assert found["findings"] == []
+    document = identified(ARM, log_of(forces, moved), **OPTIONS)
+    assert document["status"] == "ok"
+    assert document["findings"] == []
 
 
 def test_errors_of_blocks_are_those_of_fits_to_all_others() -> None:
@@ -113,13 +113,13 @@ def test_errors_of_blocks_are_those_of_fits_to_all_others() -> None:
     data = arm_data(600, noise=(0.05, 0.2))
     result = fit(*split(data), WeightedLeastSquares())
     columns = np.sin(np.arange(600.0))[:, None, None] * np.ones((1, 2, 1))
-    found = BlockFits.of([data], result).errors([columns])
-    weights = 1.0 / np.array([one.rmse for one in result.training])
+    outcome = BlockFits.of([data], result).errors([columns])
+    weights = 1.0 / np.array([case.rmse for case in result.training])
     rows = np.concatenate([data.regressor[:, :, result.base.independent], columns], axis=2)
     for block, at in enumerate(np.array_split(np.arange(600), BLOCKS)):
         rest = np.setdiff1d(np.arange(600), at)
         stacked = (rows[rest] * weights[:, None]).reshape(-1, rows.shape[2])
         values = np.linalg.lstsq(stacked, (data.forces[rest] * weights).ravel(), rcond=None)[0]
-        assert found[block] == pytest.approx(
+        assert outcome[block] == pytest.approx(
             np.sqrt(np.mean((data.forces[at] - rows[at] @ values) ** 2, axis=0)), rel=1e-6
         )

@@ -126,14 +126,16 @@ def document(model: Model, log: xr.Dataset, **options: Any) -> dict[str, Any]:
     return identified(model, log, period=PERIOD, highest=HIGHEST, **options)
 
 
-def estimates(found: dict[str, Any]) -> np.ndarray:
-    return np.array([row["value"] for row in found["base_parameters"]])
+def estimates(document: dict[str, Any]) -> np.ndarray:
+    return np.array([row["value"] for row in document["base_parameters"]])
 
 
-def off(found: Identification, model: Model) -> float:
+def off(identification: Identification, model: Model) -> float:
     """Largest difference of a base parameter from the machine file's, in standard deviations."""
-    truth = found.base.regroup(np.array([model.mechanism.parameters[name].value for name in found.base.parameters]))
-    return float(np.abs((found.values - truth) / found.standard_deviations).max())
+    truth = identification.base.regroup(
+        np.array([model.mechanism.parameters[name].value for name in identification.base.parameters])
+    )
+    return float(np.abs((identification.values - truth) / identification.standard_deviations).max())
 
 
 def test_rows_of_joints_are_those_of_actuators_through_the_transmission(arm: Model, arm_log: xr.Dataset) -> None:
@@ -161,11 +163,11 @@ def test_noise_of_joints_is_that_of_their_own_periods(arm: Model, arm_log: xr.Da
         log[f"force.{name}"].values += shared
     A = np.asarray(arm.assembly.loops.transmission[:, list(arm.assembly.driven)])
     torque = samples(log, "force", names) @ A
-    found = force_noise([average_periods(log, PERIOD)], arm, "joints")
+    result = force_noise([average_periods(log, PERIOD)], arm, "joints")
     for k, name in enumerate(names):
         log[f"force.{name}"].values = torque[:, k]
     direct = average_periods(log, PERIOD)
-    assert found == pytest.approx([direct.noise[f"force.{name}"] / np.sqrt(PERIODS) for name in names])
+    assert result == pytest.approx([direct.noise[f"force.{name}"] / np.sqrt(PERIODS) for name in names])
 
 
 def test_a_motor_at_rest_has_no_dry_friction(arm: Model) -> None:
@@ -186,52 +188,52 @@ def test_instruments_of_the_commanded_motion_take_the_bias_away(
     instruments = periodic_instruments(model, commanded)
     training, held_out = split(data, 0.7)
     plain = fit(training, held_out, InstrumentalVariables(instruments_of=training.regressor))
-    found = fit(training, held_out, InstrumentalVariables(instruments_of=instruments[: len(training)]))
+    fitted = fit(training, held_out, InstrumentalVariables(instruments_of=instruments[: len(training)]))
     assert off(plain, model) > 2 * DEVIATIONS
-    assert off(found, model) < DEVIATIONS
+    assert off(fitted, model) < DEVIATIONS
     # the same estimating equations, solved by hand: Z^T W^2 (f - Y p) = 0
     ties = leaf_ties(model)
     Z, Y = (
-        (rows[: len(training)] @ ties.matrix)[..., found.base.independent] for rows in (instruments, data.regressor)
+        (rows[: len(training)] @ ties.matrix)[..., fitted.base.independent] for rows in (instruments, data.regressor)
     )
     force = training.forces - training.regressor @ np.asarray(ties.offset)
-    weighted = Z * found.estimate.weights[:, None] ** 2
+    weighted = Z * fitted.estimate.weights[:, None] ** 2
     by_hand = np.linalg.solve(np.einsum("nkr,nks->rs", weighted, Y), np.einsum("nkr,nk->r", weighted, force))
-    np.testing.assert_allclose(found.values, by_hand, rtol=SAME_ESTIMATE, atol=SAME_ESTIMATE * np.abs(by_hand).max())
+    np.testing.assert_allclose(fitted.values, by_hand, rtol=SAME_ESTIMATE, atol=SAME_ESTIMATE * np.abs(by_hand).max())
 
 
 def test_the_commanded_motion_is_averaged_too(model: Model, logs: tuple[xr.Dataset, xr.Dataset]) -> None:
     options: dict[str, Any] = {"parameters": "file", "trim": 37}
-    found = document(model, logs[0], **options, estimator="iv", commanded=(logs[1],))
+    result = document(model, logs[0], **options, estimator="iv", commanded=(logs[1],))
     trimmed = [log.isel(time=slice(37, len(log["time"]) - 37)) for log in logs]
     measured, commanded = (average_periods(log, PERIOD).log for log in trimmed)
     data = periodic_regression(model, measured, highest=HIGHEST, ties=leaf_ties(model))
     training, held_out = split(data, 0.7)
     instruments = periodic_instruments(model, commanded)[: len(training)]
     expected = fit(training, held_out, InstrumentalVariables(instruments_of=instruments))
-    np.testing.assert_allclose(estimates(found), expected.values, rtol=SAME_ESTIMATE, atol=SAME_ESTIMATE)
-    assert not np.allclose(estimates(found), estimates(document(model, logs[0], **options)), rtol=1e-3)
+    np.testing.assert_allclose(estimates(result), expected.values, rtol=SAME_ESTIMATE, atol=SAME_ESTIMATE)
+    assert not np.allclose(estimates(result), estimates(document(model, logs[0], **options)), rtol=1e-3)
 
 
 def test_a_log_of_one_period_is_an_average_already(model: Model, motion: SampledMotion) -> None:
     whole = recorded(model, motion, 0.0, FORCE_NOISE)
     mean = average_periods(whole, PERIOD).log
-    several, one = (document(model, log, parameters="file", errors="independent") for log in (whole, mean))
+    several, single = (document(model, log, parameters="file", errors="independent") for log in (whole, mean))
     assert several["estimator"]["name"] == "KnownNoise"
-    assert one["estimator"]["name"] == "WeightedLeastSquares"  # nothing says how noisy it is
+    assert single["estimator"]["name"] == "WeightedLeastSquares"  # nothing says how noisy it is
     data = periodic_regression(model, mean, highest=HIGHEST, ties=leaf_ties(model))
     expected = fit(*split(data, 0.7), WeightedLeastSquares())
-    np.testing.assert_allclose(estimates(one), expected.values, rtol=SAME_ESTIMATE, atol=SAME_ESTIMATE)
+    np.testing.assert_allclose(estimates(single), expected.values, rtol=SAME_ESTIMATE, atol=SAME_ESTIMATE)
     assert off(expected, model) < DEVIATIONS
     assert (np.abs(estimates(several) - expected.values) < DEVIATIONS * expected.standard_deviations).all()
 
 
 def test_joints_are_fitted(arm: Model, arm_log: xr.Dataset) -> None:
-    found = document(arm, arm_log, output="joints")
-    assert [output["name"] for output in found["outputs"]] == ["waist", "shoulder", "elbow"]
-    assert found["estimator"]["name"] == "KnownNoise"
+    result = document(arm, arm_log, output="joints")
+    assert [output["name"] for output in result["outputs"]] == ["waist", "shoulder", "elbow"]
+    assert result["estimator"]["name"] == "KnownNoise"
     # the noise that is known is all that the residuals hold
-    for output in found["outputs"]:
+    for output in result["outputs"]:
         assert output["noise"] * output["weight"] == pytest.approx(1.0, rel=0.2)
     both = document(arm, arm_log, output="joints", estimator="iv", commanded=(arm_log,))
     assert [output["name"] for output in both["outputs"]] == ["waist", "shoulder", "elbow"]
@@ -251,8 +253,8 @@ def test_a_period_that_is_none_and_another_commanded_motion(
 ) -> None:
     document = identified(model, logs[0], period=2.8, highest=HIGHEST, parameters="file")
     assert document["status"] == "doubtful"
-    found = [finding["what"] for finding in document["findings"]]
-    assert sum("does not repeat after the given period" in what for what in found) == 2
+    rows = [finding["what"] for finding in document["findings"]]
+    assert sum("does not repeat after the given period" in what for what in rows) == 2
     other = write_log(tmp_path / "other.csv", logs[1].assign({"position.motor_1": logs[1]["position.motor_2"]}))
     short = write_log(tmp_path / "short.csv", logs[1].isel(time=slice(0, 1000)))
     for commanded, says in ((other, "other.csv: position.motor_1: differs by"), (short, "short.csv: has 1000 samples")):

@@ -62,8 +62,8 @@ def dahl_by_scipy(moved: Multisine, way: float) -> np.ndarray:
         v = moved.sample(np.array([t])).velocity[0, 0]
         return np.asarray((v - abs(v) * z) / way)
 
-    found = solve_ivp(rate, (0.0, TIME[-1]), [0.0], t_eval=TIME, rtol=1e-6, atol=1e-8, max_step=0.02, method="RK23")
-    return np.asarray(found.y[0])
+    solution = solve_ivp(rate, (0.0, TIME[-1]), [0.0], t_eval=TIME, rtol=1e-6, atol=1e-8, max_step=0.02, method="RK23")
+    return np.asarray(solution.y[0])
 
 
 @pytest.fixture(scope="module")
@@ -80,25 +80,25 @@ def log_of(model: Model, moved: Multisine, friction: np.ndarray, late: int = 0) 
     forces = forces + np.stack([friction, np.zeros(len(TIME))], axis=1) + NOISE * rng.normal(size=forces.shape)
     forces[:, 0] = np.roll(forces[:, 0], late)
     read = motion.position + ENCODER * rng.normal(size=forces.shape)
-    found = []
+    rows = []
     for k, name in enumerate(("motor_1", "motor_2")):
-        found.append(Channel(quantity="position", channel=name, values=read[:, k], unit="rad"))
-        found.append(Channel(quantity="force", channel=name, values=forces[:, k], unit="N m"))
-    return Signals(time=TIME, channels=tuple(found))
+        rows.append(Channel(quantity="position", channel=name, values=read[:, k], unit="rad"))
+        rows.append(Channel(quantity="force", channel=name, values=forces[:, k], unit="N m"))
+    return Signals(time=TIME, channels=tuple(rows))
 
 
 def findings(model: Model, log: Signals) -> list[str]:
     motion = measured(model, prepared_signals(log, PREPARATION), decimation=2)
-    return [f"{one.where} {one.what}" for one in wrong_channels(model, motion, step=2)]
+    return [f"{case.where} {case.what}" for case in wrong_channels(model, motion, step=2)]
 
 
 def held_out(document: dict[str, Any]) -> list[float]:
-    return [one["held_out"]["rmse"] for one in document["outputs"]]
+    return [row["held_out"]["rmse"] for row in document["outputs"]]
 
 
 def test_the_state_is_that_of_dahls_law(moved, hysteresis):
-    found = dahl_state(moved.sample(TIME).velocity[:, :1], 1.0 / RATE, np.array([WAY]))[:, 0]
-    assert np.sqrt(np.mean((found - hysteresis) ** 2)) < 5e-3  # samples in which the motion turns round
+    samples = dahl_state(moved.sample(TIME).velocity[:, :1], 1.0 / RATE, np.array([WAY]))[:, 0]
+    assert np.sqrt(np.mean((samples - hysteresis) ** 2)) < 5e-3  # samples in which the motion turns round
     finer = np.arange(0.0, DURATION, 0.1 / RATE)
     finer_state = dahl_state(moved.sample(finer).velocity[:, :1], 0.1 / RATE, np.array([WAY]))[::10, 0]
     assert np.sqrt(np.mean((finer_state - hysteresis) ** 2)) < 2e-4
@@ -115,19 +115,19 @@ def test_the_state_rests_where_the_motion_rests_and_slides_where_it_goes_on():
 
 def test_hysteresis_is_named_and_not_a_delay(model, moved, hysteresis):
     """Without the difference this log read: channel comes 40 ms before the others."""
-    (found,) = findings(model, log_of(model, moved, LEVEL * hysteresis))
-    assert found.startswith("force.motor_1 has friction that turns round over ")
-    assert float(found.split("over ")[1].split(" rad")[0]) == pytest.approx(WAY, rel=0.25)
+    (result,) = findings(model, log_of(model, moved, LEVEL * hysteresis))
+    assert result.startswith("force.motor_1 has friction that turns round over ")
+    assert float(result.split("over ")[1].split(" rad")[0]) == pytest.approx(WAY, rel=0.25)
 
 
 @pytest.mark.parametrize("late", [3, -3, 10])
 def test_a_delay_is_named_beside_friction_that_turns_at_once(model, moved, late):
     friction = LEVEL * np.sign(moved.sample(TIME).velocity[:, 0])
-    (found,) = findings(model, log_of(model, moved, friction, late))
+    (result,) = findings(model, log_of(model, moved, friction, late))
     word = "behind" if late > 0 else "before"
-    assert f"comes {word} the other channels by {abs(late)} samples" in found or (
+    assert f"comes {word} the other channels by {abs(late)} samples" in result or (
         # what of one motor comes late makes its position early
-        found.startswith("position.motor_1") and f"by {abs(late)} samples" in found
+        result.startswith("position.motor_1") and f"by {abs(late)} samples" in result
     )
 
 
@@ -166,9 +166,9 @@ def test_the_way_is_found_and_named(model, moved, hysteresis):
     assert turning["findings"] == []
     assert held_out(turning)[0] < held_out(plain)[0] / 4.0
     assert turning["presliding"]["errors"][1] < turning["presliding"]["errors"][0] / 4.0
-    given = identified(model, log, **OPTIONS, presliding={"motor_1": f"{WAY} rad"})
-    assert given["presliding"]["given"] == ["motor_1"]
-    assert held_out(given)[0] < held_out(plain)[0] / 4.0
+    document = identified(model, log, **OPTIONS, presliding={"motor_1": f"{WAY} rad"})
+    assert document["presliding"]["given"] == ["motor_1"]
+    assert held_out(document)[0] < held_out(plain)[0] / 4.0
 
 
 @pytest.mark.parametrize(
@@ -194,9 +194,9 @@ def test_an_element_that_is_named_twice_is_refused():
 def test_several_logs_share_the_way(model, moved, hysteresis):
     log = log_of(model, moved, LEVEL * hysteresis)
     parts, motions = [regression_data(model, log, PREPARATION)] * 2, [element_motion(model, log, PREPARATION)] * 2
-    one = choose_presliding(parts[:1], motions[:1], ["motor_1"])
+    single = choose_presliding(parts[:1], motions[:1], ["motor_1"])
     two = choose_presliding(parts, motions, ["motor_1"])
-    assert one.lengths == pytest.approx(two.lengths)
+    assert single.lengths == pytest.approx(two.lengths)
     assert len(merge(parts)) == 2 * len(parts[0])
 
 
@@ -210,11 +210,11 @@ def lugre(velocity: np.ndarray, level: float, way: float) -> np.ndarray:
     stiffness, step, slow = level / way, 1.0 / (50.0 * RATE), 0.1 * np.abs(velocity).max()
     g = level * (1.0 + 0.3 * np.exp(-((fine / slow) ** 2)))
     fading, goal = np.exp(-stiffness * np.abs(fine) / g * step), np.sign(fine) * g / stiffness
-    z, found = 0.0, np.zeros(len(fine))
+    z, result = 0.0, np.zeros(len(fine))
     for k, v in enumerate(fine):
-        found[k] = stiffness * z + 0.02 * np.sqrt(stiffness) * (v - stiffness * abs(v) * z / g[k])
+        result[k] = stiffness * z + 0.02 * np.sqrt(stiffness) * (v - stiffness * abs(v) * z / g[k])
         z = goal[k] + (z - goal[k]) * fading[k]
-    return found[::50]
+    return result[::50]
 
 
 @pytest.mark.parametrize("way", [0.005, 0.03])

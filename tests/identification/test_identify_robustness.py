@@ -65,17 +65,17 @@ def log_of(model: Model, moved: SampledMotion, forces: np.ndarray, seed: int = 2
     position[:, list(model.assembly.leading)] = moved.position
     sensors = Sensors(resolution=np.full(len(names), 1e-6), force_noise=np.full(len(names), NOISE))
     units = (["rad"] * len(names), ["N m"] * len(names))
-    found = measure(moved.time, position, forces, names, *units, sensors, np.random.default_rng(seed))
-    return found.drop_vars([f"position.{name}" for name in model.assembly.spare_actuators])
+    result = measure(moved.time, position, forces, names, *units, sensors, np.random.default_rng(seed))
+    return result.drop_vars([f"position.{name}" for name in model.assembly.spare_actuators])
 
 
 @pytest.mark.parametrize("output", ["actuators", "joints"])
 def test_redundant_actuation_is_identified_whatever_its_preload(many: Model, output: str) -> None:
     assert many.assembly.is_redundant
     moved = motion(many)
-    given = (moved.position, moved.velocity, moved.acceleration)
-    shared = many.actuators.inverse_dynamics(*given).force
-    assert np.abs(many.actuators.regressor(*given) @ many.pi - shared).max() < SAME_FORCE
+    sampled = (moved.position, moved.velocity, moved.acceleration)
+    shared = many.actuators.inverse_dynamics(*sampled).force
+    assert np.abs(many.actuators.regressor(*sampled) @ many.pi - shared).max() < SAME_FORCE
     # forces that cancel each other, larger than those of the motion
     pressing = many.hybrid.preload(moved.position)[..., 0] * (5.0 + 4.0 * np.sin(moved.time))[:, None]
     preparation = Preparation(cutoff=None, trim=5)
@@ -91,7 +91,7 @@ def test_redundant_actuation_is_identified_whatever_its_preload(many: Model, out
     same = fit(*split(without), WeightedLeastSquares())
     assert np.abs(result.values - same.values).max() < PRELOAD_LEAVES * np.abs(same.values).max()
     # the second route: the power of all forces is that of the resultants on the speeds of the leading motors
-    rows = many.actuators.regressor(*given, output=many.determined(output)) @ many.pi
+    rows = many.actuators.regressor(*sampled, output=many.determined(output)) @ many.pi
     speeds = np.einsum("num,nm->nu", many.actuators.actuator_jacobian(moved.position), moved.velocity)
     power = (speeds * (shared + pressing)).sum(axis=1)
     assert np.abs(power - (rows * moved.velocity).sum(axis=1)).max() < SAME_FORCE * max(1.0, np.abs(power).max())
@@ -111,31 +111,31 @@ def test_an_excitation_is_judged_by_the_same_rows(many: Model, space: str) -> No
     moved = motion(many, duration=0.2)
     state = many.actuators.kinematics(moved.position, moved.velocity, moved.acceleration)
     entry = problem.functions.ports
-    given = SampledMotion(
+    inputs = SampledMotion(
         time=moved.time, position=entry.at(state.q), velocity=entry.rates(state.v), acceleration=entry.rates(state.a)
     )
     rows = many.actuators.regressor(moved.position, moved.velocity, moved.acceleration, output="leading")
     expected = problem.rows(rows)
-    assert np.abs(problem.judge(given).regressor - expected).max() < SAME_FORCE * np.abs(expected).max()
-    (screened, _) = problem.screen(given)
+    assert np.abs(problem.judge(inputs).regressor - expected).max() < SAME_FORCE * np.abs(expected).max()
+    (screened, _) = problem.screen(inputs)
     expected = rows @ problem.ties.matrix
     assert np.abs(screened - expected).max() < SAME_FORCE * np.abs(expected).max()
 
 
 def test_what_a_motion_of_redundant_motors_leaves_out_is_named(many: Model) -> None:
     moved = motion(many)
-    one = np.array([1.0, 0.0])  # the second leading motor rests
+    ones = np.array([1.0, 0.0])  # the second leading motor rests
     resting = replace(
         moved,
-        position=moved.position * one + moved.position[0] * (1.0 - one),
-        velocity=moved.velocity * one,
-        acceleration=moved.acceleration * one,
+        position=moved.position * ones + moved.position[0] * (1.0 - ones),
+        velocity=moved.velocity * ones,
+        acceleration=moved.acceleration * ones,
     )
-    for given, least in ((moved, 0), (resting, 1)):
-        forces = many.actuators.inverse_dynamics(given.position, given.velocity, given.acceleration).force
-        data = regression_data(many, log_of(many, given, forces), Preparation(cutoff=None, trim=5))
-        found = unexcited(many, data, np.random.default_rng(0))
-        assert (len(found) > 0) is (least > 0), found
+    for inputs, least in ((moved, 0), (resting, 1)):
+        forces = many.actuators.inverse_dynamics(inputs.position, inputs.velocity, inputs.acceleration).force
+        data = regression_data(many, log_of(many, inputs, forces), Preparation(cutoff=None, trim=5))
+        result = unexcited(many, data, np.random.default_rng(0))
+        assert (len(result) > 0) is (least > 0), result
 
 
 def test_forces_that_have_nothing_to_do_with_the_motion_are_doubtful(model: Model) -> None:

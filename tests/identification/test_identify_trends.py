@@ -48,7 +48,7 @@ def model() -> Model:
     return Model(loads(MACHINE))
 
 
-def told(model: Model, forces: np.ndarray, preparation: Preparation = PREPARATION) -> tuple[ResidualTrend, ...]:
+def trends(model: Model, forces: np.ndarray, preparation: Preparation = PREPARATION) -> tuple[ResidualTrend, ...]:
     data = regression_data(model, arm_log(MOTION, forces), preparation)
     return residual_trends(data, FRICTION_NAMES, speeds=speeds_of(MOTION, preparation, len(data)))
 
@@ -73,7 +73,7 @@ def test_nothing_is_said_of_a_sound_log_nor_of_one_whose_friction_is_of_another_
     _, q, v, _ = MOTION
     stribeck = 0.3 * np.sign(v) * np.exp(-np.abs(v) / 0.2)
     for forces in (FORCES, FORCES + stribeck, FORCES + 0.3 * np.sin(9.0 * q), FORCES + 0.05 * v * np.abs(v)):
-        assert told(model, forces) == ()
+        assert trends(model, forces) == ()
 
 
 def test_friction_that_falls_while_the_machine_warms_up(model: Model) -> None:
@@ -81,18 +81,20 @@ def test_friction_that_falls_while_the_machine_warms_up(model: Model) -> None:
     _, _, v, _ = MOTION
     course = 1.0 - 0.3 * (TIME / DURATION - 0.5)
     forces = smooth(MOTION) + (FRICTION * 5.0) * course[:, None] * (v + np.sign(v)) - FRICTION * v
-    found = {trend.output: trend for trend in told(model, forces)}
+    by_name = {trend.output: trend for trend in trends(model, forces)}
     for drive in DRIVES:
-        assert (found[drive].kind, found[drive].cause) == ("friction", "time")
-        assert found[drive].value == pytest.approx(-0.3 * SPAN / DURATION, rel=0.2)
-        assert "its friction changes by -" in str(found[drive])
+        assert (by_name[drive].kind, by_name[drive].cause) == ("friction", "time")
+        assert by_name[drive].value == pytest.approx(-0.3 * SPAN / DURATION, rel=0.2)
+        assert "its friction changes by -" in str(by_name[drive])
 
 
 def test_an_offset_that_creeps(model: Model) -> None:
-    found = {trend.output: trend for trend in told(model, FORCES + np.array([0.0, 0.4]) * (TIME / DURATION)[:, None])}
-    assert set(found) == {"motor_2"}
-    assert (found["motor_2"].kind, found["motor_2"].unit) == ("offset", "N m")
-    assert found["motor_2"].value == pytest.approx(0.4 * SPAN / DURATION, rel=FIGURE)
+    by_name = {
+        trend.output: trend for trend in trends(model, FORCES + np.array([0.0, 0.4]) * (TIME / DURATION)[:, None])
+    }
+    assert set(by_name) == {"motor_2"}
+    assert (by_name["motor_2"].kind, by_name["motor_2"].unit) == ("offset", "N m")
+    assert by_name["motor_2"].value == pytest.approx(0.4 * SPAN / DURATION, rel=FIGURE)
 
 
 def test_warmth_that_comes_and_goes_with_the_load(model: Model) -> None:
@@ -108,9 +110,9 @@ def test_warmth_that_comes_and_goes_with_the_load(model: Model) -> None:
     for k in range(1, len(t)):
         warmth[k] = warmth[k - 1] + (heat[k - 1] - warmth[k - 1]) * 3.0 / len(t)
     data = regression_data(model, arm_log(moved, forces * (1.0 - 0.05 * warmth)), PREPARATION)
-    found = [trend for trend in residual_trends(data, FRICTION_NAMES) if trend.output == "motor_1"]
-    assert (found[0].kind, found[0].cause) == ("scale", "warmth")
-    assert found[0].value == pytest.approx(-0.05 * np.ptp(warmth[:, 0]), rel=0.25)
+    rows = [trend for trend in residual_trends(data, FRICTION_NAMES) if trend.output == "motor_1"]
+    assert (rows[0].kind, rows[0].cause) == ("scale", "warmth")
+    assert rows[0].value == pytest.approx(-0.05 * np.ptp(warmth[:, 0]), rel=0.25)
 
 
 @pytest.mark.parametrize("frequency", [6.0, 10.0])
@@ -118,9 +120,9 @@ def test_a_transmission_that_bends(model: Model, frequency: float) -> None:
     """Rigid torques less their second derivative over the squared frequency of the load with the motor held."""
     forces = smooth(MOTION)
     bent = forces - second_derivative(forces) / (2.0 * np.pi * frequency) ** 2
-    found = {trend.output: trend for trend in told(model, bent)}
-    assert found
-    for trend in found.values():
+    by_name = {trend.output: trend for trend in trends(model, bent)}
+    assert by_name
+    for trend in by_name.values():
         assert trend.kind == "compliance"
         assert 1.0 / (2.0 * np.pi * np.sqrt(trend.value)) == pytest.approx(frequency, rel=0.3)
 
@@ -144,11 +146,11 @@ def test_clocks_that_drift_apart(model: Model) -> None:
     """Torques are stamped 250 us later every second: those of the motion at earlier and earlier times."""
     drift = 2.5e-4
     late = motion_at(TIME - drift * (TIME - 0.5 * DURATION))
-    found = {trend.output: trend for trend in told(model, arm_forces(late))}
+    by_name = {trend.output: trend for trend in trends(model, arm_forces(late))}
     for drive in DRIVES:
-        assert found[drive].kind == "clock"
-        assert found[drive].value == pytest.approx(drift, rel=FIGURE)
-    assert "+25" in trend_problems(tuple(found.values()))[0].what
+        assert by_name[drive].kind == "clock"
+        assert by_name[drive].value == pytest.approx(drift, rel=FIGURE)
+    assert "+25" in trend_problems(tuple(by_name.values()))[0].what
 
 
 @pytest.mark.parametrize("late", [3e-3, -3e-3, 6e-3])
@@ -173,7 +175,7 @@ def test_hysteresis_at_reversals_is_no_delay(model: Model) -> None:
     for k in range(1, len(q)):
         step = q[k] - q[k - 1]
         dahl[k] = np.clip(dahl[k - 1] + step / 0.05 * (1.0 - dahl[k - 1] * np.sign(step)), -1.0, 1.0)
-    assert told(model, smooth(MOTION) + 0.5 * dahl) == ()
+    assert trends(model, smooth(MOTION) + 0.5 * dahl) == ()
 
 
 def uneven(share: float, taken: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Signals:
@@ -198,7 +200,7 @@ def test_a_drift_makes_the_result_doubtful() -> None:
         log = arm_log(MOTION, FORCES + creep * (TIME / DURATION)[:, None])
         document = identified(loads(MACHINE), log, cutoff=30.0, trim=60, decimation=2)
         assert document["status"] == status
-        assert any("its offset changes by" in one["what"] for one in document["findings"]) is bool(creep)
+        assert any("its offset changes by" in row["what"] for row in document["findings"]) is bool(creep)
 
 
 def test_nothing_is_said_of_the_measured_arm(shared: Path) -> None:

@@ -40,11 +40,14 @@ def sound() -> Signals:
 
 
 def scaled(log: Signals, quantity: str, factor: float) -> Signals:
-    channels = (replace(one, values=one.values * (factor if one.quantity == quantity else 1.0)) for one in log.channels)
+    channels = (
+        replace(channel, values=channel.values * (factor if channel.quantity == quantity else 1.0))
+        for channel in log.channels
+    )
     return replace(log, channels=tuple(channels))
 
 
-def told(model: Model, log: Signals) -> tuple[str, ...]:
+def sentences(model: Model, log: Signals) -> tuple[str, ...]:
     data = regression_data(model, log, PREPARATION)
     comparison = compare_with_prior(model, fit(data, None, WeightedLeastSquares()), data.unknowns)
     return tuple(str(problem) for problem in comparison.findings)
@@ -54,9 +57,9 @@ def told(model: Model, log: Signals) -> tuple[str, ...]:
 def test_forces_in_another_unit_are_told_by_the_factor_that_parameters_share(
     model: Model, sound: Signals, factor: float, unit: str
 ) -> None:
-    assert told(model, sound) == ()
-    (said,) = told(model, scaled(sound, "force", factor))
-    assert unit in said
+    assert sentences(model, sound) == ()
+    (gauges,) = sentences(model, scaled(sound, "force", factor))
+    assert unit in gauges
 
 
 def test_estimates_stand_beside_the_values_of_the_machine_file(model: Model, sound: Signals) -> None:
@@ -84,15 +87,15 @@ def test_estimates_stand_beside_the_values_of_the_machine_file(model: Model, sou
 
 def test_a_machine_half_as_heavy_as_its_file_is_no_matter_of_units(model: Model) -> None:
     forces = arm_regressor(*MOTION[1:]) @ (TRUE * [1, 0.5, 0.6, 0.7, 1, 0.4, 0.8, 0.5])
-    assert told(model, arm_log(MOTION, forces + FRICTION * (MOTION[2] + np.sign(MOTION[2])))) == ()
+    assert sentences(model, arm_log(MOTION, forces + FRICTION * (MOTION[2] + np.sign(MOTION[2])))) == ()
 
 
 def test_a_negative_moment_of_inertia_is_named(model: Model) -> None:
     """Less inertia of the second link than none: its whole column turned."""
     less = TRUE - [0, 0, 0, 0, 0, 0, 0, 0.15]
-    (said,) = told(model, arm_log(MOTION, arm_regressor(*MOTION[1:]) @ less))
-    assert said.startswith("link2.Izz: comes out as -0.0")
-    assert "impossible" in said
+    (gauges,) = sentences(model, arm_log(MOTION, arm_regressor(*MOTION[1:]) @ less))
+    assert gauges.startswith("link2.Izz: comes out as -0.0")
+    assert "impossible" in gauges
 
 
 def test_a_mass_beyond_all_that_the_file_has_is_named() -> None:
@@ -113,10 +116,10 @@ platform: {body: other, independent: [rail, across]}
     forces = np.stack([50.5 * a[:, 0], 0.5 * a[:, 1]], axis=1)
     log = arm_log(MOTION, forces)
     units = {"position": "m", "force": "N"}
-    log = replace(log, channels=tuple(replace(one, unit=units[one.quantity]) for one in log.channels))
-    (said,) = told(Model(loads(text)), log)
-    assert "cart.m" in said
-    assert "impossible: all masses of the file are 1 kg" in said
+    log = replace(log, channels=tuple(replace(channel, unit=units[channel.quantity]) for channel in log.channels))
+    (sentence,) = sentences(Model(loads(text)), log)
+    assert "cart.m" in sentence
+    assert "impossible: all masses of the file are 1 kg" in sentence
 
 
 @pytest.mark.parametrize("factor", [1e3, 1e6], ids=["ms", "us"])
@@ -124,17 +127,17 @@ platform: {body: other, independent: [rail, across]}
 def test_time_in_another_unit_is_told_by_the_inertial_forces(
     model: Model, sound: Signals, factor: float, heavier: float
 ) -> None:
-    def said(log: Signals) -> list[str]:
-        return [str(one) for one in wrong_time_unit(model, measured(model, prepared_signals(log, RAW)))]
+    def warnings_on(log: Signals) -> list[str]:
+        return [str(problem) for problem in wrong_time_unit(model, measured(model, prepared_signals(log, RAW)))]
 
-    given = scaled(sound, "force", heavier)
-    assert said(given) == []
-    (problem,) = said(replace(given, time=given.time * factor))
+    inputs = scaled(sound, "force", heavier)
+    assert warnings_on(inputs) == []
+    (problem,) = warnings_on(replace(inputs, time=inputs.time * factor))
     assert f"in {'ms' if factor == 1e3 else 'us'} where the log says s" in problem
 
 
 def drives(log: Signals, kind: str) -> np.ndarray:
-    return next(one.values for one in log.channels if one.name == kind)
+    return next(channel.values for channel in log.channels if channel.name == kind)
 
 
 DEAD: dict[str, tuple[Callable[[Signals], Signals], str, str]] = {
@@ -180,5 +183,5 @@ def test_a_symmetric_motion_is_no_copy() -> None:
 def test_a_log_in_milli_is_doubtful_and_says_so(sound: Signals) -> None:
     document = identified(loads(MACHINE), scaled(sound, "force", 1e3), cutoff=30.0, trim=40)
     assert document["status"] == "doubtful"
-    assert any("times what the machine file says" in one["what"] for one in document["findings"])
+    assert any("times what the machine file says" in single["what"] for single in document["findings"])
     assert {row["name"] for row in document["machine_file"]} == {row["name"] for row in document["base_parameters"]}

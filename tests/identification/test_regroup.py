@@ -41,17 +41,17 @@ def regrouped(columns: Any = invented, quantities: tuple[ColumnParameter, ...] =
 
 
 def test_sums_fractions_and_quotients_are_found() -> None:
-    found = regrouped()
-    assert [parameter.name for parameter in found.base] == ["A + (-2/3 q^2 + p^2) C", "B + p C + q/p D"]
-    assert found.no_effect == ("E",)
-    assert found.dependent["D"] == "q/p B"
+    result = regrouped()
+    assert [parameter.name for parameter in result.base] == ["A + (-2/3 q^2 + p^2) C", "B + p C + q/p D"]
+    assert result.no_effect == ("E",)
+    assert result.dependent["D"] == "q/p B"
     # the numerical regrouping at another geometry
     at = {"p": 1.3, "q": 0.6}
     W = invented(at)
     direct = np.linalg.lstsq(W[:, [0, 1]], W, rcond=None)[0]
-    assert found.matrix(at) == pytest.approx(direct, abs=ALGEBRA)
-    assert np.abs(W @ found.directions(at).T).max() < ALGEBRA
-    assert found.directions(at).shape == (3, 5)
+    assert result.matrix(at) == pytest.approx(direct, abs=ALGEBRA)
+    assert np.abs(W @ result.directions(at).T).max() < ALGEBRA
+    assert result.directions(at).shape == (3, 5)
 
 
 def test_what_is_no_formula_is_refused() -> None:
@@ -75,10 +75,10 @@ def test_monomials_are_written_and_worked_out() -> None:
         (1, 1, (("q", -1),)): ("1/q", 1 / 3),
     }
     for (numerator, denominator, powers), (text, value) in cases.items():
-        one = Monomial(numerator=numerator, denominator=denominator, powers=powers)
-        assert one.factor == Fraction(numerator, denominator)
-        assert str(one) == text
-        assert one.value({"p": 2.0, "q": 3.0}) == pytest.approx(value)
+        single = Monomial(numerator=numerator, denominator=denominator, powers=powers)
+        assert single.factor == Fraction(numerator, denominator)
+        assert str(single) == text
+        assert single.value({"p": 2.0, "q": 3.0}) == pytest.approx(value)
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ def test_a_four_bar_is_regrouped_as_by_hand(four_bar: AnalyticRegrouping) -> Non
         "rocker.Izz + rocker_length^2/coupler_length coupler.mcx",
     ]
     mechanism = tl.load("four_bar")
-    value = {one.name: mechanism.value(one.expression) for one in tl.Model(mechanism).parameters}
+    value = {single.name: mechanism.value(single.expression) for single in tl.Model(mechanism).parameters}
     length = mechanism.parameters.values
     assert four_bar.base_values is not None
     assert four_bar.base_values[4] == pytest.approx(

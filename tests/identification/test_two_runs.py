@@ -67,62 +67,62 @@ class Bench:
         return np.asarray(40.0 * position + 3.0 * np.cos(position))
 
 
-def off(found: TwoRuns) -> float:
+def off(runs: TwoRuns) -> float:
     """Largest error of the structure's force."""
-    truth = Bench.structure(samples(found.log, "position", ("a", "b")))
-    return float(np.abs(samples(found.log, "force", ("a", "b")) - truth).max())
+    truth = Bench.structure(samples(runs.log, "position", ("a", "b")))
+    return float(np.abs(samples(runs.log, "force", ("a", "b")) - truth).max())
 
 
 def test_runs_at_once_leave_the_structure_to_rounding() -> None:
     bench = Bench()
-    found = subtract(bench.log(0.0, 1, True), bench.log(0.0, 1, False))
-    assert found.delay == pytest.approx(0.0, abs=1e-12)
-    assert off(found) < EXACT
-    assert len(found.log[TIME]) == round(PERIOD * RATE)
-    together = samples(found.log, "force") + samples(found.log, OWN)
-    assert np.abs(together - samples(found.log, CONNECTED)).max() < EXACT
-    assert set(found.removed) == {"a", "b"}
-    assert found.noise == {}
-    assert found.status is Status.OK
+    structure = subtract(bench.log(0.0, 1, True), bench.log(0.0, 1, False))
+    assert structure.delay == pytest.approx(0.0, abs=1e-12)
+    assert off(structure) < EXACT
+    assert len(structure.log[TIME]) == round(PERIOD * RATE)
+    together = samples(structure.log, "force") + samples(structure.log, OWN)
+    assert np.abs(together - samples(structure.log, CONNECTED)).max() < EXACT
+    assert set(structure.removed) == {"a", "b"}
+    assert structure.noise == {}
+    assert structure.status is Status.OK
 
 
 @pytest.mark.parametrize("delay", [-0.731, 0.0042, 0.3])
 def test_a_late_run_is_found_without_a_period(delay: float) -> None:
     bench = Bench()
-    found = subtract(bench.log(0.0, 2, True), bench.log(delay, 2, False))
-    assert found.delay == pytest.approx(delay, abs=1e-6)
-    assert max(found.apart.values()) < SPLINE
+    structure = subtract(bench.log(0.0, 2, True), bench.log(delay, 2, False))
+    assert structure.delay == pytest.approx(delay, abs=1e-6)
+    assert max(structure.apart.values()) < SPLINE
     # only samples that both runs have
-    assert len(found.log[TIME]) == pytest.approx(2 * PERIOD * RATE - abs(delay) * RATE, abs=1.0)
+    assert len(structure.log[TIME]) == pytest.approx(2 * PERIOD * RATE - abs(delay) * RATE, abs=1.0)
     unaligned = bench.log(delay, 2, False)["force.a"] - bench.log(0.0, 2, False)["force.a"]
-    assert off(found) < INTERPOLATED * float(np.abs(unaligned).max())
+    assert off(structure) < INTERPOLATED * float(np.abs(unaligned).max())
 
 
 @pytest.mark.parametrize("delay", [-0.55, 0.0137])
 def test_periods_are_averaged_and_the_noise_is_carried_on(delay: float) -> None:
     bench = Bench(noise=2.0)
-    found = subtract(
+    structure = subtract(
         bench.log(0.0, 16, True), bench.log(delay, 4, False, ("a", "b")), SubtractionOptions(period=PERIOD)
     )
-    assert found.periods == (16, 4)
-    assert found.delay == pytest.approx(delay, abs=1e-9)
+    assert structure.periods == (16, 4)
+    assert structure.delay == pytest.approx(delay, abs=1e-9)
     expected = 2.0 * np.sqrt(1 / 16 + 1 / 4)
     for name in ("a", "b"):
-        assert found.noise[name] == pytest.approx(expected, rel=SCATTER)
+        assert structure.noise[name] == pytest.approx(expected, rel=SCATTER)
     # the second route: what the forces are off is the carried noise, and the Fourier shift adds nothing to it
     quiet = Bench()
     exact = subtract(quiet.log(0.0, 2, True), quiet.log(delay, 2, False, ("a", "b")), SubtractionOptions(period=PERIOD))
-    scatter = samples(found.log, "force") - samples(exact.log, "force")
+    scatter = samples(structure.log, "force") - samples(exact.log, "force")
     assert scatter.std(axis=0) == pytest.approx([expected] * 2, rel=0.15)
 
 
 def test_positions_of_all_actuators_stay_and_forces_of_one_run_go() -> None:
     bench = Bench()
-    found = subtract(bench.log(0.0, 1, True), bench.log(0.0, 1, False, ("a",)))
-    assert found.unmatched == ("b",)
-    assert set(found.removed) == {"a"}
-    assert "position.held" in found.log
-    assert "force.b" not in found.log
+    structure = subtract(bench.log(0.0, 1, True), bench.log(0.0, 1, False, ("a",)))
+    assert structure.unmatched == ("b",)
+    assert set(structure.removed) == {"a"}
+    assert "position.held" in structure.log
+    assert "force.b" not in structure.log
 
 
 def test_velocities_of_the_connected_run_stay_and_what_goes_is_said(tmp_path: Path) -> None:
@@ -132,15 +132,15 @@ def test_velocities_of_the_connected_run_stay_and_what_goes_is_said(tmp_path: Pa
     for quantity in ("velocity", "temperature"):
         attributes = {"quantity": quantity, "channel": "a", "unit": "m/s", "source": "a test"}
         connected = connected.assign({f"{quantity}.a": (("time",), speed, attributes)})
-    found = subtract(connected, bench.log(0.0, 2, False))
-    assert np.array_equal(found.log["velocity.a"].to_numpy(), speed)
-    assert found.dropped == ("temperature.a",)
-    files = [write_log(tmp_path / f"{k}.csv", one) for k, one in enumerate((connected, bench.log(0.0, 2, False)))]
+    structure = subtract(connected, bench.log(0.0, 2, False))
+    assert np.array_equal(structure.log["velocity.a"].to_numpy(), speed)
+    assert structure.dropped == ("temperature.a",)
+    files = [write_log(tmp_path / f"{k}.csv", case) for k, case in enumerate((connected, bench.log(0.0, 2, False)))]
     out = tmp_path / "structure.csv"
     text = CliRunner().invoke(app, ["subtract", *map(str, files), "--out", str(out)])
-    said = " ".join(text.output.split())
-    assert "velocities of the connected run are kept: a;" in said
-    assert "neither motion nor force: temperature.a" in said
+    output = " ".join(text.output.split())
+    assert "velocities of the connected run are kept: a;" in output
+    assert "neither motion nor force: temperature.a" in output
     assert samples(read_log(out), "velocity")[:, 0] == pytest.approx(speed)
 
 
@@ -156,9 +156,9 @@ def test_motions_a_little_apart_are_doubtful() -> None:
     bench = Bench()
     other = bench.log(0.0, 1, False)
     other["position.a"] = other["position.a"] * 1.03
-    found = subtract(bench.log(0.0, 1, True), other)
-    assert found.status is Status.DOUBTFUL
-    assert "belong to another motion" in found.advice[0]
+    structure = subtract(bench.log(0.0, 1, True), other)
+    assert structure.status is Status.DOUBTFUL
+    assert "belong to another motion" in structure.advice[0]
 
 
 def test_a_delay_beyond_the_search_is_refused() -> None:
@@ -200,9 +200,9 @@ def test_the_command_writes_the_structure(tmp_path: Path) -> None:
     assert document["delay"] == pytest.approx(0.02, abs=1e-9)
     assert document["noise"]["a"] == pytest.approx(np.sqrt(0.5), rel=SCATTER)
     log = read_log(out)
-    found = subtract(connected, disconnected, SubtractionOptions(period=PERIOD))
-    assert document == found.as_dict(), "the command prints what the function finds"
-    assert np.array_equal(samples(log, "force"), samples(found.log, "force"))
+    structure = subtract(connected, disconnected, SubtractionOptions(period=PERIOD))
+    assert document == structure.as_dict(), "the command prints what the function finds"
+    assert np.array_equal(samples(log, "force"), samples(structure.log, "force"))
     # the noise of the average goes with it: `identify --period` weights by it
     noise = samples(log, "force_noise")
     assert noise == pytest.approx(np.tile(list(document["noise"].values()), (len(noise), 1)))

@@ -148,8 +148,8 @@ def test_python_takes_the_same_steps(in_c, name):
 
 def test_implicit_steps_find_what_scipys_radau_finds(in_c):
     problem, y, end, _, _ = PROBLEMS["van_der_pol"]
-    found = solve_ivp(lambda t, y: problem.rate(None, t, y)[0], (0, end), y, "Radau", rtol=1e-10, atol=1e-13)
-    assert in_c["van_der_pol"][2:4] == pytest.approx(found.y[:, -1], abs=3e-8)
+    solution = solve_ivp(lambda t, y: problem.rate(None, t, y)[0], (0, end), y, "Radau", rtol=1e-10, atol=1e-13)
+    assert in_c["van_der_pol"][2:4] == pytest.approx(solution.y[:, -1], abs=3e-8)
 
 
 @pytest.mark.parametrize(("method", "order"), [(dormand_prince(), 5), (None, 5)])

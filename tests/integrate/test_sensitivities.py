@@ -92,8 +92,8 @@ def test_a_ball_that_the_ground_throws_back(integrator, is_compiled) -> None:
     rest = 1.0 - (v + down) / g
     end = ca.vertcat(e * down * rest - g * rest**2 / 2, e * down - g * rest)
     known = ca.Function("known", list(symbols), [end, ca.jacobian(end, ca.vertcat(*symbols))])(1.0, 0.5, 9.81, 0.8)
-    found = last(made, [1.0, 0.5], [9.81, 0.8], integrator, is_compiled=is_compiled)
-    for mine, theirs in zip(found, known, strict=True):
+    result = last(made, [1.0, 0.5], [9.81, 0.8], integrator, is_compiled=is_compiled)
+    for mine, theirs in zip(result, known, strict=True):
         np.testing.assert_allclose(mine, np.array(theirs).reshape(mine.shape), atol=CLOSE, rtol=CLOSE)
 
 
@@ -149,7 +149,7 @@ def test_a_program_with_newtons_loops_moves_as_differences_say() -> None:
         "theta": np.array([[mechanism.parameters[name].value for name in free]]),
     }
     moves = {name: rng.normal(size=row.shape) * np.maximum(np.abs(row), 0.1) for name, row in inputs.items()}
-    found = tangent_program(program, {name: row.shape[1] for name, row in inputs.items()}).run(
+    motion = tangent_program(program, {name: row.shape[1] for name, row in inputs.items()}).run(
         inputs | {"start": q[None]} | {f"{name}_by": row for name, row in moves.items()}, 1
     )[0]["acceleration_by"]
     ends = [
@@ -157,4 +157,4 @@ def test_a_program_with_newtons_loops_moves_as_differences_say() -> None:
         for h in (1e-6, -1e-6)
     ]
     differences = (ends[0]["acceleration"] - ends[1]["acceleration"]) / 2e-6
-    assert np.abs(found - differences).max() < CLOSE * np.abs(differences).max()
+    assert np.abs(motion - differences).max() < CLOSE * np.abs(differences).max()

@@ -116,15 +116,15 @@ def random_starts(machine: Model, q: np.ndarray, held: tuple[int, ...], n: int, 
     return starts
 
 
-def found_by_newton(machine: Model, found: Modes, n: int, seed: int = 1) -> set[int]:
+def found_by_newton(machine: Model, modes: Modes, n: int, seed: int = 1) -> set[int]:
     """Which modes Newton's method finds from random starts; every closed state must be one of them."""
     entry = machine.actuators.ports
-    starts = random_starts(machine, found.q[0], entry.q, n, seed)
+    starts = random_starts(machine, modes.q[0], entry.q, n, seed)
     q, residual = close_loops(machine.assembly.loops, starts, iterations=100, held=entry.v)
     q = q[residual < CLOSED]
     for _, i, _ in machine.topology.telescopes:
         q = q[q[:, i] > 0]
-    distance = np.stack([difference(machine, q, mode.q) for mode in found.modes], axis=1)
+    distance = np.stack([difference(machine, q, mode.q) for mode in modes.modes], axis=1)
     assert (distance.min(axis=1, initial=np.inf) < SAME).all()
     return {int(i) for i in distance.argmin(axis=1)}
 
@@ -144,11 +144,11 @@ def difference(machine: Model, q: np.ndarray, target: np.ndarray) -> np.ndarray:
 
 def test_dietmaier_hexapod_has_40_real_modes() -> None:
     machine = hexapod(DIETMAIER_BASE, DIETMAIER_PLATFORM, np.ones(6))
-    found = assembly_modes(machine, DIETMAIER_LENGTHS, options=QUICK)
-    assert found.blocks[0].complex_solutions == 40
-    assert len(found.modes) == 40
-    assert found.status is Status.OK
-    for mode in found.modes:  # the lengths worked out anew from the pose
+    modes = assembly_modes(machine, DIETMAIER_LENGTHS, options=QUICK)
+    assert modes.blocks[0].complex_solutions == 40
+    assert len(modes.modes) == 40
+    assert modes.status is Status.OK
+    for mode in modes.modes:  # the lengths worked out anew from the pose
         w, x, y, z = mode.q[3:7]
         R = np.eye(3) + 2 * (w * skew(x, y, z) + skew(x, y, z) @ skew(x, y, z))
         ends = mode.q[:3] + np.array(DIETMAIER_PLATFORM) @ R.T
@@ -164,10 +164,10 @@ def test_random_hexapod_has_40_complex_modes_and_newton_finds_no_other_real_one(
     base, platform = rng.normal(size=(2, 6, 3))
     lengths = np.linalg.norm(platform - base + [0.1, 0.2, 0.5], axis=1)
     machine = hexapod(base, platform, lengths)
-    found = assembly_modes(machine, options=replace(QUICK, seed=3))
-    assert found.blocks[0].complex_solutions == 40
-    assert found.reference == 0
-    assert found_by_newton(machine, found, 300) == set(range(len(found.modes)))
+    modes = assembly_modes(machine, options=replace(QUICK, seed=3))
+    assert modes.blocks[0].complex_solutions == 40
+    assert modes.reference == 0
+    assert found_by_newton(machine, modes, 300) == set(range(len(modes.modes)))
 
 
 # Complex solutions: three spheres 2; 6-3 platform 16 (Griffis and Duffy 1989; Innocenti and Parenti-Castelli 1990);
@@ -185,22 +185,22 @@ def test_random_hexapod_has_40_complex_modes_and_newton_finds_no_other_real_one(
     ],
 )
 def test_modes_of_shipped_machines(name: str, complex_solutions: int, real: int) -> None:
-    machine, found = model(name), modes(name)
-    assert [block.complex_solutions for block in found.blocks] == [complex_solutions]
-    assert len(found.modes) == real
-    assert found.status is Status.OK
-    assert found.reference == 0
-    assert np.abs(machine.assembly.loops.residuals(found.q)[0]).max() < EXACT
-    assert found_by_newton(machine, found, 150) == set(range(real))
+    machine, all_modes = model(name), modes(name)
+    assert [block.complex_solutions for block in all_modes.blocks] == [complex_solutions]
+    assert len(all_modes.modes) == real
+    assert all_modes.status is Status.OK
+    assert all_modes.reference == 0
+    assert np.abs(machine.assembly.loops.residuals(all_modes.q)[0]).max() < EXACT
+    assert found_by_newton(machine, all_modes, 150) == set(range(real))
 
 
 def test_spidermill_drops_solutions_that_break_its_redundant_equation() -> None:
-    machine, found = model("spidermill"), modes("spidermill")
-    assert found.left_out
-    assert np.abs(machine.assembly.loops.residuals(found.q)[0]).max() < EXACT
-    assert found.reference == 0
-    assert len(found.modes) == 4
-    assert found_by_newton(machine, found, 20)
+    machine, all_modes = model("spidermill"), modes("spidermill")
+    assert all_modes.left_out
+    assert np.abs(machine.assembly.loops.residuals(all_modes.q)[0]).max() < EXACT
+    assert all_modes.reference == 0
+    assert len(all_modes.modes) == 4
+    assert found_by_newton(machine, all_modes, 20)
 
 
 @pytest.mark.parametrize(("name", "angles", "count"), [("four_bar", 2, 4), ("five_bar", 2, 4), ("delta", 1, 2)])
@@ -229,24 +229,24 @@ def test_the_trace_of_a_block_of_angles_bends_where_a_solution_is_missing(name: 
 def test_a_search_whose_trace_lines_all_lose_a_path_ends_as_doubtful(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nearly degenerate machines do so after a minute of search; here every line is declared lost."""
     monkeypatch.setattr(_ModeSearch, "_bend", lambda self: np.inf)
-    found = working_modes(model("five_bar"))
-    assert [block.lost_lines for block in found.blocks] == [LOST_ROUNDS, LOST_ROUNDS]
-    assert [block.trace for block in found.blocks] == [None, None]
-    assert found.status is Status.DOUBTFUL
-    assert any("nearly degenerate" in line for line in found.advice)
-    assert len(found.modes) == 4
-    assert json.loads(json.dumps(plain(found), allow_nan=False))["blocks"][0]["trace"] is None
+    modes = working_modes(model("five_bar"))
+    assert [block.lost_lines for block in modes.blocks] == [LOST_ROUNDS, LOST_ROUNDS]
+    assert [block.trace for block in modes.blocks] == [None, None]
+    assert modes.status is Status.DOUBTFUL
+    assert any("nearly degenerate" in line for line in modes.advice)
+    assert len(modes.modes) == 4
+    assert json.loads(json.dumps(plain(modes), allow_nan=False))["blocks"][0]["trace"] is None
 
 
 def test_blocks_of_up_to_three_angles_are_traced_and_longer_ones_on_request() -> None:
-    found = working_modes(model("five_bar"))
-    assert [block.trace is not None for block in found.blocks] == [True, True]
-    assert found.status is Status.OK
+    modes = working_modes(model("five_bar"))
+    assert [block.trace is not None for block in modes.blocks] == [True, True]
+    assert modes.status is Status.OK
     options = ModeOptions(monodromy=MonodromyOptions(traced_angles=1))
     untraced = working_modes(model("five_bar"), options=options)
     assert [block.trace for block in untraced.blocks] == [None, None]
-    assert len(untraced.modes) == len(found.modes) == 4
-    for q in found.q:
+    assert len(untraced.modes) == len(modes.modes) == 4
+    for q in modes.q:
         assert difference(model("five_bar"), untraced.q, q).min() < SAME
 
 
@@ -261,7 +261,7 @@ def test_the_seed_decides_nothing(name: str) -> None:
 def test_a_delta_stands_where_three_spheres_meet() -> None:
     machine = model("delta")
     angles = np.array([0.2, 0.7, 1.0])
-    found = assembly_modes(machine, angles, options=ModeOptions(seed=1))
+    modes = assembly_modes(machine, angles, options=ModeOptions(seed=1))
     phi = np.radians([0, 120, 240])
     radial = np.stack([np.cos(phi), np.sin(phi), 0 * phi], axis=1)
     radius = 0.194 - 0.03 + 0.26 * np.cos(angles)
@@ -273,7 +273,7 @@ def test_a_delta_stands_where_three_spheres_meet() -> None:
     offset = point - centres[0]
     roots = np.roots([direction @ direction, 2 * direction @ offset, offset @ offset - 0.48**2])
     expected = sorted((point + root.real * direction).tolist() for root in roots)
-    assert sorted(found.q[:, :3].tolist()) == [pytest.approx(row, abs=EXACT) for row in expected]
+    assert sorted(modes.q[:, :3].tolist()) == [pytest.approx(row, abs=EXACT) for row in expected]
 
 
 @settings(max_examples=4)
@@ -287,66 +287,66 @@ def test_a_five_bar_stands_where_two_circles_meet(first: float, second: float) -
     distance = np.hypot(*span)
     if distance < 0.02 or abs(distance - 0.7) < 1e-3:  # modes meet
         return
-    found = assembly_modes(machine, [first, second])
+    modes = assembly_modes(machine, [first, second])
     height = np.sqrt(complex(0.35**2 - distance**2 / 4))
     if height.imag:
-        assert not found.modes
+        assert not modes.modes
         return
     across = np.array([-span[1], span[0]]) / distance
     expected = elbows.mean(axis=0) + np.array([[-1.0], [1.0]]) * height.real * across
-    if (found.q[0, :2] - expected[0]) @ (expected[1] - expected[0]) > 0.5 * height.real**2:
+    if (modes.q[0, :2] - expected[0]) @ (expected[1] - expected[0]) > 0.5 * height.real**2:
         expected = expected[::-1]
-    assert found.q[:, :2] == pytest.approx(expected, abs=SAME)
+    assert modes.q[:, :2] == pytest.approx(expected, abs=SAME)
 
 
 def test_the_mode_reached_from_the_reference_pose_is_that_of_forward_kinematics() -> None:
     machine = model("five_bar")
     position = machine.actuator_position(machine.assembly.q) + np.array([0.2, -0.3])
-    found = assembly_modes(machine, position)
-    assert found.reference is not None
-    assert found.q[found.reference] == pytest.approx(machine.forward_kinematics(position).q, abs=SAME)
+    modes = assembly_modes(machine, position)
+    assert modes.reference is not None
+    assert modes.q[modes.reference] == pytest.approx(machine.forward_kinematics(position).q, abs=SAME)
 
 
 @pytest.mark.parametrize(("name", "count"), [("delta", 8), ("five_bar", 4), ("four_bar", 2), ("hexapod", 1)])
 def test_working_modes(name: str, count: int) -> None:
     machine = model(name)
-    found = working_modes(machine)
-    assert len(found.modes) == count
+    modes = working_modes(machine)
+    assert len(modes.modes) == count
     # 2^6 signs of the lengths, one of them positive
-    assert found.left_out == ({"a telescopic rod would have a negative length": 63} if name == "hexapod" else {})
-    assert found.reference == 0
-    assert found.status is Status.OK
-    assert np.abs(machine.assembly.loops.residuals(found.q)[0]).max() < EXACT
+    assert modes.left_out == ({"a telescopic rod would have a negative length": 63} if name == "hexapod" else {})
+    assert modes.reference == 0
+    assert modes.status is Status.OK
+    assert np.abs(machine.assembly.loops.residuals(modes.q)[0]).max() < EXACT
     given_q = list(machine.platform.ports.q)
-    assert found.q[:, given_q] == pytest.approx(np.tile(machine.assembly.q[given_q], (count, 1)))
+    assert modes.q[:, given_q] == pytest.approx(np.tile(machine.assembly.q[given_q], (count, 1)))
     # all are different
-    for i, q in enumerate(found.q[:-1]):
-        assert difference(machine, found.q[i + 1 :], q).min() > SAME
+    for i, q in enumerate(modes.q[:-1]):
+        assert difference(machine, modes.q[i + 1 :], q).min() > SAME
 
 
 def test_modes_that_meet_are_one_doubtful_mode() -> None:
     """The links of the five-bar are stretched into one line of twice 0.35 m."""
-    found = assembly_modes(model("five_bar"), [np.pi, 0.0])
-    assert len(found.modes) == 1
-    assert found.modes[0].q[:2] == pytest.approx([0.0, 0.0], abs=1e-6)
-    assert found.modes[0].condition > 1e7
-    assert found.status is Status.DOUBTFUL
-    assert "modes meet" in found.advice[0]
-    assert found.blocks[0].singular == 2
+    modes = assembly_modes(model("five_bar"), [np.pi, 0.0])
+    assert len(modes.modes) == 1
+    assert modes.modes[0].q[:2] == pytest.approx([0.0, 0.0], abs=1e-6)
+    assert modes.modes[0].condition > 1e7
+    assert modes.status is Status.DOUBTFUL
+    assert "modes meet" in modes.advice[0]
+    assert modes.blocks[0].singular == 2
 
 
 def test_out_of_reach_has_complex_modes_only() -> None:
-    found = assembly_modes(model("gantry_tau_3dof"), [5.0, 0.5, 0.5])
-    assert found.modes == ()
-    assert found.reference is None
-    assert found.blocks[0].complex == 2
-    assert found.status is Status.OK
+    modes = assembly_modes(model("gantry_tau_3dof"), [5.0, 0.5, 0.5])
+    assert modes.modes == ()
+    assert modes.reference is None
+    assert modes.blocks[0].complex == 2
+    assert modes.status is Status.OK
 
 
 def test_an_open_chain_has_one_mode() -> None:
-    found = assembly_modes(model("pendulum_arm"))
-    assert len(found.modes) == 1
-    assert found.blocks == ()
+    modes = assembly_modes(model("pendulum_arm"))
+    assert len(modes.modes) == 1
+    assert modes.blocks == ()
 
 
 def test_positions_are_checked() -> None:
@@ -360,10 +360,10 @@ def test_passive_freedoms_are_given_beside_the_actuators() -> None:
     text = machine_path("five_bar").read_text(encoding="utf-8")
     text = "\n".join(line for line in text.splitlines() if not line.startswith("  motor_2:"))
     machine = Model(loads(text))
-    found = assembly_modes(machine)
-    assert len(found.columns) == 2
-    assert len(found.modes) == 2
-    assert np.abs(machine.assembly.loops.residuals(found.q)[0]).max() < EXACT
+    modes = assembly_modes(machine)
+    assert len(modes.columns) == 2
+    assert len(modes.modes) == 2
+    assert np.abs(machine.assembly.loops.residuals(modes.q)[0]).max() < EXACT
 
 
 def test_complex_evaluation_agrees_with_casadi_and_with_differences() -> None:
@@ -405,21 +405,21 @@ def line(start: complex, end: complex, n: int) -> ParameterLine:
 def test_paths_follow_the_branches_of_a_root() -> None:
     start, end = 1.0 + 0.5j, -2.0 + 1.0j
     branches = np.exp(2j * np.pi * np.arange(5) / 5)[:, None]
-    found = track(Powers(5), start ** (1 / 5) * branches, line(start, end, 5))
+    paths = track(Powers(5), start ** (1 / 5) * branches, line(start, end, 5))
     # the straight line stays above the cut of the principal root
-    assert found.is_regular.all()
-    assert found.x == pytest.approx(end ** (1 / 5) * branches, abs=1e-6)
+    assert paths.is_regular.all()
+    assert paths.x == pytest.approx(end ** (1 / 5) * branches, abs=1e-6)
 
 
 def test_paths_that_end_at_a_multiple_solution_are_not_regular() -> None:
-    found = track(Powers(2), np.array([[1.0], [-1.0]]), line(1.0 + 0j, 0j, 2))
-    assert (found.endings == PathEnding.STOPPED).all()
-    assert (found.t > 1 - 1e-6).all()
+    paths = track(Powers(2), np.array([[1.0], [-1.0]]), line(1.0 + 0j, 0j, 2))
+    assert (paths.endings == PathEnding.STOPPED).all()
+    assert (paths.t > 1 - 1e-6).all()
 
 
 def test_paths_to_infinity_are_told() -> None:
-    found = track(Powers(-1), np.array([[1.0 + 0j]]), line(1.0 + 0j, 0j, 1), TrackingOptions(infinity=1e4))
-    assert found.endings[0] == PathEnding.INFINITE
+    paths = track(Powers(-1), np.array([[1.0 + 0j]]), line(1.0 + 0j, 0j, 1), TrackingOptions(infinity=1e4))
+    assert paths.endings[0] == PathEnding.INFINITE
 
 
 def test_repeated_points_are_dropped() -> None:
@@ -439,11 +439,11 @@ def test_loops_close_from_any_start(name: str) -> None:
 
 def test_a_leg_of_three_loops_closes_from_any_start(shared: Path) -> None:
     folder = shared / "models" / "example_parallel_robots" / "digit_like"
-    found = loops(load(str(folder / "robot.urdf"), folder / "robot.yaml"))
+    gaps = loops(load(str(folder / "robot.urdf"), folder / "robot.yaml"))
     rng = np.random.default_rng(3)
     for _ in range(5):
-        start = rng.uniform(-np.pi, np.pi, found.topology.n_q)
-        _, residual = close_from_afar(aligned(found), start)
+        start = rng.uniform(-np.pi, np.pi, gaps.topology.n_q)
+        _, residual = close_from_afar(aligned(gaps), start)
         assert residual < EXACT
 
 

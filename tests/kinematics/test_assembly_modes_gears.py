@@ -92,27 +92,27 @@ def roots_by_scanning(f: object, turns: int) -> list[float]:
     return [scipy.optimize.brentq(f, grid[k], grid[k + 1], xtol=1e-14) for k in places]
 
 
-def same_on_the_circle(found: np.ndarray, expected: np.ndarray) -> bool:
-    gaps = np.abs(np.exp(1j * found)[:, None] - np.exp(1j * expected)[None, :])
-    return len(found) == len(expected) and gaps.min(axis=1).max() < SAME and gaps.min(axis=0).max() < SAME
+def same_on_the_circle(values: np.ndarray, expected: np.ndarray) -> bool:
+    gaps = np.abs(np.exp(1j * values)[:, None] - np.exp(1j * expected)[None, :])
+    return len(values) == len(expected) and gaps.min(axis=1).max() < SAME and gaps.min(axis=0).max() < SAME
 
 
-def closed(model: Model, found: Modes) -> None:
-    assert found.status is Status.OK, found.advice
-    assert np.abs(model.assembly.loops.residuals(found.q)[0]).max() < 1e-10
+def closed(model: Model, modes: Modes) -> None:
+    assert modes.status is Status.OK, modes.advice
+    assert np.abs(model.assembly.loops.residuals(modes.q)[0]).max() < 1e-10
 
 
 def test_a_crank_that_a_gear_drives_is_known() -> None:
     model = geared("a")
-    found = assembly_modes(model, [0.5])
-    closed(model, found)
+    modes = assembly_modes(model, [0.5])
+    closed(model, modes)
     b = 0.2 - 2 * 0.5
     names = model.topology.coordinate_names
-    assert found.q[:, names.index("b")] == pytest.approx([b, b], abs=SAME)
+    assert modes.q[:, names.index("b")] == pytest.approx([b, b], abs=SAME)
     # the links meet where two circles do
     center = APART + B * np.exp(1j * b)
     expected = roots_by_scanning(lambda x: np.abs(end_of_a(0.5, x) - center) - LINK_B, 1)
-    assert same_on_the_circle(found.q[:, names.index("elbow")], np.array(expected))
+    assert same_on_the_circle(modes.q[:, names.index("elbow")], np.array(expected))
 
 
 @pytest.mark.parametrize(
@@ -121,10 +121,10 @@ def test_a_crank_that_a_gear_drives_is_known() -> None:
 def test_cranks_that_are_looked_for_are_found_with_their_gear(ratio_a: str, ratio_b: str, turns: int) -> None:
     model = geared("elbow", ratio_a, ratio_b)
     elbow = model.actuator_position(model.assembly.q)[0]
-    found = assembly_modes(model, [elbow])
-    closed(model, found)
+    modes = assembly_modes(model, [elbow])
+    closed(model, modes)
     names = model.topology.coordinate_names
-    a, b = (found.q[:, names.index(name)] for name in "ab")
+    a, b = (modes.q[:, names.index(name)] for name in "ab")
     ra, rb = float(ratio_a), float(ratio_b)
     assert np.abs(ra * a + rb * b - 0.2).max() < SAME
 
@@ -136,7 +136,7 @@ def test_cranks_that_are_looked_for_are_found_with_their_gear(ratio_a: str, rati
     assert len(expected) >= 2
     # one turn of the free angle is so many of crank A
     assert same_on_the_circle(a / turns, expected / turns)
-    assert found.reference is not None
+    assert modes.reference is not None
 
 
 def test_gears_that_are_no_polynomials_are_refused() -> None:
@@ -146,11 +146,11 @@ def test_gears_that_are_no_polynomials_are_refused() -> None:
 
 
 def test_a_search_says_how_far_it_is() -> None:
-    told: list[SearchProgress] = []
-    assembly_modes(geared("a"), [0.5], report=told.append)
-    assert {at.phase for at in told} == {LOOKING, FOLLOWING}
-    assert all(1 <= at.block <= at.blocks and 0 <= at.done <= at.total for at in told)
-    assert told[-1].solutions >= 2
+    rows: list[SearchProgress] = []
+    assembly_modes(geared("a"), [0.5], report=rows.append)
+    assert {at.phase for at in rows} == {LOOKING, FOLLOWING}
+    assert all(1 <= at.block <= at.blocks and 0 <= at.done <= at.total for at in rows)
+    assert rows[-1].solutions >= 2
     shown = CliRunner().invoke(app, ["modes", "five_bar"], env={"FORCE_COLOR": "1", "COLUMNS": "200"})
     assert "complex solutions" in shown.stderr
     assert "block 1 of" in shown.stderr
@@ -161,11 +161,11 @@ def test_a_singular_mode_is_never_said_to_be_reached() -> None:
     # the links of the shipped five-bar in one line of twice 0.35 m: two modes meet in one
     text = machine_path("five_bar").read_text(encoding="utf-8")
     names = ("motor_1", "motor_2")
-    found = assembly_modes(Model(loads(text)), [np.pi, 0.0])
-    (mode,) = found.modes
+    modes = assembly_modes(Model(loads(text)), [np.pi, 0.0])
+    (mode,) = modes.modes
     assert mode.condition > 1e7
     assert mode.is_singular
-    assert (mode.is_reference, found.reference) == (False, None)
+    assert (mode.is_reference, modes.reference) == (False, None)
     shown = CliRunner().invoke(app, ["modes", "five_bar", "--position", f"{names[0]}={np.pi!r},{names[1]}=0"])
     assert "without passing" in shown.output.split("None is reached from")[1]
     assert "~ singular, or nearly so: modes meet here" in shown.output
@@ -176,9 +176,9 @@ def test_a_start_that_is_singular_is_not_a_mode_without_singularity(angle: str) 
     # both links of 0.2 m in one line between pins 0.4 m apart; or the pins nearer by 4e-14 m, where it is 2e6
     half = float(np.pi - np.arccos(0.25)) - (0.0 if angle == "straight" else 1e-13)
     text = IN_LINE.format(s1=half, s2=float(np.pi) - half)
-    found = assembly_modes(Model(loads(text)), [half, np.pi - half])
-    assert len(found.modes) >= 1
-    assert all(mode.is_singular and not mode.is_reference for mode in found.modes)
+    modes = assembly_modes(Model(loads(text)), [half, np.pi - half])
+    assert len(modes.modes) >= 1
+    assert all(mode.is_singular and not mode.is_reference for mode in modes.modes)
 
 
 def test_ctrl_c_ends_the_search() -> None:

@@ -204,9 +204,9 @@ def test_a_reference_that_decides_the_mode_is_no_guess():
     text = (CASES / "planar_3rrr_without_reference.yaml").read_text(encoding="utf-8")
     text = text.replace("child: proximal}", "child: proximal, reference: 120 deg}")
     text = text.replace("child: distal}", "child: distal, reference: 60 deg}")
-    found = checked(loads(text))
-    assert found.other_modes >= 3
-    assert not any("guess" in note.what for note in found.notes)
+    machine = checked(loads(text))
+    assert machine.other_modes >= 3
+    assert not any("guess" in note.what for note in machine.notes)
 
 
 # Singular references

@@ -42,13 +42,13 @@ def test_the_reference_pose_is_turned_by_the_rotation_vector() -> None:
 
 
 def test_every_mode_closes_and_has_the_given_position() -> None:
-    found = tl.inverse_kinematics(delta(), "x=50mm", tl.KinematicsOptions(all_modes=True))
-    assert len(found.q) == 8  # two postures of each of three legs
-    assert found.residual.max() < ROUNDING
-    assert np.abs(found.platform_position - found.platform_position[0]).max() < ROUNDING
-    assert len(np.unique(found.actuator_position.round(6), axis=0)) == 8
+    state = tl.inverse_kinematics(delta(), "x=50mm", tl.KinematicsOptions(all_modes=True))
+    assert len(state.q) == 8  # two postures of each of three legs
+    assert state.residual.max() < ROUNDING
+    assert np.abs(state.platform_position - state.platform_position[0]).max() < ROUNDING
+    assert len(np.unique(state.actuator_position.round(6), axis=0)) == 8
     single = tl.inverse_kinematics(delta(), "x=50mm")
-    assert np.abs(single.actuator_position - found.actuator_position[0]).max() < ROUNDING
+    assert np.abs(single.actuator_position - state.actuator_position[0]).max() < ROUNDING
 
 
 @functools.cache
@@ -57,21 +57,21 @@ def delta() -> tl.Model:
 
 
 @pytest.mark.parametrize("of", ["tool", "actuators", "platform"])
-@pytest.mark.parametrize("given", ["platform", "actuators"])
-def test_jacobians_are_differences(given: str, of: str) -> None:
+@pytest.mark.parametrize("port", ["platform", "actuators"])
+def test_jacobians_are_differences(port: str, of: str) -> None:
     """Oracle: central differences of forward or inverse kinematics."""
     model = delta()
     start = tl.inverse_kinematics(model, "x=50mm,y=20mm")
-    at = (start.platform_position if given == "platform" else start.actuator_position)[0]
-    kinematics = tl.inverse_kinematics if given == "platform" else tl.forward_kinematics
+    at = (start.platform_position if port == "platform" else start.actuator_position)[0]
+    kinematics = tl.inverse_kinematics if port == "platform" else tl.forward_kinematics
 
     def place(position: np.ndarray) -> np.ndarray:
-        found = kinematics(model, position)
-        return {"tool": found.tool, "actuators": found.actuator_position, "platform": found.platform_position}[of][0]
+        state = kinematics(model, position)
+        return {"tool": state.tool, "actuators": state.actuator_position, "platform": state.platform_position}[of][0]
 
     wanted = np.stack([(place(at + e) - place(at - e)) / (2 * STEP) for e in STEP * np.eye(len(at))], axis=1)
-    found = tl.jacobian(model, options=tl.JacobianOptions(of=of), **{given: at})
-    assert np.abs(found.matrix[: len(wanted)] - wanted).max() < DIFFERENCES * np.abs(wanted).max()
+    state = tl.jacobian(model, options=tl.JacobianOptions(of=of), **{port: at})
+    assert np.abs(state.matrix[: len(wanted)] - wanted).max() < DIFFERENCES * np.abs(wanted).max()
 
 
 def test_wrong_positions_are_refused_with_the_name_of_the_option() -> None:

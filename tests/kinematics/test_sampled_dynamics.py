@@ -40,16 +40,16 @@ def test_a_swinging_mass_needs_no_accelerations(tmp_path):
     head = f"time [s],position.{name} [rad],velocity.{name} [rad/s]"
     np.savetxt(table, np.column_stack([t, q, v]), delimiter=",", header=head, comments="")
     options = tl.DynamicsOptions(motion=table, entry=ACTUATORS, from_momenta=True)
-    found = tl.inverse_dynamics(tl.load(machine), options)
+    forces = tl.inverse_dynamics(tl.load(machine), options)
     expected = M * C**2 * a - M * G * C * np.cos(q)
-    error = np.abs(found.forces.force[:, 0] - expected)
+    error = np.abs(forces.forces.force[:, 0] - expected)
     assert error.max() < SECOND_ORDER * np.abs(expected).max()
-    stated = found.evidence[-1].value * np.abs(expected).max()
+    stated = forces.evidence[-1].value * np.abs(expected).max()
     assert 0.5 * error.max() < stated < 2 * error.max()
-    assert found.status is tl.inverse_dynamics(tl.load(machine)).status
+    assert forces.status is tl.inverse_dynamics(tl.load(machine)).status
     code, text = run(machine, "--motion", table, "--entry", "actuators", "--from-momenta", "--json")
     assert code == 0
-    assert json.loads(text) == json.loads(json.dumps(plain(found.as_dict())))
+    assert json.loads(text) == json.loads(json.dumps(plain(forces.as_dict())))
 
 
 @pytest.fixture(scope="module")

@@ -24,13 +24,13 @@ def test_measures_are_the_jacobians(name: str) -> None:
     """parallel = 0 exactly where the actuator Jacobian is singular: compare with J on random states."""
     model = Model(load(name))
     states = random_states(model, 20, np.random.default_rng(3))
-    found = singularities(model, states.q)
+    measures = singularities(model, states.q)
     J = model.platform.actuator_jacobian(states.position, start=states.q)
-    for measure in (found.serial, found.parallel, found.constraint):
+    for measure in (measures.serial, measures.parallel, measures.constraint):
         assert ((measure > 0) & (measure <= 1 + ROUNDING)).all()
-    sign = np.sign(np.linalg.det(J)) * np.sign(found.serial_determinant) * np.sign(found.parallel_determinant)
+    sign = np.sign(np.linalg.det(J)) * np.sign(measures.serial_determinant) * np.sign(measures.parallel_determinant)
     assert (sign == sign[0]).all()  # det J is the quotient of both determinants
-    quotient = found.parallel_determinant / found.serial_determinant / np.linalg.det(J)
+    quotient = measures.parallel_determinant / measures.serial_determinant / np.linalg.det(J)
     np.testing.assert_allclose(quotient, quotient[0], rtol=1e-6)
 
 
@@ -49,9 +49,9 @@ def test_parallel_singularity_where_distal_links_align() -> None:
     right = np.linspace(start[1], np.pi - exact + 1e-4, 200)
     left = np.pi - right
     q = five_bar_states(model, np.stack([left, right], axis=1))
-    found = singularities(model, q)
-    assert found.parallel[-1] < 0.03 < 0.1 < found.parallel[0]
-    assert found.serial.min() > 0.1
+    measures = singularities(model, q)
+    assert measures.parallel[-1] < 0.03 < 0.1 < measures.parallel[0]
+    assert measures.serial.min() > 0.1
 
 
 def test_crossing_of_a_parallel_singularity_is_located() -> None:
@@ -81,9 +81,9 @@ def test_stretched_legs_are_a_serial_singularity_only() -> None:
     assert not report.crossings
     require_regular(report)
     straight = np.array([[0.0, 0.0, -(np.sqrt((0.26 + 0.48) ** 2 - 0.164**2) - 1e-9)]])
-    found = singularities(model, model.platform.kinematics(straight).q)
-    assert found.serial[0] < 1e-3
-    assert found.parallel[0] > 0.1
+    measures = singularities(model, model.platform.kinematics(straight).q)
+    assert measures.serial[0] < 1e-3
+    assert measures.parallel[0] > 0.1
 
 
 def test_bad_input() -> None:

@@ -48,8 +48,8 @@ def test_a_spherical_linkage_is_drawn_by_arcs_between_its_axes(eye: Model) -> No
     assert np.abs(np.sum(e * u, axis=1)).max() < SAME
     for i in range(3):
         for body, ends in ((f"p{i + 1}", (u[i], e[i])), (f"d{i + 1}", (e[i], v[i]))):
-            found = directions(geometry.points(body)[0])
-            lines = np.abs(found @ np.array(ends).T).max(axis=0)  # either side of an axis
+            result = directions(geometry.points(body)[0])
+            lines = np.abs(result @ np.array(ends).T).max(axis=0)  # either side of an axis
             assert lines == pytest.approx(1.0, abs=SAME), body
             pieces = geometry.arcs(body)[0]
             assert len(pieces) > 20
@@ -89,7 +89,7 @@ def test_orientation_is_mapped_in_angles(eye: Model) -> None:
     turned = Rotation.from_quat(pose.positions(values), scalar_first=True)
     assert (turned * Rotation.from_rotvec(values).inv()).magnitude().max() < SAME
     angles = np.radians([-90.0, -60.0, -30.0, 0.0, 30.0, 60.0, 90.0])
-    found = workspace_grid(
+    grid = workspace_grid(
         eye, {"platform.rx": angles, "platform.ry": angles}, limits=WorkspaceLimits(singularity=1e-6)
     ).data
     for i, x in enumerate(angles):
@@ -97,9 +97,9 @@ def test_orientation_is_mapped_in_angles(eye: Model) -> None:
             _, e, v = axes_of(Rotation.from_rotvec([x, y, 0.0]))
             determinant = np.linalg.det(np.cross(e, v))
             is_singular = not np.isfinite(determinant) or abs(determinant) < 1e-9
-            assert (found["reason"].to_numpy()[i, j] == Reason.SINGULAR) == is_singular, (x, y)
-    assert found["reason"].to_numpy()[0, 3] == found["reason"].to_numpy()[3, 6] == Reason.SINGULAR
-    assert found["parallel"].to_numpy()[3, 3] > 0.5
+            assert (grid["reason"].to_numpy()[i, j] == Reason.SINGULAR) == is_singular, (x, y)
+    assert grid["reason"].to_numpy()[0, 3] == grid["reason"].to_numpy()[3, 6] == Reason.SINGULAR
+    assert grid["parallel"].to_numpy()[3, 3] > 0.5
 
 
 def test_axes_without_ranges_hold_every_orientation_once(eye: Model) -> None:

@@ -36,42 +36,44 @@ def test_segment_distance_is_the_minimum(p: np.ndarray) -> None:
         return float(((a + x[0] * (b - a) - c - x[1] * (d - c)) ** 2).sum())
 
     starts = [(0.5, 0.5), (0.0, 0.0), (1.0, 1.0), (0.0, 1.0), (1.0, 0.0)]
-    found = [minimize(squared, x, bounds=[(0, 1), (0, 1)], options={"ftol": 1e-15, "gtol": 1e-12}).fun for x in starts]
-    assert segment_distances(a, b, c, d) == pytest.approx(np.sqrt(min(found)), abs=MINIMISED)
+    solution = [
+        minimize(squared, x, bounds=[(0, 1), (0, 1)], options={"ftol": 1e-15, "gtol": 1e-12}).fun for x in starts
+    ]
+    assert segment_distances(a, b, c, d) == pytest.approx(np.sqrt(min(solution)), abs=MINIMISED)
 
 
 def test_five_bar_reaches_the_lens_of_two_annuli() -> None:
     """Both cranks reach a disc of radius 1.2 m about their motors: the workspace is the lens of both discs."""
     model = Model(loads(five_bar_text(base=1.0, link=0.6)))
     axes = {"tip_x": np.linspace(-1.3, 2.3, 91), "tip_y": np.linspace(-1.3, 1.3, 66)}
-    found = workspace_grid(model, axes, limits=EVERYTHING)
+    grid = workspace_grid(model, axes, limits=EVERYTHING)
     x, y = np.meshgrid(*axes.values(), indexing="ij")
     first, second = np.hypot(x, y), np.hypot(x - 1.0, y)
     inside = (first < 1.2) & (second < 1.2)
-    np.testing.assert_array_equal(found.usable, inside)
-    excluded = set(found.excluded_by())
+    np.testing.assert_array_equal(grid.usable, inside)
+    excluded = set(grid.excluded_by())
     assert excluded <= {"rod_1", "rod_2"}
-    assert found.data["parallel"].to_numpy()[inside].min() >= 0
+    assert grid.data["parallel"].to_numpy()[inside].min() >= 0
 
 
 def test_a_leg_that_folds_back_on_its_motor_is_singular() -> None:
     """With equal links the tip can stand on a motor: that crank closes at every angle, and none is told."""
     model = Model(loads(five_bar_text(base=1.0, link=0.6)))
-    found = workspace_grid(model, {"tip_x": np.array([0.0, 0.3]), "tip_y": np.array([0.0, 0.4])})
-    assert found.reason[0, 0] == Reason.SINGULAR
-    assert found.elements[found.data["blame"].to_numpy()[0, 0]] == "type 1 (serial) singularity"
-    assert found.data["serial"].to_numpy()[0, 0] == 0.0
-    assert np.isnan(found.data["parallel"].to_numpy()[0, 0])
-    assert found.usable[1, 1]
+    grid = workspace_grid(model, {"tip_x": np.array([0.0, 0.3]), "tip_y": np.array([0.0, 0.4])})
+    assert grid.reason[0, 0] == Reason.SINGULAR
+    assert grid.elements[grid.data["blame"].to_numpy()[0, 0]] == "type 1 (serial) singularity"
+    assert grid.data["serial"].to_numpy()[0, 0] == 0.0
+    assert np.isnan(grid.data["parallel"].to_numpy()[0, 0])
+    assert grid.usable[1, 1]
 
 
 def test_delta_reach_and_blame() -> None:
     """Straight down the Delta reaches sqrt((L + l)^2 - (R - r)^2) = 0.7216 m; the map's refusals are kinematics'."""
     model = Model(load("delta"))
     axes = {"platform.z": np.linspace(-0.75, -0.65, 101)}
-    found = workspace_grid(model, axes, limits=EVERYTHING)
-    assert axes["platform.z"][found.usable].min() == pytest.approx(-0.7216, abs=1e-3)
-    bad = axes["platform.z"][~found.usable]
+    grid = workspace_grid(model, axes, limits=EVERYTHING)
+    assert axes["platform.z"][grid.usable].min() == pytest.approx(-0.7216, abs=1e-3)
+    bad = axes["platform.z"][~grid.usable]
     with pytest.raises(PoseError, match=r"leg1\.forearm: out of reach"):
         model.platform.kinematics([[0.0, 0.0, bad[-1]]])
 
@@ -109,12 +111,12 @@ def test_clearance_leaves_out_rods_that_share_a_joint() -> None:
 def test_machines_with_newton_blocks_are_followed() -> None:
     model = Model(load("five_bar"))
     axes = section_axes(model, ("platform.x", "platform.y"), 0.1)
-    found = workspace_grid(model, axes, limits=WorkspaceLimits(ranges=False, singularity=0.0))
+    grid = workspace_grid(model, axes, limits=WorkspaceLimits(ranges=False, singularity=0.0))
     x, y = np.meshgrid(*axes.values(), indexing="ij")
     inside = (np.hypot(x - 0.1, y) < 0.59) & (np.hypot(x + 0.1, y) < 0.59) & (y > 0.15) & (np.abs(x) < 0.2)
-    assert found.usable[inside].all()
+    assert grid.usable[inside].all()
     outside = (np.hypot(x - 0.1, y) > 0.6) | (np.hypot(x + 0.1, y) > 0.6)
-    assert not found.usable[outside].any()
+    assert not grid.usable[outside].any()
 
 
 def test_bad_axes_are_named_together() -> None:
@@ -146,9 +148,9 @@ def test_command(tmp_path: Path) -> None:
     arguments = ["workspace", "delta", "--plane", "x,z", "--resolution", "0.05"]
     result = CliRunner().invoke(app, [*arguments, "--figure", str(picture), "--out", str(data), "--json"])
     assert result.exit_code == 0, result.output
-    found = json.loads(result.stdout)
-    assert found["poses"]["usable"] > 0
-    assert found["connected_usable_unit"] == "m^2"
+    document = json.loads(result.stdout)
+    assert document["poses"]["usable"] > 0
+    assert document["connected_usable_unit"] == "m^2"
     assert picture.stat().st_size > 1000
     assert data.stat().st_size > 1000
     wrong = CliRunner().invoke(app, ["workspace", "delta", "--range", "x=3:2"])

@@ -80,8 +80,8 @@ def identified(files: tuple[Path, Path], *options: str) -> dict[str, Any]:
 
 def off(document: dict[str, Any], true: dict[str, float]) -> float:
     """Largest distance from the truth, in standard deviations."""
-    found = {one["name"]: one for one in document["base_parameters"]}
-    return max(abs(found[name]["value"] - x) / found[name]["standard_deviation"] for name, x in true.items())
+    by_name = {row["name"]: row for row in document["base_parameters"]}
+    return max(abs(by_name[name]["value"] - x) / by_name[name]["standard_deviation"] for name, x in true.items())
 
 
 TRUE = {"cart.m": MASS, "slide.viscous": DAMPING, "slide.coulomb": COULOMB}
@@ -171,12 +171,12 @@ def test_a_known_rest_leaves_the_stiffness_as_the_only_unknown_of_a_spring(tmp_p
     free = identified(files)
     assert off(free, TRUE | {"slide.stiffness": stiffness, "slide.preload": stiffness * rest}) < DEVIATIONS
     known = identified(files, "--known", f"slide.rest={rest} m")
-    names = [one["name"] for one in known["base_parameters"]]
+    names = [case["name"] for case in known["base_parameters"]]
     assert "slide.preload" not in names
     assert off(known, TRUE | {"slide.stiffness": stiffness}) < DEVIATIONS
     # the file's own parameters keep the file's rest: the wrong one shows
     kept = identified(files, "--parameters", "file")
-    assert "slide.spring.rest" not in [one["name"] for one in kept["base_parameters"]]
+    assert "slide.spring.rest" not in [case["name"] for case in kept["base_parameters"]]
     assert kept["outputs"][0]["held_out"]["rmse"] > 3 * NOISE
     right = identified(files, "--parameters", "file", "--known", f"slide.spring.rest={rest} m")
     assert off(right, {"cart.mass": MASS, "slide.spring.stiffness": stiffness}) < DEVIATIONS

@@ -94,8 +94,8 @@ def test_a_gap_beside_a_gap_is_a_line(tmp_path: Path) -> None:
     time = np.arange(10) / 10.0
     path = tmp_path / "log.csv"
     path.write_text(text(rows_of(time, {4: "nan", 6: "nan"})), encoding="utf-8")
-    found = samples(read_signals(path, gaps=FillGaps()), "position")[:, 0]
-    assert found[4] == pytest.approx(0.5 * (cubic(time[3]) + cubic(time[5])), abs=1e-9)
+    values = samples(read_signals(path, gaps=FillGaps()), "position")[:, 0]
+    assert values[4] == pytest.approx(0.5 * (cubic(time[3]) + cubic(time[5])), abs=1e-9)
 
 
 def test_even_times_by_a_spline_through_the_stamps() -> None:
@@ -127,16 +127,16 @@ def test_an_axis_absent_from_the_log_is_held(tmp_path: Path) -> None:
     motion = (t, q * still + np.array([0.0, angle]), v * still, a * still)
     forces = arm_regressor(*motion[1:]) @ TRUE + FRICTION * (motion[2] + np.sign(motion[2]))
     whole = arm_log(motion, forces)
-    log = Signals(time=t, channels=tuple(one for one in whole.channels if one.name != "position.motor_2"))
+    log = Signals(time=t, channels=tuple(channel for channel in whole.channels if channel.name != "position.motor_2"))
     code, refused = identified(tmp_path, log)
     assert code == 2
-    assert any("--hold motor_2=VALUE" in one["remedy"] for one in refused["problems"])
+    assert any("--hold motor_2=VALUE" in channel["remedy"] for channel in refused["problems"])
     code, document = identified(tmp_path, log, "--hold", "motor_2=40 deg")
     assert code == 0, document["findings"]
     assert any("held on request: motor_2 at 0.698132 rad" in line for line in document["repairs"])
     names = [f"link{k}.{part}" for k in (1, 2) for part in ("m", "mcx", "mcy", "Izz")]
     true = dict(zip(names, TRUE, strict=True))
-    rows = [one for one in document["base_parameters"] if one["representative"] in true]
+    rows = [channel for channel in document["base_parameters"] if channel["representative"] in true]
     assert len(rows) > 3
     for row in rows:
         value = true[row["representative"]]
@@ -152,7 +152,7 @@ def test_holding_what_is_there_or_unknown_is_refused(tmp_path: Path) -> None:
     for option, what in (("motor_2=1", "is in the log"), ("motor_3", "is no position"), ("motor_2=1 kg", "kg")):
         code, refused = identified(tmp_path, log, "--hold", option)
         assert code == 2
-        assert any(what in one["what"] for one in refused["problems"]), refused
+        assert any(what in case["what"] for case in refused["problems"]), refused
     with pytest.raises(LogError, match="is in the log"):
         held(log, {"motor_1": (0.0, "rad")})
     with pytest.raises(InputError, match="whole number"):
@@ -167,9 +167,9 @@ def test_by_command_gaps_are_counted(tmp_path: Path) -> None:
     (machine := tmp_path / "arm.yaml").write_text(MACHINE, encoding="utf-8")
     rows = [
         ",".join(["" if np.isnan(x) else repr(float(x)) for x in row])
-        for row in np.stack([log.time, *(one.values for one in spoiled)], axis=1)
+        for row in np.stack([log.time, *(single.values for single in spoiled)], axis=1)
     ]
-    header = ",".join(["time [s]", *(f"{one.name} [{one.unit}]" for one in spoiled)])
+    header = ",".join(["time [s]", *(f"{single.name} [{single.unit}]" for single in spoiled)])
     (path := tmp_path / "log.csv").write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
     for options, code in (((), 2), (("--fill-gaps", "2"), 0)):
         ran = CliRunner().invoke(app, ["identify", str(machine), str(path), *OPTIONS, *options, "--json"])

@@ -49,7 +49,7 @@ def recorded(model, tmp_path_factory) -> Path:
     position = model.actuator_position(model.assembly.q) + 0.3 * waves
     forces = rng.normal(size=position.shape)
     forces[50:60, 0] = forces[:, 0].max() + 1.0
-    found = [
+    rows = [
         *(
             Channel(quantity=quantity, channel=name, values=values[:, i], unit=unit, source="made here")
             for quantity, values, known in (
@@ -60,7 +60,7 @@ def recorded(model, tmp_path_factory) -> Path:
         ),
         Channel(quantity="lag", channel="motor", values=rng.normal(size=len(time)), unit="s"),
     ]
-    log = Signals(time=time, channels=tuple(found))
+    log = Signals(time=time, channels=tuple(rows))
     return write_log(tmp_path_factory.mktemp("log") / "log.csv", log.dataset())
 
 
@@ -70,9 +70,9 @@ def test_both_hold_the_same(recorded):
     again = as_signals(labelled)
     assert as_signals(plain) is plain
     assert np.array_equal(again.time, plain.time)
-    for one, other in zip(again.channels, plain.channels, strict=True):
-        assert (one.name, one.unit, one.source) == (other.name, other.unit, other.source)
-        assert np.array_equal(one.values, other.values)
+    for case, other in zip(again.channels, plain.channels, strict=True):
+        assert (case.name, case.unit, case.source) == (other.name, other.unit, other.source)
+        assert np.array_equal(case.values, other.values)
 
 
 def test_both_are_asked_alike(recorded):
@@ -92,18 +92,18 @@ def test_both_are_asked_alike(recorded):
 
 def test_both_are_prepared_alike(recorded):
     plain, labelled = read_signals(recorded), read_log(recorded)
-    found, expected = prepared_signals(plain, PREPARATION).dataset(), prepare(labelled, PREPARATION)
-    assert found.equals(expected)
-    assert {name: one.attrs for name, one in found.items()} == {name: one.attrs for name, one in expected.items()}
+    rows, expected = prepared_signals(plain, PREPARATION).dataset(), prepare(labelled, PREPARATION)
+    assert rows.equals(expected)
+    assert {name: case.attrs for name, case in rows.items()} == {name: case.attrs for name, case in expected.items()}
     assert expected.attrs["period"] == pytest.approx(1.0 / RATE)
-    assert len(found.time) == len(labelled.time) - 2 * PREPARATION.trim
+    assert len(rows.time) == len(labelled.time) - 2 * PREPARATION.trim
 
 
 def test_both_are_identified_alike(model, recorded):
     data = [regression_data(model, log, PREPARATION) for log in (read_signals(recorded), read_log(recorded))]
     assert np.array_equal(data[0].regressor, data[1].regressor)
     assert np.array_equal(data[0].forces, data[1].forces)
-    values = [fit(one, None, ORDINARY).estimate.values for one in data]
+    values = [fit(part, None, ORDINARY).estimate.values for part in data]
     assert np.array_equal(*values)
 
 
@@ -112,8 +112,8 @@ def test_filters_are_scanned_on_one_log_or_several(model, recorded):
     errors = []
     for log in (read_signals(recorded), read_log(recorded), [read_signals(recorded)] * 2):
         preparation = [PREPARATION] * 2 if isinstance(log, list) else PREPARATION
-        found = scan_filters(model, log, preparation, orders=[2], cutoffs=[10.0, 20.0], estimator=ORDINARY)
-        errors.append([trial.validation_error for trial in found.trials])
+        result = scan_filters(model, log, preparation, orders=[2], cutoffs=[10.0, 20.0], estimator=ORDINARY)
+        errors.append([trial.validation_error for trial in result.trials])
     assert errors[0] == errors[1]
     assert errors[2] == pytest.approx(errors[0], rel=SAME)
 
@@ -122,4 +122,4 @@ def test_labelled_arrays_of_someone_else_need_not_say_their_source(recorded):
     log = read_log(recorded)
     for variable in log.data_vars.values():
         del variable.attrs["source"]
-    assert all(one.source == "" for one in as_signals(log).channels)
+    assert all(channel.source == "" for channel in as_signals(log).channels)

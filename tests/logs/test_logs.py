@@ -201,8 +201,8 @@ MAPPED = {"position": {"m": "q"}, "force": {"m": "F"}}
 
 def test_every_bad_cell_is_named_by_line_and_column(tmp_path):
     text = 'q [rad],F [N m]\n1,2\nnan,3\n4,\n5,inf\n6,7,8\n\nn/a,"1,5"\n9\n1_0,10\n'
-    found = problems_of(LogFile(path=write(tmp_path / "log.csv", text), columns=MAPPED), sample_rate=1.0)
-    assert sorted(found, key=lambda p: (p[2], p[0])) == [
+    result = problems_of(LogFile(path=write(tmp_path / "log.csv", text), columns=MAPPED), sample_rate=1.0)
+    assert sorted(result, key=lambda p: (p[2], p[0])) == [
         ("column 'q'", "nan is not a finite number", 3),
         ("column 'F'", "the cell is empty", 4),
         ("column 'F'", "inf is not a finite number", 5),
@@ -224,10 +224,10 @@ def test_a_comma_that_may_be_something_else_gets_its_own_remedy(tmp_path, rows):
 def test_many_problems_of_a_kind_are_counted(tmp_path):
     bad = LISTED_PER_KIND + 15
     text = "q [rad],F [N m]\n" + "1,2\n" * 5 + ",3\n" * bad + "4,x\n"
-    found = problems_of(LogFile(path=write(tmp_path / "log.csv", text), columns=MAPPED), sample_rate=1.0)
-    assert [line for _, what, line in found if what == "the cell is empty"] == [7 + k for k in range(LISTED_PER_KIND)]
-    assert ("empty cells", "and 15 more", None) in found
-    assert found[-1] == ("column 'F'", "'x' is not a number", 7 + bad)
+    result = problems_of(LogFile(path=write(tmp_path / "log.csv", text), columns=MAPPED), sample_rate=1.0)
+    assert [line for _, what, line in result if what == "the cell is empty"] == [7 + k for k in range(LISTED_PER_KIND)]
+    assert ("empty cells", "and 15 more", None) in result
+    assert result[-1] == ("column 'F'", "'x' is not a number", 7 + bad)
 
 
 def test_missing_columns_and_units_are_found_at_once(tmp_path):
@@ -240,15 +240,15 @@ def test_missing_columns_and_units_are_found_at_once(tmp_path):
     )
     with pytest.raises(LogError) as caught:
         read_log(file)
-    found = {p.where: (p.what, p.remedy) for p in caught.value.problems}
-    assert set(found) == {f"column {name!r}" for name in ("Joint1", "Joint_2", "tau", "tau2", "t")} | {
+    problems = {p.where: (p.what, p.remedy) for p in caught.value.problems}
+    assert set(problems) == {f"column {name!r}" for name in ("Joint1", "Joint_2", "tau", "tau2", "t")} | {
         "units['Joint_9']"
     }
-    assert "did you mean Joint_1" in found["column 'Joint1'"][1]
-    assert found["column 'Joint_2'"][0] == "'kg' is no unit of a position"
-    assert found["column 'tau'"] == ("unknown unit 'Nm'", "did you mean N m?")
-    assert found["column 't'"][0] == "has no unit"
-    assert "2 columns" in found["column 'tau2'"][0]
+    assert "did you mean Joint_1" in problems["column 'Joint1'"][1]
+    assert problems["column 'Joint_2'"][0] == "'kg' is no unit of a position"
+    assert problems["column 'tau'"] == ("unknown unit 'Nm'", "did you mean N m?")
+    assert problems["column 't'"][0] == "has no unit"
+    assert "2 columns" in problems["column 'tau2'"][0]
 
 
 def test_a_column_of_a_doubled_name_can_be_had_by_its_whole_header(tmp_path):
@@ -261,9 +261,9 @@ def test_a_column_of_a_doubled_name_can_be_had_by_its_whole_header(tmp_path):
 def test_time_that_repeats_goes_back_or_leaves_gaps(tmp_path):
     times = [0.0, 0.1, 0.2, 0.2, 0.3, 0.1, 0.2, 0.3, 0.72, 0.8]
     text = "t [s],q [rad]\n" + "".join(f"{t},0\n" for t in times)
-    found = problems_of(LogFile(path=write(tmp_path / "log.csv", text), columns={"position": {"m": "q"}}, time="t"))
-    assert [(where, line) for where, _, line in found] == [("column 't'", 5), ("column 't'", 7), ("column 't'", 10)]
-    repeated, back, gap = (what for _, what, _ in found)
+    result = problems_of(LogFile(path=write(tmp_path / "log.csv", text), columns={"position": {"m": "q"}}, time="t"))
+    assert [(where, line) for where, _, line in result] == [("column 't'", 5), ("column 't'", 7), ("column 't'", 10)]
+    repeated, back, gap = (what for _, what, _ in result)
     assert repeated == "the time 0.2 s is repeated"
     assert back == "time goes back from 0.3 s to 0.1 s"
     assert gap == "a gap of 0.42 s after t = 0.3 s: 4.2 periods of 0.1 s"
@@ -279,15 +279,15 @@ def test_files_that_do_not_belong_together(tmp_path):
     first = write(tmp_path / "a.csv", "t [s],q [rad]\n0,1\n0.1,2\n0.2,3\n")
     short = write(tmp_path / "b.csv", "F [N m]\n4\n5\n")
     late = write(tmp_path / "c.csv", "t [s],q [rad]\n0.1,1\n0.2,2\n0.3,3\n")
-    found = problems_of(
+    result = problems_of(
         LogFile(path=first, columns={"position": {"m": "q"}}, time="t"),
         LogFile(path=short, columns={"force": {"m": "F"}}),
         LogFile(path=late, columns={"position": {"m": "q"}}, time="t"),
     )
-    assert [(where, line) for where, _, line in found] == [("position.m", None), ("rows", None), ("column 't'", 2)]
-    assert found[0][1] == "read from a.csv: q and again from c.csv: q"
-    assert found[1][1] == f"2 samples where {first} has 3"
-    assert found[2][1] == f"0.1 s where {first} says 0 s"
+    assert [(where, line) for where, _, line in result] == [("position.m", None), ("rows", None), ("column 't'", 2)]
+    assert result[0][1] == "read from a.csv: q and again from c.csv: q"
+    assert result[1][1] == f"2 samples where {first} has 3"
+    assert result[2][1] == f"0.1 s where {first} says 0 s"
 
 
 @pytest.mark.parametrize(
@@ -301,9 +301,9 @@ def test_files_that_do_not_belong_together(tmp_path):
 )
 def test_time_comes_from_a_column_or_from_a_rate(tmp_path, time, sample_rate, where, what):
     path = write(tmp_path / "log.csv", "t [s],q [rad]\n0,1\n0.1,2\n")
-    found = problems_of(LogFile(path=path, columns={"position": {"m": "q"}}, time=time), sample_rate=sample_rate)
-    assert [p[0] for p in found] == [where]
-    assert what in found[0][1]
+    result = problems_of(LogFile(path=path, columns={"position": {"m": "q"}}, time=time), sample_rate=sample_rate)
+    assert [p[0] for p in result] == [where]
+    assert what in result[0][1]
 
 
 @pytest.mark.parametrize(
@@ -329,10 +329,10 @@ def test_files_that_are_no_logs(tmp_path, name, content, what):
         extra("pyarrow")
     path = tmp_path / name
     path.write_bytes(content)
-    found = problems_of(LogFile(path=path, columns=MAPPED), tmp_path / "other.csv", sample_rate=1.0)
-    assert len(found) == 2
-    assert what in found[0][1]
-    assert found[1][1] == "there is no such file"
+    result = problems_of(LogFile(path=path, columns=MAPPED), tmp_path / "other.csv", sample_rate=1.0)
+    assert len(result) == 2
+    assert what in result[0][1]
+    assert result[1][1] == "there is no such file"
 
 
 def test_no_file_and_nothing_to_read(tmp_path):
@@ -346,8 +346,8 @@ def test_a_parquet_file_with_text_and_nulls(tmp_path):
     parquet = extra("pyarrow.parquet")
     path = tmp_path / "log.parquet"
     parquet.write_table(pyarrow.table({"q [rad]": ["a", "b", "c"], "F [N]": [1, None, 3]}), path)
-    found = problems_of(LogFile(path=path, columns=MAPPED), sample_rate=1.0)
-    assert found == [
+    result = problems_of(LogFile(path=path, columns=MAPPED), sample_rate=1.0)
+    assert result == [
         ("column 'q'", "holds string, not numbers", None),
         ("column 'F'", "nan in row 2 is not a finite number", None),
     ]
@@ -356,8 +356,8 @@ def test_a_parquet_file_with_text_and_nulls(tmp_path):
 def test_a_matlab_file_with_signals_of_different_length(tmp_path):
     path = tmp_path / "log.mat"
     scipy.io.savemat(path, {"q": np.arange(4.0), "F": np.arange(5.0)})
-    found = problems_of(LogFile(path=path, columns=MAPPED, units={"q": "rad", "F": "N"}), sample_rate=1.0)
-    assert found == [("rows", "the variables have different counts (q: 4, F: 5)", None)]
+    result = problems_of(LogFile(path=path, columns=MAPPED, units={"q": "rad", "F": "N"}), sample_rate=1.0)
+    assert result == [("rows", "the variables have different counts (q: 4, F: 5)", None)]
 
 
 # Signals

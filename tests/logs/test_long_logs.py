@@ -44,12 +44,12 @@ def long_log(model: Model) -> Signals:
 
 def test_a_log_followed_part_by_part_has_the_regressor_of_the_whole(model: Model) -> None:
     log, preparation = long_log(model), Preparation(cutoff=20.0, decimation=FACTOR)
-    found = regression_data(model, log, preparation)
+    result = regression_data(model, log, preparation)
     prepared = prepared_signals(log, preparation)
     motion = [samples(prepared, kind, MOTORS) for kind in ("position", "velocity", "acceleration")]
     whole = model.actuators.regressor(*motion, start=model.actuators.track(motion[0]).q)
     by_scipy = scipy.signal.decimate(whole, FACTOR, ftype="fir", axis=0, zero_phase=True)
-    assert found.regressor == pytest.approx(by_scipy, abs=1e-9 * np.abs(whole).max())
+    assert result.regressor == pytest.approx(by_scipy, abs=1e-9 * np.abs(whole).max())
 
 
 def test_a_pose_out_of_reach_behind_the_first_part_is_counted_from_the_beginning() -> None:

@@ -44,7 +44,7 @@ def constant(path: Path, value: float, count: int = 20_000) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("column", "found"),
+    ("column", "values"),
     [
         (pyarrow.array([1, 2, 1, 3]).dictionary_encode(), [1.0, 2.0, 1.0, 3.0]),
         (pyarrow.array([1.5, 2.0, 1.5, -3.0]).dictionary_encode(), [1.5, 2.0, 1.5, -3.0]),
@@ -55,8 +55,8 @@ def constant(path: Path, value: float, count: int = 20_000) -> Path:
     ],
     ids=["dictionary of integers", "dictionary of floats", "decimal", "bytes", "half", "single"],
 )
-def test_every_kind_of_number_is_read(tmp_path: Path, column: Any, found: list[float]) -> None:
-    assert positions(written(tmp_path / "log.parquet", {POSITION: column})) == found
+def test_every_kind_of_number_is_read(tmp_path: Path, column: Any, values: list[float]) -> None:
+    assert positions(written(tmp_path / "log.parquet", {POSITION: column})) == values
 
 
 @pytest.mark.parametrize(
@@ -157,8 +157,8 @@ def test_a_file_that_ends_early_is_refused_and_the_next_is_read(tmp_path: Path, 
 def test_threads_do_not_take_each_others_answers(tmp_path: Path) -> None:
     paths = [constant(tmp_path / f"{i}.parquet", float(i)) for i in range(3)]
     with ThreadPoolExecutor(3) as pool:
-        found = list(pool.map(positions, paths * 4))
-    assert [set(values) for values in found] == [{float(i)} for i in range(3)] * 4
+        result = list(pool.map(positions, paths * 4))
+    assert [set(values) for values in result] == [{float(i)} for i in range(3)] * 4
 
 
 @pytest.mark.parametrize("way", ["fork", pytest.param("spawn", marks=pytest.mark.nightly)])

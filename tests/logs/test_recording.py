@@ -93,8 +93,8 @@ preparation: {cutof: 10 Hz, cutoff: 0 Hz, order: 2.5, trim: -1, decimation: many
     path = write(tmp_path, text)
     with pytest.raises(LogError) as caught:
         load_recording(path)
-    found = {problem.where: problem for problem in caught.value.problems}
-    assert {where: problem.line for where, problem in found.items()} == {
+    problems = {problem.where: problem for problem in caught.value.problems}
+    assert {where: problem.line for where, problem in problems.items()} == {
         "format": 1,
         "sample_rat": 2,
         "sample_rate": 3,
@@ -109,11 +109,11 @@ preparation: {cutof: 10 Hz, cutoff: 0 Hz, order: 2.5, trim: -1, decimation: many
         "preparation.trim": 11,
         "preparation.decimation": 11,
         "preparation.standstill": 11,
-    } | ({"files[2].path": 10} if "files[2].path" in found else {})
-    assert "sample_rate" in found["sample_rat"].remedy
-    assert "cutoff" in found["preparation.cutof"].remedy
-    assert "tauloop-log/1" in found["format"].remedy
-    assert all(problem.remedy and problem.file == str(path) for problem in found.values())
+    } | ({"files[2].path": 10} if "files[2].path" in problems else {})
+    assert "sample_rate" in problems["sample_rat"].remedy
+    assert "cutoff" in problems["preparation.cutof"].remedy
+    assert "tauloop-log/1" in problems["format"].remedy
+    assert all(problem.remedy and problem.file == str(path) for problem in problems.values())
 
 
 @pytest.mark.parametrize(
@@ -140,9 +140,9 @@ preparation: {cutof: 10 Hz, cutoff: 0 Hz, order: 2.5, trim: -1, decimation: many
 )
 def test_single_faults(tmp_path, old, new, where, what):
     assert old in GOOD
-    found = problems(tmp_path, GOOD.replace(old, new))
-    assert list(found) == [where]
-    assert what in found[where]
+    refusals = problems(tmp_path, GOOD.replace(old, new))
+    assert list(refusals) == [where]
+    assert what in refusals[where]
 
 
 @pytest.mark.parametrize("text", ["format: tauloop-log/1\n", "format: tauloop-log/1\nfiles: []\n", "[]", "just text"])
@@ -171,10 +171,10 @@ def test_wrong_units_missing_columns_and_missing_files_are_told_at_once(tmp_path
     recording = load_recording(write(tmp_path, text))
     with pytest.raises(LogError) as caught:
         read_log(*recording.files, sample_rate=recording.sample_rate)
-    told = str(caught.value)
-    assert "'B'" in told
-    assert "'kg' is no unit of a position" in told
-    assert "forces.csv" in told
+    output = str(caught.value)
+    assert "'B'" in output
+    assert "'kg' is no unit of a position" in output
+    assert "forces.csv" in output
     assert len(caught.value.problems) == 3
 
 

@@ -275,14 +275,14 @@ MISTAKES: list[tuple[str, str, str, str, str] | tuple[str, str, str, str, str, i
 def test_a_mistake_is_told_in_its_place(mistake: tuple[str, str, str, str, str, int]) -> None:
     old, new, where, what, remedy, *further = mistake
     text, line = changed((old, new))
-    found = [problem for problem in problems(text) if problem.where == where and what in problem.what]
-    assert len(found) == 1, "\n".join(map(str, problems(text)))
-    assert any(part in found[0].remedy for part in remedy.split("|")), found[0]
+    refusals = [problem for problem in problems(text) if problem.where == where and what in problem.what]
+    assert len(refusals) == 1, "\n".join(map(str, problems(text)))
+    assert any(part in refusals[0].remedy for part in remedy.split("|")), refusals[0]
     if new:
-        assert found[0].line == line + (further[0] if further else 0), found[0]
+        assert refusals[0].line == line + (further[0] if further else 0), refusals[0]
     else:  # a key that is missing belongs to the mapping that lacks it
-        assert found[0].line is not None
-        assert 0 < found[0].line <= text.count("\n")
+        assert refusals[0].line is not None
+        assert 0 < refusals[0].line <= text.count("\n")
 
 
 def test_all_mistakes_are_told_at_once_in_the_order_of_lines() -> None:
@@ -295,8 +295,8 @@ def test_all_mistakes_are_told_at_once_in_the_order_of_lines() -> None:
         ("repeat: 2", "repeat: 3"),
         ("body: plate", "body: plat"),
     )
-    found = problems(text)
-    assert [problem.where for problem in found] == [
+    refusals = problems(text)
+    assert [problem.where for problem in refusals] == [
         "name",
         "parameters.tilt",
         "bodies.plate.mass",
@@ -305,7 +305,7 @@ def test_all_mistakes_are_told_at_once_in_the_order_of_lines() -> None:
         "legs[0].each.phi",
         "platform.body",
     ]
-    lines = [problem.line or 0 for problem in found]
+    lines = [problem.line or 0 for problem in refusals]
     assert lines == sorted(lines)
 
 
@@ -317,9 +317,9 @@ def test_a_mistake_in_a_leg_is_told_once_for_all_legs() -> None:
 def test_very_many_mistakes_are_counted() -> None:
     wrong = "".join(f"  p{i}: 1 parsec\n" for i in range(MAX_PROBLEMS + 50))
     text, _ = changed(("  tilt: 30 deg\n", "  tilt: 30 deg\n" + wrong))
-    found = problems(text)
-    assert len(found) == MAX_PROBLEMS + 1
-    assert found[-1].what == "and 50 more problems"
+    refusals = problems(text)
+    assert len(refusals) == MAX_PROBLEMS + 1
+    assert refusals[-1].what == "and 50 more problems"
 
 
 # --- hostile and broken YAML ------------------------------------------------------------------------------------------
@@ -357,10 +357,10 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     ids=lambda value: repr(value)[:30] if isinstance(value, str) else "",
 )
 def test_text_that_is_no_description(text: str, what: str, line: int | None) -> None:
-    found = [problem for problem in problems(text) if what in problem.what]
-    assert found, "\n".join(map(str, problems(text)))
+    refusals = [problem for problem in problems(text) if what in problem.what]
+    assert refusals, "\n".join(map(str, problems(text)))
     if line is not None:
-        assert found[0].line == line
+        assert refusals[0].line == line
 
 
 @pytest.mark.parametrize(
@@ -513,9 +513,9 @@ def test_no_text_brings_anything_but_a_mechanism_or_its_problems(which: int, edi
     try:
         mechanism = loads(text)
     except DescriptionError as error:
-        found = error.problems
+        problems = error.problems
     else:
         assert all(abs(mechanism.value(component)) < float("inf") for component in mechanism.gravity)
         return
-    assert found
-    assert all(problem.what and problem.remedy for problem in found)
+    assert problems
+    assert all(problem.what and problem.remedy for problem in problems)

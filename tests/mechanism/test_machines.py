@@ -326,8 +326,8 @@ GIVEN = {
 @pytest.mark.parametrize("name", GIVEN)
 def test_given_figures_are_the_papers(machines: dict[str, Mechanism], name: str) -> None:
     table = machines[name].parameters
-    given = {p.name: p.value for p in table if p.status == "given" and not p.name.startswith("gravity")}
-    assert given == pytest.approx(GIVEN[name], rel=1e-12)
+    by_name = {p.name: p.value for p in table if p.status == "given" and not p.name.startswith("gravity")}
+    assert by_name == pytest.approx(GIVEN[name], rel=1e-12)
 
 
 def test_motor_limit_of_nuwar(machines: dict[str, Mechanism]) -> None:

@@ -44,8 +44,8 @@ def machine(name: str) -> tuple[Model, RandomStates]:
     return model, random_states(model, STATES, rng, step=0.02)
 
 
-def same(one: np.ndarray, other: np.ndarray, tolerance: float = SAME) -> bool:
-    return bool(np.abs(one - other).max(initial=0.0) < tolerance * max(1.0, np.abs(other).max(initial=0.0)))
+def same(values: np.ndarray, other: np.ndarray, tolerance: float = SAME) -> bool:
+    return bool(np.abs(values - other).max(initial=0.0) < tolerance * max(1.0, np.abs(other).max(initial=0.0)))
 
 
 def as_motion(model: Model, state: State) -> NamedMotion:
@@ -98,10 +98,10 @@ def velocity_of(J: np.ndarray, velocity: np.ndarray) -> np.ndarray:
 def test_jacobians_of_both_directions_are_inverse(subject):
     model, platform, states = subject
     down = platform.actuator_jacobian(states.position, start=states.q)
-    given = model.actuators.ports.at(states.q)
-    up = model.actuators.platform_jacobian(given, start=states.q)
+    inputs = model.actuators.ports.at(states.q)
+    up = model.actuators.platform_jacobian(inputs, start=states.q)
     assert same(up @ down, np.broadcast_to(np.eye(down.shape[2]), (len(up), *down.shape[1:])), 1e-7)
-    assert same(model.actuators.tool_jacobian(given, start=states.q) @ down, platform.tool_jacobian(states.position))
+    assert same(model.actuators.tool_jacobian(inputs, start=states.q) @ down, platform.tool_jacobian(states.position))
 
 
 def test_terms_are_those_of_pinocchio_projected(subject):
@@ -156,17 +156,17 @@ def test_a_wrench_at_the_tool_moves_the_machine_as_it_moves_pinocchios(subject):
     model, platform, states = subject
     wrench = np.array([11.0, -7.0, 5.0, 0.4, -0.3, 0.2])
     force = platform.inverse_dynamics(states.position, states.velocity, states.acceleration, start=states.q).force
-    found = platform.forward_dynamics(states.position, states.velocity, force, start=states.q, wrench=wrench)
+    moved = platform.forward_dynamics(states.position, states.velocity, force, start=states.q, wrench=wrench)
     extra("pinocchio")
-    theirs = pinocchio_engine(model.mechanism).forward_dynamics(as_motion(model, found), force, wrench)
+    theirs = pinocchio_engine(model.mechanism).forward_dynamics(as_motion(model, moved), force, wrench)
     names = [name for name in theirs.names if name in model.topology.velocity_names]
     ours, columns = (
         [list(known).index(name) for name in names] for known in (model.topology.velocity_names, theirs.names)
     )
     assert names
-    assert same(np.asarray(found.a)[:, ours], theirs.accelerations[:, columns], 1e-6)
-    assert np.abs(np.asarray(found.a) - states.a).max() > 1e-3
-    a = platform.ports.rates(np.asarray(found.a))
+    assert same(np.asarray(moved.a)[:, ours], theirs.accelerations[:, columns], 1e-6)
+    assert np.abs(np.asarray(moved.a) - states.a).max() > 1e-3
+    a = platform.ports.rates(np.asarray(moved.a))
     held = platform.inverse_dynamics(states.position, states.velocity, a, start=states.q, wrench=wrench)
     assert same(held.force, force)
 
@@ -196,9 +196,9 @@ def test_a_payload_is_part_of_the_platform(subject):
     model, platform, states = subject
     motion = (states.position, states.velocity, states.acceleration)
     expected = carrying(model).platform.inverse_dynamics(*motion, start=states.q).force
-    found = platform.inverse_dynamics(*motion, start=states.q, payload=PAYLOAD)
-    assert same(found.force, expected)
-    back = platform.forward_dynamics(*motion[:2], found.force, start=states.q, payload=PAYLOAD)
+    forces = platform.inverse_dynamics(*motion, start=states.q, payload=PAYLOAD)
+    assert same(forces.force, expected)
+    back = platform.forward_dynamics(*motion[:2], forces.force, start=states.q, payload=PAYLOAD)
     assert same(np.asarray(back.a), states.a, 1e-6)
 
 

@@ -80,10 +80,10 @@ def test_whole_dynamics_take_few_operations(name: str) -> None:
 
 
 def test_motion_of_actuators_has_newton_blocks_that_are_counted_apart_and_no_velocity_matrix() -> None:
-    found, left_out = costs(load("five_bar"), ACTUATORS)
-    assert {row.quantity for row in found} == {"positions", "inverse dynamics", "forward dynamics", "regressor"}
+    result, left_out = costs(load("five_bar"), ACTUATORS)
+    assert {row.quantity for row in result} == {"positions", "inverse dynamics", "forward dynamics", "regressor"}
     assert left_out == {}
-    positions = next(row for row in found if row.quantity == "positions")
+    positions = next(row for row in result if row.quantity == "positions")
     assert sum(positions.each_iteration.values()) > 0
 
 
@@ -125,9 +125,9 @@ def test_the_platforms_own_mass_matrix_gives_the_same_velocity_terms() -> None:
         rate = rng.normal(size=6)
         turned = Rotation.from_euler("ZYX", x[3:])
         w = platforms_twist(turned, x[3:], rate[3:])
-        found = platforms(np.append(x[:3], turned.as_quat(scalar_first=True)), np.append(rate[:3], w))
+        result = platforms(np.append(x[:3], turned.as_quat(scalar_first=True)), np.append(rate[:3], w))
         V = V_of(x, rate).full()
-        expected = found.total()[1] @ rate
+        expected = result.total()[1] @ rate
         assert np.abs(V @ rate - expected).max() < AGREE * np.abs(expected).max()
         M = [
             platforms(np.append(y[:3], Rotation.from_euler("ZYX", y[3:]).as_quat(scalar_first=True)), np.zeros(6))
@@ -174,10 +174,10 @@ def test_sampled_momenta_cost_their_program_and_one_difference_each() -> None:
     total = sum(counted("delta")["inverse dynamics", SAMPLED]["once"].values())
     assert alone < total - 2 * 6 < alone + momenta
     states = random_states(Model(load("delta")), 4, np.random.default_rng(3))
-    given = {"position": states.position, "velocity": states.velocity}
+    settings = {"position": states.position, "velocity": states.velocity}
     rate = {"momentum_rate": np.zeros((4, 6))}
-    together, _, _ = functions.runner.run(MOMENTUM_FORCES, given, extra=rate)
-    apart, _, _ = functions.runner.run(MOMENTUM, given)
+    together, _, _ = functions.runner.run(MOMENTUM_FORCES, settings, extra=rate)
+    apart, _, _ = functions.runner.run(MOMENTUM, settings)
     assert np.abs(together["momentum"] - apart["momentum"]).max() < SAME * np.abs(apart["momentum"]).max()
 
 
@@ -196,17 +196,17 @@ def test_nothing_is_said_where_nothing_is_published(name: str) -> None:
 
 
 def test_published_operations_belong_to_shipped_machines() -> None:
-    found = [
+    rows = [
         name for name in shipped_machines() if published_operations(name).counts + published_operations(name).ratios
     ]
-    assert found == ["nuwar", "rcid"]
+    assert rows == ["nuwar", "rcid"]
 
 
 def test_text_shows_ours_and_the_papers(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = tuple(Cost(**row) for row in answer("delta")["costs"])
     rows += tuple(replace(row, frame=EULER) for row in rows if row.quantity == VELOCITY_MATRIX)
-    found = (rows, {"this": "has its reason"})
-    monkeypatch.setattr("tauloop.model.operation_counts.costs", lambda mechanism, entry: found)
+    motion = (rows, {"this": "has its reason"})
+    monkeypatch.setattr("tauloop.model.operation_counts.costs", lambda mechanism, entry: motion)
     result = CliRunner().invoke(app, ["cost", "rcid"], env={"COLUMNS": "160"})
     assert result.exit_code == 0
     for text in (

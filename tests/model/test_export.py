@@ -85,12 +85,12 @@ def described(*changes: tuple[str, str]) -> str:
 def test_every_machine_checks_itself_against_the_interpreter(name, tmp_path):
     """All functions; the entry that is not tried here is tried by the next test and by those of the source."""
     exported(name, folder=tmp_path)
-    status, said = run_check(compile_check(tmp_path, name, compilers()[0]))
-    assert status == 0, said
-    assert said.splitlines()[-1] == "all agree"
+    status, text = run_check(compile_check(tmp_path, name, compilers()[0]))
+    assert status == 0, text
+    assert text.splitlines()[-1] == "all agree"
     for function in ALL:
-        assert f"{name}_{function} (calls)" in said
-        assert f"{name}_{function} (batch)" in said
+        assert f"{name}_{function} (calls)" in text
+        assert f"{name}_{function} (batch)" in text
 
 
 @needs_compiler
@@ -106,8 +106,8 @@ def test_other_compilers_and_flags_give_the_same_numbers(compiler, flags, tmp_pa
             command = [compiler, *STRICT, *flags, file, "-o", "object.o"]
             assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 0
         return
-    status, said = run_check(compile_check(tmp_path, "five_bar", compiler, *flags))
-    assert status == 0, said
+    status, text = run_check(compile_check(tmp_path, "five_bar", compiler, *flags))
+    assert status == 0, text
 
 
 @needs_compiler
@@ -124,10 +124,10 @@ def test_one_altered_number_is_found(function, tmp_path):
     largest = max(numbers, key=lambda number: abs(float(number)))
     altered = repr(float(largest) * (1 + 1e-6))
     check.write_text(text[: start.end()] + text[start.end() :].replace(largest, altered, 1))
-    status, said = run_check(compile_check(tmp_path, "linear_delta", compilers()[0]))
-    assert status == 1, said
-    assert [line for line in said.splitlines() if f"{function} (calls)" in line and "FAILED" in line]
-    assert said.splitlines()[-1] == "FAILED"
+    status, output = run_check(compile_check(tmp_path, "linear_delta", compilers()[0]))
+    assert status == 1, output
+    assert [line for line in output.splitlines() if f"{function} (calls)" in line and "FAILED" in line]
+    assert output.splitlines()[-1] == "FAILED"
 
 
 @needs_compiler
@@ -140,9 +140,9 @@ def test_numbers_of_a_broken_function_are_found(entry, tmp_path):
     broken = re.sub(r"( +)force\[0\] = (\w+);", r"\1force[0] = \2 * (HUGE_VAL - HUGE_VAL);", text, count=1)
     assert broken != text
     source.write_text(broken)
-    status, said = run_check(compile_check(tmp_path, "linear_delta", compilers()[0]))
+    status, output = run_check(compile_check(tmp_path, "linear_delta", compilers()[0]))
     assert status == 1
-    assert "inf of" in said
+    assert "inf of" in output
 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="needs g++, which is not here")
@@ -199,8 +199,8 @@ def test_free_parameters_stay_an_input(tmp_path):
     assert "arm_length" not in export.manifest["baked_in"]
     assert " *   arm_length = " not in export.files["delta.h"]
     if compilers():
-        status, said = run_check(compile_check(tmp_path, "delta", compilers()[0]))
-        assert status == 0, said
+        status, text = run_check(compile_check(tmp_path, "delta", compilers()[0]))
+        assert status == 0, text
 
 
 def test_the_manifest_has_hashes_of_all_files_and_no_time_or_place(tmp_path):
@@ -220,13 +220,13 @@ def test_the_manifest_has_hashes_of_all_files_and_no_time_or_place(tmp_path):
 
 
 def test_the_hash_of_the_machine_follows_its_content_and_not_its_file():
-    def found(text: str, file: str) -> Any:
+    def entry(text: str, file: str) -> Any:
         machine = Model(loads(text, file), evaluator=Interpreted())
         return exported(machine, ["kinematics"]).manifest["machine"]
 
     text = described()
-    again = found("# a comment\n" + text, "elsewhere.yaml")
-    assert found(text, "here.yaml") == again
+    again = entry("# a comment\n" + text, "elsewhere.yaml")
+    assert entry(text, "here.yaml") == again
     name = model("five_bar").mechanism.parameters.names[0]
     changed = Model(
         replace(model("five_bar").mechanism).with_values(
@@ -275,8 +275,8 @@ def test_hostile_descriptions_stay_comments(text, tmp_path):
     assert mechanism.description
     export = exported(Model(mechanism, evaluator=Interpreted()), ["kinematics"], tmp_path)
     assert all(file.isascii() for file in export.files.values())
-    status, said = run_check(compile_check(tmp_path, "five_bar", compilers()[0]))
-    assert status == 0, said
+    status, output = run_check(compile_check(tmp_path, "five_bar", compilers()[0]))
+    assert status == 0, output
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*export.files, "check"])
 
 
@@ -289,8 +289,8 @@ def test_hostile_names_of_parts_stay_comments(text, tmp_path):
     mechanism = replace(machine, name=f"robot {text}", actuators=(replace(first, name=text), *others))
     export = exported(Model(mechanism, evaluator=Interpreted()), ["inverse_dynamics"], tmp_path, entry=ACTUATORS)
     assert re.fullmatch(r"robot_\w+", export.name, re.ASCII)
-    status, said = run_check(compile_check(tmp_path, export.name, compilers()[0]))
-    assert status == 0, said
+    status, output = run_check(compile_check(tmp_path, export.name, compilers()[0]))
+    assert status == 0, output
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*export.files, "check"])
     assert json.loads(export.files["manifest.json"])["machine"]["name"] == mechanism.name
 

@@ -65,9 +65,9 @@ def driven_by(mechanism: Mechanism, names: tuple[str, ...]) -> Mechanism:
     return replace(mechanism, actuators=tuple(a for a in mechanism.actuators if a.name in names))
 
 
-def difference(found: np.ndarray, expected: np.ndarray) -> float:
+def difference(values: np.ndarray, expected: np.ndarray) -> float:
     """Largest difference over the largest value expected."""
-    return float(np.abs(found - expected).max() / max(np.abs(expected).max(), 1e-300))
+    return float(np.abs(values - expected).max() / max(np.abs(expected).max(), 1e-300))
 
 
 def given_motion(model: Model, states: RandomStates) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -146,9 +146,11 @@ def test_a_machine_that_nothing_drives_falls_freely() -> None:
 
 def test_engines_agree_on_a_machine_with_a_passive_freedom() -> None:
     extra("pinocchio")
-    found = check_with_engines(driven_by(load("delta"), ("leg1.motor", "leg2.motor")), 10, np.random.default_rng(18))
-    assert {row.quantity for row in found.comparisons} >= {"inverse dynamics", "forward dynamics"}
-    assert found.worst < SAME
+    comparison = check_with_engines(
+        driven_by(load("delta"), ("leg1.motor", "leg2.motor")), 10, np.random.default_rng(18)
+    )
+    assert {row.quantity for row in comparison.comparisons} >= {"inverse dynamics", "forward dynamics"}
+    assert comparison.worst < SAME
 
 
 def test_ports_of_a_machine_with_a_passive_freedom() -> None:
@@ -210,13 +212,13 @@ def test_coordinates_are_chosen_where_the_file_names_none(name: str) -> None:
     order = [named.topology.velocity_names.index(names[i]) for i in free.platform.ports.v]
     coordinates = [named.topology.coordinate_names.index(n) for n in free.topology.coordinate_names]
     q = states.q[:, coordinates]
-    found = free.platform.inverse_dynamics(
+    force = free.platform.inverse_dynamics(
         free.platform.ports.at(q), states.v[:, order], states.a[:, order], start=q
     ).force
     expected = named.platform.inverse_dynamics(
         states.position, states.velocity, states.acceleration, start=states.q
     ).force
-    assert difference(found, expected) < SAME
+    assert difference(force, expected) < SAME
 
 
 def test_rows_are_chosen_for_the_worst_state() -> None:
@@ -263,10 +265,10 @@ def test_redundant_actuators_share_forces_by_the_least_norm(name: str, is_weight
     states = random_states(model, 6, np.random.default_rng(5))
     sharing = ForceSharing(by_limits=True) if is_weighted else ForceSharing()
     motion = (states.position, states.velocity, states.acceleration)
-    found = model.platform.inverse_dynamics(*motion, start=states.q, sharing=sharing)
-    assert found.is_shared
+    forces = model.platform.inverse_dynamics(*motion, start=states.q, sharing=sharing)
+    assert forces.is_shared
     weight = np.array([a.force**-2.0 if is_weighted else 1.0 for a in model.mechanism.actuators])
-    assert np.allclose(found.weights, weight)
+    assert np.allclose(forces.weights, weight)
     # the ordinary machine's forces, carried to the platform's velocities, then shared by a pseudo-inverse
     plain = ordinary.platform.inverse_dynamics(*motion)
     generalized = np.einsum("num,nu->nm", ordinary.platform.actuator_jacobian(states.position), plain.force)
@@ -274,12 +276,12 @@ def test_redundant_actuators_share_forces_by_the_least_norm(name: str, is_weight
     root = np.sqrt(weight)
     pseudo = np.linalg.pinv(R.transpose(0, 2, 1) / root)
     expected = np.einsum("num,nm->nu", pseudo, generalized) / root
-    assert difference(found.force, expected) < SAME
+    assert difference(forces.force, expected) < SAME
     hybrid = model.hybrid.inverse_dynamics(*given_motion(model, states), start=states.q, sharing=sharing)
     assert difference(hybrid.forces.force, expected) < SAME
     assert hybrid.passive_acceleration.shape == (6, 0)
     # M a + h = S u + K^T lambda holds with these forces, so forward dynamics gives the motion back
-    forward = model.platform.forward_dynamics(states.position, states.velocity, found.force, start=states.q)
+    forward = model.platform.forward_dynamics(states.position, states.velocity, forces.force, start=states.q)
     assert difference(forward.a, states.a) < SAME
     assert ordinary.platform.inverse_dynamics(*motion).weights is None
 
@@ -388,8 +390,8 @@ def test_spins_of_rods_between_balls_are_passive_and_found() -> None:
     heavy = replace(
         lopsided.bodies[-1], inertia=replace(lopsided.bodies[-1].inertia, first_moment=(Constant(1e-3),) * 3)
     )
-    found = find_spins(Model(replace(lopsided, bodies=(*lopsided.bodies[:-1], heavy))).assembly)
-    assert sorted(spin.bodies for spin in found) == [("leg1.forearm.bar",), ("leg2.forearm.bar",)]
+    model = find_spins(Model(replace(lopsided, bodies=(*lopsided.bodies[:-1], heavy))).assembly)
+    assert sorted(spin.bodies for spin in model) == [("leg1.forearm.bar",), ("leg2.forearm.bar",)]
 
 
 def test_spins_are_locked_by_universal_joints_on_request() -> None:
@@ -415,8 +417,8 @@ def test_thin_ball_rods_need_the_forces_of_slender_ones(is_locked: bool) -> None
     entry = model.platform.ports
     assert entry.velocity.columns[:3] == ("platform.x", "platform.y", "platform.z")
     if is_locked:
-        found = model.platform.inverse_dynamics(states.position, states.velocity, states.acceleration).force
-        assert difference(found, expected) < THIN
+        force = model.platform.inverse_dynamics(states.position, states.velocity, states.acceleration).force
+        assert difference(force, expected) < THIN
         return
     own = random_states(model, 5, np.random.default_rng(12))
     hybrid = model.hybrid.inverse_dynamics(*given_motion(model, own), start=own.q)
@@ -494,6 +496,6 @@ def test_compiled_hybrid_dynamics_are_the_interpreted_ones() -> None:
     interpreted, compiled = Model(made, evaluator=Interpreted()), Model(made, evaluator=Compiled(at_least=0))
     states = random_states(interpreted, 7, np.random.default_rng(13))
     motion = given_motion(interpreted, states)
-    expected, found = (m.hybrid.inverse_dynamics(*motion, start=states.q) for m in (interpreted, compiled))
-    assert difference(found.forces.force, expected.forces.force) < SAME
-    assert difference(found.passive_acceleration, expected.passive_acceleration) < SAME
+    expected, forces = (m.hybrid.inverse_dynamics(*motion, start=states.q) for m in (interpreted, compiled))
+    assert difference(forces.forces.force, expected.forces.force) < SAME
+    assert difference(forces.passive_acceleration, expected.passive_acceleration) < SAME

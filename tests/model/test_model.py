@@ -35,8 +35,8 @@ def states(name: str, n: int = 24) -> RandomStates:
 
 
 def motion(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    found = states(name)
-    return found.position, found.velocity, found.acceleration
+    sampled = states(name)
+    return sampled.position, sampled.velocity, sampled.acceleration
 
 
 # Ports
@@ -70,10 +70,10 @@ def test_ports_refuse_what_does_not_fit_all_at_once(changes, expected):
     for function in (model("delta").platform.inverse_dynamics, model("delta").platform.regressor):
         with pytest.raises(InputError) as caught:
             function(**arguments)
-        found = {problem.where: problem.what for problem in caught.value.problems}
-        assert set(found) == set(expected)
+        problems = {problem.where: problem.what for problem in caught.value.problems}
+        assert set(problems) == set(expected)
         for where, text in expected.items():
-            assert text in found[where]
+            assert text in problems[where]
 
 
 def test_many_numbers_that_are_not_finite_are_counted():
@@ -99,19 +99,19 @@ def test_an_unknown_output_of_the_regressor():
 @pytest.mark.parametrize("entry", ["platform", "actuators"])
 @pytest.mark.parametrize("name", ["delta", "five_bar", "pendulum_arm"])
 def test_resultants_on_the_leading_actuators_are_their_forces_where_none_is_redundant(name, entry):
-    one, found = model(name), states(name, 6)
-    A = one.assembly.loops.transmission
-    given_motion = (one.actuator_position(found.q), found.v @ A.T, found.a @ A.T)
+    single, sampled = model(name), states(name, 6)
+    A = single.assembly.loops.transmission
+    given_motion = (single.actuator_position(sampled.q), sampled.v @ A.T, sampled.a @ A.T)
     if entry == "platform":
-        given_motion = (found.position, found.velocity, found.acceleration)
-    functions = getattr(one, entry)
+        given_motion = (sampled.position, sampled.velocity, sampled.acceleration)
+    functions = getattr(single, entry)
     for output in ("actuators", "joints"):
-        rows = functions.regressor(*given_motion, output=output, start=found.q)
+        rows = functions.regressor(*given_motion, output=output, start=sampled.q)
         leading = output.replace("actuators", "leading").replace("joints", "leading_joints")
-        resultants = functions.regressor(*given_motion, output=leading, start=found.q)
+        resultants = functions.regressor(*given_motion, output=leading, start=sampled.q)
         assert resultants.shape == rows.shape
         assert np.abs(resultants - rows).max() < SAME * np.abs(rows).max()
-        assert one.determined(output) == output
+        assert single.determined(output) == output
 
 
 # Batches
@@ -120,47 +120,47 @@ def test_resultants_on_the_leading_actuators_are_their_forces_where_none_is_redu
 @pytest.mark.parametrize("entry", ["platform", "actuators"])
 @pytest.mark.parametrize("name", ["delta", "gantry_tau_5dof", "five_bar", "pendulum_arm"])
 def test_single_samples_give_the_rows_of_the_batch(name, entry):
-    functions, found = getattr(model(name), entry), states(name)
+    functions, sampled = getattr(model(name), entry), states(name)
     A = model(name).assembly.loops.transmission
     given_motion = motion(name)
     if entry == "actuators":
-        given_motion = (model(name).actuator_position(found.q), found.v @ A.T, found.a @ A.T)
-    batch = functions.inverse_dynamics(*given_motion, start=found.q)
-    regressor = functions.regressor(*given_motion, start=found.q)
+        given_motion = (model(name).actuator_position(sampled.q), sampled.v @ A.T, sampled.a @ A.T)
+    batch = functions.inverse_dynamics(*given_motion, start=sampled.q)
+    regressor = functions.regressor(*given_motion, start=sampled.q)
     for i in (0, 7):
-        one = functions.inverse_dynamics(*(x[i] for x in given_motion), start=found.q[i])
-        assert one.force.shape == (A.shape[0],)
+        forces = functions.inverse_dynamics(*(x[i] for x in given_motion), start=sampled.q[i])
+        assert forces.force.shape == (A.shape[0],)
         for single, many in (
-            (one.force, batch.force),
-            (one.closure_force, batch.closure_force),
-            (one.tree_force, batch.tree_force),
-            (one.state.q, batch.state.q),
-            (one.state.v, batch.state.v),
-            (one.state.a, batch.state.a),
-            (functions.regressor(*(x[i] for x in given_motion), start=found.q[i]), regressor),
+            (forces.force, batch.force),
+            (forces.closure_force, batch.closure_force),
+            (forces.tree_force, batch.tree_force),
+            (forces.state.q, batch.state.q),
+            (forces.state.v, batch.state.v),
+            (forces.state.a, batch.state.a),
+            (functions.regressor(*(x[i] for x in given_motion), start=sampled.q[i]), regressor),
         ):
             assert single.shape == many.shape[1:]
             assert np.abs(single - many[i]).max(initial=0.0) <= SAME * (1.0 + np.abs(many[i]).max(initial=0.0))
 
 
 def test_one_velocity_serves_all_positions():
-    found = states("delta")
-    same = np.broadcast_to(found.velocity[0], found.velocity.shape)
-    spread = model("delta").platform.kinematics(found.position, found.velocity[0])
-    assert np.array_equal(spread.v, model("delta").platform.kinematics(found.position, same).v)
+    sampled = states("delta")
+    same = np.broadcast_to(sampled.velocity[0], sampled.velocity.shape)
+    spread = model("delta").platform.kinematics(sampled.position, sampled.velocity[0])
+    assert np.array_equal(spread.v, model("delta").platform.kinematics(sampled.position, same).v)
 
 
 @pytest.mark.parametrize("size", [1, 5, 23, 24])
 def test_chunks_give_what_the_whole_batch_gives(monkeypatch, size):
-    machine, found = model("gantry_tau_5dof"), states("gantry_tau_5dof")
-    whole = machine.platform.inverse_dynamics(*motion("gantry_tau_5dof"), start=found.q)
-    Y = machine.platform.regressor(*motion("gantry_tau_5dof"), start=found.q)
+    machine, sampled = model("gantry_tau_5dof"), states("gantry_tau_5dof")
+    whole = machine.platform.inverse_dynamics(*motion("gantry_tau_5dof"), start=sampled.q)
+    Y = machine.platform.regressor(*motion("gantry_tau_5dof"), start=sampled.q)
     monkeypatch.setattr(tauloop.model.runner, "CHUNK", size)
-    parts = machine.platform.inverse_dynamics(*motion("gantry_tau_5dof"), start=found.q)
+    parts = machine.platform.inverse_dynamics(*motion("gantry_tau_5dof"), start=sampled.q)
     assert np.array_equal(parts.force, whole.force)
     assert np.array_equal(parts.state.q, whole.state.q)
     assert np.array_equal(parts.state.health.is_regular, whole.state.health.is_regular)
-    assert np.array_equal(machine.platform.regressor(*motion("gantry_tau_5dof"), start=found.q), Y)
+    assert np.array_equal(machine.platform.regressor(*motion("gantry_tau_5dof"), start=sampled.q), Y)
 
 
 def test_a_batch_longer_than_a_chunk():
@@ -200,17 +200,17 @@ def test_free_parameters_equal_a_model_built_with_their_values(name):
     free = Model(load(name), free=names)
     nominal = np.array([free.mechanism.parameters[leaf].value for leaf in names])
     others = nominal * (1.0 + 0.01 * np.arange(1, len(names) + 1))
-    found, given_motion = states(name), motion(name)
-    unchanged = free.platform.inverse_dynamics(*given_motion, start=found.q)
-    expected = model(name).platform.inverse_dynamics(*given_motion, start=found.q)
+    sampled, given_motion = states(name), motion(name)
+    unchanged = free.platform.inverse_dynamics(*given_motion, start=sampled.q)
+    expected = model(name).platform.inverse_dynamics(*given_motion, start=sampled.q)
     assert np.abs(unchanged.force - expected.force).max() < SAME * np.abs(expected.force).max()
     rebuilt = Model(free.mechanism.with_values(dict(zip(names, others, strict=True))))
-    expected = rebuilt.platform.inverse_dynamics(*given_motion, start=found.q)
-    changed = free.platform.inverse_dynamics(*given_motion, start=found.q, theta=others)
+    expected = rebuilt.platform.inverse_dynamics(*given_motion, start=sampled.q)
+    changed = free.platform.inverse_dynamics(*given_motion, start=sampled.q, theta=others)
     assert np.abs(changed.force - expected.force).max() < SAME * np.abs(expected.force).max()
     assert np.abs(changed.force - unchanged.force).max() > 1e-4 * np.abs(expected.force).max()
     mixed = free.platform.inverse_dynamics(
-        *given_motion, start=found.q, theta=np.where(np.arange(24)[:, None] % 2, others, nominal)
+        *given_motion, start=sampled.q, theta=np.where(np.arange(24)[:, None] % 2, others, nominal)
     )
     assert np.abs(mixed.force[1::2] - changed.force[1::2]).max() < SAME * np.abs(expected.force).max()
     assert np.abs(mixed.force[::2] - unchanged.force[::2]).max() < SAME * np.abs(expected.force).max()
@@ -236,11 +236,11 @@ def signed(q: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
 
 @pytest.mark.parametrize("name", shipped_machines())
 def test_forward_kinematics_inverts_inverse_kinematics(name):
-    machine, found = model(name), states(name)
-    p = machine.actuator_position(machine.platform.kinematics(found.position, start=found.q).q)
+    machine, sampled = model(name), states(name)
+    p = machine.actuator_position(machine.platform.kinematics(sampled.position, start=sampled.q).q)
     q = machine.forward_kinematics(p).q
     names = machine.topology.coordinate_names
-    assert np.abs(signed(q, names) - signed(found.q, names)).max() < ARRIVED
+    assert np.abs(signed(q, names) - signed(sampled.q, names)).max() < ARRIVED
     residuals, _ = machine.assembly.loops.residuals(q)
     assert np.abs(residuals).max(initial=0.0) < ARRIVED
 
@@ -271,33 +271,33 @@ def test_a_start_of_another_machine_is_refused():
 @pytest.mark.parametrize("name", ["delta", "gantry_tau_5dof", "rcid", "spidermill"])
 def test_the_actuator_jacobian_is_the_derivative_of_the_actuators_positions(name):
     """Along the velocities of the independent coordinates, by central differences of inverse kinematics."""
-    machine, found = model(name), states(name)
-    J = machine.platform.actuator_jacobian(found.position, start=found.q)
-    rates = machine.platform.kinematics(found.position, found.velocity, start=found.q)
+    machine, sampled = model(name), states(name)
+    J = machine.platform.actuator_jacobian(sampled.position, start=sampled.q)
+    rates = machine.platform.kinematics(sampled.position, sampled.velocity, start=sampled.q)
     given_v = list(machine.platform.ports.v)
-    assert rates.v[:, given_v] == pytest.approx(found.velocity, abs=SAME)
-    direction = _position_rates(machine, found)
+    assert rates.v[:, given_v] == pytest.approx(sampled.velocity, abs=SAME)
+    direction = _position_rates(machine, sampled)
     ahead, behind = (
-        machine.actuator_position(machine.platform.kinematics(found.position + s * direction, start=found.q).q)
+        machine.actuator_position(machine.platform.kinematics(sampled.position + s * direction, start=sampled.q).q)
         for s in (STEP, -STEP)
     )
     quotient = (ahead - behind) / (2 * STEP)
-    product = np.einsum("nij,nj->ni", J, found.velocity)
+    product = np.einsum("nij,nj->ni", J, sampled.velocity)
     assert np.abs(product - quotient).max() < DIFFERENCES * np.abs(product).max()
 
 
-def _position_rates(machine: Model, found: RandomStates) -> np.ndarray:
+def _position_rates(machine: Model, states: RandomStates) -> np.ndarray:
     """Time derivatives of the platform's positions: velocities, and for quaternions q' = (0, omega) q / 2."""
     names = machine.platform.ports.position.columns
     columns = machine.platform.ports.velocity.columns
-    rates = np.zeros_like(found.position)
+    rates = np.zeros_like(states.position)
     for i, name in enumerate(names):
         if name in columns:
-            rates[:, i] = found.velocity[:, columns.index(name)]
+            rates[:, i] = states.velocity[:, columns.index(name)]
     full = machine.topology
     for q0, v0 in full.quaternions:
-        w, omega = found.q[:, q0], found.v[:, v0 : v0 + 3]
-        u = found.q[:, q0 + 1 : q0 + 4]
+        w, omega = states.q[:, q0], states.v[:, v0 : v0 + 3]
+        u = states.q[:, q0 + 1 : q0 + 4]
         rate = 0.5 * np.column_stack([-np.sum(u * omega, axis=1), w[:, None] * omega + np.cross(omega, u)])
         for k in range(4):
             if full.coordinate_names[q0 + k] in names:
@@ -306,10 +306,10 @@ def _position_rates(machine: Model, found: RandomStates) -> np.ndarray:
 
 
 def test_joint_forces_are_the_actuators_forces_through_the_transmission():
-    machine, found = model("gantry_tau_6link"), states("gantry_tau_6link")
+    machine, sampled = model("gantry_tau_6link"), states("gantry_tau_6link")
     A = machine.assembly.loops.transmission[:, list(machine.assembly.driven)]
     Y_actuators, Y_joints = (
-        machine.platform.regressor(*motion("gantry_tau_6link"), start=found.q, output=output)
+        machine.platform.regressor(*motion("gantry_tau_6link"), start=sampled.q, output=output)
         for output in ("actuators", "joints")
     )
     expected = np.einsum("ui,nup->nip", A, Y_actuators)
@@ -349,9 +349,9 @@ def test_ties_to_a_leaf_that_is_not_there():
 
 def test_conditioning_is_that_of_the_inverse_of_the_given_jacobian():
     position = states("delta").position
-    found = conditioning(model("delta"), position)
+    result = conditioning(model("delta"), position)
     expected = np.linalg.cond(model("delta").platform.actuator_jacobian(position))
-    assert found.condition == pytest.approx(expected)
+    assert result.condition == pytest.approx(expected)
     assert conditioning(model("delta"), position[0]).condition == pytest.approx(expected[:1])
 
 
@@ -384,13 +384,13 @@ def test_a_turning_motor_on_a_slide_has_its_own_units():
         "motor: {on: slide, ratio: 100 rad/m, inertia: 1e-4 kg m^2, friction: {viscous: 0.01 N m s/rad}}",
         text,
     )
-    found = Model(loads(text))
-    assert found.actuators.ports.position.units == ("rad",) * 3
-    assert found.output_ports("actuators")[1] == ("N m",) * 3
-    units = {p.role: p.unit for p in found.parameters if p.element.endswith("motor")}
+    model = Model(loads(text))
+    assert model.actuators.ports.position.units == ("rad",) * 3
+    assert model.output_ports("actuators")[1] == ("N m",) * 3
+    units = {p.role: p.unit for p in model.parameters if p.element.endswith("motor")}
     assert units == {"inertia": "kg m^2", "viscous": "N m s/rad"}
-    q = found.assembly.q
-    assert np.allclose(found.actuator_position(q), 100.0 * q[3:6])
+    q = model.assembly.q
+    assert np.allclose(model.actuator_position(q), 100.0 * q[3:6])
 
 
 def test_accelerations_need_velocities():

@@ -66,15 +66,15 @@ def records(folder: Path) -> list[Path]:
 def test_a_function_from_the_cache_is_the_models(tmp_path, built):
     model = Model(load("four_bar"), evaluator=Interpreted())
     for _ in range(2):
-        found = load_function("four_bar", folder=tmp_path)
+        function = load_function("four_bar", folder=tmp_path)
         n = 40
         angle = np.linspace(-1, 1, n)[:, None]
-        given = {"position": angle, "velocity": angle + 1, "acceleration": angle - 2}
-        expected = model.platform.inverse_dynamics(*given.values()).force
-        outputs = found.batch(given, n)
+        settings = {"position": angle, "velocity": angle + 1, "acceleration": angle - 2}
+        expected = model.platform.inverse_dynamics(*settings.values()).force
+        outputs = function.batch(settings, n)
         assert set(outputs) == {"force", "health"}
         assert np.abs(outputs["force"] - expected).max() < SAME * np.abs(expected).max()
-        (force,) = found.function.outputs
+        (force,) = function.function.outputs
         assert (force.columns, force.units) == (("motor",), ("N m",))
     assert len(built) == 1
 
@@ -94,10 +94,10 @@ def test_a_function_takes_a_motion_and_refuses_what_cannot_be(tmp_path):
     forces = model.platform.inverse_dynamics(*motion)
     function = load_function("delta", folder=tmp_path)
     size = SAME * np.abs(forces.force).max()
-    for given in (motion, [x.tolist() for x in motion], [x[None].repeat(3, axis=0) for x in motion]):
-        found = function(*given)
-        assert found.shape == (*np.shape(given[0])[:-1], 3)
-        assert np.abs(found - forces.force).max() < size
+    for inputs in (motion, [x.tolist() for x in motion], [x[None].repeat(3, axis=0) for x in motion]):
+        result = function(*inputs)
+        assert result.shape == (*np.shape(inputs[0])[:-1], 3)
+        assert np.abs(result - forces.force).max() < size
     first = function(*motion)
     function(motion[0], motion[1], -motion[2])
     assert np.abs(first - forces.force).max() < size, "each call gives an array of its own"
@@ -105,7 +105,7 @@ def test_a_function_takes_a_motion_and_refuses_what_cannot_be(tmp_path):
     assert np.abs(both[0] - forces.force).max() < size
     assert np.abs(both[1] - forces.state.q).max() < SAME
     position, velocity, acceleration = motion
-    for given, error, match in (
+    for inputs, error, match in (
         ((position, velocity), InputError, "is missing"),
         ((*motion, acceleration), InputError, "too many"),
         ((position, velocity, acceleration[:2]), InputError, "has shape"),
@@ -115,7 +115,7 @@ def test_a_function_takes_a_motion_and_refuses_what_cannot_be(tmp_path):
         ((position, velocity * 1e200, acceleration), PoseError, "not finite"),
     ):
         with pytest.raises(error, match=match):
-            function(*given)
+            function(*inputs)
     assert np.abs(function(*motion) - first).max() == 0
 
 
@@ -128,9 +128,9 @@ def test_single_samples_take_a_short_way_to_the_same_numbers(name, evaluator):
     short, long = (model.platform.inverse_dynamics(x, velocity, velocity) for x in (position, position.tolist()))
     assert model.platform.runner.once(INVERSE_DYNAMICS, position, velocity, velocity) is not None or name == "five_bar"
     for field in ("force", "closure_force", "tree_force"):
-        one, other = getattr(short, field), getattr(long, field)
-        assert one.shape == other.shape
-        assert np.abs(one - other).max(initial=0.0) <= SAME * np.abs(other).max(initial=1.0)
+        single, other = getattr(short, field), getattr(long, field)
+        assert single.shape == other.shape
+        assert np.abs(single - other).max(initial=0.0) <= SAME * np.abs(other).max(initial=1.0)
     assert np.abs(short.state.q - long.state.q).max() < SAME
     assert short.state.turns == long.state.turns
     assert short.state.health.is_reached.all()
@@ -207,8 +207,8 @@ def test_a_change_of_a_drive_line_file_is_seen(tmp_path, built):
         (tmp_path / "rack.yaml").write_text(text, encoding="utf-8")
         names = load(tmp_path / "slide.yaml").parameters.names
         options = FunctionOptions(free=tuple(name for name in names if name.endswith(("table.mass", ".torque"))))
-        found = load_function(tmp_path / "slide.yaml", options=options, folder=tmp_path / "cache")
-        assert found.nominal["theta"].tolist() == [60.0, torque]
+        function = load_function(tmp_path / "slide.yaml", options=options, folder=tmp_path / "cache")
+        assert function.nominal["theta"].tolist() == [60.0, torque]
     assert len(built) == 2
 
 
@@ -254,12 +254,12 @@ def test_a_file_rewritten_in_the_same_instant_is_another(tmp_path):
 @pytest.mark.parametrize("damage", ["cut", "changed", "empty", "no text", "no library", "another library"])
 def test_a_damaged_record_is_written_anew(damage, tmp_path, machine, built):
     """In another folder than it was made in: a library that this process has loaded would not be read again."""
-    found = load_function(machine, folder=tmp_path / "elsewhere")
+    function = load_function(machine, folder=tmp_path / "elsewhere")
     (elsewhere,) = records(tmp_path / "elsewhere")
     good = elsewhere.read_bytes()
     folder = tmp_path / "cache"
     folder.mkdir()
-    record, library = folder / elsewhere.name, folder / found.library.name
+    record, library = folder / elsewhere.name, folder / function.library.name
     checksum, _, body = good.partition(b"\n")
     damaged = {
         "cut": good[: len(good) // 2],
@@ -271,7 +271,7 @@ def test_a_damaged_record_is_written_anew(damage, tmp_path, machine, built):
     if damage == "another library":
         library.write_bytes(b"not a library")
     elif damage in damaged:
-        library.write_bytes(found.library.read_bytes())
+        library.write_bytes(function.library.read_bytes())
     load_function(machine, folder=folder)
     assert len(built) == 2
     assert record.read_bytes() == good

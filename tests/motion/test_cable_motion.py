@@ -43,10 +43,10 @@ def test_a_winch_that_cannot_pull_harder_bounds_its_cable() -> None:
     good = np.flatnonzero(np.array(wanted) > 0.01)
     assert 3 < len(good) < 30
     sharing = ForceSharing(preload=150.0)
-    found = functions.inverse_dynamics(*(part[good] for part in motions), sharing=sharing)
-    assert found.tension is not None
+    forces = functions.inverse_dynamics(*(part[good] for part in motions), sharing=sharing)
+    assert forces.tension is not None
     at_bounds = 0
-    for tension, i in zip(found.tension, good, strict=True):
+    for tension, i in zip(forces.tension, good, strict=True):
         p, v, a = (part[i] for part in motions)
         exact, bounded = weaker.distribution(p, weaker.needed(p, v, a), np.full(8, 150.0))
         np.testing.assert_allclose(tension, exact, rtol=0, atol=1e-8)
@@ -69,7 +69,7 @@ def test_what_a_winch_spends_on_its_own_drum_is_missing_from_its_cable() -> None
     wanted = []
     for p, a, limit in zip(position, acceleration, most, strict=True):
         structure, k = SUSPENDED.structure(p), 8
-        found = linprog(
+        solution = linprog(
             np.r_[np.zeros(k), -1.0],
             A_ub=np.block([[-np.eye(k), np.ones((k, 1))], [np.eye(k), np.ones((k, 1))]]),
             b_ub=np.r_[np.full(k, -SUSPENDED.least), np.minimum(limit, SUSPENDED.greatest)],
@@ -78,7 +78,7 @@ def test_what_a_winch_spends_on_its_own_drum_is_missing_from_its_cable() -> None
             bounds=[(None, None)] * (k + 1),
             method="highs",
         )
-        wanted.append(-found.fun)
+        wanted.append(-solution.fun)
     np.testing.assert_allclose(functions.tension_margin(position, still, acceleration), wanted, rtol=0, atol=1e-8)
 
 
@@ -95,14 +95,14 @@ def test_the_fastest_stroke_is_where_highs_runs_out_of_tensions(plate: Plate) ->
     s, second = 10 * x**3 - 15 * x**4 + 6 * x**5, 60 * x - 180 * x**2 + 120 * x**3
 
     def least(r: float) -> float:
-        found = [
+        rows = [
             plate.margin(
                 np.r_[start + (end - start) * si, turned],
                 plate.needed(np.r_[start, turned], np.zeros(6), np.r_[(end - start) * ai * r * r, 0, 0, 0]),
             )
             for si, ai in zip(s, second, strict=True)
         ]
-        return min(found)
+        return min(rows)
 
     assert least(rate * (1 - BESIDE)) >= 0.0
     assert least(rate * (1 + 1e-3)) < 0.0

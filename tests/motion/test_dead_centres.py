@@ -57,8 +57,8 @@ def test_near_a_dead_centre_closed_forms_follow_the_branch_of_the_start(side: in
     assert rod == pytest.approx(side * 0.0742, abs=1e-4)
     start = dict(foot_joint=foot, crank_joint=crank, swing=0.3, rod_joint=rod)
     q = np.array([start[name] for name in machine.topology.coordinate_names])
-    found = machine.hybrid.inverse_dynamics([foot, 0.3], np.zeros(2), np.zeros(1), start=q)
-    assert np.abs(found.forces.state.q - q).max() < 1e-8
+    forces = machine.hybrid.inverse_dynamics([foot, 0.3], np.zeros(2), np.zeros(1), start=q)
+    assert np.abs(forces.forces.state.q - q).max() < 1e-8
     assert np.abs(machine.actuators.kinematics([foot, 0.3], start=q).q - q).max() < 1e-8
     assert np.abs(machine.forward_kinematics([foot, 0.3], start=q).q - q).max() < 1e-8
 
@@ -79,9 +79,9 @@ def test_engines_agree_near_dead_centres_of_the_actuators() -> None:
     """
     extra("pinocchio")
     extra("mujoco")
-    found = check_with_engines(model("plantar_hybrid.xml").mechanism, 200, np.random.default_rng(0))
-    assert len(found.comparisons) == 10
-    assert max(comparison.largest_difference for comparison in found.comparisons) < 5e-12
+    compared_forces = check_with_engines(model("plantar_hybrid.xml").mechanism, 200, np.random.default_rng(0))
+    assert len(compared_forces.comparisons) == 10
+    assert max(comparison.largest_difference for comparison in compared_forces.comparisons) < 5e-12
 
 
 def test_a_motion_begins_at_a_dead_centre() -> None:
@@ -110,9 +110,9 @@ def test_a_singular_pose_names_its_kind(name: str, entry: str, q: dict[str, floa
     pose = np.array(
         machine.topology.reference if q is None else [q.get(n, 0.0) for n in machine.topology.coordinate_names]
     )
-    one = np.ones(functions.ports.velocity.size)
+    ones = np.ones(functions.ports.velocity.size)
     with pytest.raises(PoseError, match=kind):
-        functions.inverse_dynamics(functions.ports.at(pose), one, one, start=pose)
+        functions.inverse_dynamics(functions.ports.at(pose), ones, ones, start=pose)
 
 
 def test_a_path_and_a_control_loop_name_the_kind_too() -> None:
@@ -149,9 +149,9 @@ def test_a_start_beyond_all_bounds_is_an_open_loop() -> None:
 
 
 def test_poses_out_of_reach_have_no_measures() -> None:
-    found = singularities(model("slider_crank_tdc.yaml"), np.array([[np.nan] * 3, [0.5, 0.35, -0.6]]))
-    assert np.isnan(found.serial[0])
-    assert found.serial[1] > 0
+    measures = singularities(model("slider_crank_tdc.yaml"), np.array([[np.nan] * 3, [0.5, 0.35, -0.6]]))
+    assert np.isnan(measures.serial[0])
+    assert measures.serial[1] > 0
 
 
 @pytest.mark.parametrize("name", ["slider_crank_tdc.yaml", "five_bar_singular.yaml", "plantar_hybrid.xml"])

@@ -28,8 +28,8 @@ def test_derivatives_are_those_of_the_positions(seed, terms, channels):
 
 def test_one_sine_by_hand():
     """sin(t) + cos(t) around 3 with amplitude 2: at t = 0 position 5, velocity 2, acceleration -2."""
-    one = np.ones((1, 1))
-    motion = Multisine(center=np.array([3.0]), amplitude=np.array([2.0]), frequency=one, phase=np.zeros(1))
+    ones = np.ones((1, 1))
+    motion = Multisine(center=np.array([3.0]), amplitude=np.array([2.0]), frequency=ones, phase=np.zeros(1))
     sample = motion.sample(np.array([0.0, np.pi / 2]))
     assert sample.position[:, 0] == pytest.approx([5.0, 5.0])
     assert sample.velocity[:, 0] == pytest.approx([2.0, -2.0])

@@ -114,8 +114,8 @@ def test_a_clothoid_between_two_headings_is_where_its_curvature_leads(seed):
     """x' = cos theta, y' = sin theta, theta'' constant, integrated by SciPy, lead to the point and the direction."""
     rng = np.random.default_rng(seed)
     (start, end), headings = rng.normal(size=(2, 2)), rng.uniform(-3, 3, 2)
-    found = clothoid_between(start, end, (headings[0], headings[1]))
-    (first, last), length = found.curvature, found.length
+    clothoid = clothoid_between(start, end, (headings[0], headings[1]))
+    (first, last), length = clothoid.curvature, clothoid.length
     way = solve_ivp(
         lambda s, x: [np.cos(x[2]), np.sin(x[2]), first + (last - first) * s / length],
         (0, length),
@@ -129,8 +129,8 @@ def test_a_clothoid_between_two_headings_is_where_its_curvature_leads(seed):
 
 
 def test_a_clothoid_between_equal_headings_along_the_chord_is_the_line():
-    found = clothoid_between(np.zeros(2), np.array([3.0, 4.0]), (np.arctan2(4, 3),) * 2)
-    assert (found.length, found.curvature) == (pytest.approx(5.0), pytest.approx((0.0, 0.0), abs=ROUNDING))
+    clothoid = clothoid_between(np.zeros(2), np.array([3.0, 4.0]), (np.arctan2(4, 3),) * 2)
+    assert (clothoid.length, clothoid.curvature) == (pytest.approx(5.0), pytest.approx((0.0, 0.0), abs=ROUNDING))
     with pytest.raises(InputError, match="plane"):
         clothoid_between(np.zeros(3), np.ones(3), (0.0, 0.0))
 
@@ -252,6 +252,6 @@ def test_laws_go_from_rest_to_rest_with_their_derivatives(law):
     ids=["parabolic", "cycloidal", "3-4-5", "4-5-6-7", "trapezoidal", "without plateau"],
 )
 def test_peaks_of_laws_are_those_of_the_books(law, speed, acceleration):
-    found = law.at(np.linspace(0, 1, 100001))
-    assert found.first.max() == pytest.approx(speed, rel=1e-8)
-    assert np.abs(found.second).max() == pytest.approx(acceleration, rel=1e-8)
+    result = law.at(np.linspace(0, 1, 100001))
+    assert result.first.max() == pytest.approx(speed, rel=1e-8)
+    assert np.abs(result.second).max() == pytest.approx(acceleration, rel=1e-8)

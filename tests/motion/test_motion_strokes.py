@@ -154,10 +154,10 @@ def test_a_rate_beyond_a_forbidden_one_is_found_by_hand():
 def test_three_values_make_the_quadratic(parts, rate):
     a, b, c = (np.array([x]) for x in parts)
     rates = (0.5 * rate, rate, 1.5 * rate)
-    found = Quadratics.through(rates, np.stack([c + r * b + r * r * a for r in rates]))
-    assert found.a * rate**2 == pytest.approx(a * rate**2, abs=1e-10)
-    assert found.b * rate == pytest.approx(b * rate, abs=1e-10)
-    assert found.c == pytest.approx(c, abs=1e-10)
+    result = Quadratics.through(rates, np.stack([c + r * b + r * r * a for r in rates]))
+    assert result.a * rate**2 == pytest.approx(a * rate**2, abs=1e-10)
+    assert result.b * rate == pytest.approx(b * rate, abs=1e-10)
+    assert result.c == pytest.approx(c, abs=1e-10)
 
 
 def test_peaks_between_grid_points_are_found():

@@ -72,14 +72,14 @@ def test_pins_are_placed_in_closed_form_as_newton_places_them(name, monkeypatch)
         CIRCLES[name]
     )
     start = states.q + ASTRAY * np.random.default_rng(2).normal(size=states.q.shape)
-    given = (states.position, states.velocity, states.acceleration)
-    found = iterated.platform.kinematics(*given, start=start)
-    difference = states.q - found.q
+    motion = (states.position, states.velocity, states.acceleration)
+    state = iterated.platform.kinematics(*motion, start=start)
+    difference = states.q - state.q
     is_angle = np.array(closed.topology.is_angle)
     difference[:, is_angle] = (difference[:, is_angle] + np.pi) % (2 * np.pi) - np.pi
     assert np.abs(difference).max() < SAME
-    expected = iterated.platform.inverse_dynamics(*given, start=start).force
-    assert np.abs(closed.platform.inverse_dynamics(*given).force - expected).max() < SAME * np.abs(expected).max()
+    expected = iterated.platform.inverse_dynamics(*motion, start=start).force
+    assert np.abs(closed.platform.inverse_dynamics(*motion).force - expected).max() < SAME * np.abs(expected).max()
 
 
 def test_the_five_bars_cranks_by_plane_geometry():
@@ -111,8 +111,8 @@ def test_a_tip_out_of_reach_is_told_by_how_much():
     model = interpreted("five_bar")
     with pytest.raises(PoseError) as far:
         model.platform.kinematics([-0.1, 0.65])  # 0.65 m from the left shoulder, links reach 0.60 m
-    said = str(far.value)
-    assert re.search(r"elbow_1: out of reach by 50 mm \(too far away\)", said), said
+    text = str(far.value)
+    assert re.search(r"elbow_1: out of reach by 50 mm \(too far away\)", text), text
     with pytest.raises(PoseError) as near:
         model.platform.kinematics([-0.1, 0.04])  # links are 0.10 m apart in length, and 0.04 m are asked for
     assert re.search(r"elbow_1: out of reach by 60 mm \(too near\)", str(near.value)), str(near.value)
@@ -142,9 +142,9 @@ def test_a_four_bar_stands_in_any_plane(turn):
     text = text.replace("parent: base", "parent: foot_plate").replace("on: base", "on: foot_plate")
     text = text.replace("\nbodies:", "\nbodies:\n  foot_plate: {mass: 1 kg}").replace("\njoints:", f"\njoints:\n{foot}")
     model = Model(loads(text), evaluator=Interpreted())
-    given = np.linspace(-2, 2, 20)[:, None] + plain.assembly.q[list(plain.platform.ports.q)]
+    inputs = np.linspace(-2, 2, 20)[:, None] + plain.assembly.q[list(plain.platform.ports.q)]
     assert {block.method for block in model.platform.blocks} == {"two circles"}
-    same = model.platform.kinematics(given).q - plain.platform.kinematics(given).q
+    same = model.platform.kinematics(inputs).q - plain.platform.kinematics(inputs).q
     assert np.abs(same).max() < SAME
 
 

@@ -38,15 +38,15 @@ def test_three_rods_place_the_platform_as_newton_does(name, monkeypatch):
     assert "spheres" in [block.method for block in closed.actuators.blocks]
     states = random_states(closed, 100, np.random.default_rng(1))
     u = closed.actuator_position(states.q)
-    found = closed.actuators.kinematics(u).q
-    phi, _ = closed.assembly.loops.residuals(found)
+    state = closed.actuators.kinematics(u).q
+    phi, _ = closed.assembly.loops.residuals(state)
     assert np.abs(phi).max() < SAME
-    assert np.abs(found - states.q).max() < SAME
+    assert np.abs(state - states.q).max() < SAME
     monkeypatch.setattr(position._Solver, "_solve_spheres", lambda *_: "")
     iterated = interpreted(name)
     assert "Newton" in [block.method for block in iterated.actuators.blocks]
     start = states.q + np.random.default_rng(2).uniform(-ASTRAY, ASTRAY, size=states.q.shape)
-    assert np.abs(iterated.actuators.kinematics(u, start=start).q - found).max() < SAME
+    assert np.abs(iterated.actuators.kinematics(u, start=start).q - state).max() < SAME
 
 
 def test_spheres_that_do_not_meet_are_named_with_what_is_missing():
@@ -83,11 +83,11 @@ def test_a_made_up_point_is_found_from_its_distances(n, seed):
     quadratic, _ = form.along(ca.SX(ca.DM(u)), ca.SX(ca.DM(w)))
     roots = [float(quadratic.solution(sign)[0]) for sign in (1.0, -1.0)]
     points = [centre[:, 0] + u + w * t for t in roots]
-    size = max(1.0, *(np.abs(found).max() for found in points))
-    for found in points:
-        missed = [np.sum((E @ (found - centre)) ** 2) - r2 for centre, r2 in zip(centres, squares, strict=True)]
+    size = max(1.0, *(np.abs(result).max() for result in points))
+    for result in points:
+        missed = [np.sum((E @ (result - centre)) ** 2) - r2 for centre, r2 in zip(centres, squares, strict=True)]
         assert np.abs(missed).max() < FOUND * (size * np.linalg.norm(E)) ** 2
-    assert min(np.abs(found - point).max() for found in points) < HALF * size
+    assert min(np.abs(result - point).max() for result in points) < HALF * size
 
 
 def test_equations_of_another_form_are_left_to_others():

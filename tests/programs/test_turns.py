@@ -120,9 +120,9 @@ def by_scipy(duration: float, starts_at: tuple[float, ...]) -> np.ndarray:
     v = in_order(model(), start()[1])
     y = np.concatenate([starts_at, v])
     rate = lambda t, y: np.concatenate([y[4:], acceleration(y[:4], y[4:])])  # noqa: E731
-    found = solve_ivp(rate, (0, duration), y, method="DOP853", rtol=1e-13, atol=1e-13)
-    assert np.abs(linkage(found.y[:4, -1])[0]).max() < 1e-10
-    return np.asarray(found.y[:4, -1])
+    solution = solve_ivp(rate, (0, duration), y, method="DOP853", rtol=1e-13, atol=1e-13)
+    assert np.abs(linkage(solution.y[:4, -1])[0]).max() < 1e-10
+    return np.asarray(solution.y[:4, -1])
 
 
 def of_scipy(duration: float) -> np.ndarray:
@@ -139,10 +139,10 @@ TIGHT = DormandPrince(rtol=1e-10, atol=1e-12)
 )
 def test_a_double_crank_with_springs_on_every_joint_turns_five_times(route: Route) -> None:
     result = simulated(model(), DURATION, q=start()[0], v=start()[1], route=route, integrator=TIGHT)
-    found, expected = in_order(model(), result.q[-1]), of_scipy(DURATION)
+    outcome, expected = in_order(model(), result.q[-1]), of_scipy(DURATION)
     assert expected[0] - 1.0 > FIVE_TURNS
     assert expected[2] - 0.49 > FIVE_TURNS - 1
-    assert np.abs(found - expected).max() < AGREED
+    assert np.abs(outcome - expected).max() < AGREED
     assert result.relative_energy_error < AGREED
 
 
@@ -207,7 +207,7 @@ def test_springs_feel_the_turn_that_they_are_told() -> None:
     platform, zero = model().platform, np.zeros((400, 1))
     tracked = platform.track(crank[:, None])
     q = in_order(model(), tracked.q)
-    K = np.array([linkage(one)[1] for one in q])
+    K = np.array([linkage(angle)[1] for angle in q])
     G = np.concatenate([np.ones((400, 1, 1)), -np.linalg.solve(K[:, :, 1:], K[:, :, :1])], axis=1)
     expected = np.einsum("nij,ni->n", G, STIFFNESS * (q - REST))
     forces = platform.inverse_dynamics(crank[:, None], zero, zero, start=tracked.q)
@@ -259,9 +259,9 @@ def test_controllers_measure_a_motor_through_all_turns(space: str) -> None:
     crank, rocker = circling()
     trajectory = plan(stroke(machine, Line([crank[0]], [crank[-1]]), ("A",)), POLYNOMIAL_345, Seconds(2.0))
     controller = CONTROLLERS["computed-torque"](bandwidth=100.0, space=space)
-    found = follow(trajectory, controller, Sampling(frequency=1000.0))
-    assert found.status is Status.OK
-    assert abs(found.position[-1, 0] - crank[-1]) < 1e-4
+    motion = follow(trajectory, controller, Sampling(frequency=1000.0))
+    assert motion.status is Status.OK
+    assert abs(motion.position[-1, 0] - crank[-1]) < 1e-4
     assert abs(machine.actuator_position(trajectory.stroke.q)[-1, 0] - rocker[-1]) < 1e-9
 
 

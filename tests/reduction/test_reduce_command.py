@@ -75,9 +75,9 @@ def test_dynamics_by_every_formulation() -> None:
     options = tl.DynamicsOptions(position={"x": 0.05}, velocity={"y": 1}, acceleration={"z": 2})
     wanted = tl.inverse_dynamics(load("delta"), options).forces.force
     for formulation in FORMULATIONS:
-        found = tl.inverse_dynamics(Model(load("delta"), formulation=formulation), options)
-        assert found.as_dict()["formulation"] == formulation.name
-        assert np.max(np.abs(found.forces.force - wanted)) < EXACT * np.max(np.abs(wanted))
+        forces = tl.inverse_dynamics(Model(load("delta"), formulation=formulation), options)
+        assert forces.as_dict()["formulation"] == formulation.name
+        assert np.max(np.abs(forces.forces.force - wanted)) < EXACT * np.max(np.abs(wanted))
 
 
 def test_unknown_formulation_is_refused() -> None:

@@ -109,9 +109,9 @@ def model(mechanism: Mechanism) -> Model:
 
 def largest_error(full: Mechanism, reduced: Mechanism, seed: int = 3) -> float:
     """Largest error of a force over random states, and of the motion of an actuator (m, rad)."""
-    found = compare_reduction(model(full), model(reduced), np.random.default_rng(seed), states=STATES)
-    assert all(e.largest > 0 for e in found.errors)
-    return max(max(e.maximum, e.gravity, e.inertia, e.velocity, e.motion) for e in found.errors)
+    comparison = compare_reduction(model(full), model(reduced), np.random.default_rng(seed), states=STATES)
+    assert all(e.largest > 0 for e in comparison.errors)
+    return max(max(e.maximum, e.gravity, e.inertia, e.velocity, e.motion) for e in comparison.errors)
 
 
 def alike(mechanism: Mechanism) -> BodyMotions:
@@ -137,15 +137,15 @@ REDUCED = (
 
 @pytest.mark.parametrize("name", REDUCED)
 def test_reduction_of_shipped_machines_is_exact(name: str) -> None:
-    found = reduced(name)
-    assert found.is_exact
-    assert found.status is Status.OK
-    assert max(e.maximum for e in found.comparison.errors) < EXACT
-    assert max(e.motion for e in found.comparison.errors) < EXACT
-    assert found.comparison.mass[1] == pytest.approx(found.comparison.mass[0], rel=EXACT)
-    assert found.comparison.center_deviation < EXACT
-    assert found.coordinates[1] <= found.coordinates[0]
-    assert found.equations[1] <= found.equations[0]
+    reduction = reduced(name)
+    assert reduction.is_exact
+    assert reduction.status is Status.OK
+    assert max(e.maximum for e in reduction.comparison.errors) < EXACT
+    assert max(e.motion for e in reduction.comparison.errors) < EXACT
+    assert reduction.comparison.mass[1] == pytest.approx(reduction.comparison.mass[0], rel=EXACT)
+    assert reduction.comparison.center_deviation < EXACT
+    assert reduction.coordinates[1] <= reduction.coordinates[0]
+    assert reduction.equations[1] <= reduction.equations[0]
 
 
 # Planar inertia
@@ -310,21 +310,21 @@ def parallelogram_force(q: float, v: float, a: float) -> float:
 
 def test_parallelogram_becomes_one_crank() -> None:
     full = loads(PARALLELOGRAM)
-    found = alike(full)
-    assert {frozenset(("one", "two")), frozenset(("base", "coupler"))} == set(found.groups)
-    one, step = group_parallel_links(full, "one", "two", found)
+    groups = alike(full)
+    assert {frozenset(("one", "two")), frozenset(("base", "coupler"))} == set(groups.groups)
+    grouped, step = group_parallel_links(full, "one", "two", groups)
     assert step.removed == ("two",)
     assert step.is_exact
     assert step.lost == ("limits of b",)
-    assert [joint.name for joint in one.joints] == ["a", "c", "coupler.guide"]
-    assert largest_error(full, one) < EXACT
+    assert [joint.name for joint in grouped.joints] == ["a", "c", "coupler.guide"]
+    assert largest_error(full, grouped) < EXACT
     # the other way round, too; it keeps the strut where it is
     other = replace(full, platform=replace(full.platform, independent=("b",)))
-    two, _ = group_parallel_links(other, "two", "one", found)
+    two, _ = group_parallel_links(other, "two", "one", groups)
     assert two.rod("strut") == full.rod("strut")
     assert largest_error(other, two) < EXACT
     q, v, a = 1.1, 0.7, -1.3
-    forces = [model(m).platform.inverse_dynamics([q], [v], [a]).force[0] for m in (full, one)]
+    forces = [model(m).platform.inverse_dynamics([q], [v], [a]).force[0] for m in (full, grouped)]
     np.testing.assert_allclose(forces, parallelogram_force(q, v, a), rtol=1e-11)
 
 
@@ -334,11 +334,11 @@ def test_links_of_different_motion_are_not_grouped() -> None:
         group_parallel_links(full, "one", "coupler", alike(full))
     # a loaded joint is not thrown away
     loaded = loads(PARALLELOGRAM.replace("limits: [0 deg, 170 deg]", "friction: {viscous: 1 N m s/rad}"))
-    found = alike(loaded)
+    groups = alike(loaded)
     with pytest.raises(InputError, match=r"bodies.two: 1 of its 2 joints"):
-        group_parallel_links(loaded, "one", "two", found)
+        group_parallel_links(loaded, "one", "two", groups)
     other = replace(loaded, platform=replace(loaded.platform, independent=("b",)))
-    kept, _ = group_parallel_links(other, "two", "one", found)
+    kept, _ = group_parallel_links(other, "two", "one", groups)
     assert largest_error(other, kept) < EXACT
     # the bars of a four-bar all turn differently
     assert len(alike(load("four_bar")).groups) == 4
@@ -374,13 +374,13 @@ def four_bar_text() -> str:
 def test_links_before_and_behind_the_plane_become_one() -> None:
     """Both hang on bodies that turn: their distance is along the axis, so it is constant."""
     full = loads(four_bar_text().replace("\njoints:\n", TWIN, 1))
-    found = alike(full)
-    assert frozenset(("coupler", "twin")) in found.groups
-    one, step = group_parallel_links(full, "coupler", "twin", found)
+    groups = alike(full)
+    assert frozenset(("coupler", "twin")) in groups.groups
+    grouped, step = group_parallel_links(full, "coupler", "twin", groups)
     assert step.is_exact
-    assert len(one.joints) == 4
-    assert largest_error(full, one) < EXACT
-    assert total_mass(one) == pytest.approx(total_mass(full), rel=EXACT)
+    assert len(grouped.joints) == 4
+    assert largest_error(full, grouped) < EXACT
+    assert total_mass(grouped) == pytest.approx(total_mass(full), rel=EXACT)
     result = reduce(full, ReductionOptions(states=STATES))
     assert [step.name for step in result.steps] == ["group links before and behind", "planar inertia", "links as rods"]
     assert result.status is Status.OK
@@ -413,18 +413,18 @@ def test_seventeen_bodies_in_space_have_102_equations_then_33_then_12() -> None:
 def stages() -> tuple[Mechanism, ...]:
     """The unreduced machine of the paper (SpiderMill) and what the steps make of it."""
     machine = load("spidermill")
-    found = alike(machine)
+    groups = alike(machine)
     sides = ("side1", "side2")
-    held, _ = hold_platform(machine, ("platform.angle",), found)
+    held, _ = hold_platform(machine, ("platform.angle",), groups)
     grouped = held
     for side in sides:
-        grouped, _ = group_parallel_links(grouped, f"{side}.lower_outer", f"{side}.lower_inner", found)
-        grouped, _ = group_parallel_links(grouped, f"{side}.upper_inner", f"{side}.upper_outer", found)
+        grouped, _ = group_parallel_links(grouped, f"{side}.lower_outer", f"{side}.lower_inner", groups)
+        grouped, _ = group_parallel_links(grouped, f"{side}.upper_inner", f"{side}.upper_outer", groups)
     lumped = grouped
     for side in sides:
-        lumped, _ = lump_translating_body(lumped, f"{side}.coupling", found)
-    gathered, _ = gather_joints(lumped, "plate", found)
-    flat, _ = planar_inertia(point_masses(gathered, found)[0])
+        lumped, _ = lump_translating_body(lumped, f"{side}.coupling", groups)
+    gathered, _ = gather_joints(lumped, "plate", groups)
+    flat, _ = planar_inertia(point_masses(gathered, groups)[0])
     rods, step = links_as_rods(flat)
     assert step.removed == ("side1.upper_inner", "side2.upper_inner")
     return machine, held, grouped, lumped, gathered, flat, rods
@@ -505,25 +505,25 @@ def test_full_and_reduced_machine_against_the_energies_of_the_m_structure() -> N
     expected = m_structure_forces(s.position, s.velocity, s.acceleration)
     small = model(drop_rod_inertia(stages()[-1], spindles)[0])
     for machine in (light, small):
-        found = machine.platform.inverse_dynamics(s.position, s.velocity, s.acceleration)
+        forces = machine.platform.inverse_dynamics(s.position, s.velocity, s.acceleration)
         names = list(machine.topology.coordinate_names)
-        lengths = found.state.q[:, [names.index(name) for name in spindles]]
+        lengths = forces.state.q[:, [names.index(name) for name in spindles]]
         np.testing.assert_allclose(lengths, expected[:, 2:], rtol=EXACT)
-        assert np.abs(found.force - expected[:, :2]).max() < EXACT * np.abs(expected[:, :2]).max()
+        assert np.abs(forces.force - expected[:, :2]).max() < EXACT * np.abs(expected[:, :2]).max()
 
 
 def test_dropped_spindles_are_an_approximation_and_its_error_is_right() -> None:
     full = model(load("spidermill"))
     small = model(drop_rod_inertia(stages()[-1], ("side1.spindle", "side2.spindle"))[0])
-    found = compare_reduction(full, small, np.random.default_rng(8), states=STATES)
-    assert found.mass[0] - found.mass[1] == pytest.approx(20.0)
+    comparison = compare_reduction(full, small, np.random.default_rng(8), states=STATES)
+    assert comparison.mass[0] - comparison.mass[1] == pytest.approx(20.0)
     # by the same states and the two machines by hand
     s = random_states(full, STATES, np.random.default_rng(8))
     u, w = (
         machine.platform.inverse_dynamics(s.position, s.velocity, s.acceleration, start=start).force
         for machine, start in ((full, s.q), (small, None))
     )
-    for i, e in enumerate(found.errors):
+    for i, e in enumerate(comparison.errors):
         assert e.largest == pytest.approx(np.abs(u[:, i]).max())
         assert e.rms == pytest.approx(np.sqrt(np.mean((w - u)[:, i] ** 2)) / np.abs(u[:, i]).max(), rel=1e-9)
         assert e.maximum == pytest.approx(np.abs((w - u)[:, i]).max() / np.abs(u[:, i]).max(), rel=1e-9)
@@ -538,11 +538,11 @@ def test_approximations_are_asked_for_and_reported() -> None:
         (ReductionOptions(massless_rods=rods, states=STATES), "drop inertia of rods"),
         (ReductionOptions(lumped_rods=rods, states=STATES), "lump rods"),
     ):
-        found = reduce(full, options)
-        assert not found.is_exact
-        assert [step.name for step in found.steps if not step.is_exact] == [name]
-        assert max(e.maximum for e in found.comparison.errors) > 1e-4
-        assert found.status is Status.OK  # what was asked for is not doubtful
+        reduction = reduce(full, options)
+        assert not reduction.is_exact
+        assert [step.name for step in reduction.steps if not step.is_exact] == [name]
+        assert max(e.maximum for e in reduction.comparison.errors) > 1e-4
+        assert reduction.status is Status.OK  # what was asked for is not doubtful
 
 
 def test_four_minimal_parameters() -> None:
@@ -665,23 +665,23 @@ def delta_forces(x: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("forearm", [SLENDER, FULL], ids=["slender", "full"])
 def test_six_rods_become_three_and_the_plate_only_translates(forearm: str) -> None:
     full = loads(six_rod_delta(forearm))
-    found = reduce(full, ReductionOptions(states=STATES))
-    assert [step.name for step in found.steps] == [
+    reduction = reduce(full, ReductionOptions(states=STATES))
+    assert [step.name for step in reduction.steps] == [
         *["merge parallel rods"] * 3,
         "hold platform",
         "gather joints",
         "point masses",
     ]
-    assert found.status is Status.OK
-    assert (found.coordinates, found.equations) == ((10, 6), (6, 3))
-    for before, after in zip(full.rods[::2], found.mechanism.rods, strict=True):
+    assert reduction.status is Status.OK
+    assert (reduction.coordinates, reduction.equations) == ((10, 6), (6, 3))
+    for before, after in zip(full.rods[::2], reduction.mechanism.rods, strict=True):
         assert before.lower is not None
         assert after.lower is not None
-        one = [full.value(x) for x in before.lower.parameters]
-        np.testing.assert_allclose([found.mechanism.value(x) for x in after.lower.parameters], 2 * np.array(one))
-    assert largest_error(full, found.mechanism) < EXACT
+        lumped = [full.value(x) for x in before.lower.parameters]
+        np.testing.assert_allclose([reduction.mechanism.value(x) for x in after.lower.parameters], 2 * np.array(lumped))
+    assert largest_error(full, reduction.mechanism) < EXACT
     if forearm == SLENDER:
-        small = model(found.mechanism)
+        small = model(reduction.mechanism)
         s = random_states(small, STATES, np.random.default_rng(1))
         u = small.platform.inverse_dynamics(s.position, s.velocity, s.acceleration).force
         expected = delta_forces(s.position, s.velocity, s.acceleration)
@@ -728,11 +728,11 @@ def test_lumped_forearms_are_rods_with_all_mass_at_their_ends() -> None:
 
     rods = tuple(replace(rod, lower=with_ends(rod.lower)) for rod in full.rods if isinstance(rod.lower, SlenderPart))
     assert largest_error(replace(full, rods=rods), lumped) < EXACT
-    found = compare_reduction(model(full), model(lumped), np.random.default_rng(0), states=STATES)
-    for e in found.errors:
+    comparison = compare_reduction(model(full), model(lumped), np.random.default_rng(0), states=STATES)
+    for e in comparison.errors:
         assert e.gravity < EXACT  # mass and mass centre are those of the rods
         assert e.inertia > 1e-4  # the moment of inertia is not
-    assert found.center_deviation < EXACT
+    assert comparison.center_deviation < EXACT
 
 
 def test_lumped_mass_on_the_base_is_named() -> None:
@@ -752,28 +752,28 @@ def test_lumped_mass_on_the_base_is_named() -> None:
 
 def test_only_a_platform_that_does_not_turn_is_held() -> None:
     machine = loads(six_rod_delta(SLENDER))
-    found = alike(machine)
+    groups = alike(machine)
     with pytest.raises(InputError) as caught:
-        hold_platform(machine, ("platform.wx", "platform.z"), found)
+        hold_platform(machine, ("platform.wx", "platform.z"), groups)
     assert {problem.where for problem in caught.value.problems} == {"platform.wy", "platform.wz", "platform.z"}
     with pytest.raises(InputError, match="no coordinates of its own"):
-        hold_platform(load("four_bar"), (), found)
+        hold_platform(load("four_bar"), (), groups)
 
 
 def test_bodies_that_must_stay_are_refused() -> None:
     machine = load("spidermill")
-    found = alike(machine)
+    groups = alike(machine)
     with pytest.raises(InputError, match="is the platform"):
-        lump_translating_body(machine, "plate", found)
+        lump_translating_body(machine, "plate", groups)
     with pytest.raises(InputError, match="turns, or is the base"):
-        lump_translating_body(machine, "side1.lower_inner", found)
+        lump_translating_body(machine, "side1.lower_inner", groups)
     with pytest.raises(InputError, match="turns, or is the base"):
-        gather_joints(machine, "base", found)
+        gather_joints(machine, "base", groups)
     with pytest.raises(InputError, match=r"side1.upper_inner is not a joint of side1.coupling"):
-        lump_translating_body(machine, "side1.coupling", found, "side1.upper_inner")
+        lump_translating_body(machine, "side1.coupling", groups, "side1.upper_inner")
     with pytest.raises(InputError, match="is prismatic and moves the body"):
         lump_translating_body(
-            stages()[1], "platform.slide_x", replace(found, groups=(found.translating | {"platform.slide_x"},))
+            stages()[1], "platform.slide_x", replace(groups, groups=(groups.translating | {"platform.slide_x"},))
         )
 
 
@@ -798,14 +798,14 @@ def on_a_cart(machine: Mechanism) -> Mechanism:
 
 def test_parts_that_hang_together_do_not_meet() -> None:
     machine = on_a_cart(load("four_bar"))
-    found = alike(machine)
-    assert found.translating == {"base", "cart"}
+    groups = alike(machine)
+    assert groups.translating == {"base", "cart"}
     with pytest.raises(InputError) as caught:
-        gather_joints(machine, "cart", found)
+        gather_joints(machine, "cart", groups)
     assert "crank, rocker hang together and meet it in 2 points up to 300 mm apart" in str(caught.value)
     assert "would be displaced" in str(caught.value)
     with pytest.raises(InputError, match="has a load of its own"):
-        lump_translating_body(machine, "cart", found)
+        lump_translating_body(machine, "cart", groups)
     assert reduce(machine, ReductionOptions(states=STATES)).status is Status.OK
 
 
@@ -821,8 +821,8 @@ def test_equal_legs_share_parameters() -> None:
     three = full.with_values({f"leg{i}.arm.mass": 1.5 for i in (1, 2, 3)})
     assert largest_error(three, heavy) < EXACT
     # legs that differ keep their own, and kinds that are not asked for are left
-    one = full.with_values({"leg1.arm.mass": 1.5})
-    assert "leg1.arm.mass" in share_parameters(one)[0].parameters.names
+    heavier = full.with_values({"leg1.arm.mass": 1.5})
+    assert "leg1.arm.mass" in share_parameters(heavier)[0].parameters.names
     assert share_parameters(full, ["gravity"])[0] == full
 
 

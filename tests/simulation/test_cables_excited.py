@@ -50,7 +50,7 @@ def margin(p: np.ndarray, a: np.ndarray) -> float:
     u /= np.linalg.norm(u, axis=1, keepdims=True)
     W = np.vstack([u.T, arms[:, 0] * u[:, 1] - arms[:, 1] * u[:, 0]])
     ones = np.ones((4, 1))
-    found = linprog(
+    solution = linprog(
         [0, 0, 0, 0, -1],
         A_ub=np.block([[-np.eye(4), ones], [np.eye(4), ones]]),
         b_ub=np.r_[np.full(4, -LEAST), np.full(4, GREATEST)],
@@ -59,7 +59,7 @@ def margin(p: np.ndarray, a: np.ndarray) -> float:
         bounds=[(None, None)] * 5,
         method="highs",
     )
-    return float(-found.fun)
+    return float(-solution.fun)
 
 
 @cache
@@ -98,9 +98,9 @@ def test_a_motion_breaks_limits_where_highs_finds_no_tensions() -> None:
 def test_random_series_are_made_so_slow_that_highs_finds_tensions() -> None:
     """The search scales every series into the limits; tensions are what stops the fastest."""
     task = problem()
-    found = random_search(task, 4, np.random.default_rng(0))
+    search = random_search(task, 4, np.random.default_rng(0))
     least = []
-    for coefficients in found.coefficients:
+    for coefficients in search.coefficients:
         motion = task.series(coefficients).sample(task.grid)
         least.append(min(margin(p, a) for p, a in zip(motion.position, motion.acceleration, strict=True)))
         tensions = [i for i, bound in enumerate(task.bounds) if bound.kind == "tension"]

@@ -30,64 +30,64 @@ def swung(restitution: str, duration: float) -> CableSimulation:
 
 def test_an_elastic_cable_swings_its_load_as_a_spring_does() -> None:
     """Along the line: x = m g/k (1 - cos w t), by hand; the tension is k x."""
-    found = simulate_cables(ball(", stiffness: 2000 N/m"), 0.5, integrator=FINE)
-    sag = MASS * G / 2000 * (1 - np.cos(np.sqrt(2000 / MASS) * found.time))
-    np.testing.assert_allclose(found.coordinate("z"), -LENGTH - sag, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(found.tension[:, 0], 2000 * sag, rtol=0, atol=1e-6)
-    assert found.status is Status.OK
-    assert found.events == ()
+    motion = simulate_cables(ball(", stiffness: 2000 N/m"), 0.5, integrator=FINE)
+    sag = MASS * G / 2000 * (1 - np.cos(np.sqrt(2000 / MASS) * motion.time))
+    np.testing.assert_allclose(motion.coordinate("z"), -LENGTH - sag, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(motion.tension[:, 0], 2000 * sag, rtol=0, atol=1e-6)
+    assert motion.status is Status.OK
+    assert motion.events == ()
 
 
 def test_an_elastic_cable_is_slack_while_its_load_flies() -> None:
     """Thrown up: free fall for 2 v/g, then half a swing below; both by hand, over and over."""
     model, speed = ball(", stiffness: 2000 N/m"), 3.0
-    found = simulate_cables(model, 2.0, v=moving(model, z=speed), integrator=FINE)
+    motion = simulate_cables(model, 2.0, v=moving(model, z=speed), integrator=FINE)
     rate = np.sqrt(2000 / MASS)
     flying = 2 * speed / G
     hanging = (2 * np.pi - 2 * np.arctan(speed * rate / G)) / rate  # of x = g/w^2 (1 - cos) + v/w sin, back at zero
     wanted = np.cumsum([flying, hanging, flying, hanging])
-    assert [event.is_slack for event in found.events] == [False, True, False, True]
-    np.testing.assert_allclose([event.time for event in found.events], wanted, rtol=0, atol=1e-7)
-    assert (found.tension[(found.time > 0.01) & (found.time < 0.6)] == 0).all()
+    assert [event.is_slack for event in motion.events] == [False, True, False, True]
+    np.testing.assert_allclose([event.time for event in motion.events], wanted, rtol=0, atol=1e-7)
+    assert (motion.tension[(motion.time > 0.01) & (motion.time < 0.6)] == 0).all()
 
 
 def test_a_pendulum_on_a_line_becomes_slack_where_its_tension_ends_and_flies_on() -> None:
     """By hand: cos(angle) = (2 - v^2/(g L))/3 there, then a parabola."""
-    found = swung(", restitution: 0", 1.5)
-    slack = found.events[0]
+    motion = swung(", restitution: 0", 1.5)
+    slack = motion.events[0]
     assert slack.is_slack
-    part = found.parts[0].simulation
+    part = motion.parts[0].simulation
     at = dict(zip(part.coordinate_names, part.q[-1], strict=True))
     assert -at["z"] / LENGTH == pytest.approx((2 - 3.5) / 3, abs=1e-8)
     speed = dict(zip(part.velocity_names, part.v[-1], strict=True))
-    later = found.time > slack.time
-    since = found.time[later] - slack.time
-    np.testing.assert_allclose(found.coordinate("x")[later], at["x"] + speed["x"] * since, rtol=0, atol=1e-8)
+    later = motion.time > slack.time
+    since = motion.time[later] - slack.time
+    np.testing.assert_allclose(motion.coordinate("x")[later], at["x"] + speed["x"] * since, rtol=0, atol=1e-8)
     height = at["z"] + speed["z"] * since - G * since**2 / 2
-    np.testing.assert_allclose(found.coordinate("z")[later], height, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(motion.coordinate("z")[later], height, rtol=0, atol=1e-8)
 
 
 def test_a_line_that_does_not_stretch_refuses_to_be_tautened_again() -> None:
-    found = swung("", 2.2)
-    assert found.status is Status.DOUBTFUL
-    assert found.problem is not None
-    assert "it does not stretch, so that nothing says how they rebound" in found.problem.what
-    assert "restitution" in found.problem.remedy
-    assert found.time[-1] < 1.6
+    motion = swung("", 2.2)
+    assert motion.status is Status.DOUBTFUL
+    assert motion.problem is not None
+    assert "it does not stretch, so that nothing says how they rebound" in motion.problem.what
+    assert "restitution" in motion.problem.remedy
+    assert motion.time[-1] < 1.6
 
 
 @pytest.mark.parametrize("restitution", [0.0, 0.5])
 def test_a_tautened_line_rebounds_with_its_restitution(restitution: float) -> None:
     """The jerk by Newton: along the line v' = -e v, across it nothing changes, and the impulse is m (1 + e) v."""
-    found = swung(f", restitution: {restitution}", 1.7)
-    taut = next(event for event in found.events if not event.is_slack)
-    before, after = (part.simulation for part in found.parts[1:3])
+    motion = swung(f", restitution: {restitution}", 1.7)
+    taut = next(event for event in motion.events if not event.is_slack)
+    before, after = (part.simulation for part in motion.parts[1:3])
     at = dict(zip(before.coordinate_names, before.q[-1], strict=True))
     line = np.array([at["x"], at["z"]]) / LENGTH
     across = np.array([-line[1], line[0]])
     old, new = (
-        np.array([dict(zip(one.velocity_names, v, strict=True))[name] for name in ("x", "z")])
-        for one, v in ((before, before.v[-1]), (after, after.v[0]))
+        np.array([dict(zip(case.velocity_names, v, strict=True))[name] for name in ("x", "z")])
+        for case, v in ((before, before.v[-1]), (after, after.v[0]))
     )
     assert np.hypot(at["x"], at["z"]) == pytest.approx(LENGTH, abs=1e-9)
     assert old @ line == pytest.approx(taut.speed, rel=1e-9)
@@ -107,7 +107,7 @@ def test_held_winches_swing_a_plate_as_scipy_does() -> None:
     names = [f"cable{i}" for i in range(1, 8)]
     spans, _ = cable_lengths(plate, start, motion)
     lengths = spans - np.array([60.0, 80.0, 55.0, 70.0, 65.0, 75.0, 50.0]) / k
-    found = simulate_cables(
+    record = simulate_cables(
         model,
         0.04,
         q=state.q,
@@ -129,14 +129,14 @@ def test_held_winches_swing_a_plate_as_scipy_does() -> None:
         return np.r_[y[7:10], turning, wrench[:3] / plate.mass + GRAVITY, alpha]
 
     wanted = solve_ivp(
-        rates, (0.0, found.time[-1]), np.r_[start, motion], method="DOP853", rtol=1e-11, atol=1e-12, max_step=1e-3
+        rates, (0.0, record.time[-1]), np.r_[start, motion], method="DOP853", rtol=1e-11, atol=1e-12, max_step=1e-3
     )
     for i, axis in enumerate("xyz"):
-        assert found.coordinate(f"platform.{axis}")[-1] == pytest.approx(wanted.y[i, -1], abs=1e-8)
-    np.testing.assert_allclose(found.tension[-1], tensions(wanted.y[:, -1]), rtol=0, atol=1e-3)
-    assert found.tension.min() == 0.0  # some are slack on the way
-    assert any(event.is_slack for event in found.events)
-    assert found.status is Status.OK
+        assert record.coordinate(f"platform.{axis}")[-1] == pytest.approx(wanted.y[i, -1], abs=1e-8)
+    np.testing.assert_allclose(record.tension[-1], tensions(wanted.y[:, -1]), rtol=0, atol=1e-3)
+    assert record.tension.min() == 0.0  # some are slack on the way
+    assert any(event.is_slack for event in record.events)
+    assert record.status is Status.OK
 
 
 def cable_lengths(plate: Plate, position: np.ndarray, velocity: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -149,11 +149,11 @@ def cable_lengths(plate: Plate, position: np.ndarray, velocity: np.ndarray) -> t
 def test_a_winch_with_inertia_turns_alone_while_its_line_is_slack() -> None:
     """Pushed by its motor the winch lets out line at u/J while the ball falls freely: by hand until it is taut."""
     model = ball(", restitution: 0", winch=", inertia: 4 kg")
-    found = simulate_cables(model, 0.3, force=ConstantForce((60.0,)), integrator=FINE)
-    assert found.events[0].is_slack
-    assert found.events[0].time == 0.0
-    np.testing.assert_allclose(found.coordinate("z"), -1.5 - G * found.time**2 / 2, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(found.coordinate("line"), 1.5 + 60 / 4 * found.time**2 / 2, rtol=0, atol=1e-9)
+    motion = simulate_cables(model, 0.3, force=ConstantForce((60.0,)), integrator=FINE)
+    assert motion.events[0].is_slack
+    assert motion.events[0].time == 0.0
+    np.testing.assert_allclose(motion.coordinate("z"), -1.5 - G * motion.time**2 / 2, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(motion.coordinate("line"), 1.5 + 60 / 4 * motion.time**2 / 2, rtol=0, atol=1e-9)
 
 
 def test_a_bare_winch_only_pulls() -> None:
@@ -170,12 +170,12 @@ def test_a_bare_winch_only_pulls() -> None:
 def test_an_elastic_line_on_a_driven_winch_keeps_its_energy_and_its_balance() -> None:
     """At rest under the winch's force m g the ball hangs still: k x = m g, by hand."""
     model = ball(", stiffness: 5000 N/m, damping: 20 N s/m", winch=", inertia: 4 kg")
-    found = simulate_cables(
+    motion = simulate_cables(
         model, 0.2, force=ConstantForce((-MASS * G,)), lengths={"line": LENGTH - MASS * G / 5000}, integrator=FINE
     )
-    np.testing.assert_allclose(found.coordinate("z"), -LENGTH, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(found.tension, MASS * G, rtol=0, atol=1e-5)
-    assert found.status is Status.OK
+    np.testing.assert_allclose(motion.coordinate("z"), -LENGTH, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(motion.tension, MASS * G, rtol=0, atol=1e-5)
+    assert motion.status is Status.OK
 
 
 def test_cables_are_never_simulated_as_struts() -> None:
@@ -201,10 +201,10 @@ def test_what_cannot_be_simulated_is_refused_with_the_reason() -> None:
 def test_the_command_simulates_cables(tmp_path: Path) -> None:
     file, out = tmp_path / "plate.yaml", tmp_path / "swing.csv"
     file.write_text(CONSTRAINED.text(tension=", stiffness: 2e4 N/m, damping: 40 N s/m"), encoding="utf-8")
-    given = ["--duration", "0.02", "--velocity", "z=1.5", "--rtol", "1e-7", "--atol", "1e-9", "--out", str(out)]
-    found = CliRunner().invoke(app, ["simulate", str(file), *given])
-    assert found.exit_code == 0, found.output
-    assert "0 s: cable2 becomes slack" in found.output
+    words = ["--duration", "0.02", "--velocity", "z=1.5", "--rtol", "1e-7", "--atol", "1e-9", "--out", str(out)]
+    answer = CliRunner().invoke(app, ["simulate", str(file), *words])
+    assert answer.exit_code == 0, answer.output
+    assert "0 s: cable2 becomes slack" in answer.output
     assert "tension.cable7" in out.read_text(encoding="utf-8").splitlines()[0]
     swung = CliRunner().invoke(app, ["simulate", str(file), "--swing"])
     assert swung.exit_code == 2

@@ -31,17 +31,19 @@ def test_events_are_found_across_slack_and_taut_and_end_the_simulation() -> None
     rising = height(model, above, direction=1, is_terminal=False)
     moved = Event(name="far", function=lambda _, q, v: q[:, k] - 10.0)
     falling = height(model, above, direction=-1)
-    found = simulate_cables(model, 1.0, v=moving(model, x=1e-3), events=(rising, moved), integrator=FINE)
-    assert found.occurrences == ()
+    motion = simulate_cables(model, 1.0, v=moving(model, x=1e-3), events=(rising, moved), integrator=FINE)
+    assert motion.occurrences == ()
     q = np.array(model.assembly.q)
     q[model.topology.coordinate_names.index("z")] = -1.4
-    found = simulate_cables(model, 2.0, q=q, v=moving(model, z=speed), events=(rising, moved, falling), integrator=FINE)
+    motion = simulate_cables(
+        model, 2.0, q=q, v=moving(model, z=speed), events=(rising, moved, falling), integrator=FINE
+    )
     root = np.sqrt(speed**2 - 2 * G * 0.1)
-    times = [item.time for item in found.occurrences]
+    times = [item.time for item in motion.occurrences]
     np.testing.assert_allclose(times, [(speed - root) / G, (speed + root) / G], rtol=0, atol=1e-9)
-    assert found.ending is Ending.EVENT
-    assert found.status is Status.OK
-    assert found.time[-1] == pytest.approx(times[1], abs=1e-12)
+    assert motion.ending is Ending.EVENT
+    assert motion.status is Status.OK
+    assert motion.time[-1] == pytest.approx(times[1], abs=1e-12)
 
 
 def test_what_a_jerk_jumps_over_is_found() -> None:
@@ -51,12 +53,12 @@ def test_what_a_jerk_jumps_over_is_found() -> None:
     q[model.topology.coordinate_names.index("z")] = -1.0
     k = model.topology.velocity_names.index("z")
     turned = Event(name="turned", function=lambda _, q, v: v[:, k], direction=1)
-    found = simulate_cables(model, 1.0, q=q, v=moving(model, z=-0.1), events=(turned,), integrator=FINE)
-    (item,) = found.occurrences
+    motion = simulate_cables(model, 1.0, q=q, v=moving(model, z=-0.1), events=(turned,), integrator=FINE)
+    (item,) = motion.occurrences
     speed = np.sqrt(0.1**2 + 2 * G * (LENGTH - 1.0))
     assert item.time == pytest.approx((speed - 0.1) / G, abs=1e-9)
     assert item.v[k] == pytest.approx(0.5 * speed, rel=1e-8)
-    assert found.time[-1] == item.time
+    assert motion.time[-1] == item.time
 
 
 class Sampled(ForceLaw):
@@ -73,28 +75,28 @@ def test_a_sampled_law_is_held_between_its_samples() -> None:
     """Constant acceleration from sample to sample by hand: z'' = T/m - g with the T of the last sample."""
     model = ball("", winch="bare")
     assert model.topology.coordinate_names[-1] == "line"
-    found = simulate_cables(model, 0.995, force=Sampled(), integrator=FINE)
+    motion = simulate_cables(model, 0.995, force=Sampled(), integrator=FINE)
     h, z, rate, wanted = 0.01, -LENGTH, 0.0, []
     for _ in range(100):
         force = max(MASS * G + 200.0 * (-z - 1.3) + 20.0 * -rate, 0.0)
         a = force / MASS - G
         wanted.append(z)
         z, rate = z + rate * h + a * h * h / 2, rate + a * h
-    at = [int(np.argmin(np.abs(found.time - i * h))) for i in range(100)]
-    np.testing.assert_allclose(found.time[at], np.arange(100) * h, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(found.coordinate("z")[at], wanted, rtol=0, atol=1e-9)
-    assert found.time[-1] == pytest.approx(0.995, abs=1e-12)
-    assert found.status is Status.OK
+    at = [int(np.argmin(np.abs(motion.time - i * h))) for i in range(100)]
+    np.testing.assert_allclose(motion.time[at], np.arange(100) * h, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(motion.coordinate("z")[at], wanted, rtol=0, atol=1e-9)
+    assert motion.time[-1] == pytest.approx(0.995, abs=1e-12)
+    assert motion.status is Status.OK
 
 
 def test_a_continuous_law_sees_the_lengths_of_held_and_slack_cables() -> None:
     """The same spring, never sampled: z = -1.3 - 0.2 exp(-5 t)(cos w t + 5/w sin w t), w^2 = 100 - 25, by hand."""
     model = ball("", winch="bare")
     law = Sampled()
-    found = simulate_cables(model, 0.5, force=Feedback(law.force), integrator=FINE)
-    w, t = np.sqrt(75.0), found.time
+    motion = simulate_cables(model, 0.5, force=Feedback(law.force), integrator=FINE)
+    w, t = np.sqrt(75.0), motion.time
     wanted = -1.3 - 0.2 * np.exp(-5 * t) * (np.cos(w * t) + 5 / w * np.sin(w * t))
-    np.testing.assert_allclose(found.coordinate("z"), wanted, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(motion.coordinate("z"), wanted, rtol=0, atol=1e-8)
 
 
 def test_locked_freedoms_stay_where_they_are() -> None:
@@ -102,7 +104,7 @@ def test_locked_freedoms_stay_where_they_are() -> None:
     model = ball(", stiffness: 2000 N/m")
     locked = Model(model.mechanism, evaluator=Interpreted(), locks=Locks(names=("x",)))
     push = np.array([50.0, 0, 0, 0, 0, 0])
-    free, held = (simulate_cables(one, 0.3, wrench=push, integrator=FINE) for one in (model, locked))
+    free, held = (simulate_cables(case, 0.3, wrench=push, integrator=FINE) for case in (model, locked))
     assert free.coordinate("x")[-1] > 0.1
     np.testing.assert_array_equal(held.coordinate("x"), 0.0)
     sag = MASS * G / 2000 * (1 - np.cos(np.sqrt(2000 / MASS) * held.time))
@@ -119,11 +121,11 @@ def test_a_locked_cable_is_refused() -> None:
 def test_the_command_watches_and_draws(tmp_path: Path) -> None:
     file, figure = tmp_path / "ball.yaml", tmp_path / "ball.png"
     file.write_text(ball_text(), encoding="utf-8")
-    given = ["--duration", "1", "--velocity", "x=1", "--watch", "z>-1.49", "--until", "velocity.x<0"]
-    found = CliRunner().invoke(app, ["simulate", str(file), *given, "--figure", str(figure)])
-    assert found.exit_code == 0, found.output
-    assert "s: z > -1.49" in found.output
-    assert "s: velocity.x < 0, the end" in found.output
+    words = ["--duration", "1", "--velocity", "x=1", "--watch", "z>-1.49", "--until", "velocity.x<0"]
+    answer = CliRunner().invoke(app, ["simulate", str(file), *words, "--figure", str(figure)])
+    assert answer.exit_code == 0, answer.output
+    assert "s: z > -1.49" in answer.output
+    assert "s: velocity.x < 0, the end" in answer.output
     assert figure.stat().st_size > 10_000
 
 

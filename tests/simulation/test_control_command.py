@@ -40,22 +40,22 @@ def test_figures_are_those_of_the_library_and_the_motion_is_written(tmp_path):
     here = model.platform_position(model.assembly.q)[2:]
     made = plan(stroke(model, Line(here, [-0.55]), ["platform.z"]), POLYNOMIAL_345, Seconds(0.05))
     sampling = Sampling(frequency=2000.0, delay=0.25e-3, resolution=1e-4, differences=True, saturates=False)
-    found = follow(made, FeedForward(bandwidth=40 * np.pi), sampling)
+    motion = follow(made, FeedForward(bandwidth=40 * np.pi), sampling)
     run = document["runs"]["feed-forward"]
     assert list(document["runs"]) == ["feed-forward"]
-    assert run["peak_error_m"] == pytest.approx(found.peak_error)
-    assert run["rms_error_m"] == pytest.approx(found.rms_error)
-    assert run["peak_force"] == pytest.approx(np.abs(found.force).max(axis=0))
-    assert samples(read_log(out), "position") == pytest.approx(found.position, abs=1e-9)
+    assert run["peak_error_m"] == pytest.approx(motion.peak_error)
+    assert run["rms_error_m"] == pytest.approx(motion.rms_error)
+    assert run["peak_force"] == pytest.approx(np.abs(motion.force).max(axis=0))
+    assert samples(read_log(out), "position") == pytest.approx(motion.position, abs=1e-9)
     assert figure.read_bytes().startswith(b"\x89PNG")
 
 
 def test_all_controllers_stand_in_one_table_and_the_model_is_worth_its_while():
-    found = tl.control(load("nuwar"), tl.ControlOptions(stroke=DOWN, space="platform"))
-    assert list(found.runs) == list(CONTROLLERS)
-    assert found.runs["pd"].peak_error > 5 * found.runs["computed-torque"].peak_error
+    motion = tl.control(load("nuwar"), tl.ControlOptions(stroke=DOWN, space="platform"))
+    assert list(motion.runs) == list(CONTROLLERS)
+    assert motion.runs["pd"].peak_error > 5 * motion.runs["computed-torque"].peak_error
     screen = Console(file=io.StringIO(), width=120)
-    screen.print(*control_tables(found))
+    screen.print(*control_tables(motion))
     text = screen.file.getvalue()
     assert all(name in text for name in CONTROLLERS)
     assert "[N m]" in text
@@ -63,8 +63,8 @@ def test_all_controllers_stand_in_one_table_and_the_model_is_worth_its_while():
 
 def peak_error(**options: Any) -> float:
     """Of computed torques on the stroke, m."""
-    found = tl.control(load("nuwar"), tl.ControlOptions(stroke=DOWN, controller=("computed-torque",), **options))
-    return found.runs["computed-torque"].peak_error
+    motion = tl.control(load("nuwar"), tl.ControlOptions(stroke=DOWN, controller=("computed-torque",), **options))
+    return motion.runs["computed-torque"].peak_error
 
 
 def test_what_the_controller_does_not_know_costs():

@@ -46,15 +46,15 @@ def test_a_control_ends_where_scipy_says(method, loop, within):
     model, here, made = moved()
     level = float(here[2]) + 0.02
     events = events_of(model, [f"platform.z>{level!r}"], [f"platform.z>{level - 0.01!r}", "velocity.platform.z>0.4"])
-    found = follow(made, PD(bandwidth=200.0), Sampling(delay=0.0004), loop=loop, method=method, events=events)
+    motion = follow(made, PD(bandwidth=200.0), Sampling(delay=0.0004), loop=loop, method=method, events=events)
     y, times = np.concatenate([here, np.zeros(3)]), []
     crossed = [lambda _, y: y[2] - level, lambda _, y: y[2] - level + 0.01, lambda _, y: y[5] - 0.4]
     still = model.platform.inverse_dynamics(here, np.zeros(3), np.zeros(3)).force
     delay = round(0.4 * 4) / 4e3  # to quarters of a sample
-    for k in range(len(found.time)):
+    for k in range(len(motion.time)):
         for held, begin, end in (
-            (found.force[k - 1] if k else still, k * 1e-3, k * 1e-3 + delay),
-            (found.force[k], k * 1e-3 + delay, (k + 1) * 1e-3),
+            (motion.force[k - 1] if k else still, k * 1e-3, k * 1e-3 + delay),
+            (motion.force[k], k * 1e-3 + delay, (k + 1) * 1e-3),
         ):
 
             def rate(_, y, held=held):
@@ -63,16 +63,16 @@ def test_a_control_ends_where_scipy_says(method, loop, within):
             part = solve_ivp(rate, (begin, end), y, method="DOP853", rtol=1e-11, atol=1e-13, events=crossed)
             times += [time for several in part.t_events for time in several]
             y = part.y[:, -1]
-    ended = found.occurrences[-1]
+    ended = motion.occurrences[-1]
     assert ended.is_terminal
-    assert sorted(one.time for one in found.occurrences) == pytest.approx(
-        sorted(times)[: len(found.occurrences)], abs=within
+    assert sorted(occurrence.time for occurrence in motion.occurrences) == pytest.approx(
+        sorted(times)[: len(motion.occurrences)], abs=within
     )
-    assert len(found.occurrences) == 3
+    assert len(motion.occurrences) == 3
     assert ended.q[model.topology.coordinate_names.index("platform.z")] == pytest.approx(level, abs=1e-9)
-    assert len(found.time) == int(ended.time * 1e3) + 1, "up to the sample before it"
-    assert found.status is Status.OK
-    assert not found.end
+    assert len(motion.time) == int(ended.time * 1e3) + 1, "up to the sample before it"
+    assert motion.status is Status.OK
+    assert not motion.end
 
 
 def test_the_command_says_what_the_function_says():
@@ -86,7 +86,7 @@ def test_the_command_says_what_the_function_says():
         watch=("platform.z<-0.51",),
         until=("platform.z<-0.53",),
     )
-    found = plain(tl.control(load("nuwar"), options).as_dict())
-    assert json.loads(answer.output)["runs"] == found["runs"]
-    assert [one["name"] for one in found["runs"]["pd"]["events"]][-1] == "platform.z < -0.53"
+    motion = plain(tl.control(load("nuwar"), options).as_dict())
+    assert json.loads(answer.output)["runs"] == motion["runs"]
+    assert [event["name"] for event in motion["runs"]["pd"]["events"]][-1] == "platform.z < -0.53"
     assert "platform.z < -0.53, the end" in CliRunner().invoke(app, ["control", "nuwar", *words]).output

@@ -55,10 +55,10 @@ def require_differences(name: str, law, space: str, parameters: tuple[str, ...],
             changed = gains | ({name: end} if name in gains else {})
             ends.append(follow(made, law(space=space, **changed), SAMPLING, plant=plant, **options))
         for quantity in ("position", "velocity", "force"):
-            found = by[quantity].sel(by=name).values
+            result = by[quantity].sel(by=name).values
             differences = (getattr(ends[0], quantity) - getattr(ends[1], quantity)) / (2 * h)
             least = kept * np.abs(getattr(ends[0], quantity)).max() / h
-            assert np.abs(found - differences).max() <= CLOSE * np.abs(differences).max() + least, (name, quantity)
+            assert np.abs(result - differences).max() <= CLOSE * np.abs(differences).max() + least, (name, quantity)
 
 
 @pytest.mark.nightly
@@ -91,8 +91,8 @@ def test_python_finds_what_machine_code_finds():
     law = ComputedTorque(bandwidth=BANDWIDTH)
     runs = [follow(made, law, SAMPLING, sensitivities=names, loop=loop) for loop in (None, InterpretedLoop())]
     for quantity in ("position", "velocity", "force"):
-        one, other = (run.sensitivities[quantity].values for run in runs)
-        np.testing.assert_allclose(one, other, atol=1e-9 * np.abs(one).max())
+        single, other = (run.sensitivities[quantity].values for run in runs)
+        np.testing.assert_allclose(single, other, atol=1e-9 * np.abs(single).max())
 
 
 def test_arrays_have_names_and_units():

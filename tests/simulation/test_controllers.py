@@ -119,35 +119,35 @@ def test_held_and_delayed_forces_move_the_machine_as_scipy_says(delay):
     # a short and fierce stroke: forces differ from sample to sample, up to their limits
     made = replace(trajectory("nuwar"), duration=0.02)
     machine, period = model("nuwar"), 1e-3
-    found = follow(made, FeedForward(bandwidth=BANDWIDTH), Sampling(delay=delay), loop=InterpretedLoop())
-    still = machine.platform.inverse_dynamics(found.position[0], np.zeros(3), np.zeros(3)).force
-    y = np.concatenate([found.position[0], np.zeros(3)])
+    motion = follow(made, FeedForward(bandwidth=BANDWIDTH), Sampling(delay=delay), loop=InterpretedLoop())
+    still = machine.platform.inverse_dynamics(motion.position[0], np.zeros(3), np.zeros(3)).force
+    y = np.concatenate([motion.position[0], np.zeros(3)])
     edges = np.unique(
         np.round(np.concatenate([np.arange(SAMPLES + 1) * period, delay + np.arange(SAMPLES + 1) * period]), 9)
     )
     edges = edges[edges <= SAMPLES * period + 1e-12]
     for begin, end in pairwise(edges):
         k = int(np.floor((0.5 * (begin + end) - delay) / period))
-        force = still if k < 0 else found.force[k]
+        force = still if k < 0 else motion.force[k]
 
         def rate(_, y, force=force):
             return np.concatenate([y[3:], machine.platform.forward_dynamics(y[:3], y[3:], force).a[:3]])
 
         y = solve_ivp(rate, (begin, end), y, method="DOP853", rtol=1e-11, atol=1e-13).y[:, -1]
-    assert y[:3] == pytest.approx(found.position[SAMPLES], abs=INTEGRATED)
-    assert y[3:] == pytest.approx(found.velocity[SAMPLES], abs=INTEGRATED * 1e3)
+    assert y[:3] == pytest.approx(motion.position[SAMPLES], abs=INTEGRATED)
+    assert y[3:] == pytest.approx(motion.velocity[SAMPLES], abs=INTEGRATED * 1e3)
 
 
 def test_quantised_positions_and_their_differences_enter_the_law():
     """PD by hand, from the result's own motion: stepped positions, their differences, gains from the mass matrix."""
     made, machine, step = trajectory("nuwar", 0.2), model("nuwar"), 1e-3
     sampling = Sampling(resolution=step, differences=True, saturates=False)
-    found = follow(made, PD(bandwidth=50.0), sampling, loop=InterpretedLoop(), substeps=1)
-    q = machine.platform.kinematics(found.position).q
+    motion = follow(made, PD(bandwidth=50.0), sampling, loop=InterpretedLoop(), substeps=1)
+    q = machine.platform.kinematics(motion.position).q
     measured = step * np.round(machine.actuator_position(q) / step)
     assert np.abs(measured - machine.actuator_position(q)).max() > 0.4 * step
     speed = np.concatenate([np.zeros((1, 3)), np.diff(measured, axis=0)]) * sampling.frequency
-    reference = made.at(found.time)
+    reference = made.at(motion.time)
     wanted = machine.platform.kinematics(reference.position, reference.velocity)
     A = machine.assembly.loops.transmission
     # the mass matrix of the motors by columns: inverse dynamics of unit accelerations
@@ -160,7 +160,7 @@ def test_quantised_positions_and_their_differences_enter_the_law():
     expected = np.array(mass) * (
         50.0**2 * (machine.actuator_position(wanted.q) - measured) + 2 * 50.0 * (wanted.v @ A.T - speed)
     )
-    assert found.force == pytest.approx(expected, abs=1e-8)
+    assert motion.force == pytest.approx(expected, abs=1e-8)
 
 
 @needs_compiler
@@ -226,22 +226,22 @@ def test_fixed_steps_converge_with_their_order():
 def test_other_integrators_come_to_the_same_motion(integrator):
     made = trajectory("nuwar", 0.02)
     law, sampling = ComputedTorque(bandwidth=BANDWIDTH), Sampling(delay=0.0005)
-    wanted, found = (
+    wanted, motion = (
         follow(made, law, sampling, method=m, substeps=s) for m, s in ((RUNGE_KUTTA_4, 64), (integrator, 4))
     )
-    assert found.position == pytest.approx(wanted.position, abs=1e-8)
+    assert motion.position == pytest.approx(wanted.position, abs=1e-8)
 
 
 def test_an_implicit_integrator_is_the_same_in_python():
     made, law = trajectory("nuwar", 0.003), PD(bandwidth=BANDWIDTH)
     tight = Radau(rtol=1e-10, atol=1e-11)
-    wanted, found = (follow(made, law, Sampling(), loop=InterpretedLoop(), method=m) for m in (RUNGE_KUTTA_4, tight))
-    assert found.position == pytest.approx(wanted.position, abs=1e-8)
+    wanted, motion = (follow(made, law, Sampling(), loop=InterpretedLoop(), method=m) for m in (RUNGE_KUTTA_4, tight))
+    assert motion.position == pytest.approx(wanted.position, abs=1e-8)
 
 
 def test_an_integrator_that_needs_too_many_steps_says_so():
-    found = follow(trajectory("nuwar", 0.02), PD(bandwidth=BANDWIDTH), Sampling(), method=DormandPrince(max_steps=9))
-    assert "too many steps" in found.end
+    motion = follow(trajectory("nuwar", 0.02), PD(bandwidth=BANDWIDTH), Sampling(), method=DormandPrince(max_steps=9))
+    assert "too many steps" in motion.end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,21 +271,21 @@ def test_a_law_of_ones_own_carries_what_a_pd_law_lets_sag():
     )
     assert fast.force == pytest.approx(slow.force, rel=SAME, abs=SAME)
     law, plain, slower = PID(bandwidth=BANDWIDTH, integral_time=0.05), PD(bandwidth=BANDWIDTH), trajectory("nuwar")
-    held, sagging = (follow(slower, one, Sampling(), settling=0.5).tool_error[-1] for one in (law, plain))
+    held, sagging = (follow(slower, case, Sampling(), settling=0.5).tool_error[-1] for case in (law, plain))
     assert held < 1e-3 * sagging
 
 
 @needs_compiler
 def test_forces_end_at_the_limits_and_it_is_told():
     made = trajectory("nuwar", 0.13)
-    found = follow(made, ComputedTorque(bandwidth=BANDWIDTH), Sampling())
-    assert np.abs(found.force).max() == 41.76
-    assert found.status is Status.DOUBTFUL
-    assert any("saturated" in line for line in found.advice)
+    motion = follow(made, ComputedTorque(bandwidth=BANDWIDTH), Sampling())
+    assert np.abs(motion.force).max() == 41.76
+    assert motion.status is Status.DOUBTFUL
+    assert any("saturated" in line for line in motion.advice)
     free = follow(made, ComputedTorque(bandwidth=BANDWIDTH), Sampling(saturates=False))
     assert np.abs(free.force).max() > 41.76
     assert free.status is Status.OK
-    assert free.peak_error < found.peak_error
+    assert free.peak_error < motion.peak_error
 
 
 @needs_compiler
@@ -295,21 +295,21 @@ def test_a_run_that_fails_keeps_what_was_reached_and_says_why(interpreted):
     made = trajectory("nuwar", 0.2)
     loop = InterpretedLoop() if interpreted else None
     sampling = Sampling(frequency=200.0, saturates=False)
-    found = follow(made, PD(bandwidth=3000.0), sampling, loop=loop)
-    assert 0 < len(found.time) < 41
-    assert len(found.position) == len(found.force) == len(found.time)
-    assert found.end
-    assert found.status is Status.DOUBTFUL
-    assert np.isfinite(found.position).all()
+    motion = follow(made, PD(bandwidth=3000.0), sampling, loop=loop)
+    assert 0 < len(motion.time) < 41
+    assert len(motion.position) == len(motion.force) == len(motion.time)
+    assert motion.end
+    assert motion.status is Status.DOUBTFUL
+    assert np.isfinite(motion.position).all()
 
 
 @needs_compiler
 def test_the_quaternion_stays_a_unit_and_turns_as_wanted():
     made = trajectory("rcid", 0.2)
-    found = follow(made, ComputedTorque(bandwidth=BANDWIDTH, space="platform"), Sampling(), settling=0.2)
-    assert np.linalg.norm(found.position[:, 3:], axis=1) == pytest.approx(np.ones(len(found.time)), abs=1e-14)
-    assert found.position[-1, 3:] == pytest.approx(found.reference[-1, 3:], abs=1e-8)
-    assert np.ptp(found.reference[:, 3:], axis=0).max() > 0.02
+    motion = follow(made, ComputedTorque(bandwidth=BANDWIDTH, space="platform"), Sampling(), settling=0.2)
+    assert np.linalg.norm(motion.position[:, 3:], axis=1) == pytest.approx(np.ones(len(motion.time)), abs=1e-14)
+    assert motion.position[-1, 3:] == pytest.approx(motion.reference[-1, 3:], abs=1e-8)
+    assert np.ptp(motion.reference[:, 3:], axis=0).max() > 0.02
 
 
 @pytest.mark.parametrize("name", ["rcid", "gantry_tau_5dof"])
@@ -345,11 +345,11 @@ def rate_of_coordinates(machine: Model, q: np.ndarray, twist: np.ndarray) -> np.
 def test_a_part_of_a_rotation_is_followed_in_platform_space():
     made = trajectory("gantry_tau_5dof", 0.3)
     controller = FeedForward(bandwidth=100.0, space="platform")
-    found = follow(made, controller, Sampling(saturates=False), settling=0.1)
-    moved = np.ptp(found.reference, axis=0)
+    motion = follow(made, controller, Sampling(saturates=False), settling=0.1)
+    moved = np.ptp(motion.reference, axis=0)
     assert (moved[3:] > 1e-3).all()
-    assert (np.abs(found.reference - found.position).max(axis=0) < 0.01 * moved.max()).all()
-    assert not found.end
+    assert (np.abs(motion.reference - motion.position).max(axis=0) < 0.01 * moved.max()).all()
+    assert not motion.end
 
 
 # What is refused
@@ -401,13 +401,13 @@ def program(folder: str, name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleTy
 @needs_compiler
 def test_the_example_shows_what_the_model_is_worth(monkeypatch, tmp_path, capsys):
     module = program("examples", "nuwar_control", monkeypatch)
-    found = module.main(tmp_path)
+    outcome = module.main(tmp_path)
     for space in ("joint", "platform"):
-        assert found["ideal", space, "pd"].peak_error > 20 * found["ideal", space, "computed-torque"].peak_error
-        assert found["ideal", space, "computed-torque"].status is Status.OK
+        assert outcome["ideal", space, "pd"].peak_error > 20 * outcome["ideal", space, "computed-torque"].peak_error
+        assert outcome["ideal", space, "computed-torque"].status is Status.OK
         for case in ("delay and encoders", "unknown payload"):
-            assert found[case, space, "pd"].peak_error > 2 * found[case, space, "computed-torque"].peak_error
-    assert not any(result.end for result in found.values())
+            assert outcome[case, space, "pd"].peak_error > 2 * outcome[case, space, "computed-torque"].peak_error
+    assert not any(result.end for result in outcome.values())
     assert len(json.loads((tmp_path / "nuwar_control.json").read_text(encoding="utf-8"))["runs"]) == 24
     assert (tmp_path / "nuwar_control.png").read_bytes().startswith(b"\x89PNG")
     assert "Tracking error" in capsys.readouterr().out

@@ -69,11 +69,11 @@ needs_compiler = pytest.mark.skipif(not compilers(), reason="no C compiler: noth
 @pytest.mark.parametrize(("name", "route"), SWINGS, ids=[f"{name}-{type(route).__name__}" for name, route in SWINGS])
 def test_a_conservative_swing_keeps_its_energy_and_its_loops(name, route):
     ready = swinging(name)
-    found = swinger(name, route).run(1.0, q=ready.q, v=ready.v)
-    assert found.status is Status.OK
-    assert found.relative_energy_error <= ENERGY_KEPT
-    assert found.residual.max() <= LOOPS_KEPT
-    moved = np.ptp(found.q, axis=0).max()
+    motion = swinger(name, route).run(1.0, q=ready.q, v=ready.v)
+    assert motion.status is Status.OK
+    assert motion.relative_energy_error <= ENERGY_KEPT
+    assert motion.residual.max() <= LOOPS_KEPT
+    moved = np.ptp(motion.q, axis=0).max()
     assert moved > 0.01  # it did swing
 
 
@@ -116,17 +116,17 @@ def test_an_open_residual_dies_out_as_baumgarte_says():
 
 def test_work_of_actuators_wrench_and_friction_balances_the_energy():
     model = Model(load("five_bar"))
-    found = simulated(
+    motion = simulated(
         model,
         0.05,
         force=Feedback(lambda t, q, v: np.array([0.3 + t, -0.2 * v[2]])),
         wrench=lambda t: np.array([2.0 * t, 1.0, 0, 0, 0, 0.1]),
         integrator=DormandPrince(rtol=1e-9, atol=1e-10),
     )
-    assert found.ending is Ending.END
-    assert np.abs(found.work).max() > 1e-3
-    assert found.loss[-1] > 0
-    assert found.relative_energy_error < 1e-7
+    assert motion.ending is Ending.END
+    assert np.abs(motion.work).max() > 1e-3
+    assert motion.loss[-1] > 0
+    assert motion.relative_energy_error < 1e-7
 
 
 # Routes against an independent integrator, and machine code against the interpreter
@@ -143,8 +143,8 @@ def test_it_goes_where_scipy_goes_with_forward_dynamics(name):
         return np.concatenate([y[n:], state.a[list(model.platform.ports.v)]])
 
     wanted = solve_ivp(rate, (0, 0.05), np.concatenate([at, np.zeros(n)]), method="DOP853", rtol=1e-10, atol=1e-11)
-    found = simulated(model, 0.05, force=ConstantForce(tuple(force)), integrator=FINE)
-    np.testing.assert_allclose(model.platform_position(found.q[-1]), wanted.y[:n, -1], rtol=0, atol=INTEGRATED)
+    motion = simulated(model, 0.05, force=ConstantForce(tuple(force)), integrator=FINE)
+    np.testing.assert_allclose(model.platform_position(motion.q[-1]), wanted.y[:n, -1], rtol=0, atol=INTEGRATED)
 
 
 @needs_compiler
@@ -173,9 +173,9 @@ def test_the_implicit_integrator_agrees():
     ready = swinging("delta")
     exact = swinger("delta", IndependentCoordinates()).run(0.2, q=ready.q, v=ready.v)
     for route in (IndependentCoordinates(), Projected()):
-        found = swinger("delta", route, Radau(rtol=1e-9, atol=1e-10)).run(0.2, q=ready.q, v=ready.v)
-        np.testing.assert_allclose(found.q[-1], exact.q[-1], rtol=0, atol=1e-7)
-        assert found.residual.max() < LOOPS_KEPT
+        motion = swinger("delta", route, Radau(rtol=1e-9, atol=1e-10)).run(0.2, q=ready.q, v=ready.v)
+        np.testing.assert_allclose(motion.q[-1], exact.q[-1], rtol=0, atol=1e-7)
+        assert motion.residual.max() < LOOPS_KEPT
 
 
 def test_the_implicit_integrator_takes_longer_steps_on_a_stiff_machine():
@@ -217,16 +217,16 @@ def test_tableaus_satisfy_their_order_conditions():
 
 def test_between_steps_the_dense_output_is_nearly_as_good():
     ready = swinging("rcid")
-    found = swinger("rcid", IndependentCoordinates()).run(0.1, q=ready.q, v=ready.v)
+    motion = swinger("rcid", IndependentCoordinates()).run(0.1, q=ready.q, v=ready.v)
     times = np.linspace(0, 0.1, 7)[1:-1]
-    q, v = found.at(times)
+    q, v = motion.at(times)
     for k, time in enumerate(times):
         exact = swinger("rcid", IndependentCoordinates()).run(time, q=ready.q, v=ready.v)
         np.testing.assert_allclose(q[k], exact.q[-1], rtol=0, atol=INTEGRATED)
         np.testing.assert_allclose(v[k], exact.v[-1], rtol=0, atol=1e-6)
-    assert np.abs(found.system.model.assembly.loops.residuals(q)[0]).max() < LOOPS_KEPT
+    assert np.abs(motion.system.model.assembly.loops.residuals(q)[0]).max() < LOOPS_KEPT
     with pytest.raises(InputError, match=r"asked from 0\.2 to 0\.2 s"):
-        found.at([0.2])
+        motion.at([0.2])
 
 
 # Forces
@@ -239,10 +239,10 @@ def test_the_round_trip_returns_the_motion():
     path = at + 0.05 * np.sin(2 * np.pi * np.outer(time, [3.0, 4.0, 5.0]) + [0.1, 0.5, 0.9])
     motion = SplineMotion(model, time, path)
     for route in (IndependentCoordinates(), ExtendedSpace()):
-        found = round_trip(model, motion, 0.2, route=route, integrator=DormandPrince(rtol=1e-10, atol=1e-11))
-        assert found.simulation.ending is Ending.END
-        assert found.position_error <= RETURNED
-        assert np.ptp(found.simulation.force, axis=0).min() > 1.0  # N m: it had to be driven
+        trip = round_trip(model, motion, 0.2, route=route, integrator=DormandPrince(rtol=1e-10, atol=1e-11))
+        assert trip.simulation.ending is Ending.END
+        assert trip.position_error <= RETURNED
+        assert np.ptp(trip.simulation.force, axis=0).min() > 1.0  # N m: it had to be driven
 
 
 @pytest.mark.parametrize("name", ["rcid", "gantry_tau_5dof"])
@@ -263,9 +263,9 @@ def test_splines_turn_platforms_too(name):
     speeds = np.array(errors)[:, :, 0] / (2 * h)
     np.testing.assert_allclose(here.velocity, speeds, rtol=0, atol=1e-6)
     np.testing.assert_allclose(here.acceleration, (after.velocity - before.velocity) / (2 * h), rtol=0, atol=1e-4)
-    found = round_trip(model, motion, 0.02, integrator=DormandPrince(rtol=1e-10, atol=1e-11))
-    assert found.position_error <= RETURNED
-    assert found.turning_error <= RETURNED
+    trip = round_trip(model, motion, 0.02, integrator=DormandPrince(rtol=1e-10, atol=1e-11))
+    assert trip.position_error <= RETURNED
+    assert trip.turning_error <= RETURNED
 
 
 def test_a_wrench_at_the_tool_is_what_the_actuators_have_to_carry():
@@ -280,9 +280,9 @@ def test_a_wrench_at_the_tool_is_what_the_actuators_have_to_carry():
     np.testing.assert_allclose(model.assembly.q[3:7], [1, 0, 0, 0], atol=1e-12)
     held = at_rest - np.linalg.solve(J.T, np.concatenate([wrench[:3], moment]))
     for route in (IndependentCoordinates(), Projected()):
-        found = simulated(model, 0.02, force=ConstantForce(tuple(held)), wrench=wrench, route=route)
-        assert np.abs(found.v[-1]).max() < 1e-8
-        assert np.abs(found.work[-1]) < 1e-10
+        motion = simulated(model, 0.02, force=ConstantForce(tuple(held)), wrench=wrench, route=route)
+        assert np.abs(motion.v[-1]).max() < 1e-8
+        assert np.abs(motion.work[-1]) < 1e-10
 
 
 class _Held(ForceLaw):
@@ -303,14 +303,14 @@ class _Held(ForceLaw):
 @pytest.mark.parametrize("integrator", [FINE, Radau(rtol=1e-10, atol=1e-11)], ids=["dopri", "radau"])
 def test_a_sampled_law_is_held_between_its_samples(integrator):
     model, law = frictionless("pendulum_arm"), _Held()
-    found = simulated(model, 0.035, force=law, integrator=integrator)
+    motion = simulated(model, 0.035, force=law, integrator=integrator)
     np.testing.assert_allclose(law.seen, [0.0, 0.01, 0.02, 0.03], atol=1e-15)
     q = model.assembly.q
     v = np.zeros(3)
     for length in (0.01, 0.01, 0.01, 0.005):
         part = simulated(model, length, q=q, v=v, force=ConstantForce(tuple(-5.0 * q)), integrator=FINE)
         q, v = part.q[-1], part.v[-1]
-    np.testing.assert_allclose(found.q[-1], q, rtol=0, atol=INTEGRATED)
+    np.testing.assert_allclose(motion.q[-1], q, rtol=0, atol=INTEGRATED)
 
 
 def test_what_a_law_raises_reaches_the_caller():
@@ -334,17 +334,17 @@ def test_events_are_found_where_they_are():
 
     rising = Event(name="rises", function=height, direction=1, is_terminal=False)
     falling = Event(name="falls", function=height, direction=-1)
-    found = simulator.run(1.0, q=ready.q, v=ready.v, events=[falling, rising])
-    names = [item.name for item in found.occurrences]
-    assert found.ending is Ending.EVENT
+    motion = simulator.run(1.0, q=ready.q, v=ready.v, events=[falling, rising])
+    names = [item.name for item in motion.occurrences]
+    assert motion.ending is Ending.EVENT
     assert names.count("falls") == 1
     assert names[-1] == "falls"
-    assert found.time[-1] == found.occurrences[-1].time
-    for item in found.occurrences:
+    assert motion.time[-1] == motion.occurrences[-1].time
+    for item in motion.occurrences:
         assert abs(item.q[2] - level - 1e-3) < 1e-10
         assert (item.v[2] > 0) == (item.name == "rises")
-    assert abs(found.q[-1, 2] - level - 1e-3) < 1e-9
-    assert found.status is Status.OK
+    assert abs(motion.q[-1, 2] - level - 1e-3) < 1e-9
+    assert motion.status is Status.OK
 
 
 @pytest.mark.parametrize("name", ["delta", "nuwar", "spidermill"])
@@ -353,38 +353,38 @@ def test_a_free_fall_into_a_singularity_is_stopped_and_named(name):
     start = start_state(
         model, model.platform_position(model.assembly.q), 0.1 * np.cos(np.arange(model.platform.ports.velocity.size))
     )
-    found = simulated(model, 3.0, q=start[0], v=start[1])
-    assert found.ending is Ending.SINGULAR
-    assert found.problem is not None
-    assert "singular or unreachable pose" in found.problem.what
-    assert "condition number" in found.problem.what
+    motion = simulated(model, 3.0, q=start[0], v=start[1])
+    assert motion.ending is Ending.SINGULAR
+    assert motion.problem is not None
+    assert "singular or unreachable pose" in motion.problem.what
+    assert "condition number" in motion.problem.what
     elements = (*model.mechanism.rods, *model.mechanism.joints)
-    assert found.problem.where in {element.name for element in elements} | {"loop velocities"}
-    assert 0.1 < found.time[-1] < 3.0
-    assert np.isfinite(found.q).all()
-    assert found.relative_energy_error < 1e-5  # what was reached is good to its end
-    assert found.status is Status.DOUBTFUL
+    assert motion.problem.where in {element.name for element in elements} | {"loop velocities"}
+    assert 0.1 < motion.time[-1] < 3.0
+    assert np.isfinite(motion.q).all()
+    assert motion.relative_energy_error < 1e-5  # what was reached is good to its end
+    assert motion.status is Status.DOUBTFUL
 
 
 @pytest.mark.parametrize("compiled", [True, False])
 def test_a_fall_from_rest_that_creeps_into_a_singularity_ends_there(compiled):
     """All legs stretch at once: the plate comes to rest where its legs do not, and steps must not shrink forever."""
     model = Model(load("delta")) if compiled else Model(load("delta"), evaluator=Interpreted())
-    found = simulated(model, 0.3)
-    assert found.ending is Ending.SINGULAR
-    assert found.problem is not None
-    assert "forearm" in found.problem.where
-    assert 0.2 < found.time[-1] < 0.25
-    assert len(found.time) < 1000
+    motion = simulated(model, 0.3)
+    assert motion.ending is Ending.SINGULAR
+    assert motion.problem is not None
+    assert "forearm" in motion.problem.where
+    assert 0.2 < motion.time[-1] < 0.25
+    assert len(motion.time) < 1000
 
 
 def test_full_coordinates_pass_through_a_leg_side_singularity():
     model = frictionless("delta")
     q, v = start_state(model, model.platform_position(model.assembly.q), [0.1, 0.05, 0.0])
-    found = simulated(model, 1.0, q=q, v=v, route=Projected(), integrator=DormandPrince(rtol=1e-10, atol=1e-11))
-    assert found.ending is Ending.END
-    assert found.relative_energy_error < ENERGY_KEPT
-    assert found.residual.max() < LOOPS_KEPT
+    motion = simulated(model, 1.0, q=q, v=v, route=Projected(), integrator=DormandPrince(rtol=1e-10, atol=1e-11))
+    assert motion.ending is Ending.END
+    assert motion.relative_energy_error < ENERGY_KEPT
+    assert motion.residual.max() < LOOPS_KEPT
 
 
 @pytest.mark.parametrize("compiled", [True, False])
@@ -397,17 +397,17 @@ def test_where_the_loops_lose_rank_full_coordinates_end_or_go_on_with_all_their_
     model = Model(load("five_bar")) if compiled else Model(load("five_bar"), evaluator=Interpreted())
     ended = 0
     for rtol in (1e-7, 1e-8, 1e-9, 1e-10):
-        found = simulated(model, 0.5, route=Projected(), integrator=DormandPrince(rtol=rtol, atol=0.1 * rtol))
-        assert found.relative_energy_error < 1e-7
-        assert found.residual.max() < LOOPS_KEPT
-        if found.ending is Ending.END:
+        motion = simulated(model, 0.5, route=Projected(), integrator=DormandPrince(rtol=rtol, atol=0.1 * rtol))
+        assert motion.relative_energy_error < 1e-7
+        assert motion.residual.max() < LOOPS_KEPT
+        if motion.ending is Ending.END:
             continue
         ended += 1
-        assert found.ending is Ending.SINGULAR
-        assert found.problem is not None
-        assert "singular or unreachable pose" in found.problem.what
-        assert 0.27 < found.time[-1] < 0.28
-        assert np.abs(found.q[-1, 1]) < 0.01  # m: the singular pose is at y = 0
+        assert motion.ending is Ending.SINGULAR
+        assert motion.problem is not None
+        assert "singular or unreachable pose" in motion.problem.what
+        assert 0.27 < motion.time[-1] < 0.28
+        assert np.abs(motion.q[-1, 1]) < 0.01  # m: the singular pose is at y = 0
     assert ended >= 3
 
 
@@ -427,13 +427,13 @@ def test_many_starts_in_one_call_are_the_starts_one_by_one(name):
     assert isinstance(simulator.stepper, CompiledStepper)
     assert many.status is Status.OK
     for i in range(3):
-        one = simulator.run(0.1, q=q[i], v=v[i], force=ConstantForce(tuple(force[i])))
+        motion = simulator.run(0.1, q=q[i], v=v[i], force=ConstantForce(tuple(force[i])))
         assert many.endings[i] is Ending.END
-        assert many.steps[i] == len(one.steps)
-        np.testing.assert_allclose(many.q[i], one.at(many.time)[0], rtol=0, atol=SAME)
-        np.testing.assert_allclose(many.v[i], one.at(many.time)[1], rtol=0, atol=100 * SAME)
+        assert many.steps[i] == len(motion.steps)
+        np.testing.assert_allclose(many.q[i], motion.at(many.time)[0], rtol=0, atol=SAME)
+        np.testing.assert_allclose(many.v[i], motion.at(many.time)[1], rtol=0, atol=100 * SAME)
         # energies of one are looked at where steps end, of many at the wanted times
-        assert many.energy_error[i] <= 2 * one.relative_energy_error + 1e-9
+        assert many.energy_error[i] <= 2 * motion.relative_energy_error + 1e-9
     assert np.abs(many.q[0, -1] - many.q[1, -1]).max() > 1e-4
 
 
@@ -456,11 +456,11 @@ def test_many_starts_without_a_compiler_and_one_that_falls_into_a_singularity():
 
 
 def test_too_many_steps_are_given_up_and_friction_is_blamed():
-    found = simulated(Model(load("pendulum_arm")), 1.0, integrator=DormandPrince(max_steps=600))
-    assert found.ending is Ending.STEPS
-    assert found.problem is not None
-    assert "Coulomb friction" in found.problem.remedy
-    assert len(found.steps) >= 600
+    motion = simulated(Model(load("pendulum_arm")), 1.0, integrator=DormandPrince(max_steps=600))
+    assert motion.ending is Ending.STEPS
+    assert motion.problem is not None
+    assert "Coulomb friction" in motion.problem.remedy
+    assert len(motion.steps) >= 600
 
 
 # What is refused

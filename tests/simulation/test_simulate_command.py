@@ -25,14 +25,14 @@ def call(*arguments: str) -> tuple[int, str]:
 def test_a_swing_is_judged_on_the_exact_routes(tmp_path):
     figure = tmp_path / "swing.png"
     code, text = call("four_bar", "--swing", "--duration", "0.5", "--figure", str(figure), "--json")
-    found = json.loads(text)
+    document = json.loads(text)
     assert code == 0
-    assert found["status"] == "ok"
-    assert set(found["routes"]) == {
+    assert document["status"] == "ok"
+    assert set(document["routes"]) == {
         *("independent", "projected", "extended", "extended-free", "multipliers", "multipliers-free")
     }
-    assert found["springs"][0]["stiffness"] > 0
-    assert found["routes"]["independent"]["relative_energy_error"] < found["energy_limit"]
+    assert document["springs"][0]["stiffness"] > 0
+    assert document["routes"]["independent"]["relative_energy_error"] < document["energy_limit"]
     assert figure.stat().st_size > 10_000
 
 
@@ -45,23 +45,23 @@ def test_coarse_steps_fail_a_swing():
 
 def test_a_free_fall_is_stopped_and_named():
     code, text = call("delta", "--velocity", "z=0.1,x=0.1", "--json")
-    found = json.loads(text)
+    document = json.loads(text)
     assert code == 1
-    assert found["status"] == "doubtful"
-    assert found["problem"]["where"].endswith("forearm")
-    assert 0.1 < found["reached_s"] < 0.5
+    assert document["status"] == "doubtful"
+    assert document["problem"]["where"].endswith("forearm")
+    assert 0.1 < document["reached_s"] < 0.5
 
 
 def test_stops_that_a_fall_passes_are_named():
     code, text = call("hexapod", "--duration", "0.3", "--json")
-    found = json.loads(text)
+    document = json.loads(text)
     assert code == 1
-    assert found["status"] == "doubtful"
-    legs = {item["coordinate"]: item["time_s"] for item in found["beyond_stops"]}
+    assert document["status"] == "doubtful"
+    legs = {item["coordinate"]: item["time_s"] for item in document["beyond_stops"]}
     assert {f"leg{i}.strut" for i in range(1, 7)} <= legs.keys()
     for name, time in legs.items():
         assert 0 < time < 0.3, name
-    assert found["final"]["leg1.strut"] < 0.33  # the file's lower limit, m
+    assert document["final"]["leg1.strut"] < 0.33  # the file's lower limit, m
     assert "beyond its stop at 0.33 m" in " ".join(call("hexapod", "--duration", "0.3")[1].split())
     assert json.loads(call("hexapod", "--duration", "0.01", "--json")[1])["beyond_stops"] == []
 
@@ -84,40 +84,40 @@ def test_laws_events_and_integrators_of_ones_own_are_options_too():
     options = SimulationOptions(
         force=ConstantForce((0.5, 0.5, 0.5)), until=(low,), route=Projected(), integration=Integration(own=Radau())
     )
-    found = tauloop.simulate(model, options)
-    assert found.time[-1] == pytest.approx(0.01, abs=1e-9)
-    assert (found.force == 0.5).all()
-    assert found.provenance.options["integrator"]["name"] == "Radau"
+    motion = tauloop.simulate(model, options)
+    assert motion.time[-1] == pytest.approx(0.01, abs=1e-9)
+    assert (motion.force == 0.5).all()
+    assert motion.provenance.options["integrator"]["name"] == "Radau"
 
 
 def test_events_end_a_simulation_or_are_recorded():
     """Falling from rest: z = -0.55 is passed before -0.6, where it ends; the speed at the end is that of the motion."""
     options = ("--until", "z<-0.6", "--watch", "position.platform.z<-0.55", "--watch", "velocity.z<-5")
     code, text = call("delta", "--velocity", "x=0.1", *options, "--json")
-    found = json.loads(text)
+    document = json.loads(text)
     assert code == 0
-    assert found["ending"] == "terminal event"
-    assert [item["name"] for item in found["events"]] == ["position.platform.z < -0.55", "z < -0.6"]
-    assert found["final"]["platform.z"] == pytest.approx(-0.6, abs=1e-9)
-    assert 0 < found["events"][0]["time_s"] < found["events"][1]["time_s"] == found["reached_s"]
+    assert document["ending"] == "terminal event"
+    assert [item["name"] for item in document["events"]] == ["position.platform.z < -0.55", "z < -0.6"]
+    assert document["final"]["platform.z"] == pytest.approx(-0.6, abs=1e-9)
+    assert 0 < document["events"][0]["time_s"] < document["events"][1]["time_s"] == document["reached_s"]
 
 
 def test_the_distance_from_singularities_ends_a_fall_before_it_fails():
     code, text = call("delta", "--velocity", "x=0.1", "--until", "singularity<0.1", "--json")
-    found = json.loads(text)
+    document = json.loads(text)
     assert code == 0
     model = Model(load("delta"))
-    final = np.array([found["final"][name] for name in model.topology.coordinate_names])[None, :]
+    final = np.array([document["final"][name] for name in model.topology.coordinate_names])[None, :]
     measures = singularities(model, final)
     assert min(measures.distance(kind)[0] for kind in KINDS) == pytest.approx(0.1, abs=1e-6)
 
 
 @pytest.mark.parametrize("text", ["z<low", "z=1", "depth<1", "velocity.q<1", "<1"])
 def test_events_that_cannot_be_read_are_refused(text):
-    code, said = call("delta", "--until", text, "--watch", "shoulder>1")
+    code, answer = call("delta", "--until", text, "--watch", "shoulder>1")
     assert code == 2
-    assert "2 problems" in said
-    assert "may be any of several" in said
+    assert "2 problems" in answer
+    assert "may be any of several" in answer
 
 
 def test_the_round_trip_of_a_table(tmp_path):
@@ -128,9 +128,9 @@ def test_the_round_trip_of_a_table(tmp_path):
     with table.open("w", newline="") as file:
         csv.writer(file).writerows([header, *np.column_stack([time, path]).tolist()])
     code, text = call("delta", "--motion", str(table), "--rtol", "1e-9", "--atol", "1e-10", "--json")
-    found = json.loads(text)
+    document = json.loads(text)
     assert code == 0, text
-    assert found["largest_position_error_m"] < found["limit_m"]
+    assert document["largest_position_error_m"] < document["limit_m"]
 
 
 @pytest.mark.parametrize(

@@ -84,8 +84,8 @@ class Page:
         logged = [
             entry["entry"]["text"] for entry in self.happened("Log.entryAdded") if entry["entry"]["level"] == "error"
         ]
-        said = [str(call["args"]) for call in self.happened("Runtime.consoleAPICalled") if call["type"] == "error"]
-        return logged + said + [str(thrown["exceptionDetails"]) for thrown in self.happened("Runtime.exceptionThrown")]
+        text = [str(call["args"]) for call in self.happened("Runtime.consoleAPICalled") if call["type"] == "error"]
+        return logged + text + [str(thrown["exceptionDetails"]) for thrown in self.happened("Runtime.exceptionThrown")]
 
     def picture(self) -> bytes:
         """What the page shows, as PNG."""

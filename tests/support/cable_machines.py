@@ -90,7 +90,7 @@ class Plate:
         A = self.structure(position)
         k = A.shape[1]
         ones = np.ones((k, 1))
-        found = linprog(
+        solution = linprog(
             np.r_[np.zeros(k), -1.0],
             A_ub=np.block([[-np.eye(k), ones], [np.eye(k), ones]]),
             b_ub=np.r_[np.full(k, -self.least), np.full(k, self.greatest)],
@@ -99,7 +99,7 @@ class Plate:
             bounds=[(None, None)] * (k + 1),
             method="highs",
         )
-        return float(-found.fun)
+        return float(-solution.fun)
 
 
 #: Eight cables from above: the plate hangs, and gravity tautens.

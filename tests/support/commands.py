@@ -8,7 +8,7 @@ SOON = 2.0
 
 def written_by(command: object) -> tuple[str, ...]:
     while command is not None:
-        if found := getattr(command, "writes", None):
-            return found
+        if writes := getattr(command, "writes", None):
+            return writes
         command = getattr(command, "__wrapped__", None)
     return ()

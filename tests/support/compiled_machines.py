@@ -30,9 +30,9 @@ def compilers() -> tuple[str, ...]:
 
 def compiler() -> Compiler:
     """The compiler that the library would use; only called where there is one."""
-    found = find_compiler()
-    assert found is not None
-    return found
+    compiler_here = find_compiler()
+    assert compiler_here is not None
+    return compiler_here
 
 
 @functools.cache
@@ -47,12 +47,12 @@ def motion(name: str, entry: str, n: int) -> dict[str, np.ndarray]:
     states = random_states(machine, n, rng)
     q, v, a = states.q, states.v, states.a
     if entry == "platform":
-        given = (states.position, states.velocity, states.acceleration)
+        motion = (states.position, states.velocity, states.acceleration)
     else:
         A = machine.assembly.loops.transmission
-        given = (machine.actuator_position(q), v @ A.T, a @ A.T)
+        motion = (machine.actuator_position(q), v @ A.T, a @ A.T)
     return {
-        **dict(zip(("position", "velocity", "acceleration"), map(np.ascontiguousarray, given), strict=True)),
+        **dict(zip(("position", "velocity", "acceleration"), map(np.ascontiguousarray, motion), strict=True)),
         "start": q + ASTRAY * rng.normal(size=q.shape),
         "theta": np.zeros((n, 0)),
         "force": rng.normal(size=(n, len(machine.mechanism.actuators))),

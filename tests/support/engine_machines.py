@@ -70,7 +70,7 @@ def tree_poses(mechanism: Mechanism, q: list[np.ndarray]) -> Callable[[np.ndarra
     """Poses of the bodies of a random tree after a displacement of all velocities."""
 
     def poses(x: np.ndarray) -> list[np.ndarray]:
-        found = {"base": np.eye(4)}
+        settings = {"base": np.eye(4)}
         start = 0
         for joint, q_j in zip(mechanism.joints, q, strict=True):
             stop = start + len(joint.velocity_names)
@@ -80,11 +80,11 @@ def tree_poses(mechanism: Mechanism, q: list[np.ndarray]) -> Callable[[np.ndarra
                 @ np.linalg.inv(pose_of(joint.child))
             )
             start = stop
-            if joint.parent.body in found:
-                found[joint.child.body] = found[joint.parent.body] @ across
+            if joint.parent.body in settings:
+                settings[joint.child.body] = settings[joint.parent.body] @ across
             else:
-                found[joint.parent.body] = found[joint.child.body] @ np.linalg.inv(across)
-        return [found[body.name] for body in mechanism.bodies]
+                settings[joint.parent.body] = settings[joint.child.body] @ np.linalg.inv(across)
+        return [settings[body.name] for body in mechanism.bodies]
 
     return poses
 

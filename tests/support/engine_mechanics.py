@@ -169,18 +169,18 @@ def both(mechanism: Mechanism, motion: NamedMotion) -> dict[str, Any]:
     return {name: make(mechanism).inverse_dynamics(motion) for name, make in MAKERS.items()}
 
 
-def assert_near(found: np.ndarray, wanted: np.ndarray, tolerance: float) -> None:
+def assert_near(values: np.ndarray, wanted: np.ndarray, tolerance: float) -> None:
     """Relative to the largest force of each sample."""
-    assert found.shape == wanted.shape
+    assert values.shape == wanted.shape
     scale = np.max(np.abs(wanted), axis=1, keepdims=True)
     assert np.all(scale > 0.0)
-    assert np.max(np.abs(found - wanted) / scale) < tolerance
+    assert np.max(np.abs(values - wanted) / scale) < tolerance
 
 
 def assert_all_near(forces: dict[str, Any], wanted: np.ndarray, tolerance: float) -> None:
-    for found in forces.values():
-        assert_near(found.forces, wanted, tolerance)
-        told = found.residuals
-        for residual in (told.closure, told.closure_rate, told.closure_acceleration, found.balance):
+    for force in forces.values():
+        assert_near(force.forces, wanted, tolerance)
+        text = force.residuals
+        for residual in (text.closure, text.closure_rate, text.closure_acceleration, force.balance):
             assert np.max(residual) < max(CLOSED, tolerance)
     assert_near(forces["MuJoCo"].forces, forces["Pinocchio"].forces, EXACT)

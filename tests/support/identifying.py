@@ -20,18 +20,18 @@ from tauloop.identification import (
 from tauloop.report.machine_identification_tables import machine_identification_tables
 
 
-def options_of(**given: Any) -> IdentificationOptions:
+def options_of(**options: Any) -> IdentificationOptions:
     """Options whose fields stand in whichever class of them has the name."""
     parts = {
-        name: kind(**{item.name: given.pop(item.name) for item in fields(kind) if item.name in given})
+        name: kind(**{item.name: options.pop(item.name) for item in fields(kind) if item.name in options})
         for name, kind in (("preparation", PreparationOptions), ("terms", TermOptions))
     }
-    return IdentificationOptions(**parts, **given)
+    return IdentificationOptions(**parts, **options)
 
 
-def identified(machine: Mechanism | Model, *logs: Any, **given: Any) -> dict[str, Any]:
+def identified(machine: Mechanism | Model, *logs: Any, **options: Any) -> dict[str, Any]:
     """The document of an identification, as the command prints it."""
-    return dict(json.loads(json.dumps(identify(machine, list(logs), options_of(**given)).as_dict())))
+    return dict(json.loads(json.dumps(identify(machine, list(logs), options_of(**options)).as_dict())))
 
 
 def tables_of(result: MachineIdentification) -> str:

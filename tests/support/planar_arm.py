@@ -152,5 +152,5 @@ def arm_forces(motion: tuple[np.ndarray, ...]) -> np.ndarray:
 
 def with_channel(log: Signals, name: str, values: np.ndarray) -> Signals:
     """The log with other values in one channel."""
-    channels = tuple(replace(one, values=values) if one.name == name else one for one in log.channels)
+    channels = tuple(replace(channel, values=values) if channel.name == name else channel for channel in log.channels)
     return replace(log, channels=channels)

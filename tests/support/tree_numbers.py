@@ -32,9 +32,9 @@ class OpenTree:
     def __call__(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Forces (n_v,) and poses (4, 4) of all bodies in the base frame."""
         tau, *poses = (np.array(x.full()) for x in self._function(q, v, a))
-        found = {}
+        table = {}
         for k, name in enumerate(self.bodies):
             T = np.eye(4)
             T[:3, :3], T[:3, 3] = poses[2 * k], poses[2 * k + 1].ravel()
-            found[name] = T
-        return tau.ravel(), found
+            table[name] = T
+        return tau.ravel(), table

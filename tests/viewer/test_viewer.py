@@ -62,47 +62,49 @@ def test_rods_are_where_the_clearance_has_them_and_as_long_as_the_file_says(name
 def test_telescopic_rods_are_as_long_as_their_coordinates() -> None:
     machine = model("hexapod")
     q = machine.assembly.states
-    found = machine_geometry(machine, q)
-    rods = found.of_kind("rod")
-    columns = [machine.topology.coordinate_names.index(s.name) for s in found.shape.segments if s.kind == "rod"]
+    geometry = machine_geometry(machine, q)
+    rods = geometry.of_kind("rod")
+    columns = [machine.topology.coordinate_names.index(s.name) for s in geometry.shape.segments if s.kind == "rod"]
     assert len(columns) == 6
     assert np.abs(np.linalg.norm(rods[:, :, 1] - rods[:, :, 0], axis=-1) - q[:, columns]).max() < CLOSED
     ways = (rods[:, :, 1] - rods[:, :, 0]) / np.linalg.norm(rods[:, :, 1] - rods[:, :, 0], axis=-1, keepdims=True)
-    assert np.abs(found.drives[1] - ways).max() < ROUNDING  # a strut drives along itself
+    assert np.abs(geometry.drives[1] - ways).max() < ROUNDING  # a strut drives along itself
 
 
 def test_five_bar_has_its_own_lengths_in_its_plane() -> None:
     machine = model("five_bar")
     q = machine.assembly.states
-    found = machine_geometry(machine, q)
-    assert found.plane == (0, 1)
+    geometry = machine_geometry(machine, q)
+    assert geometry.plane == (0, 1)
     for name, length in (("crank_1", 0.25), ("crank_2", 0.25), ("link_1", 0.35), ("link_2", 0.35)):
-        points = found.points(name)
+        points = geometry.points(name)
         assert np.linalg.norm(points[:, 1] - points[:, 0], axis=1) == pytest.approx(length)
-    assert found.tool[:, :2] == pytest.approx(q[:, :2])
-    assert found.drives[1] == pytest.approx(np.broadcast_to([0.0, 0.0, 1.0], found.drives[1].shape))
+    assert geometry.tool[:, :2] == pytest.approx(q[:, :2])
+    assert geometry.drives[1] == pytest.approx(np.broadcast_to([0.0, 0.0, 1.0], geometry.drives[1].shape))
 
 
 def test_pieces_of_different_bodies_meet_in_the_joints() -> None:
     machine = model("delta")
-    found = machine_geometry(machine, machine.assembly.states)
-    arms = np.stack([found.points(f"leg{i}.arm") for i in (1, 2, 3)], axis=1)
-    rods = found.of_kind("rod")
+    geometry = machine_geometry(machine, machine.assembly.states)
+    arms = np.stack([geometry.points(f"leg{i}.arm") for i in (1, 2, 3)], axis=1)
+    rods = geometry.of_kind("rod")
     meet = np.linalg.norm(arms[:, :, :, None] - rods[:, :, None], axis=-1).min(axis=(2, 3))
     assert meet.max() < CLOSED  # an elbow is on the arm and on the forearm
     assert np.linalg.norm(arms[:, :, 1] - arms[:, :, 0], axis=-1) == pytest.approx(0.26)
-    assert found.plane == (0, 1, 2)
+    assert geometry.plane == (0, 1, 2)
 
 
 def test_rails_end_at_the_limits_and_slides_at_the_cart() -> None:
     machine = model("gantry_tau_6link")
-    found = machine_geometry(machine, machine.assembly.q)
+    geometry = machine_geometry(machine, machine.assembly.q)
     for i in (1, 2, 3):
-        rail = next(k for k, s in enumerate(found.shape.segments) if (s.name, s.kind) == (f"track{i}.slide", "rail"))
-        slide = next(k for k, s in enumerate(found.shape.segments) if (s.name, s.kind) == (f"track{i}.slide", "slide"))
-        assert found.segments[0, rail, :, 0] == pytest.approx([-1.5, 1.5])
+        rail = next(k for k, s in enumerate(geometry.shape.segments) if (s.name, s.kind) == (f"track{i}.slide", "rail"))
+        slide = next(
+            k for k, s in enumerate(geometry.shape.segments) if (s.name, s.kind) == (f"track{i}.slide", "slide")
+        )
+        assert geometry.segments[0, rail, :, 0] == pytest.approx([-1.5, 1.5])
         x = machine.assembly.q[machine.topology.coordinate_names.index(f"track{i}.slide")]
-        assert found.segments[0, slide, 1, 0] - found.segments[0, slide, 0, 0] == pytest.approx(x)
+        assert geometry.segments[0, slide, 1, 0] - geometry.segments[0, slide, 0, 0] == pytest.approx(x)
 
 
 def test_a_square_has_an_outline_and_fills_its_area() -> None:
@@ -151,8 +153,8 @@ def test_command_draws_and_says_where_the_tool_is(tmp_path: Path) -> None:
     arguments = ["view", "delta", "--position", "x=0.1", "--png", str(picture), "--json"]
     run = CliRunner().invoke(app, arguments)
     assert run.exit_code == 0, run.output
-    said = json.loads(run.output)
-    assert said["tool_m"] == pytest.approx([0.1, 0.0, -0.5])
+    document = json.loads(run.output)
+    assert document["tool_m"] == pytest.approx([0.1, 0.0, -0.5])
     assert picture.read_bytes().startswith(PNG)
 
 
@@ -184,8 +186,8 @@ def test_handles_of_a_free_platform_turn_about_the_axes_of_the_base() -> None:
     assert handles.names[3:] == ("platform.rx", "platform.ry", "platform.rz")
     q = handles.moved(machine.assembly.q, handles.names.index("platform.ry"), 10.0)
     assert np.abs(machine.assembly.loops.residuals(q[None])[0]).max() < CLOSED
-    found = machine_geometry(machine, q)
-    turn = found.rotations[0, found.shape.index["plate"]]
+    geometry = machine_geometry(machine, q)
+    turn = geometry.rotations[0, geometry.shape.index["plate"]]
     assert turn == pytest.approx(Rotation.from_euler("y", 10.0, degrees=True).as_matrix())
     assert handles.values(q) == pytest.approx([0.0, 0.0, 0.35, 0.0, 10.0, 0.0])
 

@@ -88,9 +88,9 @@ def test_a_missing_or_wrong_token_is_refused_with_a_sentence(viewer: Viewer) -> 
     )
     for path in ("/", *(f"/{name}" for name in names), f"/{token.swapcase()}/"):
         assert both(viewer.port, path, [("Host", f"127.0.0.1:{viewer.port}")]) == (403, 403), path
-    said = ask(viewer.port, "/", [("Host", f"127.0.0.1:{viewer.port}")])[1]
-    assert said == "Refused: the token is missing or wrong. Open the whole address that was printed.\n"
-    assert token not in said
+    text = ask(viewer.port, "/", [("Host", f"127.0.0.1:{viewer.port}")])[1]
+    assert text == "Refused: the token is missing or wrong. Open the whole address that was printed.\n"
+    assert token not in text
 
 
 def test_bytes_that_are_no_text_in_the_path_are_refused_as_well(viewer: Viewer) -> None:

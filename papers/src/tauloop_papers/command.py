@@ -51,14 +51,14 @@ def reproduce(
     chosen = experiment(name)
     with _shown(as_json) as show:
         code = code_of(chosen)
-        found = chosen.run(partial(show, chosen))
-        kept = None if where is None else keep(found, where, code)
+        reproduction = chosen.run(partial(show, chosen))
+        kept = None if where is None else keep(reproduction, where, code)
     files = [] if kept is None else [*kept.files, write_page(kept.folder / f"{name}.html", [kept])]
     if as_json:
-        print_json({"status": found.status, "result": found, "files": [str(path) for path in files]})
+        print_json({"status": reproduction.status, "result": reproduction, "files": [str(path) for path in files]})
     else:
-        _print(found, files)
-    if found.status is not Status.OK:
+        _print(reproduction, files)
+    if reproduction.status is not Status.OK:
         raise typer.Exit(FAILED)
 
 
@@ -101,8 +101,8 @@ def _shown(is_quiet: bool) -> Iterator[Callable[[Experiment, str], None]]:
                     progress.remove_task(task)
                 tasks.clear()
                 tasks[item.name] = progress.add_task(item.name, total=None)
-            said = f"{item.name}, about {item.budget:.0f} s: {step}"
-            progress.update(tasks[item.name], description=said)
+            line = f"{item.name}, about {item.budget:.0f} s: {step}"
+            progress.update(tasks[item.name], description=line)
 
         yield show
 
@@ -126,24 +126,24 @@ def _list(as_json: bool) -> None:
     console().print(rows)
 
 
-def _print(found: Reproduction, written: list[Path]) -> None:
+def _print(reproduction: Reproduction, written: list[Path]) -> None:
     screen = console()
-    for printed in found.printed:
+    for printed in reproduction.printed:
         rows = table(f"{printed.name}: {printed.title} (printed above ours)", *printed.columns)
         for row in printed.rows:
             cells = zip(row.stated, row.ours, strict=True)
             rows.add_row(row.name, *(f"{stated or '–'}\n{ours or '–'}" for stated, ours in cells))
         screen.print(rows)
         screen.print(printed.why)
-    rows = table(found.experiment.title, "quantity", "unit", "stated", "ours", "why they differ")
-    for item in found.comparisons:
+    rows = table(reproduction.experiment.title, "quantity", "unit", "stated", "ours", "why they differ")
+    for item in reproduction.comparisons:
         rows.add_row(item.quantity, item.unit, item.stated, item.ours, item.why)
     screen.print(rows)
-    screen.print(f"source: {found.experiment.source}")
+    screen.print(f"source: {reproduction.experiment.source}")
     screen.print("chosen here, because the paper does not say:")
-    for choice in found.choices:
+    for choice in reproduction.choices:
         screen.print(f"  - {choice}")
-    for line in found.advice:
+    for line in reproduction.advice:
         screen.print(line)
     for path in written:
         screen.print(f"written: {path}")

@@ -53,7 +53,7 @@ class Kept:
         return [*drawn, self.folder / f"{self.experiment.name}.json"]
 
 
-def keep(found: Reproduction, folder: Path, code: str) -> Kept:
+def keep(reproduction: Reproduction, folder: Path, code: str) -> Kept:
     """Write a result: its figures first, so that where there is the JSON file there is all of it.
 
     Args:
@@ -64,20 +64,20 @@ def keep(found: Reproduction, folder: Path, code: str) -> Kept:
     Raises:
         InputError: the folder cannot be written.
     """
-    experiment = found.experiment
+    experiment = reproduction.experiment
     data = {
-        "status": found.status,
+        "status": reproduction.status,
         "code": code,
         "captions": experiment.captions,
         "films": experiment.films_shown,
-        "advice": found.advice,
-        "result": found,
+        "advice": reproduction.advice,
+        "result": reproduction,
     }
     kept = Kept(experiment=experiment, folder=folder, data=plain(data))
-    for part, figure in experiment.figures(found).items():
+    for part, figure in experiment.figures(reproduction).items():
         for ending in ENDINGS:
             save_figure(figure, kept.figure(part, ending))
-    for part, shown in experiment.films(found).items():
+    for part, shown in experiment.films(reproduction).items():
         for ending in FILM_ENDINGS:
             shown.save_film(kept.figure(part, ending))
     write_json(kept.files[-1], kept.data)

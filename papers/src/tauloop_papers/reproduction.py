@@ -45,19 +45,19 @@ class Experiment:
 
     def run(self, progress: Progress = lambda _: None, settings: Any = None) -> Reproduction:
         """Do it again, with other settings where they are named; `progress` hears of every step that begins."""
-        found: Reproduction = self._module().run(progress, settings or self.settings)
-        return found
+        reproduction: Reproduction = self._module().run(progress, settings or self.settings)
+        return reproduction
 
-    def figures(self, found: Reproduction) -> Mapping[str, Figure]:
+    def figures(self, reproduction: Reproduction) -> Mapping[str, Figure]:
         """The figures of its result, by the ending of their files' names."""
-        drawn: Mapping[str, Figure] = self._module("_figures").figures(found)
+        drawn: Mapping[str, Figure] = self._module("_figures").figures(reproduction)
         return drawn
 
     @property
     def films_shown(self) -> Mapping[str, str]:
         """What each of its films shows; most have none."""
-        said: Mapping[str, str] = getattr(self._module("_figures"), "FILMS", {})
-        return said
+        films: Mapping[str, str] = getattr(self._module("_figures"), "FILMS", {})
+        return films
 
     def films(self, results: Reproduction) -> Mapping[str, View]:
         """Machines in motion, by the ending of their files' names."""
@@ -67,8 +67,8 @@ class Experiment:
     @property
     def captions(self) -> Mapping[str, str]:
         """What each of its figures shows, beside which one of the paper, and why they differ."""
-        said: Mapping[str, str] = self._module("_figures").CAPTIONS
-        return said
+        captions: Mapping[str, str] = self._module("_figures").CAPTIONS
+        return captions
 
     def _module(self, ending: str = "") -> Any:
         return importlib.import_module(f"tauloop_papers.{self.procedure}{ending}")

@@ -45,9 +45,9 @@ def run(progress: Progress, settings: StrokeSettings = SETTINGS) -> Strokes:
     models = {name: tl.Model(tl.load(name)) for name in names}
     model = models[settings.machine]
     progress("how far the printed ellipse is out of reach")
-    fits = {name: printed_ellipse(one, settings) for name, one in models.items()}
+    fits = {name: printed_ellipse(single_model, settings) for name, single_model in models.items()}
     progress("torques (Figure 2)")
-    runs = tuple(torques(one, ellipse(settings, settings.scale), settings) for one in models.values())
+    runs = tuple(torques(single_model, ellipse(settings, settings.scale), settings) for single_model in models.values())
     progress("the same in other directions")
     turned = {reading: _turned(names, mass, settings) for reading, mass in settings.readings.items()}
     progress("the round trip (Figure 3)")
@@ -79,13 +79,13 @@ def run(progress: Progress, settings: StrokeSettings = SETTINGS) -> Strokes:
         evidence=(
             Evidence(
                 name="torques by Hamilton and by Newton and Euler: difference over the largest",
-                value=max(one.spread / one.peak for one in runs),
+                value=max(single_model.spread / single_model.peak for single_model in runs),
                 upper=AGREEMENT,
                 advice="two formulations disagree: this is a fault in Tauloop",
             ),
             Evidence(
                 name="largest error of a round trip",
-                value=max(one.largest for one in trips),
+                value=max(single_model.largest for single_model in trips),
                 unit="m",
                 upper=RETURNED,
                 advice="inverse and forward dynamics disagree, or the tolerances are too wide",
@@ -146,9 +146,9 @@ def torques(model: tl.Model, path: Path, settings: StrokeSettings) -> Run:
     """The torques of a stroke there and back, by two formulations."""
     trajectory = planned(model, path, POLYNOMIAL_345, settings)
     motion = trajectory.at(np.linspace(0.0, trajectory.total, settings.samples))
-    given = (motion.position, motion.velocity, motion.acceleration)
-    force = model.platform.inverse_dynamics(*given).force
-    by_hamilton = tl.Model(model.mechanism, formulation="hamilton").platform.inverse_dynamics(*given).force
+    sampled = (motion.position, motion.velocity, motion.acceleration)
+    force = model.platform.inverse_dynamics(*sampled).force
+    by_hamilton = tl.Model(model.mechanism, formulation="hamilton").platform.inverse_dynamics(*sampled).force
     return Run(
         machine=model.mechanism.name,
         time=motion.time,
@@ -163,15 +163,15 @@ def torques(model: tl.Model, path: Path, settings: StrokeSettings) -> Run:
 
 def _turned(names: tuple[str, ...], mass: float, settings: StrokeSettings) -> dict[str, tuple[float, ...]]:
     """Largest torque of each machine by direction of the stroke, N m."""
-    found = {}
+    table = {}
     for name in names:
         model = tl.Model(tl.load(name).with_values({"forearm_mass": mass}))
         made = [
             planned(model, ellipse(settings, settings.scale, turn), POLYNOMIAL_345, settings, ranges=False)
             for turn in settings.turns
         ]
-        found[name] = tuple(max(abs(peak.force) for peak in one.peak_forces()) for one in made)
-    return found
+        table[name] = tuple(max(abs(peak.force) for peak in run_made.peak_forces()) for run_made in made)
+    return table
 
 
 def trip(
@@ -181,15 +181,15 @@ def trip(
     trajectory = planned(model, path, LAWS[law], settings)
     rtol, atol = settings.tolerance
     duration = trajectory.total if name == "ellipse" else trajectory.duration
-    found = round_trip(model, trajectory, duration, route=route, integrator=DormandPrince(rtol=rtol, atol=atol))
-    kept = slice(None, None, max(len(found.error) // settings.samples, 1))
+    trip = round_trip(model, trajectory, duration, route=route, integrator=DormandPrince(rtol=rtol, atol=atol))
+    kept = slice(None, None, max(len(trip.error) // settings.samples, 1))
     return Trip(
         path=name,
         law=law,
         route=route_name,
         peak=max(abs(peak.force) for peak in trajectory.peak_forces()),
         one_way=trajectory.duration,
-        time=found.simulation.time[kept],
-        error=found.error[kept],
-        residual=float(found.simulation.residual.max()),
+        time=trip.simulation.time[kept],
+        error=trip.error[kept],
+        residual=float(trip.simulation.residual.max()),
     )

@@ -25,24 +25,24 @@ CAPTIONS = {
 FILMS = {"stroke": "The stroke of Figure 2, which the paper animated in Matlab. Drag to turn it."}
 
 
-def films(found: Strokes) -> dict[str, View]:
+def films(strokes: Strokes) -> dict[str, View]:
     """All motions of the experiment by the ending of their files' names."""
-    run = found.runs[0]
+    run = strokes.runs[0]
     model = tl.Model(tl.load(run.machine))
     played = Playback(time=run.time, q=model.platform.track(run.position).q)
     return {"stroke": tl.view(model, tl.ViewOptions(motion=played))}
 
 
-def figures(found: Strokes) -> dict[str, Figure]:
+def figures(strokes: Strokes) -> dict[str, Figure]:
     """All figures of the experiment by the ending of their files' names."""
-    return {"torques": _torques(found), "round-trip": _round_trip(found), "shapes": _shapes(found)}
+    return {"torques": _torques(strokes), "round-trip": _round_trip(strokes), "shapes": _shapes(strokes)}
 
 
-def _torques(found: Strokes) -> Figure:
-    settings = found.settings
+def _torques(strokes: Strokes) -> Figure:
+    settings = strokes.settings
     figure = Figure(figsize=(10.0, 4.2), layout="constrained")
-    panels = figure.subplots(1, len(found.runs), sharey=True)
-    for axes, run in zip(panels, found.runs, strict=True):
+    panels = figure.subplots(1, len(strokes.runs), sharey=True)
+    for axes, run in zip(panels, strokes.runs, strict=True):
         clean(axes)
         for bound in (-settings.limit, settings.limit):
             axes.axhline(bound, color=FAINT, linewidth=1.0, linestyle="--")
@@ -57,10 +57,10 @@ def _torques(found: Strokes) -> Figure:
     return figure
 
 
-def _round_trip(found: Strokes) -> Figure:
+def _round_trip(strokes: Strokes) -> Figure:
     figure = Figure(figsize=(10.0, 3.8), layout="constrained")
     panels = figure.subplots(1, 2)
-    for axes, trip in zip(panels, found.trips, strict=False):
+    for axes, trip in zip(panels, strokes.trips, strict=False):
         clean(axes)
         for i, colour in enumerate(COLOURS[:3]):
             axes.plot(trip.time, 1e12 * trip.error[:, i], color=colour, linewidth=1.1, label="xyz"[i])
@@ -72,11 +72,11 @@ def _round_trip(found: Strokes) -> Figure:
     return figure
 
 
-def _shapes(found: Strokes) -> Figure:
+def _shapes(strokes: Strokes) -> Figure:
     figure = Figure(figsize=(6.4, 4.6), layout="constrained")
     axes = figure.add_subplot()
     clean(axes)
-    for (name, points), colour in zip(found.shapes.items(), COLOURS, strict=True):
+    for (name, points), colour in zip(strokes.shapes.items(), COLOURS, strict=True):
         axes.plot(points[:, 1], points[:, 2], color=colour, linewidth=1.6, label=name)
     axes.set_aspect("equal")
     axes.set_xlabel("y [m]", color=TEXT, fontsize=NORMAL)

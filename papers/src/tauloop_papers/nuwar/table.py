@@ -15,19 +15,19 @@ LAWS_USED = {"parabolic": "parabolic", "cycloidal": "cycloidal", "3-4-5": "fifth
 OTHER_STROKE = "the printed ellipse cannot be run with the printed geometry, so the stroke is another"
 
 
-def comparisons(found: Strokes) -> tuple[Comparison, ...]:
+def comparisons(strokes: Strokes) -> tuple[Comparison, ...]:
     """Rows of "stated, ours, why they differ"."""
-    settings, runs = found.settings, {run.machine: run for run in found.runs}
+    settings, runs = strokes.settings, {run.machine: run for run in strokes.runs}
     own, other = runs[settings.machine], runs[settings.other]
     rows = [
         Comparison(
             quantity="coordinates of the extended space",
             stated="6",
-            ours=str(found.coordinates),
+            ours=str(strokes.coordinates),
             why="three of the plate and three motor angles; one rod stands for each parallelogram",
         )
     ]
-    for name, (scale, misses) in found.fits.items():
+    for name, (scale, misses) in strokes.fits.items():
         rows.append(
             Comparison(
                 quantity=f"{name}: the printed ellipse, y ±0.2 m, z from -0.9 to -0.5 m",
@@ -47,7 +47,7 @@ def comparisons(found: Strokes) -> tuple[Comparison, ...]:
             )
         )
     printed_ratio = settings.peaks[settings.machine] / settings.peaks[settings.other]
-    turned = found.turned["per pair"]
+    turned = strokes.turned["per pair"]
     ratios = np.array(turned[settings.machine]) / np.array(turned[settings.other])
     best = int(ratios.argmin())
     rows += [
@@ -71,7 +71,7 @@ def comparisons(found: Strokes) -> tuple[Comparison, ...]:
             why=f"the paper is close to the limit, too: {settings.peaks[settings.machine] / settings.limit:.0%} of it",
         ),
     ]
-    for reading, machines in found.turned.items():
+    for reading, machines in strokes.turned.items():
         for name, peaks in machines.items():
             rows.append(
                 Comparison(
@@ -83,8 +83,8 @@ def comparisons(found: Strokes) -> tuple[Comparison, ...]:
                     + " from the first leg; along y it is 90°, which is as 30°",
                 )
             )
-    rows += _round_trips(found)
-    operations = found.operations
+    rows += _round_trips(strokes)
+    operations = strokes.operations
     sampled, lagrange = operations["hamilton, sampled"], operations["lagrange"]
     rows.append(
         Comparison(
@@ -99,7 +99,7 @@ def comparisons(found: Strokes) -> tuple[Comparison, ...]:
     return tuple(rows)
 
 
-def _round_trips(found: Strokes) -> list[Comparison]:
+def _round_trips(strokes: Strokes) -> list[Comparison]:
     """Figure 3, then the other shapes and laws that section 6 names."""
     rows = [
         Comparison(
@@ -107,12 +107,12 @@ def _round_trips(found: Strokes) -> list[Comparison]:
             unit="m",
             stated="match exactly",
             ours=f"{trip.largest:.1e}",
-            why=f"loops stay closed to {trip.residual:.1e} m; tolerances of {found.settings.tolerance[0]:g}, of which "
-            "rounding makes 1e-12 to 2e-10 m",
+            why=f"loops stay closed to {trip.residual:.1e} m; tolerances of {strokes.settings.tolerance[0]:g}, of "
+            "which rounding makes 1e-12 to 2e-10 m",
         )
-        for trip in found.trips[:2]
+        for trip in strokes.trips[:2]
     ]
-    others = found.trips[2:]
+    others = strokes.trips[2:]
     worst = max(others, key=lambda trip: trip.largest)
     rows.append(
         Comparison(
@@ -125,9 +125,9 @@ def _round_trips(found: Strokes) -> list[Comparison]:
     return rows
 
 
-def printed(found: Strokes, model: tl.Model) -> tuple[PrintedTable, ...]:
+def printed(result: Strokes, model: tl.Model) -> tuple[PrintedTable, ...]:
     """The list of section 6, and the largest torques."""
-    settings, values = found.settings, model.mechanism.parameters
+    settings, values = result.settings, model.mechanism.parameters
     dimensions = tuple(
         PrintedRow(name=f"{name}, {unit}", stated=(f"{stated:g}",), ours=(f"{values[parameter].value:g}",))
         for parameter, (name, unit, stated) in settings.prototype.items()
@@ -138,16 +138,16 @@ def printed(found: Strokes, model: tl.Model) -> tuple[PrintedTable, ...]:
             stated=("", "", "", f"{settings.peaks[run.machine]:.2f}"),
             ours=(*(f"{peak:.2f}" for peak in run.peaks), f"{run.peak:.2f}"),
         )
-        for run in found.runs
+        for run in result.runs
     )
-    strokes = {(trip.path, trip.law): trip for trip in found.trips}
+    strokes = {(trip.path, trip.law): trip for trip in result.trips}
     shapes = tuple(
         PrintedRow(
             name=name,
             stated=("",) * len(LAWS_USED),
             ours=tuple(f"{strokes[name, law].peak:.2f} ({1e3 * strokes[name, law].one_way:.1f})" for law in LAWS_USED),
         )
-        for name in found.shapes
+        for name in result.shapes
     )
     return (
         PrintedTable(

@@ -60,20 +60,20 @@ def run(progress: Progress, settings: ReducedSettings = SETTINGS) -> ReducedIden
     first = reduced.trajectory("identification", excitation.series)
     second = reduced.trajectory("verification", _test_series(settings, reduced, task, rng))
     progress("identifying")
-    forces = [plant.forces(one)[0] for one in (first, second)]
-    training, held_out = (reduced.data(one, u) for one, u in zip((first, second), forces, strict=True))
+    forces = [plant.forces(case)[0] for case in (first, second)]
+    training, held_out = (reduced.data(case, u) for case, u in zip((first, second), forces, strict=True))
     base = base_parameters(training.regressor, training.parameters, training.parameter_units)
     estimate = fit(training, held_out, OrdinaryLeastSquares(), base=base)
     identification, verification = (
-        _fit(settings, reduced, one, u, base, estimate) for one, u in zip((first, second), forces, strict=True)
+        _fit(settings, reduced, case, u, base, estimate) for case, u in zip((first, second), forces, strict=True)
     )
     progress("asking what the errors follow from")
     growth = _growth(settings, reduced, first, second, base)
     values = reduced.products.values()
     estimated = {**reduced.mechanism.parameters.values, **settings.stated.estimated}
     other = [
-        mean_relative(one.measured, reduced.columns(one.trajectory, reduced.other) @ values, one.counted)
-        for one in (identification, verification)
+        mean_relative(case.measured, reduced.columns(case.trajectory, reduced.other) @ values, case.counted)
+        for case in (identification, verification)
     ]
     progress("reading masses and centres out of the parameters")
     calculated = base.regroup(values)
@@ -117,14 +117,14 @@ def _regrouped(settings: ReducedSettings, reduced: Reduced) -> Regrouped:
     printed = SetColumns.of(reduced.other, settings.printed.members, settings.printed.units)
     in_model = SetColumns.of(reduced.products, settings.printed.members, settings.printed.units)
 
-    def found(columns: ProductColumns | SetColumns) -> AnalyticRegrouping:
+    def regrouping(columns: ProductColumns | SetColumns) -> AnalyticRegrouping:
         rng = np.random.default_rng(settings.seed)  # the same geometries for all, which need not be assembled again
         return analytic_regrouping(columns, columns.quantities, reduced.lengths, rng)
 
     return Regrouped(
-        model=found(reduced.products),
-        other=found(reduced.other),
-        printed=found(printed),
+        model=regrouping(reduced.products),
+        other=regrouping(reduced.other),
+        printed=regrouping(printed),
         misfits=(in_model.misfit(reduced.lengths), printed.misfit(reduced.lengths)),
     )
 
@@ -141,8 +141,8 @@ def _test_series(
 ) -> FourierSeries:
     """The liveliest of further random series under the limits of the excitation: of the largest accelerations (RMS)."""
     problem = ExcitationProblem(reduced.driven_mechanism, task)
-    found = [problem.series(one) for one in random_search(problem, settings.random, rng).coefficients]
-    return max(found, key=lambda series: float((series.sample(problem.grid).acceleration ** 2).mean()))
+    search = [problem.series(coefficient) for coefficient in random_search(problem, settings.random, rng).coefficients]
+    return max(search, key=lambda series: float((series.sample(problem.grid).acceleration ** 2).mean()))
 
 
 def _fit(
@@ -167,7 +167,7 @@ def _growth(
     settings: ReducedSettings, reduced: Reduced, first: Trajectory, second: Trajectory, base: BaseParameters
 ) -> Growth:
     """Errors on the verification trajectory of plants that differ from the model by more or less."""
-    training, held_out = (reduced.columns(one, reduced.products) for one in (first, second))
+    training, held_out = (reduced.columns(case, reduced.products) for case in (first, second))
     before = held_out @ reduced.products.values()
     Y = training[..., base.independent].reshape(-1, base.rank)
 
@@ -187,15 +187,15 @@ def _growth(
         before_by_factor=by_factor[0],
         after_by_factor=by_factor[1],
         sizes=np.array(settings.offset_sizes),
-        before_by_size=np.concatenate([one[0] for one in by_size]),
-        after_by_size=np.concatenate([one[1] for one in by_size]),
+        before_by_size=np.concatenate([case[0] for case in by_size]),
+        after_by_size=np.concatenate([case[1] for case in by_size]),
         bare=float(np.abs(before - bare).max() / np.abs(bare).max()),
     )
 
 
-def _evidence(settings: ReducedSettings, found: Findings, base: BaseParameters) -> tuple[Evidence, ...]:
+def _evidence(settings: ReducedSettings, findings: Findings, base: BaseParameters) -> tuple[Evidence, ...]:
     """Cuts of the error, and that the model is right where the plant has nothing that it leaves out."""
-    matrix = found.regrouped.model.matrix()
+    matrix = findings.regrouped.model.matrix()
     same = np.abs(matrix - base.regrouping).max() if matrix.shape == base.regrouping.shape else np.inf
     if not np.isfinite(same):
         what = f"the trajectory tells {base.rank} parameters, random states {len(matrix)}"
@@ -207,13 +207,13 @@ def _evidence(settings: ReducedSettings, found: Findings, base: BaseParameters) 
             lower=least,
             advice="the estimates do not carry over: excite more, or the plant has too much that the model leaves out",
         )
-        for name, cut, least in zip(found.actuators, found.verification.cuts, settings.cuts, strict=True)
+        for name, cut, least in zip(findings.actuators, findings.verification.cuts, settings.cuts, strict=True)
     ]
     return (
         *cuts,
         Evidence(
             name="model against the unreduced machine without what is left out, share of the largest force",
-            value=found.growth.bare,
+            value=findings.growth.bare,
             upper=SAME,
             advice="the reduction is not exact: this is a fault in Tauloop",
         ),
@@ -223,5 +223,5 @@ def _evidence(settings: ReducedSettings, found: Findings, base: BaseParameters) 
             upper=SAME,
             advice="the trajectory excites too little, or a formula is wrong",
         ),
-        *found.regrouped.model.evidence[:1],
+        *findings.regrouped.model.evidence[:1],
     )

@@ -25,10 +25,10 @@ CAPTIONS = {
 }
 
 
-def figures(found: ReducedIdentification) -> dict[str, Figure]:
+def figures(identification: ReducedIdentification) -> dict[str, Figure]:
     """All figures of the experiment by the ending of their files' names."""
-    settings = found.settings
-    stated, results = settings.stated, found.findings
+    settings = identification.settings
+    stated, results = settings.stated, identification.findings
     return {
         "verification": _trajectory(results, results.verification, stated.verification, settings),
         "identification": _trajectory(results, results.identification, stated.identification, settings),
@@ -37,9 +37,9 @@ def figures(found: ReducedIdentification) -> dict[str, Figure]:
     }
 
 
-def _readout(found: Findings, settings: ReducedSettings) -> Figure:
+def _readout(findings: Findings, settings: ReducedSettings) -> Figure:
     """Interval of every figure of Table 1, with the value once one is stated, and the paper's two."""
-    read, printed = found.read_out, settings.stated.estimated
+    read, printed = findings.read_out, settings.stated.estimated
     figure = Figure(figsize=(10.0, 3.6), layout="constrained")
     figure.suptitle("What the minimal parameters leave open of Table 1", fontsize=LARGE, color=TEXT)
     known = read.stated.known
@@ -65,16 +65,16 @@ def _readout(found: Findings, settings: ReducedSettings) -> Figure:
     return figure
 
 
-def _trajectory(found: Findings, fit: Fit, printed: PrintedErrors, settings: ReducedSettings) -> Figure:
+def _trajectory(findings: Findings, fit: Fit, printed: PrintedErrors, settings: ReducedSettings) -> Figure:
     """Joint angles, forces and relative errors of one trajectory, as in the paper's Figures 6 and 7."""
     figure = Figure(figsize=(10.0, 8.4), layout="constrained")
     axes = figure.subplots(3, 2, sharex=True, height_ratios=(0.8, 1.2, 1.2))
-    used = "was identified" if fit is found.identification else "was not identified"
+    used = "was identified" if fit is findings.identification else "was not identified"
     figure.suptitle(
         f"Reduced model on the {fit.trajectory.name} trajectory, from which it {used}", fontsize=LARGE, color=TEXT
     )
     time = fit.trajectory.time
-    for i, actuator in enumerate(found.actuators):
+    for i, actuator in enumerate(findings.actuators):
         angle, force, error = axes[:, i]
         for panel in (angle, force, error):
             clean(panel)
@@ -127,11 +127,11 @@ def _relative(axes: Axes, fit: Fit, printed: PrintedErrors, i: int) -> None:
     axes.legend(fontsize=SMALL, frameon=False, loc="lower left")
 
 
-def _causes(found: Findings, settings: ReducedSettings) -> Figure:
+def _causes(findings: Findings, settings: ReducedSettings) -> Figure:
     """What the errors before and after follow from, and the minimal parameters beside the printed ones."""
     figure = Figure(figsize=(10.0, 7.2), layout="constrained")
     grid = figure.add_gridspec(2, 2)
-    growth, stated = found.growth, settings.stated
+    growth, stated = findings.growth, settings.stated
     masses = figure.add_subplot(grid[0, 0])
     _growth(
         masses,
@@ -150,8 +150,8 @@ def _causes(found: Findings, settings: ReducedSettings) -> Figure:
         "offset of the contact points from the cranks' axes [mm]",
         "After: the offset of the contact points",
     )
-    _minimal(figure.add_subplot(grid[1, 0]), found)
-    _rank(figure.add_subplot(grid[1, 1]), found, stated.minimal)
+    _minimal(figure.add_subplot(grid[1, 0]), findings)
+    _rank(figure.add_subplot(grid[1, 1]), findings, stated.minimal)
     return figure
 
 
@@ -176,17 +176,17 @@ def _growth(
     axes.legend(fontsize=SMALL, frameon=False)
 
 
-def _minimal(axes: Axes, found: Findings) -> None:
+def _minimal(axes: Axes, findings: Findings) -> None:
     """Changes of the minimal parameters against those calculated from the machine's."""
     clean(axes)
-    names = [f"p{k + 1} [{parameter.unit}]" for k, parameter in enumerate(found.regrouped.model.base)]
+    names = [f"p{k + 1} [{parameter.unit}]" for k, parameter in enumerate(findings.regrouped.model.base)]
     places = np.arange(len(names))
     cases = (
-        ("identified here", found.estimate.values, PREDICTED, -0.2),
-        ("paper's estimates of Table 1", found.printed, RESIDUAL, 0.2),
+        ("identified here", findings.estimate.values, PREDICTED, -0.2),
+        ("paper's estimates of Table 1", findings.printed, RESIDUAL, 0.2),
     )
     for name, values, colour, shift in cases:
-        changes = 100 * (values / found.calculated - 1)
+        changes = 100 * (values / findings.calculated - 1)
         bars = axes.bar(places + shift, changes, 0.38, color=colour, label=name)
         axes.bar_label(bars, [f"{change:+.1f}" for change in changes], fontsize=SMALL, color=TEXT, padding=2)
     axes.axhline(0, color=TEXT, linewidth=0.6)
@@ -194,18 +194,23 @@ def _minimal(axes: Axes, found: Findings) -> None:
     axes.margins(y=0.25)
     axes.set_ylabel("change by identification [%]", fontsize=NORMAL, color=TEXT)
     axes.set_title("The minimal parameters against those calculated", fontsize=NORMAL, color=TEXT, loc="left")
-    formulas = "\n".join(f"p{k + 1} = {parameter.name}" for k, parameter in enumerate(found.regrouped.model.base))
+    formulas = "\n".join(f"p{k + 1} = {parameter.name}" for k, parameter in enumerate(findings.regrouped.model.base))
     axes.text(0.0, -0.16, formulas, transform=axes.transAxes, fontsize=SMALL, color=TEXT, va="top")
     axes.legend(fontsize=SMALL, frameon=False, loc="upper right")
 
 
-def _rank(axes: Axes, found: Findings, stated: int) -> None:
+def _rank(axes: Axes, findings: Findings, stated: int) -> None:
     clean(axes)
     cases = (
-        (f"{len(found.regrouped.model.parameters)} products", found.regrouped.model.singular_values, PREDICTED, "o"),
         (
-            f"{len(found.regrouped.printed.parameters)} parameters of the printed set",
-            found.regrouped.printed.singular_values,
+            f"{len(findings.regrouped.model.parameters)} products",
+            findings.regrouped.model.singular_values,
+            PREDICTED,
+            "o",
+        ),
+        (
+            f"{len(findings.regrouped.printed.parameters)} parameters of the printed set",
+            findings.regrouped.printed.singular_values,
             RESIDUAL,
             "s",
         ),
@@ -226,7 +231,7 @@ def _rank(axes: Axes, found: Findings, stated: int) -> None:
     axes.set_xlabel("number", fontsize=NORMAL, color=TEXT)
     axes.set_ylabel("singular value, unit-norm columns", fontsize=NORMAL, color=TEXT)
     axes.set_title(
-        f"{len(found.regrouped.model.base)} parameters can be told, {stated} in print",
+        f"{len(findings.regrouped.model.base)} parameters can be told, {stated} in print",
         fontsize=NORMAL,
         color=TEXT,
         loc="left",

@@ -97,8 +97,8 @@ class Reduced:
         return RegressionData(
             regressor=self.columns(trajectory, self.products),
             forces=forces,
-            parameters=tuple(one.name for one in self.products.quantities),
-            parameter_units=tuple(one.unit for one in self.products.quantities),
+            parameters=tuple(quantity.name for quantity in self.products.quantities),
+            parameter_units=tuple(quantity.unit for quantity in self.products.quantities),
             outputs=outputs,
             output_units=units,
             time=trajectory.time,

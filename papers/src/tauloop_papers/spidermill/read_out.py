@@ -58,7 +58,11 @@ def read_out(
     values: dict[str, list[float]] = {}
     products = []
     for mass in settings.masses:
-        member = {one.name: one.value for one in read(printed, **{drawn: mass}).parameters if one.value is not None}
+        member = {
+            parameter.name: parameter.value
+            for parameter in read(printed, **{drawn: mass}).parameters
+            if parameter.value is not None
+        }
         for name, value in (member | {drawn: mass}).items():
             values.setdefault(name, []).append(value)
         products.append(reduced.products.values({**reduced.mechanism.parameters.values, **member, drawn: mass}))

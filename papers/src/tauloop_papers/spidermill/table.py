@@ -13,24 +13,24 @@ from tauloop_papers.spidermill.results import Findings
 from tauloop_papers.spidermill.settings import PrintedErrors, ReducedSettings
 
 
-def comparisons(settings: ReducedSettings, found: Findings) -> tuple[Comparison, ...]:
+def comparisons(settings: ReducedSettings, findings: Findings) -> tuple[Comparison, ...]:
     """Rows of "stated, ours, why they differ"."""
     return (
-        *_errors(settings, found, found.identification, settings.stated.identification),
-        *_errors(settings, found, found.verification, settings.stated.verification),
-        *_causes(settings, found),
-        *_minimal(settings, found),
-        *_values(settings, found),
-        *_read_out(settings, found),
-        _condition(settings, found),
+        *_errors(settings, findings, findings.identification, settings.stated.identification),
+        *_errors(settings, findings, findings.verification, settings.stated.verification),
+        *_causes(settings, findings),
+        *_minimal(settings, findings),
+        *_values(settings, findings),
+        *_read_out(settings, findings),
+        _condition(settings, findings),
     )
 
 
-def _errors(settings: ReducedSettings, found: Findings, fit: Fit, printed: PrintedErrors) -> list[Comparison]:
+def _errors(settings: ReducedSettings, findings: Findings, fit: Fit, printed: PrintedErrors) -> list[Comparison]:
     before, after = 100 * fit.relative(fit.before), 100 * fit.relative(fit.after)
     rms = [100 * fit.rms(predicted) for predicted in (fit.before, fit.after)]
     rows = []
-    for i, (actuator, side) in enumerate(zip(found.actuators, settings.actuators, strict=True)):
+    for i, (actuator, side) in enumerate(zip(findings.actuators, settings.actuators, strict=True)):
         counts = fit.counted[:, i].mean()
         least = fit.cuts[i] >= printed.cut(i)
         rows.append(
@@ -57,8 +57,8 @@ def _errors(settings: ReducedSettings, found: Findings, fit: Fit, printed: Print
     return rows
 
 
-def _causes(settings: ReducedSettings, found: Findings) -> list[Comparison]:
-    growth = found.growth
+def _causes(settings: ReducedSettings, findings: Findings) -> list[Comparison]:
+    growth = findings.growth
     stated = settings.stated.verification
     offsets = ", ".join(f"{1e3 * size:g}" for size in growth.sizes)
     left = ", ".join(f"{100 * error.mean():.3g}" for error in growth.after_by_size)
@@ -98,23 +98,23 @@ def _reached(x: np.ndarray, errors: np.ndarray, wanted: float) -> str:
     return f"over {x.max():g}" if wanted > errors.max() else f"{np.interp(wanted, errors, x):.3g}"
 
 
-def _minimal(settings: ReducedSettings, found: Findings) -> list[Comparison]:
-    printed, misfit = found.regrouped.printed, found.regrouped.misfits
+def _minimal(settings: ReducedSettings, findings: Findings) -> list[Comparison]:
+    printed, misfit = findings.regrouped.printed, findings.regrouped.misfits
     dependent = "; ".join(f"column {name} = {formula}" for name, formula in printed.dependent.items())
     values = printed.singular_values / printed.singular_values[0]
     stated = settings.stated.identification
-    other = 100 * found.other_errors
+    other = 100 * findings.other_errors
     return [
         Comparison(
             quantity=f"minimal parameters, of {len(settings.products)} (eq. 5)",
             stated=f"{settings.stated.minimal} (eq. 16)",
-            ours=str(len(found.regrouped.model.base)),
-            why="; ".join(parameter.name for parameter in found.regrouped.model.base),
+            ours=str(len(findings.regrouped.model.base)),
+            why="; ".join(parameter.name for parameter in findings.regrouped.model.base),
         ),
         Comparison(
             quantity=f"the same with {settings.readings[1]}",
-            ours=str(len(found.regrouped.other.base)),
-            why="; ".join(parameter.name for parameter in found.regrouped.other.base),
+            ours=str(len(findings.regrouped.other.base)),
+            why="; ".join(parameter.name for parameter in findings.regrouped.other.base),
         ),
         Comparison(
             quantity="rank of the columns of eq. 16",
@@ -141,12 +141,12 @@ def _listed(values: Iterable[float]) -> str:
     return ", ".join(f"{value:.2f}" for value in values)
 
 
-def _values(settings: ReducedSettings, found: Findings) -> list[Comparison]:
+def _values(settings: ReducedSettings, findings: Findings) -> list[Comparison]:
     rows = []
-    pairs = zip(found.regrouped.model.base, found.regrouped.other.base, strict=True)
+    pairs = zip(findings.regrouped.model.base, findings.regrouped.other.base, strict=True)
     for i, (parameter, other) in enumerate(pairs):
-        calculated, elsewhere, printed = found.calculated[i], found.elsewhere[i], found.printed[i]
-        value = found.estimate.values[i]
+        calculated, elsewhere, printed = findings.calculated[i], findings.elsewhere[i], findings.printed[i]
+        value = findings.estimate.values[i]
         moved = "" if other == parameter else f"; with {settings.readings[1]} {elsewhere:.4g}"
         moved += ", from where the printed estimate has moved" if moved else ""
         rows.append(
@@ -162,9 +162,9 @@ def _values(settings: ReducedSettings, found: Findings) -> list[Comparison]:
     return rows
 
 
-def _read_out(settings: ReducedSettings, found: Findings) -> list[Comparison]:
+def _read_out(settings: ReducedSettings, findings: Findings) -> list[Comparison]:
     """Four of the five figures of Table 1 follow once one is stated; without, they are a family."""
-    read, drawn, known = found.read_out, settings.drawn, ", ".join(settings.known)
+    read, drawn, known = findings.read_out, settings.drawn, ", ".join(settings.known)
     (family,) = read.unstated.families
     confidence = read.unstated.provenance.options["confidence"]
     rows = [
@@ -178,15 +178,15 @@ def _read_out(settings: ReducedSettings, found: Findings) -> list[Comparison]:
     ]
     rows += [
         Comparison(
-            quantity=f"{one.name}, with {known} known, and {drawn} from the drawing",
-            unit=one.unit,
-            stated=f"{settings.stated.estimated[one.name]:g}",
-            ours=f"{one.value:.4g} ± {one.deviation:.1g}{_without(read.unstated[one.name], drawn)}",
+            quantity=f"{parameter.name}, with {known} known, and {drawn} from the drawing",
+            unit=parameter.unit,
+            stated=f"{settings.stated.estimated[parameter.name]:g}",
+            ours=f"{parameter.value:.4g} ± {parameter.deviation:.1g}{_without(read.unstated[parameter.name], drawn)}",
             why=f"determined without {drawn} too"
-            if one.name not in family.members
+            if parameter.name not in family.members
             else f"the interval holds all links that can exist, at {confidence:.0%}",
         )
-        for one in read.stated.parameters
+        for parameter in read.stated.parameters
     ]
     free = read.unstated[drawn]
     rows.append(
@@ -213,18 +213,24 @@ def _read_out(settings: ReducedSettings, found: Findings) -> list[Comparison]:
     return rows
 
 
-def _without(one: LinkParameter, drawn: str) -> str:
-    return "" if one.value is not None else f"; without {drawn} {one.lower:.4g} to {one.upper:.4g}"
+def _without(parameter: LinkParameter, drawn: str) -> str:
+    return "" if parameter.value is not None else f"; without {drawn} {parameter.lower:.4g} to {parameter.upper:.4g}"
 
 
-def printed_tables(settings: ReducedSettings, found: Findings) -> tuple[PrintedTable, ...]:
+def printed_tables(settings: ReducedSettings, findings: Findings) -> tuple[PrintedTable, ...]:
     """Tables 1 and 2 in the paper's layout."""
-    stated, read = settings.stated, found.read_out
-    machine = dict(read.unstated.known) | {one.name: (one.file or 0.0, 0.0) for one in read.unstated.parameters}
+    stated, read = settings.stated, findings.read_out
+    machine = dict(read.unstated.known) | {
+        parameter.name: (parameter.file or 0.0, 0.0) for parameter in read.unstated.parameters
+    }
     names = ("m1", "m2", "m3", "m4", "d_c1", "d_c3", "I_c1", "I_c3")
     digits = {name: 3 if name.startswith("d") else 4 for name in names}
-    units = {one.name: one.unit for one in read.unstated.parameters} | {"m1": "kg", "m3": "kg", "d_c1": "m"}
-    estimated = {one.name: one.value for one in read.stated.parameters}
+    units = {parameter.name: parameter.unit for parameter in read.unstated.parameters} | {
+        "m1": "kg",
+        "m3": "kg",
+        "d_c1": "m",
+    }
+    estimated = {parameter.name: parameter.value for parameter in read.stated.parameters}
     first = [
         PrintedRow(
             name=f"{name} [{units[name]}]",
@@ -240,7 +246,7 @@ def printed_tables(settings: ReducedSettings, found: Findings) -> tuple[PrintedT
         for name in names
     ]
     cases = (("calculated", "before"), ("estimated", "after"))
-    pairs = ((found.identification, stated.identification), (found.verification, stated.verification))
+    pairs = ((findings.identification, stated.identification), (findings.verification, stated.verification))
     second = [
         PrintedRow(
             name=f"{word} {side}",
@@ -270,32 +276,32 @@ def printed_tables(settings: ReducedSettings, found: Findings) -> tuple[PrintedT
     )
 
 
-def _condition(settings: ReducedSettings, found: Findings) -> Comparison:
-    conditions, random = found.excitation.conditions, found.excitation.random
-    names, units = found.excitation.outputs
+def _condition(settings: ReducedSettings, findings: Findings) -> Comparison:
+    conditions, random = findings.excitation.conditions, findings.excitation.random
+    names, units = findings.excitation.outputs
     return Comparison(
         quantity=f"condition number, n_f = {settings.harmonics}, period {settings.period:g} s",
         stated=f"{settings.stated.condition:g}",
         ours=f"{conditions.si:.3g} in SI units, {conditions.unit_norm:.3g} with unit-norm columns",
         why="not comparable: eq. 16 has a dependent column, and units, output and limits are not printed; ours: "
-        f"{len(found.calculated)} columns, torques at {' and '.join(names)} in {units[0]}, limits below (best of "
+        f"{len(findings.calculated)} columns, torques at {' and '.join(names)} in {units[0]}, limits below (best of "
         f"{random.tried} random series {random.best_si:.3g})",
     )
 
 
-def choices(settings: ReducedSettings, found: Findings) -> tuple[str, ...]:
+def choices(settings: ReducedSettings, findings: Findings) -> tuple[str, ...]:
     """What the paper leaves open and we chose."""
     offsets = ", ".join(
         f"{name} {1e3 * float(np.linalg.norm(offset)):g} mm" for name, offset in settings.contact_offset.items()
     )
     limits = ", ".join(
         f"{limit.name} {limit.lower:.4g} to {limit.upper:.4g} {limit.unit}"
-        for limit in found.excitation.limits
+        for limit in findings.excitation.limits
         if limit.lower is not None and limit.upper is not None and limit.name.startswith("position")
     )
     used = [
         " and ".join(f"{angle:.1f}" for angle in np.degrees(np.ptp(fit.trajectory.joints, axis=0)))
-        for fit in (found.identification, found.verification)
+        for fit in (findings.identification, findings.verification)
     ]
     return (
         f"plant: {settings.machine} with masses of its {settings.parts} (its file says what was chosen), and with the "
@@ -304,7 +310,7 @@ def choices(settings: ReducedSettings, found: Findings) -> tuple[str, ...]:
         f"{settings.readings[0]}; {settings.readings_in_print}; Table 1 before identification",
         f"active joints {', '.join(settings.joints)}: at most ±{settings.stroke:g} rad from the reference pose, "
         f"{settings.speed:g} rad/s, {settings.acceleration:g} rad/s²; the machine file's limits: {limits}",
-        f"identification: condition number in SI units of the {len(found.calculated)} parameters represented by "
+        f"identification: condition number in SI units of the {len(findings.calculated)} parameters represented by "
         f"{', '.join(settings.representatives)}, optimised from {settings.starts} start(s) out of {settings.random} "
         f"random series, seed {settings.seed}; it goes over {used[0]} deg",
         f"verification: of {settings.random} further random series under the same limits the one with the largest "

@@ -18,23 +18,28 @@ CAPTIONS = {
 }
 
 
-def figures(found: TrackerCalibration) -> dict[str, Figure]:
+def figures(calibration: TrackerCalibration) -> dict[str, Figure]:
     """All figures of the experiment by the ending of their files' names."""
-    return {"errors": _errors(found), "observability": _told(found)}
+    return {"errors": _errors(calibration), "observability": _told(calibration)}
 
 
-def _errors(found: TrackerCalibration) -> Figure:
+def _errors(calibration: TrackerCalibration) -> Figure:
     """Errors pose by pose as in the paper's Figure 4, and how they grow with the part errors."""
     figure = Figure(figsize=(9.4, 7.4), layout="constrained")
     grid = figure.add_gridspec(2, 2, height_ratios=(1.25, 1.0))
     axes = figure.add_subplot(grid[0, :])
     clean(axes)
-    stated = found.settings.stated.error
-    number = 2 * np.arange(len(found.simple.after)) + 2
+    stated = calibration.settings.stated.error
+    number = 2 * np.arange(len(calibration.simple.after)) + 2
     series = (
-        (found.simple.before, FAINT, "nominal geometry", ":"),
-        (found.simple.after, RESIDUAL, f"calibrated, {found.simple.unknowns} parameters (eq. 1)", "-"),
-        (found.full.after, PREDICTED, f"calibrated, {found.full.unknowns} parameters, tolerance priors", "-"),
+        (calibration.simple.before, FAINT, "nominal geometry", ":"),
+        (calibration.simple.after, RESIDUAL, f"calibrated, {calibration.simple.unknowns} parameters (eq. 1)", "-"),
+        (
+            calibration.full.after,
+            PREDICTED,
+            f"calibrated, {calibration.full.unknowns} parameters, tolerance priors",
+            "-",
+        ),
     )
     for errors, colour, name, style in series:
         length = np.linalg.norm(errors, axis=1) * MICRO
@@ -42,7 +47,7 @@ def _errors(found: TrackerCalibration) -> Figure:
         axes.semilogy(number, length, style, marker=".", color=colour, linewidth=1.0, markersize=4, label=label)
     label = f"paper's Figure 4: mean {stated * MICRO:.0f} µm"
     axes.axhline(stated * MICRO, color=TEXT, linewidth=0.9, linestyle="--", label=label)
-    floor = found.noise * np.sqrt(8 / np.pi) * MICRO
+    floor = calibration.noise * np.sqrt(8 / np.pi) * MICRO
     axes.axhline(floor, color=MEASURED, linewidth=0.9, linestyle="--", label=f"noise alone: mean {floor:.3g} µm")
     axes.set_xlabel("number of the pose (the others were used for the fit)", fontsize=NORMAL, color=TEXT)
     axes.set_ylabel("position error against the tracker [µm]", fontsize=NORMAL, color=TEXT)
@@ -52,15 +57,15 @@ def _errors(found: TrackerCalibration) -> Figure:
     bottom, top = axes.get_ylim()
     axes.set_ylim(bottom, top * 8)
     axes.legend(fontsize=SMALL, frameon=False, loc="upper left", ncols=2)
-    _growth(found, figure.add_subplot(grid[1, 0]), stated)
-    _tilt(found, figure.add_subplot(grid[1, 1]))
+    _growth(calibration, figure.add_subplot(grid[1, 0]), stated)
+    _tilt(calibration, figure.add_subplot(grid[1, 1]))
     return figure
 
 
-def _growth(found: TrackerCalibration, axes: Axes, stated: float) -> None:
+def _growth(calibration: TrackerCalibration, axes: Axes, stated: float) -> None:
     clean(axes)
-    size = np.array([point.size for point in found.sizes]) * 1e3
-    errors = np.array([point.errors for point in found.sizes]) * MICRO
+    size = np.array([point.size for point in calibration.sizes]) * 1e3
+    errors = np.array([point.errors for point in calibration.sizes]) * MICRO
     axes.loglog(size, np.median(errors, axis=1), color=RESIDUAL, linewidth=1.4, label="median")
     for column in errors.T:
         axes.loglog(size, column, linestyle="none", marker=".", color=RESIDUAL, markersize=5)
@@ -75,22 +80,22 @@ def _growth(found: TrackerCalibration, axes: Axes, stated: float) -> None:
     axes.legend(fontsize=SMALL, frameon=False)
 
 
-def _tilt(found: TrackerCalibration, axes: Axes) -> None:
+def _tilt(calibration: TrackerCalibration, axes: Axes) -> None:
     clean(axes)
-    axes.hist(found.tilt * 1e3, bins=24, color=MEASURED)
+    axes.hist(calibration.tilt * 1e3, bins=24, color=MEASURED)
     axes.set_xlabel("tilt of the platform [mrad]", fontsize=NORMAL, color=TEXT)
     axes.set_ylabel("poses", fontsize=NORMAL, color=TEXT)
     axes.set_title("Eq. 1 takes the tilt for constant", fontsize=NORMAL, color=TEXT, loc="left")
 
 
-def _told(found: TrackerCalibration) -> Figure:
+def _told(calibration: TrackerCalibration) -> Figure:
     """Singular values at the nominal geometry, and the estimates' errors with and without priors."""
     figure = Figure(figsize=(9.4, 4.4), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1.5, 1.0))
     clean(left)
     for name, ranks, colour in (
-        ("poses", found.ranks.poses, PREDICTED),
-        ("positions only", found.ranks.positions, RESIDUAL),
+        ("poses", calibration.ranks.poses, PREDICTED),
+        ("positions only", calibration.ranks.positions, RESIDUAL),
     ):
         sizes = np.maximum(np.array(ranks.singular_values), 1e-13)
         label = f"{name}: rank {ranks.rank} at the nominal geometry, {ranks.generic_rank} away from it"
@@ -103,11 +108,11 @@ def _told(found: TrackerCalibration) -> Figure:
     left.set_ylim(1e-14, 1e7)
     left.legend(fontsize=SMALL, frameon=False, loc="upper right")
     clean(right)
-    looser = f"priors\n{found.settings.loose_priors:g} x looser"
+    looser = f"priors\n{calibration.settings.loose_priors:g} x looser"
     fits = {
-        "nominal": found.full.unfitted_error,
-        "priors": found.full.parameter_error,
-        looser: found.loose.parameter_error,
+        "nominal": calibration.full.unfitted_error,
+        "priors": calibration.full.parameter_error,
+        looser: calibration.loose.parameter_error,
     }
     values = [float(value or 0.0) for value in fits.values()]
     bars = right.bar(list(fits), values, color=(FAINT, PREDICTED, RESIDUAL), width=0.6)

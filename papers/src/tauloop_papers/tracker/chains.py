@@ -60,12 +60,12 @@ def linear_chain(X: np.ndarray, q: np.ndarray) -> Chain:
     matrix = np.column_stack([-2 * X, -2 * X * q[:, None], q**2, q, np.ones_like(q)])
     scale = np.linalg.norm(matrix, axis=0)
     scale[scale == 0.0] = 1.0
-    found, _, rank, _ = np.linalg.lstsq(matrix / scale, -(X * X).sum(axis=1), rcond=None)
+    solution, _, rank, _ = np.linalg.lstsq(matrix / scale, -(X * X).sum(axis=1), rcond=None)
     if rank < matrix.shape[1]:
         what = f"{len(X)} poses determine {rank} of {matrix.shape[1]} linear unknowns"
         raise IdentificationError.of("poses", what, "spread the poses over the work volume")
-    found = found / scale
-    offset, direction, constant = found[:3], found[3:6], float(found[8])
+    solution = solution / scale
+    offset, direction, constant = solution[:3], solution[3:6], float(solution[8])
     squared = float(offset @ offset) - constant
     if not squared > 0:
         what = f"the squared length of the link comes out as {squared:.3g} m^2"

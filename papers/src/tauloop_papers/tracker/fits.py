@@ -220,11 +220,11 @@ def _spread_start(settings: TrackerSettings, session: Session, problem: Calibrat
     """The chains' linear start over all links: those of a cluster get the same length and the same A - B."""
     simple = load(settings.model).with_values(settings.model_values)
     chains = calibration_problem(simple, [session.series], settings.model_parameters)
-    found = _linear_start(settings, chains, session)
-    if found is None:
+    start = _linear_start(settings, chains, session)
+    if start is None:
         return None
     correction = np.zeros(len(problem.free))
-    for name, value in zip(chains.names, found, strict=True):
+    for name, value in zip(chains.names, start, strict=True):
         chain, _, part = name.partition(".")
         if part.startswith("offset_"):
             names = [f"{link}.A_{part[-1]}" for link in settings.links[chain]]
@@ -249,14 +249,14 @@ def _linear_start(settings: TrackerSettings, problem: CalibrationProblem, sessio
             chain = linear_chain(series.readings - tool, series.encoders[:, i])
         except IdentificationError:
             return None
-        found = {
+        by_name = {
             "length": chain.length,
             **{f"offset_{axis}": float(value) for axis, value in zip("xyz", chain.offset, strict=True)},
             "yaw": chain.yaw,
             "pitch": chain.pitch,
             "gain": chain.gain,
         }
-        for part, value in found.items():
+        for part, value in by_name.items():
             correction[problem.names.index(f"{name}.{part}")] = value - start[f"{name}.{part}"]
     return correction
 
@@ -270,7 +270,7 @@ def _best(
         IdentificationError: none of them leads to one.
     """
     starts: list[Start] = []
-    found: dict[str, Solution] = {}
+    best: dict[str, Solution] = {}
     failures = []
     for name, guess in guesses.items():
         distance = cost = None
@@ -279,15 +279,15 @@ def _best(
             if evaluation.is_reached:
                 distance = float(np.linalg.norm(evaluation.states[0].errors, axis=1).mean())
                 try:
-                    found[name] = solve(problem, guess)
-                    cost = found[name].cost
+                    best[name] = solve(problem, guess)
+                    cost = best[name].cost
                 except IdentificationError as error:
                     failures += list(error.problems)
         starts.append(Start(name=name, distance=distance, cost=cost))
-    if not found:
+    if not best:
         raise IdentificationError(failures)
-    kept = min(found, key=lambda name: found[name].cost)
-    return found[kept], tuple(starts), kept
+    kept = min(best, key=lambda name: best[name].cost)
+    return best[kept], tuple(starts), kept
 
 
 def full_fit(settings: TrackerSettings, session: Session, looser: float = 1.0) -> ModelFit:
@@ -299,11 +299,11 @@ def full_fit(settings: TrackerSettings, session: Session, looser: float = 1.0) -
     zero = np.zeros(len(problem.free))
     guesses = {"nominal": zero, "linear": _spread_start(settings, session, fitting)}
     solution, starts, kept = _best(fitting, guesses)
-    found = judging.evaluate(solution.correction)
-    after = found.states[0].errors
+    judged = judging.evaluate(solution.correction)
+    after = judged.states[0].errors
     truth = np.array([session.errors[name] for name in problem.names])
     # whitened residuals are errors over the noise, so one is the noise's own share
-    J = judging.jacobian(found) * problem.tolerances
+    J = judging.jacobian(judged) * problem.tolerances
     information = solution.information * np.outer(problem.tolerances, problem.tolerances)
     share = float((J * np.linalg.solve(information, J.T).T).sum() / len(J))
 
@@ -344,7 +344,7 @@ def ranks_told(settings: TrackerSettings, session: Session, rng: np.random.Gener
     size = settings.practical_tolerance
     tolerances = Tolerances(length=size, angle=size, ratio=size)
 
-    def told(instrument: Instrument, deviation: tuple[float, ...], q: np.ndarray) -> Identifiability:
+    def identifiability_of(instrument: Instrument, deviation: tuple[float, ...], q: np.ndarray) -> Identifiability:
         series = simulated_series(nominal, instrument, q, deviation)
         return identifiability(
             calibration_problem(session.nominal, [series], settings.machine_parameters, tolerances=tolerances), rng
@@ -353,7 +353,7 @@ def ranks_told(settings: TrackerSettings, session: Session, rng: np.random.Gener
     limits = replace(settings.limits, ranges=settings.ranks_ranges)
     near = candidate_poses(nominal, settings.poses // 2, rng, limits=limits).q
     return Ranks(
-        poses=told(Pose(name="tracker"), (noise,) * 3 + (turn,) * 3, q),
-        positions=told(Position(name="tracker"), (noise,) * 3, q),
-        narrow=told(Position(name="tracker"), (noise,) * 3, near),
+        poses=identifiability_of(Pose(name="tracker"), (noise,) * 3 + (turn,) * 3, q),
+        positions=identifiability_of(Position(name="tracker"), (noise,) * 3, q),
+        narrow=identifiability_of(Position(name="tracker"), (noise,) * 3, near),
     )

@@ -141,9 +141,13 @@ def _reached(sizes: tuple[SizePoint, ...], error: float) -> str:
 
 
 def _one_optimum(sizes: tuple[SizePoint, ...]) -> str:
-    one = [f"{point.size * 1e3:g}" for point in sizes if point.is_one_optimum]
+    sizes_with_one = [f"{point.size * 1e3:g}" for point in sizes if point.is_one_optimum]
     more = [f"{point.size * 1e3:g}" for point in sizes if not point.is_one_optimum]
-    text = f"Both end at one optimum in all draws with part errors of {', '.join(one)} mm" if one else ""
+    text = (
+        f"Both end at one optimum in all draws with part errors of {', '.join(sizes_with_one)} mm"
+        if sizes_with_one
+        else ""
+    )
     return text + (f"; not with {', '.join(more)} mm" if more else "")
 
 
