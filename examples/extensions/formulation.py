@@ -3,14 +3,15 @@
 import casadi as ca
 
 from tauloop.equations.formulations import NEWTON_EULER, Formulation
+from tauloop.equations.values import Entries
 from tauloop.testing import check_formulation
 
 
-def forces_by_columns(mechanism, topology, values, motion, parameters, pi) -> ca.SX:
+def forces_by_columns(mechanism, motion, entries) -> ca.SX:
     """Newton and Euler's forces, made linear in pi by differentiation: tau = (d tau / d pi) pi."""
-    symbol = ca.SX.sym("pi", pi.numel())
-    forces = NEWTON_EULER.forces(mechanism, topology, values, motion, parameters, symbol)
-    return ca.jacobian(forces, symbol) @ pi
+    symbol = ca.SX.sym("pi", entries.pi.numel())
+    forces = NEWTON_EULER.forces(mechanism, motion, Entries(entries.parameters, symbol))
+    return ca.jacobian(forces, symbol) @ entries.pi
 
 
 BY_COLUMNS = Formulation(

@@ -8,7 +8,7 @@ import numpy as np
 from tauloop.equations.newton_euler import tree_forces
 from tauloop.equations.topology import topology
 from tauloop.equations.tree import Configuration, tree_motion
-from tauloop.equations.values import Values, dynamic_parameters
+from tauloop.equations.values import Entries, Values, dynamic_parameters
 from tauloop.mechanism.model import Mechanism
 
 
@@ -24,7 +24,7 @@ class OpenTree:
         motion = tree_motion(self.shape, values, Configuration(q, {}), v, a)
         parameters = dynamic_parameters(mechanism, self.shape)
         pi = ca.DM([float(mechanism.value(parameter.expression)) for parameter in parameters])
-        tau = tree_forces(mechanism, self.shape, values, motion, parameters, ca.SX(pi))
+        tau = tree_forces(mechanism, motion, Entries(parameters, ca.SX(pi)))
         self.bodies = tuple(body.name for body in mechanism.bodies)
         poses = [x for name in self.bodies for x in (motion.bodies[name].R, motion.bodies[name].p)]
         self._function = ca.Function("tree", [q, v, a], [tau, *poses])

@@ -10,7 +10,7 @@ import numpy as np
 from tauloop.assembly.loops import nominal
 from tauloop.equations.topology import Topology
 from tauloop.equations.tree import BodyMotion, Configuration, TreeMotion, tree_motion
-from tauloop.equations.values import BatchFunction, Values, unit_vector
+from tauloop.equations.values import BatchFunction, unit_vector
 from tauloop.errors import InputError, Problem
 from tauloop.mechanism.model import Freedom, Joint, Mechanism
 from tauloop.records import dataclass
@@ -103,9 +103,8 @@ def cut_motions(mechanism: Mechanism, topology: Topology, q: ca.SX, v: ca.SX) ->
     joints = [joint for joint in _limited(topology.cuts) if joint.kind in SEEN]
     if not joints:
         return {}
-    values = nominal(mechanism)
-    motion = tree_motion(topology, values, Configuration(q, {}), v, ca.SX(topology.n_v, 1))
-    return {joint.name: _motion(joint, values, motion) for joint in joints}
+    motion = tree_motion(topology, nominal(mechanism), Configuration(q, {}), v, ca.SX(topology.n_v, 1))
+    return {joint.name: _motion(joint, motion) for joint in joints}
 
 
 def _limited(cuts: Iterable[Joint]) -> Iterator[Joint]:
@@ -116,8 +115,8 @@ def _limited(cuts: Iterable[Joint]) -> Iterator[Joint]:
                 break
 
 
-def _motion(joint: Joint, values: Values, motion: TreeMotion) -> tuple[ca.SX, ca.SX]:
-    A, B = motion.bodies[joint.parent.body], motion.bodies[joint.child.body]
+def _motion(joint: Joint, motion: TreeMotion) -> tuple[ca.SX, ca.SX]:
+    A, B, values = motion.bodies[joint.parent.body], motion.bodies[joint.child.body], motion.values
     (R_A, p_A), (R_B, p_B) = values.placement(joint.parent), values.placement(joint.child)
     axis = joint.axes[0]
     a = _turned(A, R_A, axis)

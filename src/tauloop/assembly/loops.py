@@ -15,9 +15,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from tauloop.equations.newton_euler import transmission
+from tauloop.equations.newton_euler import combination, transmission
 from tauloop.equations.topology import Topology, topology, with_ends
-from tauloop.equations.tree import BodyMotion, Configuration, PointMotion, TreeMotion, tree_motion
+from tauloop.equations.tree import BodyMotion, PointMotion, TreeMotion, symbolic_motion
 from tauloop.equations.values import BatchFunction, Values, quantile, unit_vector
 from tauloop.mechanism.model import Coupling, Joint, Mechanism, Rod
 from tauloop.records import dataclass
@@ -71,29 +71,24 @@ class ClosureRow:
         return self.psi_acceleration / self.scale
 
 
-def is_tree(mechanism: Mechanism, topology: Topology) -> bool:
-    """Whether a mechanism has no loop equations at all."""
-    return not (mechanism.rods or topology.cuts or mechanism.couplings)
-
-
-def closure(mechanism: Mechanism, topology: Topology, values: Values, motion: TreeMotion) -> tuple[ClosureRow, ...]:
+def closure(mechanism: Mechanism, motion: TreeMotion) -> tuple[ClosureRow, ...]:
     """All loop equations of a mechanism, rods first, then cut joints, then couplings.
 
     A rod's is phi = (d.d - L^2) / (2 L) with d from A to B (design, "Coordinates and terms"); a coupling's is
     phi = sum of ratio_j q_j - offset.
     """
-    lengths = {rod.name: motion.length(iq, iv) for rod, iq, iv in topology.telescopes}
-    rows = [_rod_row(rod, values, motion, lengths) for rod in mechanism.rods]
-    for joint in topology.cuts:
-        rows += _cut_rows(joint, values, motion)
-    rows += [_coupling_row(coupling, topology, values, motion) for coupling in mechanism.couplings]
+    lengths = {rod.name: motion.length(iq, iv) for rod, iq, iv in motion.topology.telescopes}
+    rows = [_rod_row(rod, motion, lengths) for rod in mechanism.rods]
+    for joint in motion.topology.cuts:
+        rows += _cut_rows(joint, motion)
+    rows += [_coupling_row(coupling, motion) for coupling in mechanism.couplings]
     return tuple(rows)
 
 
-def _coupling_row(coupling: Coupling, topology: Topology, values: Values, motion: TreeMotion) -> ClosureRow:
+def _coupling_row(coupling: Coupling, motion: TreeMotion) -> ClosureRow:
+    topology, values = motion.topology, motion.values
     total, rate, acceleration = -ca.SX(values.scalar(coupling.offset)), ca.SX(0), ca.SX(0)
-    for name, expression in coupling.terms:
-        ratio, iv = values.scalar(expression), topology.velocity_names.index(name)
+    for iv, ratio in combination(coupling.terms, topology, values):
         q, v, a = motion.length(topology.q_of_v[iv], iv)
         total, rate, acceleration = total + ratio * q, rate + ratio * v, acceleration + ratio * a
     return ClosureRow(
@@ -107,15 +102,13 @@ def _coupling_row(coupling: Coupling, topology: Topology, values: Values, motion
     )
 
 
-def _rod_row(
-    rod: Rod, values: Values, motion: TreeMotion, lengths: dict[str, tuple[ca.SX, ca.SX, ca.SX]]
-) -> ClosureRow:
-    A, B = motion.point(rod.start, values), motion.point(rod.end, values)
+def _rod_row(rod: Rod, motion: TreeMotion, lengths: dict[str, tuple[ca.SX, ca.SX, ca.SX]]) -> ClosureRow:
+    A, B = motion.point(rod.start), motion.point(rod.end)
     d, d_rate, d_acceleration = B.p - A.p, B.v - A.v, B.a - A.a
     if rod.name in lengths:
         L, rate, acceleration = lengths[rod.name]
     else:
-        L, rate, acceleration = ca.SX(values.scalar(rod.length)), ca.SX(0), ca.SX(0)  # type: ignore[arg-type]
+        L, rate, acceleration = ca.SX(motion.values.scalar(rod.length)), ca.SX(0), ca.SX(0)  # type: ignore[arg-type]
     return ClosureRow(
         element=rod.name,
         what="length",
@@ -167,9 +160,9 @@ _CONDITIONS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
-def _cut_rows(joint: Joint, values: Values, motion: TreeMotion) -> Iterator[ClosureRow]:
+def _cut_rows(joint: Joint, motion: TreeMotion) -> Iterator[ClosureRow]:
     offsets, perpendicular = _CONDITIONS[joint.kind]
-    bodies = motion.bodies
+    bodies, values = motion.bodies, motion.values
     A, B = bodies[joint.parent.body], bodies[joint.child.body]
     R_A, p_A = values.placement(joint.parent)
     R_B, p_B = values.placement(joint.child)
@@ -286,12 +279,9 @@ def loops(mechanism: Mechanism) -> Loops:
     """Build the loop functions of a machine at its nominal parameter values."""
     mechanism = with_ends(mechanism)
     shape = topology(mechanism)
-    values = nominal(mechanism)
-    q, v = ca.SX.sym("q", shape.n_q), ca.SX.sym("v", shape.n_v)
-    rows: tuple[ClosureRow, ...] = ()
-    if not is_tree(mechanism, shape):
-        motion = tree_motion(shape, values, Configuration(q, {}), v, ca.SX(shape.n_v, 1))
-        rows = closure(mechanism, shape, values, motion)
+    motion = symbolic_motion(shape, nominal(mechanism))
+    q, v = motion.q, motion.v
+    rows = closure(mechanism, motion)
     phi, rate, acceleration = stacked(rows)
     K = ca.jacobian(rate, v)
     return Loops(
@@ -302,7 +292,7 @@ def loops(mechanism: Mechanism) -> Loops:
         is_length=np.array([row.is_length for row in rows], dtype=bool),
         function=BatchFunction(ca.Function("closure", [q], [ca.densify(phi), ca.densify(ca.vec(K))])),
         acceleration=BatchFunction(ca.Function("bias", [q, v], [ca.densify(-acceleration)])),
-        transmission=np.array(ca.DM(transmission(mechanism, shape, values)).full()),
+        transmission=np.array(ca.DM(transmission(mechanism, shape, motion.values)).full()),
         length=characteristic_length(mechanism),
     )
 
@@ -327,12 +317,11 @@ def aligned(loops: Loops) -> Loops:
     """
     if not loops.topology.cuts:
         return loops
-    shape, values = loops.topology, nominal(loops.mechanism)
-    q, v = ca.SX.sym("q", shape.n_q), ca.SX.sym("v", shape.n_v)
-    motion = tree_motion(shape, values, Configuration(q, {}), v, ca.SX(shape.n_v, 1))
-    phi, rate, _ = stacked(closure(loops.mechanism, shape, values, motion))
+    motion = symbolic_motion(loops.topology, nominal(loops.mechanism))
+    values = motion.values
+    phi, rate, _ = stacked(closure(loops.mechanism, motion))
     names, elements = list(loops.names), list(loops.elements)
-    for joint in shape.cuts:
+    for joint in loops.topology.cuts:
         A, B = motion.bodies[joint.parent.body], motion.bodies[joint.child.body]
         R_A, R_B = values.placement(joint.parent)[0], values.placement(joint.child)[0]
         for letter in _COINCIDENT.get(joint.kind, ""):
@@ -342,13 +331,13 @@ def aligned(loops: Loops) -> Loops:
             rate = ca.vertcat(rate, ca.cross(A.w_W, e_A) - ca.cross(B.w_W, e_B))
             names += [f"{joint.name}: {axis} aligned along {base}" for base in "xyz"]
             elements += [joint.name] * 3
-    K = ca.jacobian(rate, v)
+    K = ca.jacobian(rate, motion.v)
     return replace(
         loops,
         names=tuple(names),
         elements=tuple(elements),
         is_length=np.concatenate([loops.is_length, np.zeros(len(names) - len(loops.names), dtype=bool)]),
-        function=BatchFunction(ca.Function("aligned", [q], [ca.densify(phi), ca.densify(ca.vec(K))])),
+        function=BatchFunction(ca.Function("aligned", [motion.q], [ca.densify(phi), ca.densify(ca.vec(K))])),
     )
 
 

@@ -15,7 +15,7 @@ from tauloop.assembly.assembly import Assembly, assemble
 from tauloop.assembly.locks import Locks
 from tauloop.assembly.loops import Loops, loops, nominal
 from tauloop.equations.topology import Topology
-from tauloop.equations.tree import Configuration, tree_motion
+from tauloop.equations.tree import Configuration, symbolic_motion, tree_motion
 from tauloop.equations.values import BatchFunction
 from tauloop.errors import InputError, Problem
 from tauloop.mechanism.bodies import about_center, as_matrices
@@ -147,9 +147,8 @@ def _passive_motions(assembly: Assembly, q: np.ndarray) -> np.ndarray:
 
 def _body_motions(assembly: Assembly) -> _BodyMotions:
     loops = assembly.loops
-    mechanism, topology, values = loops.mechanism, loops.topology, nominal(loops.mechanism)
-    q, v = ca.SX.sym("q", topology.n_q), ca.SX.sym("v", topology.n_v)
-    motion = tree_motion(topology, values, Configuration(q, {}), v, ca.SX(topology.n_v, 1))
+    mechanism, topology = loops.mechanism, loops.topology
+    motion = symbolic_motion(topology, nominal(mechanism))
     bodies = [body for body in mechanism.bodies if body.name in motion.bodies]
     rotations, turns, shifts = [], [], []
     for body in bodies:
@@ -158,10 +157,10 @@ def _body_motions(assembly: Assembly) -> _BodyMotions:
         rotations.append(ca.vec(ca.densify(moving.R)))
         turns.append(moving.w_W)
         shifts.append(moving.point(ca.SX(center)).v if m > 0 else ca.SX(3, 1))
-    ends = [motion.point(end, values).v for rod in mechanism.rods for end in (rod.start, rod.end)]
-    jacobians = [ca.jacobian(ca.vertcat(ca.SX(0, 1), *rates), v) for rates in (turns, shifts, ends)]
+    ends = [motion.point(end).v for rod in mechanism.rods for end in (rod.start, rod.end)]
+    jacobians = [ca.jacobian(ca.vertcat(ca.SX(0, 1), *rates), motion.v) for rates in (turns, shifts, ends)]
     function = BatchFunction(
-        ca.Function("bodies", [q], [ca.vertcat(*rotations), *(ca.vec(ca.densify(J).T) for J in jacobians)])
+        ca.Function("bodies", [motion.q], [ca.vertcat(*rotations), *(ca.vec(ca.densify(J).T) for J in jacobians)])
     )
     states = assembly.states
     n, D = len(states), _passive_motions(assembly, states)
@@ -201,9 +200,8 @@ def _is_axisymmetric(inertia: tuple[float, np.ndarray, np.ndarray], axes: np.nda
 def _with_universal_joint(assembly: Assembly, spin: Spin) -> Mechanism:
     """The machine at its assembled pose with a universal joint for the ball joint that leaves a spin free."""
     topology, mechanism, q = assembly.topology, assembly.mechanism, assembly.q
-    values = nominal(mechanism)
     at_rest = ca.SX(topology.n_v, 1)
-    motion = tree_motion(topology, values, Configuration(ca.SX(ca.DM(q)), {}), at_rest, at_rest)
+    motion = tree_motion(topology, nominal(mechanism), Configuration(ca.SX(ca.DM(q)), {}), at_rest, at_rest)
     ball = next(tree for tree in topology.tree if spin.index in tree.v)
 
     def orientation(name: str) -> np.ndarray:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import casadi as ca
 
 from tauloop.equations.inertial_elements import InertialElement, inertial_elements
-from tauloop.equations.topology import Topology
 from tauloop.equations.tree import TreeMotion
 from tauloop.equations.values import Entries, Values
 from tauloop.errors import DescriptionError, Problems
@@ -15,15 +14,13 @@ from tauloop.mechanism.model import Inertia, Mechanism
 AXISYMMETRIC = 1e-12
 
 
-def kinetic_energy(
-    mechanism: Mechanism, topology: Topology, values: Values, motion: TreeMotion, entries: Entries
-) -> ca.SX:
+def kinetic_energy(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> ca.SX:
     """Kinetic energy T = sum of u^T I u / 2 over all inertias, J.
 
     On the loops' manifold it is the machine's energy; off it, it is the tree's with rods that stretch.
 
     Args:
-        mechanism, topology, values: the machine.
+        mechanism: the machine.
         motion: positions and velocities of all bodies.
         entries: dynamic parameters.
 
@@ -31,26 +28,22 @@ def kinetic_energy(
         DescriptionError: a rod has no kinetic energy (see `require_energy`).
     """
     require_energy(mechanism)
-    elements = inertial_elements(mechanism, topology, values, motion, entries)
-    return sum((element.energy for element in elements), ca.SX(0))
+    return sum((element.energy for element in inertial_elements(mechanism, motion, entries)), ca.SX(0))
 
 
-def potential_energy(
-    mechanism: Mechanism, topology: Topology, values: Values, motion: TreeMotion, entries: Entries
-) -> ca.SX:
+def potential_energy(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> ca.SX:
     """Potential energy of gravity and springs, J: -g . sum(m r) + sum(k q^2 / 2 - k q_0 q), up to a constant.
 
     Args:
-        mechanism, topology, values: the machine.
+        mechanism: the machine.
         motion: positions of all bodies.
         entries: dynamic parameters.
     """
-    elements = inertial_elements(mechanism, topology, values, motion, entries)
-    energy = gravity_energy(mechanism, values, elements)
-    for i, name in enumerate(topology.velocity_names):
+    energy = gravity_energy(mechanism, motion.values, inertial_elements(mechanism, motion, entries))
+    for i, name in enumerate(motion.topology.velocity_names):
         stiffness, preload = entries.get(name, "stiffness"), entries.get(name, "preload")
         if stiffness is not None and preload is not None:
-            q = motion.configuration.q[topology.q_of_v[i]]
+            q = motion.q[motion.topology.q_of_v[i]]
             energy += stiffness * q * q / 2 - preload * q
     return energy
 

@@ -12,8 +12,8 @@ from typing import Literal
 
 import casadi as ca
 
+from tauloop.equations.newton_euler import combination, combined
 from tauloop.equations.rods import inertia_matrix
-from tauloop.equations.topology import Topology
 from tauloop.equations.tree import BodyMotion, PointMotion, TreeMotion
 from tauloop.equations.values import Entries, Values
 from tauloop.mechanism.model import Inertia, Mechanism, Rod
@@ -97,20 +97,18 @@ class InertialElement:
         )
 
 
-def inertial_elements(
-    mechanism: Mechanism, topology: Topology, values: Values, motion: TreeMotion, entries: Entries
-) -> tuple[InertialElement, ...]:
+def inertial_elements(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> tuple[InertialElement, ...]:
     """All inertias of a machine: bodies, rods, rotors.
 
     Args:
-        mechanism, topology, values: the machine.
+        mechanism: the machine.
         motion: positions and velocities of all bodies.
         entries: dynamic parameters.
     """
     return (
         *_bodies(mechanism, motion, entries),
-        *(element for rod in mechanism.rods for element in _rod(rod, topology, values, motion, entries)),
-        *_rotors(mechanism, topology, values, motion, entries),
+        *(element for rod in mechanism.rods for element in _rod(rod, motion, entries)),
+        *_rotors(mechanism, motion, entries),
     )
 
 
@@ -181,12 +179,10 @@ def _paired(
     )
 
 
-def _rod(
-    rod: Rod, topology: Topology, values: Values, motion: TreeMotion, entries: Entries
-) -> Iterator[InertialElement]:
+def _rod(rod: Rod, motion: TreeMotion, entries: Entries) -> Iterator[InertialElement]:
     if rod.lower is None and rod.upper is None:
         return
-    A, B = motion.point(rod.start, values), motion.point(rod.end, values)
+    A, B, values = motion.point(rod.start), motion.point(rod.end), motion.values
     if not rod.is_full and rod.length is not None:
         m, h, J = ca.vertsplit(entries.part(rod.name))
         L = values.scalar(rod.length)
@@ -233,10 +229,9 @@ def _rod_frame(rod: Rod, values: Values, neighbour: BodyMotion, u: ca.SX, u_rate
     return ca.horzcat(ca.cross(y, u), y, u), w
 
 
-def _rotors(
-    mechanism: Mechanism, topology: Topology, values: Values, motion: TreeMotion, entries: Entries
-) -> Iterator[InertialElement]:
+def _rotors(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> Iterator[InertialElement]:
     """Inertias on single coordinates, and those of motors, which turn with A v."""
+    topology = motion.topology
     rates: list[tuple[str, ca.SX]] = [
         (name, motion.v[i])
         for i, (name, freedom) in enumerate(zip(topology.velocity_names, topology.freedoms, strict=True))
@@ -244,8 +239,8 @@ def _rotors(
     ]
     for actuator in mechanism.actuators:
         if actuator.inertia is not None:
-            terms = [(topology.velocity_names.index(name), values.scalar(ratio)) for name, ratio in actuator.drives]
-            rates.append((actuator.name, sum((ratio * motion.v[i] for i, ratio in terms), ca.SX(0))))
+            ratios = combination(actuator.drives, topology, motion.values)
+            rates.append((actuator.name, combined(ratios, motion.v)))
     for name, rate in rates:
         inertia = entries.get(name, "inertia")
         if inertia is None:

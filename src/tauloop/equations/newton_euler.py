@@ -9,7 +9,9 @@ Source: Khalil and Ibrahim 2007, General solution for the dynamic modeling of pa
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import casadi as ca
 
@@ -24,8 +26,9 @@ from tauloop.equations.rods import (
 )
 from tauloop.equations.topology import Topology
 from tauloop.equations.tree import BodyMotion, PointMotion, TreeMotion
-from tauloop.equations.values import DynamicParameter, Entries, Values
-from tauloop.mechanism.model import BASE, Actuator, CombinedFriction, Friction, Inertia, Mechanism, Placement, Rod
+from tauloop.equations.values import Entries, Values
+from tauloop.mechanism.expression import Expression
+from tauloop.mechanism.model import BASE, Actuator, Friction, Inertia, Mechanism, Placement, Rod
 
 
 def friction_force(entries: Entries, element: str, velocity: ca.SX, friction: Friction | None, values: Values) -> ca.SX:
@@ -63,62 +66,68 @@ def friction_forces(mechanism: Mechanism, topology: Topology, values: Values, v:
     tau = ca.SX(topology.n_v, 1)
     for i, (name, freedom) in enumerate(zip(topology.velocity_names, topology.freedoms, strict=True)):
         tau[i] = friction_force(entries, name, v[i], freedom.friction, values)
-    for actuator in mechanism.actuators:
-        terms = [(topology.velocity_names.index(name), values.scalar(ratio)) for name, ratio in actuator.drives]
-        velocity = sum((ratio * v[i] for i, ratio in terms), ca.SX(0))
-        force = friction_force(entries, actuator.name, velocity, actuator.friction, values)
-        for i, ratio in terms:
-            tau[i] += ratio * force
-    for loss in mechanism.losses:
-        add_loss(tau, loss, topology, values, v, entries)
+    motors = [(motor.name, motor.drives, motor.friction) for motor in mechanism.actuators]
+    _add_combined(tau, [*motors, *_losses(mechanism)], topology, values, v, entries)
     return tau
 
 
-def add_loss(
-    tau: ca.SX, loss: CombinedFriction, topology: Topology, values: Values, v: ca.SX, entries: Entries
-) -> None:
-    """Add friction of a combination of coordinates to forces (n_v,): ratio_j F on each, by virtual work."""
-    terms = [(topology.velocity_names.index(name), values.scalar(ratio)) for name, ratio in loss.terms]
-    velocity = sum((ratio * v[i] for i, ratio in terms), ca.SX(0))
-    force = friction_force(entries, loss.name, velocity, loss.friction, values)
-    for i, ratio in terms:
-        tau[i] += ratio * force
+Terms = Sequence[tuple[str, Expression]]
 
 
-def tree_forces(
-    mechanism: Mechanism,
+def combination(terms: Terms, topology: Topology, values: Values) -> list[tuple[int, Any]]:
+    """Indices of the velocities that a motor, a belt or a gear combines, each with its ratio."""
+    return [(topology.velocity_names.index(name), values.scalar(ratio)) for name, ratio in terms]
+
+
+def combined(ratios: list[tuple[int, Any]], rates: ca.SX) -> ca.SX:
+    """Sum of ratio_j v_j over rates (n_v,)."""
+    return sum((ratio * rates[i] for i, ratio in ratios), ca.SX(0))
+
+
+def _losses(mechanism: Mechanism) -> list[tuple[str, Terms, Friction | None]]:
+    return [(loss.name, loss.terms, loss.friction) for loss in mechanism.losses]
+
+
+def _add_combined(
+    tau: ca.SX,
+    laws: Iterable[tuple[str, Terms, Friction | None]],
     topology: Topology,
     values: Values,
-    motion: TreeMotion,
-    parameters: tuple[DynamicParameter, ...],
-    pi: ca.SX,
-) -> ca.SX:
+    v: ca.SX,
+    entries: Entries,
+) -> None:
+    """Add friction of combinations of coordinates to forces (n_v,): ratio_j F on each, by virtual work."""
+    for name, terms, friction in laws:
+        ratios = combination(terms, topology, values)
+        force = friction_force(entries, name, combined(ratios, v), friction, values)
+        for i, ratio in ratios:
+            tau[i] += ratio * force
+
+
+def tree_forces(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> ca.SX:
     """Generalised forces (n_v,) that the motion needs: M a + h, friction, drives and springs included.
 
     Args:
-        mechanism, topology, values: the machine.
+        mechanism: the machine.
         motion: positions, velocities and accelerations of all bodies.
-        parameters: the entries of pi.
-        pi: dynamic parameters (n_pi,), SI.
+        entries: dynamic parameters, SI.
 
     Returns:
         Forces on all velocities, N or N m.
     """
-    entries = Entries(parameters, pi)
     wrenches = _Wrenches(motion)
-    gravity = values.vector(mechanism.gravity)
+    gravity = motion.values.vector(mechanism.gravity)
     for body in mechanism.bodies:
         if body.inertia is not None:
             _add_body(body.name, motion.bodies[body.name], gravity, entries.part(body.name), wrenches)
     for rod in mechanism.rods:
         if rod.lower is not None or rod.upper is not None:
-            _add_rod(rod, mechanism, topology, values, motion, gravity, entries, wrenches)
-    tau = wrenches.project(topology)
-    _add_freedoms(tau, topology, values, motion, entries)
+            _add_rod(rod, motion, gravity, entries, wrenches)
+    tau = wrenches.project()
+    _add_freedoms(tau, motion, entries)
     for actuator in mechanism.actuators:
-        _add_actuator(tau, actuator, topology, values, motion, entries)
-    for loss in mechanism.losses:
-        add_loss(tau, loss, topology, values, motion.v, entries)
+        _add_actuator(tau, actuator, motion, entries)
+    _add_combined(tau, _losses(mechanism), motion.topology, motion.values, motion.v, entries)
     return tau
 
 
@@ -126,8 +135,8 @@ def transmission(mechanism: Mechanism, topology: Topology, values: Values) -> ca
     """Matrix A (n_u, n_v) of actuator velocities p' = A v; actuator forces act through S = A^T."""
     A = ca.SX(len(mechanism.actuators), topology.n_v)
     for i, actuator in enumerate(mechanism.actuators):
-        for name, ratio in actuator.drives:
-            A[i, topology.velocity_names.index(name)] = values.scalar(ratio)
+        for j, ratio in combination(actuator.drives, topology, values):
+            A[i, j] = ratio
     return A
 
 
@@ -160,9 +169,9 @@ class _Wrenches:
             _, before = self._at_points.get(at_point, (point, ca.SX(3, 1)))
             self._at_points[at_point] = (point, before + force)
 
-    def project(self, topology: Topology) -> ca.SX:
+    def project(self) -> ca.SX:
         """Sweep inwards: joint forces tau = S_w^T n + S_v^T f, and wrenches carried to the inner bodies."""
-        tau = ca.SX(topology.n_v, 1)
+        tau = ca.SX(self._motion.topology.n_v, 1)
         hinges = {link.edge.outer.body: link.edge.v.start for link in self._motion.links}
         for placement, (point, force) in self._at_points.items():
             if point.tangent is not None:
@@ -197,19 +206,10 @@ def _add_body(body: str, moving: BodyMotion, gravity: ca.SX, pi: ca.SX, wrenches
     wrenches.add_in_body(body, ca.SX(3, 1), inertial_moment(w, alpha, pi))
 
 
-def _add_rod(
-    rod: Rod,
-    mechanism: Mechanism,
-    topology: Topology,
-    values: Values,
-    motion: TreeMotion,
-    gravity: ca.SX,
-    entries: Entries,
-    wrenches: _Wrenches,
-) -> None:
-    A, B = motion.point(rod.start, values), motion.point(rod.end, values)
-    index = next((iq for other, iq, _ in topology.telescopes if other.name == rod.name), None)
-    length = motion.configuration.q[index] if index is not None else ca.SX(values.scalar(rod.length))  # type: ignore[arg-type]
+def _add_rod(rod: Rod, motion: TreeMotion, gravity: ca.SX, entries: Entries, wrenches: _Wrenches) -> None:
+    A, B, values = motion.point(rod.start), motion.point(rod.end), motion.values
+    index = next((iq for other, iq, _ in motion.topology.telescopes if other.name == rod.name), None)
+    length = motion.q[index] if index is not None else ca.SX(values.scalar(rod.length))  # type: ignore[arg-type]
     ends: EndForces
     if rod.is_full:
         if rod.first_axis is None:
@@ -238,32 +238,25 @@ def _add_rod(
         wrenches.add_in_base(rod.start.body, ca.SX(3, 1), ends.couple_A)
 
 
-def _add_freedoms(tau: ca.SX, topology: Topology, values: Values, motion: TreeMotion, entries: Entries) -> None:
+def _add_freedoms(tau: ca.SX, motion: TreeMotion, entries: Entries) -> None:
+    topology = motion.topology
     for i, (name, freedom) in enumerate(zip(topology.velocity_names, topology.freedoms, strict=True)):
         inertia = entries.get(name, "inertia")
         if freedom.inertia is not None and inertia is not None:
             tau[i] += inertia * motion.a[i]
-        tau[i] += friction_force(entries, name, motion.v[i], freedom.friction, values)
+        tau[i] += friction_force(entries, name, motion.v[i], freedom.friction, motion.values)
         stiffness, preload = entries.get(name, "stiffness"), entries.get(name, "preload")
         if stiffness is not None and preload is not None:
-            tau[i] += stiffness * motion.configuration.q[topology.q_of_v[i]] - preload
+            tau[i] += stiffness * motion.q[topology.q_of_v[i]] - preload
 
 
-def _add_actuator(
-    tau: ca.SX,
-    actuator: Actuator,
-    topology: Topology,
-    values: Values,
-    motion: TreeMotion,
-    entries: Entries,
-) -> None:
+def _add_actuator(tau: ca.SX, actuator: Actuator, motion: TreeMotion, entries: Entries) -> None:
     """Rotor inertia and motor friction, carried to the coordinates by the transmission."""
-    terms = [(topology.velocity_names.index(name), values.scalar(ratio)) for name, ratio in actuator.drives]
-    velocity = sum((ratio * motion.v[i] for i, ratio in terms), ca.SX(0))
-    acceleration = sum((ratio * motion.a[i] for i, ratio in terms), ca.SX(0))
-    force = friction_force(entries, actuator.name, velocity, actuator.friction, values)
+    ratios = combination(actuator.drives, motion.topology, motion.values)
+    velocity, acceleration = combined(ratios, motion.v), combined(ratios, motion.a)
+    force = friction_force(entries, actuator.name, velocity, actuator.friction, motion.values)
     inertia = entries.get(actuator.name, "inertia")
     if actuator.inertia is not None and inertia is not None:  # a motor may be called as its joint, which may have one
         force += inertia * acceleration
-    for i, ratio in terms:
+    for i, ratio in ratios:
         tau[i] += ratio * force

@@ -187,17 +187,30 @@ class PointMotion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeMotion:
-    """Motion of everything: bodies by name, links from the base outwards, and the state it belongs to."""
+    """Motion of everything: bodies by name, links from the base outwards, and the state it belongs to.
 
+    Attributes:
+        topology, values: the tree and its parameters.
+        bodies, links: see above.
+        configuration, v, a: the state.
+    """
+
+    topology: Topology
+    values: Values
     bodies: dict[str, BodyMotion]
     links: tuple[TreeLink, ...]
     configuration: Configuration
     v: ca.SX
     a: ca.SX
 
-    def point(self, placement: Placement, values: Values) -> PointMotion:
+    @property
+    def q(self) -> ca.SX:
+        """Coordinates (n_q,)."""
+        return self.configuration.q
+
+    def point(self, placement: Placement) -> PointMotion:
         """Motion of a frame's origin in the base frame."""
-        return self.bodies[placement.body].point(values.vector(placement.position))
+        return self.bodies[placement.body].point(self.values.vector(placement.position))
 
     def length(self, q_index: int, v_index: int) -> tuple[ca.SX, ca.SX, ca.SX]:
         """A scalar coordinate, such as the length of a telescopic rod, with its rate and its acceleration."""
@@ -262,7 +275,22 @@ def tree_motion(topology: Topology, values: Values, configuration: Configuration
             is_native_in_base=P.is_native_in_base and edge.joint.kind in _NATIVE_IN_INNER,
             hinge=_hinge(edge, values, configuration, v_joint, a_joint),
         )
-    return TreeMotion(bodies=bodies, links=tuple(links), configuration=configuration, v=v, a=a)
+    return TreeMotion(
+        topology=topology, values=values, bodies=bodies, links=tuple(links), configuration=configuration, v=v, a=a
+    )
+
+
+def symbolic_motion(topology: Topology, values: Values, *, is_moving: bool = True) -> TreeMotion:
+    """Motion of all bodies at symbols of coordinates, its `q`, and of velocities, its `v`, without accelerations.
+
+    Args:
+        topology: the tree.
+        values: parameters.
+        is_moving: whether there are velocities; positions alone are at hand sooner.
+    """
+    q, zero = ca.SX.sym("q", topology.n_q), ca.SX(topology.n_v, 1)
+    v = ca.SX.sym("v", topology.n_v) if is_moving else zero
+    return tree_motion(topology, values, Configuration(q, {}), v, zero)
 
 
 def _hinge(

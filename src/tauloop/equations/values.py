@@ -218,10 +218,16 @@ def _friction(element: str, friction: Friction, is_angle: bool) -> Iterator[Dyna
 
 
 class Entries:
-    """Values of pi by element and role."""
+    """Values of pi (n_pi,) by element and role.
+
+    Attributes:
+        parameters: the entries of pi.
+        pi: their values or symbols, SI.
+    """
 
     def __init__(self, parameters: tuple[DynamicParameter, ...], pi: ca.SX) -> None:
         """Name the entries of pi (n_pi,)."""
+        self.parameters, self.pi = parameters, pi
         self._pi: Mapping[tuple[str, str], ca.SX] = {(p.element, p.role): pi[i] for i, p in enumerate(parameters)}
         self._inertial: dict[str, list[str]] = {}
         for p in parameters:

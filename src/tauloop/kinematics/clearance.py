@@ -6,7 +6,7 @@ import casadi as ca
 import numpy as np
 
 from tauloop.assembly.loops import nominal
-from tauloop.equations.tree import Configuration, tree_motion
+from tauloop.equations.tree import symbolic_motion
 from tauloop.equations.values import BatchFunction
 from tauloop.model import Model
 from tauloop.records import dataclass
@@ -44,15 +44,14 @@ class RodClearance:
 
 def rod_clearance(model: Model) -> RodClearance:
     """Prepare the distances between the rods of a machine."""
-    mechanism, topology = model.mechanism, model.topology
+    mechanism = model.mechanism
     names = tuple(rod.name for rod in mechanism.rods)
     none = RodClearance(rods=names, pairs=np.zeros((0, 2), dtype=int), ends=None)
     if len(names) < 2:
         return none
-    values, q = nominal(mechanism), ca.SX.sym("q", topology.n_q)
-    motion = tree_motion(topology, values, Configuration(q, {}), ca.SX(topology.n_v, 1), ca.SX(topology.n_v, 1))
-    points = [motion.point(end, values).p for rod in mechanism.rods for end in (rod.start, rod.end)]
-    ends = BatchFunction(ca.Function("rod_ends", [q], [ca.densify(ca.vertcat(*points))]))
+    motion = symbolic_motion(model.topology, nominal(mechanism), is_moving=False)
+    points = [motion.point(end).p for rod in mechanism.rods for end in (rod.start, rod.end)]
+    ends = BatchFunction(ca.Function("rod_ends", [motion.q], [ca.densify(ca.vertcat(*points))]))
     everyone = RodClearance(rods=names, pairs=np.array(np.triu_indices(len(names), 1)).T, ends=ends)
     apart = everyone.distances(model.assembly.q[None])[0] > JOINED * model.assembly.loops.length
     return RodClearance(rods=names, pairs=everyone.pairs[apart], ends=ends)

@@ -16,7 +16,7 @@ from scipy.spatial import ConvexHull
 
 from tauloop.assembly import Loops
 from tauloop.assembly.loops import nominal
-from tauloop.equations.tree import Configuration, tree_motion
+from tauloop.equations.tree import symbolic_motion
 from tauloop.equations.values import BatchFunction, Values
 from tauloop.kinematics.spherical_arcs import SphericalBody, spherical_bodies
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Body, Joint, Mechanism, Placement
@@ -220,12 +220,11 @@ def machine_geometry(model: Model, q: np.ndarray) -> MachineGeometry:
 
 def machine_shape(loops: Loops) -> MachineShape:
     """Points, lines and axes of a machine at its nominal parameter values."""
-    topology, mechanism, values = loops.topology, loops.mechanism, nominal(loops.mechanism)
-    q, zero = ca.SX.sym("q", topology.n_q), ca.SX(topology.n_v, 1)
-    motion = tree_motion(topology, values, Configuration(q, {}), zero, zero)
+    mechanism, values = loops.mechanism, nominal(loops.mechanism)
+    motion = symbolic_motion(loops.topology, values, is_moving=False)
     names = [body.name for body in mechanism.bodies if body.name != BASE]
     columns = [ca.vertcat(ca.vec(motion.bodies[name].R), motion.bodies[name].p) for name in names]
-    poses = BatchFunction(ca.Function("poses", [q], [ca.densify(ca.vertcat(ca.SX(0, 1), *columns))]))
+    poses = BatchFunction(ca.Function("poses", [motion.q], [ca.densify(ca.vertcat(ca.SX(0, 1), *columns))]))
     places: dict[str, list[np.ndarray]] = {name: [] for name in (BASE, *names)}
     for placement in _joint_centres(mechanism):
         places[placement.body].append(_frame(placement, values)[0])

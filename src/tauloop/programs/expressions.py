@@ -80,13 +80,14 @@ class Expressions:
         """The kept loop equations of a motion; a tree has none, and its sweep would be for nothing."""
         if not self.assembly.rows:
             return []
-        rows = closure(*self.parts, self.motion(v, a))
+        rows = closure(self.mechanism, self.motion(v, a))
         return [rows[i] for i in self.assembly.rows]
 
     def forces(self, v: ca.SX, a: ca.SX, pi: ca.SX | None = None) -> ca.SX:
         """Tree forces M a + h (n_v,), by the formulation, with what is carried; values of the file without `pi`."""
         motion = self.motion(v, a)
-        tau = self.formulation.forces(*self.parts, motion, self.parameters, self.pi if pi is None else pi)
+        entries = self.entries if pi is None else Entries(self.parameters, pi)
+        tau = self.formulation.forces(self.mechanism, motion, entries)
         return tau if self._load is None else tau + self._load(motion)
 
     def mass_matrix(self, v: ca.SX) -> ca.SX:
@@ -96,7 +97,7 @@ class Expressions:
 
     def canonical(self, v: ca.SX, a: ca.SX | None = None) -> CanonicalTerms:
         """Momenta and their terms at velocities (n_v,)."""
-        return canonical_terms(*self.parts, self.motion(v, a), self.entries)
+        return canonical_terms(self.mechanism, self.motion(v, a), self.entries)
 
 
 class MotionState(Expressions):
@@ -201,7 +202,7 @@ class MotionState(Expressions):
     def carry(self) -> None:
         """Make payload and wrench at the tool inputs of the program, and part of all forces (see `tool_load`)."""
         wrench, payload = self.builder.input("wrench", WRENCH), self.builder.input("payload", PAYLOAD)
-        self._load = lambda motion: tool_load(motion, *self.parts, wrench, payload)
+        self._load = lambda motion: tool_load(motion, self.mechanism, wrench, payload)
 
 
 @final

@@ -206,7 +206,7 @@ def energy_program(assembly: Assembly) -> Program:
         DescriptionError: a rod has no kinetic energy.
     """
     state = _Full(assembly, "energy")
-    parts = (*state.parts, state.motion(state.builder.input("v", state.topology.n_v)), state.entries)
+    parts = (state.mechanism, state.motion(state.builder.input("v", state.topology.n_v)), state.entries)
     return state.builder.finish({"kinetic": kinetic_energy(*parts), "potential": potential_energy(*parts)})
 
 

@@ -54,7 +54,7 @@ def position_equations(
     if rows:
         zero = ca.SX(topology.n_v, 1)
         motion = tree_motion(topology, values, Configuration(q, pairs), zero, zero)
-        equations = closure(mechanism, topology, values, motion)
+        equations = closure(mechanism, motion)
         kept = [equations[i] for i in rows]
     psi = [row.psi for row in kept]
     scales = [row.scale for row in kept]

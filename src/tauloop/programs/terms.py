@@ -21,6 +21,7 @@ from tauloop.equations.energy import kinetic_energy, potential_energy
 from tauloop.equations.formulations.platform_matrices import euler_axes, virtual_platforms
 from tauloop.equations.formulations.state_symbols import StateSymbols
 from tauloop.equations.tree import TreeMotion, quaternion_rotation
+from tauloop.equations.values import Entries
 from tauloop.mechanism.expression import Constant
 from tauloop.programs.expressions import MotionState, column, require_inertia
 from tauloop.programs.motion import require_actuated
@@ -39,8 +40,7 @@ def terms_program(state: MotionState) -> Program:
 
     def forces(v: ca.SX, a: ca.SX, pi: ca.SX, weightless: bool) -> ca.SX:
         mechanism = floating if weightless else state.mechanism
-        parts = (mechanism, state.topology, state.values, state.motion(v, a), state.parameters, pi)
-        return state.formulation.forces(*parts)
+        return state.formulation.forces(mechanism, state.motion(v, a), Entries(state.parameters, pi))
 
     a = ca.SX.sym("a", state.topology.n_v)
     M = G.T @ (ca.sparsify(ca.jacobian(forces(still, a, inertial, True), a)) @ G)
@@ -60,14 +60,14 @@ def terms_program(state: MotionState) -> Program:
 def tool_program(state: MotionState) -> Program:
     """Program of the tool's place (3,), rotation (9, by columns), twist (6,) and Jacobian J_g (6 m, by columns)."""
     motion = state.motion(state.v)
-    place, rotation = tool_pose(motion, state.mechanism, state.values)
+    place, rotation = tool_pose(motion, state.mechanism)
     J = tool_jacobian(*state.parts, state.configuration)
     return state.builder.finish(
         {
             "q": state.configuration.q,
             "place": place,
             "rotation": ca.vec(rotation),
-            "twist": tool_twist(motion, state.mechanism, state.values),
+            "twist": tool_twist(motion, state.mechanism),
             "jacobian": ca.vec(ca.densify(J @ state.embedding)),
         }
     )
@@ -79,7 +79,7 @@ def energies_program(state: MotionState) -> Program:
     Raises:
         DescriptionError: a rod has no kinetic energy.
     """
-    parts = (*state.parts, state.motion(state.v), state.entries)
+    parts = (state.mechanism, state.motion(state.v), state.entries)
     return state.builder.finish(
         {"q": state.configuration.q, "kinetic": kinetic_energy(*parts), "potential": potential_energy(*parts)}
     )
@@ -120,7 +120,7 @@ def platform_matrices_program(
     """
     G, motion = state.embedding, state.motion(state.v)
     rate = _embedding_rate(state, motion)
-    matrices = virtual_platforms(*state.parts, motion, state.entries, G, rate, by_momentum=by_momentum)
+    matrices = virtual_platforms(state.mechanism, motion, state.entries, G, rate, by_momentum=by_momentum)
     cos_theta = ca.SX(1)
     if in_euler:
         ((iq, iv),) = [pair for pair in state.topology.quaternions if pair[1] in state.ports.v]
@@ -143,7 +143,7 @@ def platform_matrices_program(
 def _embedding_rate(state: MotionState, motion: TreeMotion) -> ca.SX:
     """Rate G' (n_v, m) along the motion, from K G' = -K' G."""
     symbols, dependent = StateSymbols(state.topology), state.dependent
-    rows = closure(*state.parts, symbols.motion(state.values))
+    rows = closure(state.mechanism, symbols.motion(state.values))
     K = ca.jacobian(column(rows[i].psi_rate for i in state.assembly.rows), symbols.v)
     (K_rate,) = symbols.at([symbols.rate_at_constant_velocity(K)], motion)
     G_rate = ca.SX(*state.embedding.shape)

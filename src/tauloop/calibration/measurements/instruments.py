@@ -18,7 +18,7 @@ import casadi as ca
 from tauloop.assembly.loops import nominal
 from tauloop.calibration.measurements.surfaces import Plane, Surface
 from tauloop.equations.topology import Topology
-from tauloop.equations.tree import Configuration, TreeMotion, quaternion_rotation, tree_motion
+from tauloop.equations.tree import TreeMotion, quaternion_rotation, symbolic_motion
 from tauloop.equations.values import Values
 from tauloop.errors import InputError, Problem
 from tauloop.mechanism.model import Mechanism
@@ -81,10 +81,10 @@ class Scene:
 
 def nominal_scene(mechanism: Mechanism, topology: Topology, instrument: Instrument) -> tuple[ca.SX, Scene]:
     """Symbols of the coordinates, and the machine there at rest with nominal parameters and start values."""
-    q, still, values = ca.SX.sym("q", topology.n_q), ca.SX(topology.n_v, 1), nominal(mechanism)
-    motion = tree_motion(topology, values, Configuration(q, {}), still, still)
+    values = nominal(mechanism)
+    motion = symbolic_motion(topology, values, is_moving=False)
     nuisances = {nuisance.name: nuisance.value for nuisance in instrument.nuisances()}
-    return q, Scene(mechanism=mechanism, topology=topology, values=values, motion=motion, nuisances=nuisances)
+    return motion.q, Scene(mechanism=mechanism, topology=topology, values=values, motion=motion, nuisances=nuisances)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from tauloop.codegen.compiled import CompiledFunction
 from tauloop.codegen.evaluator import Evaluator, c_function
 from tauloop.equations.newton_euler import transmission
 from tauloop.equations.topology import Topology
-from tauloop.equations.tree import Configuration, tree_motion
+from tauloop.equations.tree import symbolic_motion
 from tauloop.equations.values import BatchFunction, Values
 from tauloop.programs.program import Evaluate, Program
 from tauloop.records import dataclass
@@ -55,7 +55,6 @@ class SymbolicPose:
 def symbolic_pose(reach: Reach, instrument: Instrument) -> SymbolicPose:
     """A pose of the machine as an instrument sees it; instruments without a target look at the tool centre point."""
     mechanism, shape = reach.assembly.mechanism, reach.assembly.topology
-    q, v = ca.SX.sym("q", shape.n_q), ca.SX.sym("v", shape.n_v)
     x = ca.SX.sym("x", len(reach.unknowns))
     target = zip("xyz", ORIGIN, strict=True)
     nuisances: dict[str, Any] = {f"{instrument.name}.target.{letter}": value for letter, value in target}
@@ -68,9 +67,9 @@ def symbolic_pose(reach: Reach, instrument: Instrument) -> SymbolicPose:
             else:
                 leaves[member] = mechanism.parameters[member].value + x[i]
     values: Values = nominal(mechanism, leaves)
-    motion = tree_motion(shape, values, Configuration(q, {}), v, ca.SX(shape.n_v, 1))
+    motion = symbolic_motion(shape, values)
     scene = Scene(mechanism=mechanism, topology=shape, values=values, motion=motion, nuisances=nuisances)
-    return SymbolicPose(q=q, v=v, x=x, scene=scene)
+    return SymbolicPose(q=motion.q, v=motion.v, x=x, scene=scene)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +120,7 @@ def station_functions(reach: Reach, instrument: Instrument, samples: int) -> Sta
     q, x, scene = pose.q, pose.x, pose.scene
     p = ca.SX.sym("p", len(mechanism.actuators))
     y = ca.SX.sym("y", len(instrument.columns))
-    rows = closure(mechanism, shape, scene.values, scene.motion)
+    rows = closure(mechanism, scene.motion)
     phi, _, _ = stacked(tuple(rows[i] for i in independent_rows(assembly)))
     A = transmission(mechanism, shape, scene.values)
     scalars = ca.vertcat(*(q[j] if j >= 0 else 0 for j in shape.q_of_v))

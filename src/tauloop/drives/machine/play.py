@@ -11,7 +11,7 @@ import xarray as xr
 
 from tauloop.assembly.limits import coordinate_limits
 from tauloop.assembly.loops import nominal
-from tauloop.equations.tree import Configuration, tree_motion
+from tauloop.equations.tree import symbolic_motion
 from tauloop.equations.values import BatchFunction
 from tauloop.errors import InputError, PoseError, Problem, solving
 from tauloop.kinematics.workspace_map import Workspace, workspace_grid
@@ -96,14 +96,12 @@ class ToolSensitivity:
             remedy = f"as many actuators as freedoms, at most {MOST_ACTUATORS}"
             raise InputError.of(model.mechanism.name, what, remedy)
         self._model = model
-        shape, mechanism = model.topology, model.mechanism
-        q, v = ca.SX.sym("q", shape.n_q), ca.SX.sym("v", shape.n_v)
-        values = nominal(mechanism)
-        motion = tree_motion(shape, values, Configuration(q, {}), v, ca.SX(shape.n_v, 1))
-        velocity = tool_twist(motion, mechanism, values)[:3]
-        point = motion.point(mechanism.platform.tool, values).p
-        jacobian = ca.densify(ca.jacobian(velocity, v))
-        self._functions = BatchFunction(ca.Function("tool", [q], [ca.vec(jacobian), ca.densify(point)]))
+        mechanism = model.mechanism
+        motion = symbolic_motion(model.topology, nominal(mechanism))
+        velocity = tool_twist(motion, mechanism)[:3]
+        point = motion.point(mechanism.platform.tool).p
+        jacobian = ca.densify(ca.jacobian(velocity, motion.v))
+        self._functions = BatchFunction(ca.Function("tool", [motion.q], [ca.vec(jacobian), ca.densify(point)]))
 
     def at(self, q: np.ndarray) -> np.ndarray:
         """Displacement of the tool per actuator displacement (N, 3, n_u), at full coordinates (N, n_q)."""

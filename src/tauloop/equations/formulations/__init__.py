@@ -10,8 +10,11 @@ from tauloop.equations.formulations.generalized_momentum import generalized_mome
 from tauloop.equations.formulations.hamilton import hamilton_forces
 from tauloop.equations.formulations.lagrange import lagrange_forces
 from tauloop.equations.newton_euler import tree_forces
+from tauloop.equations.tree import TreeMotion
+from tauloop.equations.values import Entries
 from tauloop.errors import InputError
 from tauloop.extensions import Offered
+from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.records import dataclass
 
@@ -22,7 +25,8 @@ class Formulation:
 
     Attributes:
         name: as commands and functions take it.
-        forces: (mechanism, topology, values, motion, parameters, pi) -> M a + h (n_v,).
+        forces: (mechanism, motion, entries) -> M a + h (n_v,), from a `TreeMotion`, which has topology and values of
+            the machine's parameters, and from `Entries`, which have the dynamic parameters, `parameters`, and `pi`.
         idea: how it works, in one sentence.
         valid: for which machines and motions.
         choose: when to take it.
@@ -30,7 +34,7 @@ class Formulation:
     """
 
     name: str
-    forces: Callable[..., ca.SX]
+    forces: Callable[[Mechanism, TreeMotion, Entries], ca.SX]
     idea: str
     valid: str
     choose: str

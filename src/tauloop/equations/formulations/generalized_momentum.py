@@ -11,20 +11,12 @@ from tauloop.equations.energy import potential_energy
 from tauloop.equations.formulations.state_symbols import StateSymbols
 from tauloop.equations.inertial_elements import inertial_elements
 from tauloop.equations.newton_euler import friction_forces
-from tauloop.equations.topology import Topology
 from tauloop.equations.tree import TreeMotion
-from tauloop.equations.values import DynamicParameter, Entries, Values
+from tauloop.equations.values import Entries
 from tauloop.mechanism.model import Mechanism
 
 
-def generalized_momentum_forces(
-    mechanism: Mechanism,
-    topology: Topology,
-    values: Values,
-    motion: TreeMotion,
-    parameters: tuple[DynamicParameter, ...],
-    pi: ca.SX,
-) -> ca.SX:
+def generalized_momentum_forces(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> ca.SX:
     """Generalised forces (n_v,) that the motion needs; as `newton_euler.tree_forces`.
 
     tau = sum of J^T (d(I J v)/dt + C v) + dU/dq + friction, with u = J v the velocity of one inertia in the base frame
@@ -34,17 +26,15 @@ def generalized_momentum_forces(
     in its link frame, as the paper does; where its transverse inertias differ, that is not Newton-Euler's force.
 
     Args:
-        mechanism, topology, values: the machine.
+        mechanism: the machine.
         motion: positions, velocities and accelerations of all bodies.
-        parameters: the entries of pi.
-        pi: dynamic parameters (n_pi,), SI.
+        entries: dynamic parameters, SI.
     """
-    entries = Entries(parameters, pi)
-    state = StateSymbols(topology)
-    on_symbols = state.motion(values)
-    tau = state.gradient(potential_energy(mechanism, topology, values, on_symbols, entries))
-    for element in inertial_elements(mechanism, topology, values, on_symbols, entries):
+    state = StateSymbols(motion.topology)
+    on_symbols = state.motion(motion.values)
+    tau = state.gradient(potential_energy(mechanism, on_symbols, entries))
+    for element in inertial_elements(mechanism, on_symbols, entries):
         J = ca.jacobian(element.velocity, state.v)
         tau += J.T @ (state.rate(element.momentum) + element.carried() @ element.velocity)
     (tau,) = state.at([tau], motion)
-    return tau + friction_forces(mechanism, topology, values, motion.v, entries)
+    return tau + friction_forces(mechanism, motion.topology, motion.values, motion.v, entries)

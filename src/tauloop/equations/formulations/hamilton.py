@@ -10,9 +10,8 @@ import casadi as ca
 from tauloop.equations.energy import kinetic_energy, potential_energy
 from tauloop.equations.formulations.state_symbols import StateSymbols
 from tauloop.equations.newton_euler import friction_forces
-from tauloop.equations.topology import Topology
 from tauloop.equations.tree import TreeMotion
-from tauloop.equations.values import DynamicParameter, Entries, Values
+from tauloop.equations.values import Entries
 from tauloop.mechanism.model import Mechanism
 from tauloop.records import dataclass
 
@@ -32,9 +31,7 @@ class CanonicalTerms:
     remainder: ca.SX
 
 
-def canonical_terms(
-    mechanism: Mechanism, topology: Topology, values: Values, motion: TreeMotion, entries: Entries
-) -> CanonicalTerms:
+def canonical_terms(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> CanonicalTerms:
     """Momenta and the terms beside their rate: dH/dq = -dL/dq, at constant p and at constant v.
 
     On angular velocities Poincare's term p x w joins dH/dq. Differentiates with respect to symbols of its own
@@ -42,48 +39,40 @@ def canonical_terms(
     motion gives p' by two-point differences.
 
     Args:
-        mechanism, topology, values: the machine.
+        mechanism: the machine.
         motion: positions, velocities and accelerations of all bodies.
         entries: dynamic parameters.
 
     Raises:
         DescriptionError: a rod has no kinetic energy.
     """
-    state = StateSymbols(topology)
-    on_symbols = state.motion(values)
-    T = kinetic_energy(mechanism, topology, values, on_symbols, entries)
-    L = T - potential_energy(mechanism, topology, values, on_symbols, entries)
+    state = StateSymbols(motion.topology)
+    on_symbols = state.motion(motion.values)
+    T = kinetic_energy(mechanism, on_symbols, entries)
+    L = T - potential_energy(mechanism, on_symbols, entries)
     p = ca.gradient(T, state.v)
     remainder = state.poincare(p) @ state.v - state.gradient(L)
     momentum, rate, remainder = state.at([p, state.rate(p), remainder], motion)
     return CanonicalTerms(
         momentum=momentum,
         rate=rate,
-        remainder=remainder + friction_forces(mechanism, topology, values, motion.v, entries),
+        remainder=remainder + friction_forces(mechanism, motion.topology, motion.values, motion.v, entries),
     )
 
 
-def hamilton_forces(
-    mechanism: Mechanism,
-    topology: Topology,
-    values: Values,
-    motion: TreeMotion,
-    parameters: tuple[DynamicParameter, ...],
-    pi: ca.SX,
-) -> ca.SX:
+def hamilton_forces(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> ca.SX:
     """Generalised forces (n_v,) that the motion needs, with exact rates of momenta; as `newton_euler.tree_forces`.
 
     tau = p' + dH/dq + friction. The loops' multipliers then follow from the rows without an actuator (Miller's
     platform rows), and the actuator forces from the others: what sorting [S K^T] into blocks finds by itself.
 
     Args:
-        mechanism, topology, values: the machine.
+        mechanism: the machine.
         motion: positions, velocities and accelerations of all bodies.
-        parameters: the entries of pi.
-        pi: dynamic parameters (n_pi,), SI.
+        entries: dynamic parameters, SI.
 
     Raises:
         DescriptionError: a rod has no kinetic energy.
     """
-    terms = canonical_terms(mechanism, topology, values, motion, Entries(parameters, pi))
+    terms = canonical_terms(mechanism, motion, entries)
     return terms.rate + terms.remainder

@@ -10,9 +10,8 @@ import casadi as ca
 from tauloop.equations.energy import kinetic_energy, potential_energy
 from tauloop.equations.formulations.state_symbols import StateSymbols
 from tauloop.equations.newton_euler import friction_forces
-from tauloop.equations.topology import Topology
 from tauloop.equations.tree import TreeMotion
-from tauloop.equations.values import DynamicParameter, Entries, Values
+from tauloop.equations.values import Entries
 from tauloop.mechanism.model import Mechanism
 from tauloop.records import dataclass
 
@@ -47,49 +46,38 @@ def koditschek_matrices(state: StateSymbols, energy: ca.SX) -> tuple[ca.SX, ca.S
     return M, M_rate, (M_rate + U.T - U) / 2 + state.poincare(momentum)
 
 
-def koditschek_form(
-    mechanism: Mechanism, topology: Topology, values: Values, motion: TreeMotion, entries: Entries
-) -> KoditschekForm:
+def koditschek_form(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> KoditschekForm:
     """Koditschek's form of a whole machine; differentiates with respect to symbols of its own (`StateSymbols`).
 
     Args:
-        mechanism, topology, values: the machine.
+        mechanism: the machine.
         motion: the state; its accelerations are not used.
         entries: dynamic parameters.
 
     Raises:
         DescriptionError: a rod has no kinetic energy.
     """
-    state = StateSymbols(topology)
-    on_symbols = state.motion(values)
-    matrices = koditschek_matrices(state, kinetic_energy(mechanism, topology, values, on_symbols, entries))
-    gravity = state.gradient(potential_energy(mechanism, topology, values, on_symbols, entries))
+    state = StateSymbols(motion.topology)
+    on_symbols = state.motion(motion.values)
+    matrices = koditschek_matrices(state, kinetic_energy(mechanism, on_symbols, entries))
+    gravity = state.gradient(potential_energy(mechanism, on_symbols, entries))
     M, M_rate, V, gravity = state.at([*matrices, gravity], motion)
     return KoditschekForm(M=M, M_rate=M_rate, V=V, gravity=gravity)
 
 
-def lagrange_forces(
-    mechanism: Mechanism,
-    topology: Topology,
-    values: Values,
-    motion: TreeMotion,
-    parameters: tuple[DynamicParameter, ...],
-    pi: ca.SX,
-) -> ca.SX:
+def lagrange_forces(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> ca.SX:
     """Generalised forces (n_v,) that the motion needs; as `newton_euler.tree_forces`.
 
     tau = M a + V v + dU/dq + friction with Koditschek's V.
 
     Args:
-        mechanism, topology, values: the machine.
+        mechanism: the machine.
         motion: positions, velocities and accelerations of all bodies.
-        parameters: the entries of pi.
-        pi: dynamic parameters (n_pi,), SI.
+        entries: dynamic parameters, SI.
 
     Raises:
         DescriptionError: a rod has no kinetic energy.
     """
-    entries = Entries(parameters, pi)
-    form = koditschek_form(mechanism, topology, values, motion, entries)
-    friction = friction_forces(mechanism, topology, values, motion.v, entries)
+    form = koditschek_form(mechanism, motion, entries)
+    friction = friction_forces(mechanism, motion.topology, motion.values, motion.v, entries)
     return form.M @ motion.a + form.V @ motion.v + form.gravity + friction

@@ -13,9 +13,8 @@ from tauloop.equations.energy import gravity_energy, require_energy
 from tauloop.equations.formulations.lagrange import koditschek_matrices
 from tauloop.equations.formulations.state_symbols import StateSymbols
 from tauloop.equations.inertial_elements import InertialElement, inertial_elements
-from tauloop.equations.topology import Topology
 from tauloop.equations.tree import TreeMotion
-from tauloop.equations.values import Entries, Values
+from tauloop.equations.values import Entries
 from tauloop.mechanism.model import Mechanism
 from tauloop.records import dataclass
 
@@ -56,8 +55,6 @@ class VirtualPlatform:
 
 def virtual_platforms(
     mechanism: Mechanism,
-    topology: Topology,
-    values: Values,
     motion: TreeMotion,
     entries: Entries,
     G: ca.SX,
@@ -72,7 +69,7 @@ def virtual_platforms(
     Differentiates with respect to symbols of its own (`StateSymbols`).
 
     Args:
-        mechanism, topology, values: the machine.
+        mechanism: the machine.
         motion: positions and velocities of all bodies.
         entries: dynamic parameters.
         G: embedding (n_v, m), velocities of all coordinates per unit of x'.
@@ -84,14 +81,14 @@ def virtual_platforms(
     """
     if not by_momentum:
         require_energy(mechanism)
-    state = StateSymbols(topology)
-    on_symbols = state.motion(values)
+    state = StateSymbols(motion.topology)
+    on_symbols = state.motion(motion.values)
     platforms = []
-    for element in inertial_elements(mechanism, topology, values, on_symbols, entries):
+    for element in inertial_elements(mechanism, on_symbols, entries):
         parts = element.split()
         for part, what in zip(parts, ("translation", "rotation") if len(parts) > 1 else ("whole",), strict=True):
             M, V = (_by_momentum if by_momentum else _by_energy)(state, part, motion, G, G_rate)
-            (gravity,) = state.at([state.gradient(gravity_energy(mechanism, values, (part,)))], motion)
+            (gravity,) = state.at([state.gradient(gravity_energy(mechanism, motion.values, (part,)))], motion)
             platforms.append(
                 VirtualPlatform(name=part.name, kind=part.kind, part=what, M=M, V=V, gravity=G.T @ gravity)
             )

@@ -11,7 +11,7 @@ import numpy as np
 
 from tauloop.assembly.locks import Locks
 from tauloop.assembly.loops import nominal
-from tauloop.equations.tree import Configuration, tree_motion
+from tauloop.equations.tree import symbolic_motion
 from tauloop.equations.values import BatchFunction
 from tauloop.errors import InputError, Problems
 from tauloop.integrate.events import Event
@@ -251,14 +251,12 @@ def _wrench_at(wrench: Wrench, time: float) -> np.ndarray:
 
 def _spans(original: Model, model: Model) -> BatchFunction:
     """Distances between the ends of all cables of a machine, and their rates, at states of another one."""
-    shape, values = model.topology, nominal(model.assembly.mechanism)
-    q, v = ca.SX.sym("q", shape.n_q), ca.SX.sym("v", shape.n_v)
-    motion = tree_motion(shape, values, Configuration(q, {}), v, ca.SX(shape.n_v, 1))
+    motion = symbolic_motion(model.topology, nominal(model.assembly.mechanism))
     distances, rates = [], []
     for name in cables(original.mechanism):
         rod = original.mechanism.rod(name)
-        A, B = motion.point(rod.start, values), motion.point(rod.end, values)
+        A, B = motion.point(rod.start), motion.point(rod.end)
         distances.append(ca.norm_2(B.p - A.p))
         rates.append(ca.dot(B.p - A.p, B.v - A.v) / distances[-1])
     outputs = [ca.densify(ca.vertcat(ca.SX(0, 1), *part)) for part in (distances, rates)]
-    return BatchFunction(ca.Function("spans", [q, v], outputs))
+    return BatchFunction(ca.Function("spans", [motion.q, motion.v], outputs))
