@@ -167,7 +167,7 @@ def test_the_way_is_found_and_named(model, moved, hysteresis):
     assert held_out(turning)[0] < held_out(plain)[0] / 4.0
     assert turning["presliding"]["errors"][1] < turning["presliding"]["errors"][0] / 4.0
     document = identified(model, log, **OPTIONS, presliding={"motor_1": f"{WAY} rad"})
-    assert document["presliding"]["given"] == ["motor_1"]
+    assert document["presliding"]["stated"] == ["motor_1"]
     assert held_out(document)[0] < held_out(plain)[0] / 4.0
 
 

@@ -169,13 +169,13 @@ class PositionProblem:
 
     Attributes:
         variables: how coordinates become variables.
-        given, unknown: indices in q.
+        known, unknown: indices in q.
         rows: the loop equations that are solved; the others are redundant on the machine's manifold.
         blocks: systems in the order of their solution.
     """
 
     variables: Variables
-    given: tuple[int, ...]
+    known: tuple[int, ...]
     unknown: tuple[int, ...]
     rows: tuple[int, ...]
     blocks: tuple[BlockSystem, ...]
@@ -217,7 +217,7 @@ def position_problem(
     variables = Variables.of(topology, loops.length, gears)
     builder = _EquationsBuilder(topology, equations, variables, loops.length)
     blocks = builder.blocks(tuple(i for i in unknown if i not in gears.followers))
-    return PositionProblem(variables=variables, given=given_q, unknown=unknown, rows=rows, blocks=blocks)
+    return PositionProblem(variables=variables, known=given_q, unknown=unknown, rows=rows, blocks=blocks)
 
 
 def _locked(assembly: Assembly) -> tuple[int, ...]:

@@ -91,7 +91,7 @@ class Modes(Result):
 
     Attributes:
         machine: name of the machine.
-        given: `ACTUATORS` (assembly modes) or `PLATFORM` (working modes).
+        entry: `ACTUATORS` (assembly modes) or `PLATFORM` (working modes).
         columns, units: names and units of the given position.
         position: the given position (n,).
         coordinate_names, coordinate_units: of the coordinates of every mode.
@@ -102,7 +102,7 @@ class Modes(Result):
     """
 
     machine: str
-    given: Entry
+    entry: Entry
     columns: tuple[str, ...]
     units: tuple[str, ...]
     position: np.ndarray
@@ -144,7 +144,7 @@ class Modes(Result):
         """Plain data for ``--json``."""
         return {
             "machine": self.machine,
-            "given": self.given.name,
+            "given": self.entry.name,
             "position": dict(zip(self.columns, map(float, self.position), strict=True)),
             "units": dict(zip(self.columns, self.units, strict=True)),
             "coordinates": list(self.coordinate_names),
@@ -255,7 +255,7 @@ def _modes(
     modes = _described(model, ports, values, q, problem)
     return Modes(
         machine=model.mechanism.name,
-        given=ports.entry,
+        entry=ports.entry,
         columns=ports.position.columns,
         units=ports.position.units,
         position=values,

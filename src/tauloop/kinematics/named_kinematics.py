@@ -48,7 +48,7 @@ class Poses(Result):
 
     Attributes:
         machine: its name.
-        given: whose position is given.
+        entry: whose position is given.
         platform, actuators: names and units of their positions.
         q: coordinates (M, n_q) of the poses, named by `coordinates`; that of the reference pose's mode first.
         platform_position, actuator_position: (M, n) and (M, n_u).
@@ -59,7 +59,7 @@ class Poses(Result):
     """
 
     machine: str
-    given: Entry
+    entry: Entry
     platform: Port
     actuators: Port
     coordinates: tuple[str, ...]
@@ -75,7 +75,7 @@ class Poses(Result):
         """Plain data for ``--json``."""
         return {
             "machine": self.machine,
-            "given": self.given.name,
+            "given": self.entry.name,
             "platform": {"columns": self.platform.columns, "units": self.platform.units},
             "actuators": {"columns": self.actuators.columns, "units": self.actuators.units},
             "coordinates": self.coordinates,
@@ -166,7 +166,7 @@ def _poses(model: Model, entry: Entry, position: object, options: KinematicsOpti
     platform = model.platform.ports.position
     return Poses(
         machine=model.mechanism.name,
-        given=entry,
+        entry=entry,
         platform=platform,
         actuators=_actuators(model),
         coordinates=model.topology.coordinate_names,

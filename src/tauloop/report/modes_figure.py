@@ -54,7 +54,7 @@ def modes_figure(loops: Loops, modes: Modes) -> Figure:
             fontsize=NORMAL,
             color=RESIDUAL if mode.is_reference else TEXT,
         )
-    kind = "assembly" if modes.given is ACTUATORS else "working"
+    kind = "assembly" if modes.entry is ACTUATORS else "working"
     count = len(modes.modes)
     more = f", the first {shown}" if count > shown else ""
     figure.suptitle(f"{modes.machine}: {count} {kind} mode{'' if count == 1 else 's'}{more}", fontsize=NORMAL + 1)

@@ -24,7 +24,7 @@ MARKS = {
 
 def modes_tables(modes: Modes) -> Iterator[RenderableType]:
     """What is given, the modes, what was left out, and what says that there are no others."""
-    kind = "Assembly" if modes.given is ACTUATORS else "Working"
+    kind = "Assembly" if modes.entry is ACTUATORS else "Working"
     shown = ", ".join(
         f"{name} = {value:.6g} {unit}"
         for name, value, unit in zip(modes.columns, modes.position, modes.units, strict=True)

@@ -96,14 +96,14 @@ class PreslidingChoice(Shown):
         staying: elements of these whose friction stays at rest; that of the others is zero there.
         without: elements that no length makes better.
         errors: validation error, % (root mean square over outputs), without any, and with the chosen ones.
-        given: elements whose length was given.
+        stated: elements whose length was given.
     """
 
     lengths: Mapping[str, float]
     staying: tuple[str, ...]
     without: tuple[str, ...]
     errors: tuple[float, float]
-    given: tuple[str, ...]
+    stated: tuple[str, ...]
 
 
 @one_thread
@@ -148,7 +148,7 @@ def choose_presliding(
         staying=tuple(sorted(search.staying)),
         without=tuple(name for name in names if name not in search.lengths),
         errors=(_overall(none), _overall(last)),
-        given=tuple(stated or ()),
+        stated=tuple(stated or ()),
     )
 
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from tauloop.errors import IdentificationError, Problem
 from tauloop.identification.friction.columns import columns_along
 from tauloop.identification.friction.element_motion import ElementMotion, elements, require_elements
 from tauloop.identification.friction.presliding import BETTER, PreslidingChoice, choose_presliding, presliding_columns
+from tauloop.identification.options import TermOptions
 from tauloop.identification.regression.columns import with_columns
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.values import si_value
 from tauloop.model import Model
 from tauloop.records import dataclass
-
-if TYPE_CHECKING:
-    from tauloop.identification.options import TermOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +100,7 @@ def presliding_notes(choice: PreslidingChoice, model: Model) -> tuple[str, ...]:
     turns = elements(model)
     notes = [
         f"friction of {name} turns round over {length:.3g} {'rad' if turns[name] else 'm'} after a reversal"
-        + (", as given" if name in choice.given else "")
+        + (", as given" if name in choice.stated else "")
         + (", and stays at rest" if name in choice.staying else "")
         for name, length in choice.lengths.items()
     ]
