@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from tauloop.errors import InputError
-from tauloop.logs.channels import Log, Signals, as_signals, channels, samples
+from tauloop.logs.channels import Channel, Log, Signals, as_signals, channels, samples
 from tauloop.logs.signals import LEAST_FOR_DIFFERENCES, butterworth, central_differences, sample_period, taps
 from tauloop.logs.velocities import SOURCES, velocities_of_source
 from tauloop.mechanism.suggestions import unknown_names
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 #: A channel that nowhere moves more than this share of its largest position from one sample to the next is at rest.
 _ROUNDING = 1e-13
+#: Position, velocity and acceleration (N,).
+Motion: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
+
 _FREQUENCY = "give a frequency above zero, Hz"
 
 
@@ -95,58 +98,56 @@ def prepared_signals(log: Log, preparation: Preparation) -> Signals:
         LogError: no positions in the log.
     """
     raw = as_signals(log)
-    measured = [channel for channel in raw.channels if channel.quantity == "position"] or samples(raw, "position")
     names, count = channels(raw, "position"), len(raw.time)
     _require_channels(names, preparation)
     _require_length(count, preparation)
     period = sample_period(raw)
     sources = {name: preparation.source_of(name) for name in names}
-    own = velocities_of_source(raw, sources)
-    keep = slice(preparation.trim, count - preparation.trim)
-    motions = [
-        _motion(
-            channel.values,
-            None if sources[channel.channel] == "positions" else own[:, k],
-            preparation,
-            channel.channel,
-            period,
-        )
-        for k, channel in enumerate(measured)
-    ]
-    derived = ("position", "velocity", "acceleration")
-    signals = [
-        replace(channel, quantity=quantity, values=motion[k], unit=channel.unit + per_time)
-        for k, (quantity, per_time) in enumerate(zip(derived, ("", "/s", "/s^2"), strict=True))
-        for channel, motion in zip(measured, motions, strict=True)
-    ]
-    signals += [channel for channel in raw.channels if channel.quantity not in derived]
-    return replace(raw, channels=tuple(signals)).part(keep)
+    velocities = dict(zip(names, velocities_of_source(raw, sources).T, strict=True))
+
+    def motion(channel: Channel) -> Motion:
+        """Positions are low-passed before they are differentiated."""
+        position, velocity = channel.values, velocities[channel.channel]
+        cutoff, is_derived = preparation.cutoff_of(channel.channel), sources[channel.channel] == "positions"
+        if cutoff is not None:
+            position = butterworth(position, rate=1.0 / period, cutoff=cutoff, order=preparation.order)
+            if not is_derived:
+                velocity = butterworth(velocity, rate=1.0 / period, cutoff=cutoff, order=preparation.order)
+        velocity = central_differences(position, period) if is_derived else velocity
+        return position, velocity, central_differences(velocity, period)
+
+    prepared = with_motions(raw, motion, preparation.standstill)
+    return prepared.part(slice(preparation.trim, count - preparation.trim))
 
 
-def _motion(
-    position: np.ndarray, own: np.ndarray | None, preparation: Preparation, name: str, period: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Position, velocity and acceleration (N,) of a channel; positions are low-passed before they are differentiated.
+def with_motions(log: Signals, motion: Callable[[Channel], Motion], standstill: float) -> Signals:
+    """Position, velocity and acceleration of every channel of positions, and what else was measured.
 
     Args:
-        position: as measured (N,).
-        own: its velocity (N,) where that is not the positions' derivative.
-        preparation, name: what to do, and the channel.
-        period: s.
+        log: as measured.
+        motion: makes them (N,) of a channel of positions.
+        standstill: speeds below this share of a channel's largest are zero.
+
+    Raises:
+        LogError: no positions in the log.
     """
-    cutoff = preparation.cutoff_of(name)
-    if cutoff is not None:
-        position = butterworth(position, rate=1.0 / period, cutoff=cutoff, order=preparation.order)
-        if own is not None:
-            own = butterworth(own, rate=1.0 / period, cutoff=cutoff, order=preparation.order)
-    velocity = central_differences(position, period) if own is None else own
-    acceleration = central_differences(velocity, period)
-    speed = np.abs(velocity)
-    fastest = speed.max()
-    velocity[speed < preparation.standstill * fastest] = 0.0
-    if fastest <= _ROUNDING * np.abs(position).max() / period:
-        velocity[:] = acceleration[:] = 0.0
-    return position, velocity, acceleration
+    measured = [channel for channel in log.channels if channel.quantity == "position"] or samples(log, "position")
+    period, motions = sample_period(log), []
+    for channel in measured:
+        position, velocity, acceleration = motion(channel)
+        speed = np.abs(velocity)
+        fastest = speed.max()
+        is_at_rest = fastest <= _ROUNDING * np.abs(position).max() / period
+        velocity = np.where((speed < standstill * fastest) | is_at_rest, 0.0, velocity)
+        motions.append((position, velocity, np.zeros_like(velocity) if is_at_rest else acceleration))
+    derived = {"position": "", "velocity": "/s", "acceleration": "/s^2"}
+    signals = [
+        replace(channel, quantity=quantity, values=values[k], unit=channel.unit + per_time)
+        for k, (quantity, per_time) in enumerate(derived.items())
+        for channel, values in zip(measured, motions, strict=True)
+    ]
+    signals += [channel for channel in log.channels if channel.quantity not in derived]
+    return replace(log, channels=tuple(signals))
 
 
 def _require_channels(names: Sequence[str], preparation: Preparation) -> None:

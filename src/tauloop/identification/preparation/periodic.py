@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from tauloop.errors import Problem
 from tauloop.identification.preparation.periods import PeriodAverage, fourier_derivatives
-from tauloop.identification.regression.data import RegressionData, Ties
+from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.from_log import driven_transmission, regression_data
+from tauloop.identification.regression.ties import Ties
 from tauloop.logs import Preparation, Signals, channels, sample_period
-from tauloop.logs.channels import TIME, Log, as_signals
+from tauloop.logs.channels import TIME, Channel, Log, as_signals
+from tauloop.logs.preparation import Motion, with_motions
 from tauloop.model import Model
 
 #: A speed below this share of its channel's largest counts as zero, as in `Preparation`.
 STANDSTILL = 1e-6
-#: A channel that moves less than this share of its largest position in the whole period is at rest.
-ROUNDING = 1e-13
 #: Positions that differ by this share of the largest stroke (RMS) from their mean over all periods do not repeat.
 NOT_REPEATED = 0.1
 
@@ -33,21 +32,12 @@ def periodic_signals(log: Log, *, highest: float, standstill: float = STANDSTILL
         InputError: the highest frequency is not below half the rate.
     """
     raw, rate = as_signals(log), 1.0 / sample_period(log)
-    derived = ("position", "velocity", "acceleration")
-    signals = [channel for channel in raw.channels if channel.quantity not in derived]
-    for channel in raw.channels:
-        if channel.quantity != "position":
-            continue
-        motion = [values[:, 0] for values in fourier_derivatives(channel.values[:, None], rate, highest)]
-        speed = np.abs(motion[1])
-        motion[1][speed < standstill * speed.max()] = 0.0
-        if np.ptp(motion[0]) <= ROUNDING * np.abs(motion[0]).max():
-            motion[1][:] = motion[2][:] = 0.0
-        signals += [
-            replace(channel, quantity=quantity, values=values, unit=channel.unit + per_time)
-            for quantity, values, per_time in zip(derived, motion, ("", "/s", "/s^2"), strict=True)
-        ]
-    return replace(raw, channels=tuple(signals))
+
+    def motion(channel: Channel) -> Motion:
+        position, velocity, acceleration = fourier_derivatives(channel.values[:, None], rate, highest)
+        return position[:, 0], velocity[:, 0], acceleration[:, 0]
+
+    return with_motions(raw, motion, standstill)
 
 
 def periodic_regression(
