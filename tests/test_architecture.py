@@ -90,7 +90,7 @@ MOST_LINES = 120
 WITHOUT_CASADI = ("errors", "files", "result", "mechanism", "formats", "reduction")
 
 #: Packages with modules that import each other.
-WITH_CIRCLES = ("identification", "simulation")
+WITH_CIRCLES = ("simulation",)
 
 MACHINES = tuple(sorted(path.stem for path in (PACKAGE / "mechanism" / "machines").glob("*.yaml")))
 SOURCES = tuple(sorted(PACKAGE.rglob("*.py")))

@@ -213,7 +213,7 @@ identification/parameters/cones
 identification/parameters/consistency
 identification/preparation/two_runs
 identification/regression/base_parameters
-identification/regression/condense
+identification/regression/data
 integrate/integrators
 integrate/tableau
 kinematics/homotopy

@@ -12,7 +12,7 @@ from planar_arm import LENGTH, NAMES, TRUE, UNITS, arm_data, arm_motion, arm_reg
 
 from tauloop.errors import IdentificationError
 from tauloop.identification import BaseParameter, BaseParameters, RankOptions, Term, base_parameters
-from tauloop.identification.regression.condense import SAMPLES_AT_ONCE, condense
+from tauloop.identification.regression.data import SAMPLES_AT_ONCE
 
 #: Forces by two routes; the condition numbers here are below 1e3, so rounding stays far below.
 SAME_FORCES = 1e-10
@@ -170,7 +170,7 @@ def test_evidence_of_the_rank():
 def test_condensed_data_give_the_same_base_parameters():
     data = arm_data(SAMPLES_AT_ONCE * 2 + 77)
     whole = base_parameters(data.regressor, data.parameters, data.parameter_units)
-    small = base_parameters(condense(data)[:, :, :-1], data.parameters, data.parameter_units)
+    small = base_parameters(data.triangles[:, :, :-1], data.parameters, data.parameter_units)
     assert whole.names == small.names
     np.testing.assert_allclose(whole.regrouping, small.regrouping, atol=1e-10)
 

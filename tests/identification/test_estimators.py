@@ -23,7 +23,7 @@ from tauloop.identification import (
     split,
     ties,
 )
-from tauloop.identification.regression.condense import SAMPLES_AT_ONCE, condense
+from tauloop.identification.regression.data import SAMPLES_AT_ONCE
 from tauloop.result import Status
 
 #: The same least-squares solution by two routes at condition numbers below 100.
@@ -143,12 +143,12 @@ def test_data_without_noise_are_recovered(estimator):
 
 def test_condensed_data_hold_the_same_products():
     data = arm_data(SAMPLES_AT_ONCE + 10, noise=(0.1, 0.1))
-    triangles = condense(data)
+    triangles = data.triangles
     assert triangles.shape == (2, 9, 9)
     for k in range(2):
         whole = np.column_stack([data.regressor[:, k], data.forces[:, k]])
         np.testing.assert_allclose(triangles[k].T @ triangles[k], whole.T @ whole, atol=1e-10 * np.sum(whole**2))
-    few = condense(data.part(slice(0, 4)))
+    few = data.part(slice(0, 4)).triangles
     assert few.shape == (2, 9, 9)
 
 

@@ -39,7 +39,6 @@ from tauloop.identification.regression.columns import (
     stribeck_friction,
     with_columns,
 )
-from tauloop.identification.regression.condense import condense
 from tauloop.identification.regression.from_log import regression_data
 from tauloop.identification.regression.streaming import condense_parts, estimate_condensed, merge
 from tauloop.logs import Preparation, Sensors, measure, samples, write_log
@@ -176,8 +175,8 @@ def test_logs_are_merged():
     both = merge([first, second])
     assert len(both) == 700
     np.testing.assert_allclose(
-        condense(both)[0].T @ condense(both)[0],
-        sum(condense(part)[0].T @ condense(part)[0] for part in (first, second)),
+        both.triangles[0].T @ both.triangles[0],
+        sum(part.triangles[0].T @ part.triangles[0] for part in (first, second)),
         rtol=1e-9,
         atol=1e-9,
     )

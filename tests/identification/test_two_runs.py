@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from tauloop.cli.app import app
 from tauloop.errors import InputError, LogError
-from tauloop.identification.preparation.measured import MeasuredLog
+from tauloop.identification.preparation.measured_log import MeasuredLog
 from tauloop.identification.preparation.two_runs import CONNECTED, OWN, SubtractionOptions, TwoRuns, subtract
 from tauloop.logs import Preparation, read_log, read_signals, samples, write_log
 from tauloop.logs.channels import TIME, Channel, build_log

@@ -122,7 +122,7 @@ from tauloop.identification.preparation.filter_scan import (
     FilterTrial as FilterTrial,
     scan_filters as scan_filters,
 )
-from tauloop.identification.preparation.measured import MeasuredLog as MeasuredLog
+from tauloop.identification.preparation.measured_log import MeasuredLog as MeasuredLog
 from tauloop.identification.preparation.periodic import periodic_regression as periodic_regression
 from tauloop.identification.preparation.periods import (
     PeriodAverage as PeriodAverage,
@@ -148,12 +148,7 @@ from tauloop.identification.regression.columns import (
     stribeck_friction as stribeck_friction,
     with_columns as with_columns,
 )
-from tauloop.identification.regression.data import (
-    RegressionData as RegressionData,
-    Ties as Ties,
-    split as split,
-    ties as ties,
-)
+from tauloop.identification.regression.data import RegressionData as RegressionData, split as split
 from tauloop.identification.regression.from_log import (
     dynamic_leaves as dynamic_leaves,
     leaf_ties as leaf_ties,
@@ -167,6 +162,7 @@ from tauloop.identification.regression.streaming import (
     merge as merge,
     split_each as split_each,
 )
+from tauloop.identification.regression.ties import Ties as Ties, ties as ties
 from tauloop.identification.workflow import identification_model as identification_model, identify as identify
 from tauloop.lazy import public_names
 

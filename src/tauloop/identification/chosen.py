@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,11 +23,8 @@ from tauloop.identification.estimation.estimators import (
     WeightedLeastSquares,
 )
 from tauloop.identification.estimation.robust import IterativelyReweightedLeastSquares
-from tauloop.identification.options import ESTIMATORS
-
-if TYPE_CHECKING:
-    from tauloop.identification.options import IdentificationOptions
-    from tauloop.identification.preparation.measured import MeasuredLog
+from tauloop.identification.options import ESTIMATORS, IdentificationOptions
+from tauloop.identification.preparation.measured_log import MeasuredLog
 
 
 def chosen_estimator(

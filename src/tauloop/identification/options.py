@@ -24,7 +24,7 @@ from tauloop.shown import Shown
 if TYPE_CHECKING:
     import xarray as xr
 
-    from tauloop.identification.preparation.measured import MeasuredLog
+    from tauloop.identification.preparation.measured_log import MeasuredLog
     from tauloop.logs import Signals
 
     #: What a log may be given as: a file (a table, or a YAML that describes a recording), or data in memory.

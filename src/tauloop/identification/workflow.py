@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,7 +28,7 @@ from tauloop.identification.faults.search import (
 from tauloop.identification.faults.unexcited import unexcited
 from tauloop.identification.friction.element_motion import ElementMotion, element_motion
 from tauloop.identification.friction.presliding import PreslidingChoice
-from tauloop.identification.friction.stated import presliding_notes, stated_friction
+from tauloop.identification.friction.stated import StatedFriction, presliding_notes, stated_friction
 from tauloop.identification.machine_result import MachineIdentification
 from tauloop.identification.options import IdentificationOptions, LogSource
 from tauloop.identification.parameters.cones import cones
@@ -41,23 +40,21 @@ from tauloop.identification.parameters.stated import known_leaves, require_logs,
 from tauloop.identification.preparation.measured import (
     commanded_regressor,
     measured_logs,
-    naming_log,
     require_all_outputs,
     require_same_outputs,
 )
+from tauloop.identification.preparation.measured_log import naming_log
 from tauloop.identification.preparation.periodic import force_noise
 from tauloop.identification.preparation.prepare import PreparedLogs, prepare_logs
 from tauloop.identification.preparation.repairs import Repairs, repairs
-from tauloop.identification.regression.data import RegressionData, Ties
+from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.from_log import dynamic_leaves, leaf_ties, regression_data, require_channels
 from tauloop.identification.regression.streaming import merge, split_each
 from tauloop.identification.regression.threads import one_thread
+from tauloop.identification.regression.ties import Ties
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.records import dataclass
-
-if TYPE_CHECKING:
-    from tauloop.identification.friction.stated import StatedFriction
 
 #: Samples from which on the regressor is compiled: it takes seconds, but once for a machine whose logs are identified
 #: again and again.

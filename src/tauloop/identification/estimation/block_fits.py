@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from tauloop.identification.estimation.result import Identification
-from tauloop.identification.regression.condense import unknown_rows
 from tauloop.identification.regression.data import RegressionData
 from tauloop.records import dataclass
 
@@ -68,7 +67,7 @@ class BlockFits:
             counted = np.ones((size, len(part.outputs))) if part.present is None else part.present[:size].astype(float)
             counted = counted if moving is None else counted * moving[number][:size]
             used.append(counted[:, kept].T)
-            rows.append(unknown_rows(part, slice(0, size))[:, columns] * (used[-1] / deviations[:, None])[:, None])
+            rows.append(part.unknown_rows(slice(0, size))[:, columns] * (used[-1] / deviations[:, None])[:, None])
             edges = np.linspace(0, size, BLOCKS + 1).astype(int)
             blocks.append(np.stack([edges[:-1], edges[1:]], axis=1))
         return cls(

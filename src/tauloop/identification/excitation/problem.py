@@ -25,8 +25,8 @@ from tauloop.identification.excitation.limits import (
 )
 from tauloop.identification.excitation.sample import SampleFunction, sample_function
 from tauloop.identification.regression.base_parameters import BaseParameters, RankOptions, base_parameters
-from tauloop.identification.regression.data import Ties, ties
 from tauloop.identification.regression.from_log import leaf_ties
+from tauloop.identification.regression.ties import Ties, ties
 from tauloop.kinematics.clearance import RodClearance, rod_clearance
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.expression import Constant, Expression

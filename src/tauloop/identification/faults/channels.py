@@ -18,7 +18,7 @@ import numpy as np
 from tauloop.errors import Problem
 from tauloop.identification.faults.measured_motion import Measured, Moved, exchanged, late_by, scaled
 from tauloop.identification.faults.misfits import ROUNDING, STEPS, Misfits, mean
-from tauloop.identification.regression.data import Ties
+from tauloop.identification.regression.ties import Ties
 from tauloop.model import Model
 from tauloop.records import dataclass
 

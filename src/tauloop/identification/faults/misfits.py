@@ -11,8 +11,8 @@ from tauloop.errors import PoseError
 from tauloop.identification.faults.measured_motion import Measured, Moved, as_is, late_by, scaled
 from tauloop.identification.friction.presliding import dahl_state
 from tauloop.identification.regression.base_parameters import base_parameters
-from tauloop.identification.regression.data import Ties
 from tauloop.identification.regression.from_log import driven_transmission, regressor_rows
+from tauloop.identification.regression.ties import Ties
 from tauloop.logs.signals import butterworth
 from tauloop.model import Model
 

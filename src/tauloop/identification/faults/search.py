@@ -21,9 +21,10 @@ from tauloop.identification.faults.time_stamps import jitter
 from tauloop.identification.faults.time_unit import wrong_time_unit
 from tauloop.identification.friction.element_motion import elements, motion_of_elements
 from tauloop.identification.friction.presliding import PRESLIDING
-from tauloop.identification.preparation.measured import MeasuredLog, naming_log, of_log
+from tauloop.identification.preparation.measured_log import MeasuredLog, naming_log, of_log
 from tauloop.identification.preparation.periodic import not_repeated
-from tauloop.identification.regression.data import RegressionData, Ties
+from tauloop.identification.regression.data import RegressionData
+from tauloop.identification.regression.ties import Ties
 from tauloop.logs import Signals, butterworth, channels, sample_period, samples
 from tauloop.model import Model
 from tauloop.records import dataclass

@@ -20,7 +20,6 @@ from tauloop.identification.estimation.result import Identification
 from tauloop.identification.parameters.cones import Cone, Regularisation, RegularisedBody, divergence, regularised
 from tauloop.identification.parameters.lmi import ConicProblem, ConicSolution, solve_conic
 from tauloop.identification.parameters.prior_weight import WeightTrial, chosen_weight, weight_evidence, widened
-from tauloop.identification.regression.condense import condense
 from tauloop.identification.regression.data import RegressionData, split
 from tauloop.identification.regression.threads import one_thread
 from tauloop.options import option, require
@@ -172,7 +171,7 @@ def fit_consistent(
     whitening = unconstrained.estimate.weights
     parts, left_out = _parts(training, options, groups)
     sizes = np.array([len(part) for part in parts])
-    triangles = [_whitened(condense(part), whitening, len(part)) for part in parts]
+    triangles = [_whitened(part.triangles, whitening, len(part)) for part in parts]
 
     def validated(weights: Sequence[float]) -> tuple[WeightTrial, ...]:
         squares = np.zeros(len(weights))

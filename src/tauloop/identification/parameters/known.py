@@ -18,7 +18,6 @@ from tauloop.identification.estimation.error_models import AutocorrelatedErrors
 from tauloop.identification.estimation.estimators import Estimator, WeightedLeastSquares
 from tauloop.identification.regression.base_parameters import base_parameters
 from tauloop.identification.regression.columns import with_columns
-from tauloop.identification.regression.condense import condense
 from tauloop.identification.regression.data import RegressionData
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.records import dataclass
@@ -145,7 +144,7 @@ def drive_gains(data: RegressionData, estimator: Estimator | None = None) -> Dri
     columns = np.zeros((len(data), len(data.outputs), len(kept)))
     columns[:, kept, np.arange(len(kept))] = -data.forces[:, kept]
     whole = replace(with_columns(data, columns, names, [""] * len(names)), forces=-known)
-    triangles = condense(whole)
+    triangles = whole.triangles
     base = base_parameters(triangles[:, :, :-1], whole.unknowns, whole.unknown_units)
     alone = {parameter.representative: i for i, parameter in enumerate(base.base) if not parameter.terms}
     IdentificationError.raise_if_any(
@@ -176,7 +175,7 @@ def _require_scale(data: RegressionData, known: np.ndarray) -> None:
     size = float(np.linalg.norm(known[:, data.kept]))
     what = "no parameter is known that the forces feel, so every solution could be scaled at will"
     if size > 0.0:
-        rows = condense(replace(data, forces=known)).reshape(-1, len(data.unknowns) + 1)
+        rows = replace(data, forces=known).triangles.reshape(-1, len(data.unknowns) + 1)
         columns, asked = rows[:, :-1], rows[:, -1]
         left = float(np.linalg.norm(asked - columns @ np.linalg.lstsq(columns, asked, rcond=HIDDEN)[0])) / size
         what = f"unknown parameters can ask for the same forces as the known ones do, but for {left:.1g} of them"

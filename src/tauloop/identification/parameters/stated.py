@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from tauloop.errors import InputError
+from tauloop.identification.options import TermOptions
 from tauloop.identification.parameters.known import known_parameters, known_rests, with_payload
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.values import si_value
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
-
-if TYPE_CHECKING:
-    from tauloop.identification.options import TermOptions
 
 
 def known_leaves(mechanism: Mechanism, known: Mapping[str, float | str]) -> dict[str, float]:

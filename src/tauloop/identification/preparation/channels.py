@@ -11,8 +11,8 @@ import numpy as np
 from tauloop.errors import IdentificationError, InputError, Problem
 from tauloop.identification.estimation.estimators import Estimator
 from tauloop.identification.preparation.channel_choice import ChannelChoice, choose_channels, usable_velocities
-from tauloop.identification.preparation.measured import MeasuredLog, left_out_counts
-from tauloop.identification.regression.data import Ties
+from tauloop.identification.preparation.measured_log import MeasuredLog, left_out_counts
+from tauloop.identification.regression.ties import Ties
 from tauloop.logs import MeasuredVelocity, channels
 from tauloop.logs.known_forces import without_known_forces
 from tauloop.logs.saturation import without_saturated

@@ -18,9 +18,9 @@ from tauloop.identification.estimation.estimators import Estimator, WeightedLeas
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.preparation.trials import Trials, overall
 from tauloop.identification.regression.base_parameters import BaseParameters
-from tauloop.identification.regression.data import Ties
 from tauloop.identification.regression.streaming import split_each
 from tauloop.identification.regression.threads import one_thread
+from tauloop.identification.regression.ties import Ties
 from tauloop.logs import Preparation
 from tauloop.logs.channels import Log, as_signals
 from tauloop.model import Model

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tauloop.assembly.limits import require_within_limits
 from tauloop.identification.chosen import chosen_errors, chosen_estimator
 from tauloop.identification.estimation.error_models import ErrorModel
+from tauloop.identification.options import IdentificationOptions
 from tauloop.identification.preparation.channels import (
     Channels,
     chosen_channels,
@@ -17,15 +18,12 @@ from tauloop.identification.preparation.channels import (
     without_saturation,
 )
 from tauloop.identification.preparation.filter_scan import OPTIONS, FilterScan, scan_filters
-from tauloop.identification.preparation.measured import MeasuredLog
+from tauloop.identification.preparation.measured_log import MeasuredLog
 from tauloop.identification.preparation.motion_limits import motion_limits
-from tauloop.identification.regression.data import Ties
+from tauloop.identification.regression.ties import Ties
 from tauloop.model import Model
 from tauloop.records import dataclass
 from tauloop.result import Evidence
-
-if TYPE_CHECKING:
-    from tauloop.identification.options import IdentificationOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tauloop.errors import InputError, Problems
+from tauloop.identification.options import PreparationOptions
 from tauloop.identification.values import si_value
 from tauloop.logs import FillGaps, Signals, held, resampled
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
 from tauloop.records import dataclass
-
-if TYPE_CHECKING:
-    from tauloop.identification.options import PreparationOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

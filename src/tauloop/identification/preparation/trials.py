@@ -11,9 +11,10 @@ from tauloop.identification.estimation.estimators import Estimator
 from tauloop.identification.estimation.fitting import fit
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.regression.base_parameters import BaseParameters
-from tauloop.identification.regression.data import RegressionData, Ties
+from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.from_log import regression_data
 from tauloop.identification.regression.streaming import merge
+from tauloop.identification.regression.ties import Ties
 from tauloop.logs import Preparation
 from tauloop.logs.channels import Log
 from tauloop.model import Model

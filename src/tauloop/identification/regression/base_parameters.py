@@ -182,7 +182,8 @@ def base_parameters(
     Eisenstat 1996, Efficient algorithms for computing a strong rank-revealing QR factorization).
 
     Args:
-        regressor: (m, n), or (N, n_out, n); any matrix with the same R^T R, such as a triangle of `condense`, will do.
+        regressor: (m, n), or (N, n_out, n); any matrix with the same R^T R will do, such as
+            `RegressionData.triangles`.
         names, units: of the n columns.
         options: tolerances.
 

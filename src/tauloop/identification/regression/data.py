@@ -1,135 +1,24 @@
-"""What identification works on: a stacked regressor, the forces measured with it, and ties between parameters."""
+"""What identification works on: a stacked regressor and the forces measured with it, whole or as small triangles."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
+from scipy.linalg.lapack import dtpqrt
 
 from tauloop.assembly.ports import numbers
-from tauloop.errors import IdentificationError, Problem, Problems
-from tauloop.identification.regression.condense import condense
+from tauloop.errors import IdentificationError, Problem
+from tauloop.identification.regression.ties import Ties, counted, freeze, named
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Ties(Shown):
-    """Known relations between the parameters of a regressor: p = matrix r + offset.
-
-    Legs that are equal share one unknown, and parameters that are known leave the unknowns.
-
-    Attributes:
-        matrix: (n_p, n_r).
-        parameters: names of the unknowns r.
-        units: their units.
-        offset: known part of p (n_p,), SI; zero when not given.
-    """
-
-    matrix: np.ndarray
-    parameters: tuple[str, ...]
-    units: tuple[str, ...]
-    offset: np.ndarray | None = None
-
-    def __post_init__(self) -> None:
-        """Check shapes, names and numbers."""
-        rows, columns = (matrix := numbers(self.matrix, "ties.matrix")).shape if np.ndim(self.matrix) == 2 else (0, 0)
-        offset = np.zeros(rows) if self.offset is None else numbers(self.offset, "ties.offset")
-        problems = Problems()
-        if columns == 0:
-            problems.add(
-                "ties.matrix",
-                f"has shape {np.shape(self.matrix)}",
-                "give (parameters, unknowns), with at least one unknown",
-            )
-        else:
-            problems += _names("ties.parameters", self.parameters, columns)
-            problems += _count("ties.units", self.units, columns)
-            if offset.shape != (rows,):
-                problems.add("ties.offset", f"has shape {offset.shape}", f"give {rows} numbers")
-            if not (np.isfinite(matrix).all() and np.isfinite(offset).all()):
-                problems.add("ties", "holds a number that is not finite", "give finite numbers")
-        IdentificationError.raise_if_any(problems)
-        _freeze(self, matrix=matrix, offset=offset, parameters=tuple(self.parameters), units=tuple(self.units))
-
-    def expand(self, unknowns: np.ndarray) -> np.ndarray:
-        """Parameters p (n_p,) from the unknowns r (n_r,)."""
-        parameters: np.ndarray = self.matrix @ unknowns + self.offset
-        return parameters
-
-    def without(self, known: Mapping[str, float]) -> Ties:
-        """With some of the unknowns known, by name, SI."""
-        left = [k for k, name in enumerate(self.parameters) if name not in known]
-        return Ties(
-            matrix=self.matrix[:, left],
-            parameters=tuple(self.parameters[k] for k in left),
-            units=tuple(self.units[k] for k in left),
-            offset=self.expand(np.array([known.get(name, 0.0) for name in self.parameters])),
-        )
-
-
-def ties(
-    parameters: Sequence[str],
-    units: Sequence[str],
-    *,
-    equal: Mapping[str, Sequence[str]] | None = None,
-    known: Mapping[str, float] | None = None,
-) -> Ties:
-    """Ties by name: groups of equal parameters become one unknown, and known ones leave the unknowns.
-
-    Args:
-        parameters, units: names and units of the regressor's columns.
-        equal: new name -> names of the parameters that are equal.
-        known: name -> value, SI.
-
-    Raises:
-        IdentificationError: a name is unknown or used twice, units of a group differ, nothing is left unknown.
-    """
-    equal, known = equal or {}, known or {}
-    place = {name: j for j, name in enumerate(parameters)}
-    used = Counter([name for group in equal.values() for name in group] + list(known))
-    problems = [
-        Problem("ties", f"unknown parameter {name!r}", "name a column of the regressor")
-        for name in used
-        if name not in place
-    ]
-    problems += [
-        Problem("ties", f"{name!r} is used {count} times", "use every parameter once")
-        for name, count in used.items()
-        if count > 1
-    ]
-    problems += [
-        Problem(
-            f"ties.{group}",
-            f"equal parameters have different units: {', '.join(sorted(kinds))}",
-            "tie parameters of one kind only",
-        )
-        for group, members in equal.items()
-        if len(kinds := {units[place[name]] for name in members if name in place}) > 1
-    ]
-    problems += [
-        Problem(f"ties.{group}", "has no members", "name the parameters that are equal")
-        for group, members in equal.items()
-        if not members
-    ]
-    IdentificationError.raise_if_any(problems)
-    group_of = {name: group for group, members in equal.items() for name in members}
-    unknowns = list(dict.fromkeys(group_of.get(name, name) for name in parameters if name not in known))
-    column = {name: k for k, name in enumerate(unknowns)}
-    matrix, offset = np.zeros((len(parameters), len(unknowns))), np.zeros(len(parameters))
-    unit_of: dict[str, str] = {}
-    for name, j in place.items():
-        if name in known:
-            offset[j] = known[name]
-        else:
-            matrix[j, column[group_of.get(name, name)]] = 1.0
-            unit_of.setdefault(group_of.get(name, name), units[j])
-    return Ties(
-        matrix=matrix, offset=offset, parameters=tuple(unknowns), units=tuple(unit_of[name] for name in unknowns)
-    )
+#: Samples taken at a time: many enough for LAPACK to be fast, few enough to stay in the processor's cache.
+SAMPLES_AT_ONCE = 1024
+#: Columns that LAPACK eliminates together.
+COLUMNS_AT_ONCE = 16
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -169,24 +58,27 @@ class RegressionData(Shown):
         """
         regressor, forces = numbers(self.regressor, "regressor"), numbers(self.forces, "forces")
         if regressor.ndim != 3 or 0 in regressor.shape:
-            raise IdentificationError.of(
-                "regressor", f"has shape {regressor.shape}", "give (samples, outputs, parameters), none of them zero"
-            )
+            remedy = "give (samples, outputs, parameters), none of them zero"
+            raise IdentificationError.of("regressor", f"has shape {regressor.shape}", remedy)
         samples, n_outputs, n_parameters = regressor.shape
         measured = np.ones(n_outputs, dtype=bool) if self.measured is None else np.asarray(self.measured)
         time = None if self.time is None else numbers(self.time, "time")
         problems = [
-            *_names("parameters", self.parameters, n_parameters),
-            *_count("parameter_units", self.parameter_units, n_parameters),
-            *_names("outputs", self.outputs, n_outputs),
-            *_count("output_units", self.output_units, n_outputs),
-            *_shape("forces", forces, (samples, n_outputs)),
-            *_shape("measured", measured, (n_outputs,)),
-            *(_shape("time", time, (samples,)) if time is not None else ()),
-            *(_shape("logs", self.logs, (samples,)) if self.logs is not None else ()),
-            *(_shape("present", self.present, (samples, n_outputs)) if self.present is not None else ()),
-            *(_shape("ties.matrix", self.ties.matrix, (n_parameters, len(self.ties.parameters))) if self.ties else ()),
+            *named("parameters", self.parameters, n_parameters),
+            *counted("parameter_units", self.parameter_units, n_parameters),
+            *named("outputs", self.outputs, n_outputs),
+            *counted("output_units", self.output_units, n_outputs),
         ]
+        for where, array, shape in (
+            ("forces", forces, (samples, n_outputs)),
+            ("measured", measured, (n_outputs,)),
+            ("time", time, (samples,)),
+            ("logs", self.logs, (samples,)),
+            ("present", self.present, (samples, n_outputs)),
+            ("ties.matrix", None if self.ties is None else self.ties.matrix, (n_parameters, len(self.unknowns))),
+        ):
+            if array is not None and array.shape != shape:
+                problems.append(Problem(where, f"has shape {array.shape}", f"give {shape} to suit the regressor"))
         if measured.dtype != bool:
             problems.append(Problem("measured", f"is of type {measured.dtype}", "give True or False per output"))
         elif not measured.any():
@@ -198,7 +90,7 @@ class RegressionData(Shown):
             problems += _finite("forces", forces[:, kept], ([self.outputs[k] for k in kept],))
             problems += _time(time) if time is not None else []
         IdentificationError.raise_if_any(problems)
-        _freeze(
+        freeze(
             self,
             regressor=regressor,
             forces=forces,
@@ -257,10 +149,43 @@ class RegressionData(Shown):
 
     @cached_property
     def triangles(self) -> np.ndarray:
-        """All that least squares asks of the samples, (n_measured, n + 1, n + 1) for n unknowns (see `condense`)."""
-        factors = condense(self)
+        """All that least squares asks of the samples: R_k with R_k^T R_k = [Y_k f_k]^T [Y_k f_k] of measured outputs k.
+
+        Householder QR of the samples in chunks, each below the triangle so far (LAPACK's tpqrt; Golub and Van Loan
+        2013, Matrix Computations). Nothing is squared, so the singular values and the least-squares solutions, with any
+        weights of the outputs, are those of the whole regressor.
+
+        Returns:
+            (n_measured, n + 1, n + 1) for n unknowns; the force is the last column.
+        """
+        size = len(self.unknowns) + 1
+        triangles = [np.zeros((size, size), order="F") for _ in self.kept]
+        for start in range(0, len(self), SAMPLES_AT_ONCE):
+            for k, columns in enumerate(self.unknown_rows(slice(start, start + SAMPLES_AT_ONCE))):
+                width = min(COLUMNS_AT_ONCE, size)
+                triangles[k], *_ = dtpqrt(0, width, triangles[k], columns.T, overwrite_a=True, overwrite_b=True)
+        factors = np.stack(triangles)
         factors.flags.writeable = False
         return factors
+
+    def unknown_rows(self, samples: slice) -> np.ndarray:
+        """[Y_k f_k] of measured outputs k and some samples, each column by itself: (n_measured, n + 1, samples).
+
+        Ties are applied: Y becomes Y T, and f becomes f - Y offset.
+        """
+        regressor, forces, kept = self.regressor[samples], self.forces[samples], self.kept
+        rows = np.empty((len(kept), len(self.unknowns) + 1, len(forces)))
+        rows[:, -1] = forces[:, kept].T
+        if self.ties is None:
+            rows[:, :-1] = regressor[:, kept].transpose(1, 2, 0)
+            return rows
+        # one product for all outputs; that most of the matrix is zero costs less than to pick columns out of rows
+        both = np.column_stack([self.ties.matrix, self.ties.expand(np.zeros(len(self.unknowns)))])
+        chosen = regressor if len(kept) == regressor.shape[1] else regressor[:, kept]
+        tied = (chosen.reshape(-1, len(both)) @ both).reshape(len(forces), len(kept), -1)
+        rows[:, :-1] = tied[:, :, :-1].transpose(1, 2, 0)
+        rows[:, -1] -= tied[:, :, -1].T
+        return rows
 
     def part(self, samples: slice | np.ndarray) -> RegressionData:
         """Some of the samples; those of a slice are views."""
@@ -282,42 +207,9 @@ def split(data: RegressionData, share: float = 0.7) -> tuple[RegressionData, Reg
     """
     cut = round(share * len(data)) if np.isfinite(share) else 0
     if not 0 < cut < len(data):
-        raise IdentificationError.of(
-            "share",
-            f"{share:g} of {len(data)} samples leaves one part without samples",
-            "choose a share between 0 and 1, such as 0.7",
-        )
+        what = f"{share:g} of {len(data)} samples leaves one part without samples"
+        raise IdentificationError.of("share", what, "choose a share between 0 and 1, such as 0.7")
     return data.part(slice(None, cut)), data.part(slice(cut, None))
-
-
-def _freeze(owner: object, **values: object) -> None:
-    """Set fields of a frozen object while it is being built; arrays become views that cannot be written."""
-    for name, value in values.items():
-        if isinstance(value, np.ndarray):
-            value = value.view()
-            value.flags.writeable = False
-        object.__setattr__(owner, name, value)
-
-
-def _names(where: str, names: Sequence[str], count: int) -> list[Problem]:
-    twice = [name for name, times in Counter(names).items() if times > 1]
-    problems = _count(where, names, count)
-    if twice:
-        problems.append(Problem(where, f"named twice: {', '.join(twice[:10])}", "give every one its own name"))
-    return problems
-
-
-def _count(where: str, items: Sequence[str], count: int) -> list[Problem]:
-    if not isinstance(items, str) and len(items) == count:
-        return []
-    what = "is one text" if isinstance(items, str) else f"has {len(items)} entries"
-    return [Problem(where, what, f"give {count}, as many as the regressor has")]
-
-
-def _shape(where: str, array: np.ndarray, shape: tuple[int, ...]) -> list[Problem]:
-    if array.shape == shape:
-        return []
-    return [Problem(where, f"has shape {array.shape}", f"give {shape} to suit the regressor")]
 
 
 def _time(time: np.ndarray) -> list[Problem]:
@@ -340,10 +232,5 @@ def _finite(where: str, array: np.ndarray, labels: tuple[Sequence[str], ...]) ->
         return []
     sample, *rest = bad[0]
     place = "".join(f", {names[k]}" for names, k in zip(labels, rest, strict=True))
-    return [
-        Problem(
-            where,
-            f"{len(bad)} of {array.size} numbers are not finite, the first at sample {sample}{place}",
-            "repair or leave out these samples",
-        )
-    ]
+    what = f"{len(bad)} of {array.size} numbers are not finite, the first at sample {sample}{place}"
+    return [Problem(where, what, "repair or leave out these samples")]

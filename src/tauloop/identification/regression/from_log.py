@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.errors import AssemblyError, InputError, LogError, PoseError, Problem
-from tauloop.identification.regression.data import RegressionData, Ties
+from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.threads import one_thread
+from tauloop.identification.regression.ties import Ties
 from tauloop.logs import Preparation, channels, decimate, decimate_in_parts, prepared_signals, samples
 from tauloop.logs.channels import Log, Signals, as_signals
 from tauloop.logs.matching import channel_problems

@@ -10,7 +10,6 @@ import numpy as np
 from tauloop.errors import IdentificationError, Problem
 from tauloop.identification.estimation.estimators import CondensedEstimator, Estimate, require_equations
 from tauloop.identification.regression.base_parameters import BaseParameters, RankOptions, base_parameters
-from tauloop.identification.regression.condense import condense
 from tauloop.identification.regression.data import RegressionData, split
 from tauloop.identification.regression.threads import one_thread
 from tauloop.records import dataclass
@@ -54,7 +53,7 @@ def condense_parts(parts: Iterable[RegressionData]) -> Condensed:
     whole: Condensed | None = None
     for number, data in enumerate(parts):
         part = Condensed(
-            triangles=condense(data),
+            triangles=data.triangles,
             samples=len(data),
             unknowns=data.unknowns,
             unknown_units=data.unknown_units,

@@ -1,0 +1,112 @@
+"""A log of an identification with its own preparation, filtered or averaged over its periods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tauloop.errors import AssemblyError, InputError, LogError, PoseError, Problem
+from tauloop.identification.preparation.periodic import periodic_signals
+from tauloop.identification.preparation.periods import FORCE_NOISE, PeriodAverage, average_periods
+from tauloop.identification.preparation.two_runs import TwoRuns
+from tauloop.logs import Preparation, Signals, channels, prepared_signals, sample_period, samples
+from tauloop.logs.channels import TIME, as_signals
+from tauloop.logs.known_forces import KnownForce
+from tauloop.logs.saturation import LEFT_OUT, left_out
+from tauloop.records import dataclass
+from tauloop.shown import Shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MeasuredLog(Shown):
+    """A log with its name, and what its recording says of it.
+
+    Attributes:
+        name: of its file, or any other.
+        log: the channels.
+        preparation: filters, trimming, decimation; None where it is to be prepared as the first log.
+        known_forces: what forces hold for things that the machine's description has not, to be taken off.
+        average: of its periods, where these are averaged.
+        highest: highest frequency, Hz, of the averaged motion.
+        runs: what was subtracted, with the two-run method.
+    """
+
+    name: str
+    log: Signals
+    preparation: Preparation | None = None
+    known_forces: tuple[KnownForce, ...] = ()
+    average: PeriodAverage | None = None
+    highest: float = np.inf
+    runs: TwoRuns | None = None
+
+    @property
+    def how(self) -> Preparation:
+        """The preparation; nothing is filtered without one."""
+        return self.preparation or Preparation(cutoff=None)
+
+    @property
+    def factor(self) -> int:
+        """By which regressor and forces are decimated."""
+        return 1 if self.average is not None else self.how.decimation
+
+    @property
+    def source(self) -> Signals:
+        """What is prepared: the channels, or their average period."""
+        return self.log if self.average is None else as_signals(self.average.log)
+
+    def prepared(self) -> Signals:
+        """Filtered as the preparation says, or the average period by its Fourier series."""
+        if self.average is None:
+            return prepared_signals(self.log, self.how)
+        return periodic_signals(self.average.log, highest=self.highest, standstill=self.how.standstill)
+
+    def averaged(self, period: float, highest: float) -> MeasuredLog:
+        """With the average over its periods, less the samples that its preparation trims at both ends.
+
+        A log of one period is an average already, such as `tauloop subtract` writes, which says how noisy forces are.
+        """
+        trim = self.how.trim
+        kept = self.log.dataset().isel({TIME: slice(trim, len(self.log.time) - trim)})
+        if round(period / sample_period(kept)) == len(kept[TIME]):
+            stated = channels(kept, FORCE_NOISE)
+            noise = {f"force.{name}": float(kept[f"{FORCE_NOISE}.{name}"].mean()) for name in stated}
+            covariance = np.diag(np.square(list(noise.values())))
+            average = PeriodAverage(log=kept, periods=1, noise=noise, covariance=covariance)
+        else:
+            average = average_periods(kept, period)
+        return replace(self, average=average, highest=highest)
+
+    def as_dict(self) -> dict[str, Any]:
+        """How its channels are prepared, for JSON."""
+        names = channels(self.log, "position")
+        return {
+            "log": self.name,
+            "channels": [
+                {"channel": name, "velocity": self.how.source_of(name), "cutoff": self.how.cutoff_of(name)}
+                for name in names
+            ],
+            "left_out": left_out_counts(self.log),
+        }
+
+
+def left_out_counts(log: Signals) -> dict[str, int]:
+    """How many samples of each force a limit holds, so that they are left out."""
+    return {name: int(samples(log, LEFT_OUT, (name,)).sum()) for name in left_out(log)}
+
+
+def of_log(name: str, count: int, problem: Problem) -> Problem:
+    """The problem, with the log's name where there are several."""
+    return problem if count == 1 else replace(problem, where=f"{name}: {problem.where}")
+
+
+@contextmanager
+def naming_log(log: MeasuredLog, count: int) -> Iterator[None]:
+    """Put the name of one log of several before the problems that it raises."""
+    try:
+        yield
+    except (InputError, LogError, PoseError, AssemblyError) as error:
+        raise type(error)(of_log(log.name, count, problem) for problem in error.problems) from error
