@@ -48,12 +48,12 @@ class MotionLimits:
     def demand(self, stroke: Stroke, progress: Progress, rate: float) -> np.ndarray:
         """Signed shares of the limits (M, n) that a stroke takes at a rate (1/s); a negative one runs it backwards."""
         motion = stroke.motion(progress, rate, progress.s)
-        arguments, start = (motion.position, motion.velocity, motion.acceleration), stroke.start(progress.s)
+        start = stroke.start(progress.s)
         if self.cables:
-            terms, _, _ = stroke.functions.tension_terms(*arguments, start=start)
-            force, v = terms.conditions()[0], np.asarray(stroke.functions.kinematics(*arguments, start=start).v)
+            terms, _, _ = stroke.functions.tension_terms(*motion.rates, start=start)
+            force, v = terms.conditions()[0], np.asarray(stroke.functions.kinematics(*motion.rates, start=start).v)
         else:
-            solution = stroke.functions.inverse_dynamics(*arguments, start=start)
+            solution = stroke.functions.inverse_dynamics(*motion.rates, start=start)
             force, v = solution.force, np.asarray(solution.state.v)
         everything = np.concatenate([force, v @ stroke.model.assembly.loops.transmission.T, v], axis=1)
         return np.asarray(everything[:, self.kept] / self.size)

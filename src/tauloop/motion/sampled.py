@@ -23,3 +23,13 @@ class SampledMotion(Shown):
     position: np.ndarray
     velocity: np.ndarray
     acceleration: np.ndarray
+
+    @property
+    def rates(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Positions, velocities and accelerations: the arguments of functions of a motion."""
+        return self.position, self.velocity, self.acceleration
+
+    def part(self, samples: slice | np.ndarray) -> SampledMotion:
+        """Some of the samples."""
+        position, velocity, acceleration = (values[samples] for values in self.rates)
+        return SampledMotion(time=self.time[samples], position=position, velocity=velocity, acceleration=acceleration)

@@ -80,8 +80,7 @@ def loose(stroke: Stroke, progress: Progress, rate: float, force: float) -> list
 
 def _terms(stroke: Stroke, progress: Progress, rate: float, force: float) -> TensionTerms:
     motion = stroke.motion(progress, rate, progress.s)
-    arguments = (motion.position, motion.velocity, motion.acceleration)
-    return stroke.functions.tension_terms(*arguments, start=stroke.start(progress.s))[0].shared(force)
+    return stroke.functions.tension_terms(*motion.rates, start=stroke.start(progress.s))[0].shared(force)
 
 
 def _size(terms: TensionTerms) -> float:

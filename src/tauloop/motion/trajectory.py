@@ -70,7 +70,7 @@ class Trajectory:
             PoseError: a singular pose.
         """
         motion, start = self.at(time), self.stroke.start(self.places(time))
-        return self.stroke.functions.kinematics(motion.position, motion.velocity, motion.acceleration, start=start)
+        return self.stroke.functions.kinematics(*motion.rates, start=start)
 
     def at(self, time: np.ndarray) -> SampledMotion:
         """The motion at times (N,), s; at rest before its start and after its end."""
@@ -126,8 +126,7 @@ class Trajectory:
 
     def _forces(self, time: np.ndarray) -> np.ndarray:
         motion, start = self.at(time), self.stroke.start(self.places(time))
-        rates = (motion.position, motion.velocity, motion.acceleration)
-        return np.asarray(self.stroke.functions.inverse_dynamics(*rates, start=start).force)
+        return np.asarray(self.stroke.functions.inverse_dynamics(*motion.rates, start=start).force)
 
 
 def plan(stroke: Stroke, law: Law, timing: Timing, *, returns: bool = False) -> Trajectory:

@@ -10,6 +10,7 @@ import numpy as np
 from tauloop.errors import IdentificationError, InputError, solving
 from tauloop.identification.excitation.criteria import ConditionNumber
 from tauloop.identification.excitation.drives import driven_at
+from tauloop.identification.excitation.limits import Bound
 from tauloop.identification.excitation.options import ExcitationOptions
 from tauloop.identification.excitation.problem import ExcitationProblem, ExcitationTask, Judgement
 from tauloop.identification.excitation.progress import Search
@@ -123,28 +124,24 @@ def _triangle(mechanism: Mechanism, task: ExcitationTask, before: Sequence[Sampl
 
 def _limits(problem: ExcitationProblem, judged: Judgement) -> tuple[LimitUse, ...]:
     """Every finite limit with the extremes of its quantity."""
-    rows = []
+    limited = []
     units = problem.functions.ports.position.units
     for level, (what, suffix) in enumerate((("stroke", ""), ("speed", "/s"), ("acceleration", "/s^2"))):
         moved = judged.channels[level] - (problem.center if level == 0 else 0.0)
-        for i in problem.free:
+        for i in problem.free[np.isfinite(problem.limits[level, problem.free])]:
             limit = float(problem.limits[level, i])
-            if np.isfinite(limit):
-                low, high = float(moved[:, i].min()), float(moved[:, i].max())
-                name, unit = f"{what} of {problem.channels[i]}", units[i] + suffix
-                rows.append(LimitUse(name=name, unit=unit, least=low, greatest=high, lower=-limit, upper=limit))
-    for bound, values in zip(problem.bounds, judged.values.T, strict=True):
-        rows.append(
-            LimitUse(
-                name=bound.name,
-                unit=bound.unit,
-                least=float(values.min()),
-                greatest=float(values.max()),
-                lower=bound.lower if np.isfinite(bound.lower) else None,
-                upper=bound.upper if np.isfinite(bound.upper) else None,
-            )
+            limited.append((Bound.up_to(what, problem.channels[i], units[i] + suffix, limit), moved[:, i]))
+    return tuple(
+        LimitUse(
+            name=bound.name,
+            unit=bound.unit,
+            least=float(values.min()),
+            greatest=float(values.max()),
+            lower=bound.lower if np.isfinite(bound.lower) else None,
+            upper=bound.upper if np.isfinite(bound.upper) else None,
         )
-    return tuple(rows)
+        for bound, values in [*limited, *zip(problem.bounds, judged.values.T, strict=True)]
+    )
 
 
 def _evidence(

@@ -110,6 +110,16 @@ class Bound:
     lower: float = -np.inf
     upper: float = np.inf
 
+    @staticmethod
+    def within(kind: str, of: str, unit: str, lower: float, upper: float) -> Bound:
+        """A range."""
+        return Bound(kind=kind, of=of, unit=unit, lower=lower, upper=upper)
+
+    @staticmethod
+    def up_to(kind: str, of: str, unit: str, size: float) -> Bound:
+        """A size, in both directions."""
+        return Bound(kind=kind, of=of, unit=unit, lower=-size, upper=size)
+
     @property
     def is_floor(self) -> bool:
         """Whether it bounds from below only: a distance."""
@@ -147,36 +157,25 @@ def bounds(
     shape, actuators = model.topology, model.mechanism.actuators
     listed = []
     for i, freedom in enumerate(shape.freedoms):
-        if i in model.assembly.frozen:
-            continue
-        name, iq = shape.velocity_names[i], shape.q_of_v[i]
-        if iq >= 0 and (np.isfinite(freedom.lower) or np.isfinite(freedom.upper)):
-            place, unit = shape.coordinate_names[iq], coordinate_units(shape, [iq])[0]
-            listed.append(Bound(kind="position", of=place, unit=unit, lower=freedom.lower, upper=freedom.upper))
-        if np.isfinite(freedom.speed):
-            unit = velocity_units(shape, (i,))[0]
-            listed.append(Bound(kind="speed", of=name, unit=unit, lower=-freedom.speed, upper=freedom.speed))
+        if i not in model.assembly.frozen:
+            if (iq := shape.q_of_v[i]) >= 0:
+                unit = coordinate_units(shape, [iq])[0]
+                listed.append(Bound.within("position", shape.coordinate_names[iq], unit, freedom.lower, freedom.upper))
+            listed.append(Bound.up_to("speed", shape.velocity_names[i], velocity_units(shape, (i,))[0], freedom.speed))
     for name, unit, freedom in zip(cuts.names, cuts.units, cuts.freedoms, strict=True):
-        if np.isfinite(freedom.lower) or np.isfinite(freedom.upper):
-            listed.append(Bound(kind="position", of=name, unit=unit, lower=freedom.lower, upper=freedom.upper))
-        if np.isfinite(freedom.speed):
-            listed.append(Bound(kind="speed", of=name, unit=f"{unit}/s", lower=-freedom.speed, upper=freedom.speed))
-    names, units = model.output_ports("actuators")
-    for actuator, name, unit in zip(actuators, names, units, strict=True):
-        if np.isfinite(actuator.speed):
-            rate = "rad/s" if shape.motor_turns(actuator) else "m/s"
-            listed.append(Bound(kind="motor speed", of=name, unit=rate, lower=-actuator.speed, upper=actuator.speed))
-        if np.isfinite(actuator.force):
-            limit = limits.force * actuator.force
-            listed.append(Bound(kind="force", of=name, unit=unit, lower=-limit, upper=limit))
+        listed.append(Bound.within("position", name, unit, freedom.lower, freedom.upper))
+        listed.append(Bound.up_to("speed", name, f"{unit}/s", freedom.speed))
+    for actuator, name, unit in zip(actuators, *model.output_ports("actuators"), strict=True):
+        rate = "rad/s" if shape.motor_turns(actuator) else "m/s"
+        listed.append(Bound.up_to("motor speed", name, rate, actuator.speed))
+        listed.append(Bound.up_to("force", name, unit, limits.force * actuator.force))
     for name, tension in cables(model.mechanism).items():
-        most = limits.force * tension.greatest
-        listed.append(Bound(kind="tension", of=name, unit="N", lower=tension.least, upper=most))
+        listed.append(Bound.within("tension", name, "N", tension.least, limits.force * tension.greatest))
     if limits.singularity > 0 and model.assembly.rows:
         listed += [Bound(kind="singularity", of=kind, unit="", lower=limits.singularity) for kind in SINGULARITIES]
     if clearance is not None and len(clearance.pairs):
         listed.append(Bound(kind="clearance", of="rods", unit="m", lower=limits.clearance))
-    return tuple(listed)
+    return tuple(bound for bound in listed if np.isfinite([bound.lower, bound.upper]).any())
 
 
 def measured(

@@ -274,14 +274,11 @@ class ExcitationProblem:
         )
 
     def _forces(self, motion: SampledMotion, start: np.ndarray | None) -> tuple[State, np.ndarray, np.ndarray]:
-        arguments = (motion.position, motion.velocity, motion.acceleration)
-        state = self.functions.kinematics(*arguments, start=start)
-        regressor = self.functions.regressor(*arguments, output=self.output, start=start)
-        at_actuators = (
-            regressor
-            if self.output == "actuators"
-            else self.functions.regressor(*arguments, output="actuators", start=start)
-        )
+        state = self.functions.kinematics(*motion.rates, start=start)
+        regressor = self.functions.regressor(*motion.rates, output=self.output, start=start)
+        at_actuators = regressor
+        if self.output != "actuators":
+            at_actuators = self.functions.regressor(*motion.rates, output="actuators", start=start)
         return state, self.rows(regressor), at_actuators @ self.model.pi
 
     @property
@@ -291,16 +288,19 @@ class ExcitationProblem:
 
     def _tensions(self, motion: SampledMotion, start: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Forces (N, n_u) and tensions (N, k) as far within their bounds as can be: they show whether any are."""
-        arguments = (motion.position, motion.velocity, motion.acceleration)
-        terms, _, _ = self.functions.tension_terms(*arguments, start=start)
+        terms, _, _ = self.functions.tension_terms(*motion.rates, start=start)
         return terms.shared(self.task.limits.force).centred()
 
     @cached_property
     def force_unit(self) -> float:
         """What open forces are counted in: the largest at rest in the centre, N or N m."""
+        return float(np.abs(self._tensions(self._at_rest, None)[0]).max()) or 1.0
+
+    @property
+    def _at_rest(self) -> SampledMotion:
+        """One sample at rest in the centre."""
         still = np.zeros((1, self.functions.ports.velocity.size))
-        motion = SampledMotion(time=np.zeros(1), position=self.center[None], velocity=still, acceleration=still)
-        return float(np.abs(self._tensions(motion, None)[0]).max()) or 1.0
+        return SampledMotion(time=np.zeros(1), position=self.center[None], velocity=still, acceleration=still)
 
     def rows(self, regressor: np.ndarray) -> np.ndarray:
         """Weighted rows (N n_out, n_unknowns) of the unknowns, on the scale of one period."""
@@ -327,13 +327,7 @@ class ExcitationProblem:
         if self._is_held:
             reached &= np.asarray(state.health.is_regular)
             if reached.any():
-                part = SampledMotion(
-                    time=motion.time[reached],
-                    position=position[reached],
-                    velocity=motion.velocity[reached],
-                    acceleration=motion.acceleration[reached],
-                )
-                forces[reached] = self._tensions(part, state.q[reached])[0] / self.force_unit
+                forces[reached] = self._tensions(motion.part(reached), state.q[reached])[0] / self.force_unit
         return np.concatenate([state.q[:, columns], forces], axis=1), reached
 
     def screen(self, motion: SampledMotion) -> tuple[np.ndarray, np.ndarray]:
@@ -342,7 +336,7 @@ class ExcitationProblem:
         At most zero where all bounds are kept; `OUT_OF_REACH` where the loops do not close.
         """
         opened, reached = self.opened(motion)
-        batch = [x[reached] for x in (motion.position, motion.velocity, motion.acceleration, opened)]
+        batch = [x[reached] for x in (*motion.rates, opened)]
         regressor = np.zeros((len(opened), len(self.weights), len(self.ties.parameters)))
         broken = np.full(len(opened), OUT_OF_REACH)
         if len(batch[0]):
@@ -369,9 +363,7 @@ class ExcitationProblem:
 
     def _require_center(self) -> None:
         """Raise where the machine breaks limits while it stands at the centre."""
-        still = np.zeros((1, self.functions.ports.velocity.size))
-        motion = SampledMotion(time=np.zeros(1), position=self.center[None], velocity=still, acceleration=still)
-        judged = self.judge(motion)
+        judged = self.judge(self._at_rest)
         shares = use(self.bounds, judged.values)[0]
         problems = Problems()
         for bound, value, share in zip(self.bounds, judged.values[0], shares, strict=True):

@@ -60,28 +60,18 @@ def sample_function(
         unit: what forces of winches are counted in where they are open.
     """
     entry = functions.ports
-    position, velocity, acceleration = (
-        ca.SX.sym(name, size)
-        for name, size in (
-            ("position", entry.position.size),
-            ("velocity", entry.velocity.size),
-            ("acceleration", entry.velocity.size),
-        )
-    )
+    sizes = {"position": entry.position.size, "velocity": entry.velocity.size, "acceleration": entry.velocity.size}
+    motion = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
     closing = _Closing()
-    arguments = {
-        "position": position,
-        "velocity": velocity,
-        "acceleration": acceleration,
+    arguments = motion | {
         "start": ca.SX(ca.DM(model.assembly.q)),
         "theta": ca.SX(ca.DM([model.mechanism.parameters[leaf].value for leaf in model.free])),
         "weight": ca.SX.ones(len(model.mechanism.actuators)),
     }
     expressions: dict[str, ca.SX] = {}
     for spec in (KINEMATICS[2], REGRESSORS[output], REGRESSORS["actuators"], EMBEDDING):
-        expressions |= {
-            f"{spec}.{key}": value for key, value in closing.outputs(functions.program(spec), arguments).items()
-        }
+        outputs = closing.outputs(functions.program(spec), arguments)
+        expressions |= {f"{spec}.{key}": value for key, value in outputs.items()}
     regressor = expressions[f"regressor_{output}.regressor"]
     Y = ca.reshape(expressions["regressor_actuators.regressor"], len(model.parameters), -1).T
     force, shared = ca.SX(Y @ ca.DM(model.pi)), _Shared(ca.SX(0, 1), ca.SX(0, 1), ca.SX(0, 1))
@@ -100,16 +90,13 @@ def sample_function(
             values.append(_clearance(bound, clearance, q))
         else:
             values.append((known[bound.kind, bound.of] - bound.middle) / bound.half)
-    limits = [
-        range_ for bound, value in zip(bounded, values, strict=True) for range_ in [_range(bound)] * value.numel()
-    ]
+    counts = np.array([value.numel() for value in values], dtype=int)
+    lower, upper = np.repeat(np.array([_range(bound) for bound in bounded]).reshape(-1, 2), counts, axis=0).T
     residual, opened = ca.vertcat(closing.residual, shared.residual), ca.vertcat(closing.unknowns, shared.unknowns)
-    outputs = [ca.densify(x) for x in (regressor, residual, ca.vertcat(ca.SX(0, 1), *values))]
-    function = ca.Function("sample", [position, velocity, acceleration, opened], ca.cse([ca.SX(x) for x in outputs]))
-    lower, upper = np.array(limits, dtype=float).reshape(-1, 2).T
+    made = [ca.SX(ca.densify(x)) for x in (regressor, residual, ca.vertcat(ca.SX(0, 1), *values))]
     winches = tuple(actuator.name for actuator in model.mechanism.actuators)[: shared.unknowns.numel()]
     return SampleFunction(
-        function=function,
+        function=ca.Function("sample", [*motion.values(), opened], ca.cse(made)),
         coordinates=closing.names,
         open=(*closing.names, *winches),
         lower=lower,

@@ -203,9 +203,21 @@ class ExcitationProgram:
         """Each stage from the best feasible iterate of the one before; the start, at infinity, where there is none."""
         best, iterations, status, converged = self.start(coefficients), 0, "", False
         started, value = self._value(best), np.inf
+        settings = {
+            "print_level": 0,
+            "sb": "yes",
+            "hessian_approximation": "limited-memory",
+            "limited_memory_max_history": 20,
+            "mu_strategy": "adaptive",
+            "max_iter": options.iterations,
+            "tol": options.tolerance,
+            "acceptable_tol": 10 * options.tolerance,
+            "max_cpu_time": options.seconds / len(stages),
+            **(more or {}),
+        }
         for stage in stages:
             keeper = _Keeper(self, watch)
-            status, converged = self._run(stage, best, keeper, options, options.seconds / len(stages), more)
+            status, converged = self._run(stage, best, keeper, settings)
             iterations += keeper.count
             if keeper.best is not None:
                 best = keeper.best
@@ -230,13 +242,7 @@ class ExcitationProgram:
         return ca.Function("normal", [self.variables], [self.normal])
 
     def _run(
-        self,
-        stage: ExcitationCriterion,
-        start: np.ndarray,
-        keeper: _Keeper,
-        options: SolverOptions,
-        seconds: float,
-        more: Mapping[str, Any] | None = None,
+        self, stage: ExcitationCriterion, start: np.ndarray, keeper: _Keeper, settings: Mapping[str, Any]
     ) -> tuple[str, bool]:
         """One call of the solver; the keeper holds what came out.
 
@@ -244,29 +250,9 @@ class ExcitationProgram:
             What the solver says, and whether it arrived.
         """
         judge = CriterionFunction(stage, len(self.independent))
-        solver = ca.nlpsol(
-            "excitation",
-            "ipopt",
-            {"x": self.variables, "f": judge(ca.vec(self.normal)), "g": self._g},
-            {
-                "print_time": False,
-                "error_on_fail": False,
-                "calc_lam_p": False,
-                "iteration_callback": keeper,
-                "ipopt": {
-                    "print_level": 0,
-                    "sb": "yes",
-                    "hessian_approximation": "limited-memory",
-                    "limited_memory_max_history": 20,
-                    "mu_strategy": "adaptive",
-                    "max_iter": options.iterations,
-                    "tol": options.tolerance,
-                    "acceptable_tol": 10 * options.tolerance,
-                    "max_cpu_time": seconds,
-                    **(more or {}),
-                },
-            },
-        )
+        program = {"x": self.variables, "f": judge(ca.vec(self.normal)), "g": self._g}
+        quiet = {"print_time": False, "error_on_fail": False, "calc_lam_p": False}
+        solver = ca.nlpsol("excitation", "ipopt", program, quiet | {"iteration_callback": keeper, "ipopt": settings})
         solver(x0=start, lbg=self.lower, ubg=self.upper)
         status = STOPPED if keeper.stopped else str(solver.stats()["return_status"])
         return status, bool(solver.stats()["success"])
