@@ -192,6 +192,11 @@ class IdentificationOptions(Shown):
     preparation: PreparationOptions = field(default_factory=PreparationOptions)
     terms: TermOptions = field(default_factory=TermOptions)
 
+    @property
+    def share(self) -> float:
+        """Share of each fitted log that is fitted: all of it where another log judges."""
+        return 1.0 - self.hold_out if self.validation is None else 1.0
+
     def __post_init__(self) -> None:
         """Refuse what is out of range, and what has no meaning beside something else."""
         require(self)

@@ -12,7 +12,7 @@ from tauloop.codegen import Compiled
 from tauloop.errors import InputError, Problem, Problems
 from tauloop.identification.chosen import chosen_estimator
 from tauloop.identification.estimation.clustered_errors import ClusteredErrors
-from tauloop.identification.estimation.error_models import AutocorrelatedErrors, ErrorModel
+from tauloop.identification.estimation.error_models import AutocorrelatedErrors
 from tauloop.identification.estimation.fitting import fit
 from tauloop.identification.estimation.log_comparison import LogComparison, compare_logs
 from tauloop.identification.estimation.result import Identification
@@ -47,6 +47,7 @@ from tauloop.identification.preparation.measured_log import naming_log
 from tauloop.identification.preparation.periodic import force_noise
 from tauloop.identification.preparation.prepare import PreparedLogs, prepare_logs
 from tauloop.identification.preparation.repairs import Repairs, repairs
+from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.from_log import dynamic_leaves, leaf_ties, regression_data, require_channels
 from tauloop.identification.regression.streaming import merge, split_each
@@ -112,17 +113,13 @@ def identify(
     if options.parameters == "file":
         ties = leaf_ties(model, dynamic_leaves(model, known_leaves(model.mechanism, options.terms.known)))
     friction, repaired = stated_friction(model, options.terms), repairs(model, options.preparation)
-    measured = measured_logs([*sources, *_validation(options)], options, repaired)
+    validation = [] if options.validation is None else [options.validation]
+    measured = measured_logs([*sources, *validation], options, repaired)
     require_logs(options.terms.payload, [log.name for log in measured])
     prepared = prepare_logs(model, measured, options, ties, len(sources))
-    runs = [(log.name, log.runs) for log in measured if log.runs is not None]
     del measured
     data = _logged(model, prepared, options, ties, friction, repaired)
-    lines = repaired.lines(prepared.names, [log.log for log in prepared.logs])
-    lines += tuple(f"{name}: {run}" for name, run in runs)
-    beyond = (*prepared.beyond, *(item for _, run in runs for item in run.evidence))
-    prepared = replace(prepared.without_samples(), beyond=beyond)
-    return _fitted(model, prepared, data, options, lines, is_held=bool(repaired.held))
+    return _fitted(model, prepared.without_samples(), data, options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -138,6 +135,7 @@ class _Logged:
         gains: of the drives, where they are sought.
         instruments: of each fitted log, of the commanded motion.
         noise: of the averaged forces.
+        repairs: what was put into the logs or taken off, in sentences.
     """
 
     parts: list[RegressionData]
@@ -148,15 +146,7 @@ class _Logged:
     gains: DriveGains | None
     instruments: list[np.ndarray]
     noise: np.ndarray | None
-
-
-def _validation(options: IdentificationOptions) -> list[LogSource]:
-    return [] if options.validation is None else [options.validation]
-
-
-def _share(options: IdentificationOptions) -> float:
-    """Share of each fitted log that is fitted."""
-    return 1.0 - options.hold_out if options.validation is None else 1.0
+    repairs: tuple[str, ...]
 
 
 def _require_suitable(options: IdentificationOptions, count: int) -> None:
@@ -192,17 +182,7 @@ def _logged(
     for log in logs:
         with naming_log(log, len(logs)):
             signals = log.prepared()
-        faults += faults_of_log(
-            model,
-            log,
-            signals,
-            len(logs),
-            held=repaired.held,
-            output=output,
-            ties=ties,
-            scaled=not options.terms.gains,
-            presliding=friction.slides,
-        )
+        faults += faults_of_log(model, log, signals, len(logs), options, ties)
         with naming_log(log, len(logs)):
             how = replace(log.how, decimation=log.factor)
             part = regression_data(model, log.source, how, output=output, ties=ties, prepared=signals)
@@ -219,7 +199,7 @@ def _logged(
         require_all_outputs(logs, parts)
     machine = parts
     parts = friction.beside(parts, elements)
-    parts, presliding = friction.presliding(parts, elements, fitted=prepared.fitted, share=_share(options))
+    parts, presliding = friction.presliding(parts, elements, fitted=prepared.fitted, share=options.share)
     taken = known_leaves(model.mechanism, options.terms.known) if options.parameters == "file" else ()
     parts = with_stated(parts, prepared.names, options.terms, taken)
     gains = None
@@ -230,6 +210,7 @@ def _logged(
         commanded_regressor(source, log, model, options, repaired)
         for source, log in zip(options.commanded, logs, strict=False)
     ]
+    lines = repaired.lines(prepared.names, [log.log for log in logs])
     return _Logged(
         parts=parts,
         machine=machine,
@@ -239,6 +220,7 @@ def _logged(
         gains=gains,
         instruments=instruments,
         noise=force_noise(averages, model, output) if averages and options.estimator == "wls" else None,
+        repairs=lines + tuple(f"{log.name}: {log.runs}" for log in logs if log.runs is not None),
     )
 
 
@@ -246,19 +228,11 @@ def _split(parts: list[RegressionData], options: IdentificationOptions) -> tuple
     """What of each log is fitted, and what it is judged by."""
     if options.validation is not None:
         return parts[:-1], parts[-1]
-    fitted, judged = split_each(parts, _share(options))
+    fitted, judged = split_each(parts, options.share)
     return fitted, merge(judged)
 
 
-def _fitted(
-    model: Model,
-    logs: PreparedLogs,
-    data: _Logged,
-    options: IdentificationOptions,
-    lines: tuple[str, ...],
-    *,
-    is_held: bool,
-) -> MachineIdentification:
+def _fitted(model: Model, logs: PreparedLogs, data: _Logged, options: IdentificationOptions) -> MachineIdentification:
     """Fit regression data, and judge them and the fit."""
     errors, parts = logs.errors, data.parts
     whole: Identification | None = None
@@ -273,11 +247,12 @@ def _fitted(
     faults = data.faults or faults_of_fit(model, data.motions, parts, result, training, output=options.output)
     comparison = None
     if options.compare_logs:
-        comparison = _compared(logs, parts, result if whole is None else whole, options, errors, data.noise)
+        comparison = _compared(logs, data, options, (result if whole is None else whole).base)
     beside_file = compare_with_prior(model, result, training.unknowns)
     with_payload = training.parameters != data.machine[0].parameters
-    alone = merge(_fit_only(data.machine, options)) if with_payload else training
+    alone = merge(data.machine[: logs.fitted]) if with_payload else training
     left_out = unexcited(model, alone, np.random.default_rng(0), output=options.output)
+    lines, is_held = data.repairs, bool(options.preparation.hold)
     if is_held:
         lines += tuple(f"what held axes leave out: {problem.what}" for problem in left_out)
     findings = (
@@ -317,22 +292,11 @@ def _fitted(
     )
 
 
-def _fit_only(parts: list[RegressionData], options: IdentificationOptions) -> list[RegressionData]:
-    return parts[:-1] if options.validation is not None else parts
-
-
-def _compared(
-    logs: PreparedLogs,
-    parts: Sequence[RegressionData],
-    together: Identification,
-    options: IdentificationOptions,
-    errors: ErrorModel,
-    noise: np.ndarray | None,
-) -> LogComparison:
+def _compared(logs: PreparedLogs, data: _Logged, options: IdentificationOptions, base: BaseParameters) -> LogComparison:
     """The logs fitted apart; where errors are clustered by log, each log's own bars are those of autocorrelation."""
-    own = AutocorrelatedErrors() if errors == ClusteredErrors(by="log") else errors
-    names, parts = logs.names[: logs.fitted], parts[: logs.fitted]
-    return compare_logs(parts, names, together.base, chosen_estimator(options, (), noise), errors=own)
+    errors = AutocorrelatedErrors() if logs.errors == ClusteredErrors(by="log") else logs.errors
+    estimator = chosen_estimator(options, (), data.noise)
+    return compare_logs(data.parts[: logs.fitted], logs.names[: logs.fitted], base, estimator, errors=errors)
 
 
 def _consistent(

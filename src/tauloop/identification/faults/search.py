@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
 
-from tauloop.errors import IdentificationError, Problem
+from tauloop.errors import IdentificationError, Problem, Problems
 from tauloop.identification.estimation.block_fits import LONGEST
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.faults.channels import wrong_channels
@@ -21,6 +21,8 @@ from tauloop.identification.faults.time_stamps import jitter
 from tauloop.identification.faults.time_unit import wrong_time_unit
 from tauloop.identification.friction.element_motion import elements, motion_of_elements
 from tauloop.identification.friction.presliding import PRESLIDING
+from tauloop.identification.options import IdentificationOptions
+from tauloop.identification.preparation.channels import force_limits
 from tauloop.identification.preparation.measured_log import MeasuredLog, naming_log, of_log
 from tauloop.identification.preparation.periodic import not_repeated
 from tauloop.identification.regression.data import RegressionData
@@ -89,32 +91,28 @@ def found_motion(model: Model, log: MeasuredLog, prepared: Signals, part: Regres
 
 
 def faults_of_log(
-    model: Model,
-    log: MeasuredLog,
-    prepared: Signals,
-    count: int,
-    *,
-    held: Collection[str] = (),
-    output: str,
-    ties: Ties | None,
-    scaled: bool = True,
-    presliding: bool = False,
+    model: Model, log: MeasuredLog, prepared: Signals, count: int, options: IdentificationOptions, ties: Ties | None
 ) -> tuple[Problem, ...]:
     """Faults of the channels of a log, with its name where it is one of several (`count`).
 
-    Forces of unknown scale tell nothing of single channels (`scaled`). Where a channel is clipped, dead or a copy, or
-    has spikes, or the motion does not repeat, no other fault is looked for: the misfit is no sign of it then.
+    Forces of unknown scale, whose gains are sought, tell nothing of single channels. Where a channel is clipped, dead
+    or a copy, or has spikes, or the motion does not repeat, no other fault is looked for: the misfit is no sign of it.
     """
     names = model.actuators.ports.position.columns
-    limits = {actuator.name: actuator.force for actuator in model.mechanism.actuators if np.isfinite(actuator.force)}
-    moved = [name for name in names if name not in held]
-    own = (*clipped(log.log, limits=limits), *spikes(log.log), *dead(log.log, moved), *copied(log.log, moved))
+    moved = [name for name in names if name not in options.preparation.hold]
+    own = (
+        *clipped(log.log, limits=force_limits(model)),
+        *spikes(log.log),
+        *dead(log.log, moved),
+        *copied(log.log, moved),
+    )
     own += not_repeated(log.average) if log.average is not None else ()
-    if scaled and not own and not model.assembly.is_redundant:
+    if not options.terms.gains and not own and not model.assembly.is_redundant:
         with naming_log(log, count):
             motion = measured(model, prepared, decimation=log.factor, periodic=log.average is not None)
+        output, slides = options.output, bool(options.terms.presliding)
         own = wrong_time_unit(model, motion, output=output)
-        own = own or wrong_channels(model, motion, output=output, ties=ties, step=log.factor, presliding=presliding)
+        own = own or wrong_channels(model, motion, output=output, ties=ties, step=log.factor, presliding=slides)
     own += jitter(log.log, names)
     return tuple(of_log(log.name, count, problem) for problem in own)
 
@@ -137,7 +135,7 @@ def faults_of_fit(
     turned = wrong_signs(training, mine, drives)
     if not motions:
         return turned
-    problems: list[Problem] = []
+    problems = Problems()
     for moved, part in () if turned else zip(motions, parts, strict=True):
         trends = residual_trends(part, friction(model, part)[0], passed=moved.passed(part), speeds=moved.velocity)
         problems += (of_log(moved.name, len(motions), problem) for problem in trend_problems(trends))
@@ -182,12 +180,8 @@ def judged_faults(result: Identification, faults: Sequence[Problem]) -> tuple[Pr
 def fault_evidence(faults: Sequence[Problem]) -> Evidence:
     """The faults as a figure of the result, so that it is doubtful where there are any."""
     names = ", ".join(dict.fromkeys(problem.where for problem in faults))
-    return Evidence(
-        name="faults of the data",
-        value=float(len(faults)),
-        upper=0.0,
-        advice=f"see the findings on {names}; mend the log or the machine file first",
-    )
+    advice = f"see the findings on {names}; mend the log or the machine file first"
+    return Evidence(name="faults of the data", value=float(len(faults)), upper=0.0, advice=advice)
 
 
 def friction(model: Model, data: RegressionData) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from tauloop.errors import IdentificationError, InputError, Problem
-from tauloop.identification.estimation.estimators import Estimator
+from tauloop.identification.chosen import chosen_estimator
+from tauloop.identification.options import IdentificationOptions
 from tauloop.identification.preparation.channel_choice import ChannelChoice, choose_channels, usable_velocities
 from tauloop.identification.preparation.measured_log import MeasuredLog, left_out_counts
 from tauloop.identification.regression.ties import Ties
@@ -52,10 +53,14 @@ class Channels:
         return content
 
 
+def force_limits(model: Model) -> dict[str, float]:
+    """Largest force of every actuator that the machine file gives one, by its name."""
+    return {actuator.name: actuator.force for actuator in model.mechanism.actuators if np.isfinite(actuator.force)}
+
+
 def without_saturation(model: Model, logs: Sequence[MeasuredLog]) -> list[MeasuredLog]:
     """The logs with marks on the samples of each force that a limit holds."""
-    limits = {actuator.name: actuator.force for actuator in model.mechanism.actuators if np.isfinite(actuator.force)}
-    return [replace(entry, log=without_saturated(entry.log, limits)) for entry in logs]
+    return [replace(entry, log=without_saturated(entry.log, force_limits(model))) for entry in logs]
 
 
 def less_known_forces(logs: Sequence[MeasuredLog]) -> tuple[list[MeasuredLog], tuple[str, ...]]:
@@ -69,15 +74,7 @@ def less_known_forces(logs: Sequence[MeasuredLog]) -> tuple[list[MeasuredLog], t
 
 
 def chosen_channels(
-    model: Model,
-    logs: Sequence[MeasuredLog],
-    fitted: int,
-    *,
-    cutoffs: Sequence[float],
-    share: float,
-    estimator: Estimator | None,
-    output: str,
-    ties: Ties | None,
+    model: Model, logs: Sequence[MeasuredLog], fitted: int, options: IdentificationOptions, ties: Ties | None
 ) -> tuple[list[MeasuredLog], Channels]:
     """The logs with the source of every velocity, and its own cut-off where there are some to try, as validation says.
 
@@ -85,15 +82,13 @@ def chosen_channels(
         model: the machine.
         logs: those that are fitted, and then one to judge by.
         fitted: how many are fitted; the choice rests on them alone.
-        cutoffs: Hz.
-        share: part of each log before its held-out part.
-        estimator: None for weighted least squares.
-        output, ties: as for `regression_data`.
+        options, ties: of the identification.
     """
     names = tuple(model.actuators.ports.position.columns)
     usable = usable_velocities(model, [entry.log for entry in logs])
     problems, notes = _not_used(names, logs, usable)
     choice: ChannelChoice | None = None
+    cutoffs = options.preparation.scan_cutoffs
     if usable or (cutoffs and len(names) > 1):
         try:
             choice = choose_channels(
@@ -102,18 +97,17 @@ def chosen_channels(
                 [entry.how for entry in logs[:fitted]],
                 velocities=tuple(usable),
                 cutoffs=cutoffs,
-                estimator=estimator,
-                output=output,
+                estimator=chosen_estimator(options),
+                output=options.output,
                 ties=ties,
-                shares=(share, 0.7),
+                shares=(options.share, 0.7),
             )
         except (IdentificationError, InputError) as error:
             notes.append(f"velocities are not chosen: none could be judged ({error.problems[0].what})")
     if choice is not None:
         first = choice.preparations[0]
-        own, velocities = first.cutoffs, first.velocities
-        judge = (replace(entry.how, cutoffs=own, velocities=velocities) for entry in logs[fitted:])
-        preparations = [*choice.preparations, *judge]
+        judged = (replace(log.how, cutoffs=first.cutoffs, velocities=first.velocities) for log in logs[fitted:])
+        preparations = [*choice.preparations, *judged]
         logs = [replace(entry, preparation=p) for entry, p in zip(logs, preparations, strict=True)]
     notes += [_of_velocity(name, logs[0], usable[name]) for name in usable]
     notes += [

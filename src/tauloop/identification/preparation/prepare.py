@@ -38,7 +38,7 @@ class PreparedLogs:
         scan: of the filters, where some were to be tried.
         channels: how each channel is prepared.
         known_forces: what was taken off, in words.
-        beyond: coordinates beyond their stops, and angles that look like degrees.
+        beyond: coordinates beyond their stops, and angles that look like degrees; how alike two runs were.
         periods: how many periods every log has and the noise of its channels.
     """
 
@@ -99,16 +99,7 @@ def prepare_logs(
         channels = fourier_channels(logs)
         logs = [entry.averaged(how.period, how.highest) for entry in logs]
     else:
-        logs, channels = chosen_channels(
-            model,
-            logs,
-            fitted,
-            cutoffs=how.scan_cutoffs,
-            share=1.0 - options.hold_out if options.validation is None else 1.0,
-            estimator=chosen_estimator(options),
-            output=options.output,
-            ties=ties,
-        )
+        logs, channels = chosen_channels(model, logs, fitted, options, ties)
     return PreparedLogs(
         logs=tuple(logs),
         names=tuple(entry.name for entry in logs),
@@ -117,7 +108,7 @@ def prepare_logs(
         scan=scan,
         channels=channels,
         known_forces=known_forces,
-        beyond=beyond,
+        beyond=(*beyond, *(item for log in logs if log.runs is not None for item in log.runs.evidence)),
         periods=tuple(
             {
                 "log": entry.name,
