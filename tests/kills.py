@@ -58,6 +58,7 @@ COMMANDS = {
     ),
     "reduce": ("reduce", "delta", "--out", "{out}/reduced.yaml"),
     "drive": ("drive", "single_motor_axis", "--duration", "0.2", "--figure", "{out}/drive.png"),
+    "control-c": ("drive", "single_motor_axis", "--duration", "0.2", "--control-c", "{out}"),
     "play": ("play", "gantry_tau_3dof", "--figure", "{out}/play.png", "--out", "{out}/play.nc"),
     "poses": (
         *("poses", "linear_delta", "--count", "6", "--candidates", "40", "--parameters", "tower*.end_stop"),

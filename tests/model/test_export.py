@@ -310,6 +310,32 @@ def test_a_name_of_the_users_own_is_taken():
     }
 
 
+def test_outputs_that_are_named_alone_are_exported_and_cost_what_is_counted_for_them():
+    made = tl.export_c(tl.load("rcid"), tl.ExportOptions(functions=("inverse_dynamics",), outputs=("force",)))
+    (function,) = made.manifest["functions"]
+    assert [port["name"] for port in function["outputs"]] == ["force"]
+    costs = tl.count_operations(tl.load("rcid")).costs
+    (cost,) = [c for c in costs if (c.quantity, c.formulation) == ("inverse dynamics", "newton-euler")]
+    assert function["operations"]["once"] == cost.once
+
+
+def test_forces_without_accelerations_cost_what_is_counted_for_them():
+    """Beside them a difference and a product for each rate of a momentum."""
+    made = tl.export_c(tl.load("nuwar"), tl.ExportOptions(functions=("momentum_forces",)))
+    (function,) = made.manifest["functions"]
+    (rates,) = [port["size"] for port in function["inputs"] if port["name"] == "momentum_rate"]
+    (cost,) = [c for c in tl.count_operations(tl.load("nuwar")).costs if c.formulation == "hamilton, sampled"]
+    assert sum(function["operations"]["once"].values()) + 2 * rates == cost.total
+
+
+@pytest.mark.parametrize(
+    ("outputs", "says"), [(("forces",), "did you mean force"), (("momentum",), "is an output of inverse_dynamics")]
+)
+def test_outputs_that_a_function_does_not_have_are_refused(outputs, says):
+    with pytest.raises(tl.InputError, match=says):
+        tl.ExportOptions(functions=("inverse_dynamics", "momentum"), outputs=outputs)
+
+
 def test_everything_wrong_with_a_request_is_said_at_once():
     with pytest.raises(InputError) as error:
         exported("five_bar", ["dynamics", "kinematics", "speed"], entry=PLATFORM)

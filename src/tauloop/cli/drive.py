@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 
 import tauloop as tl
-from tauloop.cli.output import JsonOption, command, figure_ending, finish
-from tauloop.drives import load_drive
+from tauloop.cli.output import JsonOption, command, figure_ending, finish, folder
+from tauloop.drives import export_control, load_drive
 from tauloop.report.drive_figure import drive_figure
 
 
-@command(figure=figure_ending)
+@command(figure=figure_ending, control_c=folder)
 def drive(
     line: Annotated[str, typer.Argument(help="A shipped drive line (dual_motor_axis, ...), or a drive-line file.")],
     options: tl.DriveOptions,
@@ -22,6 +22,9 @@ def drive(
         str | None, typer.Option(help="A second drive line, for the figure: the same step beside the first.")
     ] = None,
     figure: Annotated[Path | None, typer.Option(help="Draw it into this file (PNG, PDF, SVG).")] = None,
+    control_c: Annotated[
+        Path | None, typer.Option(help="Write the control law as C99 with its test program into this folder.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Simulate a step of a drive line with its control, and judge it.
@@ -34,4 +37,6 @@ def drive(
     shown = [tl.drive(load_drive(line), options)]
     if beside is not None:
         shown.append(tl.drive(load_drive(beside), replace(options, parameters={}, cycle=False)))
-    finish(shown[0], as_json, figure=figure, draw=lambda: drive_figure(*shown))
+    made = None if control_c is None else export_control(shown[0].line, options.parameters, folder=control_c)
+    written = () if made is None else made.written
+    finish(shown[0], as_json, figure=figure, draw=lambda: drive_figure(*shown), written=written)

@@ -9,6 +9,7 @@ from tauloop.drives.axis.simulation import (
     simulate_axis as simulate_axis,
 )
 from tauloop.drives.axis.workflow import DriveOptions as DriveOptions, DriveStep as DriveStep, drive as drive
+from tauloop.drives.control_export import export_control as export_control
 from tauloop.drives.criteria import (
     Criteria as Criteria,
     Outcome as Outcome,

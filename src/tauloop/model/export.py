@@ -17,10 +17,11 @@ from tauloop.codegen.evaluator import reads_start
 from tauloop.codegen.operations import operations
 from tauloop.codegen.signature import CPort
 from tauloop.codegen.source import CFunction, c_name, c_source
-from tauloop.errors import InputError, PoseError
+from tauloop.errors import InputError, PoseError, Problems
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.model import Mechanism
-from tauloop.model.export_texts import Case, check_text, header_text
+from tauloop.mechanism.suggestions import unknown_names
+from tauloop.model.export_texts import Case, HeaderNotes, check_text, header_text
 from tauloop.model.model import Model, modelled
 from tauloop.model.motion import Motion
 from tauloop.options import listed, option, require
@@ -50,12 +51,14 @@ class ExportOptions(Shown):
     Attributes:
         functions: which, with commas between.
         entry: what moves as given.
+        outputs: of the functions, such as 'force'; all that they have without it.
         name: first part of all names in C; the machine's without it.
         seed: of the random states in the test program.
     """
 
     functions: tuple[str, ...] = option(("inverse_dynamics",), read=listed, choices=tuple(EXPORTABLE))
     entry: Entry = PLATFORM
+    outputs: tuple[str, ...] = option((), read=listed)
     name: str | None = None
     seed: int = option(0, least=0)
 
@@ -65,6 +68,17 @@ class ExportOptions(Shown):
         if not self.functions:
             remedy = f"choose among {', '.join(EXPORTABLE)}"
             raise InputError.of("functions", "none is named", remedy)
+        known = sorted({output for name in self.functions for output in EXPORTABLE[name].outputs})
+        problems = Problems(unknown_names(self.outputs, known, "no such output", "outputs {}"))
+        for name in self.functions:
+            if not problems and not self.wanted(EXPORTABLE[name]):
+                what = f"none of {', '.join(self.outputs)} is an output of {name}"
+                problems.add("outputs", what, f"it has {', '.join(EXPORTABLE[name].outputs)}")
+        InputError.raise_if_any(problems)
+
+    def wanted(self, spec: ProgramSpec) -> tuple[str, ...]:
+        """Those outputs of a function that are exported."""
+        return tuple(name for name in spec.outputs if not self.outputs or name in self.outputs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,17 +130,43 @@ def export_c(
     ports = c_ports(model, motion)
     samples = _samples(model, motion, np.random.default_rng(options.seed))
     cases = [
-        _case(model, motion, spec, f"{stem}_{function}", ports, samples)
+        _case(model, motion, spec, options.wanted(spec), f"{stem}_{function}", ports, samples)
         for function, spec in EXPORTABLE.items()
         if function in options.functions
     ]
-    note = f"{stem}: made by Tauloop from the machine {model.mechanism.name!r}; do not edit"
+    mechanism, free = model.mechanism, model.free
+    header = HeaderNotes(
+        made_from=f"the machine {mechanism.name!r}",
+        description=mechanism.description,
+        given=f"the motion of the {entry.name}",
+        baked_in=[p for p in mechanism.parameters if p.name not in free],
+    )
+    machine = {"name": mechanism.name, "sha256": _hash(content(replace(mechanism, file="")))}
+    return finished_export(stem, cases, header, {"machine": machine, "entry": entry.name}, folder)
+
+
+def finished_export(
+    stem: str, cases: Sequence[Case], notes: HeaderNotes, source: Mapping[str, object], folder: str | Path | None
+) -> Export:
+    """Texts of functions, written where a folder is named.
+
+    Args:
+        stem: first part of every name.
+        cases: the functions, with numbers that they are checked by.
+        notes: what the header says of them all.
+        source: what they were made from, for the manifest.
+        folder: where the files are written.
+
+    Raises:
+        InputError: the folder cannot be written.
+    """
+    note = f"{stem}: made by Tauloop from {notes.made_from}; do not edit"
     files = {
         f"{stem}.c": c_source([case.function for case in cases], note, includes=[f'"{stem}.h"']),
-        f"{stem}.h": header_text(stem, note, model.mechanism, model.free, entry.name, cases),
+        f"{stem}.h": header_text(stem, note, notes, cases),
         f"{stem}_check.c": check_text(stem, cases),
     }
-    manifest = _manifest(model, stem, entry, cases, files)
+    manifest = _manifest(stem, cases, notes, source, files)
     files["manifest.json"] = json.dumps(manifest, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
     written = () if folder is None else _written(files, Path(folder))
     return Export(name=stem, manifest=manifest, files=files, written=written)
@@ -156,6 +196,7 @@ def c_ports(model: Model, motion: Motion) -> dict[str, CPort]:
     table, free = model.mechanism.parameters, model.free
     cabled = tuple(cables(model.mechanism))
     newtons = ("N",) * len(cabled)
+    thrusts = ["N m" if turns else "N" for turns in topology.angular]
     pairs = [(row, unit, p) for row, unit in zip(actuators, force_units, strict=True) for p in model.parameters]
     entries = (f"{row} / {p.name}" for row, _, p in pairs)
     weights = (
@@ -177,6 +218,8 @@ def c_ports(model: Model, motion: Motion) -> dict[str, CPort]:
         ("q", topology.coordinate_names, coordinates, "all coordinates"),
         ("v", topology.velocity_names, velocities, "all velocities"),
         ("a", topology.velocity_names, (f"{unit}^2" for unit in velocities), "all accelerations"),
+        ("momentum", topology.velocity_names, (f"{unit} s" for unit in thrusts), "momenta of all velocities, dT/dv"),
+        ("momentum_rate", topology.velocity_names, thrusts, "their rates, such as differences from sample to sample"),
     ]
     moved = motion.ports.motion.items()
     listed += [(name, port.columns, port.units, f"{name} of the {motion.ports.name}") for name, port in moved]
@@ -228,6 +271,7 @@ def _samples(model: Model, entry: Motion, rng: np.random.Generator) -> dict[str,
         **dict(zip(entry.ports.motion, motion, strict=True)),
         "start": q + ASTRAY * rng.normal(size=q.shape),
         "force": rng.normal(size=(SAMPLES, len(model.mechanism.actuators))),
+        "momentum_rate": rng.normal(size=(SAMPLES, model.topology.n_v)),
         **_shared(model, SAMPLES),
         "theta": np.tile([table[leaf].value for leaf in model.free], (SAMPLES, 1)),
     }
@@ -260,13 +304,14 @@ def _case(
     model: Model,
     motion: Motion,
     spec: ProgramSpec,
+    outputs: Sequence[str],
     name: str,
     ports: Mapping[str, CPort],
     samples: Mapping[str, np.ndarray],
 ) -> Case:
     """One function, with inputs and the numbers that the interpreter finds for them."""
     program = motion.program(spec)
-    wanted = tuple(port for port in spec.outputs if ports[port].size)
+    wanted = tuple(port for port in outputs if ports[port].size)
     inputs = [*spec.inputs, *(["start"] * reads_start(program, wanted))]
     inputs += ["theta"] * bool(model.free)
     needed = {name for step in program.steps for name in step.inputs}
@@ -278,7 +323,7 @@ def _case(
         outputs=tuple(ports[port] for port in wanted),
     )
     arrays = {key: np.ascontiguousarray(array) for key, array in samples.items()}
-    outputs, evidence = program.run(arrays, SAMPLES)
+    expected, evidence = program.run(arrays, SAMPLES)
     checked = health(program, evidence)
     if not (checked.is_reached & checked.is_regular & checked.is_within).all():
         what = f"{spec.name} fails at the states of the test program"
@@ -287,7 +332,7 @@ def _case(
         function=function,
         meaning=spec.meaning,
         inputs={port: arrays[port] for port in inputs},
-        expected={port.name: outputs[port.name] for port in function.outputs},
+        expected={port.name: expected[port.name] for port in function.outputs},
     )
 
 
@@ -299,16 +344,14 @@ def _shared(model: Model, n: int) -> dict[str, np.ndarray]:
 
 
 def _manifest(
-    model: Model, stem: str, entry: Entry, cases: Sequence[Case], files: Mapping[str, str]
+    stem: str, cases: Sequence[Case], notes: HeaderNotes, source: Mapping[str, object], files: Mapping[str, str]
 ) -> dict[str, object]:
     """What was made, as plain data without time or place."""
-    mechanism, free = model.mechanism, model.free
     data = {
         "tauloop": provenance(packages=(), options={}).versions["tauloop"],
         "name": stem,
-        "machine": {"name": mechanism.name, "sha256": _hash(content(replace(mechanism, file="")))},
-        "entry": entry.name,
-        "baked_in": {p.name: p.value for p in mechanism.parameters if p.name not in free},
+        **source,
+        "baked_in": {p.name: p.value for p in notes.baked_in},
         "functions": [
             {
                 "name": case.function.name,

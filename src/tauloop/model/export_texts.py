@@ -11,7 +11,7 @@ from tauloop.codegen.batch_source import LANES
 from tauloop.codegen.c_helpers import c_file
 from tauloop.codegen.signature import CPort
 from tauloop.codegen.source import CFunction, comment, declarations, number
-from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.expression import Parameter
 from tauloop.programs.bounded import Bounded
 from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
 from tauloop.records import dataclass
@@ -52,16 +52,31 @@ class Case:
     expected: Mapping[str, np.ndarray]
 
 
-def header_text(
-    stem: str, note: str, mechanism: Mechanism, free: Sequence[str], entry: str, cases: Sequence[Case]
-) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeaderNotes:
+    """What a header says of all its functions.
+
+    Attributes:
+        made_from: the machine, or the drive line.
+        description: of its file.
+        given: what the functions are given.
+        baked_in: parameters that are numbers in them.
+    """
+
+    made_from: str
+    description: str
+    given: str
+    baked_in: Sequence[Parameter]
+
+
+def header_text(stem: str, note: str, notes: HeaderNotes, cases: Sequence[Case]) -> str:
     """The header: prototypes, and above each what its arguments are."""
     guard = f"{stem.upper()}_H"
     lines = [f"/* {comment(note)}", " *"]
-    if mechanism.description:
-        lines += [f" * {line}" for line in textwrap.wrap(comment(mechanism.description), WIDTH)] + [" *"]
+    if notes.description:
+        lines += [f" * {line}" for line in textwrap.wrap(comment(notes.description), WIDTH)] + [" *"]
     lines += [
-        f" * Given is the motion of the {entry}. SI units, angles in radians. Functions keep nothing between calls and",
+        f" * Given is {notes.given}. SI units, angles in radians. Functions keep nothing between calls and",
         " * may be called from several threads at once. Arrays do not overlap.",
         " * NAME computes one sample; NAME_batch computes n, every array with n rows, one sample after the other.",
         " *",
@@ -69,8 +84,7 @@ def header_text(
     ]
     lines += [
         f" *   {comment(p.name)} = {p.value!r}" + (f" ({p.value / p.scale:.12g} {comment(p.unit)})" if p.unit else "")
-        for p in mechanism.parameters
-        if p.name not in free
+        for p in notes.baked_in
     ]
     lines += [" */", f"#ifndef {guard}", f"#define {guard}", "", "#include <stddef.h>", ""]
     lines += ["#ifdef __cplusplus", 'extern "C" {', "#endif", ""]

@@ -111,10 +111,10 @@ MOMENTUM = ProgramSpec(
 )
 MOMENTUM_FORCES = ProgramSpec(
     name="momentum_forces",
-    meaning="actuator forces from the rate of the momenta",
+    meaning="actuator forces from the rate of the momenta, and the momenta of the next rate",
     build=momentum_forces_program,
     inputs=(*_STATE, "momentum_rate"),
-    outputs=("force",),
+    outputs=("force", "momentum"),
 )
 TENSIONS = ProgramSpec(
     name="tensions",
@@ -143,6 +143,8 @@ EXPORTABLE = MappingProxyType(
         "forward_dynamics": FORWARD_DYNAMICS,
         "regressor": REGRESSORS["actuators"],
         "kinematics": KINEMATICS[2],
+        "momentum": MOMENTUM,
+        "momentum_forces": MOMENTUM_FORCES,
     }
 )
 #: All of them, by name.
