@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -24,7 +25,7 @@ import tauloop_papers.kept
 from tauloop.cli.app import app
 from tauloop.errors import InputError
 from tauloop.report import RESIDUAL
-from tauloop.result import provenance
+from tauloop.result import Status, provenance
 from tauloop.viewer import Playback, View
 from tauloop_papers import (
     EXPERIMENTS,
@@ -38,6 +39,7 @@ from tauloop_papers import (
     reproduce_all,
     write_page,
 )
+from tauloop_papers.controllers import CONTROLLERS, Measured
 from tauloop_papers.kept import code_of, done
 
 #: So many pixels of the platform's colour are one.
@@ -159,6 +161,31 @@ def test_equal_runs_give_equal_files(tmp_path: Path) -> None:
     item = small("a", "first")
     first, second = ([path.read_bytes() for path in done(item, tmp_path).files] for _ in range(2))
     assert first == second
+
+
+def test_the_controllers_code_lies_beside_its_page_and_is_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a compiler and without; a check that fails makes the result doubtful; times are not among equal files."""
+    item, made = small("a", "first"), CONTROLLERS["dual-motor"]()
+    monkeypatch.setattr(tauloop_papers.kept, "controllers", lambda _: made)
+    monkeypatch.setattr(shutil, "which", lambda *_: None)
+    kept = done(item, tmp_path)
+    assert (tmp_path / "a-c" / made[0].name / f"{made[0].name}_check.c").read_text() == list(made[0].files.values())[2]
+    assert "no C compiler here" in write_page(tmp_path / "a.html", [kept]).read_text(encoding="utf-8")
+    assert kept.status is Status.OK
+    monkeypatch.undo()
+    for agrees, said in ((True, "all agree"), (False, "FAILED")):
+        run = Measured(compiler="cc", agrees=agrees, said=said, nanoseconds={made[0].name: 12.3})
+        monkeypatch.setattr(tauloop_papers.kept, "controllers", lambda _: made)
+        monkeypatch.setattr(tauloop_papers.kept, "measured", lambda _, run=run: run)
+        kept = done(item, tmp_path)
+        page = write_page(tmp_path / "a.html", [kept]).read_text(encoding="utf-8")
+        assert said in page
+        assert ">12<" in page
+        assert (kept.status is Status.OK) == agrees
+        assert not any("measured" in path.name for path in kept.files)
+    assert "12.3" not in kept.files[-1].read_text(encoding="utf-8")
 
 
 def test_a_row_has_as_many_cells_as_its_table_has_heads() -> None:

@@ -14,7 +14,7 @@ from tauloop.errors import InputError
 from tauloop.result import Status, plain
 from tauloop.simulation import ForceLaw, Simulator, ToolForce
 from tauloop_papers.rcid.momentum import READINGS, reach, run, touch
-from tauloop_papers.rcid.momentum_figures import CAPTIONS, figures
+from tauloop_papers.rcid.momentum_figures import CAPTIONS, FILMS, figures, films
 from tauloop_papers.rcid.settings import SETTINGS
 
 #: The stroke is told in tenths of a millimetre, m.
@@ -99,6 +99,7 @@ def test_the_whole_experiment_is_in_order() -> None:
     assert len(steps) == 6
     assert result.status is Status.OK
     assert set(figures(result)) == set(CAPTIONS)
+    assert set(films(result)) == set(FILMS)
     assert result.masses == pytest.approx(9.7)
     json.dumps(plain(result), allow_nan=False)
     forces = [item.pressure[-1] for item in result.touches]

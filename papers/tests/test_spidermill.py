@@ -15,7 +15,7 @@ from tauloop.kinematics.states import random_states
 from tauloop.report import save_figure
 from tauloop.result import Status, plain
 from tauloop_papers.spidermill import identification
-from tauloop_papers.spidermill.identification_figures import figures
+from tauloop_papers.spidermill.identification_figures import FILMS, figures, films
 from tauloop_papers.spidermill.models import Fit, Plant, Reduced, counted, displaced_ends, mean_relative
 from tauloop_papers.spidermill.results import ReducedIdentification
 from tauloop_papers.spidermill.settings import SETTINGS, ReducedSettings
@@ -255,3 +255,4 @@ def test_comparisons_choices_and_figures(result: ReducedIdentification, tmp_path
     assert list(drawn) == ["verification", "identification", "causes", "readout"]
     for name, figure in drawn.items():
         assert save_figure(figure, tmp_path / f"{name}.png", dpi=60.0).stat().st_size > 15_000
+    assert set(films(result)) == set(FILMS)

@@ -16,7 +16,7 @@ from tauloop.errors import InputError
 from tauloop.result import Status
 from tauloop_papers import EXPERIMENTS, Experiment, Reproduction, experiment
 from tauloop_papers.kept import Kept, code_of, keep, regular, reproduce_all
-from tauloop_papers.page import write_page
+from tauloop_papers.page import CONTROLLER_HEADS, controller_rows, write_page
 
 #: Where `all` keeps its results, if no folder is named.
 FOLDER = Path("reproductions")
@@ -54,11 +54,17 @@ def reproduce(
         reproduction = chosen.run(partial(show, chosen))
         kept = None if where is None else keep(reproduction, where, code)
     files = [] if kept is None else [*kept.files, write_page(kept.folder / f"{name}.html", [kept])]
+    status = reproduction.status if kept is None else kept.status
     if as_json:
-        print_json({"status": reproduction.status, "result": reproduction, "files": [str(path) for path in files]})
+        print_json({"status": status, "result": reproduction, "files": [str(path) for path in files]})
     else:
         _print(reproduction, files)
-    if reproduction.status is not Status.OK:
+        if kept is not None and kept.data["controllers"]:
+            rows = table("In the controller", *CONTROLLER_HEADS)
+            for row in controller_rows(kept):
+                rows.add_row(*row)
+            console().print(rows)
+    if status is not Status.OK:
         raise typer.Exit(FAILED)
 
 

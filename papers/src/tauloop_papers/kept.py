@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import tauloop as tl
+from tauloop.files import write_text
 from tauloop.report import save_figure
 from tauloop.result import Status, plain, provenance, write_json
+from tauloop_papers.controllers import controllers, functions, measured
 from tauloop_papers.reproduction import EXPERIMENTS, LONG, Experiment, Progress, Reproduction
 
 #: Figures are drawn for pages and for eyes.
@@ -28,8 +30,9 @@ class Kept:
     Attributes:
         experiment: what was done.
         folder: where it lies.
-        data: what its JSON file holds: `status`, `result`, `advice`, `captions` of figures, those of `films`, and
-            `code`, which says of which settings and sources it is the result. Equal runs give equal files.
+        data: what its JSON file holds: `status`, `result`, `advice`, `captions` of figures, those of `films`, what
+            the `controllers` functions are, and `code`, which says of which settings and sources it is the result.
+            Equal runs give equal files.
     """
 
     experiment: Experiment
@@ -47,17 +50,27 @@ class Kept:
 
     @property
     def files(self) -> list[Path]:
-        """All files of the result: figures and films, then its JSON."""
+        """All files of the result: figures, films and C, then its JSON."""
         drawn = [self.figure(part, ending) for part in self.data["captions"] for ending in ENDINGS]
         drawn += [self.figure(part, ending) for part in self.data["films"] for ending in FILM_ENDINGS]
+        drawn += [self.folder / file for item in self.data["controllers"] for file in item["files"]]
         return [*drawn, self.folder / f"{self.experiment.name}.json"]
+
+    @property
+    def measured(self) -> dict[str, Any]:
+        """How the C ran here, by the name of an export; not among the files, for no two runs take the same time."""
+        path = self.folder / f"{self.experiment.name}-measured.json"
+        try:
+            return dict(json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError):
+            return {}
 
 
 def keep(reproduction: Reproduction, folder: Path, code: str) -> Kept:
     """Write a result: its figures first, so that where there is the JSON file there is all of it.
 
     Args:
-        found: the result.
+        reproduction: the result.
         folder: which is there.
         code: `code_of` the experiment, taken before it began: its program may have been changed since.
 
@@ -65,13 +78,24 @@ def keep(reproduction: Reproduction, folder: Path, code: str) -> Kept:
         InputError: the folder cannot be written.
     """
     experiment = reproduction.experiment
+    made = controllers(experiment.name)
+    runs = {export.name: measured(export) for export in made}
+    faults = [f"{name}: {run.said}" for name, run in runs.items() if run.agrees is False]
     data = {
-        "status": reproduction.status,
+        "status": Status.DOUBTFUL if faults else reproduction.status,
         "code": code,
         "captions": experiment.captions,
         "films": experiment.films_shown,
-        "advice": reproduction.advice,
+        "advice": (*reproduction.advice, *faults),
         "result": reproduction,
+        "controllers": [
+            {
+                "name": export.name,
+                "files": [f"{experiment.name}-c/{export.name}/{file}" for file in export.files],
+                "functions": functions(export),
+            }
+            for export in made
+        ],
     }
     kept = Kept(experiment=experiment, folder=folder, data=plain(data))
     for part, figure in experiment.figures(reproduction).items():
@@ -80,6 +104,12 @@ def keep(reproduction: Reproduction, folder: Path, code: str) -> Kept:
     for part, shown in experiment.films(reproduction).items():
         for ending in FILM_ENDINGS:
             shown.save_film(kept.figure(part, ending))
+    for export, item in zip(made, kept.data["controllers"], strict=True):
+        for file, text in zip(item["files"], export.files.values(), strict=True):
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            write_text(folder / file, text)
+    if runs:
+        write_json(folder / f"{experiment.name}-measured.json", plain(runs))
     write_json(kept.files[-1], kept.data)
     return kept
 

@@ -22,8 +22,8 @@ from tauloop.model.export import Export, finished_export
 from tauloop.model.export_texts import Case, HeaderNotes
 from tauloop.programs.program import Evaluate, Program
 
-#: Samples that the test program holds, and the length of the steps in them over the settling band.
-SAMPLES, STEP = 8, 100.0
+#: Samples that the test program holds, and the size of the steps in them, m or rad.
+SAMPLES, STEP = 8, 0.1
 
 
 def export_control(
@@ -94,7 +94,7 @@ def export_control(
         pivots=(),
     )
     stem = c_name(f"{line.name}_control" if name is None else name)
-    inputs = _samples(ports, STEP * float(figures.scalar(line.performance.band)))
+    inputs = _samples(ports)
     case = Case(
         function=CFunction(name=stem, program=program, inputs=tuple(ports.values()), outputs=tuple(outputs.values())),
         meaning="torques asked of the motors, and rates of the loops' states",
@@ -122,10 +122,10 @@ def _force(inertia: LineInertia) -> str:
     return "N m" if inertia.turns else "N"
 
 
-def _samples(ports: Mapping[str, CPort], step: float) -> dict[str, np.ndarray]:
+def _samples(ports: Mapping[str, CPort]) -> dict[str, np.ndarray]:
     """Steps in both directions, from far of the reference to near it, with states of the size of the errors."""
     rng = np.random.default_rng(0)
-    samples = {key: step * rng.normal(size=(SAMPLES, port.size)) for key, port in ports.items()}
+    samples = {key: STEP * rng.normal(size=(SAMPLES, port.size)) for key, port in ports.items()}
     way = samples["reference"] - samples["before"]
     samples["position"] = samples["reference"] - np.linspace(0.0, 1.0, SAMPLES)[:, None] * way
     return {key: np.ascontiguousarray(array) for key, array in samples.items()}

@@ -141,8 +141,8 @@ def export_c(
         given=f"the motion of the {entry.name}",
         baked_in=[p for p in mechanism.parameters if p.name not in free],
     )
-    machine = {"name": mechanism.name, "sha256": _hash(content(replace(mechanism, file="")))}
-    return finished_export(stem, cases, header, {"machine": machine, "entry": entry.name}, folder)
+    source = {"name": mechanism.name, "sha256": _hash(content(replace(mechanism, file="")))}
+    return finished_export(stem, cases, header, {"machine": source, "entry": entry.name}, folder)
 
 
 def finished_export(

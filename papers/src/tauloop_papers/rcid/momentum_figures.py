@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
+import tauloop as tl
 from tauloop.report import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean
+from tauloop.viewer import Playback, View
 from tauloop_papers.rcid.results import Impedance
 from tauloop_papers.rcid.table import METHODS, PARTS
 
@@ -19,6 +21,21 @@ CAPTIONS = {
     "touch": "The kind of task that the machine was built for: the platform meets a surface under impedance control "
     "and under force control. Dotted lines are the mass, spring and damper that it shall be like.",
 }
+
+#: What each film shows.
+FILMS = {"touch": "The platform meets the surface under impedance control, ten times slower. Drag to turn it."}
+#: A film is slower than the task by this; pictures per second of the film.
+SLOWER, PICTURES = 10.0, 20.0
+
+
+def films(results: Impedance) -> dict[str, View]:
+    """All motions of the experiment by the ending of their files' names."""
+    touch, model = results.touches[0], tl.Model(tl.load(results.settings.machine))
+    position = np.tile(model.platform_position(model.assembly.q), (len(touch.time), 1))
+    position[:, :3] += touch.place
+    each = max(1, round(1.0 / (results.settings.step * SLOWER * PICTURES)))
+    played = Playback(time=SLOWER * touch.time[::each], q=model.platform.track(position).q[::each])
+    return {"touch": tl.view(model, tl.ViewOptions(motion=played))}
 
 
 def figures(results: Impedance) -> dict[str, Figure]:

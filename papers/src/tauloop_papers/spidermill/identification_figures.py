@@ -6,7 +6,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+import tauloop as tl
 from tauloop.report import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean
+from tauloop.viewer import Playback, View
 from tauloop_papers.spidermill.models import Fit
 from tauloop_papers.spidermill.results import Findings, ReducedIdentification
 from tauloop_papers.spidermill.settings import PrintedErrors, ReducedSettings
@@ -23,6 +25,22 @@ CAPTIONS = {
     "causes": "Not in the paper: what the errors before and after follow from, and the minimal parameters beside those "
     "printed.",
 }
+
+#: What each film shows, and its pictures per second.
+FILMS = {
+    "identification": "The unreduced machine on the identification trajectory of Figure 7: spindles push, triangles "
+    "and coupling elements keep the platform level. Drag to turn it."
+}
+PICTURES = 20.0
+
+
+def films(result: ReducedIdentification) -> dict[str, View]:
+    """All motions of the experiment by the ending of their files' names."""
+    run = result.findings.identification.trajectory
+    each = max(1, round(result.settings.frequency / PICTURES))
+    model = tl.Model(tl.load(result.settings.machine))
+    played = Playback(time=run.time[::each], q=model.platform.track(run.position).q[::each])
+    return {"identification": tl.view(model, tl.ViewOptions(motion=played))}
 
 
 def figures(identification: ReducedIdentification) -> dict[str, Figure]:
