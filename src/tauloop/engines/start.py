@@ -7,19 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from tauloop.engines.rigid_tree import PlacedJoint, RigidTree
-from tauloop.mechanism.model import BASE
+from tauloop.mechanism.model import BASE, JOINT_KINDS, Joint
 from tauloop.mechanism.poses import Array, FramePose, turned
-from tauloop.mechanism.primitives import joint_coordinates, joint_pose
-
-
-def reference_coordinates(joints: Mapping[str, PlacedJoint]) -> dict[str, Array]:
-    """Start values (1,) of all joints' coordinates by name; zero, or no turn, where the file has none."""
-    coordinates: dict[str, Array] = {}
-    for placed in joints.values():
-        names = placed.joint.coordinate_names
-        values = placed.joint.reference or tuple(float(name.endswith(".qw")) for name in names)
-        coordinates |= {name: np.array([value]) for name, value in zip(names, values, strict=True)}
-    return coordinates
+from tauloop.mechanism.primitives import joint_coordinates, joint_pose, spread
 
 
 def body_poses(
@@ -37,32 +27,18 @@ def body_poses(
         samples: N.
     """
     poses = {BASE: FramePose(np.broadcast_to(np.eye(3), (samples, 3, 3)), np.zeros((samples, 3)))}
-    known = [joints[name] for name in tree] + [placed for name, placed in joints.items() if name not in tree]
-    known = [placed for placed in known if all(name in coordinates for name in placed.joint.coordinate_names)]
-    reference = reference_coordinates(joints)
-    for name in ("", *tree):
-        if name and not _reaches(joints[name], poses):
-            continue
-        if name:
-            values = {q: coordinates.get(q, reference[q]) for q in joints[name].joint.coordinate_names}
-            _set(joints[name], {q: np.broadcast_to(value, (samples,)) for q, value in values.items()}, poses)
-        while reachable := [placed for placed in known if _reaches(placed, poses)]:
-            _set(reachable[0], coordinates, poses)
+    order = [joints[name].joint for name in dict.fromkeys((*tree, *joints))]
+    known = [joint for joint in order if all(name in coordinates for name in joint.coordinate_names)]
+
+    def across(joint: Joint) -> FramePose:
+        names, start = joint.coordinate_names, joint.reference or JOINT_KINDS[joint.kind].neutral
+        values = {q: coordinates.get(q, np.full(samples, x)) for q, x in zip(names, start, strict=True)}
+        return joints[joint.name].parent @ joint_pose(joint, values) @ joints[joint.name].child.inverse()
+
+    spread(poses, known, across)
+    for name in tree:
+        spread(spread(poses, [joints[name].joint], across), known, across)
     return poses
-
-
-def _reaches(placed: PlacedJoint, poses: Mapping[str, FramePose]) -> bool:
-    return (placed.joint.parent.body in poses) != (placed.joint.child.body in poses)
-
-
-def _set(placed: PlacedJoint, coordinates: Mapping[str, Array], poses: dict[str, FramePose]) -> None:
-    """Pose of the body at the far side of a joint."""
-    joint = placed.joint
-    across = placed.parent @ joint_pose(joint, coordinates) @ placed.child.inverse()
-    if joint.parent.body in poses:
-        poses[joint.child.body] = poses[joint.parent.body] @ across
-    else:
-        poses[joint.parent.body] = poses[joint.child.body] @ across.inverse()
 
 
 def start_coordinates(tree: RigidTree, coordinates: Mapping[str, Array]) -> Array:

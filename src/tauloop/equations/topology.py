@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.errors import DescriptionError
+from tauloop.mechanism.graph import spanning_joints
 from tauloop.mechanism.model import (
     JOINT_KINDS,
     Actuator,
@@ -16,7 +17,6 @@ from tauloop.mechanism.model import (
     Mechanism,
     Placement,
     Rod,
-    spanning_joints,
 )
 from tauloop.mechanism.poses import turned_quaternion
 from tauloop.records import dataclass

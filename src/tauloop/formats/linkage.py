@@ -8,9 +8,10 @@ from functools import cached_property
 import numpy as np
 
 from tauloop.mechanism.bodies import as_matrices, offset_inertia
+from tauloop.mechanism.graph import joints_of, steps_from
 from tauloop.mechanism.model import BASE, Joint, Mechanism, Placement
 from tauloop.mechanism.poses import FramePose, placement_pose
-from tauloop.mechanism.primitives import primitives
+from tauloop.mechanism.primitives import joint_pose, spread
 from tauloop.mechanism.rigid_tree import LinkInertia
 
 
@@ -34,6 +35,7 @@ class Linkage:
         """
         self.mechanism = mechanism
         self._welds = [joint for joint in mechanism.joints if joint.kind == "fixed"]
+        self._poses: dict[str, FramePose] = {}
 
     @cached_property
     def length(self) -> float:
@@ -46,38 +48,25 @@ class Linkage:
     @cached_property
     def world(self) -> dict[str, FramePose]:
         """Poses of all bodies at the reference coordinates, along the joints that are not cut."""
-        poses = {BASE: FramePose()}
-        waiting = [joint for joint in self.mechanism.joints if not joint.is_cut]
-        while True:
-            further = [j for j in waiting if (j.parent.body in poses) != (j.child.body in poses)]
-            if not further:
-                return poses
-            for joint in further:
-                parent, child = (placement_pose(self.mechanism, side) for side in (joint.parent, joint.child))
-                across = parent @ _across(joint) @ child.inverse()
-                if joint.parent.body in poses:
-                    poses.setdefault(joint.child.body, poses[joint.parent.body] @ across)
-                else:
-                    poses[joint.parent.body] = poses[joint.child.body] @ across.inverse()
+        return spread({BASE: FramePose()}, (j for j in self.mechanism.joints if not j.is_cut), self._across)
+
+    def _across(self, joint: Joint) -> FramePose:
+        """Pose of a joint's child body in its parent body at the reference coordinates."""
+        if joint.name not in self._poses:
+            parent, child = (placement_pose(self.mechanism, side) for side in (joint.parent, joint.child))
+            self._poses[joint.name] = parent @ joint_pose(joint) @ child.inverse()
+        return self._poses[joint.name]
 
     def links(self) -> list[tuple[str, ...]]:
         """Groups of bodies that are welded together, without that of the base; a ring of welds makes no group."""
-        group = {name: {name} for name in (BASE, *(body.name for body in self.mechanism.bodies))}
-        rings: list[set[str]] = []
-        for weld in self._welds:
-            first, second = group[weld.parent.body], group[weld.child.body]
-            if first is second:
-                rings.append(first)
-                continue
-            first |= second
-            for name in second:
-                group[name] = first
-        groups: list[tuple[str, ...]] = []
+        pairs = [weld.bodies for weld in self._welds]
+        grouped, groups = set(steps_from(BASE, pairs)), list[tuple[str, ...]]()
         for body in self.mechanism.bodies:
-            members = group[body.name]
-            link = tuple(other.name for other in self.mechanism.bodies if other.name in members)
-            if BASE not in members and not any(members is ring for ring in rings) and link not in groups:
-                groups.append(link)
+            if body.name not in grouped:
+                members = set(steps_from(body.name, pairs))
+                grouped |= members
+                if sum(first in members for first, _ in pairs) < len(members):
+                    groups.append(tuple(other.name for other in self.mechanism.bodies if other.name in members))
         return groups
 
     def is_needed(self, link: Iterable[str]) -> bool:
@@ -98,19 +87,11 @@ class Linkage:
         """The body of a link that a joint is on."""
         return joint.parent.body if joint.parent.body in link else joint.child.body
 
-    def side(self, joint: Joint, body: str) -> Placement:
-        """A joint's frame on a body."""
-        return joint.parent if joint.parent.body == body else joint.child
-
-    def other(self, joint: Joint, body: str) -> str:
-        """The other body of a joint."""
-        return joint.child.body if joint.parent.body == body else joint.parent.body
-
     def passes(self, body: str, joint: Joint) -> Joint | None:
         """The next joint behind a massless body that two joints lead to and nothing else; None behind any other."""
         if body == BASE or self.is_needed((body,)) or not self.is_massless(body):
             return None
-        others = [j for j in self.mechanism.joints if body in (j.parent.body, j.child.body) and j is not joint]
+        others = [other for other in joints_of(self.mechanism, body) if other is not joint]
         return others[0] if len(others) == 1 and others[0].kind != "fixed" else None
 
     def is_massless(self, body: str) -> bool:
@@ -125,17 +106,8 @@ class Linkage:
 
     def pose_in(self, link: Sequence[str], body: str) -> FramePose:
         """Pose of a body of a link in the frame of the link's first body, through the welds."""
-        poses = {link[0]: FramePose()}
-        while body not in poses:
-            for weld in self._welds:
-                parent, child = (placement_pose(self.mechanism, side) for side in (weld.parent, weld.child))
-                across = parent @ child.inverse()
-                first, second = weld.parent.body, weld.child.body
-                if first in poses and second in link and second not in poses:
-                    poses[second] = poses[first] @ across
-                elif second in poses and first in link and first not in poses:
-                    poses[first] = poses[second] @ across.inverse()
-        return poses[body]
+        inside = (weld for weld in self._welds if weld.parent.body in link and weld.child.body in link)
+        return spread({link[0]: FramePose()}, inside, self._across)[body]
 
     def inertia(self, link: Sequence[str]) -> LinkInertia:
         """Inertia of a link, in the frame of its first body."""
@@ -157,22 +129,6 @@ class Linkage:
         center = first / mass if mass > 0.0 else np.zeros(3)
         return LinkInertia(mass=mass, center=center, about_center=about - mass * offset_inertia(center))
 
-    def reached(self, joints: Iterable[Joint]) -> set[str]:
-        """Bodies that joints with coordinates lead to from the base."""
-        return reachable(BASE, ((joint.parent.body, joint.child.body) for joint in joints if not joint.is_cut))
-
-
-def _across(joint: Joint) -> FramePose:
-    """Relative pose across a joint at its reference coordinates."""
-    pose = FramePose()
-    for primitive in primitives(joint):
-        pose = pose @ primitive.pose()
-    return pose
-
-
-def reachable(start: str, pairs: Iterable[tuple[str, str]]) -> set[str]:
-    """What pairs lead to from a start, itself among it."""
-    reached, waiting = {start}, [set(pair) for pair in pairs]
-    while further := set().union(*(pair for pair in waiting if pair & reached)) - reached:
-        reached |= further
-    return reached
+    def reached(self, joints: Iterable[Joint]) -> dict[str, int]:
+        """Bodies that joints with coordinates lead to from the base, with how many joints are on the way."""
+        return steps_from(BASE, (joint.bodies for joint in joints if not joint.is_cut))

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from tauloop.formats.linkage import Linkage, axis_of
+from tauloop.mechanism.graph import far_side, side
 from tauloop.mechanism.model import Joint, Placement
 from tauloop.mechanism.poses import placement_pose
 from tauloop.records import dataclass
@@ -57,18 +58,18 @@ def end_of(linkage: Linkage, link: Sequence[str], joint: Joint) -> End | None:
     """Follow joints through massless bodies to the neighbour, as long as they pass through one point."""
     chain, between = [joint], []
     body = linkage.inner(joint, link)
-    point = (linkage.pose_in(link, body) @ placement_pose(linkage.mechanism, linkage.side(joint, body))).position
-    inner_axis = linkage.pose_in(link, body).rotation @ axis_of(linkage.mechanism, joint, linkage.side(joint, body))
+    point = (linkage.pose_in(link, body) @ placement_pose(linkage.mechanism, side(joint, body))).position
+    inner_axis = linkage.pose_in(link, body).rotation @ axis_of(linkage.mechanism, joint, side(joint, body))
     right_angles = joint.kind == "universal"
     while True:
         last = chain[-1]
         if linkage.mechanism.is_loaded(last) or last.kind not in ("revolute", "universal", "spherical"):
             return None
-        outer = linkage.other(last, body)
+        outer = far_side(last, body).body
         following = linkage.passes(outer, last)
         if following is None:
             break
-        here, there = linkage.side(last, outer), linkage.side(following, outer)
+        here, there = side(last, outer), side(following, outer)
         gap = placement_pose(linkage.mechanism, here).position - placement_pose(linkage.mechanism, there).position
         first, second = (axis_of(linkage.mechanism, j, s) for j, s in ((last, here), (following, there)))
         if (
@@ -81,7 +82,7 @@ def end_of(linkage: Linkage, link: Sequence[str], joint: Joint) -> End | None:
         between.append(outer)
         body = outer
     freedoms = sum(len(j.velocity_names) for j in chain)
-    outside = linkage.side(chain[-1], outer)
+    outside = side(chain[-1], outer)
     if outer in link or freedoms not in (2, 3) or (freedoms == 2 and not right_angles):
         return None
     return End(

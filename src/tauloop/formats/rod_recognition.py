@@ -16,7 +16,7 @@ links on a slide are a telescopic rod (`telescopes`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +28,7 @@ from tauloop.formats.rod_inertia import RodPart, rod_inertias
 from tauloop.formats.starts import free_joint, starting_inside
 from tauloop.formats.telescopes import driving, legs, telescopic_rod
 from tauloop.formats.welds import with_merged_welds
-from tauloop.mechanism.expression import Call, Constant, Leaf, Parameter, ParameterTable, leaves
+from tauloop.mechanism.expression import Parameter, ParameterTable
 from tauloop.mechanism.model import BASE, Body, Joint, Mechanism, Placement, Rod
 
 
@@ -96,8 +96,7 @@ def recognise_rods(mechanism: Mechanism, options: RodRecognition) -> tuple[Mecha
     actuators = tuple(driving(actuator, shrinking) for actuator in mechanism.actuators)
     changed = replace(mechanism, bodies=bodies, joints=joints, rods=(*mechanism.rods, *rods), actuators=actuators)
     table = ParameterTable((*mechanism.parameters, *parameters))
-    used = _used(changed)
-    return replace(changed, parameters=ParameterTable(tuple(p for p in table if p.name in used))), tuple(notes)
+    return replace(changed, parameters=table).without_unused_parameters(), tuple(notes)
 
 
 def finished(
@@ -186,21 +185,3 @@ def _carriers(
         body = loose[0]
         notes.append(f"{body} hangs on rods alone and gets six coordinates of its own")
         added.append(free_joint("platform" if body == platform else f"{body}_free", body, linkage.world[body]))
-
-
-def _used(mechanism: Mechanism) -> set[str]:
-    """Leaf parameters that occur in a mechanism."""
-    names: set[str] = set()
-
-    def visit(value: object) -> None:
-        if isinstance(value, Leaf | Call):
-            names.update(leaves(value))
-        elif isinstance(value, tuple):
-            for item in value:
-                visit(item)
-        elif is_dataclass(value) and not isinstance(value, ParameterTable | Constant):
-            for part in fields(value):
-                visit(getattr(value, part.name))
-
-    visit(mechanism)
-    return names

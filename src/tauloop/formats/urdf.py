@@ -16,7 +16,6 @@ import numpy as np
 
 from tauloop.errors import DescriptionError, Problems
 from tauloop.formats.leaves import Leaves
-from tauloop.formats.linkage import reachable
 from tauloop.formats.options import ImportOptions
 from tauloop.formats.rod_recognition import finished
 from tauloop.formats.urdf_builder import JointExtra, make_coupling, make_joint, make_loop
@@ -24,6 +23,7 @@ from tauloop.formats.urdf_parts import UrdfTree
 from tauloop.formats.urdf_side import Side, read_side
 from tauloop.formats.urdf_tree import read_urdf_tree
 from tauloop.mechanism.expression import ONE, Parameter, ParameterTable
+from tauloop.mechanism.graph import steps_from
 from tauloop.mechanism.model import BASE, ZERO_VECTOR, Actuator, Body, Joint, Mechanism, Placement, Platform, Vector
 
 #: Gravity of the tools that a description was written for, m/s^2, where neither it nor a side file says one.
@@ -180,7 +180,7 @@ def _last_end(tree: UrdfTree, joints: tuple[Joint, ...], ends: Sequence[str]) ->
 
 def _welded_to(tree: UrdfTree, link: str) -> set[str]:
     """Links that are one with a link through fixed joints, itself among them."""
-    return reachable(link, ((joint.parent, joint.child) for joint in tree.joints if joint.kind == "fixed"))
+    return set(steps_from(link, ((joint.parent, joint.child) for joint in tree.joints if joint.kind == "fixed")))
 
 
 def _gravity(

@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tauloop.formats.leaves import Leaves
-from tauloop.formats.linkage import Linkage, reachable
+from tauloop.formats.linkage import Linkage
 from tauloop.formats.rod_inertia import source_of
-from tauloop.mechanism.expression import Parameter, ParameterTable, leaves as leaves_of
+from tauloop.mechanism.expression import Parameter, ParameterTable, leaves
+from tauloop.mechanism.graph import steps_from
 from tauloop.mechanism.model import BASE, Body, Inertia, Mechanism
 
 
@@ -24,7 +25,7 @@ def with_merged_welds(mechanism: Mechanism) -> tuple[Mechanism, tuple[str, ...]]
     # a weld that closes a loop is an equation, and its force may be asked for
     linkage = Linkage(replace(mechanism, joints=tuple(joint for joint in mechanism.joints if not joint.is_cut)))
     welds = (joint for joint in linkage.mechanism.joints if joint.kind == "fixed")
-    resting = reachable(BASE, ((weld.parent.body, weld.child.body) for weld in welds))
+    resting = steps_from(BASE, (weld.bodies for weld in welds))
     changed: dict[str, Inertia | None] = {}
     made: list[Parameter] = []
     notes: list[str] = []
@@ -60,16 +61,9 @@ def _innermost(mechanism: Mechanism, link: tuple[str, ...]) -> str:
 def _table(mechanism: Mechanism, bodies: tuple[Body, ...], made: list[Parameter]) -> ParameterTable:
     """The parameters that are left: those made take the places of their names, or come last."""
     new = {parameter.name: parameter for parameter in made}
-    gone = {
-        name
-        for old, body in zip(mechanism.bodies, bodies, strict=True)
-        if old.inertia is not None and old.inertia != body.inertia
-        for expression in old.inertia.parameters
-        for name in leaves_of(expression)
-    }
-    kept = {
-        name for body in bodies if body.inertia is not None for p in body.inertia.parameters for name in leaves_of(p)
-    }
+    pairs = zip(mechanism.bodies, bodies, strict=True)
+    gone = leaves(tuple(old.inertia for old, body in pairs if old.inertia != body.inertia))
+    kept = leaves(bodies)
     table = [
         new.pop(parameter.name, parameter)
         for parameter in mechanism.parameters

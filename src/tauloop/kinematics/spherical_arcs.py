@@ -8,6 +8,7 @@ import casadi as ca
 import numpy as np
 
 from tauloop.equations.values import Values
+from tauloop.mechanism.graph import steps_from
 from tauloop.mechanism.model import BASE, Joint, Mechanism, Placement
 from tauloop.records import dataclass
 
@@ -76,17 +77,10 @@ def _body(lines: list[tuple[np.ndarray, np.ndarray, str]], own: float, radius: M
 def _depths(hinges: list[Joint], spherical: Collection[str]) -> dict[str, int]:
     """Steps over revolute joints from the base, or where that is not spherical from the first body that is."""
     depth: dict[str, int] = {}
+    pairs = [hinge.bodies for hinge in hinges if hinge.parent.body in spherical and hinge.child.body in spherical]
     for start in (BASE, *spherical):
-        reached = [start] if start in spherical and start not in depth else []
-        depth |= dict.fromkeys(reached, 0)
-        while reached:
-            body = reached.pop(0)
-            for joint in hinges:
-                ends = {joint.parent.body, joint.child.body}
-                for other in ends - {body} if body in ends else ():
-                    if other in spherical and other not in depth:
-                        depth[other] = depth[body] + 1
-                        reached.append(other)
+        if start in spherical and start not in depth:
+            depth |= steps_from(start, pairs)
     return depth
 
 

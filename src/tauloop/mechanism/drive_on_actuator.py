@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from tauloop.errors import DescriptionError
 from tauloop.mechanism.cursor import Cursor
@@ -13,15 +11,7 @@ from tauloop.mechanism.drive_file import read_drive
 from tauloop.mechanism.drive_grammar import SECTIONS
 from tauloop.mechanism.drive_line import DriveLine, LineInertia, Performance
 from tauloop.mechanism.drive_reader import DriveReader
-from tauloop.mechanism.expression import (
-    ZERO,
-    Call,
-    Constant,
-    Expression,
-    Leaf,
-    ParameterTable,
-    leaves as expression_leaves,
-)
+from tauloop.mechanism.expression import ZERO, Expression, Leaf, ParameterTable, leaves, with_leaves
 from tauloop.mechanism.suggestions import listing, suggestion
 from tauloop.mechanism.units import ONE, named, parse_unit
 from tauloop.mechanism.values import ValueReader
@@ -136,30 +126,3 @@ def _changed(cursor: Cursor, values: ValueReader, line: DriveLine) -> dict[str, 
                 is_good = False
             expressions[key] = quantity.expression
     return expressions if is_good else None
-
-
-def leaves(item: Any) -> set[str]:
-    """Names of the leaf parameters in all expressions of an element."""
-    if isinstance(item, Constant | Leaf | Call):
-        return set(expression_leaves(item))
-    if isinstance(item, tuple):
-        return set().union(*(leaves(part) for part in item))
-    if is_dataclass(item) and not isinstance(item, type):
-        parts = (getattr(item, field.name) for field in fields(item))
-        return set().union(*(leaves(part) for part in parts if not isinstance(part, ParameterTable)))
-    return set()
-
-
-def with_leaves(item: Any, leaves: Mapping[str, Expression]) -> Any:
-    """An element, or an expression, with other expressions in place of leaf parameters."""
-    if isinstance(item, Leaf):
-        return leaves.get(item.name, item)
-    if isinstance(item, Constant):
-        return item
-    if isinstance(item, Call):
-        return Call(item.operation, tuple(with_leaves(argument, leaves) for argument in item.arguments))
-    if isinstance(item, tuple):
-        return tuple(with_leaves(part, leaves) for part in item)
-    if is_dataclass(item) and not isinstance(item, type):
-        return replace(item, **{field.name: with_leaves(getattr(item, field.name), leaves) for field in fields(item)})
-    return item

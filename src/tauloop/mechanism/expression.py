@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -188,13 +189,31 @@ def divide(x: Expression, y: Expression) -> Expression:
     return Call("/", (x, y))
 
 
-def leaves(expression: Expression) -> frozenset[str]:
-    """Names of the leaf parameters that an expression depends on."""
-    if isinstance(expression, Leaf):
-        return frozenset((expression.name,))
-    if isinstance(expression, Call):
-        return frozenset().union(*(leaves(argument) for argument in expression.arguments))
-    return frozenset()
+def leaves(item: Any) -> frozenset[str]:
+    """Names of the leaf parameters in an expression, or in all expressions of an element or a mechanism."""
+    if isinstance(item, Leaf):
+        return frozenset((item.name,))
+    parts: Sequence[Any] = ()
+    if isinstance(item, Call):
+        parts = item.arguments
+    elif isinstance(item, tuple):
+        parts = item
+    elif is_dataclass(item) and not isinstance(item, Constant | ParameterTable):
+        parts = [getattr(item, field.name) for field in fields(item)]
+    return frozenset().union(*map(leaves, parts))
+
+
+def with_leaves(item: Any, changed: Mapping[str, Expression]) -> Any:
+    """An expression, an element or a mechanism, with other expressions in place of some leaf parameters."""
+    if isinstance(item, Leaf):
+        return changed.get(item.name, item)
+    if isinstance(item, Call):
+        return Call(item.operation, tuple(with_leaves(argument, changed) for argument in item.arguments))
+    if isinstance(item, tuple):
+        return tuple(with_leaves(part, changed) for part in item)
+    if is_dataclass(item) and not isinstance(item, Constant | ParameterTable | type):
+        return replace(item, **{field.name: with_leaves(getattr(item, field.name), changed) for field in fields(item)})
+    return item
 
 
 FLOAT_OPERATIONS: dict[str, Callable[..., float]] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -122,12 +122,38 @@ def _scalar_chain(joint: Joint) -> Sequence[tuple[Literal["hinge", "slide"], str
     return []
 
 
-def joint_pose(joint: Joint, coordinates: Mapping[str, Array]) -> FramePose:
-    """Pose of a joint's child frame in its parent frame, from its coordinates (N,) by name."""
+def joint_pose(joint: Joint, coordinates: Mapping[str, Array] | None = None) -> FramePose:
+    """Pose of a joint's child frame in its parent frame, from its coordinates (N,) by name, or at its start values."""
     pose = FramePose()
     for primitive in primitives(joint):
-        pose = pose @ primitive.pose(np.stack([coordinates[name] for name in primitive.coordinates], -1))
+        q = coordinates and [coordinates[name] for name in primitive.coordinates]
+        pose = pose @ primitive.pose(np.stack(q, -1) if q else None)
     return pose
+
+
+def spread(
+    poses: dict[str, FramePose], joints: Iterable[Joint], across: Callable[[Joint], FramePose]
+) -> dict[str, FramePose]:
+    """Set the poses of all bodies that joints lead to from those that have one, the first joints first.
+
+    Args:
+        poses: of bodies by name, all in one frame.
+        joints: that may be passed, either way.
+        across: pose of a joint's child body in its parent body.
+
+    Returns:
+        The same poses.
+    """
+    waiting = list(joints)
+    while True:
+        joint = next((j for j in waiting if (j.parent.body in poses) != (j.child.body in poses)), None)
+        if joint is None:
+            return poses
+        parent, child = joint.bodies
+        if parent in poses:
+            poses[child] = poses[parent] @ across(joint)
+        else:
+            poses[parent] = poses[child] @ across(joint).inverse()
 
 
 def joint_coordinates(joint: Joint, pose: FramePose) -> Array:

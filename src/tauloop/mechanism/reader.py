@@ -20,6 +20,7 @@ from tauloop.mechanism.elements import (
     read_platform,
 )
 from tauloop.mechanism.grammar import MACHINE
+from tauloop.mechanism.graph import steps_from
 from tauloop.mechanism.joints import read_joint
 from tauloop.mechanism.model import BASE, PLATFORM_JOINT, Actuator, Joint, Mechanism
 from tauloop.mechanism.placements import Placements
@@ -150,14 +151,7 @@ def check_connection(bodies: Mapping[str, Cursor], joints: Mapping[str, Joint | 
     has_motion = platform is not None and platform.has("motion")
     if any(joint is None for joint in joints.values()) or (has_motion and PLATFORM_JOINT not in joints):
         return
-    reached = {BASE}
-    waiting = [joint for joint in joints.values() if joint is not None and not joint.is_cut]
-    while True:
-        further = [j for j in waiting if (j.parent.body in reached) != (j.child.body in reached)]
-        if not further:
-            break
-        for joint in further:
-            reached |= {joint.parent.body, joint.child.body}
+    reached = steps_from(BASE, (joint.bodies for joint in joints.values() if joint is not None and not joint.is_cut))
     platform_body = platform.word("body") if platform is not None else None
     for name, cursor in bodies.items():
         if name not in reached:

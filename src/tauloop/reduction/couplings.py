@@ -6,30 +6,25 @@ what hangs on it may be displaced by a constant vector. Potential energy changes
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from tauloop.errors import Problem, Problems
+from tauloop.mechanism.graph import far_end, far_side, joints_of, rods_of, side, steps_from
 from tauloop.mechanism.model import BASE, Inertia, Joint, Mechanism, Placement, Rod, Vector
+from tauloop.mechanism.poses import rotation_matrix
 from tauloop.records import dataclass
 from tauloop.reduction.graph import (
     cluster,
     displaced,
-    far_end,
-    far_side,
-    is_loaded,
-    joints_of,
     numbers,
-    rods_of,
-    side,
     with_added,
     without,
 )
 from tauloop.reduction.inertia import clean, mean, minus, point_mass, turned_vector
-from tauloop.reduction.planar import frame
+from tauloop.reduction.planar import axis_on, frame
 from tauloop.reduction.steps import BodyMotions, Step, limits_of, require
 
 #: Points nearer than this are one, m.
@@ -205,7 +200,7 @@ def lump_translating_body(
     problems += [
         Problem(where=f"joints.{j.name}", what="has a load of its own", remedy="keep the body on which it acts")
         for j in all_joints
-        if is_loaded(mechanism, j)
+        if mechanism.is_loaded(j)
     ]
     guides = [j for j in all_joints if j not in joints]
     problems += [
@@ -217,9 +212,9 @@ def lump_translating_body(
         problems.add(body, "has no joint that could take its mass", "keep this body")
     require(mechanism, problems)
     chosen = _host(mechanism, body, joints, host)
-    e = frame(mechanism, side(chosen, body)) @ _letter(chosen)
+    e = axis_on(mechanism, chosen, side(chosen, body))
     for joint in joints:
-        off = float(np.linalg.norm(np.cross(e, frame(mechanism, side(joint, body)) @ _letter(joint))))
+        off = float(np.linalg.norm(np.cross(e, axis_on(mechanism, joint, side(joint, body)))))
         if joint.kind != "revolute" or joint.axes != chosen.axes or off > PARALLEL:
             problems.add(
                 f"joints.{joint.name}",
@@ -254,10 +249,6 @@ def lump_translating_body(
     return mechanism, step
 
 
-def _letter(joint: Joint) -> np.ndarray:
-    return np.eye(3)["xyz".index(joint.axes[0])] if joint.axes else np.zeros(3)
-
-
 def _host(mechanism: Mechanism, body: str, joints: Sequence[Joint], name: str | None) -> Joint:
     if name is not None:
         named = [joint for joint in joints if joint.name == name]
@@ -265,19 +256,9 @@ def _host(mechanism: Mechanism, body: str, joints: Sequence[Joint], name: str | 
             what = f"{name} is not a joint of {body}"
             require(mechanism, [Problem(where="host", what=what, remedy=", ".join(j.name for j in joints))])
         return named[0]
-    distance = {BASE: 0}
-    pending = deque([BASE])
-    while pending:
-        current = pending.popleft()
-        for joint in joints_of(mechanism, current):
-            far = far_side(joint, current).body
-            if (
-                far not in distance
-                and joint.kind not in ("translational", "planar", "schoenflies", "free")
-                and far != body
-            ):
-                distance[far] = distance[current] + 1
-                pending.append(far)
+    moving = ("translational", "planar", "schoenflies", "free")
+    ways = (joint.bodies for joint in mechanism.joints if joint.kind not in moving and body not in joint.bodies)
+    distance = steps_from(BASE, ways)
     return min(joints, key=lambda joint: distance.get(far_side(joint, body).body, len(mechanism.bodies)))
 
 
@@ -302,10 +283,4 @@ def _rehung(mechanism: Mechanism, joint: Joint, host: Joint, body: str) -> Joint
 def _rotation(joint: Joint, frame_on_link: Placement, frame_on_body: np.ndarray) -> np.ndarray:
     """Orientation of the body (3, 3) seen from a joint's frame on the link, at the joint's reference."""
     angle = joint.reference[0] if joint.reference else 0.0
-    i = "xyz".index(joint.axes[0])
-    j, k = (i + 1) % 3, (i + 2) % 3
-    turn = np.eye(3)
-    sign = 1.0 if joint.parent == frame_on_link else -1.0
-    turn[j, j] = turn[k, k] = np.cos(angle)
-    turn[k, j], turn[j, k] = sign * np.sin(angle), -sign * np.sin(angle)
-    return turn @ frame_on_body.T
+    return rotation_matrix([(joint.axes[0], angle if joint.parent == frame_on_link else -angle)]) @ frame_on_body.T

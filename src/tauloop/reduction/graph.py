@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import fields, is_dataclass, replace
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
 from tauloop.errors import Problems
-from tauloop.mechanism.expression import Call, Constant, Expression, Leaf, ParameterTable, leaves
+from tauloop.mechanism.graph import steps_from
 from tauloop.mechanism.model import BASE, ZERO_VECTOR, Body, Inertia, Joint, Mechanism, Placement, Rod, Vector
 from tauloop.reduction.inertia import clean, plus, total, turned_vector
 from tauloop.reduction.steps import BodyMotions, require
@@ -18,71 +17,16 @@ from tauloop.reduction.steps import BodyMotions, require
 STRAIGHT = ("fixed", "prismatic", "translational")
 
 
-def joints_of(mechanism: Mechanism, body: str) -> tuple[Joint, ...]:
-    """Joints with one side on a body."""
-    return tuple(joint for joint in mechanism.joints if body in (joint.parent.body, joint.child.body))
-
-
-def rods_of(mechanism: Mechanism, body: str) -> tuple[Rod, ...]:
-    """Rods with one end on a body."""
-    return tuple(rod for rod in mechanism.rods if body in (rod.start.body, rod.end.body))
-
-
-def side(joint: Joint, body: str) -> Placement:
-    """A joint's frame on a body."""
-    return joint.parent if joint.parent.body == body else joint.child
-
-
-def far_side(joint: Joint, body: str) -> Placement:
-    """A joint's frame on the other body."""
-    return joint.child if joint.parent.body == body else joint.parent
-
-
-def far_end(rod: Rod, body: str) -> Placement:
-    """A rod's end on the other body."""
-    return rod.end if rod.start.body == body else rod.start
-
-
 def numbers(mechanism: Mechanism, vector: Vector) -> np.ndarray:
     """Nominal values (3,) of a vector."""
     return np.array([mechanism.value(component) for component in vector])
 
 
-def is_loaded(mechanism: Mechanism, joint: Joint) -> bool:
-    """Whether friction, a spring, an inertia or an actuator acts on a joint, or the platform is given by it."""
-    wanted = {name for actuator in mechanism.actuators for name, _ in actuator.drives}
-    wanted |= set(mechanism.platform.independent) | {name for loss in mechanism.losses for name, _ in loss.terms}
-    acts = (
-        value is not None for freedom in joint.freedoms for value in (freedom.friction, freedom.spring, freedom.inertia)
-    )
-    return any(acts) or any(name in wanted for name in joint.velocity_names)
-
-
-def is_guided(mechanism: Mechanism, body: str) -> bool:
-    """Whether joints that cannot turn lead from the base to a body."""
-    reached, grows = {BASE}, True
-    while grows:
-        grows = False
-        for joint in mechanism.joints:
-            ends = {joint.parent.body, joint.child.body}
-            if joint.kind in STRAIGHT and len(ends & reached) == 1:
-                reached |= ends
-                grows = True
-    return body in reached
-
-
 def cluster(mechanism: Mechanism, body: str, still: frozenset[str]) -> frozenset[str]:
     """A body with all that hangs together with it without passing a body that never turns."""
-    bodies, pending = set[str](), [body]
-    while pending:
-        current = pending.pop()
-        if current in still or current in bodies:
-            continue
-        bodies.add(current)
-        pending += [far_side(joint, current).body for joint in joints_of(mechanism, current)]
-        for rod in rods_of(mechanism, current):
-            pending += [rod.start.body, rod.end.body]
-    return frozenset(bodies)
+    elements: tuple[Joint | Rod, ...] = (*mechanism.joints, *mechanism.rods)
+    pairs = (element.bodies for element in elements if still.isdisjoint(element.bodies))
+    return frozenset() if body in still else frozenset(steps_from(body, pairs))
 
 
 def displaced(
@@ -165,33 +109,6 @@ def without(mechanism: Mechanism, bodies: Iterable[str] = (), joints: Iterable[s
     )
 
 
-def with_expressions(item: Any, change: Callable[[Expression], Expression]) -> Any:
-    """A copy of any part of a mechanism with every expression in it changed."""
-    if isinstance(item, Constant | Leaf | Call):
-        return change(item)
-    if isinstance(item, ParameterTable):
-        return item
-    if isinstance(item, tuple):
-        return tuple(with_expressions(part, change) for part in item)
-    if is_dataclass(item) and not isinstance(item, type):
-        return replace(item, **{f.name: with_expressions(getattr(item, f.name), change) for f in fields(item)})
-    return item
-
-
-def used_parameters(mechanism: Mechanism) -> frozenset[str]:
-    """Leaf parameters that some expression of the machine depends on."""
-    names = set[str]()
-
-    def note(expression: Expression) -> Expression:
-        names.update(leaves(expression))
-        return expression
-
-    with_expressions(mechanism, note)
-    return frozenset(names)
-
-
 def without_unused_parameters(mechanism: Mechanism) -> Mechanism:
-    """The machine with a parameter table of those leaves alone that it still depends on."""
-    used = used_parameters(mechanism)
-    kept = tuple(parameter for parameter in mechanism.parameters if parameter.name in used)
-    return replace(mechanism, parameters=ParameterTable(kept))
+    """The same machine with only those leaf parameters that its values depend on."""
+    return mechanism.without_unused_parameters()

@@ -13,16 +13,11 @@ import numpy as np
 
 from tauloop.errors import Problem, Problems
 from tauloop.mechanism.expression import add
+from tauloop.mechanism.graph import far_end, far_side, joints_of, rods_of, side, steps_from
 from tauloop.mechanism.model import BASE, Inertia, Joint, Mechanism, Placement, Rod, SlenderPart, Vector
 from tauloop.reduction.graph import (
-    far_end,
-    far_side,
-    is_guided,
-    is_loaded,
-    joints_of,
+    STRAIGHT,
     numbers,
-    rods_of,
-    side,
     with_added,
     without,
 )
@@ -95,7 +90,8 @@ def group_parallel_links(mechanism: Mechanism, kept: str, removed: str, motion: 
     mechanism = with_added(mechanism, kept, None if inertia is None else carried(inertia, s, r, R))
     mechanism = without(mechanism, (removed,), (joint.name for joint in own))
     for neighbour in {far_side(joint, removed).body: None for joint in own}:
-        if neighbour in motion.translating and not is_guided(mechanism, neighbour):
+        straight = (joint.bodies for joint in mechanism.joints if joint.kind in STRAIGHT)
+        if neighbour in motion.translating and neighbour not in steps_from(BASE, straight):
             mechanism = replace(mechanism, joints=(*mechanism.joints, _guide(neighbour, motion)))
     step = Step(
         name="group parallel links",
@@ -120,7 +116,7 @@ def parallel_joints(mechanism: Mechanism, kept: str, removed: str, motion: BodyM
                 other.body == far.body
                 and theirs.kind == mine.kind
                 and motion.is_steady(far.body, numbers(mechanism, minus(other.position, far.position)))
-                and not is_loaded(mechanism, mine)
+                and not mechanism.is_loaded(mine)
             ):
                 pairs.append((mine, theirs))
                 break

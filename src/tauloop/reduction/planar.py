@@ -12,9 +12,10 @@ import numpy as np
 
 from tauloop.errors import InputError, Problem
 from tauloop.mechanism.expression import ZERO, Call, Constant, Expression, add, divide, multiply, subtract
+from tauloop.mechanism.graph import far_side, joints_of, rods_of, side, steps_from
 from tauloop.mechanism.model import BASE, Body, Inertia, Joint, Mechanism, Placement, Rod, SlenderPart, Vector
-from tauloop.mechanism.poses import rotation_matrix
-from tauloop.reduction.graph import far_side, is_loaded, joints_of, rods_of, side, without
+from tauloop.mechanism.poses import UNIT_VECTORS, rotation_matrix
+from tauloop.reduction.graph import without
 from tauloop.reduction.inertia import clean, minus
 from tauloop.reduction.steps import Step, limits_of, require
 
@@ -27,10 +28,6 @@ ON_THE_LINE = 1e-12
 def frame(mechanism: Mechanism, placement: Placement) -> np.ndarray:
     """Orientation (3, 3) of a placement in its body, at nominal values."""
     return clean(rotation_matrix([(turn.axis, mechanism.value(turn.angle)) for turn in placement.turns]))
-
-
-def _letter(name: str) -> np.ndarray:
-    return np.eye(3)["xyz".index(name)]
 
 
 #: Joints that turn about one direction.
@@ -57,17 +54,17 @@ def normals(mechanism: Mechanism) -> dict[str, np.ndarray]:
         problems.append(Problem(where="joints", what="no joint turns, so there is no plane", remedy="skip this step"))
     require(mechanism, problems)
     first = turning[0]
-    axes = {placement.body: _axis(mechanism, first, placement) for placement in (first.parent, first.child)}
+    axes = {placement.body: axis_on(mechanism, first, placement) for placement in (first.parent, first.child)}
     pending = list(axes)
     while pending:
         body = pending.pop()
         for joint in joints_of(mechanism, body):
             near, far = side(joint, body), far_side(joint, body)
             if joint in turning:
-                axis = _axis(mechanism, joint, near)
+                axis = axis_on(mechanism, joint, near)
                 sign = 1.0 if axis @ axes[body] > 0 else -1.0
                 off = float(np.linalg.norm(np.cross(axis, axes[body])))
-                n = sign * _axis(mechanism, joint, far)
+                n = sign * axis_on(mechanism, joint, far)
             else:
                 off = 0.0
                 n = clean(frame(mechanism, far) @ frame(mechanism, near).T) @ axes[body]
@@ -88,8 +85,9 @@ def normals(mechanism: Mechanism) -> dict[str, np.ndarray]:
     return axes
 
 
-def _axis(mechanism: Mechanism, joint: Joint, placement: Placement) -> np.ndarray:
-    return frame(mechanism, placement) @ _letter(joint.axes[0] if joint.axes else "z")
+def axis_on(mechanism: Mechanism, joint: Joint, placement: Placement) -> np.ndarray:
+    """Axis (3,) of a joint in coordinates of the body that one of its frames is on; z where it has none."""
+    return frame(mechanism, placement) @ UNIT_VECTORS[joint.axes[0] if joint.axes else "z"]
 
 
 def is_planar(mechanism: Mechanism) -> bool:
@@ -116,13 +114,13 @@ def planar_inertia(mechanism: Mechanism) -> tuple[Mechanism, Step]:
             return body
         n = directions[body.name]
         h = body.inertia.first_moment
-        along = _dot(n, h)
-        x, y, z = (ZERO if abs(n[i]) == 1.0 else subtract(h[i], _scaled(n[i], along)) for i in range(3))
         moment = normal_moment(body.inertia, n)
         xx, xy, yy, xz, yz, zz = (
             _scaled(n[i] * n[j], moment) for i, j in ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
         )
-        inertia = Inertia(mass=body.inertia.mass, first_moment=(x, y, z), second_moment=(xx, xy, yy, xz, yz, zz))
+        inertia = Inertia(
+            mass=body.inertia.mass, first_moment=minus_normal(h, n), second_moment=(xx, xy, yy, xz, yz, zz)
+        )
         return replace(body, inertia=inertia)
 
     bodies = tuple(flattened(body) for body in mechanism.bodies)
@@ -197,7 +195,7 @@ def links_as_rods(mechanism: Mechanism) -> tuple[Mechanism, Step]:
         if not _hangs_free(mechanism, body, ends, directions[body.name]):
             continue
         rest = without(mechanism, (body.name,), (end.name for end in ends))
-        if _is_connected(rest):
+        if {other.name for other in rest.bodies} <= steps_from(BASE, (joint.bodies for joint in rest.joints)).keys():
             rod = _rod(body, ends, directions[body.name])
             mechanism = replace(rest, rods=(*rest.rods, rod))
             names.append(body.name)
@@ -215,7 +213,7 @@ def links_as_rods(mechanism: Mechanism) -> tuple[Mechanism, Step]:
 def _hangs_free(mechanism: Mechanism, body: Body, ends: tuple[Joint, ...], n: np.ndarray) -> bool:
     if len(ends) != 2 or body.name == mechanism.platform.body or rods_of(mechanism, body.name):
         return False
-    if any(joint.kind != "revolute" or is_loaded(mechanism, joint) for joint in ends):
+    if any(joint.kind != "revolute" or mechanism.is_loaded(joint) for joint in ends):
         return False
     r1, r2 = (side(joint, body.name).position for joint in ends)
     d = np.array([mechanism.value(x) for x in minus(r2, r1)])
@@ -228,18 +226,6 @@ def _hangs_free(mechanism: Mechanism, body: Body, ends: tuple[Joint, ...], n: np
     h = np.array([mechanism.value(x) for x in body.inertia.first_moment])
     off = np.cross(h - m * np.array([mechanism.value(x) for x in r1]), d / length)
     return abs(float(off @ n)) <= ON_THE_LINE * m * length
-
-
-def _is_connected(mechanism: Mechanism) -> bool:
-    reached, grows = {BASE}, True
-    while grows:
-        grows = False
-        for joint in mechanism.joints:
-            ends = {joint.parent.body, joint.child.body}
-            if len(ends & reached) == 1:
-                reached |= ends
-                grows = True
-    return all(body.name in reached for body in mechanism.bodies)
 
 
 def _rod(body: Body, ends: tuple[Joint, ...], n: np.ndarray) -> Rod:

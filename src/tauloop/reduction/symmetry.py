@@ -6,9 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tauloop.mechanism.expression import GROUPS, Call, Expression, Leaf, Parameter, ParameterTable
+from tauloop.mechanism.expression import GROUPS, Leaf, Parameter, ParameterTable, with_leaves
 from tauloop.mechanism.model import Mechanism
-from tauloop.reduction.graph import with_expressions
 from tauloop.reduction.steps import Step
 
 #: Names that a repeated leg gives its own parameters: leg, number, rest.
@@ -38,13 +37,6 @@ def share_parameters(mechanism: Mechanism, groups: Sequence[str] = GROUPS) -> tu
     }
     new_name = {member.name: name for name, members in shared.items() for member in members}
 
-    def renamed(expression: Expression) -> Expression:
-        if isinstance(expression, Leaf):
-            return Leaf(new_name.get(expression.name, expression.name))
-        if isinstance(expression, Call):
-            return Call(expression.operation, tuple(renamed(argument) for argument in expression.arguments))
-        return expression
-
     table: dict[str, Parameter] = {}
     for parameter in mechanism.parameters:
         name = new_name.get(parameter.name, parameter.name)
@@ -55,7 +47,10 @@ def share_parameters(mechanism: Mechanism, groups: Sequence[str] = GROUPS) -> tu
                 lower=max(p.lower for p in shared.get(name, [parameter])),
                 upper=min(p.upper for p in shared.get(name, [parameter])),
             )
-    result = replace(with_expressions(mechanism, renamed), parameters=ParameterTable(tuple(table.values())))
+    result = replace(
+        with_leaves(mechanism, {old: Leaf(new) for old, new in new_name.items()}),
+        parameters=ParameterTable(tuple(table.values())),
+    )
     step = Step(
         name="share parameters",
         removed=tuple(new_name),

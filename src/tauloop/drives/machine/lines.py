@@ -25,8 +25,7 @@ from tauloop.mechanism.drive_line import (
     Shaft,
     SingleDrive,
 )
-from tauloop.mechanism.drive_on_actuator import leaves
-from tauloop.mechanism.expression import ONE, ZERO, Constant, Expression, ParameterTable, add, multiply
+from tauloop.mechanism.expression import ONE, ZERO, Constant, Expression, ParameterTable, add, leaves, multiply
 from tauloop.mechanism.model import Actuator, Friction as MachineFriction, Mechanism
 
 

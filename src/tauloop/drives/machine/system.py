@@ -13,8 +13,7 @@ from tauloop.equations.values import BatchFunction
 from tauloop.errors import InputError, Problem
 from tauloop.mechanism.bodies import cable_problems, dry_friction
 from tauloop.mechanism.drive_line import DriveLine, LineFriction
-from tauloop.mechanism.drive_on_actuator import leaves
-from tauloop.mechanism.expression import ParameterTable
+from tauloop.mechanism.expression import ParameterTable, leaves
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.programs.rates import RateProgram, independent_rate_program
