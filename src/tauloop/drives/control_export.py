@@ -16,7 +16,7 @@ from tauloop.drives.equations.switches import Direct
 from tauloop.equations.values import BatchFunction, Values
 from tauloop.errors import InputError
 from tauloop.mechanism.drive_line import DriveLine, LineInertia
-from tauloop.mechanism.drive_on_actuator import leaves
+from tauloop.mechanism.expression import leaves
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model.export import Export, finished_export
 from tauloop.model.export_texts import Case, HeaderNotes

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tauloop.formats.urdf_parts import UrdfTree
 from tauloop.mechanism import units
-from tauloop.mechanism.cursor import Choice, Cursor, Kind, ListOf, MapOf, Shape, Text, Value, field, need
+from tauloop.mechanism.cursor import Choice, Cursor, Kind, ListOf, MapOf, Shape, Text, field, need, value
 from tauloop.mechanism.grammar import ACTUATOR, COUPLING, FREEDOM, LOSS, PROVENANCE, SPRING, TOOL
 from tauloop.mechanism.model import JOINT_KINDS
 from tauloop.mechanism.structure import check_structure
@@ -45,28 +45,21 @@ def _elements(shape: Shape, key: str) -> MapOf:
 def side_shape(tree: UrdfTree) -> Shape:
     """The grammar of a side file for one URDF, whose joints it may name."""
     stiffness, rest = SPRING.fields
-    not_negative = replace(
-        stiffness,
-        kind=Value(linear=units.STIFFNESS, angular=units.ANGULAR_STIFFNESS, group="spring", sign="not negative"),
-    )
+    not_negative = replace(stiffness, kind=value(units.STIFFNESSES, "spring", "not negative"))
     spring = replace(SPRING, fields=(not_negative, replace(rest, required=False)))
     freedom = tuple(replace(part, kind=spring) if part.name == "spring" else part for part in FREEDOM.fields)
-    joint = Shape(name="joint of a side file", doc="What URDF does not say of a joint.", fields=freedom)
-    moving = [moving_joint for moving_joint in tree.joints if moving_joint.kind in ("revolute", "prismatic")]
+    acting = Shape(name="joint of a side file", doc="What URDF does not say of a joint.", fields=freedom)
+    moving = [joint for joint in tree.joints if joint.kind in ("revolute", "prismatic")]
     offsets = tuple(
-        field(
-            moving_joint.name,
-            Value(linear=units.ANGLE if moving_joint.kind == "revolute" else units.LENGTH, group="geometry"),
-            "",
-        )
-        for moving_joint in moving
+        field(joint.name, value(units.ANGLE if joint.kind == "revolute" else units.LENGTH, "geometry"), "")
+        for joint in moving
     )
     floating = Shape(
         name="floating joint",
         doc="The frame that a floating joint's coordinates are counted from, and what acts on them.",
         fields=(
             *TOOL.fields,
-            field("freedoms", _each(list(JOINT_KINDS["free"].velocities), joint, "freedom"), "what acts on each"),
+            field("freedoms", _each(list(JOINT_KINDS["free"].velocities), acting, "freedom"), "what acts on each"),
         ),
     )
     platform = Shape(
@@ -78,8 +71,8 @@ def side_shape(tree: UrdfTree) -> Shape:
             field("independent", ListOf(item=_TEXT, may_be_empty=True), "independent coordinates"),
         ),
     )
-    gravity = ListOf(item=Value(linear=units.ACCELERATION, group="gravity"), length=3)
-    free = [moving_joint.name for moving_joint in tree.joints if moving_joint.kind == "free"]
+    gravity = ListOf(item=value(units.ACCELERATION, "gravity"), length=3)
+    free = [joint.name for joint in tree.joints if joint.kind == "free"]
     return Shape(
         name="side file",
         doc="What URDF cannot say.",
@@ -88,9 +81,7 @@ def side_shape(tree: UrdfTree) -> Shape:
             field("gravity", gravity, "in the frame of the root link"),
             field("platform", platform, "the link that does the work"),
             field("offsets", Shape(name="offsets", doc="By joint.", fields=offsets), "URDF's coordinate less measured"),
-            field(
-                "joints", _each([moving_joint.name for moving_joint in moving], joint, "joint"), "what acts on joints"
-            ),
+            field("joints", _each([joint.name for joint in moving], acting, "joint"), "what acts on joints"),
             field("floating", _each(free, floating, "floating joint"), "floating joints"),
             field("couplings", _elements(COUPLING, "coupling"), "gears between joints"),
             field("losses", _elements(LOSS, "loss"), "friction of combinations"),

@@ -141,6 +141,12 @@ class Either:
 Kind = Value | Text | Name | Reference | Choice | Whole | ListOf | MapOf | Shape | Either
 
 
+def value(of: Dimension | tuple[Dimension | None, Dimension] | None, group: str = "", sign: str = "") -> Value:
+    """A value of any dimension (None), of one, or of the first on a sliding and the second on a turning freedom."""
+    linear, angular = of if isinstance(of, tuple) else (of, None)
+    return Value(linear=linear, angular=angular, group=group, sign=sign)
+
+
 def field(name: str, kind: Kind, doc: str, required: bool = False) -> Field:
     """A key that may be left out."""
     return Field(name=name, kind=kind, doc=doc, required=required)

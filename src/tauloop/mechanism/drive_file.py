@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from tauloop.mechanism import units
-from tauloop.mechanism.cursor import Choice, Collector, Cursor, MapOf, Name, Reference, Shape, Text, Value, field, need
+from tauloop.mechanism.cursor import Choice, Collector, Cursor, MapOf, Name, Reference, Shape, Text, field, need, value
 from tauloop.mechanism.drive_grammar import SECTIONS
 from tauloop.mechanism.drive_line import DriveLine, Performance
 from tauloop.mechanism.drive_reader import DriveReader
@@ -23,11 +23,7 @@ PERFORMANCE = Shape(
     doc="What the criteria are about.",
     fields=(
         need("of", Reference(to="inertia"), "inertia whose position is judged"),
-        need(
-            "band",
-            Value(linear=units.LENGTH, angular=units.ANGLE, group="drive", sign="positive"),
-            "half width of the band of settling",
-        ),
+        need("band", value(units.POSITIONS, "drive", "positive"), "half width of the band of settling"),
     ),
 )
 DRIVE = Shape(
@@ -40,7 +36,7 @@ DRIVE = Shape(
         need("provenance", PROVENANCE, "status and source of values that say none"),
         field(
             "parameters",
-            MapOf(item=Value(linear=None), key="parameter"),
+            MapOf(item=value(None), key="parameter"),
             "named values: a literal is a leaf parameter, an expression is derived",
         ),
         *SECTIONS,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 from tauloop.mechanism.cursor import Cursor
 from tauloop.mechanism.drive_line import (
@@ -25,6 +26,7 @@ from tauloop.mechanism.drive_line import (
     SingleDrive,
 )
 from tauloop.mechanism.expression import ONE, ZERO, Constant, Expression, divide
+from tauloop.mechanism.joints import read_law
 from tauloop.mechanism.suggestions import listing, suggestion
 from tauloop.mechanism.values import ValueReader
 
@@ -114,33 +116,19 @@ class DriveReader:
             what = "both inertia and mass are given" if turns else "neither inertia nor mass is given"
             cursor.problem(what, "give inertia (it turns) or mass (it slides)")
         value = self.need(cursor, "inertia" if turns else "mass", turns)
-        friction: LineFriction | LuGre | None = None
         plain, dynamic = cursor.get("friction"), cursor.get("lugre")
         if plain is not None and dynamic is not None:
             cursor.problem("both friction and lugre are given", "keep one of them", "lugre")
+        friction: LineFriction | LuGre | None = read_law(LineFriction, plain, self._values, turns)
         if dynamic is not None:
-            keys = ("stiffness", "damping", "viscous", "coulomb", "static", "stribeck")
-            friction = LuGre(**{key: self.need(dynamic, key, turns) for key in keys})
-        elif plain is not None:
-            parts = ("viscous", "coulomb", "static", "stribeck")
-            friction = LineFriction(**{key: self._maybe(plain, key, turns) for key in parts})
-            if plain.has("static") and not (plain.has("coulomb") and plain.has("stribeck")):
-                plain.problem(
-                    "static stands without coulomb and stribeck", "give all three, or coulomb alone", "static"
-                )
-        for place, law in ((plain, friction), (dynamic, friction)):
-            if place is not None and law is not None and law.static is not None and law.coulomb is not None:
-                static, coulomb = self._values.nominal(law.static), self._values.nominal(law.coulomb)
-                if static < coulomb:
-                    what = f"static friction {static:g} is below sliding friction {coulomb:g}"
-                    place.problem(what, "friction at rest is the larger one: swap or correct them", "static")
+            friction = read_law(LuGre, dynamic, self._values, turns)
         return LineInertia(name=name, turns=turns, value=value, friction=friction)
 
     def _connection(self, name: str, cursor: Cursor) -> Connection:
         first, second = (self.refer(cursor, key, self._turns, "inertia") for key in ("first", "second"))
         if first == second:
             cursor.problem(f"{first} is joined to itself", "name two inertias", "second")
-        turns = self._turns.get(second, False)
+        turns = self.turns(second)
         named = [key for key in _TRANSMISSIONS if cursor.has(key)]
         if len(named) > 1:
             cursor.problem(f"{' and '.join(named)} are given", "keep one, or put an inertia between them", named[1])
@@ -170,37 +158,36 @@ class DriveReader:
         for key, law in _COMPLIANCES.items():
             place = cursor.get(key)
             if place is not None:
-                keys = ("stiffness", "damping") if law is Shaft else ("gap", "stiffness", "damping")
-                compliance = law(**{part: self.need(place, part, turns) for part in keys})
+                compliance = self._values.element(law, place, turns)
         return Connection(name=name, first=first, second=second, ratio=ratio, compliance=compliance)
 
     def _motor(self, name: str, cursor: Cursor) -> Motor:
         on = self.refer(cursor, "on", self._turns, "inertia")
-        turns = self._turns.get(on, False)
-        torque, rated, speed = (self._maybe(cursor, key, turns) for key in ("torque", "rated_speed", "speed"))
+        motor = self._values.element(Motor, cursor, self.turns(on), name=name, on=on)
         if cursor.has("rated_speed") != cursor.has("speed") or (cursor.has("speed") and not cursor.has("torque")):
             cursor.problem("the limits are not complete", "give torque alone, or torque, rated_speed and speed")
-        elif rated is not None and speed is not None and self._values.nominal(rated) >= self._values.nominal(speed):
-            what = f"rated_speed {self._values.nominal(rated):g} is not below speed {self._values.nominal(speed):g}"
-            cursor.problem(what, "swap or correct them", "rated_speed")
-        return Motor(name=name, on=on, torque=torque, rated_speed=rated, speed=speed)
+        else:
+            self._require_rising(cursor, "rated_speed", motor.rated_speed, "speed", motor.speed)
+        return motor
+
+    def _require_rising(
+        self, cursor: Cursor, lower: str, low: Expression | None, upper: str, high: Expression | None
+    ) -> None:
+        """Note two values the first of which is not below the second."""
+        if low is not None and high is not None and self._values.nominal(low) >= self._values.nominal(high):
+            what = f"{lower} {self._values.nominal(low):g} is not below {upper} {self._values.nominal(high):g}"
+            cursor.problem(what, "swap or correct them", lower)
 
     def _encoder(self, name: str, cursor: Cursor) -> Encoder:
         on = self.refer(cursor, "on", self._turns, "inertia")
-        return Encoder(name=name, on=on, resolution=self._maybe(cursor, "resolution", self._turns.get(on, False)))
+        return self._values.element(Encoder, cursor, self.turns(on), name=name, on=on)
 
     def _pid(self, cursor: Cursor) -> Pid:
         if cursor.has("limit") != cursor.has("tracking_time"):
             remedy = "give both: the integral follows a limited output with that time constant"
             cursor.problem("limit and tracking_time stand together", remedy)
-        return Pid(
-            gain=self.need(cursor, "gain"),
-            integral_time=self._maybe(cursor, "integral_time"),
-            derivative_time=self._maybe(cursor, "derivative_time"),
-            filter=self._maybe(cursor, "filter") or Constant(FILTER),
-            limit=self._maybe(cursor, "limit"),
-            tracking_time=self._maybe(cursor, "tracking_time"),
-        )
+        pid = self._values.element(Pid, cursor)
+        return pid if cursor.has("filter") else replace(pid, filter=Constant(FILTER))
 
     def _control(self, cursor: Cursor, motors: Mapping[str, Motor], encoders: Mapping[str, Encoder]) -> Control:
         position, speed, dual = self.place(cursor, "position"), cursor.get("speed"), cursor.get("dual")
@@ -212,23 +199,14 @@ class DriveReader:
             master, slave = (self.refer(dual, key, motors, "motor") for key in ("master", "slave"))
             if master == slave:
                 dual.problem(f"master and slave are both {master}", "name two motors", "slave")
-            turns = self._turns.get(motors[slave].on, False) if slave in motors else False
-            parts = ("torque_share", "preload", "feed_forward_share")
+            turns = slave in motors and self.turns(motors[slave].on)
             least, most = (self._maybe(dual, key) for key in ("switch_min", "switch_max"))
-            drive = DualDrive(
-                master=master,
-                slave=slave,
-                switch_min=least,
-                switch_max=most,
-                **{key: self.need(dual, key, turns and key == "preload") for key in parts},
-            )
+            known = {"master": master, "slave": slave, "switch_min": least, "switch_max": most}
+            drive = self._values.element(DualDrive, dual, turns, **known)
             if (least is None) != (most is None):
                 dual.problem("switch_min and switch_max stand together", "give both, or none: the slave pulls back")
-            elif least is not None and most is not None:
-                low, high = self._values.nominal(least), self._values.nominal(most)
-                if low >= high:
-                    what = f"switch_min {low:g} is not below switch_max {high:g}"
-                    dual.problem(what, "swap or correct them", "switch_min")
+            else:
+                self._require_rising(dual, "switch_min", least, "switch_max", most)
         else:
             motor = self.refer(cursor, "motor", motors, "motor") if cursor.has("motor") else ""
             drive = SingleDrive(motor=motor)
@@ -236,15 +214,10 @@ class DriveReader:
         inner = self.refer(speed, "encoder", encoders, "encoder") if speed is not None else None
         sample_time = self._maybe(cursor, "sample_time")
         for name, place in ((encoder, position), (inner, speed)):
-            if (
-                name is not None
-                and name in encoders
-                and encoders[name].resolution is not None
-                and not cursor.has("sample_time")
-            ):
+            counts = name in encoders and encoders[name or ""].resolution is not None
+            if place is not None and counts and not cursor.has("sample_time"):
                 remedy = "give control a sample_time, or the encoder no resolution"
-                if place is not None:
-                    place.problem(f"{name} counts, and the control is continuous", remedy, "encoder")
+                place.problem(f"{name} counts, and the control is continuous", remedy, "encoder")
         return Control(
             encoder=encoder,
             position=self._pid(position),

@@ -20,12 +20,7 @@ from tauloop.shown import Shown
 
 #: The functions a machine file may call, with their number of arguments.
 FUNCTIONS: dict[str, int] = {
-    "sin": 1,
-    "cos": 1,
-    "tan": 1,
-    "asin": 1,
-    "acos": 1,
-    "atan": 1,
+    **dict.fromkeys(("sin", "cos", "tan", "asin", "acos", "atan"), 1),
     "atan2": 2,
     "sqrt": 1,
     "abs": 1,

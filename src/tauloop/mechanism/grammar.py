@@ -19,6 +19,7 @@ from tauloop.mechanism.cursor import (
     Whole,
     field,
     need,
+    value,
 )
 from tauloop.mechanism.drive_grammar import ON_ACTUATOR
 from tauloop.mechanism.expression import STATUSES
@@ -28,23 +29,23 @@ from tauloop.mechanism.model import JOINT_KINDS
 FORMAT = "tauloop-machine/1"
 
 
-_LENGTH = Value(linear=units.LENGTH, group="geometry")
-_ANGLE = Value(linear=units.ANGLE, group="geometry")
-_MASS = Value(linear=units.MASS, group="inertia", sign="positive")
-_MOMENT = Value(linear=units.INERTIA, group="inertia")
-_CENTER = Value(linear=units.LENGTH, group="inertia")
+_LENGTH = value(units.LENGTH, "geometry")
+_ANGLE = value(units.ANGLE, "geometry")
+_MASS = value(units.MASS, "inertia", "positive")
+_MOMENT = value(units.INERTIA, "inertia")
+_CENTER = value(units.LENGTH, "inertia")
 _POSITION = ListOf(item=_LENGTH, length=3)
-_STEERED = Value(linear=units.LENGTH, angular=units.ANGLE)
-_NUMBER = Value(linear=units.ONE)
+_STEERED = value(units.POSITIONS)
+_NUMBER = value(units.ONE)
 
 QUALIFIED = Shape(
     name="qualified value",
     doc="A value with what is known about it. Such a literal is a leaf parameter even if it is zero.",
     fields=(
-        need("value", Value(linear=None), "number, literal or expression"),
+        need("value", value(None), "number, literal or expression"),
         field("status", Choice(options=STATUSES), "how well it is founded; the file's `provenance` if absent"),
         field("source", Text(), "where it comes from; the file's `provenance` if absent"),
-        field("bounds", ListOf(item=Value(linear=None), length=2), "[lower, upper]; literals only"),
+        field("bounds", ListOf(item=value(None), length=2), "[lower, upper]; literals only"),
         field("note", Text(), "a remark"),
     ),
 )
@@ -106,7 +107,7 @@ BODY = Shape(
         field("center", ListOf(item=_CENTER, length=3), "mass centre in body coordinates; the origin if absent"),
         field(
             "first_moment",
-            ListOf(item=Value(linear=units.FIRST_MOMENT, group="inertia"), length=3),
+            ListOf(item=value(units.FIRST_MOMENT, "inertia"), length=3),
             "mass times mass centre, in place of `center`; then `about: origin` is required",
         ),
         field("inertia", MOMENTS, "moments of inertia in body axes; zero (a point mass) if absent"),
@@ -120,37 +121,25 @@ FRICTION = Shape(
     doc="Losses against the motion: viscous v + viscous_asymmetry |v| + (coulomb + (static - coulomb) "
     "exp(-(v/stribeck)^2)) sign(v) + coulomb_asymmetry |sign(v)| + offset.",
     fields=(
-        field(
-            "viscous",
-            Value(linear=units.DAMPING, angular=units.ANGULAR_DAMPING, group="friction", sign="not negative"),
-            "viscous coefficient",
-        ),
-        field(
-            "coulomb",
-            Value(linear=units.FORCE, angular=units.TORQUE, group="friction", sign="not negative"),
-            "Coulomb friction",
-        ),
-        field("offset", Value(linear=units.FORCE, angular=units.TORQUE, group="friction"), "constant part"),
+        field("viscous", value(units.DAMPINGS, "friction", "not negative"), "viscous coefficient"),
+        field("coulomb", value(units.FORCES, "friction", "not negative"), "Coulomb friction"),
+        field("offset", value(units.FORCES, "friction"), "constant part"),
         field(
             "viscous_asymmetry",
-            Value(linear=units.DAMPING, angular=units.ANGULAR_DAMPING, group="friction"),
+            value(units.DAMPINGS, "friction"),
             "by how much the viscous coefficient is larger forwards and smaller backwards; at most `viscous`",
         ),
         field(
             "coulomb_asymmetry",
-            Value(linear=units.FORCE, angular=units.TORQUE, group="friction"),
+            value(units.FORCES, "friction"),
             "by how much Coulomb friction is larger forwards and smaller backwards; at most `coulomb`",
         ),
         field(
             "static",
-            Value(linear=units.FORCE, angular=units.TORQUE, group="friction", sign="not negative"),
+            value(units.FORCES, "friction", "not negative"),
             "friction at the slowest motion, at least `coulomb`; with `stribeck`",
         ),
-        field(
-            "stribeck",
-            Value(linear=units.SPEED, angular=units.ANGULAR_SPEED, group="friction", sign="positive"),
-            "Stribeck speed, with `static`",
-        ),
+        field("stribeck", value(units.SPEEDS, "friction", "positive"), "Stribeck speed, with `static`"),
     ),
 )
 
@@ -158,12 +147,8 @@ SPRING = Shape(
     name="spring",
     doc="A spring on one freedom: it pulls back with stiffness (q - rest).",
     fields=(
-        need(
-            "stiffness",
-            Value(linear=units.STIFFNESS, angular=units.ANGULAR_STIFFNESS, group="spring"),
-            "force per displacement",
-        ),
-        need("rest", Value(linear=units.LENGTH, angular=units.ANGLE, group="spring"), "coordinate without force"),
+        need("stiffness", value(units.STIFFNESSES, "spring"), "force per displacement"),
+        need("rest", value(units.POSITIONS, "spring"), "coordinate without force"),
     ),
 )
 
@@ -181,12 +166,12 @@ _LIMITS = Either(kinds=(_RANGE, LIMITS))
 
 _FREEDOM_FIELDS = (
     field("limits", _LIMITS, "[lower, upper] of the coordinate, or with its kind: `{drawing: [lower, upper]}`"),
-    field("speed", Value(linear=units.SPEED, angular=units.ANGULAR_SPEED, sign="positive"), "largest speed"),
+    field("speed", value(units.SPEEDS, "", "positive"), "largest speed"),
     field("friction", FRICTION, "losses"),
     field("spring", SPRING, "elastic element"),
     field(
         "inertia",
-        Value(linear=units.MASS, angular=units.INERTIA, group="drive", sign="not negative"),
+        value(units.INERTIAS, "drive", "not negative"),
         "inertia that moves with this freedom alone: a rotor, on the joint's side",
     ),
 )
@@ -199,20 +184,20 @@ REFERENCE = Shape(
     "(planar); `x`, `y`, `z`, `angle`, or `at` and `turn` about z (schoenflies); `turn` (spherical); `at` "
     "(translational); `at`, `turn` (free).",
     fields=(
-        field("first", Value(linear=units.ANGLE), "first angle"),
-        field("second", Value(linear=units.ANGLE), "second angle"),
-        field("angle", Value(linear=units.ANGLE), "angle"),
-        field("slide", Value(linear=units.LENGTH), "displacement along the axis"),
-        field("x", Value(linear=units.LENGTH), "displacement along x"),
-        field("y", Value(linear=units.LENGTH), "displacement along y"),
-        field("at", ListOf(item=Value(linear=units.LENGTH), length=3), "position"),
+        field("first", value(units.ANGLE), "first angle"),
+        field("second", value(units.ANGLE), "second angle"),
+        field("angle", value(units.ANGLE), "angle"),
+        field("slide", value(units.LENGTH), "displacement along the axis"),
+        field("x", value(units.LENGTH), "displacement along x"),
+        field("y", value(units.LENGTH), "displacement along y"),
+        field("at", ListOf(item=value(units.LENGTH), length=3), "position"),
         field(
             "turn",
             ListOf(
                 item=Shape(
                     name="start turn",
                     doc="A turn that is only a start value: exactly one key.",
-                    fields=tuple(field(axis, Value(linear=units.ANGLE), f"angle about {axis}") for axis in "xyz"),
+                    fields=tuple(field(axis, value(units.ANGLE), f"angle about {axis}") for axis in "xyz"),
                 ),
                 may_be_empty=True,
             ),
@@ -260,10 +245,7 @@ JOINT = Shape(
 TELESCOPE = Shape(
     name="telescope",
     doc="The length of a telescopic rod as a coordinate, which slides: units of m, not rad.",
-    fields=(
-        need("reference", Value(linear=units.LENGTH, sign="positive"), "start value of the length"),
-        *_FREEDOM_FIELDS,
-    ),
+    fields=(need("reference", value(units.LENGTH, "", "positive"), "start value of the length"), *_FREEDOM_FIELDS),
 )
 
 LINK = Shape(
@@ -276,14 +258,10 @@ LINK = Shape(
         field("center", Either(kinds=(_CENTER, ListOf(item=_CENTER, length=3))), "mass centre"),
         field(
             "first_moment",
-            ListOf(item=Value(linear=units.FIRST_MOMENT, group="inertia"), length=3),
+            ListOf(item=value(units.FIRST_MOMENT, "inertia"), length=3),
             "full only: mass times mass centre, in place of `center`; then `about: origin` is required",
         ),
-        field(
-            "inertia",
-            Either(kinds=(Value(linear=units.INERTIA, group="inertia", sign="not negative"), MOMENTS)),
-            "moment of inertia",
-        ),
+        field("inertia", Either(kinds=(value(units.INERTIA, "inertia", "not negative"), MOMENTS)), "moment of inertia"),
         _ABOUT,
         _UNCHECKED,
     ),
@@ -294,13 +272,13 @@ TENSION = Shape(
     doc="Makes a rod a cable, which pulls within bounds and never pushes. In a simulation one with `stiffness` pulls "
     "with max(0, stiffness x + damping x'), x its stretch; one without does not stretch (docs/cables.md).",
     fields=(
-        need("least", Value(linear=units.FORCE, sign="not negative"), "least tension"),
-        field("greatest", Value(linear=units.FORCE, sign="positive"), "greatest tension; without bound if absent"),
-        field("stiffness", Value(linear=units.STIFFNESS, group="spring", sign="positive"), "force per stretch"),
-        field("damping", Value(linear=units.DAMPING, group="friction", sign="not negative"), "force per rate"),
+        need("least", value(units.FORCE, "", "not negative"), "least tension"),
+        field("greatest", value(units.FORCE, "", "positive"), "greatest tension; without bound if absent"),
+        field("stiffness", value(units.STIFFNESS, "spring", "positive"), "force per stretch"),
+        field("damping", value(units.DAMPING, "friction", "not negative"), "force per rate"),
         field(
             "restitution",
-            Value(linear=units.ONE, sign="not negative"),
+            value(units.ONE, "", "not negative"),
             "0 to 1, without stiffness only: share of its speed with which a slack cable rebounds when it is tautened",
         ),
     ),
@@ -312,7 +290,7 @@ ROD = Shape(
     fields=(
         need("from", _PLACED, "joint centre A"),
         need("to", _PLACED, "joint centre B"),
-        field("length", Value(linear=units.LENGTH, group="geometry", sign="positive"), "length of a fixed rod"),
+        field("length", value(units.LENGTH, "geometry", "positive"), "length of a fixed rod"),
         field("telescopic", TELESCOPE, "makes the length a coordinate"),
         need(
             "model",
@@ -341,7 +319,7 @@ def _terms(ratio: Value) -> MapOf:
     return MapOf(item=ratio, key="coordinate", is_known=True, may_be_empty=False)
 
 
-_RATIO = Value(linear=None, group="drive", sign="not zero")
+_RATIO = value(None, "drive", "not zero")
 ACTUATOR = Shape(
     name="actuator",
     doc="A motor behind a transmission; its position is the sum of ratio times coordinate. With a ratio in rad/m (a "
@@ -349,19 +327,11 @@ ACTUATOR = Shape(
     fields=(
         field("on", Reference(to="coordinate"), "joint with one freedom, `joint.freedom`, or telescopic rod"),
         field("ratio", _RATIO, "motor motion per motion of the coordinate; 1 if absent"),
-        field(
-            "drives",
-            _terms(_RATIO),
-            "in place of `on`: several coordinates, each with its ratio",
-        ),
-        field(
-            "inertia",
-            Value(linear=units.MASS, angular=units.INERTIA, group="drive", sign="not negative"),
-            "inertia on the motor's side",
-        ),
+        field("drives", _terms(_RATIO), "in place of `on`: several coordinates, each with its ratio"),
+        field("inertia", value(units.INERTIAS, "drive", "not negative"), "inertia on the motor's side"),
         field("friction", FRICTION, "losses on the motor's side"),
-        field("force", Value(linear=units.FORCE, angular=units.TORQUE, sign="positive"), "largest force or torque"),
-        field("speed", Value(linear=units.SPEED, angular=units.ANGULAR_SPEED, sign="positive"), "largest motor speed"),
+        field("force", value(units.FORCES, "", "positive"), "largest force or torque"),
+        field("speed", value(units.SPEEDS, "", "positive"), "largest motor speed"),
         field("drive", ON_ACTUATOR, "motors, gears, play and control behind this actuator (docs/drives.md)"),
     ),
 )
@@ -372,12 +342,12 @@ COUPLING = Shape(
     "a = 2 b; one coordinate alone is held.",
     fields=(
         need("of", _terms(_RATIO), "coordinates, each with its ratio"),
-        field("offset", Value(linear=units.LENGTH, angular=units.ANGLE, group="geometry"), "the sum; zero if absent"),
+        field("offset", value(units.POSITIONS, "geometry"), "the sum; zero if absent"),
     ),
 )
 
 #: Zero where motors move a coordinate against each other.
-_SHARE = Value(linear=None, group="drive")
+_SHARE = value(None, "drive")
 LOSS = Shape(
     name="loss",
     doc="Friction of a combination of coordinates or of motors, as of a belt or cable that several move: its speed is "
@@ -405,15 +375,11 @@ PLATFORM = Shape(
             "independent coordinates: freedoms of the joint `platform` (x, wy, ...) and complete names of others",
         ),
         field("reference", REFERENCE, "start pose, with `motion` only"),
-        field(
-            "limits",
-            MapOf(item=_LIMITS, key="freedom", is_known=True),
-            "limits by freedom, with `motion` only",
-        ),
+        field("limits", MapOf(item=_LIMITS, key="freedom", is_known=True), "limits by freedom, with `motion` only"),
     ),
 )
 
-_PARAMETERS = MapOf(item=Value(linear=None), key="parameter")
+_PARAMETERS = MapOf(item=value(None), key="parameter")
 _ELEMENTS = (
     field("frames", MapOf(item=PLACEMENT), "named placements; they may build on each other"),
     field("bodies", MapOf(item=Either(kinds=(Choice(options=("massless",)), BODY))), "rigid bodies"),
@@ -433,9 +399,7 @@ LEG = Shape(
     fields=(
         need("name", Name(), "name of the pattern; the number is appended"),
         need("repeat", Whole(least=1, most=MAX_REPEAT), "how many"),
-        field(
-            "each", MapOf(item=ListOf(item=Value(linear=None)), key="parameter"), "parameters with one value per leg"
-        ),
+        field("each", MapOf(item=ListOf(item=value(None)), key="parameter"), "parameters with one value per leg"),
         field("parameters", _PARAMETERS, "parameters of each leg, by one expression or value"),
         *_ELEMENTS,
     ),
@@ -451,7 +415,7 @@ MACHINE = Shape(
         need("provenance", PROVENANCE, "status and source of values that say none"),
         need(
             "gravity",
-            ListOf(item=Value(linear=units.ACCELERATION, group="gravity"), length=3),
+            ListOf(item=value(units.ACCELERATION, "gravity"), length=3),
             "acceleration of gravity in the base frame",
         ),
         field("parameters", _PARAMETERS, "named values: a literal is a leaf parameter, an expression is derived"),

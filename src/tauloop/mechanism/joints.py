@@ -32,7 +32,7 @@ from tauloop.mechanism.placements import (
 )
 from tauloop.mechanism.suggestions import listing, suggestion
 from tauloop.mechanism.units import ANGLE, LENGTH, shown
-from tauloop.mechanism.values import ValueReader
+from tauloop.mechanism.values import Made, ValueReader
 
 #: Keys of the start value of each kind of joint with several freedoms.
 REFERENCE_KEYS: dict[str, tuple[str, ...]] = {
@@ -303,12 +303,15 @@ def with_limits(
 
 def read_friction(cursor: Cursor | None, values: ValueReader, is_angular: bool) -> Friction | None:
     """Friction; None if there is none."""
+    return read_law(Friction, cursor, values, is_angular)
+
+
+def read_law(law: type[Made], cursor: Cursor | None, values: ValueReader, is_angular: bool) -> Made | None:
+    """Friction of any law that has these coefficients; None if there is none."""
     if cursor is None:
         return None
-    friction = Friction(
-        **{field.name: values.expression(cursor.get(field.name), is_angular) for field in fields(Friction)}
-    )
-    terms = {field.name: getattr(friction, field.name) for field in fields(Friction) if cursor.has(field.name)}
+    friction = values.element(law, cursor, is_angular)
+    terms = {field.name: getattr(friction, field.name) for field in fields(law) if cursor.has(field.name)}
     for key, what, remedy in friction_faults(terms, values.nominal):
         cursor.problem(what, remedy, key)
     return friction

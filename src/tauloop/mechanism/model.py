@@ -182,41 +182,29 @@ class JointKind:
         return tuple(float(name == "qw") for name in self.coordinates)
 
 
-_QUATERNION = ("qw", "qx", "qy", "qz")
-_ROTATION = ("wx", "wy", "wz")
+def _own(scalars: dict[str, bool], *, axes: int = 0, is_ball: bool = False, reversible: bool = True) -> JointKind:
+    """A kind of Tauloop's own, from its scalar coordinates, each with whether it turns, and a ball behind them."""
+    return JointKind(
+        coordinates=(*scalars, *("qw", "qx", "qy", "qz") * is_ball),
+        velocities=(*scalars, *("wx", "wy", "wz") * is_ball),
+        axes=axes,
+        angular=(*scalars.values(), *(True,) * 3 * is_ball),
+        reversible=reversible,
+    )
+
+
+_PLANE, _SPACE = {"x": False, "y": False}, {"x": False, "y": False, "z": False}
 _OWN_KINDS = {
-    "fixed": JointKind(coordinates=(), velocities=(), axes=0, angular=()),
-    "revolute": JointKind(coordinates=("",), velocities=("",), axes=1, angular=(True,)),
-    "prismatic": JointKind(coordinates=("",), velocities=("",), axes=1, angular=(False,)),
-    "cylindrical": JointKind(
-        coordinates=("angle", "slide"), velocities=("angle", "slide"), axes=1, angular=(True, False)
-    ),
-    "universal": JointKind(
-        coordinates=("first", "second"), velocities=("first", "second"), axes=2, angular=(True, True)
-    ),
-    "spherical": JointKind(coordinates=_QUATERNION, velocities=_ROTATION, axes=0, angular=(True,) * 3),
-    "planar": JointKind(
-        coordinates=("x", "y", "angle"),
-        velocities=("x", "y", "angle"),
-        axes=0,
-        angular=(False, False, True),
-        reversible=False,
-    ),
-    "schoenflies": JointKind(
-        coordinates=("x", "y", "z", "angle"),
-        velocities=("x", "y", "z", "angle"),
-        axes=0,
-        angular=(False, False, False, True),
-        reversible=False,
-    ),
-    "translational": JointKind(coordinates=("x", "y", "z"), velocities=("x", "y", "z"), axes=0, angular=(False,) * 3),
-    "free": JointKind(
-        coordinates=("x", "y", "z", *_QUATERNION),
-        velocities=("x", "y", "z", *_ROTATION),
-        axes=0,
-        angular=(False,) * 3 + (True,) * 3,
-        reversible=False,
-    ),
+    "fixed": _own({}),
+    "revolute": _own({"": True}, axes=1),
+    "prismatic": _own({"": False}, axes=1),
+    "cylindrical": _own({"angle": True, "slide": False}, axes=1),
+    "universal": _own({"first": True, "second": True}, axes=2),
+    "spherical": _own({}, is_ball=True),
+    "planar": _own({**_PLANE, "angle": True}, reversible=False),
+    "schoenflies": _own({**_SPACE, "angle": True}, reversible=False),
+    "translational": _own(_SPACE),
+    "free": _own(_SPACE, is_ball=True, reversible=False),
 }
 #: Every joint type: Tauloop's own, then those that installed packages bring.
 JOINT_KINDS: Mapping[str, JointKind] = Offered("tauloop.joints", JointKind, _OWN_KINDS)

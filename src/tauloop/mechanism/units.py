@@ -84,6 +84,10 @@ ANGULAR_DAMPING = TORQUE / ANGULAR_SPEED
 ANGLE_PER_LENGTH = ANGLE / LENGTH
 LENGTH_PER_ANGLE = LENGTH / ANGLE
 
+#: What a sliding freedom has, and a turning one.
+POSITIONS, SPEEDS, FORCES, INERTIAS = (LENGTH, ANGLE), (SPEED, ANGULAR_SPEED), (FORCE, TORQUE), (MASS, INERTIA)
+STIFFNESSES, DAMPINGS = (STIFFNESS, ANGULAR_STIFFNESS), (DAMPING, ANGULAR_DAMPING)
+
 #: How the SI unit of a dimension is written, where the plain product of kg, m, s and rad is not what people write.
 _SI_NAMES: dict[Dimension, str] = {
     FORCE: "N",
@@ -161,68 +165,47 @@ class UnitError(ValueError):
         self.what, self.remedy = what, remedy
 
 
+_PREFIXES = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "c": 1e-2, "d": 1e-1, "": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
+#: Symbols of units: scale to SI, dimension, and the prefixes that they are written with.
+_SYMBOLS: dict[str, tuple[float, Dimension, str]] = {
+    "m": (1.0, LENGTH, "kdcmun"),
+    "g": (1e-3, MASS, "km"),
+    "t": (1e3, MASS, ""),
+    "s": (1.0, TIME, "mu"),
+    "min": (60.0, TIME, ""),
+    "h": (3600.0, TIME, ""),
+    "rad": (1.0, ANGLE, "mu"),
+    "deg": (math.pi / 180, ANGLE, ""),
+    "Hz": (1.0, FREQUENCY, "k"),
+    "rpm": (2 * math.pi / 60, ANGULAR_SPEED, ""),
+    "N": (1.0, FORCE, "mkM"),
+    "Pa": (1.0, FORCE / LENGTH**2, "kMG"),
+    "bar": (1e5, FORCE / LENGTH**2, ""),
+    "J": (1.0, TORQUE, "k"),
+    "W": (1.0, TORQUE / TIME, "k"),
+}
 #: Every unit a file may use: scale to SI, and dimension.
 UNITS: dict[str, tuple[float, Dimension]] = {
-    "m": (1.0, LENGTH),
-    "km": (1e3, LENGTH),
-    "dm": (1e-1, LENGTH),
-    "cm": (1e-2, LENGTH),
-    "mm": (1e-3, LENGTH),
-    "um": (1e-6, LENGTH),
-    "nm": (1e-9, LENGTH),
-    "kg": (1.0, MASS),
-    "g": (1e-3, MASS),
-    "mg": (1e-6, MASS),
-    "t": (1e3, MASS),
-    "s": (1.0, TIME),
-    "ms": (1e-3, TIME),
-    "us": (1e-6, TIME),
-    "min": (60.0, TIME),
-    "h": (3600.0, TIME),
-    "rad": (1.0, ANGLE),
-    "mrad": (1e-3, ANGLE),
-    "urad": (1e-6, ANGLE),
-    "deg": (math.pi / 180, ANGLE),
-    "Hz": (1.0, FREQUENCY),
-    "kHz": (1e3, FREQUENCY),
-    "rpm": (2 * math.pi / 60, ANGULAR_SPEED),
-    "N": (1.0, FORCE),
-    "mN": (1e-3, FORCE),
-    "kN": (1e3, FORCE),
-    "MN": (1e6, FORCE),
-    "Pa": (1.0, FORCE / LENGTH**2),
-    "kPa": (1e3, FORCE / LENGTH**2),
-    "MPa": (1e6, FORCE / LENGTH**2),
-    "GPa": (1e9, FORCE / LENGTH**2),
-    "bar": (1e5, FORCE / LENGTH**2),
-    "J": (1.0, TORQUE),
-    "kJ": (1e3, TORQUE),
-    "W": (1.0, TORQUE / TIME),
-    "kW": (1e3, TORQUE / TIME),
+    prefix + symbol: (_PREFIXES[prefix] * scale, dimension)
+    for symbol, (scale, dimension, prefixes) in _SYMBOLS.items()
+    for prefix in ("", *prefixes)
 }
 
-#: Spellings that are near a unit in meaning, not in letters.
-_MEANT = {
-    "Nm": "N m",
-    "Nmm": "N mm",
-    "kgm": "kg m",
-    "degree": "deg",
-    "degrees": "deg",
-    "radian": "rad",
-    "radians": "rad",
-    "meter": "m",
-    "metre": "m",
-    "meters": "m",
-    "metres": "m",
-    "sec": "s",
-    "second": "s",
-    "seconds": "s",
-    "newton": "N",
-    "inch": "25.4 mm",
-    "in": "25.4 mm",
-    "tonne": "t",
-    "gram": "g",
+#: Units, and words that mean them without being near in letters.
+_WORDS = {
+    "N m": "Nm",
+    "N mm": "Nmm",
+    "kg m": "kgm",
+    "deg": "degree degrees",
+    "rad": "radian radians",
+    "m": "meter metre meters metres",
+    "s": "sec second seconds",
+    "N": "newton",
+    "25.4 mm": "inch in",
+    "t": "tonne",
+    "g": "gram",
 }
+_MEANT = {word: unit for unit, words in _WORDS.items() for word in words.split()}
 
 #: Characters of a unit: more are a mistake.
 MAX_UNIT = 100

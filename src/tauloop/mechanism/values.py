@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from types import MappingProxyType
+from typing import Any, TypeVar
 
 from tauloop.mechanism import yaml_nodes
-from tauloop.mechanism.cursor import Cursor, ListOf, Value
+from tauloop.mechanism.cursor import Cursor, ListOf, Shape, Value, chosen
 from tauloop.mechanism.expression import (
     GROUPS,
+    ONE as UNIT,
     ZERO,
     Constant,
     Expression,
@@ -52,6 +54,7 @@ from tauloop.records import dataclass
 
 #: How an end of a range that has none is written.
 OPEN_ENDS = {"-inf": -math.inf, "inf": math.inf}
+Made = TypeVar("Made", bound=Any)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +185,25 @@ class ValueReader:
             for leaf in leaves(quantity.expression):
                 self._groups.setdefault(leaf, set()).add(kind.group)
         return quantity
+
+    def element(self, made: type[Made], cursor: Cursor, is_angular: bool = False, **known: Any) -> Made:
+        """An object whose fields are the expressions behind the keys of the same names.
+
+        Args:
+            made: its class.
+            cursor: where it stands; a place of kind `Shape`.
+            is_angular: whether it belongs to a turning freedom.
+            known: fields that are not read.
+
+        Returns:
+            The object; None is in it for what is absent, and one for what is required and wrong, which is noted.
+        """
+        shape, read = chosen(cursor.kind, cursor.node), dict(known)
+        for part in fields(made):
+            key = shape.field(part.name) if isinstance(shape, Shape) and part.name not in known else None
+            if key is not None:
+                read[key.name] = self.expression(cursor.get(key.name), is_angular) or (UNIT if key.required else None)
+        return made(**read)
 
     def number(self, cursor: Cursor | None, is_angular: bool = False) -> float | None:
         """The nominal value at a place, SI; None if there is none or it is wrong."""
