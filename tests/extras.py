@@ -12,6 +12,7 @@ EXTRAS = {
     "clarabel": ("consistency", "clarabel"),
     "cvxpy": ("consistency", "cvxpy"),
     "h5py": ("hdf5", "h5py"),
+    "imageio_ffmpeg": ("film", "imageio-ffmpeg"),
     "mujoco": ("engines", "mujoco"),
     "pinocchio": ("engines", "pin"),
     "pyarrow": ("parquet", "pyarrow"),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 from pathlib import Path
 
 import matplotlib.image
 import numpy as np
 import pytest
 from browser import browser, executable
-from matplotlib.animation import FFMpegWriter
+from extras import extra
 from PIL import Image
 
 import tauloop as tl
@@ -75,9 +77,28 @@ def test_what_cannot_be_a_film_is_refused(swing, name: str, time, words: str, tm
         save_animation(swing[0], swing[1] if time is None else time, tmp_path / name, title="")
 
 
-@pytest.mark.skipif(FFMpegWriter.isAvailable(), reason="ffmpeg is there")
-def test_an_mp4_without_ffmpeg_is_refused_with_another_way(swing, tmp_path: Path) -> None:
-    with pytest.raises(tl.InputError, match="ffmpeg"):
+@pytest.mark.nightly
+def test_an_mp4_plays_for_four_seconds_and_moves(swing, tmp_path: Path) -> None:
+    """Read back by ffmpeg, not by what wrote it: 100 pictures, those of a quarter and of three quarters apart."""
+    program = extra("imageio_ffmpeg").get_ffmpeg_exe()
+    path = save_animation(*swing, tmp_path / "film.mp4", title="swing")
+    words = [program, "-i", path, "-f", "rawvideo", "-pix_fmt", "rgb24", "-"]
+    read = subprocess.run(words, capture_output=True, check=True)
+    assert b"Duration: 00:00:04.00" in read.stderr
+    pictures = np.frombuffer(read.stdout, dtype=np.uint8).reshape(100, 432, 448, 3) / 255.0
+    coloured = [int((np.ptp(picture, axis=2) > COLOURED).sum()) for picture in pictures]
+    assert min(coloured) > PIXELS
+    moved = np.abs(pictures[25] - pictures[75]).max(axis=2) > COLOURED
+    still = np.abs(pictures[0] - pictures[-1]).max(axis=2) > COLOURED
+    assert moved.sum() > 3 * still.sum() + PIXELS  # a circle ends where it began
+
+
+def test_an_mp4_without_ffmpeg_is_refused_with_another_way(
+    swing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda *_: None)
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+    with pytest.raises(tl.InputError, match=r"ffmpeg.*\n.*tauloop\[film\]"):
         save_animation(*swing, tmp_path / "film.mp4", title="")
 
 

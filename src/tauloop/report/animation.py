@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,11 +32,24 @@ def film_problem(path: Path) -> Problem | None:
     if ending not in ENDINGS:
         return Problem(where=str(path), what=f"unknown ending {ending!r}", remedy=f"choose one of {', '.join(ENDINGS)}")
     if ending == ".mp4":
-        from matplotlib.animation import FFMpegWriter
-
-        if not FFMpegWriter.isAvailable():
-            return Problem(where=str(path), what="needs ffmpeg, which is not on the path", remedy="write .html or .gif")
+        if ffmpeg() is None:
+            remedy = "pip install 'tauloop[film]', or write .html or .gif"
+            return Problem(where=str(path), what="needs ffmpeg, which is not on the path", remedy=remedy)
     return None
+
+
+def ffmpeg() -> str | None:
+    """The program that writes MP4: on the path, or of the extra `film`; None without either."""
+    if on_path := shutil.which("ffmpeg"):
+        return on_path
+    try:
+        from imageio_ffmpeg import get_ffmpeg_exe
+    except ImportError:
+        return None
+    try:
+        return str(get_ffmpeg_exe())
+    except RuntimeError:  # it brings none for this kind of computer
+        return None
 
 
 def save_animation(geometry: MachineGeometry, time: np.ndarray, path: str | Path, *, title: str) -> Path:
@@ -126,6 +140,7 @@ def _parts(geometry: MachineGeometry, states: np.ndarray) -> tuple[list[Part], l
 
 def _film(geometry: MachineGeometry, states: np.ndarray, heading: str, path: Path, ending: str, lasts: float) -> None:
     """Pictures one after the other, by Matplotlib's writers."""
+    from matplotlib import rc_context
     from matplotlib.animation import FFMpegWriter, PillowWriter
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
@@ -139,12 +154,19 @@ def _film(geometry: MachineGeometry, states: np.ndarray, heading: str, path: Pat
     rate = len(states) / lasts
     writer = PillowWriter(fps=round(rate)) if ending.lower() == ".gif" else FFMpegWriter(fps=round(rate))
     whole_path = path.with_suffix(ending)
-    with writer.saving(figure, str(whole_path), dpi=80):
+
+    def draw(state: int) -> None:
+        axes.clear()
+        draw_machine(axes, geometry, state, plane)
+        axes.plot(*geometry.tool[:, list(plane)].T, color=RESIDUAL, linewidth=0.8)
+        frame(axes, middle, half, plane)
+
+    draw(int(states[0]))
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # or the first picture would lie a pixel beside the others
+    with rc_context({"animation.ffmpeg_path": ffmpeg() or ""}), writer.saving(figure, str(whole_path), dpi=80):
         for state in states:
-            axes.clear()
-            draw_machine(axes, geometry, int(state), plane)
-            axes.plot(*geometry.tool[:, list(plane)].T, color=RESIDUAL, linewidth=0.8)
-            frame(axes, middle, half, plane)
+            draw(int(state))
             writer.grab_frame()
     if whole_path != path:
         whole_path.replace(path)
