@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from command_line import problems, run, run_json
 from extras import extra
-from typer.testing import CliRunner
 
 import tauloop as tl
 import tauloop.engines.verification
 from tauloop import Model, load
 from tauloop.assembly.ports import ACTUATORS, Entry
-from tauloop.cli.app import COMMANDS, app
+from tauloop.cli.app import COMMANDS
 from tauloop.logs import read_log, samples, units, write_log
 from tauloop.logs.channels import Channel, build_log
 from tauloop.mechanism import json_schema, shipped_machines
@@ -25,32 +24,6 @@ from tauloop.result import plain
 
 #: The same program run twice, or by its two entries: rounding through the conditioning of a regular machine.
 SAME = 1e-9
-
-
-def run(*arguments: object, code: int = 0) -> Any:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == code, result.output
-    return result
-
-
-def run_json(*arguments: object, code: int = 0) -> Any:
-    result = run(*arguments, "--json", code=code)
-    assert not result.stderr
-    return json.loads(result.stdout, parse_constant=lambda text: pytest.fail(f"{text} is no JSON"))
-
-
-def problems(*arguments: object) -> list[dict[str, Any]]:
-    """Problems of a command that cannot use its input; the text names the same ones on standard error."""
-    answer = run_json(*arguments, code=2)
-    assert answer["status"] == "error"
-    text = run(*arguments, code=2)
-    assert not text.stdout
-    for problem in answer["problems"]:
-        assert problem["what"] in text.stderr
-        assert problem["remedy"]
-    return list(answer["problems"])
 
 
 def described(name: str, *changes: tuple[str, str]) -> str:
@@ -457,9 +430,6 @@ def test_the_program_lists_its_commands():
 
 def test_a_command_of_a_distribution_that_is_not_installed_says_how_to_install_it(monkeypatch):
     monkeypatch.setattr("tauloop.cli.app.BROUGHT", "tauloop.commands.of.nobody")
-    listed = CliRunner().invoke(app, ["--help"])
-    assert "reproduce" in listed.output
-    refused = CliRunner().invoke(app, ["reproduce"])
-    assert refused.exit_code == 2
-    assert "pip install ./papers" in " ".join(refused.stderr.split())
-    assert CliRunner().invoke(app, ["produce"]).exit_code == 2
+    assert "reproduce" in run("--help").output
+    assert "pip install ./papers" in " ".join(run("reproduce", code=2).stderr.split())
+    run("produce", code=2)

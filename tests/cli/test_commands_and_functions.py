@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from cable_machines import CONSTRAINED
+from command_line import run_json
 from extras import extra
-from typer.testing import CliRunner
 
 import tauloop as tl
 from tauloop.assembly.ports import ACTUATORS
-from tauloop.cli.app import COMMANDS, app
+from tauloop.cli.app import COMMANDS
 from tauloop.codegen import CacheOptions, compiled_cache
 from tauloop.drives import load_drive
 from tauloop.mechanism import json_schema
@@ -34,6 +34,12 @@ CONTROL = tl.ControlOptions(
     controller=("pd",),
     frequency=2000.0,
     plant={"plate_mass": 0.4},
+)
+EVENTS = tl.ControlOptions(
+    stroke=tl.StrokeOptions(end={"z": -0.55}, time=0.05),
+    controller=("pd",),
+    watch=("z<-0.51",),
+    until=("platform.z<-0.53",),
 )
 MAP = tl.WorkspaceOptions(
     plane=("x", "y"), section={"z": -0.4}, ranges={"x": (-0.1, 0.1), "y": (0.0, 0.1)}, resolution=0.05
@@ -85,6 +91,9 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     "control nuwar --to z=-0.55 --time 0.02 --controller pd --rate 2kHz --plant plate_mass=0.4": lambda _: tl.control(
         tl.load("nuwar"), CONTROL
     ),
+    "control nuwar --to z=-0.55 --time 0.05 --controller pd --watch z<-0.51 --until platform.z<-0.53": lambda _: (
+        tl.control(tl.load("nuwar"), EVENTS)
+    ),
     "cost pendulum_arm --entry actuators": lambda _: tl.count_operations(
         tl.load("pendulum_arm"), tl.CountOptions(entry=ACTUATORS)
     ),
@@ -102,9 +111,17 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     "export c delta --out FOLDER --functions kinematics,inverse_dynamics --entry actuators": lambda folder: tl.export_c(
         tl.load("delta"), tl.ExportOptions(functions=("kinematics", "inverse_dynamics"), entry=ACTUATORS), folder=folder
     ),
+    "convert rcid --to yaml --out FOLDER/m.yaml": lambda folder: tl.convert("rcid", folder / "m.yaml"),
+    "convert five_bar --out FOLDER/m.xml": lambda folder: tl.convert("five_bar", folder / "m.xml"),
     "convert five_bar --out FOLDER/m.urdf": lambda folder: tl.convert("five_bar", folder / "m.urdf"),
     "drive dual_motor_axis --step 0.05 --duration 2 --set kp=250": lambda _: tl.drive(
         load_drive("dual_motor_axis"), tl.DriveOptions(step=0.05, duration=2.0, parameters={"kp": 250.0})
+    ),
+    "drive dual_motor_axis --step 0.05 --duration 2 --until cart.position>0.03 --watch cart.velocity>0.01": lambda _: (
+        tl.drive(
+            load_drive("dual_motor_axis"),
+            tl.DriveOptions(step=0.05, duration=2.0, until=("cart.position>0.03",), watch=("cart.velocity>0.01",)),
+        )
     ),
     "drive dual_motor_axis --duration 2 --motors one": lambda _: tl.drive(
         load_drive("dual_motor_axis"), tl.DriveOptions(duration=2.0, motors="one")
@@ -139,10 +156,9 @@ def test_the_commands_json_is_the_functions(words: str, tmp_path: Path) -> None:
     cables = tmp_path.with_name(f"{tmp_path.name}.yaml")
     cables.write_text(CONSTRAINED.text(), encoding="utf-8")
     text = words.replace("FOLDER", str(tmp_path)).replace("RACKS", str(RACKS)).replace("CABLES", str(cables))
-    done = CliRunner().invoke(app, [*text.split(), "--json"])
-    assert done.exit_code in (0, 1), done.output
+    document = run_json(*text.split(), code=None)
     result = PAIRS[words](tmp_path)
-    assert json.loads(done.stdout) == json.loads(json.dumps(plain(result if words == "schema" else result.as_dict())))
+    assert document == json.loads(json.dumps(plain(result if words == "schema" else result.as_dict())))
 
 
 def test_every_command_has_its_pair() -> None:

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
-from typer.testing import CliRunner
 
 import tauloop as tl
 from tauloop import Model, load
-from tauloop.cli.app import app
-from tauloop.drives import Axis, Outcome, load_drive, read_drive, record_axis
+from tauloop.drives import Axis, Outcome, read_drive, record_axis
 from tauloop.drives.machine.path import DrivenMachine
 from tauloop.errors import InputError
 from tauloop.integrate import DormandPrince, Radau
 from tauloop.integrate.events import Event, comparison
 from tauloop.motion import POLYNOMIAL_345, Line, Seconds, plan, stroke
-from tauloop.result import Status, plain
+from tauloop.result import Status
 
 MASS = """
 format: tauloop-drive/1
@@ -113,32 +110,12 @@ def test_a_held_torque_passes_a_value_at_a_sample(interpreted):
     assert result.occurrences[0].time == pytest.approx(first * 0.01, abs=1e-12)
 
 
-def test_the_command_says_what_the_function_says():
-    words = ["--until", "cart.position>0.03", "--watch", "cart.velocity>0.01", "--step", "0.05", "--duration", "2"]
-    answer = CliRunner().invoke(app, ["drive", "dual_motor_axis", *words, "--json"])
-    assert answer.exit_code == 0, answer.output
-    options = tl.DriveOptions(step=0.05, duration=2.0, until=("cart.position>0.03",), watch=("cart.velocity>0.01",))
-    motion = tl.drive(load_drive("dual_motor_axis"), options)
-    assert json.loads(answer.output) == plain(motion.as_dict())
-    assert [event["name"] for event in motion.as_dict()["events"]] == ["cart.velocity > 0.01", "cart.position > 0.03"]
-    assert motion.outcome is Outcome.ENDED
-    text = CliRunner().invoke(app, ["drive", "dual_motor_axis", *words]).output
-    assert "cart.position > 0.03, the end" in text
-
-
 def test_signals_that_are_none_are_refused_all_at_once():
     with pytest.raises(InputError) as caught:
         tl.DriveOptions(until=("cart.position=1", "cart"))
     assert len(caught.value.problems) == 2
     with pytest.raises(InputError, match=r"(?s)until cart\.postion.*did you mean .*cart\.position"):
         Axis(read_drive(MASS % ""), events=[comparison("until", "cart.postion>1", is_terminal=True)])
-
-
-@pytest.mark.parametrize("option", ["--until", "--watch"])
-def test_the_command_names_the_option_of_a_signal_that_is_none(option: str):
-    answer = CliRunner().invoke(app, ["drive", "dual_motor_axis", option, "cart.postion>1"])
-    assert answer.exit_code == 2
-    assert f"{option} cart.postion: no such signal" in answer.output
 
 
 def test_a_machine_with_lines_ends_where_scipy_says():

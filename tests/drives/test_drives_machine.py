@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,9 +10,7 @@ import numpy as np
 import pytest
 from plain_yaml import plain
 from scipy.optimize import least_squares
-from typer.testing import CliRunner
 
-from tauloop.cli.app import app
 from tauloop.drives import LINE_INTEGRATOR
 from tauloop.drives.machine.bristles import with_bristles, without_dry_friction
 from tauloop.drives.machine.circle import Circle, CircleTest, circle_test, circle_trajectory
@@ -504,60 +501,6 @@ def test_bad_play_is_refused() -> None:
 
 
 # Commands
-
-
-def run(*arguments: object, code: int = 0) -> str:
-    result = CliRunner().invoke(app, list(map(str, arguments)))
-    assert result.exit_code == code, result.output
-    return result.output
-
-
-def test_ballbar_command(tmp_path: Path, tested: CircleTest) -> None:
-    machine, picture = EXAMPLE / "gantry_tau_racks.yaml", tmp_path / "circle.png"
-    options = ("--radius", 0.05, "--speed", 0.6)
-    text = run("ballbar", machine, *options, "--only", "dual,rigid", "--figure", picture)
-    assert all(word in text for word in ("two motors", "rigid", "[um]"))
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    answer = json.loads(run("ballbar", machine, *options, "--only", "rigid", "--json"))
-    assert answer["runs"]["rigid"]["circular_deviation"] == pytest.approx(
-        tested.laps[Variation.RIGID].figures["circular_deviation"]
-    )
-    events = ("--until", "platform.x>0.02", "--watch", "velocity.platform.x>0.05")
-    answer = json.loads(run("ballbar", machine, *options, *events, "--only", "rigid", "--json", code=0))
-    watched, ended = answer["events"]["rigid"]
-    assert (watched["name"], ended["name"]) == ("velocity.platform.x > 0.05", "platform.x > 0.02")
-    assert 0 < watched["time_s"] < ended["time_s"]
-    assert "rigid" in answer["ended_early"]
-    answer = json.loads(
-        run("ballbar", machine, *options, "--until", "platfrm.x>0", "--only", "rigid", "--json", code=2)
-    )
-    assert answer["problems"][0]["where"].startswith("--until")
-    answer = json.loads(run("ballbar", machine, "--only", "rigd", "--json", code=2))
-    assert answer["problems"][0]["where"] == "--only"
-    run("ballbar", machine, "--plane", "x", "--json", code=2)
-    run("ballbar", "gantry_tau_3dof", "--json", code=2)
-
-
-def test_play_command(tmp_path: Path) -> None:
-    picture, out = tmp_path / "play.png", tmp_path / "play.nc"
-    text = run("play", "gantry_tau_3dof", "--plane", "y,z", "--figure", picture, "--out", out)
-    assert "all, worst case" in text
-    assert "work volume" in text
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    assert out.stat().st_size > 0
-    answer = json.loads(run("play", "gantry_tau_3dof", "--play", "track1.motor=20", "--json"))
-    assert answer["tool"]["track1.motor"]["largest"] == pytest.approx(answer["tool"]["worst"]["largest"])
-    run("play", "gantry_tau_3dof", "--plane", "y", "--json", code=2)
-
-
-def test_show_tells_of_drive_lines() -> None:
-    machine = EXAMPLE / "gantry_tau_racks.yaml"
-    text = run("show", machine)
-    assert "drive2 (slave)" in text
-    assert "9.6 kg" in text
-    answer = json.loads(run("show", machine, "--json"))
-    assert answer["actuators"][0]["drive_line"]["play"] == pytest.approx({"rack1": 5e-5, "rack2": 5e-5})
-    assert json.loads(run("schema", "--drive"))["title"] == FORMAT
 
 
 def test_a_circle_told_the_other_way_round() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from cable_machines import CONSTRAINED, GRAVITY, Plate
@@ -11,10 +9,8 @@ from hanging_ball import FINE, LENGTH, MASS, G, ball, moving
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 from simulation_machines import simulated
-from typer.testing import CliRunner
 
 import tauloop
-from tauloop.cli.app import app
 from tauloop.codegen import Interpreted
 from tauloop.errors import AssemblyError, InputError
 from tauloop.model import Model
@@ -196,16 +192,3 @@ def test_what_cannot_be_simulated_is_refused_with_the_reason() -> None:
         simulate_cables(ball(", stiffness: 1000 N/m"), 0.1, lengths={"line": 1.0})
     with pytest.raises(InputError, match="none is a cable"):
         simulate_cables(Model(tauloop.load("delta"), evaluator=Interpreted()), 0.1)
-
-
-def test_the_command_simulates_cables(tmp_path: Path) -> None:
-    file, out = tmp_path / "plate.yaml", tmp_path / "swing.csv"
-    file.write_text(CONSTRAINED.text(tension=", stiffness: 2e4 N/m, damping: 40 N s/m"), encoding="utf-8")
-    words = ["--duration", "0.02", "--velocity", "z=1.5", "--rtol", "1e-7", "--atol", "1e-9", "--out", str(out)]
-    answer = CliRunner().invoke(app, ["simulate", str(file), *words])
-    assert answer.exit_code == 0, answer.output
-    assert "0 s: cable2 becomes slack" in answer.output
-    assert "tension.cable7" in out.read_text(encoding="utf-8").splitlines()[0]
-    swung = CliRunner().invoke(app, ["simulate", str(file), "--swing"])
-    assert swung.exit_code == 2
-    assert "is not for machines with cables" in swung.output

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hanging_ball import FINE, LENGTH, MASS, G, ball, moving
-from typer.testing import CliRunner
 
 from tauloop.assembly import Locks
-from tauloop.cli.app import app
 from tauloop.codegen import Interpreted
 from tauloop.errors import InputError
 from tauloop.model import Model
@@ -116,21 +112,3 @@ def test_a_locked_cable_is_refused() -> None:
     locked = Model(model.mechanism, evaluator=Interpreted(), locks=Locks(names=("line",)))
     with pytest.raises(InputError, match="its length is locked"):
         simulate_cables(locked, 0.1)
-
-
-def test_the_command_watches_and_draws(tmp_path: Path) -> None:
-    file, figure = tmp_path / "ball.yaml", tmp_path / "ball.png"
-    file.write_text(ball_text(), encoding="utf-8")
-    words = ["--duration", "1", "--velocity", "x=1", "--watch", "z>-1.49", "--until", "velocity.x<0"]
-    answer = CliRunner().invoke(app, ["simulate", str(file), *words, "--figure", str(figure)])
-    assert answer.exit_code == 0, answer.output
-    assert "s: z > -1.49" in answer.output
-    assert "s: velocity.x < 0, the end" in answer.output
-    assert figure.stat().st_size > 10_000
-
-
-def ball_text() -> str:
-    """The ball's machine file."""
-    from tauloop.formats.yaml_writer import dumps
-
-    return dumps(ball("").mechanism)

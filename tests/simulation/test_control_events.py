@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
-from typer.testing import CliRunner
 
-import tauloop as tl
 from tauloop import Model, load
-from tauloop.cli.app import app
 from tauloop.integrate import DormandPrince, Radau
 from tauloop.kinematics.watched import events_of
-from tauloop.motion import POLYNOMIAL_345, Line, Seconds, StrokeOptions, plan, stroke
-from tauloop.result import Status, plain
+from tauloop.motion import POLYNOMIAL_345, Line, Seconds, plan, stroke
+from tauloop.result import Status
 from tauloop.simulation.controllers.laws import PD, RUNGE_KUTTA_4, Sampling
 from tauloop.simulation.controllers.loop import InterpretedLoop
 from tauloop.simulation.controllers.run import follow
@@ -73,20 +68,3 @@ def test_a_control_ends_where_scipy_says(method, loop, within):
     assert len(motion.time) == int(ended.time * 1e3) + 1, "up to the sample before it"
     assert motion.status is Status.OK
     assert not motion.end
-
-
-def test_the_command_says_what_the_function_says():
-    where = ["--watch", "platform.z<-0.51", "--until", "platform.z<-0.53"]
-    words = ["--to", "z=-0.55", "--time", "0.05", "--controller", "pd", *where]
-    answer = CliRunner().invoke(app, ["control", "nuwar", *words, "--json"])
-    assert answer.exit_code == 0, answer.output
-    options = tl.ControlOptions(
-        stroke=StrokeOptions(end={"z": -0.55}, time=0.05),
-        controller=("pd",),
-        watch=("platform.z<-0.51",),
-        until=("platform.z<-0.53",),
-    )
-    motion = plain(tl.control(load("nuwar"), options).as_dict())
-    assert json.loads(answer.output)["runs"] == motion["runs"]
-    assert [event["name"] for event in motion["runs"]["pd"]["events"]][-1] == "platform.z < -0.53"
-    assert "platform.z < -0.53, the end" in CliRunner().invoke(app, ["control", "nuwar", *words]).output

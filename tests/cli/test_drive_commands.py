@@ -1,0 +1,96 @@
+"""``tauloop drive``, ``ballbar``, ``play``, ``tune`` and ``fit-plant``: text, files, exit codes, what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import problems, run, run_json, text_of
+
+from tauloop.mechanism.drive_file import FORMAT
+
+RACKS = Path(__file__).parents[2] / "examples" / "gantry_tau_racks" / "gantry_tau_racks.yaml"
+PNG = b"\x89PNG"
+TUNE = "tune dual_motor_axis --bounds kp=100:300,ti=0.5:2 --weight rise_time=1.7 --weight settling_time=4 --budget 20"
+
+
+def test_drive_prints_its_cycle_and_draws(tmp_path: Path) -> None:
+    picture = tmp_path / "step.png"
+    words = ("--duration", 30, "--cycle", "--beside", "dual_motor_axis", "--figure", picture)
+    text = text_of("drive", "single_motor_axis", *words)
+    for word in ("rise time", "energy", "simulated", "describing function", "events"):
+        assert word in text
+    assert picture.read_bytes().startswith(PNG)
+    assert "cart.position > 0.03, the end" in text_of("drive", "dual_motor_axis", "--until", "cart.position>0.03")
+
+
+def test_a_step_that_diverges_is_said_and_fails() -> None:
+    assert "diverged at" in text_of("drive", "dual_motor_axis", "--set", "ti=0.001", code=1)
+
+
+@pytest.mark.parametrize(
+    ("words", "where"),
+    [
+        ("drive single_motor_axis --beside dual_motor_axis", "--beside"),
+        ("drive dual_motor_axis --set gapp=1", ""),
+        ("drive dual_motor_axis --set gap", ""),
+        ("drive dual_motor_axis --set gap=wide", ""),
+        ("drive dual_motor_axis --set gap=-1", ""),
+        ("drive dual_motor_axis --set gap=0", ""),
+        ("drive dual_motor_axis --until cart.postion>1", "--until cart.postion"),
+        ("drive dual_motor_axis --watch cart.postion>1", "--watch cart.postion"),
+        ("ballbar RACKS --radius 0.05 --speed 0.6 --until platfrm.x>0 --only rigid", "--until"),
+        ("ballbar RACKS --only rigd", "--only"),
+        ("ballbar RACKS --plane x", ""),
+        ("ballbar gantry_tau_3dof", ""),
+        ("play gantry_tau_3dof --plane y", ""),
+    ],
+)
+def test_what_cannot_be_is_refused_by_the_name_of_its_option(words: str, where: str) -> None:
+    assert problems(*words.replace("RACKS", str(RACKS)).split())[0]["where"].startswith(where)
+
+
+def test_ballbar_prints_draws_watches_and_ends(tmp_path: Path) -> None:
+    picture, options = tmp_path / "circle.png", ("--radius", 0.05, "--speed", 0.6)
+    text = text_of("ballbar", RACKS, *options, "--only", "dual,rigid", "--figure", picture)
+    assert all(word in text for word in ("two motors", "rigid", "[um]"))
+    assert picture.read_bytes().startswith(PNG)
+    events = ("--until", "platform.x>0.02", "--watch", "velocity.platform.x>0.05")
+    answer = run_json("ballbar", RACKS, *options, *events, "--only", "rigid")
+    watched, ended = answer["events"]["rigid"]
+    assert (watched["name"], ended["name"]) == ("velocity.platform.x > 0.05", "platform.x > 0.02")
+    assert 0 < watched["time_s"] < ended["time_s"]
+    assert "rigid" in answer["ended_early"]
+
+
+def test_play_prints_draws_and_writes(tmp_path: Path) -> None:
+    picture, out = tmp_path / "play.png", tmp_path / "play.nc"
+    text = text_of("play", "gantry_tau_3dof", "--plane", "y,z", "--figure", picture, "--out", out)
+    assert "all, worst case" in text
+    assert "work volume" in text
+    assert picture.read_bytes().startswith(PNG)
+    assert out.stat().st_size > 0
+
+
+def test_show_and_schema_know_drive_lines() -> None:
+    text = text_of("show", RACKS)
+    assert "drive2 (slave)" in text
+    assert "9.6 kg" in text
+    line = run_json("show", RACKS)["actuators"][0]["drive_line"]
+    assert line["play"] == pytest.approx({"rack1": 5e-5, "rack2": 5e-5})
+    assert json.loads(run("schema", "--drive").stdout)["title"] == FORMAT
+
+
+def test_tune_says_how_to_use_what_it_has_found() -> None:
+    assert "tauloop drive dual_motor_axis --set kp=" in text_of(*TUNE.split(), "--duration", 6, code=None)
+    problem, *_ = problems("tune", "dual_motor_axis", "--bounds", "kp=1")
+    assert "'kp=1' is not NAME=LOW:HIGH" in problem["what"]
+
+
+def test_fit_plant_says_all_that_is_wrong_with_its_file(tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text("format: tauloop-steps/1\nsteps:\n  a: {step: 1 mm, measured: {rise_tme: 1 m}, held: yes}\n")
+    text = run("fit-plant", "dual_motor_axis", wrong, "--unknown", "gap=1e-5:1e-3", code=2).stderr
+    for word in ("rise_tme", "held", "line 3"):
+        assert word in text
