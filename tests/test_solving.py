@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,10 +9,9 @@ import numpy as np
 import pytest
 import scipy.linalg
 from kills import prepare
-from typer.testing import CliRunner
 
-from tauloop.cli.app import app
-from tauloop.errors import IdentificationError, PoseError, solving
+import tauloop as tl
+from tauloop.errors import IdentificationError, PoseError, TauloopError, solving
 
 ZERO, INFINITE = np.zeros((2, 2)), np.full((2, 2), np.inf)
 
@@ -61,23 +59,20 @@ def scaled(inputs: Path, out: Path, name: str, columns: slice, factor: float) ->
     return str(out / name)
 
 
-def problems(*words: str) -> list[dict[str, str]]:
-    answer = CliRunner().invoke(app, [*words, "--json"])
-    assert answer.exit_code == 2, answer.output
-    problems: list[dict[str, str]] = json.loads(answer.stdout)["problems"]
-    return problems
-
-
 def test_forces_that_say_nothing_are_named(inputs: Path, tmp_path: Path) -> None:
-    refusals = problems("identify", "five_bar", scaled(inputs, tmp_path, "log.csv", slice(3, 5), 0.0))
-    assert "forces" in [problem["where"] for problem in refusals]
+    with pytest.raises(TauloopError) as caught:
+        tl.identify(tl.load("five_bar"), scaled(inputs, tmp_path, "log.csv", slice(3, 5), 0.0))
+    assert "forces" in [problem.where for problem in caught.value.problems]
 
 
 def test_numbers_that_overflow_are_named_with_their_column(inputs: Path, tmp_path: Path) -> None:
     log = scaled(inputs, tmp_path, "log.csv", slice(3, 5), 1e200)
-    refusals = problems("identify", "five_bar", log)
-    assert all("is beyond 1e+100, which nothing measures" in problem["what"] for problem in refusals[:3])
-    assert refusals[0]["where"] == "column 'force.motor_1'"
+    with pytest.raises(TauloopError) as caught:
+        tl.identify(tl.load("five_bar"), log)
+    refusals = caught.value.problems
+    assert all("is beyond 1e+100, which nothing measures" in problem.what for problem in refusals[:3])
+    assert refusals[0].where == "column 'force.motor_1'"
     poses = scaled(inputs, tmp_path, "poses.csv", slice(2, 4), 1e200)
-    words = ("calibrate", "five_bar", poses, "--parameters", "*length*", "--noise", "0.01 mm")
-    assert "is beyond 1e+100" in problems(*words)[0]["what"]
+    options = tl.CalibrationOptions(parameters=("*length*",), noise="0.01 mm")
+    with pytest.raises(TauloopError, match=r"is beyond 1e\+100"):
+        tl.calibrate(tl.load("five_bar"), [poses], options)

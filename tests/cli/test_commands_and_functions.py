@@ -11,12 +11,14 @@ import pytest
 from cable_machines import CONSTRAINED
 from command_line import run_json
 from extras import extra
+from kills import prepare
 
 import tauloop as tl
 from tauloop.assembly.ports import ACTUATORS
 from tauloop.cli.app import COMMANDS
 from tauloop.codegen import CacheOptions, compiled_cache
 from tauloop.drives import load_drive
+from tauloop.identification import PreparationOptions, TermOptions
 from tauloop.mechanism import json_schema
 from tauloop.mechanism.index import machine_index
 from tauloop.result import plain
@@ -44,6 +46,13 @@ EVENTS = tl.ControlOptions(
 MAP = tl.WorkspaceOptions(
     plane=("x", "y"), section={"z": -0.4}, ranges={"x": (-0.1, 0.1), "y": (0.0, 0.1)}, resolution=0.05
 )
+IDENTIFIED = tl.IdentificationOptions(
+    preparation=PreparationOptions(cutoff=40.0, trim=10),
+    errors="blocks",
+    hold_out=0.4,
+    terms=TermOptions(known={"crank_1.m": "0.3kg"}),
+)
+PLANNED = tl.PosePlanOptions(parameters=("track*.length", "track*.offset_?"), count=10, candidates=60, curve=True)
 POSE = tl.DynamicsOptions(position={"x": 0.1, "z": "-50 cm"}, velocity={"y": -1}, acceleration="z=2")
 
 #: The words of the command line, where FOLDER is an empty folder, and the result of the function behind it.
@@ -134,17 +143,23 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     ),
     "cache --folder FOLDER": lambda folder: compiled_cache(CacheOptions(folder=folder)),
     "schema": lambda _: json_schema(),
+    "subtract FOLDER/log.csv FOLDER/log.csv --out FOLDER/structure.csv --period 0.5": lambda folder: tl.subtract(
+        folder / "log.csv", folder / "log.csv", tl.SubtractionOptions(period=0.5)
+    ),
+    "identify five_bar FOLDER/log.csv --cutoff 40 --trim 10 --errors blocks --hold-out 0.4 --known crank_1.m=0.3kg": (
+        lambda folder: tl.identify(tl.load("five_bar"), folder / "log.csv", IDENTIFIED)
+    ),
+    "poses gantry_tau_3dof --parameters track*.length,track*.offset_? --count 10 --candidates 60 --curve": lambda _: (
+        tl.plan_poses(tl.load("gantry_tau_3dof"), PLANNED)
+    ),
 }
 #: Commands whose pair needs files, or minutes, that another test has made.
 BESIDE = {
+    "excite": "test_identification_commands.py",
     "calibrate": "test_calibrate_command.py",
-    "excite": "test_excitation_command.py",
     "fit-plant": "test_fit_plant.py",
-    "identify": "test_identify_function.py",
-    "link-parameters": "test_link_parameters.py",
-    "poses": "test_calibrate_poses.py",
     "regroup": "test_regroup.py",
-    "subtract": "test_two_runs.py",
+    "link-parameters": "test_link_parameters.py",
     "tune": "test_tune.py",
 }
 
@@ -153,6 +168,8 @@ BESIDE = {
 def test_the_commands_json_is_the_functions(words: str, tmp_path: Path) -> None:
     if words.startswith("verify"):
         extra("pinocchio")
+    if "FOLDER/log.csv" in words:
+        prepare(tmp_path)
     cables = tmp_path.with_name(f"{tmp_path.name}.yaml")
     cables.write_text(CONSTRAINED.text(), encoding="utf-8")
     text = words.replace("FOLDER", str(tmp_path)).replace("RACKS", str(RACKS)).replace("CABLES", str(cables))

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 import xarray as xr
-from typer.testing import CliRunner
+from identifying import identified
 
 from tauloop import Model, load
-from tauloop.cli.app import app
-from tauloop.errors import IdentificationError
+from tauloop.errors import IdentificationError, InputError
 from tauloop.formats import loads
 from tauloop.formats.yaml_writer import dumps
 from tauloop.identification import (
@@ -26,7 +21,7 @@ from tauloop.identification import (
     split,
     with_columns,
 )
-from tauloop.logs import Preparation, Sensors, measure, write_log
+from tauloop.logs import Preparation, Sensors, measure
 from tauloop.mechanism import machine_path
 from tauloop.motion import SampledMotion, random_multisine
 
@@ -197,26 +192,15 @@ def test_friction_of_what_has_no_coordinate_is_refused(five_bar: Model, moved: S
         friction_columns(five_bar, log, PREPARATION)
 
 
-def test_command_identifies_such_friction(five_bar: Model, moved: SampledMotion, tmp_path: Path) -> None:
+def test_such_friction_is_identified(five_bar: Model, moved: SampledMotion) -> None:
     forces = five_bar.actuators.inverse_dynamics(moved.position, moved.velocity, moved.acceleration).force
     speed = moved.velocity[:, 0]
     forces[:, 0] += 0.02 * np.abs(speed) + 0.04 * np.sign(speed) * np.exp(-((speed / 0.3) ** 2))
-    machine, log = tmp_path / "all.yaml", write_log(tmp_path / "log.csv", log_of(moved, forces))
-    machine.write_text(dumps(five_bar.mechanism), encoding="utf-8")
-
-    def run(code: int, *options: str) -> dict[str, Any]:
-        words = ["identify", str(machine), str(log), "--trim", "5", "--json", *options]
-        result = CliRunner().invoke(app, words)
-        assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-        assert result.exit_code == code, result.output
-        return dict(json.loads(result.output))
-
-    rows = run(0, "--asymmetric", "shoulder_1", "--stribeck", "motor_1=0.3 rad/s")["base_parameters"]
-    by_name = {row["name"]: row for row in rows}
+    laws = {"asymmetric": ("shoulder_1",), "stribeck": {"motor_1": "0.3 rad/s"}}
+    document = identified(five_bar, log_of(moved, forces), trim=5, **laws)
+    assert document["status"] == "ok"
+    by_name = {row["name"]: row for row in document["base_parameters"]}
     for name, truth in (("shoulder_1.viscous_asymmetry", 0.02), ("motor_1.stribeck", 0.04), ("tip.coulomb", 0.03)):
         assert abs(by_name[name]["value"] - truth) < DEVIATIONS * by_name[name]["standard_deviation"], name
-    refused = run(2, "--stribeck", "tip", "--asymmetric", "tip", "--asymmetric", "tip", "--period", "3")["problems"]
-    assert {problem["where"] for problem in refused} == {"--stribeck", "--asymmetric", "--period"}
-    assert len(refused) == 3
-    (problem,) = run(2, "--stribeck", "tip=1 m/s")["problems"]
-    assert "an angular speed" in problem["what"]
+    with pytest.raises(InputError, match="an angular speed"):
+        identified(five_bar, log_of(moved, forces), trim=5, stribeck={"tip": "1 m/s"})

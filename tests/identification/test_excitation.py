@@ -8,17 +8,14 @@ import signal
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import casadi as ca
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from typer.testing import CliRunner
 
 from tauloop import Model, load
 from tauloop.assembly.ports import PLATFORM, Entry
-from tauloop.cli.app import app
 from tauloop.errors import IdentificationError, InputError, TauloopError
 from tauloop.identification.excitation import search as excitation_search
 from tauloop.identification.excitation.criteria import (
@@ -37,7 +34,6 @@ from tauloop.identification.excitation.search import random_search, screened
 from tauloop.identification.excitation.solver import STOPPED, ExcitationProgram, SolverOptions
 from tauloop.kinematics.clearance import segment_distances
 from tauloop.kinematics.singularities import singularities
-from tauloop.logs import read_log, samples
 from tauloop.motion import SampledMotion, random_multisine
 from tauloop.motion.fading import Faded
 from tauloop.motion.fourier import FourierSeries, resting_series
@@ -362,27 +358,3 @@ def test_bad_tasks_are_refused(name: str, change: dict[str, object], kind: type[
     settings = {"harmonics": 3, "period": 3.0, "limits": LIMITS} | change
     with pytest.raises(kind, match=says):
         ExcitationProblem(load(name), ExcitationTask(**settings))  # type: ignore[arg-type]
-
-
-def test_command_writes_the_motion(tmp_path: Path) -> None:
-    out, figure = tmp_path / "motion.csv", tmp_path / "motion.png"
-    rows = ["excite", "five_bar", "--harmonics", "3", "--period", "3", "--stroke", "0.3", "--speed", "3"]
-    rows += ["--acceleration", "20", "--random", "20", "--starts", "0", "--frequency", "200"]
-    answer = CliRunner().invoke(app, [*rows, "--out", str(out), "--figure", str(figure), "--json"])
-    assert answer.exit_code == 0, answer.output
-    document = json.loads(answer.output)
-    log = read_log(out)
-    names = [channel["name"] for channel in document["channels"]]
-    again = FourierSeries(
-        center=np.array([channel["center"] for channel in document["channels"]]),
-        mu=np.array([channel["mu"] for channel in document["channels"]]),
-        nu=np.array([channel["nu"] for channel in document["channels"]]),
-        period=document["period_s"],
-    ).sample(log["time"].to_numpy())
-    assert len(again.time) == 600
-    assert samples(log, "acceleration", names) == pytest.approx(again.acceleration, abs=1e-9)
-    assert figure.stat().st_size > 10_000
-    text = CliRunner().invoke(app, [*rows, "--beside", "21.06"])
-    assert "not comparable" in " ".join(text.output.split())
-    refused = CliRunner().invoke(app, ["excite", "five_bar", "--criterion", "beauty"])
-    assert refused.exit_code == 2

@@ -11,10 +11,8 @@ import numpy as np
 import pytest
 import xarray as xr
 from identifying import identified, options_of, tables_of
-from typer.testing import CliRunner
 
 from tauloop import Model, load
-from tauloop.cli.app import app
 from tauloop.errors import IdentificationError, InputError
 from tauloop.formats.library import loads
 from tauloop.identification import (
@@ -46,12 +44,6 @@ DEVIATIONS = 5.0
 SAME = 1e-9
 #: Motor torques, N m.
 NOISE = 0.02
-
-
-def run(*arguments: object) -> tuple[int, str]:
-    result = CliRunner().invoke(app, ["identify", *(str(argument) for argument in arguments)])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result.exit_code, result.output
 
 
 def motion(machine: Model, stroke: float, rng: np.random.Generator) -> SampledMotion:
@@ -346,10 +338,3 @@ def test_directions_that_the_motion_leaves_out_are_named(plain, model, truth):
 def test_options_that_have_no_meaning(model, logs, options, says):
     with pytest.raises((InputError, IdentificationError), match=says):
         identified(model, logs[0], **FILTER, **options)
-
-
-def test_the_command_refuses_words_that_are_no_numbers(logs):
-    code, text = run(PALLETISER, logs[0], "--scan-cutoffs", "20;40", "--hold-out", "0.95")
-    assert code == 2
-    assert "'20;40' is no number" in " ".join(text.split())
-    assert "--hold-out: is 0.95" in " ".join(text.split())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,8 @@ import xarray as xr
 from extras import extra
 from identifying import identified, options_of
 from planar_arm import NAMES, OUTPUTS, TRUE, UNITS, arm_data, arm_motion, arm_regressor
-from typer.testing import CliRunner
 
 from tauloop import Model, load
-from tauloop.cli.app import app
 from tauloop.errors import IdentificationError, InputError
 from tauloop.formats.library import loads
 from tauloop.formats.yaml_writer import dumps
@@ -26,6 +23,7 @@ from tauloop.identification import (
     RegressionData,
     WeightedLeastSquares,
     fit,
+    identify,
     split,
 )
 from tauloop.identification.faults.forces import wrong_signs
@@ -41,8 +39,9 @@ from tauloop.identification.regression.columns import (
 )
 from tauloop.identification.regression.from_log import regression_data
 from tauloop.identification.regression.streaming import condense_parts, estimate_condensed, merge
-from tauloop.logs import Preparation, Sensors, measure, samples, write_log
+from tauloop.logs import Preparation, Sensors, measure, samples
 from tauloop.motion import random_multisine
+from tauloop.result import Status
 
 #: The same sums in another order.
 SAME = 1e-9
@@ -318,22 +317,17 @@ def test_values_of_another_machine_are_refused():
 FILTER: dict[str, Any] = {"cutoff": 40.0, "trim": 100, "decimation": 10}
 
 
-def test_the_command_finds_consistent_parameters_and_writes_the_machine(tmp_path):
+def test_consistent_parameters_make_a_machine_that_has_them():
     extra("cvxpy")
-    log = write_log(tmp_path / "log.csv", five_bar_log())
-    written = tmp_path / "found.yaml"
-    options = ("--estimator", "irls", "--errors", "autocorrelated", "--consistent", "--write", written)
-    filters = [text for name, value in FILTER.items() for text in (f"--{name}", value)]
-    arguments = ("identify", "five_bar", log, *filters, *options, "--json-file", tmp_path / "found.json")
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == 0, result.output
-    assert "Physically consistent parameters" in result.stdout
-    document = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))
+    options = options_of(**FILTER, estimator="irls", errors="autocorrelated", consistent=True)
+    result = identify(machine("five_bar"), five_bar_log(), options)
+    assert result.status is Status.OK
+    document = result.as_dict()
     assert document["estimator"]["name"] == "IterativelyReweightedLeastSquares"
     assert document["provenance"]["options"]["errors"]["name"] == "AutocorrelatedErrors"
     assert document["findings"] == []
     parameters = document["consistent"]["regressor_parameters"]
-    again = Model(load(written))
+    again = Model(result.mechanism())
     assert {p.name: value for p, value in zip(again.parameters, again.pi.tolist(), strict=True)} == parameters
 
 
@@ -359,11 +353,8 @@ def test_a_force_at_its_limit_is_left_out_or_named_where_too_little_is_left(shar
         assert any("force.motor_2 is at a limit" in note for note in document["channels"]["notes"])
 
 
-def test_options_that_cannot_be(tmp_path):
+def test_options_that_cannot_be():
     for options in ({"hold_out": 0.0}, {"errors": "none"}):
         with pytest.raises(InputError) as caught:
             options_of(**options)
         assert [problem.where for problem in caught.value.problems] == [*options]
-    result = CliRunner().invoke(app, ["identify", "five_bar", str(tmp_path / "log.csv"), "--write", "f.yaml", "--json"])
-    assert result.exit_code == 2
-    assert [problem["where"] for problem in json.loads(result.stdout)["problems"]] == ["--write"]

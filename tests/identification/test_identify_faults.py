@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,9 @@ import numpy as np
 import pytest
 import xarray as xr
 from identifying import identified, options_of
-from typer.testing import CliRunner
 
 from tauloop import Model, load
 from tauloop.cli import main
-from tauloop.cli.app import app
 from tauloop.errors import IdentificationError, InputError
 from tauloop.identification import OrdinaryLeastSquares, fit, leaf_ties, merge, regression_data
 from tauloop.identification.faults.channels import wrong_channels
@@ -289,18 +286,6 @@ def test_known_parameters_leave_the_unknowns(model: Model, pair: tuple[Path, Pat
 def test_what_is_refused(model: Model, pair: tuple[Path, Path], options: dict[str, Any], says: str) -> None:
     with pytest.raises((InputError, IdentificationError), match=says):
         identified(model, pair[0], **OPTIONS, **options)
-
-
-def test_all_words_that_the_command_cannot_read_are_told_at_once(pair: tuple[Path, Path]) -> None:
-    words = "--known tip_mass --scan-cutoffs 20 --scan-orders 1.5 --stribeck a=1 --stribeck a=2".split()
-    result = CliRunner().invoke(app, ["identify", "five_bar", str(pair[0]), *words, "--json"])
-    assert result.exit_code == 2
-    problems = [f"{problem['where']}: {problem['what']}" for problem in json.loads(result.stdout)["problems"]]
-    assert problems == [
-        "--scan-orders: '1.5' is no whole number",
-        "--known: 'tip_mass' is not NAME=VALUE",
-        "--stribeck: a is given twice",
-    ]
 
 
 def test_gains_have_no_meaning_beside_output_joints() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,10 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 from planar_arm import MACHINE, arm_log, arm_motion
-from typer.testing import CliRunner
 
 import tauloop as tl
-from tauloop.cli.app import app
 from tauloop.errors import InputError
 from tauloop.formats.library import loads
 from tauloop.identification import (
@@ -35,7 +32,6 @@ from tauloop.model import Model
 #: Samples of each log, at 200 Hz.
 COUNT = 2400
 FILTER = PreparationOptions(cutoff=30.0, trim=60, decimation=2)
-FLAGS = ("--cutoff", "30", "--trim", "60", "--decimation", "2")
 #: Two routes to one fit: rounding only.
 SAME = 1e-12
 
@@ -71,25 +67,6 @@ def files(tmp_path_factory: pytest.TempPathFactory, model: Model) -> tuple[Path,
         log = arm_log(motion, forces, rng=np.random.default_rng(number))
         paths.append(write_log(folder / f"log_{number}.csv", log.dataset()))
     return paths[0], paths[1]
-
-
-@pytest.mark.parametrize(
-    ("flags", "more"),
-    [
-        ((), {}),
-        (("--errors", "blocks", "--essential", "0.2"), {"errors": "blocks", "essential": 0.2}),
-        (
-            ("--hold-out", "0.4", "--asymmetric", "elbow", "--known", "link1.m=3 kg"),
-            {"hold_out": 0.4, "terms": TermOptions(asymmetric=("elbow",), known={"link1.m": "3 kg"})},
-        ),
-    ],
-)
-def test_the_command_prints_what_the_function_finds(model, files, flags, more):
-    result = tl.identify(model, files, tl.IdentificationOptions(preparation=FILTER, **more))
-    arguments = ["identify", str(files[0].with_name("arm.yaml")), *map(str, files), *FLAGS, *flags, "--json"]
-    run = CliRunner().invoke(app, arguments, catch_exceptions=False)
-    assert run.exit_code == (result.status.value != "ok")
-    assert json.loads(run.output) == result.as_dict()
 
 
 def test_logs_in_memory_need_no_files(model, files):

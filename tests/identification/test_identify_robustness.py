@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import xarray as xr
-from typer.testing import CliRunner
+from identifying import identified
 
 from tauloop import Model, load
 from tauloop.assembly.ports import Entry
-from tauloop.cli.app import app
-from tauloop.errors import LogError
+from tauloop.errors import InputError, LogError
 from tauloop.formats import loads
 from tauloop.identification import WeightedLeastSquares, fit, split
 from tauloop.identification.excitation.limits import ExcitationLimits
@@ -161,23 +159,19 @@ def test_coarse_steps_of_a_force_are_no_limit(model: Model) -> None:
     assert problem.where == "force.motor_1"
 
 
-def answer(code: int, *arguments: object) -> dict[str, object]:
-    result = CliRunner().invoke(app, ["identify", "five_bar", *map(str, arguments), "--parameters", "file", "--json"])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    assert result.exit_code == code, result.output
-    return dict(json.loads(result.output))
-
-
 def test_logs_with_other_forces_and_faults_are_named(model: Model, tmp_path: Path) -> None:
     moved = motion(model)
     forces = model.actuators.inverse_dynamics(moved.position, moved.velocity, moved.acceleration).force
     log = log_of(model, moved, forces)
     first = write_log(tmp_path / "first.csv", log)
     second = write_log(tmp_path / "second.csv", log.drop_vars("force.motor_2"))
-    (problem,) = answer(2, first, "--validation", second)["problems"]
-    assert problem["where"] == "second.csv"
-    assert problem["what"] == "has not all forces that the fitted logs have: motor_2"
+    with pytest.raises(InputError) as caught:
+        identified(load("five_bar"), first, validation=second, parameters="file")
+    (problem,) = caught.value.problems
+    assert problem.where == "second.csv"
+    assert problem.what == "has not all forces that the fitted logs have: motor_2"
     sound = log["force.motor_1"].values
     log["force.motor_1"].values = np.maximum(sound, np.quantile(sound, 0.7))  # more at the limit than not
-    document = answer(1, write_log(tmp_path / "cut.csv", log), "--cutoff", 20, "--trim", 20)
+    document = identified(load("five_bar"), log, cutoff=20.0, trim=20, parameters="file")
+    assert document["status"] == "doubtful"
     assert "it is clipped" in document["findings"][0]["what"]

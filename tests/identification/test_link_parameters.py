@@ -8,13 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import run, run_json
 from extras import extra
 from planar_arm import MACHINE, arm_log, arm_motion
 from scipy.optimize import linprog
-from typer.testing import CliRunner
 
 import tauloop as tl
-from tauloop.cli.app import app
 from tauloop.errors import IdentificationError, InputError
 from tauloop.identification import BaseEstimates, LinkParameters, PreparationOptions
 from tauloop.logs import write_log
@@ -203,13 +202,11 @@ def test_the_command_is_the_function(identified: tuple) -> None:
     folder, links = identified
     known = dict(list(masses(tl.loads(MACHINE)).items())[:1])
     links: LinkParameters = tl.link_parameters(tl.loads(MACHINE), links, tl.LinkOptions(known=known))
-    words = ["link-parameters", str(folder / "arm.yaml"), str(folder / "identified.json")]
+    words = ["link-parameters", folder / "arm.yaml", folder / "identified.json"]
     words += [word for name, value in known.items() for word in ("--known", f"{name}={value} kg")]
-    run = CliRunner().invoke(app, [*words, "--json"])
-    assert run.exit_code == 0, run.output
-    printed = json.loads(run.stdout)
+    printed = run_json(*words)
     printed["provenance"]["options"]["known"] = known  # as texts on the command line
     assert printed == json.loads(json.dumps(links.as_dict()))
-    table = CliRunner().invoke(app, words, env={"COLUMNS": "200"})
-    assert "family 1: " in table.output
-    assert "state" in table.output
+    table = run(*words, columns=200).output
+    assert "family 1: " in table
+    assert "state" in table

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 import xarray as xr
-from typer.testing import CliRunner
 
-from tauloop.cli.app import app
 from tauloop.errors import InputError, LogError
 from tauloop.identification.preparation.measured_log import MeasuredLog
 from tauloop.identification.preparation.two_runs import CONNECTED, OWN, SubtractionOptions, TwoRuns, subtract
@@ -125,7 +122,7 @@ def test_positions_of_all_actuators_stay_and_forces_of_one_run_go() -> None:
     assert "force.b" not in structure.log
 
 
-def test_velocities_of_the_connected_run_stay_and_what_goes_is_said(tmp_path: Path) -> None:
+def test_velocities_of_the_connected_run_stay_and_what_goes_is_said() -> None:
     bench = Bench()
     connected = bench.log(0.0, 2, True)
     speed = np.gradient(connected["position.a"].to_numpy(), 1.0 / RATE)
@@ -135,13 +132,6 @@ def test_velocities_of_the_connected_run_stay_and_what_goes_is_said(tmp_path: Pa
     structure = subtract(connected, bench.log(0.0, 2, False))
     assert np.array_equal(structure.log["velocity.a"].to_numpy(), speed)
     assert structure.dropped == ("temperature.a",)
-    files = [write_log(tmp_path / f"{k}.csv", case) for k, case in enumerate((connected, bench.log(0.0, 2, False)))]
-    out = tmp_path / "structure.csv"
-    text = CliRunner().invoke(app, ["subtract", *map(str, files), "--out", str(out)])
-    output = " ".join(text.output.split())
-    assert "velocities of the connected run are kept: a;" in output
-    assert "neither motion nor force: temperature.a" in output
-    assert samples(read_log(out), "velocity")[:, 0] == pytest.approx(speed)
 
 
 def test_other_motions_are_refused() -> None:
@@ -188,20 +178,16 @@ def test_logs_that_do_not_belong_together_are_refused() -> None:
         subtract(connected, bench.log(0.0, 1, False), SubtractionOptions(period=PERIOD))
 
 
-def test_the_command_writes_the_structure(tmp_path: Path) -> None:
+def test_the_structure_is_written_with_its_noise(tmp_path: Path) -> None:
     bench = Bench(noise=1.0)
     connected = write_log(tmp_path / "connected.csv", bench.log(0.0, 4, True))
     disconnected = write_log(tmp_path / "disconnected.csv", bench.log(0.02, 4, False))
     out = tmp_path / "structure.csv"
-    arguments = ["subtract", str(connected), str(disconnected), "--out", str(out), "--period", str(PERIOD)]
-    run = CliRunner().invoke(app, [*arguments, "--json"])
-    assert run.exit_code == 0, run.output
-    document = json.loads(run.output)
+    structure = subtract(connected, disconnected, SubtractionOptions(period=PERIOD))
+    document = structure.as_dict()
     assert document["delay"] == pytest.approx(0.02, abs=1e-9)
     assert document["noise"]["a"] == pytest.approx(np.sqrt(0.5), rel=SCATTER)
-    log = read_log(out)
-    structure = subtract(connected, disconnected, SubtractionOptions(period=PERIOD))
-    assert document == structure.as_dict(), "the command prints what the function finds"
+    log = read_log(write_log(out, structure.log_with_noise()))
     assert np.array_equal(samples(log, "force"), samples(structure.log, "force"))
     # the noise of the average goes with it: `identify --period` weights by it
     noise = samples(log, "force_noise")
@@ -210,6 +196,3 @@ def test_the_command_writes_the_structure(tmp_path: Path) -> None:
     average = measured.averaged(PERIOD, 5.0).average
     assert average.periods == 1
     assert average.noise == pytest.approx({f"force.{name}": value for name, value in document["noise"].items()})
-    text = CliRunner().invoke(app, arguments)
-    assert text.exit_code == 0
-    assert "the disconnected run is 20 ms late; averaged 4 and 4 periods" in text.output

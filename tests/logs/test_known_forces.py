@@ -5,16 +5,16 @@ The oracle is a cart on a slide by hand: u = m a + c v + F_c sign(v) + what is k
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from identifying import identified, options_of, tables_of
 
-from tauloop.cli.app import app
+from tauloop import Mechanism, load
 from tauloop.errors import InputError, LogError
+from tauloop.identification import identify
 from tauloop.logs import Signals, load_recording, write_log
 from tauloop.logs.channels import Channel
 from tauloop.logs.known_forces import ForceTable, KnownForce, Polynomial, without_known_forces
@@ -64,18 +64,13 @@ def log_of(known: np.ndarray) -> Signals:
     return Signals(time=t, channels=channels)
 
 
-def recorded(folder: Path, known: np.ndarray, says: str = "", spring: str = "") -> tuple[Path, Path]:
+def recorded(folder: Path, known: np.ndarray, says: str = "", spring: str = "") -> tuple[Mechanism, Path]:
     """Machine file and recording."""
     (folder / "cart.yaml").write_text(CART.replace("SPRING", f"spring: {spring}" if spring else ""))
     write_log(folder / "log.csv", log_of(known).dataset())
     text = "format: tauloop-log/1\nfiles: [{path: log.csv}]\n" + says
     (folder / "log.yaml").write_text(text + "preparation: {trim: 20, decimation: 8}\n")
-    return folder / "cart.yaml", folder / "log.yaml"
-
-
-def identified(files: tuple[Path, Path], *options: str) -> dict[str, Any]:
-    arguments = ["identify", *map(str, files), *options, "--json"]
-    return dict(json.loads(CliRunner().invoke(app, arguments, catch_exceptions=False).output))
+    return load(folder / "cart.yaml"), folder / "log.yaml"
 
 
 def off(document: dict[str, Any], true: dict[str, float]) -> float:
@@ -101,15 +96,16 @@ LAWS = {
 def test_what_is_known_is_taken_off_and_said(tmp_path, law):
     by_hand, says = LAWS[law]
     known = by_hand(motion()[1])
-    ignored = identified(recorded(tmp_path, known))
-    used = identified(recorded(tmp_path, known, says))
+    ignored = identified(*recorded(tmp_path, known))
+    cart, log = recorded(tmp_path, known, says)
+    result = identify(cart, [log], options_of())
+    used = result.as_dict()
     assert used["status"] == "ok"
     assert off(used, TRUE) < DEVIATIONS
     assert off(ignored, TRUE) > DEVIATIONS or ignored["outputs"][0]["held_out"]["rmse"] > 3 * NOISE
     assert used["outputs"][0]["held_out"]["rmse"] < 1.2 * NOISE
     assert used["known_forces"][0].startswith("force.motor: a known force of position.motor is taken off, from ")
-    output = CliRunner().invoke(app, ["identify", *map(str, recorded(tmp_path, known, says))]).output
-    assert "a known force of position.motor is taken off" in " ".join(output.split())
+    assert "a known force of position.motor is taken off" in " ".join(tables_of(result).split())
 
 
 def test_a_table_is_not_extended():
@@ -168,17 +164,17 @@ def test_units_follow_from_the_law(tmp_path):
 def test_a_known_rest_leaves_the_stiffness_as_the_only_unknown_of_a_spring(tmp_path):
     stiffness, rest = 35.0, 0.12
     files = recorded(tmp_path, stiffness * (motion()[1] - rest), spring="{stiffness: 20 N/m, rest: 0.05 m}")
-    free = identified(files)
+    free = identified(*files)
     assert off(free, TRUE | {"slide.stiffness": stiffness, "slide.preload": stiffness * rest}) < DEVIATIONS
-    known = identified(files, "--known", f"slide.rest={rest} m")
+    known = identified(*files, known={"slide.rest": f"{rest} m"})
     names = [case["name"] for case in known["base_parameters"]]
     assert "slide.preload" not in names
     assert off(known, TRUE | {"slide.stiffness": stiffness}) < DEVIATIONS
     # the file's own parameters keep the file's rest: the wrong one shows
-    kept = identified(files, "--parameters", "file")
+    kept = identified(*files, parameters="file")
     assert "slide.spring.rest" not in [case["name"] for case in kept["base_parameters"]]
     assert kept["outputs"][0]["held_out"]["rmse"] > 3 * NOISE
-    right = identified(files, "--parameters", "file", "--known", f"slide.spring.rest={rest} m")
+    right = identified(*files, parameters="file", known={"slide.spring.rest": f"{rest} m"})
     assert off(right, {"cart.mass": MASS, "slide.spring.stiffness": stiffness}) < DEVIATIONS
-    wrong = CliRunner().invoke(app, ["identify", *map(str, files), "--known", "slide.rest=3 N"])
-    assert wrong.exit_code == 2
+    with pytest.raises(InputError, match=r"slide\.rest"):
+        identified(*files, known={"slide.rest": "3 N"})

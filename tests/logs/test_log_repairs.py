@@ -5,25 +5,23 @@ Oracles: polynomials of third order, which a cubic reproduces; SciPy's spline; t
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from identifying import identified
 from planar_arm import DRIVES, FRICTION, MACHINE, TRUE, arm_forces, arm_log, arm_motion, arm_regressor
 from scipy.interpolate import CubicSpline
-from typer.testing import CliRunner
 
-from tauloop.cli.app import app
-from tauloop.errors import InputError, LogError
+from tauloop import loads
+from tauloop.errors import InputError, LogError, TauloopError
 from tauloop.identification.faults.time_stamps import jitter
-from tauloop.logs import FillGaps, Signals, held, read_signals, resampled, samples, write_log
+from tauloop.logs import FillGaps, Signals, held, read_signals, resampled, samples
 from tauloop.logs.channels import Channel
 
 #: Rounding of a file's digits.
 SAME = 1e-12
-OPTIONS = ("--cutoff", "30", "--trim", "60", "--decimation", "2")
+OPTIONS = {"cutoff": 30.0, "trim": 60, "decimation": 2}
 
 
 def text(rows: list[str]) -> str:
@@ -112,14 +110,7 @@ def test_even_times_by_a_spline_through_the_stamps() -> None:
     assert jitter(even, DRIVES) == ()
 
 
-def identified(tmp_path: Path, log: Signals, *options: str) -> tuple[int, dict[str, Any]]:
-    (machine := tmp_path / "arm.yaml").write_text(MACHINE, encoding="utf-8")
-    path = write_log(tmp_path / "log.csv", log.dataset())
-    ran = CliRunner().invoke(app, ["identify", str(machine), str(path), *OPTIONS, *options, "--json"])
-    return ran.exit_code, json.loads(ran.output)
-
-
-def test_an_axis_absent_from_the_log_is_held(tmp_path: Path) -> None:
+def test_an_axis_absent_from_the_log_is_held() -> None:
     """The elbow stands at 40 degrees: the shoulder's torque is that of one body, by the formulae."""
     t, q, v, a = arm_motion(4000)
     angle = np.deg2rad(40.0)
@@ -128,11 +119,11 @@ def test_an_axis_absent_from_the_log_is_held(tmp_path: Path) -> None:
     forces = arm_regressor(*motion[1:]) @ TRUE + FRICTION * (motion[2] + np.sign(motion[2]))
     whole = arm_log(motion, forces)
     log = Signals(time=t, channels=tuple(channel for channel in whole.channels if channel.name != "position.motor_2"))
-    code, refused = identified(tmp_path, log)
-    assert code == 2
-    assert any("--hold motor_2=VALUE" in channel["remedy"] for channel in refused["problems"])
-    code, document = identified(tmp_path, log, "--hold", "motor_2=40 deg")
-    assert code == 0, document["findings"]
+    with pytest.raises(LogError) as caught:
+        identified(loads(MACHINE), log, **OPTIONS)
+    assert any("--hold motor_2=VALUE" in problem.remedy for problem in caught.value.problems)
+    document = identified(loads(MACHINE), log, **OPTIONS, hold={"motor_2": "40 deg"})
+    assert document["status"] == "ok", document["findings"]
     assert any("held on request: motor_2 at 0.698132 rad" in line for line in document["repairs"])
     names = [f"link{k}.{part}" for k in (1, 2) for part in ("m", "mcx", "mcy", "Izz")]
     true = dict(zip(names, TRUE, strict=True))
@@ -143,35 +134,36 @@ def test_an_axis_absent_from_the_log_is_held(tmp_path: Path) -> None:
         value += sum(term["coefficient"] * true.get(term["parameter"], 0.0) for term in row["terms"])
         assert abs(row["value"] - value) < 5.0 * row["standard_deviation"], row["name"]
     # where the reference pose has it: at zero, which the torques contradict
-    code, elsewhere = identified(tmp_path, log, "--hold", "motor_2")
+    elsewhere = identified(loads(MACHINE), log, **OPTIONS, hold={"motor_2": ""})
     assert any("motor_2 at 0 rad" in line for line in elsewhere["repairs"])
 
 
-def test_holding_what_is_there_or_unknown_is_refused(tmp_path: Path) -> None:
+def test_holding_what_is_there_or_unknown_is_refused() -> None:
     log = arm_log(arm_motion(500), arm_forces(arm_motion(500)))
-    for option, what in (("motor_2=1", "is in the log"), ("motor_3", "is no position"), ("motor_2=1 kg", "kg")):
-        code, refused = identified(tmp_path, log, "--hold", option)
-        assert code == 2
-        assert any(what in case["what"] for case in refused["problems"]), refused
+    for name, value, what in (("motor_2", 1.0, "is in the log"), ("motor_3", "", "is no position")):
+        with pytest.raises(TauloopError, match=what):
+            identified(loads(MACHINE), log, **OPTIONS, hold={name: value})
+    with pytest.raises(TauloopError, match="kg"):
+        identified(loads(MACHINE), log, **OPTIONS, hold={"motor_2": "1 kg"})
     with pytest.raises(LogError, match="is in the log"):
         held(log, {"motor_1": (0.0, "rad")})
     with pytest.raises(InputError, match="whole number"):
         FillGaps(longest=0)
 
 
-def test_by_command_gaps_are_counted(tmp_path: Path) -> None:
+def test_gaps_are_counted(tmp_path: Path) -> None:
     log = arm_log(arm_motion(3000), arm_forces(arm_motion(3000)))
     values = log.channels[0].values.copy()
     values[[700, 1500, 1501]] = np.nan
     spoiled = (Channel(quantity="position", channel="motor_1", values=values, unit="rad"), *log.channels[1:])
-    (machine := tmp_path / "arm.yaml").write_text(MACHINE, encoding="utf-8")
     rows = [
         ",".join(["" if np.isnan(x) else repr(float(x)) for x in row])
         for row in np.stack([log.time, *(single.values for single in spoiled)], axis=1)
     ]
     header = ",".join(["time [s]", *(f"{single.name} [{single.unit}]" for single in spoiled)])
     (path := tmp_path / "log.csv").write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
-    for options, code in (((), 2), (("--fill-gaps", "2"), 0)):
-        ran = CliRunner().invoke(app, ["identify", str(machine), str(path), *OPTIONS, *options, "--json"])
-        assert ran.exit_code == code, ran.output
-    assert json.loads(ran.output)["repairs"] == ["log.csv: 3 missing samples of position.motor_1 interpolated"]
+    with pytest.raises(LogError, match="the cell is empty"):
+        identified(loads(MACHINE), path, **OPTIONS)
+    document = identified(loads(MACHINE), path, **OPTIONS, fill_gaps=2)
+    assert document["status"] == "ok"
+    assert document["repairs"] == ["log.csv: 3 missing samples of position.motor_1 interpolated"]

@@ -1,0 +1,151 @@
+"""``tauloop identify``, ``excite``, ``regroup`` and ``subtract``: what they print, write and refuse."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import problems, run, run_json, text_of
+from extras import extra
+from kills import prepare
+
+import tauloop as tl
+from tauloop import Model, load
+from tauloop.identification.excitation.criteria import CRITERIA
+from tauloop.identification.excitation.design import ExcitationOptions, excite
+from tauloop.identification.excitation.limits import ExcitationLimits
+from tauloop.identification.excitation.problem import ExcitationTask
+from tauloop.logs import read_log, samples, write_log
+from tauloop.motion import FourierSeries
+
+PNG = b"\x89PNG"
+FILTER = ("--cutoff", 40, "--trim", 10)
+EXCITE = (
+    *("excite", "five_bar", "--harmonics", "3", "--period", "3", "--stroke", "0.3", "--speed", "3"),
+    *("--acceleration", "20", "--random", "20", "--starts", "0", "--frequency", "200"),
+)
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log of a five-bar's stroke."""
+    folder = tmp_path_factory.mktemp("inputs")
+    prepare(folder)
+    return folder / "log.csv"
+
+
+def test_identify_writes_machine_figure_and_result(log: Path, tmp_path: Path) -> None:
+    extra("cvxpy")
+    machine, figure, document = tmp_path / "m.yaml", tmp_path / "fit.png", tmp_path / "fit.json"
+    files = ("--write", machine, "--figure", figure, "--json-file", document)
+    words = ("identify", "five_bar", log, *FILTER, "--consistent")
+    text = text_of(*words, *files, code=None)
+    assert "Physically consistent parameters" in text
+    assert figure.read_bytes().startswith(PNG)
+    content = json.loads(document.read_text(encoding="utf-8"))
+    parameters = content["consistent"]["regressor_parameters"]
+    again = tl.Model(load(machine))
+    assert {p.name: value for p, value in zip(again.parameters, again.pi.tolist(), strict=True)} == parameters
+
+
+def test_words_of_identify_that_cannot_be_read_are_told_at_once() -> None:
+    words = "--known tip_mass --scan-cutoffs 20;40 --scan-orders 1.5 --stribeck a=1 --stribeck a=2".split()
+    assert [
+        f"{problem['where']}: {problem['what']}" for problem in problems("identify", "five_bar", "l.csv", *words)
+    ] == [
+        "--scan-cutoffs: '20;40' is no number",
+        "--scan-orders: '1.5' is no whole number",
+        "--known: 'tip_mass' is not NAME=VALUE",
+        "--stribeck: a is given twice",
+    ]
+    words = "--stribeck tip=1 --asymmetric tip --asymmetric tip --period 3 --hold-out 0.95".split()
+    wrong = {problem["where"] for problem in problems("identify", "five_bar", "l.csv", *words)}
+    assert wrong == {"--asymmetric", "--period", "--hold-out"}
+    assert [problem["where"] for problem in problems("identify", "five_bar", "l.csv", "--write", "f.yaml")] == [
+        "--write"
+    ]
+
+
+def test_excite_writes_the_motion_that_its_series_describe(tmp_path: Path) -> None:
+    out, figure = tmp_path / "motion.csv", tmp_path / "motion.png"
+    document = run_json(*EXCITE, "--out", out, "--figure", figure)
+    motion = read_log(out)
+    channels = document["channels"]
+    again = FourierSeries(
+        center=np.array([channel["center"] for channel in channels]),
+        mu=np.array([channel["mu"] for channel in channels]),
+        nu=np.array([channel["nu"] for channel in channels]),
+        period=document["period_s"],
+    ).sample(motion["time"].to_numpy())
+    assert len(again.time) == 600
+    names = [channel["name"] for channel in channels]
+    assert samples(motion, "acceleration", names) == pytest.approx(again.acceleration, abs=1e-9)
+    assert figure.stat().st_size > 10_000
+    assert "not comparable" in text_of(*EXCITE, "--beside", "21.06")
+
+
+def test_excite_refuses_files_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("the work has begun")
+
+    monkeypatch.setattr(tl, "excite", never)
+    files = ("--out", tmp_path / "missing" / "motion.txt", "--figure", tmp_path / "motion.tiffy", "--frequency", 0)
+    text = text_of("excite", "five_bar", *files, code=2)
+    for part in ("the ending '.txt'", "unknown ending 'tiffy'", "0 Hz; the fastest term", "No such file or directory"):
+        assert part in text
+    (tmp_path / "folder.csv").mkdir()
+    assert "is a folder" in text_of("excite", "five_bar", "--out", tmp_path / "folder.csv", code=2)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.csv"]  # nothing is left by the trial
+
+
+def test_words_of_excite_that_cannot_be_read_are_told_at_once() -> None:
+    words = ("--iterations", 0, "--random", 0, "--stroke", "1 kg", "--speed", "elbow=x", "--criterion", "beauty")
+    text = " ".join(f"{problem['where']}: {problem['what']}" for problem in problems("excite", "five_bar", *words))
+    for part in ("--iterations: is 0", "--random: is 0", "--stroke: '1 kg' is a mass", "--speed: 'x' is not a number"):
+        assert part in text
+    assert "beauty" in text
+
+
+def test_regroup_names_a_product_that_is_none() -> None:
+    assert "m9" in run("regroup", "four_bar", "--product", "m9 * crank_length", code=2).stderr
+
+
+def test_subtract_says_what_stays_and_what_goes(log: Path, tmp_path: Path) -> None:
+    signals = read_log(log)
+    speed = np.gradient(signals["position.motor_1"].to_numpy(), signals["time"].to_numpy())
+    for quantity in ("velocity", "temperature"):
+        attributes = {"quantity": quantity, "channel": "motor_1", "unit": "rad/s", "source": "a test"}
+        signals = signals.assign({f"{quantity}.motor_1": (("time",), speed, attributes)})
+    connected, out = write_log(tmp_path / "connected.csv", signals), tmp_path / "structure.csv"
+    text = text_of("subtract", connected, log, "--out", out, code=None)
+    assert "velocities of the connected run are kept: motor_1;" in text
+    assert "neither motion nor force: temperature.motor_1" in text
+    assert samples(read_log(out), "velocity")[:, 0] == pytest.approx(speed)
+
+
+def test_the_json_of_excite_is_the_functions(tmp_path: Path) -> None:
+    first, second = tmp_path / "first.csv", tmp_path / "second.csv"
+    words = ["--harmonics", 3, "--period", 3, "--stroke", "0.3", "--random", 12, "--starts", 0]
+    run("excite", "five_bar", *words, "--out", first)
+    model = Model(load("five_bar"))
+    ports = model.actuators.ports
+    names = ports.position.columns
+    center = float(ports.at(model.assembly.q)[0])
+    limits = ["--speed", f"{names[0]}=3,{names[1]}=172 deg/s", "--acceleration", "20"]
+    held = ["--hold", f"{names[0]}={center!r}", "--after", first, "--criterion", "determinant", "--moving", "--seed", 3]
+    document = run_json("excite", "five_bar", *words, *limits, *held, code=None)
+    speed = {names[0]: 3.0, names[1]: float(np.radians(172))}
+    task = ExcitationTask(
+        harmonics=3,
+        period=3.0,
+        limits=ExcitationLimits(stroke=0.3, speed=speed, acceleration=20.0),
+        held={names[0]: center},
+        rests=False,
+    )
+    criterion = CRITERIA["determinant"]
+    options = ExcitationOptions(task=task, random=12, starts=0, after=(first,), criterion=criterion, seed=3)
+    excitation = excite(load("five_bar"), options)
+    assert document == json.loads(json.dumps(excitation.as_dict()))
+    assert excitation.write_log(second, 100.0) == second
