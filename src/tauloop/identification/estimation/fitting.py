@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.errors import IdentificationError, Problem
+from tauloop.errors import IdentificationError, Problems
 from tauloop.identification.estimation.base_columns import BaseRegression
 from tauloop.identification.estimation.error_models import AutocorrelatedErrors, ErrorModel, EstimatingEquations
 from tauloop.identification.estimation.estimators import ROUNDING_SHARE, Estimate, Estimator, require_equations
@@ -56,29 +56,12 @@ def fit(
     Raises:
         IdentificationError: the data cannot support the identification; with all problems found.
     """
-    problems = (
-        _out_of_scale(training)
-        + _constant(training)
-        + (_held_out_problems(training, held_out) if held_out is not None else [])
-    )
-    if base is not None and base.parameters != training.unknowns:
-        problems.append(
-            Problem(
-                "base",
-                f"is of {len(base.parameters)} other parameters than the {len(training.unknowns)} unknowns",
-                "find the base parameters with the names and ties of the training data",
-            )
-        )
-    IdentificationError.raise_if_any(problems)
+    _require_sound(training, held_out, base)
     triangles = training.triangles
     size = len(training.unknowns)
-    if base is None:
-        base = base_parameters(triangles[:, :, :-1], training.unknowns, training.unknown_units, rank)
-        require_equations(len(triangles), training.counts, base.rank)
-        condition, condition_si = base.condition, base.condition_si
-    else:
-        require_equations(len(triangles), training.counts, base.rank)
-        condition, condition_si = _conditions(base, triangles)
+    known, base = base, base or base_parameters(triangles[:, :, :-1], training.unknowns, training.unknown_units, rank)
+    require_equations(len(triangles), training.counts, base.rank)
+    condition, condition_si = (base.condition, base.condition_si) if known is None else _conditions(base, triangles)
     regression = BaseRegression(data=training, base=base, triangles=triangles[:, :, [*base.independent, size]])
     estimate = estimator.estimate_from(regression)
     equations = estimator.equations(regression, estimate)
@@ -87,8 +70,7 @@ def fit(
     _refuse_undetermined(base, estimate, condition)
     parameters = training.expand(base.spread(estimate.values))
     training_fit, held_out_fit = judge_both(training, held_out, parameters)
-    optimality = _optimality(equations, regression.forces, estimate.weights)
-    evidence = _evidence(base, condition, estimate, optimality)
+    evidence = _evidence(regression, estimate, equations, condition)
     evidence += _error_evidence(training, estimate, equations, training_fit, errors)
     evidence += estimator.evidence(regression, estimate)
     if held_out is not None:
@@ -135,52 +117,45 @@ def estimator_options(estimator: Estimator) -> dict[str, object]:
     return options
 
 
-def _out_of_scale(data: RegressionData) -> list[Problem]:
-    """A problem where all forces are zero, or so large or small that their squares are no numbers."""
-    most = float(np.abs(data.forces[:, data.kept]).max(initial=0.0))
-    if LEAST_FORCE < most < 1.0 / LEAST_FORCE:
-        return []
-    what = f"reach {most:.3g} N or N m in {len(data)} samples" if most else f"are zero in all {len(data)} samples"
-    return [Problem("forces", what, "check the columns of forces, their units and exponents")]
+def _require_sound(training: RegressionData, held_out: RegressionData | None, base: BaseParameters | None) -> None:
+    """Refuse data that cannot be fitted or judged by."""
+    problems = Problems()
+    most = float(np.abs(training.forces[:, training.kept]).max(initial=0.0))
+    if not LEAST_FORCE < most < 1.0 / LEAST_FORCE:
+        how = f"reach {most:.3g} N or N m" if most else "are zero"
+        what = f"{how} in {'' if most else 'all '}{len(training)} samples"
+        problems.add("forces", what, "check the columns of forces, their units and exponents")
+    if not any(_changes(training.regressor[:, k]) for k in training.kept):
+        what = f"the regressor is the same in all {len(training)} samples: nothing moves"
+        problems.add("training", what, "record a motion that excites all axes, with changing speeds and accelerations")
+    if held_out is not None:
+        _judge_held_out(training, held_out, problems)
+    if base is not None and base.parameters != training.unknowns:
+        what = f"is of {len(base.parameters)} other parameters than the {len(training.unknowns)} unknowns"
+        problems.add("base", what, "find the base parameters with the names and ties of the training data")
+    IdentificationError.raise_if_any(problems)
 
 
-def _constant(data: RegressionData) -> list[Problem]:
-    """A problem where every sample is the same, up to rounding."""
-    if len(data) > 1:
-        for k in data.kept:
-            spread = np.ptp(data.regressor[:, k], axis=0)
-            if (spread > ROUNDING * np.abs(data.regressor[:, k]).max(axis=0, initial=0.0)).any():
-                return []
-    return [
-        Problem(
-            "training",
-            f"the regressor is the same in all {len(data)} samples: nothing moves",
-            "record a motion that excites all axes, with changing speeds and accelerations",
-        )
-    ]
+def _changes(columns: np.ndarray) -> bool:
+    """Whether some column (N, n) changes from sample to sample, by more than rounding."""
+    return bool((np.ptp(columns, axis=0) > ROUNDING * np.abs(columns).max(axis=0, initial=0.0)).any())
 
 
-def _held_out_problems(training: RegressionData, held_out: RegressionData) -> list[Problem]:
-    """Problems of held-out data that are of another kind than the training data, or the same."""
-    problems = [
-        Problem(f"held-out {what}", "differ from those of the training data", "prepare both alike")
+def _judge_held_out(training: RegressionData, held_out: RegressionData, problems: Problems) -> None:
+    """Note where held-out data are of another kind than the training data, or the same."""
+    others = [
+        what
         for what in ("parameters", "parameter_units", "outputs", "output_units", "unknowns")
         if getattr(training, what) != getattr(held_out, what)
     ]
+    for what in others:
+        problems.add(f"held-out {what}", "differ from those of the training data", "prepare both alike")
     if not np.array_equal(np.asarray(training.measured), np.asarray(held_out.measured)):
-        problems.append(Problem("held-out measured", "other outputs are measured", "measure the same outputs"))
-    if problems:
-        return problems
-    copied = _copied(training, held_out)
-    if copied > LARGEST_COPIED_SHARE * len(held_out):
-        problems.append(
-            Problem(
-                "held-out",
-                f"{copied} of {len(held_out)} samples are copies of training samples",
-                "judge by samples that were kept out of the training data, such as split(data, 0.7)",
-            )
-        )
-    return problems
+        problems.add("held-out measured", "other outputs are measured", "measure the same outputs")
+    elif not others and (copied := _copied(training, held_out)) > LARGEST_COPIED_SHARE * len(held_out):
+        what = f"{copied} of {len(held_out)} samples are copies of training samples"
+        remedy = "judge by samples that were kept out of the training data, such as split(data, 0.7)"
+        problems.add("held-out", what, remedy)
 
 
 def _copied(training: RegressionData, held_out: RegressionData) -> int:
@@ -245,7 +220,11 @@ def _optimality(equations: EstimatingEquations, forces: np.ndarray, weights: np.
     return float(np.max(products / (norms * np.linalg.norm(weights * forces))))
 
 
-def _evidence(base: BaseParameters, condition: float, estimate: Estimate, optimality: float) -> tuple[Evidence, ...]:
+def _evidence(
+    regression: BaseRegression, estimate: Estimate, equations: EstimatingEquations, condition: float
+) -> tuple[Evidence, ...]:
+    base = regression.base
+    optimality = _optimality(equations, regression.forces, estimate.weights)
     uncertain = np.sum(estimate.standard_deviations > UNCERTAIN_SHARE * np.abs(estimate.values))
     return (
         Evidence(

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from tauloop.errors import Problem
+from tauloop.errors import Problem, Problems
 from tauloop.logs import channels, samples
 from tauloop.logs.channels import Log
 
@@ -25,30 +25,21 @@ def dead(log: Log, names: Sequence[str]) -> tuple[Problem, ...]:
         names: positions that the machine is moved by, without those that are held on purpose.
     """
     measured = [name for name in names if name in channels(log, "position")]
-    problems = []
+    problems = Problems()
     if not measured or not np.ptp(samples(log, "position", measured), axis=0).any():
         return ()
     for name in channels(log, "force"):
         values = samples(log, "force", (name,))[:, 0]
         if len(values) > 1 and np.ptp(values) == 0.0:
-            problems.append(
-                Problem(
-                    f"force.{name}",
-                    f"is {values[0]:.6g} in all {len(values)} samples: the channel is dead",
-                    "look at the sensor and the column; leave the column out: a force need not be measured",
-                )
-            )
+            what = f"is {values[0]:.6g} in all {len(values)} samples: the channel is dead"
+            remedy = "look at the sensor and the column; leave the column out: a force need not be measured"
+            problems.add(f"force.{name}", what, remedy)
     for name in measured:
         values = samples(log, "position", (name,))[:, 0]
         if not values.any():
-            problems.append(
-                Problem(
-                    f"position.{name}",
-                    f"is zero in all {len(values)} samples: the channel is dead, or the axis was not moved",
-                    f"look at the sensor and the column; if it stood still, leave the column out and say "
-                    f"--hold {name}=VALUE",
-                )
-            )
+            what = f"is zero in all {len(values)} samples: the channel is dead, or the axis was not moved"
+            remedy = "look at the sensor and the column; if it stood still, leave the column out and say "
+            problems.add(f"position.{name}", what, f"{remedy}--hold {name}=VALUE")
     return tuple(problems)
 
 

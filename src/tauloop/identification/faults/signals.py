@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tauloop.errors import Problem
+from tauloop.errors import Problem, Problems
 from tauloop.logs import channels, samples
 from tauloop.logs.channels import Log, as_signals
 from tauloop.logs.saturation import PLATEAU, left_out, limits_reached, moving
@@ -31,7 +31,7 @@ def clipped(log: Log, quantity: str = "force", limits: Mapping[str, float] | Non
     Returns:
         One problem for each end of a channel, with the value and how many samples are at it.
     """
-    problems = []
+    problems = Problems()
     moves = moving(log)
     for name in channels(log, quantity):
         if quantity == "force" and name in left_out(log):
@@ -39,14 +39,11 @@ def clipped(log: Log, quantity: str = "force", limits: Mapping[str, float] | Non
         values = samples(log, quantity, (name,))[:, 0]
         for limit in limits_reached(values, moves, (limits or {}).get(name)):
             word = "largest" if limit.is_upper else "smallest"
-            problems.append(
-                Problem(
-                    f"{quantity}.{name}",
-                    f"stays at its {word} value {limit.value:.6g} in {limit.at.sum()} samples, {PLATEAU} or more "
-                    f"in a row: it is clipped{limit.why}",
-                    "excite less, raise the drive's limit, or leave these samples out",
-                )
+            what = (
+                f"stays at its {word} value {limit.value:.6g} in {limit.at.sum()} samples, {PLATEAU} or more in a row: "
             )
+            remedy = "excite less, raise the drive's limit, or leave these samples out"
+            problems.add(f"{quantity}.{name}", f"{what}it is clipped{limit.why}", remedy)
     return tuple(problems)
 
 
@@ -56,7 +53,7 @@ def spikes(log: Log) -> tuple[Problem, ...]:
     Returns:
         One problem for each channel: how many samples, and the first of them with its value and its neighbours'.
     """
-    problems = []
+    problems = Problems()
     times = as_signals(log).time
     for quantity in ("position", "force"):
         for name in channels(log, quantity):
@@ -64,14 +61,11 @@ def spikes(log: Log) -> tuple[Problem, ...]:
             at = _spikes(values)
             if len(at):
                 before, here, after = values[at[0] - 1 : at[0] + 2]
-                problems.append(
-                    Problem(
-                        f"{quantity}.{name}",
-                        f"jumps for single samples: {len(at)} of them, the first {here:.6g} at {times[at[0]]:g} s "
-                        f"between {before:.6g} and {after:.6g}",
-                        "repair or leave out these samples, or fit with --estimator irls",
-                    )
+                what = (
+                    f"jumps for single samples: {len(at)} of them, the first {here:.6g} at {times[at[0]]:g} s between "
                 )
+                remedy = "repair or leave out these samples, or fit with --estimator irls"
+                problems.add(f"{quantity}.{name}", f"{what}{before:.6g} and {after:.6g}", remedy)
     return tuple(problems)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.errors import Problem
+from tauloop.errors import Problem, Problems
 from tauloop.identification.regression.base_parameters import base_parameters
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.from_log import leading_transmission
@@ -45,20 +45,17 @@ def unexcited(
     base = base_parameters(rich, data.unknowns, data.unknown_units)
     norms = np.linalg.norm(rich[:, base.independent], axis=0)
     _, sizes, directions = np.linalg.svd(own[:, base.independent] / norms, full_matrices=False)
-    problems = []
+    problems = Problems()
     for size, direction in zip(sizes, directions, strict=True):
         if size > LEFT_OUT * sizes[0]:
             continue
         shares = np.abs(direction)
         named = [base.base[i].short_name() for i in np.argsort(-shares)[:NAMED] if shares[i] >= SHARE * shares.max()]
-        problems.append(
-            Problem(
-                "log",
-                f"its motion says nothing of {' with '.join(named)}: forces show it {size / sizes[0]:.1g} times "
-                f"as much as the best direction (above {LEFT_OUT:g} is asked)",
-                "record a motion in which these axes move with changing speeds, directions and accelerations",
-            )
+        what = (
+            f"its motion says nothing of {' with '.join(named)}: forces show it {size / sizes[0]:.1g} times as much as "
         )
+        remedy = "record a motion in which these axes move with changing speeds, directions and accelerations"
+        problems.add("log", f"{what}the best direction (above {LEFT_OUT:g} is asked)", remedy)
     return tuple(problems)
 
 

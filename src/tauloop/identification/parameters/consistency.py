@@ -217,7 +217,7 @@ def fit_consistent(
         training=training_fit,
         held_out=held_out_fit,
         unconstrained=unconstrained,
-        evidence=_evidence(cones, parameters, prior, solution, held_out_fit, unconstrained, weight, trials),
+        evidence=_evidence(problem, parameters, solution, (held_out_fit, unconstrained.held_out), weight, trials),
         provenance=provenance(
             packages=("numpy", "scipy", "cvxpy", "clarabel"),
             options=plain(options),
@@ -241,17 +241,11 @@ def _checked_prior(training: RegressionData, cones: tuple[Cone, ...], prior: np.
     if prior.ndim == 1 and 0 < len(prior) < count and _is_of_machine(training, cones, len(prior)):
         prior = np.append(prior, np.zeros(count - len(prior)))
     if np.shape(prior) != (count,) or not np.isfinite(prior).all():
-        problems.add(
-            "prior",
-            f"has shape {np.shape(prior)} or numbers that are not finite",
-            f"give {count} finite values, one for each column of the regressor",
-        )
+        what = f"has shape {np.shape(prior)} or numbers that are not finite"
+        problems.add("prior", what, f"give {count} finite values, one for each column of the regressor")
     if not any(cone.is_inertial for cone in cones) or max(cone.columns.max() for cone in cones) >= count:
-        problems.add(
-            "cones",
-            f"{len(cones)} cones do not suit a regressor of {count} columns",
-            "take cones(model.parameters) of the model that made the regressor",
-        )
+        what = f"{len(cones)} cones do not suit a regressor of {count} columns"
+        problems.add("cones", what, "take cones(model.parameters) of the model that made the regressor")
     IdentificationError.raise_if_any(problems)
     return prior
 
@@ -345,21 +339,20 @@ def _all_values(data: RegressionData, problem: ConicProblem, solution: ConicSolu
 
 
 def _evidence(
-    cones: tuple[Cone, ...],
+    problem: ConicProblem,
     parameters: np.ndarray,
-    prior: np.ndarray,
     solution: ConicSolution,
-    held_out: tuple[OutputFit, ...],
-    unconstrained: Identification,
+    held_out: tuple[tuple[OutputFit, ...], tuple[OutputFit, ...]],
     weight: float,
     trials: tuple[WeightTrial, ...],
 ) -> tuple[Evidence, ...]:
-    inertial = [cone for cone in cones if cone.is_inertial]
+    """Figures of parameters, with held-out fits by them and by the unconstrained ones."""
+    prior, inertial = problem.prior, [cone for cone in problem.cones if cone.is_inertial]
     relative = []
     for cone in inertial:
         half = np.linalg.inv(np.linalg.cholesky(cone.matrix(prior)))
         relative.append(np.linalg.eigvalsh(half @ cone.matrix(parameters) @ half.T))
-    numbers = [float(parameters[cone.columns[0]]) for cone in cones if not cone.is_inertial]
+    numbers = [float(parameters[cone.columns[0]]) for cone in problem.cones if not cone.is_inertial]
     return (
         Evidence(
             name="least eigenvalue of a pseudo-inertia, as a share of the prior's",
@@ -411,7 +404,7 @@ def _evidence(
         ),
         Evidence(
             name="largest ratio of held-out RMSE to that of the unconstrained parameters",
-            value=largest_loss(held_out, unconstrained.held_out),
+            value=largest_loss(*held_out),
             upper=LARGEST_LOSS,
             advice="consistent parameters predict worse: lower the least weight, or look at the prior and the model",
         ),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import importlib
 import warnings
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.linalg import null_space
 
 from tauloop.errors import IdentificationError, Problem
-from tauloop.identification.parameters.cones import Cone
+from tauloop.identification.parameters.cones import Cone, divergence
 from tauloop.records import dataclass
 
 #: A coefficient this far above zero, as a share of its scale, is at its bound.
@@ -27,6 +28,46 @@ FROM_PRIOR = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ConeMap:
+    """A cone's matrix as a function of scaled unknowns y: constant + sum over j of linear[j] y_j.
+
+    Attributes:
+        cone: whose.
+        constant, linear: (k, k) and (n, k, k).
+    """
+
+    cone: Cone
+    constant: np.ndarray
+    linear: np.ndarray
+
+    @property
+    def is_free(self) -> bool:
+        """Whether it depends on the unknowns."""
+        return bool(np.any(self.linear))
+
+    def __call__(self, y: np.ndarray) -> np.ndarray:
+        """The matrix (k, k) at y."""
+        return np.asarray(self.constant + self.change(y))
+
+    def change(self, y: np.ndarray) -> np.ndarray:
+        """Change (k, k) of the matrix along y."""
+        return np.tensordot(y, self.linear, axes=1)
+
+    def least(self, y: np.ndarray) -> float:
+        """Its least eigenvalue."""
+        return float(np.linalg.eigvalsh(self(y))[0])
+
+    def is_at_bound(self, y: np.ndarray) -> bool:
+        """Whether a number is at its bound."""
+        return self.is_free and self(y)[0, 0] <= AT_BOUND
+
+    def expression(self, cvxpy: Any, y: Any) -> Any:
+        """The matrix of a variable y of CVXPY."""
+        flat = self.constant.ravel() + self.linear.reshape(len(self.linear), -1).T @ y
+        return cvxpy.reshape(flat, self.constant.shape, order="C")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ConicProblem:
     """Minimise |A r - b|^2 / 2 + weight sum of D(P_b | P_b0) over r, with all P_b(T r + o) positive semidefinite.
 
@@ -46,22 +87,25 @@ class ConicProblem:
     prior: np.ndarray
     scale: np.ndarray
 
-    def maps(self, cone: Cone) -> tuple[np.ndarray, np.ndarray]:
-        """L^-1 P(r) L^-T = constant + sum over j of linear[j] y_j, with P_0 = L L^T and r = scale y.
+    @cached_property
+    def inertial(self) -> list[ConeMap]:
+        """L^-1 P L^-T of the inertias, with P_0 = L L^T and r = scale y."""
+        return [self._mapped(cone) for cone in self.cones if cone.is_inertial]
 
-        Returns:
-            constant (k, k) and linear (n, k, k). A number is divided by its largest factor in linear instead, so that
-            it is 1 where its unknown is as large as its scale, whatever its unit.
-        """
-        size = cone.basis.shape[1]
-        half = np.linalg.inv(np.linalg.cholesky(cone.matrix(self.prior))) if cone.is_inertial else np.eye(size)
-        basis = np.einsum("ab,jbc,dc->jad", half, cone.basis, half)
+    @cached_property
+    def numbers(self) -> list[ConeMap]:
+        """The coefficients, each over its largest factor: 1 where its unknown is as large as its scale."""
+        return [self._mapped(cone) for cone in self.cones if not cone.is_inertial]
+
+    def _mapped(self, cone: Cone) -> ConeMap:
         rows = self.ties_matrix[cone.columns] * self.scale
+        if cone.is_inertial:
+            half = np.linalg.inv(np.linalg.cholesky(cone.matrix(self.prior)))
+            basis = np.einsum("ab,jbc,dc->jad", half, cone.basis, half)
+        else:
+            basis = cone.basis / (np.abs(rows).max() or 1.0)
         constant = np.tensordot(self.ties_offset[cone.columns], basis, axes=1)
-        linear = np.asarray(np.einsum("ji,jab->iab", rows, basis))
-        if not cone.is_inertial and linear.any():
-            return constant / np.abs(linear).max(), linear / np.abs(linear).max()
-        return constant, linear
+        return ConeMap(cone=cone, constant=constant, linear=np.asarray(np.einsum("ji,jab->iab", rows, basis)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -109,14 +153,9 @@ def solve_conic(problem: ConicProblem, weights: Sequence[float]) -> tuple[ConicS
         _require_possible(problem, cvxpy)
     y = cvxpy.Variable(len(problem.scale))
     weight = cvxpy.Parameter(nonneg=True)
-    prior_terms, constraints = [], []
-    for cone in problem.cones:
-        constant, linear = problem.maps(cone)
-        if cone.is_inertial:
-            relative = _expression(cvxpy, constant, linear, y)
-            prior_terms.append(cvxpy.trace(relative) - cvxpy.log_det(relative))
-        elif np.any(linear):
-            constraints.append(_expression(cvxpy, constant, linear, y) >= 0)
+    inertias = [inertia.expression(cvxpy, y) for inertia in problem.inertial]
+    prior_terms = [cvxpy.trace(relative) - cvxpy.log_det(relative) for relative in inertias]
+    constraints = [number.expression(cvxpy, y) >= 0 for number in problem.numbers if number.is_free]
     misfit = cvxpy.sum_squares((problem.matrix * problem.scale) @ y - problem.right)
     program = cvxpy.Problem(cvxpy.Minimize(0.5 * misfit + weight * sum(prior_terms)), constraints)
     solutions = []
@@ -144,11 +183,6 @@ def solve_conic(problem: ConicProblem, weights: Sequence[float]) -> tuple[ConicS
     return tuple(solutions)
 
 
-def _expression(cvxpy: Any, constant: np.ndarray, linear: np.ndarray, y: Any) -> Any:
-    """The matrix constant + sum over j of linear[j] y_j of a variable y."""
-    return cvxpy.reshape(constant.ravel() + linear.reshape(len(linear), -1).T @ y, constant.shape, order="C")
-
-
 def prior_unknowns(problem: ConicProblem) -> np.ndarray | None:
     """The prior as scaled unknowns y (n,); None where known values do not leave it inside the cones."""
     rows = problem.ties_matrix * problem.scale
@@ -158,16 +192,17 @@ def prior_unknowns(problem: ConicProblem) -> np.ndarray | None:
 
 def _lifted(problem: ConicProblem, y: np.ndarray) -> np.ndarray:
     """Unknowns with coefficients off their bounds, as far as that leaves them inside the cones."""
-    maps = [problem.maps(cone) for cone in problem.cones if not cone.is_inertial]
-    rows = np.array([linear[:, 0, 0] for _, linear in maps if np.any(linear)]).reshape(-1, len(y))
-    values = rows @ y + [constant[0, 0] for constant, linear in maps if np.any(linear)]
+    free = [number for number in problem.numbers if number.is_free]
+    rows = np.array([number.linear[:, 0, 0] for number in free]).reshape(-1, len(y))
+    values = rows @ y + [number.constant[0, 0] for number in free]
     lifted = y + np.linalg.pinv(rows) @ np.maximum(OFF_BOUND - values, 0.0)
     return lifted if _is_inside(problem, lifted) else y
 
 
 def _is_inside(problem: ConicProblem, y: np.ndarray) -> bool:
     """Whether every inertia is strictly positive, and no coefficient below its bound by more than rounding."""
-    return all(_least(problem, cone, y) > (0.0 if cone.is_inertial else -AT_BOUND) for cone in problem.cones)
+    is_real = all(inertia.least(y) > 0.0 for inertia in problem.inertial)
+    return is_real and all(number.least(y) > -AT_BOUND for number in problem.numbers)
 
 
 def _require_possible(problem: ConicProblem, cvxpy: Any) -> None:
@@ -177,16 +212,15 @@ def _require_possible(problem: ConicProblem, cvxpy: Any) -> None:
     """
     y, margin = cvxpy.Variable(len(problem.scale)), cvxpy.Variable()
     constraints, fixed = [margin <= 1.0], []
-    for cone in problem.cones:
-        constant, linear = problem.maps(cone)
-        if not np.any(linear):
-            least = float(np.linalg.eigvalsh(constant)[0])
-            if least < 0.0 or (cone.is_inertial and least == 0.0):
-                fixed.append((cone.element, least))
+    for cone_map in (*problem.inertial, *problem.numbers):
+        if not cone_map.is_free:
+            least = float(np.linalg.eigvalsh(cone_map.constant)[0])
+            if least < 0.0 or (cone_map.cone.is_inertial and least == 0.0):
+                fixed.append((cone_map.cone.element, least))
             continue
-        relative = _expression(cvxpy, constant, linear, y)
-        if cone.is_inertial:
-            constraints.append(0.5 * (relative + relative.T) >> margin * np.eye(len(constant)))
+        relative = cone_map.expression(cvxpy, y)
+        if cone_map.cone.is_inertial:
+            constraints.append(0.5 * (relative + relative.T) >> margin * np.eye(len(cone_map.constant)))
         else:
             constraints.append(relative >= 0)
     if not fixed:
@@ -194,7 +228,7 @@ def _require_possible(problem: ConicProblem, cvxpy: Any) -> None:
         if y.value is None or margin.value is None:
             fixed = [("the coefficients that cannot be negative", float("nan"))]
         elif margin.value <= 0.0:
-            at_best = [(cone.element, _least(problem, cone, y.value)) for cone in problem.cones if cone.is_inertial]
+            at_best = [(inertia.cone.element, inertia.least(y.value)) for inertia in problem.inertial]
             fixed = [(name, least) for name, least in at_best if least <= 0.5 * margin.value + 1e-9]
     if fixed:
         raise IdentificationError(
@@ -208,45 +242,33 @@ def _require_possible(problem: ConicProblem, cvxpy: Any) -> None:
         )
 
 
-def _least(problem: ConicProblem, cone: Cone, y: np.ndarray) -> float:
-    constant, linear = problem.maps(cone)
-    return float(np.linalg.eigvalsh(constant + np.tensordot(y, linear, axes=1))[0])
-
-
 def _polished(
     problem: ConicProblem, y: np.ndarray, weight: float, status: str, *, from_solver: bool = True
 ) -> ConicSolution:
     """Newton's method from the solver's answer on the cones' interior, with coefficients at their bound held there."""
-    inertial = [problem.maps(cone) for cone in problem.cones if cone.is_inertial]
-    numbers = [(cone, *problem.maps(cone)) for cone in problem.cones if not cone.is_inertial]
-    held = [
-        (cone.element, linear[:, 0, 0], constant[0, 0])
-        for cone, constant, linear in numbers
-        if _at_bound(constant, linear, y)
-    ]
+    held = [number for number in problem.numbers if number.is_at_bound(y)]
     A = problem.matrix * problem.scale
-    bounds = np.array([row for _, row, _ in held]).reshape(-1, len(y))
-    constants = np.array([constant for *_, constant in held])
+    bounds = np.array([number.linear[:, 0, 0] for number in held]).reshape(-1, len(y))
+    constants = np.array([number.constant[0, 0] for number in held])
     y = y - np.linalg.pinv(bounds) @ (bounds @ y + constants)
     free = null_space(bounds) if held else np.eye(len(y))
     H_data = A.T @ A
     for _ in range(POLISHING if from_solver else FROM_PRIOR):
-        gradient, H_prior = _slopes(A, problem.right, inertial, y, weight)
+        gradient, H_prior = _slopes(A, problem, y, weight)
         step = -free @ np.linalg.lstsq(free.T @ (H_data + H_prior) @ free, free.T @ gradient)[0]
-        length = _inside(inertial, numbers, y, step)
+        length = _inside(problem, y, step)
         if length * np.abs(step).max() <= 1e-13 * max(1.0, np.abs(y).max()):
             break
         y = y + length * step
-        if _bounds_reached(numbers, y) > len(held):
+        if sum(number.is_at_bound(y) for number in problem.numbers) > len(held):
             return _polished(problem, y, weight, status, from_solver=from_solver)  # with one more held at its bound
     y = y - np.linalg.pinv(bounds) @ (bounds @ y + constants)  # rounding of the steps
-    gradient, H_prior = _slopes(A, problem.right, inertial, y, weight)
+    gradient, H_prior = _slopes(A, problem, y, weight)
     reduced = free.T @ (H_data + H_prior) @ free
     slope = free.T @ gradient
     fall = 0.5 * slope @ np.linalg.lstsq(reduced, slope)[0]
-    objective = 0.5 * np.sum((A @ y - problem.right) ** 2) + weight * sum(
-        _divergence(constant + np.tensordot(y, linear, axes=1)) for constant, linear in inertial
-    )
+    divergences = [divergence(inertia(y), np.eye(len(inertia.constant))) for inertia in problem.inertial]
+    objective = 0.5 * np.sum((A @ y - problem.right) ** 2) + weight * sum(divergences)
     slopes = np.linalg.lstsq(bounds.T, gradient)[0] if held else np.zeros(1)
     variance = np.diag(free @ np.linalg.pinv(reduced) @ free.T)
     return ConicSolution(
@@ -254,19 +276,11 @@ def _polished(
         status=status,
         from_solver=from_solver,
         decrement=float(fall / objective) if objective > 0.0 else 0.0,
-        at_bound=tuple(element for element, *_ in held),
+        at_bound=tuple(number.cone.element for number in held),
         multiplier=float(slopes.min() / max(np.abs(A.T @ problem.right).max(), np.finfo(float).tiny)),
         data_share=_share(variance, H_prior),
         reachable_share=_reachable(A, H_prior),
     )
-
-
-def _at_bound(constant: np.ndarray, linear: np.ndarray, y: np.ndarray) -> bool:
-    return bool(np.any(linear) and constant[0, 0] + linear[:, 0, 0] @ y <= AT_BOUND)
-
-
-def _bounds_reached(numbers: list[tuple[Cone, np.ndarray, np.ndarray]], y: np.ndarray) -> int:
-    return sum(_at_bound(constant, linear, y) for _, constant, linear in numbers)
 
 
 def _reachable(A: np.ndarray, H_prior: np.ndarray) -> np.ndarray:
@@ -284,40 +298,27 @@ def _share(variance: np.ndarray, H_prior: np.ndarray) -> np.ndarray:
     return np.where(has_prior, np.clip(1.0 - variance / np.where(has_prior, alone, 1.0), 0.0, 1.0), 1.0)
 
 
-def _slopes(
-    A: np.ndarray, right: np.ndarray, inertial: list[tuple[np.ndarray, np.ndarray]], y: np.ndarray, weight: float
-) -> tuple[np.ndarray, np.ndarray]:
+def _slopes(A: np.ndarray, problem: ConicProblem, y: np.ndarray, weight: float) -> tuple[np.ndarray, np.ndarray]:
     """Gradient of the objective and Hessian of its prior part: dD = tr(E - P^-1 E), d2D = tr(P^-1 E_j P^-1 E_k)."""
-    gradient, hessian = A.T @ (A @ y - right), np.zeros((len(y), len(y)))
-    for constant, linear in inertial:
-        inverse = np.linalg.inv(constant + np.tensordot(y, linear, axes=1))
+    gradient, hessian = A.T @ (A @ y - problem.right), np.zeros((len(y), len(y)))
+    for inertia in problem.inertial:
+        inverse, linear = np.linalg.inv(inertia(y)), inertia.linear
         gradient += weight * np.einsum("jab,ab->j", linear, np.eye(len(inverse)) - inverse)
         turned = np.einsum("ab,jbc->jac", inverse, linear)
         hessian += weight * np.einsum("jab,kba->jk", turned, turned, optimize=True)
     return gradient, hessian
 
 
-def _divergence(relative: np.ndarray) -> float:
-    sizes = np.linalg.eigvalsh(relative)
-    return float(np.sum(sizes - np.log(sizes)) - len(sizes))
-
-
-def _inside(
-    inertial: list[tuple[np.ndarray, np.ndarray]],
-    numbers: list[tuple[Cone, np.ndarray, np.ndarray]],
-    y: np.ndarray,
-    step: np.ndarray,
-) -> float:
+def _inside(problem: ConicProblem, y: np.ndarray, step: np.ndarray) -> float:
     """Length of a step, at most 1, that goes at most nine tenths of the way to the boundary of every cone."""
     length = 1.0
-    for constant, linear in inertial:
-        here = constant + np.tensordot(y, linear, axes=1)
-        half = np.linalg.inv(np.linalg.cholesky(here))
-        fall = np.linalg.eigvalsh(half @ np.tensordot(step, linear, axes=1) @ half.T)[0]
+    for inertia in problem.inertial:
+        half = np.linalg.inv(np.linalg.cholesky(inertia(y)))
+        fall = np.linalg.eigvalsh(half @ inertia.change(step) @ half.T)[0]
         if fall < 0.0:
             length = min(length, -0.9 / fall)
-    for _, constant, linear in numbers:
-        value, fall = constant[0, 0] + linear[:, 0, 0] @ y, linear[:, 0, 0] @ step
+    for number in problem.numbers:
+        value, fall = number(y)[0, 0], number.change(step)[0, 0]
         if value > AT_BOUND and fall < 0.0:
             length = min(length, -0.9 * value / fall)
     return float(length)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from tauloop.errors import Problem
+from tauloop.errors import Problem, Problems
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.parameters.consistency import ConsistentIdentification
 from tauloop.identification.regression.base_parameters import BaseParameters
@@ -67,7 +68,7 @@ class PriorComparison:
     standard_deviations: np.ndarray
     prior: np.ndarray
     comparable: np.ndarray
-    findings: tuple[Problem, ...]
+    findings: tuple[Problem, ...] = ()
 
     @property
     def ratios(self) -> np.ndarray:
@@ -92,17 +93,14 @@ class PriorComparison:
 
     def rows(self) -> list[dict[str, object]]:
         """One entry for every base parameter, as plain data."""
-        columns = zip(self.names, self.values, self.standard_deviations, self.prior, self.ratios, strict=True)
-        return [
-            {
-                "name": name,
-                "value": float(value),
-                "standard_deviation": float(deviation),
-                "machine_file": None if np.isnan(prior) else float(prior),
-                "ratio": None if np.isnan(ratio) else float(ratio),
-            }
-            for name, value, deviation, prior, ratio in columns
-        ]
+        columns = {
+            "name": self.names,
+            "value": self.values.tolist(),
+            "standard_deviation": self.standard_deviations.tolist(),
+            "machine_file": [None if np.isnan(value) else value for value in self.prior.tolist()],
+            "ratio": [None if np.isnan(value) else value for value in self.ratios.tolist()],
+        }
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def prior_values(model: Model, unknowns: Sequence[str]) -> np.ndarray:
@@ -133,21 +131,18 @@ def compare_with_prior(model: Model, result: Identification, unknowns: Sequence[
     prior = np.where((used & np.isnan(stated)).any(axis=1), np.nan, sums)
     with np.errstate(invalid="ignore"):
         comparable = (np.abs(prior) > SUBTRACTED * sizes) & (deviations < KNOWN * np.abs(values)) & (prior != 0.0)
-    names = tuple(parameter.short_name() for parameter in base.base)
-    inertial = np.array([_dimension(parameter.unit) in INERTIAL for parameter in base.base])
-    findings = _shared(names, values, prior, comparable, "base parameters")
-    if not findings:
-        findings = _shared(names, values, prior, comparable & inertial, "inertial base parameters")
-    if not findings:  # what is in another unit has impossible masses by that
-        findings = _impossible(model, base, values, deviations, prior, names)
-    return PriorComparison(
-        names=names,
+    comparison = PriorComparison(
+        names=tuple(parameter.short_name() for parameter in base.base),
         values=values,
         standard_deviations=deviations,
         prior=prior,
         comparable=comparable,
-        findings=findings,
     )
+    inertial = np.array([_dimension(parameter.unit) in INERTIAL for parameter in base.base])
+    findings = _shared(comparison, comparable, "base parameters")
+    findings = findings or _shared(comparison, comparable & inertial, "inertial base parameters")
+    # what is in another unit has impossible masses by that
+    return replace(comparison, findings=findings or _impossible(model, base, comparison))
 
 
 def runaway_masses(physical: ConsistentIdentification) -> tuple[Problem, ...]:
@@ -172,18 +167,13 @@ def runaway_masses(physical: ConsistentIdentification) -> tuple[Problem, ...]:
     )
 
 
-def _shared(
-    names: Sequence[str],
-    values: np.ndarray,
-    prior: np.ndarray,
-    comparable: np.ndarray,
-    what: str,
-) -> tuple[Problem, ...]:
+def _shared(beside: PriorComparison, compared: np.ndarray, what: str) -> tuple[Problem, ...]:
     """A finding where most ratios are one factor far from one."""
-    at = np.flatnonzero(comparable)
+    at = np.flatnonzero(compared)
     if len(at) < FEWEST:
         return ()
-    ratios = values[at] / prior[at]
+    values, prior = beside.values[at], beside.prior[at]
+    ratios = values / prior
     factor = float(np.median(ratios))
     if not factor > 0.0 or 1.0 / FACTOR < factor < FACTOR:
         return ()
@@ -191,36 +181,29 @@ def _shared(
     if agree.sum() < max(FEWEST, SHARE * len(at)):
         return ()
     unit = next((text for size, text in UNITS.items() if max(size / factor, factor / size) < NEAR), "")
-    examples = listing(
-        [f"{names[at[k]]} {values[at[k]]:.4g} for {prior[at[k]]:.4g}" for k in np.flatnonzero(agree)[:3]]
-    )
+    examples = (f"{beside.names[at[k]]} {values[k]:.4g} for {prior[k]:.4g}" for k in np.flatnonzero(agree)[:3])
     return (
         Problem(
             "forces",
-            f"{agree.sum()} of {len(at)} {what} are {factor:.4g} times what the machine file says ({examples}): a "
-            "factor that so many share is a unit or a scale" + (f", such as {unit}" if unit else ""),
+            f"{agree.sum()} of {len(at)} {what} are {factor:.4g} times what the machine file says "
+            f"({listing(examples)}): a factor that so many share is a unit or a scale"
+            + (f", such as {unit}" if unit else ""),
             "look at the units of forces, positions and time in the log and of the machine file, and at torque "
             "constants and gears; --gains where the scale is unknown",
         ),
     )
 
 
-def _impossible(
-    model: Model,
-    base: BaseParameters,
-    values: np.ndarray,
-    deviations: np.ndarray,
-    prior: np.ndarray,
-    names: Sequence[str],
-) -> tuple[Problem, ...]:
+def _impossible(model: Model, base: BaseParameters, beside: PriorComparison) -> tuple[Problem, ...]:
     """Sums of masses and of moments of inertia that are negative, and masses beyond all sense."""
     weight = sum(value for leaf, value in zip(model.parameters, model.pi, strict=True) if leaf.role == "m")
     masses = {
         leaf.name for leaf in model.mechanism.parameters if leaf.group == "inertia" and _dimension(leaf.unit) == "kg"
     }
     sure = masses | {leaf.name for leaf in model.parameters if leaf.group == "inertia" and leaf.role in POSITIVE}
-    problems = []
-    rows = zip(base.regrouping, _used(base), base.base, values, deviations, prior, names, strict=True)
+    problems = Problems()
+    columns = (beside.values, beside.standard_deviations, beside.prior, beside.names)
+    rows = zip(base.regrouping, _used(base), base.base, *columns, strict=True)
     for row, used, parameter, value, deviation, file, name in rows:
         if any(base.parameters[k] not in sure or row[k] < 0.0 for k in np.flatnonzero(used)):
             continue
@@ -231,15 +214,9 @@ def _impossible(
             continue
         stated = f"{file:.4g} {unit} in the machine file" if np.isfinite(file) else "not in the machine file"
         why = f"all masses of the file are {weight:.4g} kg" if heavy else "a sum of masses and moments of inertia"
-        problems.append(
-            Problem(
-                name,
-                f"comes out as {value:.4g} {unit} (standard deviation {deviation:.2g}; {stated}), which "
-                f"is impossible: {why}",
-                "look at units, signs and times of the columns and at what the model leaves out; --consistent "
-                "keeps bodies possible",
-            )
-        )
+        what = f"comes out as {value:.4g} {unit} (standard deviation {deviation:.2g}; {stated}), which is impossible: "
+        remedy = "look at units, signs and times of the columns and at what the model leaves out; --consistent keeps "
+        problems.add(name, what + why, remedy + "bodies possible")
     return tuple(problems)
 
 

@@ -43,8 +43,8 @@ class Condensed(Shown):
 def condense_parts(parts: Iterable[RegressionData]) -> Condensed:
     """Condense samples that come part by part: chunks of one long log, or several logs of one machine.
 
-    The triangle of a union of samples is that of the triangles below each other (incremental QR: Golub and Van Loan,
-    Matrix Computations, 4th ed., section 5.2), so one part is in memory at a time and the result does not depend on
+    The triangle of a union of samples is that of the triangles below each other (incremental QR: Golub and Van Loan
+    2013, Matrix Computations), so one part is in memory at a time and the result does not depend on
     how the samples were cut, up to rounding.
 
     Raises:
@@ -59,21 +59,12 @@ def condense_parts(parts: Iterable[RegressionData]) -> Condensed:
             unknown_units=data.unknown_units,
             outputs=tuple(data.outputs[k] for k in data.kept),
         )
-        if whole is None:
-            whole = part
-            continue
-        IdentificationError.raise_if_any(
-            Problem(
-                f"part {number}",
-                f"its {name} are others than those of the first part",
-                "prepare all parts alike, with one machine and the same ties",
-            )
-            for name in ("unknowns", "unknown_units", "outputs")
-            if getattr(part, name) != getattr(whole, name)
-        )
-        stacked = np.concatenate([whole.triangles, part.triangles], axis=1)
-        triangles = np.asarray(np.linalg.qr(stacked, mode="r"))
-        whole = replace(whole, triangles=triangles, samples=whole.samples + part.samples)
+        if whole is not None:
+            _require_alike(f"part {number}", part, whole, ("unknowns", "unknown_units", "outputs"))
+            stacked = np.concatenate([whole.triangles, part.triangles], axis=1)
+            triangles = np.asarray(np.linalg.qr(stacked, mode="r"))
+            part = replace(whole, triangles=triangles, samples=whole.samples + part.samples)
+        whole = part
     if whole is None:
         raise IdentificationError.of("parts", "there are none", "give at least one part with samples")
     return whole
@@ -108,12 +99,9 @@ def merge(logs: Iterable[RegressionData]) -> RegressionData:
     first = parts[0]
     if len(parts) == 1:
         return first
-    IdentificationError.raise_if_any(
-        Problem(f"log {number}", f"its {name} are others than the first log's", "prepare all logs alike")
-        for number, part in enumerate(parts[1:], start=1)
-        for name in ("parameters", "parameter_units", "outputs", "output_units", "unknowns")
-        if getattr(part, name) != getattr(first, name)
-    )
+    for number, part in enumerate(parts[1:], start=1):
+        names = ("parameters", "parameter_units", "outputs", "output_units", "unknowns")
+        _require_alike(f"log {number}", part, first, names)
     regressor = np.concatenate([part.regressor for part in parts])
     forces = np.concatenate([part.forces for part in parts])
     numbers = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
@@ -129,6 +117,16 @@ def merge(logs: Iterable[RegressionData]) -> RegressionData:
         measured=np.asarray(present.any(axis=0)),
         present=present,
         logs=numbers,
+    )
+
+
+def _require_alike(where: str, part: object, first: object, names: Sequence[str]) -> None:
+    IdentificationError.raise_if_any(
+        Problem(
+            where, f"its {name} are others than the first's", "prepare all alike, with one machine and the same ties"
+        )
+        for name in names
+        if getattr(part, name) != getattr(first, name)
     )
 
 
