@@ -66,11 +66,6 @@ class Clothoid(Path):
         for name, value in (("start", start), ("direction", direction), ("normal", normal)):
             object.__setattr__(self, name, value)
 
-    @property
-    def size(self) -> int:
-        """Number of coordinates."""
-        return len(self.start)
-
     def heading(self, arc: np.ndarray) -> np.ndarray:
         """Angle of the tangent against `direction` at arc lengths, rad."""
         k0, k1 = self.curvature
@@ -152,22 +147,12 @@ class Chain(Path):
     pieces: tuple[Path, ...]
     lengths: tuple[float, ...]
 
-    @property
-    def size(self) -> int:
-        """Number of coordinates."""
-        return self.pieces[0].size
-
-    @property
-    def breaks(self) -> tuple[float, ...]:
-        """None: the curvature is continuous where pieces meet."""
-        return ()
-
     def at(self, u: np.ndarray) -> Curve:
         """Points at parameters u (N,)."""
         shares = np.array(self.lengths) / sum(self.lengths)
         knots = np.concatenate([[0.0], np.cumsum(shares)])
         piece = np.clip(np.searchsorted(knots, u, side="right") - 1, 0, len(self.pieces) - 1)
-        position, first, second = (np.empty((len(u), self.size)) for _ in range(3))
+        position, first, second = (np.empty((len(u), self.pieces[0].size)) for _ in range(3))
         for k in np.unique(piece):
             here = piece == k
             curve = self.pieces[k].at(np.clip((u[here] - knots[k]) / shares[k], 0.0, 1.0))

@@ -86,11 +86,6 @@ class FadedPath(Path):
     highest: float
 
     @property
-    def size(self) -> int:
-        """Number of coordinates."""
-        return len(self.motion.center)
-
-    @property
     def breaks(self) -> tuple[float, ...]:
         """Where the fades end, and where their law jumps."""
         share = self.motion.fade / self.motion.duration

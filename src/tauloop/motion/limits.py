@@ -218,11 +218,8 @@ def _shares(limits: MotionLimits, stroke: Stroke, progress: Progress, rate: floa
 
 def _excess(shares: list[Quadratics]) -> Quadratics:
     """How far shares exceed one, on both sides."""
-    sides = [(share, side) for share in shares for side in (1.0, -1.0)]
-    return Quadratics(
-        a=np.concatenate([side * share.a.ravel() for share, side in sides]),
-        b=np.concatenate([side * share.b.ravel() for share, side in sides]),
-        c=np.concatenate([side * share.c.ravel() - 1.0 for share, side in sides]),
+    return joined(
+        [Quadratics(a=side * share.a, b=side * share.b, c=side * share.c - 1.0) for share in shares for side in (1, -1)]
     )
 
 

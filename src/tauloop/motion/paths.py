@@ -45,9 +45,9 @@ class Path(Shown, ABC):
     """A curve over u in [0, 1]."""
 
     @property
-    @abstractmethod
     def size(self) -> int:
         """Number of coordinates n."""
+        return int(self.at(np.zeros(1)).position.shape[1])
 
     @abstractmethod
     def at(self, u: np.ndarray) -> Curve:
@@ -97,15 +97,10 @@ class Line(Path):
         object.__setattr__(self, "start", start)
         object.__setattr__(self, "end", end)
 
-    @property
-    def size(self) -> int:
-        """Number of coordinates."""
-        return len(self.start)
-
     def at(self, u: np.ndarray) -> Curve:
         """Points at parameters u (N,)."""
         chord = self.end - self.start
-        zero = np.zeros((len(u), self.size))
+        zero = np.zeros((len(u), len(chord)))
         return Curve(position=self.start + u[:, None] * chord, first=zero + chord, second=zero)
 
 
@@ -143,11 +138,6 @@ class Ellipse(Path):
         InputError.raise_if_any(problems)
         for name, value in (("center", center), ("first", first), ("second", second)):
             object.__setattr__(self, name, value)
-
-    @property
-    def size(self) -> int:
-        """Number of coordinates."""
-        return len(self.center)
 
     def at(self, u: np.ndarray) -> Curve:
         """Points at parameters u (N,)."""
@@ -209,11 +199,6 @@ class SampledPath(Path):
         object.__setattr__(self, "points", points)
         object.__setattr__(self, "spline", CubicSpline(knots, points, bc_type="periodic" if closed else "not-a-knot"))
 
-    @property
-    def size(self) -> int:
-        """Number of coordinates."""
-        return int(self.points.shape[1])
-
     def at(self, u: np.ndarray) -> Curve:
         """Points at parameters u (N,)."""
         return Curve(position=self.spline(u), first=self.spline(u, 1), second=self.spline(u, 2))
@@ -251,11 +236,6 @@ class AxisTurn(Path):
         object.__setattr__(self, "start", start / np.linalg.norm(start))
         object.__setattr__(self, "rotation", rotation)
 
-    @property
-    def size(self) -> int:
-        """A quaternion has four numbers."""
-        return 4
-
     def at(self, u: np.ndarray) -> Curve:
         """Quaternions at parameters u (N,)."""
         angle = float(np.linalg.norm(self.rotation))
@@ -289,11 +269,6 @@ class Together(Path):
     """Paths side by side: their coordinates one after the other, such as a line beside a turn."""
 
     parts: tuple[Path, ...]
-
-    @property
-    def size(self) -> int:
-        """Coordinates of all parts."""
-        return sum(part.size for part in self.parts)
 
     @property
     def breaks(self) -> tuple[float, ...]:
