@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy.special
+from scipy.optimize import brentq
 
 from tauloop.errors import IdentificationError, Problem
 from tauloop.identification.estimation.clustered_errors import COVERED
@@ -178,21 +179,19 @@ def compare_logs(
 
 def _paule_mandel(values: np.ndarray, deviations: np.ndarray) -> np.ndarray:
     """Tau (r,) at which the weighted squares about the weighted mean are what is expected, L - 1; zero where below."""
-    count = len(values)
 
-    def excess(square: np.ndarray) -> np.ndarray:
+    def excess(square: float, values: np.ndarray, deviations: np.ndarray) -> float:
         weights = 1.0 / (deviations**2 + square)
-        means = np.sum(weights * values, axis=0) / weights.sum(axis=0)
-        return np.asarray(np.sum(weights * (values - means) ** 2, axis=0) - (count - 1))
+        mean = weights @ values / weights.sum()
+        return float(weights @ (values - mean) ** 2 - (len(values) - 1))
 
-    low = np.zeros(values.shape[1])
-    high = np.var(values, axis=0, ddof=1) * count + np.finfo(float).tiny
-    inside = excess(low) > 0.0
-    for _ in range(100):
-        middle = 0.5 * (low + high)
-        above = excess(middle) > 0.0
-        low, high = np.where(above, middle, low), np.where(above, high, middle)
-    return np.where(inside, np.sqrt(0.5 * (low + high)), 0.0)
+    squares = [
+        brentq(excess, 0.0, len(values) * np.var(own, ddof=1), (own, bars), xtol=np.finfo(float).tiny)
+        if excess(0.0, own, bars) > 0.0
+        else 0.0
+        for own, bars in zip(values.T, deviations.T, strict=True)
+    ]
+    return np.sqrt(squares)
 
 
 def _largest(values: np.ndarray, deviations: np.ndarray) -> np.ndarray:
