@@ -113,9 +113,7 @@ def fit_geometry(
             is_nuisance=unknown.is_nuisance,
             bound=at_bounds[k],
         )
-        for k, (unknown, step) in enumerate(
-            zip((reduced.unknowns[i] for i in reduced.free), solution.correction, strict=True)
-        )
+        for k, (unknown, step) in enumerate(zip(reduced.estimated, solution.correction, strict=True))
     )
     return Calibration(
         problem=reduced,
@@ -138,7 +136,7 @@ def fit_geometry(
         provenance=provenance(
             packages=("numpy", "scipy", "casadi"),
             options={
-                "loss": {"name": type(options.loss).__name__, **_plain(options.loss)},
+                "loss": {"name": type(options.loss).__name__, **plain(options.loss)},
                 "residuals": type(problem.residuals).__name__,
                 "leave_out_weak": options.leave_out_weak,
                 "scale_covariance": options.scale_covariance,
@@ -165,10 +163,6 @@ def _finite(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
 
-def _plain(loss: Loss) -> dict[str, object]:
-    return {} if isinstance(loss, Squares) else dict(plain(loss))
-
-
 def _evidence(
     problem: CalibrationProblem,
     solution: Solution,
@@ -178,14 +172,12 @@ def _evidence(
     n_outliers: int,
 ) -> tuple[Evidence, ...]:
     open_loops = 0.0
-    x = np.zeros(len(problem.unknowns))
-    x[list(problem.free)] = solution.correction
+    x = problem.whole(solution.correction)
     for station, state in zip(problem.predicting().stations, predicted.states, strict=True):
         f, _ = station.evaluate(x, state.q)
         open_loops = max(open_loops, float(np.abs(f[:, : station.n_equations[0]]).max(initial=0.0)))
     columns = solution.jacobian * problem.tolerances
-    gradient = columns.T @ (solution.weights * solution.residual)
-    gradient += problem.tolerances * solution.prior**2 * solution.correction
+    gradient = problem.tolerances * solution.gradient
     held = [estimate.bound is not None for estimate in estimates]
     gradient[held] = 0.0
     size = np.linalg.norm(columns, axis=0) * max(float(np.linalg.norm(solution.residual)), 1e-9)

@@ -17,7 +17,7 @@ Source: Triggs, McLauchlan, Hartley and Fitzgibbon 2000, Bundle adjustment: a mo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import casadi as ca
 import numpy as np
@@ -151,9 +151,9 @@ def _how(problem: CalibrationProblem, fields: _Fields, null: np.ndarray, directi
     """By what a motion comes about: instruments that move along, and actuators that shift by constants."""
     moved = np.abs(null @ direction)
     names = [
-        problem.unknowns[i].name.partition(".")[0]
-        for i, size in zip(problem.free, moved, strict=True)
-        if problem.unknowns[i].is_nuisance and size > STILL * moved.max()
+        unknown.name.partition(".")[0]
+        for unknown, size in zip(problem.estimated, moved, strict=True)
+        if unknown.is_nuisance and size > STILL * moved.max()
     ]
     along = sorted({name for name in names if name != "encoder"})
     text = f", with {' and '.join(along)}" if along else ""
@@ -172,24 +172,20 @@ def _motions(fields: _Fields) -> Iterator[_Motion]:
     zero = np.zeros((n, 3))
 
     def motion(
-        name: str,
-        target: np.ndarray,
-        body: np.ndarray,
-        turn: np.ndarray,
-        along: list[np.ndarray],
-        axis: np.ndarray | None = None,
+        name: str, parts: tuple[np.ndarray, ...], along: Sequence[np.ndarray] = (), axis: np.ndarray | None = None
     ) -> _Motion:
-        field = np.concatenate([part.ravel() for part in (target, body, turn)])
+        """Of targets, platforms and turns (N, 3)."""
+        field = np.concatenate([part.ravel() for part in parts])
         return _Motion(name=name, field=field, along=np.array(along).reshape(len(along), field.size).T, axis=axis)
 
     axes = list(zip("xyz", np.eye(3), strict=True))
     shifts = []
     for letter, e in axes:
-        shift = motion(f"{BASE_SHIFT} {letter}", zero + e, zero + e, zero, [])
+        shift = motion(f"{BASE_SHIFT} {letter}", (zero + e, zero + e, zero))
         shifts.append(shift.field)
         yield shift
     own = [
-        motion(f"translation of the platform frame against the target along {letter}", zero, fields.R @ e, zero, [])
+        motion(f"translation of the platform frame against the target along {letter}", (zero, fields.R @ e, zero))
         for letter, e in axes
     ]
     # a platform that keeps its orientation does not turn with the base: its target comes off by a constant
@@ -197,25 +193,25 @@ def _motions(fields: _Fields) -> Iterator[_Motion]:
     for letter, e in axes:
         turn = zero + L * e if fields.turns else zero
         body, target = np.cross(e, fields.p_body), np.cross(e, fields.p_target)
-        yield motion(f"rotation of the base frame about {letter}", target, body, turn, [*shifts, *loose], axis=e)
+        yield motion(f"rotation of the base frame about {letter}", (target, body, turn), [*shifts, *loose], axis=e)
     yield from own
     if fields.turns:
         for letter, e in axes:
             world = fields.R @ e
             body = np.cross(world, fields.p_body - fields.p_target)
             name = f"rotation of the platform frame about the target, about {letter}"
-            yield motion(name, zero, body, L * world, [shift.field for shift in own])
+            yield motion(name, (zero, body, L * world), [shift.field for shift in own])
         both = [
-            motion(f"translation of the platform frame with the target along {letter}", R_e, R_e, zero, [])
+            motion(f"translation of the platform frame with the target along {letter}", (R_e, R_e, zero))
             for letter, R_e in ((letter, fields.R @ e) for letter, e in axes)
         ]
         loose = [shift.field for shift in both]
         yield from both
     for letter, e in axes:
-        yield motion(f"translation of the target on the platform along {letter}", fields.R @ e, zero, zero, [])
+        yield motion(f"translation of the target on the platform along {letter}", (fields.R @ e, zero, zero))
     # tools keep their size where they are no unknowns
     comes_along = [*shifts, *(shift.field for shift in own), *loose]
-    yield motion("scale of the whole machine", fields.p_target, fields.p_body, zero, comes_along)
+    yield motion("scale of the whole machine", (fields.p_target, fields.p_body, zero), comes_along)
 
 
 def _joint_motions(fields: _Fields) -> Iterator[_Motion]:
@@ -293,10 +289,7 @@ def _fields(problem: CalibrationProblem, there: Linearised, directions: np.ndarr
     """What directions (n, k), SI, move at some poses of all series."""
     loops = problem.assembly.loops
     shape, L = loops.topology, loops.length
-    full = np.zeros((len(problem.unknowns), directions.shape[1]))
-    full[list(problem.free)] = directions
-    x = np.zeros(len(problem.unknowns))
-    x[list(problem.free)] = there.evaluation.correction
+    full, x = problem.whole(directions), problem.whole(there.evaluation.correction)
     scalars = [i for i, j in enumerate(shape.q_of_v) if j >= 0 and i not in problem.assembly.independent]
     parts: list[tuple[np.ndarray, ...]] = []
     turns = False

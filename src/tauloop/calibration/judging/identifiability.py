@@ -131,7 +131,7 @@ def identifiability(
         for i in range(generic - 1, -1, -1)
         if sizes_away[i] < 1.0
     )
-    with_prior = [problem.unknowns[i].has_prior for i in problem.free]
+    with_prior = [unknown.has_prior for unknown in problem.estimated]
     left: dict[int, str] = {}
     norms = np.linalg.norm(away, axis=0)
     for direction, pivot in zip(apart, pivots, strict=True):
@@ -237,7 +237,7 @@ def _leave_out_weak(problem: CalibrationProblem, J: np.ndarray, with_prior: list
         if deviations[worst] <= 1.0:
             return
         i = kept.pop(worst)
-        unknown = problem.unknowns[problem.free[i]]
+        unknown = problem.estimated[i]
         left[i] = (
             f"its standard deviation beside the others would be {deviations[worst] * unknown.tolerance:.3g} "
             f"{unknown.unit}, above its tolerance of {unknown.tolerance:.3g} {unknown.unit}"

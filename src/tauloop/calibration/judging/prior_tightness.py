@@ -83,13 +83,10 @@ def prior_tightness(
     J = root[:, None] * solution.jacobian
     start = root * solution.residual - J @ solution.correction
     free = J[:, ~held] * problem.tolerances[~held]
-    if free.shape[1]:
-        U, S, _ = np.linalg.svd(free, full_matrices=False)
-        U = U[:, S > NOTHING * max(S.max(initial=0.0), 1e-300)]
-        reach = J[:, held] / solution.prior[held]
-        reach, start, taken = reach - U @ (U.T @ reach), start - U @ (U.T @ start), U.shape[1]
-    else:
-        reach, taken = J[:, held] / solution.prior[held], 0
+    U, S, _ = np.linalg.svd(free, full_matrices=False)
+    U = U[:, S > NOTHING * max(S.max(initial=0.0), 1e-300)]
+    reach = J[:, held] / solution.prior[held]
+    reach, start, taken = reach - U @ (U.T @ reach), start - U @ (U.T @ start), U.shape[1]
     U, S, _ = np.linalg.svd(reach, full_matrices=False)
     kept = NOTHING * max(S.max(initial=0.0), 1e-300) < S
     if not kept.any():

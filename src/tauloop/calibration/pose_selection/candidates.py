@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -127,7 +128,7 @@ def candidate_poses(
     gap = Gap(model, touching) if touching is not None else None
     halton = qmc.Halton(len(port.columns), rng=rng)
     batches: list[tuple[np.ndarray, np.ndarray]] = []
-    excluded: dict[str, int] = {}
+    excluded: Counter[str] = Counter()
     tried = kept = 0
     while kept < count and tried < TRIES * count:
         position = _spread(halton.random(max(count, 16)), box, turned)
@@ -138,7 +139,7 @@ def candidate_poses(
         kept += len(good)
         batches.append((position[good], q[good]))
     if kept < count:
-        reasons = ", ".join(f"{reason} {number}" for reason, number in sorted(excluded.items(), key=lambda e: -e[1]))
+        reasons = ", ".join(f"{reason} {number}" for reason, number in (+excluded).most_common())
         what = f"only {kept} of {tried} poses tried keep the limits, {count} are wanted; left out: {reasons}"
         remedy = "widen the limits, narrow the ranges to the work volume, or ask for fewer candidates"
         raise PoseError.of("candidates", what, remedy)
@@ -149,7 +150,7 @@ def candidate_poses(
         q=q,
         encoders=model.actuator_position(q),
         tried=tried,
-        excluded=excluded,
+        excluded=dict(+excluded),
         clearance=clearance,
     )
 
@@ -202,35 +203,31 @@ def _spread(unit: np.ndarray, box: np.ndarray, turned: tuple[int, ...]) -> np.nd
 
 
 def _kept(
-    model: Model, position: np.ndarray, limits: PoseLimits, excluded: dict[str, int]
+    model: Model, position: np.ndarray, limits: PoseLimits, excluded: Counter[str]
 ) -> tuple[np.ndarray, np.ndarray]:
     """All coordinates (N, n_q), and indices of the poses that keep the limits; the others are counted by reason."""
     state = model.platform.evaluate(position)
     good = np.flatnonzero(state.health.is_reached & np.isfinite(state.q).all(axis=1))
 
-    def count(reason: str, left: np.ndarray) -> np.ndarray:
-        if len(left) < len(good):
-            excluded[reason] = excluded.get(reason, 0) + len(good) - len(left)
-        return left
-
-    if len(good) < len(position):
-        excluded["out of reach"] = excluded.get("out of reach", 0) + len(position) - len(good)
+    excluded["out of reach"] += len(position) - len(good)
     if limits.joint_ranges:
         ranges, held = model.limits, set(model.platform.ports.q)
         # `--range` takes the place of the ranges in which a given coordinate is drawn
         is_named = np.zeros(len(ranges.names), dtype=bool)
         is_named[: len(ranges.columns)] = [i in held for i in ranges.columns]
         room = ranges.room(state.q[good]) + AT_THE_STOP
-        good = count("joint range", good[((room >= 0.0) | is_named & ~ranges.is_stop).all(axis=1)])
+        is_inside = ((room >= 0.0) | is_named & ~ranges.is_stop).all(axis=1)
+        excluded["joint range"] += int((~is_inside).sum())
+        good = good[is_inside]
     if len(good):
         singular = singularities(model, state.q[good])
         near = np.stack([singular.distance(kind) < limits.singularity for kind in KINDS])
         for kind, is_first in zip(KINDS, near & (near.cumsum(axis=0) == 1), strict=True):
-            if is_first.any():
-                reason = f"{kind} singularity"
-                excluded[reason] = excluded.get(reason, 0) + int(is_first.sum())
+            excluded[f"{kind} singularity"] += int(is_first.sum())
         good = good[~near.any(axis=0)]
     clearance = rod_clearance(model)
     if len(good) and len(clearance.pairs) and limits.clearance:
-        good = count("interference of rods", good[clearance.distances(state.q[good]).min(axis=1) >= limits.clearance])
+        is_apart = clearance.distances(state.q[good]).min(axis=1) >= limits.clearance
+        excluded["interference of rods"] += int((~is_apart).sum())
+        good = good[is_apart]
     return state.q, good

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import casadi as ca
 import numpy as np
 
@@ -37,7 +39,7 @@ class Gap:
         slope = ca.jacobian(gap, q)[:, columns]
         self._function = BatchFunction(ca.Function("gap", [q], [ca.densify(gap), ca.densify(slope.T)]))
 
-    def closed(self, position: np.ndarray, box: np.ndarray, excluded: dict[str, int]) -> np.ndarray:
+    def closed(self, position: np.ndarray, box: np.ndarray, excluded: Counter[str]) -> np.ndarray:
         """Positions moved along the gap's slope until it is closed; those that leave the box are counted and left out.
 
         Newton's method on one equation, the shortest step each time.
@@ -56,7 +58,7 @@ class Gap:
         some = position[:, self._moved]
         edge = TOUCHES + 1e-9 * np.abs(box[self._moved])
         inside = ((some >= box[self._moved, 0] - edge[:, 0]) & (some <= box[self._moved, 1] + edge[:, 1])).all(axis=1)
-        for reason, lost in (("off the surface", ~touches), ("outside the ranges", touches & ~inside)):
-            if lost.any():
-                excluded[reason] = excluded.get(reason, 0) + int(lost.sum())
+        excluded.update(
+            {"off the surface": int((~touches).sum()), "outside the ranges": int((touches & ~inside).sum())}
+        )
         return np.asarray(position[touches & inside])

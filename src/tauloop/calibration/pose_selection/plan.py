@@ -245,7 +245,7 @@ def plan_poses(
     problem = calibration_problem(model.mechanism, [series], options.parameters, tolerances=tolerances)
     (per_pose,) = problem.pose_jacobians(problem.evaluate(np.zeros(len(problem.free))))
     J = per_pose * problem.tolerances
-    prior = np.array([1.0 if problem.unknowns[i].has_prior else 0.0 for i in problem.free])
+    prior = np.array([float(unknown.has_prior) for unknown in problem.estimated])
     report = None if progress is None else partial(progress, "poses")
     selection = select_poses(J, count, criterion=criterion, prior=prior, progress=report)
     chosen = list(selection.chosen)

@@ -111,14 +111,19 @@ class CalibrationProblem(Shown):
     free: tuple[int, ...]
 
     @property
+    def estimated(self) -> tuple[Unknown, ...]:
+        """The unknowns that are estimated."""
+        return tuple(self.unknowns[i] for i in self.free)
+
+    @property
     def names(self) -> tuple[str, ...]:
-        """Names of the unknowns that are estimated."""
-        return tuple(self.unknowns[i].name for i in self.free)
+        """Their names."""
+        return tuple(unknown.name for unknown in self.estimated)
 
     @cached_property
     def tolerances(self) -> np.ndarray:
         """Tolerances (n,) of the unknowns that are estimated, SI."""
-        return np.array([self.unknowns[i].tolerance for i in self.free])
+        return np.array([unknown.tolerance for unknown in self.estimated])
 
     @property
     def series(self) -> tuple[Series, ...]:
@@ -135,14 +140,15 @@ class CalibrationProblem(Shown):
         """Number of the pose (counted over all series) behind every residual (R,)."""
         return np.repeat(np.arange(self.n_poses), [s.n_rows for s in self.stations for _ in range(len(s.series))])
 
-    def _all(self, correction: np.ndarray) -> np.ndarray:
-        full = np.zeros(len(self.unknowns))
+    def whole(self, correction: np.ndarray) -> np.ndarray:
+        """Corrections (n_all, ...) of all unknowns from those of the estimated ones (n, ...); zero of the others."""
+        full = np.zeros((len(self.unknowns), *correction.shape[1:]))
         full[list(self.free)] = correction
         return full
 
     def evaluate(self, correction: np.ndarray, near: Evaluation | Linearised | None = None) -> Evaluation:
         """Residuals at corrections of the free unknowns (n,), started from (or along the tangent of) another place."""
-        x = self._all(correction)
+        x = self.whole(correction)
         if isinstance(near, Linearised):
             step = correction - near.evaluation.correction
             starts = [
@@ -174,7 +180,7 @@ class CalibrationProblem(Shown):
         )
 
     def _sensitivities(self, evaluation: Evaluation) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
-        x, free = self._all(evaluation.correction), list(self.free)
+        x, free = self.whole(evaluation.correction), list(self.free)
         both = [station.jacobian(x, state) for station, state in zip(self.stations, evaluation.states, strict=True)]
         return tuple((J[:, :, free], q_x[:, :, free]) for J, q_x in both)
 
@@ -239,8 +245,8 @@ class CalibrationProblem(Shown):
         start = self.start_values
         return {
             member: start[member] + float(step)
-            for i, step in zip(self.free, correction, strict=True)
-            for member in self.unknowns[i].members
+            for unknown, step in zip(self.estimated, correction, strict=True)
+            for member in unknown.members
         }
 
     @cached_property

@@ -58,7 +58,7 @@ def inspect(
     problems = Problems()
     n = len(problem.free)
     rows = len(problem.pose_of_row)
-    priors = sum(problem.unknowns[i].has_prior for i in problem.free)
+    priors = sum(unknown.has_prior for unknown in problem.estimated)
     if rows + priors < n:
         problems.add(
             "measurements",

@@ -57,6 +57,11 @@ class Solution(Shown):
         """J^T W J + P (n, n), SI: inverse of the covariance where noise is as stated."""
         return np.asarray(self.jacobian.T @ (self.weights[:, None] * self.jacobian) + np.diag(self.prior**2))
 
+    @property
+    def gradient(self) -> np.ndarray:
+        """J^T W r + P c (n,), SI: zero at an optimum within all bounds."""
+        return np.asarray(self.jacobian.T @ (self.weights * self.residual) + self.prior**2 * self.correction)
+
     def inverse(self, scale: np.ndarray) -> np.ndarray:
         """Inverse (n, n) of the information in units of `scale` (n,)."""
         return np.linalg.pinv(self.information * np.outer(scale, scale), rcond=1e-15, hermitian=True)
@@ -109,30 +114,22 @@ class _Walk:
 
 def limits(problem: CalibrationProblem) -> tuple[np.ndarray, np.ndarray]:
     """Least and largest corrections (n,) of the free unknowns, SI."""
-    unknowns = [problem.unknowns[i] for i in problem.free]
-    return np.array([u.lower for u in unknowns]), np.array([u.upper for u in unknowns])
+    return np.array([u.lower for u in problem.estimated]), np.array([u.upper for u in problem.estimated])
 
 
 def bounds_met(problem: CalibrationProblem, solution: Solution) -> list[float | None]:
     """For each free unknown the value (SI) of the bound that keeps it from fitting better; None where none does."""
     lower, upper = limits(problem)
-    gradient = solution.jacobian.T @ (solution.weights * solution.residual) + solution.prior**2 * solution.correction
-    near = AT_BOUND * problem.tolerances
-    met: list[float | None] = []
-    for k, unknown in enumerate(problem.unknowns[i] for i in problem.free):
-        x = solution.correction[k]
-        if x - lower[k] < near[k] and gradient[k] > 0:
-            met.append(unknown.value + float(lower[k]))
-        elif upper[k] - x < near[k] and gradient[k] < 0:
-            met.append(unknown.value + float(upper[k]))
-        else:
-            met.append(None)
-    return met
+    x, gradient, near = solution.correction, solution.gradient, AT_BOUND * problem.tolerances
+    start = np.array([unknown.value for unknown in problem.estimated])
+    met = np.where((upper - x < near) & (gradient < 0), start + upper, np.nan)
+    met = np.where((x - lower < near) & (gradient > 0), start + lower, met)
+    return [None if np.isnan(bound) else bound for bound in met.tolist()]
 
 
 def prior_weights(problem: CalibrationProblem) -> np.ndarray:
     """1/tolerance of the free unknowns with a prior, zero for the others (n,)."""
-    return np.array([1.0 / u.tolerance if u.has_prior else 0.0 for u in (problem.unknowns[i] for i in problem.free)])
+    return np.array([1.0 / u.tolerance if u.has_prior else 0.0 for u in problem.estimated])
 
 
 def solve(
@@ -169,24 +166,20 @@ def solve(
     lower, upper = (limit / walk.scale for limit in limits(problem))
     # unknowns are scaled by their tolerances already, so SciPy is not to scale them by columns again
     settings = {"ftol": COST_CHANGE, "xtol": STEP_CHANGE, "gtol": 1e-14, "jac": walk.jacobian, "x_scale": 1.0}
+    settings["max_nfev"] = most
+    bounded = settings | {"method": "trf", "bounds": (lower, upper)}
+    inside = np.clip(s, lower + 1e-9, upper - 1e-9)
     if isinstance(loss, Squares):
-        solution = least_squares(walk.residual, s, method="lm", max_nfev=most, **settings).x
-        outside = (solution < lower) | (solution > upper)
-        if outside.any():
-            inside = np.clip(s, lower + 1e-9, upper - 1e-9)
-            solution = least_squares(
-                walk.residual, inside, method="trf", bounds=(lower, upper), max_nfev=most, **settings
-            ).x
+        solution = least_squares(walk.residual, s, method="lm", **settings).x
+        if ((solution < lower) | (solution > upper)).any():
+            solution = least_squares(walk.residual, inside, **bounded).x
     else:
         measured = len(first) - int((walk.prior > 0).sum())
 
         def rho(z: np.ndarray) -> np.ndarray:
             return np.concatenate([loss.rho(z[:measured]), SQUARES.rho(z[measured:])], axis=1)
 
-        inside = np.clip(s, lower + 1e-9, upper - 1e-9)
-        solution = least_squares(
-            walk.residual, inside, method="trf", bounds=(lower, upper), loss=rho, max_nfev=most, **settings
-        ).x
+        solution = least_squares(walk.residual, inside, loss=rho, **bounded).x
     evaluation = walk.at(solution)
     residual = evaluation.residual
     return Solution(
