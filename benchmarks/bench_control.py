@@ -27,8 +27,8 @@ from rich.table import Table
 from tauloop import Model, load
 from tauloop.errors import EngineError
 from tauloop.motion import POLYNOMIAL_345, AxisTurn, Ellipse, Line, MachineLimits, Together, Trajectory, plan, stroke
-from tauloop.simulation.controllers.laws import HEUN_3, RUNGE_KUTTA_4, SPACES, ComputedTorque, Sampling
-from tauloop.simulation.controllers.loop import CompiledLoop, Loop, Trace
+from tauloop.simulation.controllers.laws import HEUN_3, RUNGE_KUTTA_4, SPACES, ComputedTorque, Loop, Sampling
+from tauloop.simulation.controllers.loop import CompiledLoop, Trace
 from tauloop.simulation.controllers.run import follow
 
 BANDWIDTH, FREQUENCY, SHARE, SCALE = 150.0, 1000.0, 0.8, 0.72

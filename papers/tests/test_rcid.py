@@ -10,9 +10,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import tauloop as tl
-from tauloop.errors import InputError
 from tauloop.result import Status, plain
-from tauloop.simulation import ForceLaw, Simulator, ToolForce
 from tauloop_papers.rcid.momentum import READINGS, reach, run, touch
 from tauloop_papers.rcid.momentum_figures import CAPTIONS, FILMS, figures, films
 from tauloop_papers.rcid.settings import SETTINGS
@@ -78,18 +76,6 @@ def test_the_platform_is_like_the_tasks_mass_and_springs(model: tl.Model) -> Non
     assert result.pressure.max() > 5.0
     assert result.place[:, 2].max() > SETTINGS.surface
     assert result.energy_error < KINK
-
-
-def test_a_wrench_by_the_tools_motion_is_refused_beside_sampled_forces(model: tl.Model) -> None:
-    class Sampled(ForceLaw):
-        period = 1e-3  # type: ignore[assignment]
-
-        def force(self, time: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-            return np.zeros(6)
-
-    simulator = Simulator(model, with_wrench=True)
-    with pytest.raises(InputError, match="held with the forces"):
-        simulator.run(0.01, force=Sampled(), wrench=ToolForce(lambda time, tool: np.zeros(6)))
 
 
 @pytest.mark.nightly

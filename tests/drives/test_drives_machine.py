@@ -31,8 +31,8 @@ from tauloop.mechanism.yaml_nodes import parse_nodes
 from tauloop.model import Model
 from tauloop.motion import POLYNOMIAL_345, Ellipse, Line, Seconds, plan, stroke
 from tauloop.result import Status
-from tauloop.simulation.controllers.laws import FeedForward, Sampling
-from tauloop.simulation.controllers.loop import CompiledLoop, Loop, Trace
+from tauloop.simulation.controllers.laws import FeedForward, Loop, Sampling
+from tauloop.simulation.controllers.loop import CompiledLoop, Trace
 from tauloop.simulation.controllers.run import follow
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "gantry_tau_racks"

@@ -13,8 +13,9 @@ from tauloop import Model, load
 from tauloop.integrate import DormandPrince, Radau, RungeKutta4
 from tauloop.integrate.integrators import Integrator
 from tauloop.integrate.routine import Routine, straight
-from tauloop.integrate.sampled import CompiledSamples, Course, InterpretedSamples, SampledSystem
+from tauloop.integrate.sampled import CompiledSamples, Course, InterpretedSamples
 from tauloop.integrate.sensitivity import SensitivityDirection, apart, course_along, sensitive
+from tauloop.integrate.system import HybridSystem
 from tauloop.programs.catalogue import FORWARD_DYNAMICS
 from tauloop.programs.program import Newton
 from tauloop.programs.tangents import tangent_program
@@ -26,14 +27,14 @@ INTEGRATORS = (DormandPrince(rtol=TOLERANCE, atol=1e-12), Radau(rtol=TOLERANCE, 
 
 def system(
     rate, reset=None, sample=None, *, states: int, modes: int = 0, held: int = 1, constants: int
-) -> SampledSystem:
+) -> HybridSystem:
     """A system of straight-line code: rate and guards of (y, s, held, p), reset of (y, s, p), sample of (y, z, p)."""
     sizes = {"y": states, "s": modes, "held": held, "p": constants}
 
     def routine(call) -> Routine:
         return Routine(calls=() if call is None else (call,), own={})
 
-    return SampledSystem(
+    return HybridSystem(
         states=states,
         held=held,
         inputs=1,
@@ -43,14 +44,11 @@ def system(
         rate=routine(straight("right_hand_side", sizes, rate)),
         reset=routine(reset and straight("put", {"y": states, "s": modes, "p": constants}, reset)),
         sample=routine(sample and straight("look", {"y": states, "z": held, "p": constants}, sample)),
-        quaternions=(),
         constants=constants,
     )
 
 
-def last(
-    made: SampledSystem, y, p, integrator: Integrator, *, is_compiled: bool, samples: int = 2, period: float = 1.0
-):
+def last(made: HybridSystem, y, p, integrator: Integrator, *, is_compiled: bool, samples: int = 2, period: float = 1.0):
     """The last state, and its derivatives (n, n + n_p) by start and constants."""
     n, m = len(y), len(p)
     rows = np.eye(n + m)

@@ -35,6 +35,7 @@ from tauloop.simulation import (
     Radau,
     RungeKutta4,
     Simulator,
+    ToolForce,
     simulate_many,
     start_state,
 )
@@ -108,7 +109,7 @@ def test_an_open_residual_dies_out_as_baumgarte_says():
     y = system.encode(ready.q, np.zeros(6))
     y[2] += offset
     progress = simulator.stepper.begin(y, np.zeros(3), ready.q)
-    steps = simulator.stepper.advance(progress, duration, None, None)
+    steps = simulator.stepper.advance(progress, duration)
     loops = simulator.model.assembly.loops
     first, last = (loops.residuals(row[None, :6])[0][0] for row in (steps.y[0], steps.y[-1]))
     np.testing.assert_allclose(last, first * (1 + alpha * duration) * np.exp(-alpha * duration), rtol=1e-6)
@@ -311,6 +312,38 @@ def test_a_sampled_law_is_held_between_its_samples(integrator):
         part = simulated(model, length, q=q, v=v, force=ConstantForce(tuple(-5.0 * q)), integrator=FINE)
         q, v = part.q[-1], part.v[-1]
     np.testing.assert_allclose(motion.q[-1], q, rtol=0, atol=INTEGRATED)
+
+
+class _Idle(ForceLaw):
+    """No forces, sampled."""
+
+    @property
+    def period(self) -> float:
+        return 0.01
+
+    def force(self, time: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return np.zeros(3)
+
+
+@pytest.mark.parametrize(
+    "model", [frictionless("pendulum_arm"), interpreted("pendulum_arm").model], ids=["C", "Python"]
+)
+@pytest.mark.parametrize(
+    "wrench",
+    [
+        lambda time: np.array([3.0 * np.sin(200.0 * time), 0, 0, 0, 0, 0]),
+        ToolForce(lambda time, tool: np.append(-20.0 * tool.twist[:3], np.zeros(3))),
+    ],
+    ids=["time", "motion"],
+)
+def test_a_wrench_goes_on_between_the_samples_of_forces(model, wrench):
+    """A law that is sampled and gives nothing changes nothing but where steps end."""
+    options = {"v": np.array([1.0, 0.5, -0.5]), "wrench": wrench, "integrator": FINE}
+    alone, beside = (simulated(model, 0.025, force=force, **options) for force in (None, _Idle()))
+    np.testing.assert_allclose(beside.q[-1], alone.q[-1], rtol=0, atol=INTEGRATED)
+    np.testing.assert_allclose(beside.v[-1], alone.v[-1], rtol=0, atol=100 * INTEGRATED)
+    held = simulated(model, 0.025, wrench=np.asarray(alone.wrench[0]), v=options["v"], integrator=FINE)
+    assert np.abs(held.q[-1] - alone.q[-1]).max() > 1e3 * INTEGRATED  # a wrench that is held leads elsewhere
 
 
 def test_what_a_law_raises_reaches_the_caller():

@@ -17,7 +17,7 @@ import numpy as np
 
 from tauloop.codegen.evaluator import c_function
 from tauloop.codegen.signature import HEALTH
-from tauloop.codegen.source import CFunction, c_source
+from tauloop.codegen.source import CFunction, c_source, number
 from tauloop.equations.values import BatchFunction
 from tauloop.programs.program import Program
 from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT, health
@@ -71,6 +71,7 @@ class RoutineCall:
         further: places, with sizes, of what only the interpreter of a program reads; of a function of Python's all.
         brief: straight-line code, and places of its outputs, where no guards are wanted.
         is_judged: whether a program that cannot be relied on ends the routine.
+        smallest_pivot: share of its typical size below which a pivot means that it cannot.
         when: place of a number that is not zero where the call is made; it always is without one.
         tangent: what comes before it for each direction of derivatives (`tauloop.integrate.sensitivity`).
     """
@@ -81,6 +82,7 @@ class RoutineCall:
     further: Mapping[str, tuple[str, int]]
     brief: tuple[ca.Function, tuple[str, ...]] | None = None
     is_judged: bool = True
+    smallest_pivot: float = SMALLEST_PIVOT
     when: str = ""
     tangent: RoutineCall | None = None
 
@@ -112,7 +114,7 @@ class RoutineCall:
                 least = float(judged.discriminants.min(initial=1.0)) if judged.finite[0] else -1e300
                 residual = sum(float(np.abs(part[0])) for part in judged.residuals.values())
                 figures = np.array([least, min(float(judged.smallest_pivot[0]), 1e300), residual])
-                if not (least >= 0 and figures[1] > SMALLEST_PIVOT and residual < CONVERGED):
+                if not (least >= 0 and figures[1] > self.smallest_pivot and residual < CONVERGED):
                     worst[3:] = figures
                     return False
                 worst[:3] = [min(worst[0], least), min(worst[1], figures[1]), max(worst[2], residual)]
@@ -131,12 +133,12 @@ class RoutineCall:
             read = [port.size for port in self.function.inputs]
             declared, places, moved = self._apart(read, self.outputs, [port.size for port in self.function.outputs])
             arguments = ", ".join([*self.inputs, *places, "health"])
-            judged = ["        if (!tl_healthy(health, l->worst)) return 0;"] if self.is_judged else []
+            judge = f"        if (!tl_healthy(health, {number(self.smallest_pivot)}, l->worst)) return 0;"
             call = [
                 f"        double health[{HEALTH}];",
                 *declared,
                 f"        {self.function.name}({arguments});",
-                *judged,
+                *([judge] if self.is_judged else []),
             ]
             return ["    {", *call, *moved, "    }"]
         if self.brief is None:
@@ -227,6 +229,7 @@ def program_call(
     outputs: Mapping[str, str],
     *,
     is_judged: bool = True,
+    smallest_pivot: float = SMALLEST_PIVOT,
 ) -> RoutineCall:
     """A program with some of its outputs.
 
@@ -235,7 +238,7 @@ def program_call(
         program: the steps.
         sizes: of its inputs.
         inputs, outputs: places of these, and of the outputs that are wanted.
-        is_judged: as of `RoutineCall`.
+        is_judged, smallest_pivot: as of `RoutineCall`.
     """
     empty = {key: np.empty((0, size)) for key, size in sizes.items()}
     function = replace(c_function(program, empty, tuple(outputs)), name=name)
@@ -245,6 +248,7 @@ def program_call(
         outputs=tuple(outputs.values()),
         further={port.name: (inputs[port.name], port.size) for port in c_function(program, empty).inputs},
         is_judged=is_judged,
+        smallest_pivot=smallest_pivot,
     )
 
 
@@ -287,7 +291,7 @@ class Routine:
         names = ("s", "in", "held", "p", "z", "start", *self.own)
         kept, at = [], 0
         for place, size in self.known:
-            kept.append(f"    if (TL_EVENTS) memcpy(run->known + {at}, {place}, sizeof(double) * {size});")
+            kept.append(f"    if (TL_KNOWN) memcpy(run->known + {at}, {place}, sizeof(double) * {size});")
             at += size
         lines = [
             f"static int {name}(tl_run *run, double time, double *y, double *rate, double *guards)",
@@ -349,39 +353,11 @@ def functions_text(routines: Iterable[Routine]) -> str:
     )
 
 
-def unit_quaternions_text(name: str, quaternions: Iterable[int], states: int = 0, directions: int = 0) -> str:
-    """A C function that brings quaternions, which begin at these places of the state, back to unit length.
+def unit_quaternions(quaternions: Iterable[int], states: int) -> Routine:
+    """The way back of a state (n,) to unit length of its quaternions, which begin at these places."""
+    places = tuple(quaternions)
 
-    Args:
-        name: of the function.
-        quaternions: where they begin.
-        states: numbers of a state, behind which its derivatives lie.
-        directions: of these.
-    """
-    lines = [f"static int {name}(tl_run *run, double time, double *y)", "{", "    (void)run; (void)time; (void)y;"]
-    for i in quaternions:
-        square = " + ".join(f"y[{i + k}] * y[{i + k}]" for k in range(4))
-        lines += [f"    const double length_{i} = sqrt({square});"]
-        lines += [f"    for (int k = {i}; k < {i + 4}; ++k) y[k] /= length_{i};"]
-        if directions:
-            along = " + ".join(f"y[{i + k}] * d[{k}]" for k in range(4))
-            lines += [
-                f"    for (int j = 1; j <= {directions}; ++j) {{",
-                f"        double *d = y + j * {states} + {i};",
-                f"        const double along = {along};",
-                f"        for (int k = 0; k < 4; ++k) d[k] = (d[k] - y[{i} + k] * along) / length_{i};",
-                "    }",
-            ]
-    return "\n".join([*lines, f"    return {int(bool(tuple(quaternions)))};", "}", ""])
+    def back(y: ca.SX) -> dict[str, ca.SX]:
+        return {f"y + {i}": y[i : i + 4] / ca.norm_2(y[i : i + 4]) for i in places}
 
-
-def unit_quaternions(y: np.ndarray, quaternions: Iterable[int], directions: int = 0) -> np.ndarray:
-    """A state (n,) whose quaternions, which begin at these places, are back at unit length, and its derivatives."""
-    y = y.copy()
-    parts = y.reshape(1 + directions, -1)
-    for i in quaternions:
-        length = np.linalg.norm(parts[0, i : i + 4])
-        parts[:, i : i + 4] /= length
-        unit = parts[0, i : i + 4]
-        parts[1:, i : i + 4] -= np.outer(parts[1:, i : i + 4] @ unit, unit)
-    return y
+    return Routine(calls=(straight("unit_quaternions", {"y": states}, back),) if places else (), own={})

@@ -1,59 +1,12 @@
 /* A system under a sampled control: what a sample finds is held until the next one, or acts later by a delay; the
-   integrator goes in between. Guards of what is watched for stand behind those of the system.
+   integrator goes in between.
 
-   In front of this stand `hybrid.c` and sizes: NY states, NS modes, NZ numbers that a sample finds and that act, behind
-   which it may keep others in `z` for the next one, NI inputs of a sample, NQ coordinates, TL_EVENTS guards of TL_KNOWN
-   known numbers, TL_ALONG directions of derivatives, which count among states and what is found. Behind it stand the
-   system's routines. */
+   In front of this stand `hybrid.c` and `system.c`; behind it the system's routines. */
 
 #include <stdlib.h>
 
 /* Further outcomes: too many steps, and a terminal event. */
 enum { TL_TOO_LONG = 20, TL_ENDED };
-
-/* A function of Python's: (time, what it sees, what it fills in). */
-typedef void (*tl_own)(double time, const double *seen, double *made);
-
-typedef struct {
-    const double *in, *held, *p;
-    double *z, *slopes, *worst;
-    tl_own own, watch;
-} tl_data;
-
-static int system_rate(tl_run *run, double time, double *y, double *rate, double *guards);
-static int system_reset(tl_run *run, double time, double *y, double *rate, double *guards);
-static int system_sample(tl_run *run, double time, double *y, double *rate, double *guards);
-static int system_back(tl_run *run, double time, double *y);
-
-/* Whether a program can be relied on. `worst`: least discriminant, least pivot and largest residual of those that can,
-   and behind them those of the last one that cannot. */
-TL_INLINE int tl_healthy(const double *health, double *worst)
-{
-    if (!(health[0] >= 0.0 && health[1] > TL_PIVOT && health[2] < TL_CONVERGED)) {
-        memcpy(worst + 3, health, 3 * sizeof(double));
-        return 0;
-    }
-    worst[0] = health[0] < worst[0] ? health[0] : worst[0];
-    worst[1] = health[1] < worst[1] ? health[1] : worst[1];
-    worst[2] = health[2] > worst[2] ? health[2] : worst[2];
-    return 1;
-}
-
-static int sampled_rate(tl_run *run, double time, const double *y, double *rate, double *guards)
-{
-    const tl_data *l = run->data;
-    if (!system_rate(run, time, (double *)y, rate, guards)) return 0;
-    if (TL_EVENTS && guards) l->watch(time, run->known, guards + NS);
-    return 1;
-}
-
-static void sampled_reset(tl_run *run, double time, double *y)
-{
-    system_reset(run, time, y, 0, 0);
-}
-
-static const tl_problem sampled = {NY, NS + TL_EVENTS, NQ, TL_KNOWN, sampled_rate, sampled_reset, system_back,
-    TL_ALONG, NS};
 
 /* Samples `period` apart, n of them, or until the run ends. What a sample finds acts `whole` periods and `change` s behind
    it; before that of the first one does, `first` acts. States, modes and what was found are kept by sample; `z` and `s`
@@ -81,7 +34,7 @@ size_t tl_sampled(size_t n, double period, long whole, double change, double ste
 #if TL_ALONG && TL_IMPLICIT
     if (!room) return 0;
 #endif
-    tl_prepare(&sampled, &tl_steps, &r, room, pivots);
+    tl_prepare(&tl_system, &tl_steps, &r, room, pivots);
     while (k < n && code == TL_STEPPED) {
         const int begins = change > 0.0 ? 0 : 1;
         l.in = in + k * NI;
@@ -99,13 +52,13 @@ size_t tl_sampled(size_t n, double period, long whole, double change, double ste
             const double limit = part ? (double)(k + 1) * period : (double)k * period + change;
             l.held = acts < 0 ? first : zs + (size_t)acts * NZ;
             r.is_known = 0;
-            if (NS + TL_EVENTS && !tl_agree(&sampled, &r)) code = TL_UNHEALTHY;
+            if (NS + TL_EVENTS && !tl_agree(&tl_system, &r)) code = TL_UNHEALTHY;
             if (part == begins) memcpy(ss + k * NS, s, sizeof(double) * NS);
             while (k + 1 < n && code == TL_STEPPED && r.time < limit) {
                 if (TL_EVENTS) memcpy(before, s + NS, sizeof(double) * TL_EVENTS);
-                code = r.steps + r.rejected < max_steps ? tl_next(&sampled, &tl_steps, &r, limit) : TL_TOO_LONG;
+                code = r.steps + r.rejected < max_steps ? tl_next(&tl_system, &tl_steps, &r, limit) : TL_TOO_LONG;
                 if (!TL_EVENTS || code != TL_STEPPED || !r.is_event) continue;
-                if (!tl_agree(&sampled, &r)) code = TL_UNHEALTHY;
+                if (!tl_agree(&tl_system, &r)) code = TL_UNHEALTHY;
                 for (int i = 0; i < TL_EVENTS && code == TL_STEPPED; ++i) {
                     double *row = happened + found * (2 + TL_KNOWN);
                     if (s[NS + i] == before[i] || events[2 * i] * (s[NS + i] - before[i]) < 0.0) continue;

@@ -6,7 +6,6 @@ A control of a machine and the controls of its drive lines are routines here: ra
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
 from pathlib import Path
 from typing import ClassVar, final
 
@@ -14,76 +13,16 @@ import numpy as np
 
 from tauloop.codegen.c_helpers import c_file
 from tauloop.codegen.library import Callback, Library
-from tauloop.codegen.source import number
 from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import Method
-from tauloop.integrate.interpreted import InterpretedProblem, Run, Stepped
-from tauloop.integrate.routine import (
-    Arrays,
-    Own,
-    Routine,
-    functions_text,
-    unit_quaternions,
-    unit_quaternions_text,
-)
-from tauloop.integrate.source import integrator_source
+from tauloop.integrate.interpreted import Run, Stepped
+from tauloop.integrate.routine import Own
+from tauloop.integrate.system import WORST, HybridSystem, RoutineProblem
 from tauloop.integrate.tableau import Tableau
-from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
 from tauloop.records import dataclass
 
 #: Further outcomes, as in `sampled.c`; and events after which a run is given up.
 TOO_LONG, ENDED, MOST_EVENTS = 20, 21, 10_000
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SampledSystem:
-    """A system under a sampled control.
-
-    Attributes:
-        states, held, inputs: numbers of a state, of what a sample finds that acts, and of what it is told.
-        coordinates, velocities: numbers of the machine's, which its rate knows.
-        modes: from which the first search for those that agree begins.
-        rate, reset, sample: its routines.
-        quaternions: where in the state unit quaternions begin.
-        kept: numbers that a sample keeps for the next one, behind those that act.
-        constants: number of the constants.
-        directions: of derivatives, which count among states, what is found, and constants.
-    """
-
-    states: int
-    held: int
-    inputs: int
-    coordinates: int
-    velocities: int
-    modes: tuple[float, ...] = ()
-    rate: Routine
-    reset: Routine = field(default_factory=lambda: Routine(own={}))
-    sample: Routine
-    quaternions: tuple[int, ...]
-    kept: int = 0
-    constants: int
-    directions: int = 0
-
-    def source(self, method: Tableau | None, events: int) -> str:
-        """C text of `tl_sampled`, with an explicit method or without one Radau IIA, and so many events."""
-        routines = {"system_rate": self.rate, "system_reset": self.reset, "system_sample": self.sample}
-        figures = {"NY": self.states, "NS": len(self.modes), "NZ": self.held, "NI": self.inputs}
-        figures |= {"NQ": self.coordinates, "TL_EVENTS": events, "TL_ALONG": self.directions}
-        figures |= {"TL_KNOWN": (self.coordinates + self.velocities) if events else 0}
-        return "\n".join(
-            [
-                functions_text(routines.values()),
-                *(f"#define {name} {figure}" for name, figure in figures.items()),
-                f"#define TL_PIVOT {number(SMALLEST_PIVOT)}",
-                f"#define TL_CONVERGED {number(CONVERGED)}",
-                integrator_source(method),
-                c_file("tauloop.integrate", "sampled.c"),
-                *(routine.text(name) for name, routine in routines.items()),
-                unit_quaternions_text(
-                    "system_back", self.quaternions, self.states // (1 + self.directions), self.directions
-                ),
-            ]
-        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -146,7 +85,7 @@ class SampledTrace:
 _NOTHING = Callback(None, 0, 0)
 
 
-def _values(system: SampledSystem, events: Sequence[Event]) -> Own | None:
+def _values(system: HybridSystem, events: Sequence[Event]) -> Own | None:
     """The events' values as guards, from coordinates and velocities in one array."""
     if not events:
         return None
@@ -158,7 +97,7 @@ def _values(system: SampledSystem, events: Sequence[Event]) -> Own | None:
     return call
 
 
-def _occurrence(system: SampledSystem, event: Event, time: float, known: np.ndarray) -> Occurrence:
+def _occurrence(system: HybridSystem, event: Event, time: float, known: np.ndarray) -> Occurrence:
     q, v = known[: system.coordinates].copy(), known[system.coordinates :].copy()
     return Occurrence(name=event.name, time=time, q=q, v=v, is_terminal=event.is_terminal)
 
@@ -169,7 +108,7 @@ class CompiledSamples:
 
     _SIGNATURE: ClassVar[str] = "ndld" + "d" * 5 + "**n" + "*" * 14
 
-    def __init__(self, system: SampledSystem, folder: Path | None, method: Tableau | None) -> None:
+    def __init__(self, system: HybridSystem, folder: Path | None, method: Tableau | None) -> None:
         """Compile, or find in the cache, for a method; others are compiled when they are asked for.
 
         Raises:
@@ -181,7 +120,9 @@ class CompiledSamples:
 
     def _code(self, method: Tableau | None, events: int) -> Callable[..., int]:
         if (method, events) not in self._compiled:
-            library = Library.made(self.system.source(method, events), folder=self._folder)
+            library = Library.made(
+                self.system.source(method, c_file("tauloop.integrate", "sampled.c"), events=events), folder=self._folder
+            )
             self._compiled[method, events] = library.function("tl_sampled", self._SIGNATURE, "n")
         return self._compiled[method, events]
 
@@ -197,7 +138,7 @@ class CompiledSamples:
         kept = [np.empty((n, size)) for size in (system.states, len(system.modes), system.held)]
         known = system.coordinates + system.velocities
         happened = np.empty((MOST_EVENTS if count else 0, 2 + known))
-        worst, report = np.array([1.0, 1e300, 0.0, *[np.nan] * 3]), np.zeros(5)
+        worst, report = np.array(WORST), np.zeros(5)
         wanted = np.array([[event.direction, event.is_terminal] for event in course.events], dtype=float)
         own = Callback(course.own, *course.own_sizes) if course.own else _NOTHING
         watch = Callback(_values(system, course.events), known, count) if count else _NOTHING
@@ -227,51 +168,16 @@ class CompiledSamples:
         )
 
 
-class _Sampled(InterpretedProblem):
+class _Sampled(RoutineProblem):
     """A system as its rates, its modes and its samples see it."""
 
-    def __init__(self, system: SampledSystem, course: Course) -> None:
-        self.system, self.own = system, course.own
-        self.worst = np.array([1.0, 1e300, 0.0, *[np.nan] * 3])
-        self.arrays: Arrays = {"p": course.p, "z": np.array(course.held, dtype=float)}
-        self._values, self._events = _values(system, course.events), len(course.events)
-
-    def _with(self, run: Run, y: np.ndarray) -> Arrays:
-        modes, directions = len(self.system.modes), self.system.directions
-        self.arrays |= {"y": y.copy(), "start": run.guess, "s": run.s[:modes]}
-        self.arrays |= {"rate": np.zeros(len(y)), "guards": np.zeros(modes * (1 + directions))}
-        return self.arrays
-
-    def rate(self, run: Run, time: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
-        """Rates, and guards of the system and of events."""
-        arrays = self._with(run, y)
-        good = self.system.rate.run(arrays, self.worst)
-        modes = len(self.system.modes)
-        guards, slopes = arrays["guards"][:modes], arrays["guards"][modes:]
-        self.slopes = slopes.reshape(self.system.directions, modes)
-        if self._values is not None:
-            values = np.full(self._events, np.nan)
-            if good:
-                known = [arrays[place.split()[0]][:size] for place, size in self.system.rate.known]
-                run.known = np.concatenate(known)
-                self._values(time, run.known, values)
-            guards = np.concatenate([guards, values])
-        return arrays["rate"], guards, good
-
-    def reset(self, run: Run, y: np.ndarray) -> np.ndarray:
-        """The state where the modes prescribe it."""
-        arrays = self._with(run, y)
-        self.system.reset.run(arrays, self.worst)
-        return arrays["y"]
-
-    def back(self, run: Run, y: np.ndarray) -> tuple[np.ndarray, int]:
-        """Quaternions, back to unit length."""
-        system = self.system
-        return unit_quaternions(y, system.quaternions, system.directions), int(bool(system.quaternions))
+    def __init__(self, system: HybridSystem, course: Course) -> None:
+        super().__init__(system, course.p, course.held, _values(system, course.events), len(course.events))
+        self._own = course.own
 
     def sample(self, run: Run) -> bool:
         """What a sample finds; whether it can be relied on."""
-        good = self.system.sample.run(self._with(run, run.y), self.worst, self.own)
+        good = self.system.sample.run(self.seen(run, run.y), self.worst, self._own)
         return good and bool(np.isfinite(self.arrays["z"][: self.system.held]).all())
 
 
@@ -279,7 +185,7 @@ class _Sampled(InterpretedProblem):
 class InterpretedSamples:
     """The same in Python: without a compiler, and to check machine code against."""
 
-    def __init__(self, system: SampledSystem) -> None:
+    def __init__(self, system: HybridSystem) -> None:
         """Keep the equations."""
         self.system = system
 

@@ -23,7 +23,8 @@ from tauloop.assembly.ports import Port
 from tauloop.codegen.source import CFunction
 from tauloop.errors import InputError, Problem
 from tauloop.integrate.routine import Routine, RoutineCall, program_call, split_place
-from tauloop.integrate.sampled import Course, SampledSystem
+from tauloop.integrate.sampled import Course
+from tauloop.integrate.system import HybridSystem
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.programs.tangents import along, moved, tangent_program
 from tauloop.records import dataclass
@@ -82,13 +83,22 @@ def starts(ports: Iterable[Port], states: int, constants: int) -> dict[str, Sens
     }
 
 
+def along_start(y: np.ndarray, directions: Sequence[SensitivityDirection]) -> np.ndarray:
+    """A first state (n,) and behind it its derivatives, which are scaled."""
+    return np.concatenate([y, *(direction.scale * direction.start for direction in directions)])
+
+
+def along_constants(p: np.ndarray, directions: Sequence[SensitivityDirection]) -> np.ndarray:
+    """Constants (n_p,) and behind them their derivatives, which are scaled."""
+    return np.concatenate([p, *(direction.scale * direction.constants for direction in directions)])
+
+
 def course_along(course: Course, directions: Sequence[SensitivityDirection]) -> Course:
     """A run with derivatives along directions, of a `sensitive` system."""
-    scale = np.array([[direction.scale] for direction in directions])
     return replace(
         course,
-        y=np.concatenate([course.y, (scale * [direction.start for direction in directions]).ravel()]),
-        p=np.concatenate([course.p, (scale * [direction.constants for direction in directions]).ravel()]),
+        y=along_start(course.y, directions),
+        p=along_constants(course.p, directions),
         held=np.concatenate([course.held, np.zeros(len(directions) * len(course.held))]),
     )
 
@@ -121,7 +131,7 @@ def labelled(
     )
 
 
-def sensitive(system: SampledSystem, directions: int) -> SampledSystem:
+def sensitive(system: HybridSystem, directions: int) -> HybridSystem:
     """The system with derivatives along directions, one behind the other behind its state, constants and findings.
 
     Raises:
@@ -143,6 +153,7 @@ def sensitive(system: SampledSystem, directions: int) -> SampledSystem:
         rate=routine_along(system.rate, sizes, directions),
         reset=routine_along(system.reset, sizes, directions),
         sample=routine_along(system.sample, sizes, directions),
+        back=routine_along(system.back, {"y": system.states, "p": system.constants}, directions),
     )
 
 
@@ -157,19 +168,19 @@ def routine_along(routine: Routine, sizes: Mapping[str, int], directions: int) -
     own, calls = {name: size for name, size in routine.own.items() if name != _STARTS}, []
     varies = set(sizes)
     for call in routine.calls:
-        tangent = _tangent(call, varies)
+        tangent = _tangent(call, varies, {*sizes, *own})
         if tangent is not None:
             varies |= {split_place(place)[0] for place in call.outputs} & own.keys()
         calls.append(replace(call, tangent=tangent))
     return replace(routine, calls=tuple(calls), directions=directions, varied={**sizes, **own})
 
 
-def _tangent(call: RoutineCall, varies: set[str]) -> RoutineCall | None:
-    """The tangents of a call along one direction; None where nothing that it reads varies."""
+def _tangent(call: RoutineCall, varies: set[str], carried: set[str]) -> RoutineCall | None:
+    """The tangents of a call along one direction; None where nothing varies that it reads, or that it writes."""
     chosen = [i for i, place in enumerate(call.inputs) if split_place(place)[0] in varies]
     if isinstance(call.function, CFunction):
         chosen = [i for i in chosen if call.function.inputs[i].name != _STARTS]
-    written = [i for i, place in enumerate(call.outputs) if split_place(place)[0] != _STARTS]
+    written = [i for i, place in enumerate(call.outputs) if split_place(place)[0] in carried]
     if call.function is None or not chosen or not written:
         return None
     places = tuple(_moved(call.inputs[i]) for i in chosen)

@@ -85,9 +85,9 @@ class ParameterTable(Shown):
         """Nominal values by name, SI."""
         return {p.name: p.value for p in self.parameters}
 
-    def vector(self) -> np.ndarray:
-        """Nominal values (n,), SI."""
-        return np.array([p.value for p in self.parameters])
+    def vector(self, names: Iterable[str] | None = None) -> np.ndarray:
+        """Nominal values (n,), SI, of all parameters or of those named, in their order."""
+        return np.array([p.value for p in (self if names is None else map(self.__getitem__, names))])
 
     def near(self, name: str) -> str:
         """A remedy for a name that is not in the table."""

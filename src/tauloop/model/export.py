@@ -273,7 +273,7 @@ def _samples(model: Model, entry: Motion, rng: np.random.Generator) -> dict[str,
         "force": rng.normal(size=(SAMPLES, len(model.mechanism.actuators))),
         "momentum_rate": rng.normal(size=(SAMPLES, model.topology.n_v)),
         **_shared(model, SAMPLES),
-        "theta": np.tile([table[leaf].value for leaf in model.free], (SAMPLES, 1)),
+        "theta": np.tile(table.vector(model.free), (SAMPLES, 1)),
     }
 
 
@@ -288,7 +288,7 @@ def _bearable(
     program = model.platform.program(INVERSE_DYNAMICS)
     n, within = len(q), np.zeros(len(q), dtype=bool)
     arguments = {"position": np.ascontiguousarray(model.platform_position(q)), "start": q, **_shared(model, n)}
-    arguments["theta"] = np.tile([model.mechanism.parameters[leaf].value for leaf in model.free], (n, 1))
+    arguments["theta"] = np.tile(model.mechanism.parameters.vector(model.free), (n, 1))
     for at_rest in (False, True):
         _, evidence = program.run({**arguments, "velocity": velocity, "acceleration": acceleration}, n)
         within = health(program, evidence).is_within

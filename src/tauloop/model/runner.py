@@ -151,7 +151,7 @@ class Runner:
         return {
             "position": self.ports.at(self.assembly.q),
             "start": self.assembly.q,
-            "theta": np.array([self.mechanism.parameters[leaf].value for leaf in self.catalogue.free]),
+            "theta": self.mechanism.parameters.vector(self.catalogue.free),
             "weight": np.ones(len(self.mechanism.actuators)),
             "preload": np.zeros(len(cables(self.mechanism))),
         }

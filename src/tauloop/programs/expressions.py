@@ -122,8 +122,7 @@ class MotionState(Expressions):
             formulation: how forces are found.
             free: names of the leaf parameters that stay symbols; all others are baked in.
         """
-        table = assembly.mechanism.parameters
-        nominal_theta = np.array([table[leaf].value for leaf in free])
+        nominal_theta = assembly.mechanism.parameters.vector(free)
         builder = ProgramBuilder(f"{ports.name}_{name}", _samples(assembly, ports, nominal_theta))
         theta = builder.input("theta", len(free))
         super().__init__(assembly, builder, formulation, {leaf: theta[i] for i, leaf in enumerate(free)})

@@ -33,8 +33,17 @@ NO_MASS = 1e-12
 class _Full(Expressions):
     """A program that starts from all coordinates, and the expressions of its state."""
 
-    def __init__(self, assembly: Assembly, name: str, formulation: Formulation = NEWTON_EULER) -> None:
-        super().__init__(assembly, ProgramBuilder(name, {"q": assembly.states}), formulation, {})
+    def __init__(
+        self,
+        assembly: Assembly,
+        name: str,
+        formulation: Formulation = NEWTON_EULER,
+        free: tuple[str, ...] = (),
+    ) -> None:
+        values = np.tile(assembly.mechanism.parameters.vector(free), (len(assembly.states), 1))
+        builder = ProgramBuilder(name, {"q": assembly.states, "theta": values})
+        theta = builder.input("theta", len(free))
+        super().__init__(assembly, builder, formulation, {leaf: theta[i] for i, leaf in enumerate(free)})
         self.q = self.builder.input("q", self.topology.n_q)
         self.configuration = Configuration(self.q, {})
 
@@ -88,6 +97,7 @@ def extended_rate_program(
     *,
     formulation: Formulation = NEWTON_EULER,
     with_wrench: bool = False,
+    free: tuple[str, ...] = (),
 ) -> RateProgram:
     """Rates of all coordinates and velocities: q' = N v and M a + h = S u + J^T w + K^T lambda with the loops' K a.
 
@@ -96,8 +106,9 @@ def extended_rate_program(
         alpha, beta: Baumgarte's factors, 1/s; zero for none.
         formulation: how forces are found.
         with_wrench: whether a wrench at the tool is an input.
+        free: names of the leaf parameters that stay inputs, `theta`; all others are baked in.
     """
-    state = _Full(assembly, "extended_rate", formulation)
+    state = _Full(assembly, "extended_rate", formulation, free)
     held, moving = state.velocities(), state.moving
     M = state.mass_matrix(held)[moving, moving]
     bound = ca.vertcat(M, state.jacobian())
@@ -141,7 +152,9 @@ def impact_program(assembly: Assembly, formulation: Formulation = NEWTON_EULER) 
     return state.builder.finish({"v_after": state.full(v + change), "impulse": impulse * state.scales()})
 
 
-def hamilton_rate_program(assembly: Assembly, alpha: float, beta: float, *, with_wrench: bool = False) -> RateProgram:
+def hamilton_rate_program(
+    assembly: Assembly, alpha: float, beta: float, *, with_wrench: bool = False, free: tuple[str, ...] = ()
+) -> RateProgram:
     """Hamilton's equations of index two in the extended space, their loops stabilised after Baumgarte.
 
     q' = N v with M v = p, and p' = L_q + S u + J^T w + K^T lambda (Poincare's term and friction included); lambda from
@@ -151,12 +164,13 @@ def hamilton_rate_program(assembly: Assembly, alpha: float, beta: float, *, with
         assembly: the machine.
         alpha, beta: Baumgarte's factors, 1/s; zero for none.
         with_wrench: whether a wrench at the tool is an input.
+        free: names of the leaf parameters that stay inputs, `theta`; all others are baked in.
 
     Raises:
         InputError: the mass matrix of the extended space has no inverse, so that momenta give no velocities.
         DescriptionError: a rod has no kinetic energy.
     """
-    state = _Full(assembly, "hamilton_rate")
+    state = _Full(assembly, "hamilton_rate", free=free)
     moving, any_v = state.moving, ca.SX.sym("v", state.topology.n_v)
     p = state.builder.input("momentum", len(moving))
     M = ca.sparsify(ca.jacobian(state.canonical(any_v).momentum, any_v))[moving, moving]
@@ -192,9 +206,14 @@ def _require_mass(state: _Full, M: ca.SX) -> None:
         )
 
 
-def momentum_map_program(assembly: Assembly) -> Program:
-    """Program of the momenta of the moving velocities, p = dT/dv, from all coordinates and velocities."""
-    state = _Full(assembly, "momentum_map")
+def momentum_map_program(assembly: Assembly, free: tuple[str, ...] = ()) -> Program:
+    """Program of the momenta of the moving velocities, p = dT/dv, from all coordinates and velocities.
+
+    Args:
+        assembly: the machine.
+        free: names of the leaf parameters that stay inputs, `theta`; all others are baked in.
+    """
+    state = _Full(assembly, "momentum_map", free=free)
     v = state.builder.input("v", state.topology.n_v)
     return state.builder.finish({"momentum": state.canonical(v).momentum[state.moving]})
 
@@ -223,14 +242,18 @@ def tree_inertias(assembly: Assembly, formulation: Formulation, q: np.ndarray) -
     return program.run({"q": np.ascontiguousarray(q[None])}, 1)[0]["inertias"][0]
 
 
-def projection_program(assembly: Assembly) -> Program:
+def projection_program(assembly: Assembly, free: tuple[str, ...] = ()) -> Program:
     """One Gauss-Newton step back onto phi = 0 and K v = 0, by least squares in unit-free displacements.
 
     dq = -W K^T y with K W K^T y = phi, and likewise for v; W holds the squares of the unit displacements. Repeated
     until `gap`, the largest residual before the step (m or pure number), is rounding; the loops are then closed to its
     square.
+
+    Args:
+        assembly: the machine.
+        free: names of the leaf parameters that stay inputs, `theta`; all others are baked in.
     """
-    state = _Full(assembly, "projection")
+    state = _Full(assembly, "projection", free=free)
     topology, v = state.topology, state.builder.input("v", state.topology.n_v)
     rows = state.rows(v)
     scales = column(row.scale for row in rows)

@@ -67,12 +67,16 @@ def independent_rate_program(
             "all_v": state.v,
         }
     )
-    whole = [ports.q.index(iq) for iq, _ in state.topology.quaternions if set(range(iq, iq + 4)) <= set(ports.q)]
     return RateProgram(
         program=program,
         state=(("position", ports.position.size), ("velocity", ports.velocity.size)),
-        quaternions=tuple(whole),
+        quaternions=whole_quaternions(state.topology, ports),
     )
+
+
+def whole_quaternions(topology: Topology, ports: EntryPorts) -> tuple[int, ...]:
+    """Where, among the positions of an entry, unit quaternions begin."""
+    return tuple(ports.q.index(iq) for iq, _ in topology.quaternions if {*range(iq, iq + 4)} <= {*ports.q})
 
 
 def coordinate_rate(topology: Topology, q: ca.SX, v: ca.SX) -> ca.SX:

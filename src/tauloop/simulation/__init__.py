@@ -13,9 +13,9 @@ from tauloop.simulation.cables.simulation import simulate_cables as simulate_cab
 from tauloop.simulation.controllers.laws import (
     Compensation as Compensation,
     Controller as Controller,
+    Loop as Loop,
     Sampling as Sampling,
 )
-from tauloop.simulation.controllers.loop import Loop as Loop
 from tauloop.simulation.controllers.run import ControlledMotion as ControlledMotion, follow as follow
 from tauloop.simulation.controllers.workflow import (
     ControlComparison as ControlComparison,

@@ -77,7 +77,7 @@ class IndependentCoordinates(Route):
     def rate(self, model: Model, *, with_wrench: bool) -> RateProgram:
         """Rates of the platform's independent coordinates."""
         ports, formulation = model.platform.ports, model.formulation
-        return independent_rate_program(model.assembly, ports, formulation, with_wrench=with_wrench)
+        return independent_rate_program(model.assembly, ports, formulation, with_wrench=with_wrench, free=model.free)
 
     def encoder(self, model: Model) -> Encoder:
         """The platform's part of coordinates and velocities."""
@@ -125,12 +125,17 @@ class ExtendedSpace(_Stabilised):
 
     def rate(self, model: Model, *, with_wrench: bool) -> RateProgram:
         """Hamilton's equations."""
-        return hamilton_rate_program(model.assembly, *self._factors, with_wrench=with_wrench)
+        return hamilton_rate_program(model.assembly, *self._factors, with_wrench=with_wrench, free=model.free)
 
     def encoder(self, model: Model) -> Encoder:
         """Coordinates and momenta."""
-        momenta = momentum_map_program(model.assembly)
-        return lambda q, v: [q, momenta.run({"q": q, "v": v}, len(q))[0]["momentum"]]
+        momenta, theta = momentum_map_program(model.assembly, model.free), model.mechanism.parameters.vector(model.free)
+
+        def encode(q: np.ndarray, v: np.ndarray) -> list[np.ndarray]:
+            inputs = {"q": q, "v": v, "theta": np.tile(theta, (len(q), 1))}
+            return [q, momenta.run(inputs, len(q))[0]["momentum"]]
+
+        return encode
 
 
 @final
@@ -146,8 +151,13 @@ class Multipliers(_Stabilised):
 
     def rate(self, model: Model, *, with_wrench: bool) -> RateProgram:
         """Accelerations and multipliers together."""
-        factors, formulation = self._factors, model.formulation
-        return extended_rate_program(model.assembly, *factors, formulation=formulation, with_wrench=with_wrench)
+        return extended_rate_program(
+            model.assembly,
+            *self._factors,
+            formulation=model.formulation,
+            with_wrench=with_wrench,
+            free=model.free,
+        )
 
 
 @final
@@ -162,7 +172,9 @@ class Projected(Route):
 
     def rate(self, model: Model, *, with_wrench: bool) -> RateProgram:
         """Accelerations and multipliers together, without stabilisation."""
-        return extended_rate_program(model.assembly, formulation=model.formulation, with_wrench=with_wrench)
+        return extended_rate_program(
+            model.assembly, formulation=model.formulation, with_wrench=with_wrench, free=model.free
+        )
 
 
 #: Every route by the name that a command or a table uses.

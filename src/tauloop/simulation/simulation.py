@@ -225,7 +225,7 @@ class Simulator:
         happened: list[Occurrence] = []
         ending: Ending | None = None
         while ending is None:
-            part = self.stepper.advance(progress, duration, acting.law, acting.period)
+            part = self.stepper.advance(progress, duration, acting.law, acting.sampled, acting.period)
             occurred = self._occurrences(tuple(events), part, progress)
             happened += occurred
             parts.append(part)
@@ -385,35 +385,40 @@ def decoded(system: System, y: np.ndarray, near: np.ndarray) -> tuple[np.ndarray
 
 
 class _Acting:
-    """Force law and wrench as one law of the stepper."""
+    """Force law and wrench as laws of the stepper: one of time and state, and one that is held between its samples."""
 
     def __init__(self, system: System, force: ForceLaw | None, wrench: Wrench | ToolForce | None) -> None:
         n_u = len(system.model.mechanism.actuators)
-        self._system, self._force, self._n_u = system, force, n_u
+        self._system, self._n_u = system, n_u
+        self._force = None if isinstance(force, ConstantForce) else force
         self._wrench = wrench if callable(wrench) or isinstance(wrench, ToolForce) else None
         self.constant = np.zeros(system.acting)
         if isinstance(force, ConstantForce):
             self.constant[:n_u] = _numbers("force", force.values, n_u)
         if wrench is not None and self._wrench is None:
             self.constant[n_u:] = _numbers("wrench", wrench, WRENCH)
-        self._is_constant = force is None or isinstance(force, ConstantForce)
-        self.period = force.period if force is not None else None
-        if self.period and isinstance(wrench, ToolForce):
-            what = f"would be held with the forces, which are sampled every {self.period:g} s"
-            raise InputError.of("wrench", what, "give a law without a period")
+        self.period = (force.period if force is not None else None) or 0.0
         self._near = system.model.assembly.q
-        self.law: Law | None = None if self._is_constant and self._wrench is None else self._fill
+        self.sampled: Law | None = self._by_force if self.period else None
+        self._continuous = None if self.period else self._force
+        self.law: Law | None = None if self._continuous is None and self._wrench is None else self._fill
 
     def _fill(self, time: float, y: np.ndarray, acting: np.ndarray) -> None:
-        force = None if self._is_constant else self._force
-        needs_state = isinstance(self._wrench, ToolForce) or (force is not None and force.needs_state)
+        needs_state = isinstance(self._wrench, ToolForce) or (
+            self._continuous is not None and self._continuous.needs_state
+        )
         q, v = self._known(y) if needs_state else (self._near, self._near[:0])
-        if force is not None:
-            acting[: self._n_u] = force.force(time, q, v)
+        if self._continuous is not None:
+            acting[: self._n_u] = self._continuous.force(time, q, v)
         if isinstance(self._wrench, ToolForce):
             acting[self._n_u :] = self._wrench.wrench(self._system.model, time, q, v)
         elif self._wrench is not None:
             acting[self._n_u :] = self._wrench(time)
+
+    def _by_force(self, time: float, y: np.ndarray, acting: np.ndarray) -> None:
+        assert self._force is not None
+        q, v = self._known(y) if self._force.needs_state else (self._near, self._near[:0])
+        acting[: self._n_u] = self._force.force(time, q, v)
 
     def _known(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         q, v = decoded(self._system, y[None, :], self._near[None, :])
@@ -424,7 +429,7 @@ class _Acting:
     def at(self, time: float, y: np.ndarray, q: np.ndarray, progress: SteppingState) -> np.ndarray:
         """What acts at the end; a sampled law's is held."""
         acting = progress.acting.copy()
-        if self.law is not None and not self.period:
+        if self.law is not None:
             self._near = q
             self.law(time, y, acting)
         return acting

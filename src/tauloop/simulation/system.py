@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from tauloop.assembly.closing import open_loops
 from tauloop.assembly.singular_kinds import singular_kind
 from tauloop.codegen.evaluator import reads_start
 from tauloop.errors import AssemblyError, InputError, Problem
-from tauloop.integrate.routine import unit_quaternions
+from tauloop.integrate.routine import Routine, program_call, straight, unit_quaternions
+from tauloop.integrate.system import RETURNED, RETURNS, HybridSystem
 from tauloop.mechanism.bodies import cable_problems
 from tauloop.model import Model
 from tauloop.programs.extended import projection_program
-from tauloop.programs.program import Program
 from tauloop.programs.rates import RateProgram
 from tauloop.programs.state import Health, health
 from tauloop.programs.tool import WRENCH
@@ -21,10 +23,6 @@ from tauloop.simulation.routes import Route
 
 #: A start may miss its loops by this much (m, or pure number), for rounded input; it is closed before the first step.
 START_GAP = 1e-6
-#: The projection has arrived when the residual before its last step was below this; then it is rounding.
-PROJECTED = 1e-13
-#: And it is given up after so many steps: each squares the residual, so more would not help.
-PROJECTION_STEPS = 8
 #: Work of what acts, and loss in friction, behind the state's parts.
 BALANCE = 2
 
@@ -54,23 +52,20 @@ class System:
         """Build the programs.
 
         Args:
-            model: the machine; free parameters are taken at their nominal values only by the full coordinates.
+            model: the machine; its free parameters stay inputs, which have their nominal values.
             route: the way to forward dynamics.
             with_wrench: whether a wrench at the tool acts.
 
         Raises:
-            InputError: a model with free parameters or with cables, or momenta that give no velocities.
+            InputError: a model with cables, or momenta that give no velocities.
             DescriptionError: Hamilton's equations where a rod has no kinetic energy.
         """
-        if model.free:
-            what = f"{', '.join(model.free)} of the model are free"
-            raise InputError.of("model", what, "simulate a model without free parameters")
         if problems := cable_problems(model.mechanism):
             raise InputError(problems)
         self.model, self.route, self.with_wrench = model, route, with_wrench
         self.rate: RateProgram = route.rate(model, with_wrench=with_wrench)
-        self._closing = projection_program(model.assembly)
-        self.projection: Program | None = self._closing if route.projects else None
+        self.theta = model.mechanism.parameters.vector(model.free)
+        self._closing = projection_program(model.assembly, model.free)
         self._parts = route.encoder(model)
 
     @property
@@ -83,10 +78,43 @@ class System:
         """Numbers that act: actuator forces, then the wrench."""
         return len(self.model.mechanism.actuators) + (WRENCH if self.with_wrench else 0)
 
-    @property
-    def reads_start(self) -> bool:
-        """Whether the right-hand side goes on from start values: Newton's method, or the turns of angles."""
-        return reads_start(self.rate.program, self.rate.program.outputs)
+    @cached_property
+    def routines(self) -> HybridSystem:
+        """What the integrator runs; forces and wrench are its inputs, and known beside rates as q and v are."""
+        shape, program, at = self.model.topology, self.rate.program, 0
+        places = {
+            "start": "start",
+            "theta": "p",
+            "force": "in",
+            "wrench": f"in + {len(self.model.mechanism.actuators)}",
+        }
+        sizes = {"start": shape.n_q, "theta": len(self.theta), "force": len(self.model.mechanism.actuators)}
+        sizes |= {"wrench": WRENCH} | dict(self.rate.state)
+        for name, size in self.rate.state:
+            places[name] = f"y + {at}"
+            at += size
+        known = {"rate": "rate", "all_q": "q", "all_v": "v"}
+        calls = [program_call("motion", program, sizes, places, known, smallest_pivot=self.route.smallest_pivot)]
+        if reads_start(program, program.outputs):
+            calls.append(straight("moved", {"q": shape.n_q}, lambda q: {"start": q}))
+        back = unit_quaternions(self.rate.quaternions, self.size)
+        if self.route.projects:
+            onto = {"projected_q": places["q"], "projected_v": places["v"], "gap": "rate"}
+            call = program_call("projection", self._closing, sizes, places, onto, is_judged=False)
+            back = Routine(calls=(call,), own={})
+        return HybridSystem(
+            states=self.size,
+            inputs=self.acting,
+            coordinates=shape.n_q,
+            velocities=shape.n_v,
+            rate=Routine(
+                calls=tuple(calls),
+                own={"q": shape.n_q, "v": shape.n_v},
+                known=(("q", shape.n_q), ("v", shape.n_v), ("in", self.acting)),
+            ),
+            back=back,
+            constants=len(self.theta),
+        )
 
     def inputs(self, y: np.ndarray, acting: np.ndarray, start: np.ndarray) -> dict[str, np.ndarray]:
         """The program's inputs at states (N, n)."""
@@ -96,7 +124,7 @@ class System:
             at += size
         n_u = len(self.model.mechanism.actuators)
         result["force"], result["wrench"] = np.ascontiguousarray(acting[:, :n_u]), np.ascontiguousarray(acting[:, n_u:])
-        return result | {"start": np.ascontiguousarray(start), "theta": np.empty((len(y), 0))}
+        return result | {"start": np.ascontiguousarray(start), "theta": np.tile(self.theta, (len(y), 1))}
 
     def rates(self, y: np.ndarray, acting: np.ndarray, start: np.ndarray) -> Rates:
         """The right-hand side at states (N, n), interpreted.
@@ -119,21 +147,11 @@ class System:
             is_good=checked.is_reached & regular & np.isfinite(outputs["rate"]).all(axis=1),
         )
 
-    def back_onto_loops(self, y: np.ndarray) -> tuple[np.ndarray, bool]:
-        """A state (n,) with unit quaternions, and on the loops' manifold where the route projects; whether it is."""
-        if self.projection is not None:
-            y = y.copy()
-            n_q, n_v = self.rate.state[0][1], self.rate.state[1][1]
-            q, v, arrived = self._closed(y[None, :n_q], y[None, n_q : n_q + n_v])
-            y[:n_q], y[n_q : n_q + n_v] = q[0], v[0]
-            return y, arrived
-        return unit_quaternions(y, self.rate.quaternions), True
-
     def _closed(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
-        for _ in range(PROJECTION_STEPS):
-            outputs, _ = self._closing.run({"q": q, "v": v}, len(q))
+        for _ in range(RETURNS):
+            outputs, _ = self._closing.run({"q": q, "v": v, "theta": np.tile(self.theta, (len(q), 1))}, len(q))
             q, v = outputs["projected_q"], outputs["projected_v"]
-            if (outputs["gap"] < PROJECTED).all():
+            if (outputs["gap"] < RETURNED).all():
                 return q, v, True
         return q, v, False
 

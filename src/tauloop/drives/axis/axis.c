@@ -1,7 +1,9 @@
 /* Runs of one drive line from rest: a step of the reference, a load from some time on, criteria and events on the way.
 
-   In front of this stand `hybrid.c`, the functions drive_rate, drive_slope (rates without guards), drive_reset and
-   drive_hold of (y, s, z, in, p), which are made from the line's equations, and its sizes. */
+   In front of this stand `hybrid.c` and `system.c`, and sizes: NC coordinates, of which OUT is judged, whose velocities
+   come behind them; N states without derivatives; NE events, whose modes are the last ones, and REPORT numbers. */
+
+#include <stdlib.h>
 
 /* What a run comes to. */
 enum { OK, DIVERGED, TOO_LONG, CHATTERING, ENDED = 5 };
@@ -12,48 +14,6 @@ enum { OK, DIVERGED, TOO_LONG, CHATTERING, ENDED = 5 };
 #define LATE 0.75
 
 typedef struct {
-    double z[NZA], in[NI];
-    const double *p;
-} line;
-
-static int line_rate(tl_run *run, double time, const double *y, double *rate, double *guards)
-{
-    const line *l = run->data;
-    const double *arg[5] = {y, run->s, l->z, l->in, l->p};
-    double *res[2] = {rate, guards}, w[8];
-    int iw[8];
-    (void)time;
-    if (guards) drive_rate(arg, res, iw, w, 0);
-    else drive_slope(arg, res, iw, w, 0);
-    return 1;
-}
-
-static void line_reset(tl_run *run, double time, double *y)
-{
-    const line *l = run->data;
-    double next[NY], w[8];
-    const double *arg[5] = {y, run->s, l->z, l->in, l->p};
-    double *res[1] = {next};
-    int iw[8];
-    (void)time;
-    drive_reset(arg, res, iw, w, 0);
-    memcpy(y, next, sizeof next);
-}
-
-static void line_hold(tl_run *run)
-{
-    line *l = run->data;
-    double next[NZA], w[8];
-    const double *arg[5] = {run->y, run->s, l->z, l->in, l->p};
-    double *res[1] = {next};
-    int iw[8];
-    drive_hold(arg, res, iw, w, 0);
-    memcpy(l->z, next, sizeof(double) * NZ);
-}
-
-static const tl_problem drive = {NY, NS, 0, 0, line_rate, line_reset, 0};
-
-typedef struct {
     double factor, from, to, band, duration;
     double rise_start, rise_end, overshoot, overshoot_at, settled_at, lowest, highest;
     int inside;
@@ -62,10 +22,10 @@ typedef struct {
 /* Place in [a, b] where the judged position passes a level: it is on one side at a and on the other at b. */
 static double passing(const monitor *m, const tl_run *r, double a, double b, double level)
 {
-    const int rises = m->factor * tl_along(&drive, &tl_steps, r, OUT, b) > level;
+    const int rises = m->factor * tl_along(&tl_system, &tl_steps, r, OUT, b) > level;
     for (int k = 0; k < 50; ++k) {
         const double x = 0.5 * (a + b);
-        if ((m->factor * tl_along(&drive, &tl_steps, r, OUT, x) > level) == rises) b = x;
+        if ((m->factor * tl_along(&tl_system, &tl_steps, r, OUT, x) > level) == rises) b = x;
         else a = x;
     }
     return b;
@@ -74,7 +34,7 @@ static double passing(const monitor *m, const tl_run *r, double a, double b, dou
 static void watch_piece(monitor *m, const tl_run *r, double a, double b)
 {
     const double t = r->from, h = r->length;
-    const double step = m->to - m->from, pa = m->factor * tl_along(&drive, &tl_steps, r, OUT, a), pb = m->factor * tl_along(&drive, &tl_steps, r, OUT, b);
+    const double step = m->to - m->from, pa = m->factor * tl_along(&tl_system, &tl_steps, r, OUT, a), pb = m->factor * tl_along(&tl_system, &tl_steps, r, OUT, b);
     const double ten = m->from + 0.1 * step, ninety = m->from + 0.9 * step, way = step < 0.0 ? -1.0 : 1.0;
     if (m->rise_start < 0.0 && way * (pb - ten) >= 0.0 && step != 0.0)
         m->rise_start = t + h * passing(m, r, a, b, ten);
@@ -88,7 +48,7 @@ static void watch_piece(monitor *m, const tl_run *r, double a, double b)
     if (is && !was) m->settled_at = t + h * passing(m, r, a, b, pa > m->to ? m->to + m->band : m->to - m->band);
     m->inside = is;
     if (t + h * b >= LATE * m->duration) {
-        const double late = (LATE * m->duration - t) / h, pl = late > a ? m->factor * tl_along(&drive, &tl_steps, r, OUT, late) : pa;
+        const double late = (LATE * m->duration - t) / h, pl = late > a ? m->factor * tl_along(&tl_system, &tl_steps, r, OUT, late) : pa;
         m->lowest = fmin(m->lowest, fmin(pl, pb));
         m->highest = fmax(m->highest, fmax(pl, pb));
     }
@@ -97,13 +57,13 @@ static void watch_piece(monitor *m, const tl_run *r, double a, double b)
 /* The judged position within a step, in two pieces where it turns. */
 static void watch(monitor *m, const tl_run *r)
 {
-    const double first = r->start[NQ + OUT], x = r->share;
+    const double first = r->start[NC + OUT], x = r->share;
     double turn = x;
-    if (first * tl_along(&drive, &tl_steps, r, NQ + OUT, x) < 0.0) {
+    if (first * tl_along(&tl_system, &tl_steps, r, NC + OUT, x) < 0.0) {
         double a = 0.0, b = x;
         for (int k = 0; k < 50; ++k) {
             turn = 0.5 * (a + b);
-            if (tl_along(&drive, &tl_steps, r, NQ + OUT, turn) * first > 0.0) a = turn;
+            if (tl_along(&tl_system, &tl_steps, r, NC + OUT, turn) * first > 0.0) a = turn;
             else b = turn;
         }
         watch_piece(m, r, 0.0, turn);
@@ -117,24 +77,32 @@ static void run_line(const double *p, const double *fixed, double step, double r
 {
     const double factor = fixed[0], band = fixed[1], period = fixed[2], from = fixed[3], to = fixed[4];
     const double load = fixed[5], load_time = fixed[6], duration = fixed[7];
-    double y[NY] = {0.0}, s[NSA], room[TL_ROOM(NY, NS, 0, 0, TL_STAGES, TL_DEGREE, TL_IMPLICIT)], tick = 1.0;
-    double before[NE + 1];
+    double y[NY] = {0.0}, s[NS + 1], z[NZ + 1] = {0.0}, before[NE + 1], slopes[TL_ALONG * (NS + 1) + 1], tick = 1.0;
+    double in[NI] = {to, from, load_time <= 0.0 ? load : 0.0, atol};
+#if TL_ALONG && TL_IMPLICIT
+    /* Jacobians of states with derivatives would be too much for a stack */
+    double *room = malloc(sizeof(double) * TL_ROOM(NY, NS, 0, 0, TL_STAGES, TL_DEGREE, TL_IMPLICIT));
+    if (!room) return;
+#else
+    double room[TL_ROOM(NY, NS, 0, 0, TL_STAGES, TL_DEGREE, TL_IMPLICIT)];
+#endif
     size_t noted = 0;
     int outcome = OK, pivots[TL_PIVOTS(NY, TL_IMPLICIT)];
     size_t sample = 0;
-    line l = {{0.0}, {to, from, load_time <= 0.0 ? load : 0.0, atol}, p};
-    memcpy(s, first_modes, sizeof s);
-    tl_run r = {.step = step, .rtol = rtol, .atol = atol, .longest = longest, .y = y, .s = s, .data = &l};
-    tl_prepare(&drive, &tl_steps, &r, room, pivots);
+    tl_data l = {.in = in, .held = z, .z = z, .p = p, .slopes = slopes};
+    memcpy(s, first_modes, sizeof(double) * NS);
+    tl_run r = {.step = step, .rtol = rtol, .atol = atol, .longest = longest, .y = y, .s = s, .slopes = slopes,
+        .data = &l};
+    tl_prepare(&tl_system, &tl_steps, &r, room, pivots);
     monitor m = {factor, from, to, band, duration, -1.0, -1.0, 0.0, 0.0, 0.0, HUGE_VAL, -HUGE_VAL, 0};
     m.inside = fabs(from - to) <= band;
-    if (period > 0.0) line_hold(&r);
+    if (period > 0.0) system_sample(&r, 0.0, y, 0, 0);
     for (;;) {
         double limit = duration;
         if (NE && !r.is_known) {
             /* behind an event, or where a force or the control jumps */
             memcpy(before, s + NS - NE, sizeof(double) * NE);
-            tl_agree(&drive, &r);
+            tl_agree(&tl_system, &r);
             for (int i = 0; i < NE && r.steps > 0.0; ++i) {
                 if ((s[NS - NE + i] - before[i]) * events[2 * i] <= 0.0) continue;
                 if (events[2 * i + 1] != 0.0) outcome = ENDED;
@@ -151,7 +119,7 @@ static void run_line(const double *p, const double *fixed, double step, double r
             outcome = TOO_LONG;
             break;
         }
-        const int code = tl_next(&drive, &tl_steps, &r, limit);
+        const int code = tl_next(&tl_system, &tl_steps, &r, limit);
         if (code != TL_STEPPED) {
             outcome = code == TL_CROWDED ? CHATTERING : DIVERGED;
             break;
@@ -159,31 +127,34 @@ static void run_line(const double *p, const double *fixed, double step, double r
         watch(&m, &r);
         for (; sample < samples && times[sample] <= r.time; ++sample) {
             const double at = r.length > 0.0 ? (times[sample] - r.from) / r.length : 0.0;
-            for (int i = 0; i < NY; ++i) ys[sample * NY + i] = tl_along(&drive, &tl_steps, &r, i, at);
+            for (int i = 0; i < NY; ++i) ys[sample * NY + i] = tl_along(&tl_system, &tl_steps, &r, i, at);
             memcpy(ss + sample * NS, s, sizeof(double) * NS);
-            memcpy(zs + sample * NZ, l.z, sizeof(double) * NZ);
+            memcpy(zs + sample * NZ, z, sizeof(double) * NZ);
         }
         double largest = 0.0;
-        for (int i = 0; i < NY; ++i) largest = fabs(y[i]) > largest ? fabs(y[i]) : largest;
+        for (int i = 0; i < N; ++i) largest = fabs(y[i]) > largest ? fabs(y[i]) : largest;
         if (largest > HUGE_STATE || fabs(factor * y[OUT] - to) > FAR * (from != to ? fabs(to - from) : 1.0)) {
             outcome = DIVERGED;
             break;
         }
-        if (r.time >= load_time && l.in[2] != load) {
-            l.in[2] = load;
+        if (r.time >= load_time && in[2] != load) {
+            in[2] = load;
             r.is_known = 0;
         }
         if (period > 0.0 && r.time >= tick * period) {
-            line_hold(&r);
+            system_sample(&r, r.time, y, 0, 0);
             ++tick;
             r.is_known = 0;
         }
     }
     const int settled = outcome == OK && m.inside, risen = m.rise_start >= 0.0 && m.rise_end >= 0.0;
     const double found[REPORT] = {risen ? m.rise_end - m.rise_start : from == to ? 0.0 : duration, m.overshoot,
-        settled ? m.settled_at : duration, y[NY - 1], fabs(factor * y[OUT] - to), m.lowest, m.highest, settled,
+        settled ? m.settled_at : duration, y[N - 1], fabs(factor * y[OUT] - to), m.lowest, m.highest, settled,
         outcome, r.time, r.steps + r.rejected, r.events, m.rise_start, m.overshoot_at, (double)noted};
     memcpy(report, found, sizeof found);
+#if TL_ALONG && TL_IMPLICIT
+    free(room);
+#endif
 }
 
 void drive_batch(size_t n, int threads, const double *p, const double *fixed, double step, double rtol, double atol,

@@ -8,9 +8,9 @@ import numpy as np
 
 from tauloop.drives.axis.source import CHATTERING, DIVERGED, ENDED, OK, REPORT, TOO_LONG
 from tauloop.drives.equations.system import INPUTS, AxisSystem
-from tauloop.equations.values import BatchFunction
 from tauloop.integrate.integrators import Integrator
-from tauloop.integrate.interpreted import InterpretedProblem, Run, Stepped
+from tauloop.integrate.interpreted import Run, Stepped
+from tauloop.integrate.system import HybridSystem, RoutineProblem
 
 #: As in `axis.c`; and halvings that find where the judged position passes a level or turns.
 FAR, HUGE, LATE, HALVINGS = 1e3, 1e12, 0.75, 50
@@ -19,10 +19,9 @@ FAR, HUGE, LATE, HALVINGS = 1e3, 1e12, 0.75, 50
 class InterpretedAxis:
     """What the compiled library does, one step after the other."""
 
-    def __init__(self, system: AxisSystem) -> None:
+    def __init__(self, system: AxisSystem, routines: HybridSystem) -> None:
         """Keep the equations."""
-        self._system = system
-        self._calls = tuple(BatchFunction(f) for f in (system.rate, system.reset, system.hold))
+        self._system, self._routines = system, routines
 
     def run(
         self,
@@ -45,36 +44,11 @@ class InterpretedAxis:
         """
         reports = np.empty((len(parameters), len(REPORT)))
         for i, (p, f) in enumerate(zip(parameters, fixed, strict=True)):
-            step = _Step(self._system, self._calls, p, f, integrator)
+            step = _Step(self._system, self._routines, p, f, integrator)
             reports[i] = step.to_the_end(times, kept)
             if len(happened):
                 happened[: len(step.happened)] = step.happened[: len(happened)]
         return reports
-
-
-class _InterpretedLine(InterpretedProblem):
-    """The equations of a line under one parameter set."""
-
-    def __init__(self, system: AxisSystem, calls: tuple[BatchFunction, ...], p: np.ndarray) -> None:
-        self._calls, self._p = calls, p
-        self.inputs, self.z = np.zeros(len(INPUTS)), np.zeros(system.held_size)
-
-    def _call(self, which: int, y: np.ndarray, s: np.ndarray) -> list[np.ndarray]:
-        arrays = [part[None] for part in (y, s, self.z, self.inputs, self._p)]
-        return [part[0] for part in self._calls[which](arrays, 1)]
-
-    def rate(self, run: Run, time: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
-        """Rates and guards."""
-        rate, guards = self._call(0, y, run.s)
-        return rate, guards, True
-
-    def reset(self, run: Run, y: np.ndarray) -> np.ndarray:
-        """States as the modes prescribe them."""
-        return self._call(1, y, run.s)[0]
-
-    def hold(self, run: Run) -> None:
-        """What the control holds from a sample on."""
-        self.z = self._call(2, run.y, run.s)[0]
 
 
 class _Step:
@@ -83,17 +57,19 @@ class _Step:
     def __init__(
         self,
         system: AxisSystem,
-        calls: tuple[BatchFunction, ...],
+        routines: HybridSystem,
         p: np.ndarray,
         fixed: np.ndarray,
         integrator: Integrator,
     ) -> None:
         method, self.most = integrator.method, integrator.max_steps
-        self.system, self.line = system, _InterpretedLine(system, calls, p)
+        self.system, self.line = system, RoutineProblem(routines, p, np.zeros(routines.held))
+        self.inputs, self.z = np.zeros(len(INPUTS)), self.line.arrays["z"]
+        self.line.arrays |= {"in": self.inputs, "held": self.z}
         self.run = Run(
             self.line,
             method.tableau,
-            np.zeros(len(system.state_names)),
+            np.zeros(routines.states),
             modes=np.array(system.mode_starts),
             step=method.first,
             rtol=method.rtol,
@@ -101,8 +77,8 @@ class _Step:
             longest=method.longest,
         )
         self.factor, self.band, self.period, self.before, self.to, self.load, self.load_time, self.duration = fixed
-        self.line.inputs[[0, 1, 3]] = self.to, self.before, method.atol
-        self.n_q = sum(name.endswith(".velocity") for name in system.state_names)
+        self.inputs[[0, 1, 3]] = self.to, self.before, method.atol
+        self.n_q, self.size = system.coordinates, len(system.state_names)
         self.rise_start = self.rise_end = -1.0
         self.overshoot = self.overshoot_at = self.settled_at = 0.0
         self.lowest, self.highest = np.inf, -np.inf
@@ -111,13 +87,13 @@ class _Step:
 
     def to_the_end(self, times: np.ndarray, kept: tuple[np.ndarray, np.ndarray, np.ndarray]) -> np.ndarray:
         """The report of the run (k,)."""
-        run, line = self.run, self.line
+        run = self.run
         tick, sample, outcome, out = 1, 0, OK, self.system.output
         size = abs(self.to - self.before) or 1.0
         if self.load_time <= 0:
-            line.inputs[2] = self.load
+            self.inputs[2] = self.load
         if self.period > 0:
-            line.hold(run)
+            self._hold()
         while True:
             if self.system.watched and not run.is_known:
                 outcome = self._look()
@@ -138,18 +114,22 @@ class _Step:
             self._watch()
             while sample < len(times) and times[sample] <= run.time:
                 at = (times[sample] - run.origin) / run.length if run.length > 0 else 0.0
-                for array, row in zip(kept, (run.along(at), run.s, line.z), strict=True):
+                for array, row in zip(kept, (run.along(at), run.s, self.z), strict=True):
                     array[sample] = row
                 sample += 1
-            if np.abs(run.y).max() > HUGE or abs(self.factor * run.y[out] - self.to) > FAR * size:
+            if np.abs(run.y[: self.size]).max() > HUGE or abs(self.factor * run.y[out] - self.to) > FAR * size:
                 outcome = DIVERGED
                 break
-            if run.time >= self.load_time and line.inputs[2] != self.load:
-                line.inputs[2], run.is_known = self.load, False
+            if run.time >= self.load_time and self.inputs[2] != self.load:
+                self.inputs[2], run.is_known = self.load, False
             if self.period > 0 and run.time >= tick * self.period:
-                line.hold(run)
+                self._hold()
                 tick, run.is_known = tick + 1, False
         return self._report(outcome)
+
+    def _hold(self) -> None:
+        """What the control holds from this sample on."""
+        self.line.system.sample.run(self.line.seen(self.run, self.run.y), self.line.worst)
 
     def _look(self) -> int:
         """Note events: behind a step that one has cut, and where a force or the control jumps; the outcome."""
@@ -171,7 +151,7 @@ class _Step:
             "rise_time": rise,
             "overshoot": self.overshoot,
             "settling_time": self.settled_at if settled else self.duration,
-            "energy": self.run.y[-1],
+            "energy": self.run.y[self.size - 1],
             "final_error": abs(self.factor * self.run.y[self.system.output] - self.to),
             "lowest": self.lowest,
             "highest": self.highest,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import casadi as ca
@@ -12,11 +11,12 @@ import numpy as np
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis, criteria_of, prepared_runs
 from tauloop.drives.axis.source import REPORT
 from tauloop.drives.criteria import NAMES, Criteria
-from tauloop.drives.equations.system import AxisSystem, build_system
 from tauloop.errors import InputError, Problem
 from tauloop.integrate.integrators import Integrator
-from tauloop.mechanism.drive_line import DriveLine, ExactBacklash
+from tauloop.integrate.sensitivity import SensitivityDirection, along_constants, apart
+from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.suggestions import suggestion
+from tauloop.mechanism.units import si_unit
 from tauloop.records import dataclass
 
 #: Criteria that have a gradient here; the swing is the difference of two extremes, whose places are not kept.
@@ -26,14 +26,8 @@ DIFFERENTIABLE = tuple(name for name in NAMES if name != "swing")
 class SensitiveAxis:
     """An axis with the derivatives of its states by some of its parameters, as compiled code.
 
-    With dy/dt = f(y, p) between events and S = dy/dp: dS/dt = f_y S + f_p, S(0) = 0. At an event where f is continuous
-    (contacts, limits and the switching function make kinks, no jumps; slipping begins at the force that held) S goes
-    on; where the state is reset to r(y, p) (a body that sticks) it becomes r_y S + r_p. The step size is held by the
-    errors of S as well.
-
-    Source:
-        Hairer, Norsett, Wanner 1993, Solving Ordinary Differential Equations I, section I.14; events as in Galan,
-        Feehery, Barton 1999, "Parametric sensitivity functions for hybrid discrete/continuous systems".
+    They are those of `tauloop.integrate.sensitivity`: through contacts, limits, bodies that stick, gaps of an exact
+    backlash and samples of the control. The step size is held by their errors as well.
     """
 
     def __init__(self, line: DriveLine, names: Sequence[str], *, folder: Path | None = None) -> None:
@@ -45,13 +39,12 @@ class SensitiveAxis:
             folder: the cache; the user's own without it.
 
         Raises:
-            InputError: a parameter that is none or that the criteria's scales depend on; a sampled control or an exact
-                backlash, whose events make S jump.
+            InputError: a parameter that is none or that the criteria's scales depend on; encoders that count.
             EngineError: there is no C compiler, or it fails.
         """
         _require(line, names)
         self.names = tuple(names)
-        self.axis = Axis(line, folder=folder, system=_extended(build_system(line), self.names))
+        self.axis = Axis(line, folder=folder, directions=len(self.names))
         scales = self.axis.system.figures.function
         p = scales.sx_in()[0]
         moves = ca.which_depends(scales(p)[-1], p, 1, False)
@@ -85,6 +78,8 @@ class SensitiveAxis:
         if len(p) != 1:
             what = f"{len(p)} parameter sets"
             raise InputError.of("gradients", what, "give numbers: one run at a time")
+        directions = self._directions(p[0])
+        p = along_constants(p[0], directions)[None]
         report, *_ = self.axis.run(p, fixed, integrator)
         criteria, n = criteria_of(report, sensible, duration), len(self.names)
         if criteria.failed[0]:
@@ -100,8 +95,12 @@ class SensitiveAxis:
             "last": duration,
         }
         order = sorted(asked, key=lambda name: asked[name])
-        states = self.axis.run(p, fixed, integrator, np.array([asked[name] for name in order]))[1][0]
-        x, v, dx, energy = self._parts(dict(zip(order, states, strict=True)), fixed[0, 0])
+        rows = self.axis.run(p, fixed, integrator, np.array([asked[name] for name in order]))[1][0]
+        states, by = apart(rows, directions)
+        factor, out, system = fixed[0, 0], self.axis.system.output, self.axis.system
+        x = dict(zip(order, factor * states[:, out], strict=True))
+        v = dict(zip(order, factor * states[:, system.coordinates + out], strict=True))
+        dx, energy = dict(zip(order, factor * by[:, out], strict=True)), by[-1, -1]
         way, still = np.sign(step), np.zeros(n)
         rise = dx["begin"] / v["begin"] - dx["end"] / v["end"] if reached else still
         return CriteriaGradients(
@@ -110,24 +109,25 @@ class SensitiveAxis:
                 "rise_time": rise,
                 "overshoot": way * dx["peak"] if criteria.overshoot[0] > 0 else still,
                 "settling_time": -dx["settled"] / v["settled"] if settles else still,
-                "energy": energy["last"],
+                "energy": energy,
                 "final_error": np.sign(x["last"] - step) * dx["last"],
             },
         )
 
-    def _parts(
-        self, states: Mapping[str, np.ndarray], factor: float
-    ) -> tuple[dict[str, float], dict[str, float], dict[str, np.ndarray], dict[str, np.ndarray]]:
-        """Judged position and velocity, and the derivatives of position and energy, by the names of instants."""
-        system = self.axis.system
-        n = len(self.names)
-        size, count = len(system.state_names) // (1 + n), sum(name.endswith(".velocity") for name in system.state_names)
-        x, v, dx, energy = {}, {}, {}, {}
-        for name, y in states.items():
-            x[name], v[name] = factor * y[system.output], factor * y[count + system.output]
-            S = y[size - 1 : -1].reshape(n, size).T
-            dx[name], energy[name] = factor * S[system.output], S[-1]
-        return x, v, dx, energy
+    def _directions(self, p: np.ndarray) -> list[SensitivityDirection]:
+        """By each of the parameters, at values (n_p,)."""
+        line, start, rows = self.axis.line, np.zeros(len(self.axis.system.state_names)), np.eye(len(p))
+        places = [self.axis.names.index(name) for name in self.names]
+        return [
+            SensitivityDirection(
+                name=self.names[k],
+                unit=si_unit(line.parameters[self.names[k]].unit),
+                start=start,
+                constants=rows[place],
+                scale=abs(float(p[place])) or 1.0,
+            )
+            for k, place in enumerate(places)
+        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,33 +147,6 @@ class CriteriaGradients:
         return self.by[worst] / weights[worst]
 
 
-def _extended(system: AxisSystem, names: Sequence[str]) -> AxisSystem:
-    """The same system with S behind its states; the energy stays the last."""
-    arguments = system.rate.sx_in()
-    y, p = arguments[0], arguments[-1]
-    index = [system.line.parameters.names.index(name) for name in names]
-    size, n = y.numel(), len(names)
-    S = ca.SX.sym("S", size, n)
-
-    def along(x: ca.SX) -> ca.SX:
-        """Derivative of an expression by the chosen parameters, through the states as well."""
-        return ca.vec(ca.jtimes(x, y, S) + ca.jacobian(x, p)[:, index])
-
-    def extended(x: ca.SX) -> ca.SX:
-        return ca.vertcat(x[:-1], along(x), x[-1])
-
-    (rate, guards), reset, hold = system.rate(*arguments), system.reset(*arguments), system.hold(*arguments)
-    both = [ca.vertcat(y[:-1], ca.vec(S), y[-1]), *arguments[1:]]
-    derived = tuple(f"{state} by {name}" for name in names for state in system.state_names)
-    return replace(
-        system,
-        state_names=(*system.state_names[:-1], *derived, system.state_names[-1]),
-        rate=ca.Function("drive_rate", both, [extended(rate), guards]),
-        reset=ca.Function("drive_reset", both, [extended(reset)]),
-        hold=ca.Function("drive_hold", both, [hold]),
-    )
-
-
 def _require(line: DriveLine, names: Sequence[str]) -> None:
     """Refuse what has no sensitivities here.
 
@@ -188,11 +161,13 @@ def _require(line: DriveLine, names: Sequence[str]) -> None:
     ]
     if not names:
         problems.append(Problem(where="names", what="are none", remedy="name the parameters to differentiate by"))
-    remedy = "take differences of simulations instead"
-    if line.control.sample_time is not None:
-        problems.append(Problem(where="control.sample_time", what="samples make the derivatives jump", remedy=remedy))
-    for connection in line.connections:
-        if isinstance(connection.compliance, ExactBacklash):
-            what = "the force jumps where an exact backlash meets its contact, and the derivatives with it"
-            problems.append(Problem(where=f"connections.{connection.name}", what=what, remedy=remedy))
+    problems += [
+        Problem(
+            where=f"encoders.{encoder.name}",
+            what="it counts, and torques jump there",
+            remedy="leave its resolution out, or take differences of simulations instead",
+        )
+        for encoder in line.encoders
+        if encoder.resolution is not None
+    ]
     InputError.raise_if_any(problems)

@@ -11,13 +11,13 @@ import numpy as np
 from tauloop.assembly.ports import numbers
 from tauloop.codegen.library import Library, is_forked
 from tauloop.drives.axis.interpreted import InterpretedAxis
-from tauloop.drives.axis.source import REPORT, axis_source
+from tauloop.drives.axis.source import REPORT, axis_routines, axis_source
 from tauloop.drives.criteria import Criteria, Outcome, priced
 from tauloop.drives.equations.system import AxisSystem, build_system, senseless
 from tauloop.errors import EngineError, InputError, Problem, Problems
 from tauloop.integrate.events import Occurrence, ValuePassed
 from tauloop.integrate.integrators import DormandPrince, Integrator
-from tauloop.integrate.source import integrator_source
+from tauloop.integrate.sensitivity import sensitive
 from tauloop.integrate.tableau import Tableau
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.suggestions import suggestion, unknown_names
@@ -42,9 +42,9 @@ class Axis:
         *,
         threads: int = 1,
         folder: Path | None = None,
-        system: AxisSystem | None = None,
         events: Sequence[ValuePassed] = (),
         interpreted: bool = False,
+        directions: int = 0,
     ) -> None:
         """Sort the equations and compile them (or find them in the cache).
 
@@ -54,20 +54,21 @@ class Axis:
             line: the drive line.
             threads: cores that a batch is shared out over.
             folder: the cache; the user's own without it.
-            system: equations in place of the line's own, such as those with sensitivities.
             events: signals that pass values, to look for in runs.
             interpreted: run step by step in Python, a thousand times slower.
+            directions: of derivatives, which come behind states, parameters and held numbers.
 
         Raises:
             DescriptionError: rigid connections make no sense.
         """
         self.line = line
-        self.system = build_system(line, events) if system is None else system
+        self.system: AxisSystem = build_system(line, events)
+        self._routines = sensitive(axis_routines(self.system), directions)
         self.threads = threads
         self.names = line.parameters.names
         self.nominal = line.parameters.vector()
         self._folder = folder
-        self._interpreted = InterpretedAxis(self.system) if interpreted else None
+        self._interpreted = InterpretedAxis(self.system, self._routines) if interpreted else None
         #: Compiled runs by the tableau of their integrator.
         self._compiled: dict[Tableau | None, Callable[..., None]] = {}
         if not interpreted:
@@ -80,11 +81,11 @@ class Axis:
         tableau = integrator.method.tableau
         if tableau not in self._compiled:
             try:
-                source = axis_source(self.system, integrator_source(tableau))
+                source = axis_source(self.system, self._routines, tableau)
                 library = Library.made(source, threads=self.threads > 1, folder=self._folder)
             except EngineError as error:
                 _LOGGER.warning("the drive line runs interpreted, a thousand times slower: %s", error)
-                self._interpreted = InterpretedAxis(self.system)
+                self._interpreted = InterpretedAxis(self.system, self._routines)
                 return None
             self._compiled[tableau] = library.function("drive_batch", "ni**ddddd*n****n*")
         return self._compiled[tableau]
@@ -139,7 +140,7 @@ class Axis:
         self, parameters: np.ndarray, fixed: np.ndarray, integrator: Integrator, times: np.ndarray | None = None
     ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
         """Reports (N, k) of all runs; of one run states, modes and held numbers (T, n) at given times, and events."""
-        sizes = (len(self.system.state_names), len(self.system.mode_names), self.system.held_size)
+        sizes = (self._routines.states, len(self._routines.modes), self._routines.held)
         times = np.zeros(0) if times is None else np.ascontiguousarray(times)
         kept = tuple(np.full((len(times), size), np.nan) for size in sizes)
         happened = np.zeros((MOST_EVENTS if self.system.watched and len(times) else 0, 2 + sizes[0]))
@@ -320,7 +321,7 @@ def record_axis(
     values = axis.system.signals([y[:n], s[:n], z[:n], inputs, np.tile(p, (n, 1))], n)[0]
     signals = dict(zip(axis.system.signal_names, values.T, strict=True))
     criteria = criteria_of(report, sensible, duration)
-    count = sum(name.endswith(".velocity") for name in axis.system.state_names)
+    count = axis.system.coordinates
     return Record(
         time=times[:n],
         signals=signals,

@@ -1,4 +1,4 @@
-"""C source of runs of one drive line: its equations, the integrator, and the loop with the criteria (`axis.c`)."""
+"""A drive line as routines, and C source of its runs: these, and the loop with the criteria (`axis.c`)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import casadi as ca
 from tauloop.codegen.c_helpers import c_file
 from tauloop.codegen.source import number
 from tauloop.drives.equations.system import INPUTS, AxisSystem
+from tauloop.integrate.routine import Routine, RoutineCall
+from tauloop.integrate.system import HybridSystem
+from tauloop.integrate.tableau import Tableau
 
 #: What a run comes to, as in `axis.c`: all is well, the state grows without bound, the steps ran out, events pile up, a
 #: terminal event took place.
@@ -31,38 +34,46 @@ REPORT = (
 )
 
 
-def axis_source(system: AxisSystem, integrator: str) -> str:
-    """C text of `drive_batch` for a drive line; the integrator's as of `integrator_source`."""
-    generator = ca.CodeGenerator("drive.c", {"with_header": False, "casadi_int": "int", "include_math": True})
-    for function in (system.rate, _without_guards(system.rate), system.reset, system.hold):
-        generator.add(function)
-    # functions of one file only: exported ones would not be put in line, for others could take their place
-    equations = ["#define CASADI_SYMBOL_EXPORT static", generator.dump()]
-    return "\n".join([*equations, _sizes(system), integrator, c_file("tauloop.drives.axis", "axis.c")])
+def axis_routines(system: AxisSystem) -> HybridSystem:
+    """The equations of a drive line as routines; a sample finds what the control holds."""
+    arguments = system.rate.sx_in()
+    slope = ca.Function("drive_slope", arguments, [system.rate(*arguments)[0]])
+
+    def routine(function: ca.Function, held: str, *outputs: str, without: ca.Function | None = None) -> Routine:
+        brief = None if without is None else (without, outputs[:1])
+        inputs = ("y", "s", held, "in", "p")
+        return Routine(
+            calls=(RoutineCall(function=function, inputs=inputs, outputs=outputs, further={}, brief=brief),), own={}
+        )
+
+    return HybridSystem(
+        states=len(system.state_names),
+        held=system.held_size,
+        inputs=len(INPUTS),
+        modes=system.mode_starts,
+        rate=routine(system.rate, "held", "rate", "guards", without=slope),
+        reset=routine(system.reset, "held", "y"),
+        sample=routine(system.hold, "z", "z"),
+        constants=len(system.line.parameters),
+    )
 
 
-def _without_guards(rate: ca.Function) -> ca.Function:
-    """The rates alone, for stages inside a step."""
-    arguments = rate.sx_in()
-    return ca.Function("drive_slope", arguments, [rate(*arguments)[0]])
-
-
-def _sizes(system: AxisSystem) -> str:
+def axis_source(system: AxisSystem, routines: HybridSystem, method: Tableau | None) -> str:
+    """C text of `drive_batch` for a drive line, with an explicit method or without one Radau IIA."""
     sizes = {
-        "NY": len(system.state_names),
-        "NS": len(system.mode_names),
+        "N": len(system.state_names),
+        "NC": system.coordinates,
         "NE": len(system.watched),
-        "NZ": system.held_size,
-        "NI": len(INPUTS),
-        "NP": len(system.line.parameters),
-        "NQ": len([name for name in system.state_names if name.endswith(".velocity")]),
         "OUT": system.output,
         "REPORT": len(REPORT),
     }
-    lines = [f"#define {name} {value}" for name, value in sizes.items()]
     # arrays of no length are not C; one idle place does no harm
-    lines += [f"#define {name}A {max(sizes[name], 1)}" for name in ("NS", "NZ")]
     starts = ", ".join(number(value) for value in system.mode_starts) or "0.0"
     asked = ", ".join(f"{event.direction}.0, {int(event.is_terminal)}.0" for event in system.watched) or "0.0"
-    lines.append(f"static const double events[] = {{{asked}}};")
-    return "\n".join([*lines, f"static const double first_modes[NSA] = {{{starts}}};", ""])
+    lines = [
+        *(f"#define {name} {value}" for name, value in sizes.items()),
+        f"static const double events[] = {{{asked}}};",
+        f"static const double first_modes[] = {{{starts}}};",
+        c_file("tauloop.drives.axis", "axis.c"),
+    ]
+    return routines.source(method, "\n".join(lines))

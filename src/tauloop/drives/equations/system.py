@@ -77,6 +77,11 @@ class AxisSystem:
     output: int
     figures: BatchFunction
 
+    @property
+    def coordinates(self) -> int:
+        """Numbers of positions, behind which velocities stand."""
+        return sum(name.endswith(".velocity") for name in self.state_names)
+
 
 class Equations:
     """Symbols of a drive line and what has been put together of them so far."""

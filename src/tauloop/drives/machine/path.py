@@ -38,10 +38,10 @@ from tauloop.integrate.sampled import (
     CompiledSamples,
     Course,
     InterpretedSamples,
-    SampledSystem,
     SampledTrace,
 )
 from tauloop.integrate.sensitivity import apart, course_along, labelled, sensitive
+from tauloop.integrate.system import HybridSystem
 from tauloop.mechanism.drive_line import DriveLine, DualDrive
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
@@ -178,7 +178,7 @@ class DrivenMachine:
             for i, (actuator, line) in enumerate(zip(self.mechanism.actuators, self.lines, strict=True))
         )
 
-    def _made(self, sampled: SampledSystem, interpreted: bool) -> CompiledSamples | InterpretedSamples:
+    def _made(self, sampled: HybridSystem, interpreted: bool) -> CompiledSamples | InterpretedSamples:
         if not interpreted:
             try:
                 return CompiledSamples(sampled, self._folder, PATH_INTEGRATOR.method.tableau)
@@ -220,7 +220,7 @@ class DrivenMachine:
         if not sensitivities:
             return run.result(self.runner(course), integrator)
         system, directions = machine_directions(self.system, course, sensitivities)
-        free = [system.plant.mechanism.parameters[name].value for name in system.plant.free]
+        free = system.plant.mechanism.parameters.vector(system.plant.free)
         course = course_along(replace(course, p=np.append(course.p, free)), directions)
         sampled = sensitive(sampled_machine(system), len(directions))
         trace = self._made(sampled, isinstance(self.runner, InterpretedSamples))(course)

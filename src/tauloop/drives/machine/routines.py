@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import casadi as ca
 
 from tauloop.drives.machine.system import BALANCE, MACHINE_INPUTS, LineSystem, MachineSystem
-from tauloop.integrate.routine import Routine, RoutineCall, program_call, straight
-from tauloop.integrate.sampled import SampledSystem
+from tauloop.integrate.routine import Routine, RoutineCall, program_call, straight, unit_quaternions
+from tauloop.integrate.system import HybridSystem
 from tauloop.programs.catalogue import KINEMATICS
 
 
-def sampled_machine(system: MachineSystem) -> SampledSystem:
+def sampled_machine(system: MachineSystem) -> HybridSystem:
     """Rates of machine and lines, resets of the lines, and what their controls hold from a sample on."""
     plant, shape, lines = system.plant, system.plant.topology, system.lines
     ports = plant.platform.ports
@@ -48,7 +48,7 @@ def sampled_machine(system: MachineSystem) -> SampledSystem:
         holds.append(call(line.hold, f"z + {z}", f"z + {z}"))
     moved = {"rate": "rate", "all_q": "start"}
     forward = program_call("machine_forward", system.rate.program, sizes, state | {"force": "u"}, moved)
-    return SampledSystem(
+    return HybridSystem(
         states=system.size,
         held=sum(line.held_size for line in lines),
         constants=len(system.parameters) + len(plant.free),
@@ -59,7 +59,7 @@ def sampled_machine(system: MachineSystem) -> SampledSystem:
         rate=Routine(calls=(*load, *rates, forward), own=own, known=(("start", shape.n_q), ("v", shape.n_v))),
         reset=Routine(calls=(*load, *resets), own=own),
         sample=Routine(calls=(*load, *holds), own=own),
-        quaternions=system.rate.quaternions,
+        back=unit_quaternions(system.rate.quaternions, system.size),
     )
 
 

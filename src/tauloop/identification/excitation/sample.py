@@ -65,7 +65,7 @@ def sample_function(
     closing = _Closing()
     arguments = motion | {
         "start": ca.SX(ca.DM(model.assembly.q)),
-        "theta": ca.SX(ca.DM([model.mechanism.parameters[leaf].value for leaf in model.free])),
+        "theta": ca.SX(ca.DM(model.mechanism.parameters.vector(model.free))),
         "weight": ca.SX.ones(len(model.mechanism.actuators)),
     }
     expressions: dict[str, ca.SX] = {}

@@ -5,19 +5,20 @@ from __future__ import annotations
 import enum
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, final
+from typing import final
 
 import numpy as np
 
 from tauloop.errors import InputError, Problems
 from tauloop.extensions import Offered
+from tauloop.integrate.events import Event
+from tauloop.integrate.integrators import Method
+from tauloop.integrate.sensitivity import SensitivityDirection
 from tauloop.integrate.tableau import chained
+from tauloop.model import Model
 from tauloop.options import Options, option, require
 from tauloop.records import dataclass
 from tauloop.shown import Shown
-
-if TYPE_CHECKING:
-    from tauloop.simulation.controllers.loop import Loop
 
 SPACES = ("joint", "platform")
 
@@ -83,6 +84,55 @@ class Controller(Options, ABC):
                 (N, n) each, sample by sample; `period`, s; `limit`, the largest forces (n_u,), which are kept
                 afterwards; `model`, what the controller believes in.
         """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loop(Shown):
+    """Everything that a run of the control loop needs.
+
+    Attributes:
+        plant: the machine that moves.
+        model: the machine that the controller believes in.
+        controller: the law.
+        method: the integrator between samples.
+        max_steps: after which it is given up.
+        substeps: parts of a sample, in which the delay is counted: the steps of a method without an error.
+        delay: from measurement to force, in such parts.
+        period: s.
+        position, velocity: start of the platform's motion (n_position,) and (n,).
+        q: full coordinates there (n_q,).
+        reference: positions, velocities, accelerations to be followed, in the controller's space, (N, ...) each; in
+            platform space the positions are all coordinates.
+        forward: forces to add at each sample (N, n_u).
+        first: forces before the first sample takes effect (n_u,).
+        gains: proportional and derivative (2, n).
+        limit: largest forces (n_u,), infinite without limit.
+        resolution: of the encoders (n_u,).
+        differences: whether speeds are differences of measured positions.
+        events: to look for.
+        directions: to differentiate by.
+    """
+
+    plant: Model
+    model: Model
+    controller: Controller
+    method: Method
+    max_steps: int
+    substeps: int
+    delay: int
+    period: float
+    position: np.ndarray
+    velocity: np.ndarray
+    q: np.ndarray
+    reference: tuple[np.ndarray, np.ndarray, np.ndarray]
+    forward: np.ndarray
+    first: np.ndarray
+    gains: np.ndarray
+    limit: np.ndarray
+    resolution: np.ndarray
+    differences: bool
+    events: tuple[Event, ...] = ()
+    directions: tuple[SensitivityDirection, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The sampled control loop around a machine: what goes into it, and the loop itself in Python and as machine code.
+"""The sampled control loop around a machine, in Python and as machine code.
 
 Between samples the forces are constant and the platform's coordinates are integrated by an explicit method with fixed
 steps; quaternions are kept at unit length.
@@ -14,67 +14,16 @@ import numpy as np
 from tauloop.assembly.singular_kinds import singular_kind
 from tauloop.codegen.evaluator import NOT_FINITE, Compiled
 from tauloop.errors import InputError
-from tauloop.integrate.events import Event, Occurrence
-from tauloop.integrate.integrators import Method
+from tauloop.integrate.events import Occurrence
 from tauloop.integrate.interpreted import Stepped
 from tauloop.integrate.sampled import ENDED, TOO_LONG, CompiledSamples, Course, InterpretedSamples, SampledTrace
-from tauloop.integrate.sensitivity import SensitivityDirection, apart, course_along, sensitive
+from tauloop.integrate.sensitivity import apart, course_along, sensitive
 from tauloop.integrate.tableau import Tableau
 from tauloop.model import Model
 from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
 from tauloop.records import dataclass
-from tauloop.shown import Shown
-from tauloop.simulation.controllers.laws import RUNGE_KUTTA_4, Controller
+from tauloop.simulation.controllers.laws import RUNGE_KUTTA_4, Controller, Loop
 from tauloop.simulation.controllers.system import ControlLayouts, control_system
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loop(Shown):
-    """Everything that a run of the control loop needs.
-
-    Attributes:
-        plant: the machine that moves.
-        model: the machine that the controller believes in.
-        controller: the law.
-        method: the integrator between samples.
-        max_steps: after which it is given up.
-        substeps: parts of a sample, in which the delay is counted: the steps of a method without an error.
-        delay: from measurement to force, in such parts.
-        period: s.
-        position, velocity: start of the platform's motion (n_position,) and (n,).
-        q: full coordinates there (n_q,).
-        reference: positions, velocities, accelerations to be followed, in the controller's space, (N, ...) each; in
-            platform space the positions are all coordinates.
-        forward: forces to add at each sample (N, n_u).
-        first: forces before the first sample takes effect (n_u,).
-        gains: proportional and derivative (2, n).
-        limit: largest forces (n_u,), infinite without limit.
-        resolution: of the encoders (n_u,).
-        differences: whether speeds are differences of measured positions.
-        events: to look for.
-        directions: to differentiate by.
-    """
-
-    plant: Model
-    model: Model
-    controller: Controller
-    method: Method
-    max_steps: int
-    substeps: int
-    delay: int
-    period: float
-    position: np.ndarray
-    velocity: np.ndarray
-    q: np.ndarray
-    reference: tuple[np.ndarray, np.ndarray, np.ndarray]
-    forward: np.ndarray
-    first: np.ndarray
-    gains: np.ndarray
-    limit: np.ndarray
-    resolution: np.ndarray
-    differences: bool
-    events: tuple[Event, ...] = ()
-    directions: tuple[SensitivityDirection, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +128,7 @@ def _course(loop: Loop, parts: ControlLayouts) -> Course:
     n = len(loop.forward)
     position, velocity, acceleration = loop.reference
     free = {
-        name: [model.mechanism.parameters[leaf].value for leaf in model.free]
+        name: model.mechanism.parameters.vector(model.free)
         for name, model in (("plant", loop.plant), ("model", loop.model))
     }
     numbers = {

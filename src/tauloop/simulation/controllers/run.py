@@ -22,8 +22,8 @@ from tauloop.programs import State
 from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
-from tauloop.simulation.controllers.laws import RUNGE_KUTTA_4, Compensation, Controller, Sampling
-from tauloop.simulation.controllers.loop import CompiledLoop, InterpretedLoop, Loop, Trace
+from tauloop.simulation.controllers.laws import RUNGE_KUTTA_4, Compensation, Controller, Loop, Sampling
+from tauloop.simulation.controllers.loop import CompiledLoop, InterpretedLoop, Trace
 from tauloop.simulation.controllers.sensitivity import directions
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from tauloop.mechanism.units import si_unit
 from tauloop.model import Model
 from tauloop.programs.catalogue import KINEMATICS
 from tauloop.programs.tangents import tangent_program
-from tauloop.simulation.controllers.loop import Loop
+from tauloop.simulation.controllers.laws import Loop
 from tauloop.simulation.controllers.system import ControlLayouts
 
 #: Numbers of a controller, with their units.

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 import casadi as ca
 
-from tauloop.integrate.routine import Layout, Routine, RoutineCall, own_call, program_call, straight
-from tauloop.integrate.sampled import SampledSystem
+from tauloop.integrate.routine import Layout, Routine, RoutineCall, own_call, program_call, straight, unit_quaternions
+from tauloop.integrate.system import HybridSystem
 from tauloop.model import Model
 from tauloop.model.motion import Motion
 from tauloop.programs.catalogue import EMBEDDING, FORWARD_DYNAMICS, INVERSE_DYNAMICS, KINEMATICS
 from tauloop.programs.expressions import ProgramSpec
-from tauloop.programs.rates import coordinate_rate
+from tauloop.programs.rates import coordinate_rate, whole_quaternions
 from tauloop.simulation.controllers.laws import Compensation, Controller
 
 
@@ -50,7 +50,7 @@ class ControlLayouts:
         )
 
 
-def control_system(plant: Model, model: Model, controller: Controller) -> SampledSystem:
+def control_system(plant: Model, model: Model, controller: Controller) -> HybridSystem:
     """The system of a machine, the controller's model of it and a controller, whose numbers are constants.
 
     Args:
@@ -100,8 +100,9 @@ def control_system(plant: Model, model: Model, controller: Controller) -> Sample
         ),
         own=sizes,
     )
-    return SampledSystem(
-        states=n_p + entry.velocity.size,
+    states = n_p + entry.velocity.size
+    return HybridSystem(
+        states=states,
         held=n_u,
         kept=parts.held.size - n_u,
         constants=parts.constants.size,
@@ -110,7 +111,7 @@ def control_system(plant: Model, model: Model, controller: Controller) -> Sample
         velocities=n_v,
         rate=rate,
         sample=sample,
-        quaternions=tuple(entry.q.index(q0) for q0, _ in shape.quaternions if {*range(q0, q0 + 4)} <= {*entry.q}),
+        back=unit_quaternions(whole_quaternions(shape, entry), states),
     )
 
 

@@ -15,12 +15,12 @@ from tauloop.simulation.system import System
 _LOGGER = logging.getLogger("tauloop")
 
 
-def stepper(system: System, integrator: Integrator) -> Stepper:
-    """The stepper of an integrator; compiled with the model where the model's evaluator compiles."""
+def stepper(system: System, integrator: Integrator, directions: int = 0) -> Stepper:
+    """The stepper of an integrator, with so many derivatives; compiled where the model's evaluator compiles."""
     evaluator = system.model.evaluator
     if isinstance(evaluator, Compiled) and system.rate.program.operations <= LARGEST:
         try:
-            return CompiledStepper(system, integrator, evaluator)
+            return CompiledStepper(system, integrator, evaluator, directions)
         except EngineError as error:
             _LOGGER.warning("simulating interpreted, which is some hundred times slower: %s", error)
-    return InterpretedStepper(system, integrator)
+    return InterpretedStepper(system, integrator, directions)

@@ -9,6 +9,7 @@ import numpy as np
 
 from tauloop.integrate.integrators import Integrator
 from tauloop.integrate.interpreted import Stepped
+from tauloop.integrate.sensitivity import sensitive
 from tauloop.records import dataclass
 from tauloop.simulation.stepping.steps import Ending, Steps
 from tauloop.simulation.system import System
@@ -28,9 +29,11 @@ class SteppingState:
 
     Attributes:
         time: s.
-        y: state (n,).
-        acting: what acts (n_acting,); the law writes into it.
+        y: state, with its derivatives (n,).
+        acting: what acts (n_acting,); laws write into it.
         guess: coordinates from which Newton's method starts (n_q,).
+        p: constants.
+        samples: of a law that is held between these, so far.
         own: the stepper's own.
     """
 
@@ -38,27 +41,68 @@ class SteppingState:
     y: np.ndarray
     acting: np.ndarray
     guess: np.ndarray
+    p: np.ndarray
+    samples: int = 0
     own: object = None
 
 
 class Stepper(ABC):
     """Carries one system forward; made once and used for any number of integrations."""
 
-    def __init__(self, system: System, integrator: Integrator) -> None:
-        """Keep the system."""
+    def __init__(self, system: System, integrator: Integrator, directions: int = 0) -> None:
+        """Keep the system, with derivatives along so many directions."""
         self.system, self.method, self.max_steps = system, integrator.method, integrator.max_steps
+        self.routines = sensitive(system.routines, directions)
+
+    def begin(self, y: np.ndarray, acting: np.ndarray, guess: np.ndarray, p: np.ndarray | None = None) -> SteppingState:
+        """The start of an integration at time zero; at the system's own constants without others."""
+        constants = self.system.theta if p is None else p
+        first, acts, near, fixed = (np.array(part, dtype=float) for part in (y, acting, guess, constants))
+        progress = SteppingState(time=0.0, y=first, acting=acts, guess=near, p=fixed)
+        progress.own = self._begun(progress)
+        return progress
 
     @abstractmethod
-    def begin(self, y: np.ndarray, acting: np.ndarray, guess: np.ndarray) -> SteppingState:
-        """The start of an integration at time zero."""
+    def _begun(self, progress: SteppingState) -> object:
+        """The stepper's own of an integration that begins."""
 
     @abstractmethod
-    def advance(self, progress: SteppingState, end: float, law: Law | None, period: float | None) -> Steps:
+    def advance(
+        self,
+        progress: SteppingState,
+        end: float,
+        law: Law | None = None,
+        sampled: Law | None = None,
+        period: float = 0.0,
+    ) -> Steps:
         """Steps until `end`, or until the part is full; `progress` is moved along.
 
         Args:
             progress: where the integration stands.
             end: s.
-            law: what acts; None for what `progress` holds already.
-            period: time between samples of the law, s; None for one that acts continuously.
+            law: of what acts by time and state, at every evaluation; None where nothing does.
+            sampled: of what is held between its samples; likewise.
+            period: time between these, s.
         """
+
+    def _steps(
+        self,
+        progress: SteppingState,
+        rows: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
+        spent: tuple[int, int],
+        ending: Ending | None,
+    ) -> Steps:
+        """Steps from what is kept of each: its time, its state, what is known there, and its polynomials."""
+        times, states, known, polynomials = rows
+        n_q, n_v = self.routines.coordinates, self.routines.velocities
+        return Steps(
+            time=np.append(times, progress.time),
+            y=np.vstack([states, progress.y]),
+            q=known[:, :n_q].copy(),
+            v=known[:, n_q : n_q + n_v].copy(),
+            acting=known[:, n_q + n_v :].copy(),
+            polynomials=polynomials.copy(),
+            evaluations=spent[0],
+            rejected=spent[1],
+            ending=ending,
+        )

@@ -1,0 +1,152 @@
+"""Systems of routines: rates, resets, what a sample finds and the way back, in C and as a problem in Python.
+
+Simulations, controls of machines, drive lines and machines with drive lines are such systems; they differ in the loops
+around the steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import field
+
+import numpy as np
+
+from tauloop.codegen.c_helpers import c_file
+from tauloop.codegen.source import number
+from tauloop.integrate.interpreted import InterpretedProblem, Run
+from tauloop.integrate.routine import Arrays, Own, Routine, functions_text
+from tauloop.integrate.source import integrator_source
+from tauloop.integrate.tableau import Tableau
+from tauloop.programs.state import CONVERGED
+from tauloop.records import dataclass
+
+#: A way back has arrived where it leaves less than this, which is rounding; and it is given up after so many tries, for
+#: each squares what is left.
+RETURNED, RETURNS = 1e-13, 8
+#: Least discriminant, least pivot and largest residual, to begin with; and those of the last failure.
+WORST = (1.0, 1e300, 0.0, np.nan, np.nan, np.nan)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class HybridSystem:
+    """A system whose parts are routines.
+
+    Attributes:
+        states, held, inputs: numbers of a state, of what a sample finds that acts, and of what it is told.
+        coordinates, velocities: numbers of the machine's, which its rate knows.
+        modes: from which the first search for those that agree begins.
+        rate, reset, sample: its routines.
+        back: leads the state back behind every step; what it leaves, if anything, is in `rate`. None without calls.
+        kept: numbers that a sample keeps for the next one, behind those that act.
+        constants: number of the constants.
+        directions: of derivatives, which count among states, what is found, and constants.
+    """
+
+    states: int
+    held: int = 0
+    inputs: int
+    coordinates: int = 0
+    velocities: int = 0
+    modes: tuple[float, ...] = ()
+    rate: Routine
+    reset: Routine = field(default_factory=lambda: Routine(own={}))
+    sample: Routine = field(default_factory=lambda: Routine(own={}))
+    back: Routine = field(default_factory=lambda: Routine(own={}))
+    kept: int = 0
+    constants: int
+    directions: int = 0
+
+    def source(self, method: Tableau | None, loop: str, *, events: int = 0, known: int = 0) -> str:
+        """C text of a loop around its steps.
+
+        Args:
+            method: an explicit method; Radau IIA without one.
+            loop: text of the loop.
+            events: to look for, of coordinates and velocities.
+            known: numbers that are known beside rates where there are no events.
+        """
+        routines = {"rate": self.rate, "reset": self.reset, "sample": self.sample, "back": self.back}
+        figures = {"NY": self.states, "NS": len(self.modes), "NZ": self.held, "NI": self.inputs}
+        figures |= {"NQ": self.coordinates, "TL_EVENTS": events, "TL_ALONG": self.directions, "NP": self.constants}
+        figures |= {"TL_KNOWN": self.coordinates + self.velocities if events else known}
+        figures |= {"TL_RETURNS": RETURNS if self.back.calls else 0}
+        return "\n".join(
+            [
+                functions_text(routines.values()),
+                *(f"#define {name} {figure}" for name, figure in figures.items()),
+                f"#define TL_CONVERGED {number(CONVERGED)}",
+                f"#define TL_RETURNED {number(RETURNED)}",
+                integrator_source(method),
+                c_file("tauloop.integrate", "system.c"),
+                loop,
+                *(routine.text(f"system_{name}") for name, routine in routines.items()),
+            ]
+        )
+
+
+class RoutineProblem(InterpretedProblem):
+    """A system in Python, as `system.c` has it.
+
+    Attributes:
+        system: its routines.
+        arrays: by name; `in` and `held` belong to the loop around the steps.
+        worst: least discriminant, least pivot and largest residual so far, and those of the last failure (6,).
+        law: fills in what acts, at every evaluation of rates; None where nothing changes.
+    """
+
+    def __init__(
+        self, system: HybridSystem, p: np.ndarray, held: np.ndarray, values: Own | None = None, events: int = 0
+    ) -> None:
+        """Begin.
+
+        Args:
+            system: its routines.
+            p: constants.
+            held: what acts before the first sample, with what is kept behind it.
+            values: fills in the guards of events, from what is known.
+            events: number of them.
+        """
+        self.system, self.worst = system, np.array(WORST)
+        self.law: Callable[[float, np.ndarray, np.ndarray], None] | None = None
+        self.arrays: Arrays = {"p": p, "z": np.array(held, dtype=float), "held": np.array(held, dtype=float)}
+        self._values, self._events = values, events
+
+    def seen(self, run: Run, y: np.ndarray) -> Arrays:
+        """The arrays at a state."""
+        modes, directions = len(self.system.modes), self.system.directions
+        self.arrays |= {"y": y.copy(), "start": run.guess, "s": run.s[:modes]}
+        self.arrays |= {"rate": np.zeros(max(len(y), 1)), "guards": np.zeros(modes * (1 + directions))}
+        return self.arrays
+
+    def rate(self, run: Run, time: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+        """Rates, and guards of the system and of events."""
+        arrays, modes, directions = self.seen(run, y), len(self.system.modes), self.system.directions
+        if self.law is not None:
+            self.law(time, y[: len(y) // (1 + directions)], arrays["in"])
+        good = self.system.rate.run(arrays, self.worst)
+        guards, slopes = arrays["guards"][:modes], arrays["guards"][modes:]
+        self.slopes = slopes.reshape(directions, modes)
+        if good and self.system.rate.known:
+            run.known = np.concatenate([arrays[place][:size] for place, size in self.system.rate.known])
+        if self._values is not None:
+            values = np.full(self._events, np.nan)
+            if good:
+                self._values(time, np.asarray(run.known), values)
+            guards = np.concatenate([guards, values])
+        return arrays["rate"], guards, good
+
+    def reset(self, run: Run, y: np.ndarray) -> np.ndarray:
+        """The state where the modes prescribe it."""
+        arrays = self.seen(run, y)
+        self.system.reset.run(arrays, self.worst)
+        return arrays["y"]
+
+    def back(self, run: Run, y: np.ndarray) -> tuple[np.ndarray, int]:
+        """The state, led back."""
+        for _ in range(RETURNS if self.system.back.calls else 0):
+            arrays = self.seen(run, y)
+            self.system.back.run(arrays, self.worst)
+            y = arrays["y"]
+            if arrays["rate"][0] < RETURNED:
+                return y, 1
+        return y, -1 if self.system.back.calls else 0
