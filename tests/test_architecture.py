@@ -463,8 +463,7 @@ def test_a_command_parses_calls_and_prints(module: str) -> None:
 def test_no_modules_import_each_other() -> None:
     """Imports inside functions and for types count too; those of a package's public names are late, and may."""
     modules = {
-        module_name(path): (ast.parse(path.read_text(encoding="utf-8")), path.name == "__init__.py")
-        for path in SOURCES
+        module_name(path): (ast.parse(path.read_text(encoding="utf-8")), path.name == "__init__.py") for path in SOURCES
     }
     imports = module_imports(modules)
     assert len(imports["model.model"]) > 5

@@ -21,11 +21,15 @@ import numpy as np
 
 from tauloop.assembly.ports import Port
 from tauloop.codegen.source import CFunction
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problem, Problems
 from tauloop.integrate.routine import Routine, RoutineCall, program_call, split_place
 from tauloop.integrate.sampled import Course
 from tauloop.integrate.system import HybridSystem
+from tauloop.mechanism.bodies import dry_friction
+from tauloop.mechanism.expression import Parameter
+from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import suggestion
+from tauloop.mechanism.units import si_unit
 from tauloop.programs.tangents import along, moved, tangent_program
 from tauloop.records import dataclass
 
@@ -70,6 +74,28 @@ def require_known(names: Iterable[str], known: Iterable[str]) -> None:
         for name in names
         if name not in known
     )
+
+
+def require_smooth_friction(mechanism: Mechanism, problems: Problems) -> None:
+    """Add problems of friction that jumps where nobody looks for it."""
+    for name, key in dry_friction(mechanism):
+        what = f"the friction of {name} jumps where it turns, at an instant that is not looked for"
+        problems.add("sensitivities", what, f"leave {key} out, or take differences of runs instead")
+
+
+def by_parameter(
+    parameter: Parameter, start: np.ndarray, constants: np.ndarray, value: float | None = None
+) -> SensitivityDirection:
+    """By a leaf parameter, whose value is the table's without another.
+
+    Args:
+        parameter: of a table.
+        start, constants: as of `SensitivityDirection`.
+        value: SI.
+    """
+    scale = abs(parameter.value if value is None else value) or 1.0
+    unit = si_unit(parameter.unit)
+    return SensitivityDirection(name=parameter.name, unit=unit, start=start, constants=constants, scale=scale)
 
 
 def starts(ports: Iterable[Port], states: int, constants: int) -> dict[str, SensitivityDirection]:
@@ -228,3 +254,35 @@ def _moved(place: str) -> str:
     """Where the tangents of a place lie."""
     array, start = split_place(place)
     return f"{moved(array)} + {start}"
+
+
+def sensitivity_rows(sensitivities: xr.Dataset) -> list[dict[str, object]]:
+    """What tables and JSON say of derivatives over time (`labelled`): by quantity and parameter, with units, SI."""
+    time, rows = sensitivities["time"].values, []
+    for quantity in sensitivities.data_vars if len(time) else ():
+        values = sensitivities[quantity].values
+        of, units = sensitivities[f"{quantity}_of"].values, sensitivities[f"{quantity}_unit"].values
+        for i, (name, unit) in enumerate(zip(of, units, strict=True)):
+            for j, (by, by_unit) in enumerate(
+                zip(sensitivities["by"].values, sensitivities["by_unit"].values, strict=True)
+            ):
+                largest = int(np.abs(values[:, i, j]).argmax())
+                rows.append(
+                    {
+                        "of": f"{quantity}.{name}",
+                        "by": str(by),
+                        "unit": _over(str(unit), str(by_unit)),
+                        "largest": float(values[largest, i, j]),
+                        "largest_at_s": float(time[largest]),
+                        "end": float(values[-1, i, j]),
+                    }
+                )
+    return rows
+
+
+def _over(unit: str, other: str) -> str:
+    """A unit over another one."""
+    if other == "1":
+        return unit
+    first, second = (f"({name})" if set(name) & set("/ ") else name for name in (unit, other))
+    return f"{first}/{second}"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from rich.console import RenderableType
 
+from tauloop.report.simulation_table import sensitivity_table
 from tauloop.report.tables import doubts, table
 from tauloop.simulation import ControlComparison
 
@@ -36,4 +37,6 @@ def control_tables(comparison: ControlComparison) -> Iterator[RenderableType]:
         if run.end:
             yield f"{name}: {run.end}"
         yield from (f"{name}: {occurrence.words}" for occurrence in run.occurrences)
+        if run.sensitivities is not None and len(run.time):
+            yield sensitivity_table(f"{name}: derivatives", run.sensitivities)
     yield from doubts(comparison)

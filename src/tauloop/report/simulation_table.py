@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import RenderableType
 
+from tauloop.integrate.sensitivity import sensitivity_rows
 from tauloop.report.tables import doubts, table
 from tauloop.simulation import CableSimulation, RoundTrip, Simulation, SwingComparison
 from tauloop.simulation.round_trip import RETURNED
 from tauloop.simulation.swing_comparison import ENERGY_KEPT, EXACT, LOOPS_KEPT
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 #: Digits of coordinates behind the point: what is less than picometres is rounding.
 DIGITS = 12
@@ -44,10 +49,27 @@ def _simulation(simulation: Simulation) -> Iterator[RenderableType]:
     yield from (str(item) for item in simulation.evidence if item.is_good)
     yield from doubts(simulation)
     yield from (occurrence.words for occurrence in simulation.occurrences)
+    if simulation.sensitivities is not None:
+        yield sensitivity_table("Derivatives of the platform's motion", simulation.sensitivities)
     steps = simulation.steps
     yield f"{len(steps)} steps, {steps.rejected} rejected, {steps.evaluations} evaluations"
     if simulation.problem is not None:
         yield str(simulation.problem)
+
+
+def sensitivity_table(title: str, sensitivities: xr.Dataset) -> RenderableType:
+    """Derivatives of a motion: where they are largest, and at the end."""
+    rows = [
+        (
+            row["of"],
+            row["by"],
+            *(np.round([row["largest"], row["largest_at_s"], row["end"]], DIGITS) + 0.0),
+            row["unit"],
+        )
+        for row in sensitivity_rows(sensitivities)
+    ]
+    heads = ("of", "by", ("largest", ".5g"), ("at [s]", ".5g"), ("at the end", ".5g"), "unit")
+    return table(title, *heads, rows=rows)
 
 
 def _ended(simulation: Simulation | CableSimulation) -> str:

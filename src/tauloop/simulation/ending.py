@@ -38,7 +38,7 @@ def why_ended(
         if _has_coulomb(system):
             remedy += "; Coulomb friction that sticks makes steps endlessly short: take fixed steps, or leave it out"
         return Problem(where="integrator", what=what, remedy=remedy)
-    place, condition = _weakest(system, steps.y[-1], q, acting)
+    place, condition = _weakest(system, steps.y[-1, : system.size], q, acting)
     if ending is Ending.SINGULAR:
         return Problem(
             where=place or system.model.mechanism.name,

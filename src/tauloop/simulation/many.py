@@ -128,6 +128,8 @@ def _checked(simulator: Simulator, duration: float, q: np.ndarray, force: object
         problems.append(Problem(where="samples", what=f"must be at least 2, got {samples}", remedy="such as 101"))
     if simulator.system.with_wrench:
         problems.append(Problem(where="simulator", what="has a wrench", remedy="make one without, or use `run`"))
+    if simulator.sensitivities:
+        problems.append(Problem(where="simulator", what="has sensitivities", remedy="make one without, or use `run`"))
     InputError.raise_if_any(problems)
     return np.broadcast_to(forces, (len(q), n_u))
 

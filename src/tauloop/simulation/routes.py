@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import ClassVar, final
 
 import numpy as np
@@ -23,10 +23,13 @@ from tauloop.options import Options, option
 from tauloop.programs.extended import extended_rate_program, hamilton_rate_program, momentum_map_program
 from tauloop.programs.rates import RateProgram, independent_rate_program
 from tauloop.programs.state import SMALLEST_PIVOT
+from tauloop.programs.tangents import tangent_program
 from tauloop.records import dataclass
 
 #: Coordinates (N, n_q) and velocities (N, n_v) -> the parts of the states, in the order of `RateProgram.state`.
 Encoder = Callable[[np.ndarray, np.ndarray], list[np.ndarray]]
+#: Likewise -> derivatives of the parts, from those of coordinates, velocities and free parameters by their names.
+EncoderAlong = Callable[[np.ndarray, np.ndarray, Mapping[str, np.ndarray]], list[np.ndarray]]
 
 
 class Route(ABC):
@@ -60,6 +63,11 @@ class Route(ABC):
     def encoder(self, model: Model) -> Encoder:
         """How states are made of coordinates and velocities: of these themselves, unless the route says otherwise."""
         return lambda q, v: [q, v]
+
+    def encoder_along(self, model: Model) -> EncoderAlong:
+        """How the parts change with coordinates and velocities: as these do themselves, unless the route says more."""
+        encode = self.encoder(model)
+        return lambda q, v, changes: encode(changes["q_by"], changes["v_by"])
 
 
 @final
@@ -134,6 +142,18 @@ class ExtendedSpace(_Stabilised):
         def encode(q: np.ndarray, v: np.ndarray) -> list[np.ndarray]:
             inputs = {"q": q, "v": v, "theta": np.tile(theta, (len(q), 1))}
             return [q, momenta.run(inputs, len(q))[0]["momentum"]]
+
+        return encode
+
+    def encoder_along(self, model: Model) -> EncoderAlong:
+        """Changes of coordinates and momenta."""
+        shape, theta = model.topology, model.mechanism.parameters.vector(model.free)
+        sizes = {"q": shape.n_q, "v": shape.n_v, "theta": len(theta)}
+        momenta = tangent_program(momentum_map_program(model.assembly, model.free), sizes)
+
+        def encode(q: np.ndarray, v: np.ndarray, changes: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+            inputs = {"q": q, "v": v, "theta": np.tile(theta, (len(q), 1))} | dict(changes)
+            return [changes["q_by"], momenta.run(inputs, len(q))[0]["momentum_by"]]
 
         return encode
 

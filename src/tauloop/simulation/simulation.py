@@ -10,9 +10,18 @@ import numpy as np
 
 from tauloop.assembly.limits import Beyond
 from tauloop.assembly.ports import numbers
+from tauloop.codegen.source import CFunction
 from tauloop.errors import DescriptionError, InputError, Problem
 from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import DormandPrince, Integrator, described
+from tauloop.integrate.sensitivity import (
+    SensitivityDirection,
+    along_constants,
+    along_start,
+    apart,
+    labelled,
+    sensitivity_rows,
+)
 from tauloop.logs.channels import build_log, port_channels
 from tauloop.model import Model
 from tauloop.model.runner import Runner
@@ -25,6 +34,7 @@ from tauloop.simulation.ending import why_ended
 from tauloop.simulation.events import occurrences
 from tauloop.simulation.forces import ConstantForce, ForceLaw, ToolForce, Wrench
 from tauloop.simulation.routes import IndependentCoordinates, Route
+from tauloop.simulation.sensitivity import motion_along, require_differentiable, simulation_directions
 from tauloop.simulation.stepping.choice import stepper
 from tauloop.simulation.stepping.stepper import Law, Stepper, SteppingState
 from tauloop.simulation.stepping.steps import Ending, Steps, joined_steps, without_last
@@ -59,6 +69,8 @@ class Simulation(Result):
         occurrences: events in the order of time.
         steps: the integrator's steps, with polynomials between them.
         system: the equations that were integrated.
+        sensitivities: derivatives of the platform's `position` and `velocity` over time, column and parameter (`by`),
+            SI, with units; None where none were asked for.
     """
 
     machine: str
@@ -81,6 +93,7 @@ class Simulation(Result):
     occurrences: tuple[Occurrence, ...]
     steps: Steps = field(repr=False)
     system: System = field(repr=False)
+    sensitivities: xr.Dataset | None = field(default=None, repr=False)
 
     @property
     def energy_error(self) -> np.ndarray:
@@ -149,6 +162,7 @@ class Simulation(Result):
             "events": [{"name": item.name, "time_s": item.time} for item in self.occurrences],
             "evidence": list(self.evidence),
             "provenance": self.provenance,
+            **({} if self.sensitivities is None else {"sensitivities": sensitivity_rows(self.sensitivities)}),
         }
 
 
@@ -162,6 +176,7 @@ class Simulator:
         route: Route | None = None,
         integrator: Integrator | None = None,
         with_wrench: bool = False,
+        sensitivities: Sequence[str] = (),
     ) -> None:
         """Build, and compile where the model's evaluator does.
 
@@ -170,15 +185,18 @@ class Simulator:
             route: the way to forward dynamics; independent coordinates without it.
             integrator: Dormand and Prince's without it.
             with_wrench: whether simulations have a wrench at the tool.
+            sensitivities: what to differentiate them by: parameters of the machine, where position and velocity of the
+                platform at the start stay, and these, such as ``position.platform.x``.
 
         Raises:
             InputError, DescriptionError: as of `System`.
         """
-        self.model = model
+        self.model = model.freed(name for name in sensitivities if name in model.mechanism.parameters.names)
+        self.sensitivities = tuple(sensitivities)
         self.integrator: Integrator = DormandPrince() if integrator is None else integrator
         chosen: Route = IndependentCoordinates() if route is None else route
-        self.system = System(model, chosen, with_wrench=with_wrench)
-        self.stepper: Stepper = stepper(self.system, self.integrator)
+        self.system = System(self.model, chosen, with_wrench=with_wrench)
+        self.stepper: Stepper = stepper(self.system, self.integrator, len(self.sensitivities))
         self._energy = _energy(model)
         self._elsewhere: dict[Runner, Simulator] = {}
 
@@ -204,7 +222,8 @@ class Simulator:
             events: what to look for.
 
         Raises:
-            InputError: a duration that is not positive, or numbers of the wrong shape.
+            InputError: a duration that is not positive, or numbers of the wrong shape; sensitivities by unknown names,
+                or of what has none: laws of the motion in Python, Coulomb friction.
             AssemblyError: the start is not assembled.
         """
         if not 0 < duration < np.inf:
@@ -220,7 +239,11 @@ class Simulator:
             return chosen.run(duration, q=start_q, v=start_v, force=force, wrench=wrench, events=events)
         self.require_branch(y[None, :], start_q[None, :])
         acting = _Acting(self.system, force, wrench)
-        progress = self.stepper.begin(y, acting.constant, start_q)
+        if self.sensitivities:
+            require_differentiable(self.system, force, wrench)
+        along = simulation_directions(self.system, self.sensitivities, start_q, start_v)
+        constants = along_constants(self.system.theta, along)
+        progress = self.stepper.begin(along_start(y, along), acting.constant, start_q, constants)
         parts: list[Steps] = []
         happened: list[Occurrence] = []
         ending: Ending | None = None
@@ -236,7 +259,8 @@ class Simulator:
                 ending = part.ending
             elif sum(map(len, parts)) >= self.integrator.max_steps:
                 ending = Ending.STEPS
-        return self._result(joined_steps(parts), duration, ending, happened, progress, acting)
+        result = self._result(joined_steps(parts), duration, ending, happened, progress, acting)
+        return self._differentiated(result, along) if along else result
 
     def by_branch(self, q: np.ndarray) -> list[tuple[Simulator, np.ndarray]]:
         """The simulator of every start (N, n_q), and the numbers of its starts.
@@ -255,7 +279,11 @@ class Simulator:
                 route, with_wrench = self.system.route, self.system.with_wrench
                 there = self.model.at(q[where[0]])
                 self._elsewhere[runner] = Simulator(
-                    there, route=route, integrator=self.integrator, with_wrench=with_wrench
+                    there,
+                    route=route,
+                    integrator=self.integrator,
+                    with_wrench=with_wrench,
+                    sensitivities=self.sensitivities,
                 )
             branches.append((self._elsewhere.get(runner, self), where))
         return branches
@@ -320,8 +348,8 @@ class Simulator:
             wrench=acted[:, n_u:],
             kinetic=kinetic,
             potential=potential,
-            work=steps.y[:, -BALANCE],
-            loss=steps.y[:, -1],
+            work=steps.y[:, self.system.size - BALANCE],
+            loss=steps.y[:, self.system.size - 1],
             residual=np.abs(phi).max(axis=1, initial=0.0),
             duration=duration,
             ending=ending,
@@ -331,6 +359,23 @@ class Simulator:
             system=self.system,
         )
         return replace(result, evidence=_evidence(result))
+
+    def _differentiated(self, result: Simulation, along: Sequence[SensitivityDirection]) -> Simulation:
+        """The simulation with its derivatives, which lie behind its states."""
+        states, by = apart(result.steps.y, along)
+        tangent = self.stepper.routines.rate.calls[0].tangent
+        assert tangent is not None
+        assert isinstance(tangent.function, CFunction)
+        theta_by = np.array([direction.constants for direction in along])
+        motion = motion_along(self.system, tangent.function.program, states, result.q, by, theta_by)
+        ports = self.model.platform.ports
+        outputs = {"position": (ports.position, motion[0]), "velocity": (ports.velocity, motion[1])}
+        polynomials = result.steps.polynomials[:, :, : self.system.size]
+        return replace(
+            result,
+            steps=replace(result.steps, y=states, polynomials=polynomials),
+            sensitivities=labelled(result.time, outputs, along),
+        )
 
     def _usable(self, steps: Steps, guess: np.ndarray) -> tuple[Steps, np.ndarray, np.ndarray]:
         """The steps, without a last one that ends where the machine cannot be, and q and v (1, n) at their end."""
@@ -380,7 +425,8 @@ def start_state(model: Model, position: object, velocity: object | None = None) 
 def decoded(system: System, y: np.ndarray, near: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Coordinates (N, n_q) and velocities (N, n_v) of states (N, n), near known coordinates (N, n_q)."""
     with np.errstate(all="ignore"):
-        rates = system.rates(y, np.zeros((1, system.acting)), np.broadcast_to(near, (len(y), near.shape[-1])))
+        near = np.broadcast_to(near, (len(y), near.shape[-1]))
+        rates = system.rates(y[:, : system.size], np.zeros((1, system.acting)), near)
     return rates.q, rates.v
 
 

@@ -90,6 +90,8 @@ class SimulationOptions(Shown):
         watch: record the times at which this comes true, likewise, and go on.
         route: way to forward dynamics; that of cables is projected.
         preload: tensions (N) at which held winches hold the start, as of `tauloop dynamics`.
+        sensitivities: what to differentiate the motion by: parameters of the machine, and the start, such as
+            'position.platform.x'; may be repeated (`Simulation.sensitivities`).
         integration: which integrator, and how exact.
     """
 
@@ -102,6 +104,7 @@ class SimulationOptions(Shown):
     watch: tuple[str | Event, ...] = ()
     route: Route = _ROUTE
     preload: str | float | Mapping[str, str | float] | None = option(None, read=str)
+    sensitivities: tuple[str, ...] = option((), flag="--sensitivity")
     integration: Integration = field(default_factory=Integration)
 
     def __post_init__(self) -> None:
@@ -229,12 +232,21 @@ def _of_forces(model: Model, options: SimulationOptions) -> Simulation:
     if options.preload is not None:
         sharing_of(model.mechanism, options.preload)  # which says that there are no cables
     wrench, integrator = _wrench(options), options.integration.integrator
-    simulator = Simulator(model, route=options.route, integrator=integrator, with_wrench=wrench is not None)
+    simulator = Simulator(
+        model,
+        route=options.route,
+        integrator=integrator,
+        with_wrench=wrench is not None,
+        sensitivities=options.sensitivities,
+    )
     events = events_of(model, options.until, options.watch)
     return simulator.run(options.duration or 1.0, q=q, v=v, force=_force(model, options), wrench=wrench, events=events)
 
 
 def _of_cables(model: Model, options: SimulationOptions) -> CableSimulation:
+    if options.sensitivities:
+        what = "cables that become slack or taut begin a new motion, through which nothing is differentiated"
+        raise InputError.of("sensitivities", what, "take differences of runs instead")
     q, v = _start(model, options)
     return simulate_cables(
         model,

@@ -13,10 +13,9 @@ from tauloop.drives.axis.source import REPORT
 from tauloop.drives.criteria import NAMES, Criteria
 from tauloop.errors import InputError, Problem
 from tauloop.integrate.integrators import Integrator
-from tauloop.integrate.sensitivity import SensitivityDirection, along_constants, apart
+from tauloop.integrate.sensitivity import SensitivityDirection, along_constants, apart, by_parameter
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.suggestions import suggestion
-from tauloop.mechanism.units import si_unit
 from tauloop.records import dataclass
 
 #: Criteria that have a gradient here; the swing is the difference of two extremes, whose places are not kept.
@@ -116,17 +115,11 @@ class SensitiveAxis:
 
     def _directions(self, p: np.ndarray) -> list[SensitivityDirection]:
         """By each of the parameters, at values (n_p,)."""
-        line, start, rows = self.axis.line, np.zeros(len(self.axis.system.state_names)), np.eye(len(p))
+        start, rows, table = np.zeros(len(self.axis.system.state_names)), np.eye(len(p)), self.axis.line.parameters
         places = [self.axis.names.index(name) for name in self.names]
         return [
-            SensitivityDirection(
-                name=self.names[k],
-                unit=si_unit(line.parameters[self.names[k]].unit),
-                start=start,
-                constants=rows[place],
-                scale=abs(float(p[place])) or 1.0,
-            )
-            for k, place in enumerate(places)
+            by_parameter(table[name], start, rows[place], float(p[place]))
+            for name, place in zip(self.names, places, strict=True)
         ]
 
 

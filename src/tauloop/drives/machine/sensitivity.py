@@ -10,9 +10,8 @@ import numpy as np
 from tauloop.drives.machine.system import MachineSystem
 from tauloop.errors import InputError, Problems
 from tauloop.integrate.sampled import Course
-from tauloop.integrate.sensitivity import SensitivityDirection, require_known, starts
+from tauloop.integrate.sensitivity import SensitivityDirection, by_parameter, require_known, starts
 from tauloop.mechanism.expression import leaves
-from tauloop.mechanism.units import si_unit
 from tauloop.programs.rates import independent_rate_program
 
 
@@ -52,11 +51,8 @@ def machine_directions(
         places += [len(own) + free.index(name)] if name in free else []
         row = np.zeros(size)
         row[places] = 1.0
-        value = float(course.p[own.index(name)]) if name in own else parameter.value
-        unit, scale = si_unit(parameter.unit), abs(value) or 1.0
-        known[name] = SensitivityDirection(
-            name=name, unit=unit, start=np.zeros(len(course.y)), constants=row, scale=scale
-        )
+        value = float(course.p[own.index(name)]) if name in own else None
+        known[name] = by_parameter(parameter, np.zeros(len(course.y)), row, value)
     plant = system.plant.freed(free)
     rate = independent_rate_program(plant.assembly, plant.platform.ports, plant.formulation, free=plant.free)
     system = replace(system, plant=plant, rate=rate)

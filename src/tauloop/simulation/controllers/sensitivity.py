@@ -7,9 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from tauloop.errors import InputError, Problems
-from tauloop.integrate.sensitivity import SensitivityDirection, require_known, starts
-from tauloop.mechanism.bodies import dry_friction
-from tauloop.mechanism.units import si_unit
+from tauloop.integrate.sensitivity import (
+    SensitivityDirection,
+    by_parameter,
+    require_known,
+    require_smooth_friction,
+    starts,
+)
 from tauloop.model import Model
 from tauloop.programs.catalogue import KINEMATICS
 from tauloop.programs.tangents import tangent_program
@@ -35,9 +39,7 @@ def directions(loop: Loop, names: Sequence[str]) -> tuple[SensitivityDirection, 
     if loop.resolution.any():
         what = f"encoders count in steps of {loop.resolution.max():g}, where forces jump"
         problems.add("sensitivities", what, "set the resolution to zero")
-    for name, key in dry_friction(loop.plant.mechanism):
-        what = f"the friction of {name} jumps where it turns, at an instant that is not looked for"
-        problems.add("sensitivities", what, f"leave {key} out, or take differences of runs instead")
+    require_smooth_friction(loop.plant.mechanism, problems)
     InputError.raise_if_any(problems)
     plant, parts = loop.plant, ControlLayouts(loop.plant, loop.model, loop.controller)
     ports, size = plant.platform.ports, parts.constants.size
@@ -54,21 +56,16 @@ def directions(loop: Loop, names: Sequence[str]) -> tuple[SensitivityDirection, 
         row = parts.constants.rows(1, dict(gains[name]))[0]
         known[name] = SensitivityDirection(name=name, unit=unit, start=still, constants=row)
     for unit_row, name, moved in zip(np.eye(len(free)), free, _moved(plant, loop.q), strict=True):
-        known[name] = SensitivityDirection(
-            name=name,
-            unit=si_unit(table[name].unit),
-            start=np.concatenate([ports.at(moved), np.zeros(len(loop.velocity))]),
-            constants=parts.constants.rows(1, {"plant": unit_row})[0],
-            scale=abs(table[name].value) or 1.0,
-        )
+        start = np.concatenate([ports.at(moved), np.zeros(len(loop.velocity))])
+        known[name] = by_parameter(table[name], start, parts.constants.rows(1, {"plant": unit_row})[0])
     return tuple(known[name] for name in names)
 
 
 def _moved(plant: Model, q: np.ndarray) -> np.ndarray:
     """Derivatives of coordinates (n_q,) by the free parameters while the actuators stay where they are (m, n_q)."""
     free = plant.free
-    theta = [plant.mechanism.parameters[name].value for name in free]
+    theta = plant.mechanism.parameters.vector(free)
     program = tangent_program(plant.actuators.runner.program(KINEMATICS[0]), {"theta": len(free)})
-    inputs = {"position": plant.actuator_position(q), "start": q, "theta": np.array(theta)}
+    inputs = {"position": plant.actuator_position(q), "start": q, "theta": theta}
     rows = {name: np.tile(value, (len(free), 1)) for name, value in inputs.items()}
     return program.run(rows | {"theta_by": np.eye(len(free))}, len(free))[0]["q_by"]

@@ -12,6 +12,7 @@ from tauloop.assembly.limits import beyond_limits
 from tauloop.errors import InputError, PoseError, Problems, solving
 from tauloop.integrate.events import Event
 from tauloop.integrate.integrators import DormandPrince, Integrator, Radau
+from tauloop.integrate.sensitivity import sensitivity_rows
 from tauloop.integrate.tableau import Tableau
 from tauloop.kinematics.watched import events_of
 from tauloop.logs.channels import build_log, port_channels
@@ -78,7 +79,7 @@ class ControlOptions(Shown):
         until: end where this comes true, as of `tauloop simulate`: 'platform.z<-0.7', 'singularity<0.05'.
         watch: record the times at which this comes true, likewise, and go on.
         sensitivities: what to differentiate the runs by: parameters of the machine that moves, `bandwidth`, `damping`,
-            and the start, such as 'position.platform.x' (`ControlledMotion.sensitivities`).
+            and the start, such as 'position.platform.x'; may be repeated (`ControlledMotion.sensitivities`).
     """
 
     stroke: StrokeOptions
@@ -98,7 +99,7 @@ class ControlOptions(Shown):
     substeps: int = SUBSTEPS
     until: tuple[str | Event, ...] = ()
     watch: tuple[str | Event, ...] = ()
-    sensitivities: tuple[str, ...] = option((), flag="")
+    sensitivities: tuple[str, ...] = option((), flag="--sensitivity")
 
     def __post_init__(self) -> None:
         """Refuse what is out of range, or unknown."""
@@ -180,6 +181,7 @@ class ControlComparison(Result):
                 name: {"status": run.status, "samples": len(run.time), "end": run.end or None}
                 | self.figures(name)
                 | {"events": [{"name": item.name, "time_s": item.time} for item in run.occurrences]}
+                | ({} if run.sensitivities is None else {"sensitivities": sensitivity_rows(run.sensitivities)})
                 | {"evidence": run.evidence, "provenance": run.provenance}
                 for name, run in self.runs.items()
             },

@@ -96,8 +96,8 @@ class CompiledStepper(Stepper):
             times: at which states are wanted (T,), rising, s.
         """
         count, wanted = len(y), len(times)
-        given = (times, self.system.theta, y, guess, np.broadcast_to(acting, (count, self.system.acting)))
-        wanted_at, *inputs = (np.ascontiguousarray(array, dtype=float) for array in given)
+        arrays = (times, self.system.theta, y, guess, np.broadcast_to(acting, (count, self.system.acting)))
+        wanted_at, *inputs = (np.ascontiguousarray(array, dtype=float) for array in arrays)
         states = np.full((count, wanted, self.system.size), np.nan)
         near = np.full((count, wanted, self.system.model.topology.n_q), np.nan)
         reached, codes, taken = np.zeros(count), np.zeros(count, dtype=np.long), np.zeros(count, dtype=np.long)

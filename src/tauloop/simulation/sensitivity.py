@@ -1,0 +1,118 @@
+"""What a simulation may be differentiated by: parameters of the machine, where its platform starts, and how fast."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tauloop.errors import InputError, Problems
+from tauloop.integrate.sensitivity import (
+    SensitivityDirection,
+    by_parameter,
+    require_known,
+    require_smooth_friction,
+    starts,
+)
+from tauloop.programs.catalogue import KINEMATICS
+from tauloop.programs.program import Program
+from tauloop.programs.tangents import moved, tangent_program
+from tauloop.simulation.forces import ForceLaw, ToolForce, Wrench
+from tauloop.simulation.system import BALANCE, System
+
+
+def simulation_directions(
+    system: System, names: Sequence[str], q: np.ndarray, v: np.ndarray
+) -> tuple[SensitivityDirection, ...]:
+    """Directions of a simulation on a machine that has the parameters among these names free.
+
+    A parameter leaves position and velocity of the platform at the start as they are; all other coordinates follow.
+
+    Args:
+        system: the equations.
+        names: what to differentiate by.
+        q, v: coordinates (n_q,) and velocities (n_v,) at the start.
+
+    Raises:
+        InputError: unknown names; a start at which the platform does not determine the other coordinates.
+    """
+    if not names:
+        return ()
+    model, m = system.model, len(system.theta)
+    position, velocity = model.platform.ports.position, model.platform.ports.velocity
+    inputs = position.size + velocity.size
+    known = starts((position, velocity), inputs + m, m)
+    require_known(names, (*known, *model.mechanism.parameters.names))
+    rows = np.eye(inputs + m)
+    for name, row in zip(model.free, rows[inputs:], strict=True):
+        known[name] = by_parameter(model.mechanism.parameters[name], row, row[inputs:])
+    chosen = [known[name] for name in names]
+    by = np.array([direction.start for direction in chosen])
+    starting = _start_along(system, by, position.size, q, v)
+    if not np.isfinite(starting).all():
+        what = "the platform does not determine the other coordinates at the start, which is singular"
+        raise InputError.of("sensitivities", what, "start away from singularities")
+    return tuple(
+        SensitivityDirection(name=d.name, unit=d.unit, start=start, constants=d.constants, scale=d.scale)
+        for d, start in zip(chosen, starting, strict=True)
+    )
+
+
+def _start_along(system: System, by: np.ndarray, n_p: int, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Derivatives of the state (d, n) from those of the platform's motion and of the parameters (d, n_p + n_v + m)."""
+    model, count = system.model, len(by)
+    runner = next(runner for runner, _ in model.platform.runner.by_branch(q[None]))
+    n_v = model.platform.ports.velocity.size
+    moving = {"position": by[:, :n_p], "velocity": by[:, n_p : n_p + n_v], "theta": by[:, n_p + n_v :]}
+    program = tangent_program(runner.program(KINEMATICS[1]), {name: part.shape[1] for name, part in moving.items()})
+    at = {"position": model.platform.ports.at(q), "start": q, "theta": system.theta}
+    at["velocity"] = np.linalg.solve(model.platform.ports.to_v, v[list(model.platform.ports.v)])
+    inputs = {name: np.tile(value, (count, 1)) for name, value in at.items()}
+    with np.errstate(all="ignore"):
+        outputs, _ = program.run(inputs | {moved(name): part.copy() for name, part in moving.items()}, count)
+    changes = {"q_by": outputs["q_by"], "v_by": outputs["v_by"], "theta_by": moving["theta"].copy()}
+    parts = system.route.encoder_along(model)(np.tile(q, (count, 1)), np.tile(v, (count, 1)), changes)
+    return np.concatenate([*parts, np.zeros((count, BALANCE))], axis=1)
+
+
+def motion_along(
+    system: System, program: Program, y: np.ndarray, q: np.ndarray, by: np.ndarray, theta_by: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Derivatives (N, n, d) of the platform's positions and velocities.
+
+    Args:
+        system: the equations.
+        program: the tangents of its right-hand side.
+        y: states (N, n).
+        q: coordinates near them (N, n_q).
+        by: derivatives of the states (N, n, d).
+        theta_by: derivatives of the parameters (d, m).
+    """
+    n, count = len(y), by.shape[2]
+    rows = system.inputs(np.repeat(y, count, axis=0), np.zeros((n * count, system.acting)), np.repeat(q, count, axis=0))
+    tangents, at = np.moveaxis(by, 2, 1).reshape(n * count, -1), 0
+    for name, size in system.rate.state:
+        rows[moved(name)] = np.ascontiguousarray(tangents[:, at : at + size])
+        at += size
+    outputs, _ = program.run(rows | {moved("theta"): np.tile(theta_by, (n, 1))}, n * count)
+    ports = system.model.platform.ports
+    position = outputs[moved("all_q")][:, list(ports.q)]
+    velocity = np.linalg.solve(ports.to_v, outputs[moved("all_v")][:, list(ports.v)].T).T
+    return tuple(np.moveaxis(part.reshape(n, count, -1), 1, 2) for part in (position, velocity))  # type: ignore[return-value]
+
+
+def require_differentiable(system: System, force: ForceLaw | None, wrench: Wrench | ToolForce | None) -> None:
+    """Refuse what has no derivatives.
+
+    Raises:
+        InputError: forces or a wrench that follow the motion in Python, Coulomb friction; all at once.
+    """
+    problems = Problems()
+    remedy = "take differences of runs instead"
+    if force is not None and (force.needs_state or force.period):
+        what = f"{type(force).__name__} follows the motion in Python, which is not differentiated"
+        problems.add("sensitivities", what, f"give forces by time alone, use `control` with its own laws, or {remedy}")
+    if isinstance(wrench, ToolForce):
+        problems.add("sensitivities", "a wrench by the tool's motion is computed in Python", remedy)
+    require_smooth_friction(system.model.mechanism, problems)
+    InputError.raise_if_any(problems)
