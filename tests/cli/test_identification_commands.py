@@ -13,6 +13,7 @@ from kills import prepare
 
 import tauloop as tl
 from tauloop import Model, load
+from tauloop.identification import PreparationOptions
 from tauloop.identification.excitation.criteria import CRITERIA
 from tauloop.identification.excitation.design import ExcitationOptions, excite
 from tauloop.identification.excitation.limits import ExcitationLimits
@@ -48,6 +49,15 @@ def test_identify_writes_machine_figure_and_result(log: Path, tmp_path: Path) ->
     parameters = content["consistent"]["regressor_parameters"]
     again = tl.Model(load(machine))
     assert {p.name: value for p, value in zip(again.parameters, again.pi.tolist(), strict=True)} == parameters
+
+
+@pytest.mark.nightly
+def test_the_json_of_identify_with_formulas_is_the_functions(log: Path) -> None:
+    """Formulas are found again at other lengths, which takes eight seconds."""
+    options = tl.IdentificationOptions(preparation=PreparationOptions(cutoff=40.0, trim=10), regroup=True)
+    result = tl.identify(load("five_bar"), log, options)
+    assert run_json("identify", "five_bar", log, *FILTER, "--regroup", code=None) == result.as_dict()
+    assert "Base parameters as formulas" in text_of("identify", "five_bar", log, *FILTER, "--regroup", code=None)
 
 
 def test_words_of_identify_that_cannot_be_read_are_told_at_once() -> None:

@@ -88,6 +88,7 @@ from tauloop.identification.parameters.essential import (
     Removal as Removal,
     essential_parameters as essential_parameters,
 )
+from tauloop.identification.parameters.formula_values import FormulaValue as FormulaValue
 from tauloop.identification.parameters.known import (
     DriveGains as DriveGains,
     drive_gains as drive_gains,

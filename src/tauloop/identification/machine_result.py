@@ -10,6 +10,7 @@ from tauloop.identification.estimation.result import Identification
 from tauloop.identification.friction.presliding import PreslidingChoice
 from tauloop.identification.parameters.consistency import ConsistentIdentification
 from tauloop.identification.parameters.essential import EssentialParameters
+from tauloop.identification.parameters.formula_values import FormulaValue
 from tauloop.identification.parameters.known import DriveGains
 from tauloop.identification.parameters.prior import PriorComparison, runaway_masses
 from tauloop.identification.parameters.write_back import identified_mechanism
@@ -43,6 +44,7 @@ class MachineIdentification(Result):
         periods: of each averaged log how many there are, and noise and unit of its channels.
         gains: of the drives.
         essential: parameters that the data determine.
+        formulas: the base parameters as formulas, of whole logs where these were fitted.
         consistent: all standard parameters, inside physical limits.
         training, held_out: the data that were fitted, and those that judge.
     """
@@ -64,6 +66,7 @@ class MachineIdentification(Result):
     periods: tuple[dict[str, Any], ...]
     gains: DriveGains | None
     essential: EssentialParameters | None
+    formulas: tuple[FormulaValue, ...] | None
     consistent: ConsistentIdentification | None
     training: RegressionData
     held_out: RegressionData
@@ -107,6 +110,7 @@ class MachineIdentification(Result):
             "periods": self.periods or None,
             "gains": self.gains,
             "essential": essential and {"status": essential.status, **plain(essential)},
+            "formulas": self.formulas,
             "consistent": self.consistent and self.consistent.as_dict(),
         }
         return self.identification.as_dict() | dict(

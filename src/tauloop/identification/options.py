@@ -169,6 +169,7 @@ class IdentificationOptions(Shown):
         compare_logs: also fit each of several logs by itself: which parameters move by more than their bars, and bars
             that count this error of the model.
         essential: leave out base parameters step by step until all are known to this share of their size, such as 0.3.
+        regroup: also say the base parameters as formulas in link parameters and lengths, as `regroup` finds them.
         consistent: also fit all standard parameters inside physical limits, near the machine file's.
         within_limits: refuse what goes beyond a stop of the machine file; without it that is named.
         preparation: of the logs.
@@ -187,6 +188,7 @@ class IdentificationOptions(Shown):
     errors: str | ErrorModel = option("autocorrelated", choices=ERRORS)
     compare_logs: bool = False
     essential: float | None = None
+    regroup: bool = False
     consistent: bool = False
     within_limits: bool = False
     preparation: PreparationOptions = field(default_factory=PreparationOptions)
@@ -215,5 +217,6 @@ class IdentificationOptions(Shown):
         refuse_beside(problems, friction, iv | {"period": self.preparation.period is not None})
         judged = {"validation": self.validation is not None, "commanded": self.commanded}
         refuse_beside(problems, {"disconnected": self.disconnected}, judged)
+        refuse_beside(problems, {"regroup": self.regroup}, {"parameters file": self.parameters == "file"})
         refuse_beside(problems, {"compare_logs": self.compare_logs}, iv | {"payload": terms.payload})
         InputError.raise_if_any(problems)

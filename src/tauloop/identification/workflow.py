@@ -34,8 +34,11 @@ from tauloop.identification.options import IdentificationOptions, LogSource
 from tauloop.identification.parameters.cones import cones
 from tauloop.identification.parameters.consistency import ConsistentIdentification, fit_consistent
 from tauloop.identification.parameters.essential import essential_parameters
+from tauloop.identification.parameters.formula_values import formula_values
 from tauloop.identification.parameters.known import DriveGains, drive_gains, scaled
 from tauloop.identification.parameters.prior import compare_with_prior
+from tauloop.identification.parameters.regroup import regroup
+from tauloop.identification.parameters.regrouping import AnalyticRegrouping
 from tauloop.identification.parameters.stated import known_leaves, require_logs, with_stated
 from tauloop.identification.preparation.measured import (
     commanded_regressor,
@@ -112,6 +115,7 @@ def identify(
     ties = None
     if options.parameters == "file":
         ties = leaf_ties(model, dynamic_leaves(model, known_leaves(model.mechanism, options.terms.known)))
+    regrouping = regroup(model.mechanism) if options.regroup else None
     friction, repaired = stated_friction(model, options.terms), repairs(model, options.preparation)
     validation = [] if options.validation is None else [options.validation]
     measured = measured_logs([*sources, *validation], options, repaired)
@@ -119,7 +123,7 @@ def identify(
     prepared = prepare_logs(model, measured, options, ties, len(sources))
     del measured
     data = _logged(model, prepared, options, ties, friction, repaired)
-    return _fitted(model, prepared.without_samples(), data, options)
+    return _fitted(model, prepared.without_samples(), data, options, regrouping)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -232,7 +236,13 @@ def _split(parts: list[RegressionData], options: IdentificationOptions) -> tuple
     return fitted, merge(judged)
 
 
-def _fitted(model: Model, logs: PreparedLogs, data: _Logged, options: IdentificationOptions) -> MachineIdentification:
+def _fitted(
+    model: Model,
+    logs: PreparedLogs,
+    data: _Logged,
+    options: IdentificationOptions,
+    regrouping: AnalyticRegrouping | None,
+) -> MachineIdentification:
     """Fit regression data, and judge them and the fit."""
     errors, parts = logs.errors, data.parts
     whole: Identification | None = None
@@ -286,6 +296,7 @@ def _fitted(model: Model, logs: PreparedLogs, data: _Logged, options: Identifica
         periods=logs.periods,
         gains=data.gains,
         essential=essential,
+        formulas=None if regrouping is None else formula_values(result if whole is None else whole, regrouping),
         consistent=_consistent(model, fitted, training, held_out) if options.consistent else None,
         training=training,
         held_out=held_out,

@@ -15,6 +15,7 @@ from tauloop.identification.estimation.log_comparison import LogComparison
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.machine_result import MachineIdentification
 from tauloop.identification.parameters.consistency import ConsistentIdentification
+from tauloop.identification.parameters.formula_values import FormulaValue
 from tauloop.identification.parameters.known import DriveGains
 from tauloop.identification.preparation.channel_choice import ChannelChoice
 from tauloop.identification.preparation.channels import Channels
@@ -59,6 +60,8 @@ def machine_identification_tables(result: MachineIdentification) -> Iterator[Ren
         yield comparison_table(result.log_comparison)
     if result.essential is not None:
         yield essential_table(result.essential)
+    if result.formulas is not None:
+        yield formula_table(result.formulas)
     if result.consistent is not None:
         yield from consistent_tables(result.consistent)
     for problem in result.findings:
@@ -113,6 +116,15 @@ def comparison_table(comparison: LogComparison) -> Table:
         *("base parameter", *logs, ("mean", ".4g"), ("std. dev.", ".2g")),
         *(("model's error", ""), ("moves by", ".2g"), ""),
         rows=rows,
+    )
+
+
+def formula_table(formulas: Sequence[FormulaValue]) -> Table:
+    """Base parameters as formulas, with what was identified."""
+    return table(
+        "Base parameters as formulas in link parameters and lengths",
+        *("formula", ("value", ".5g"), ("std. dev.", ".2g"), "unit", ("machine file", ".5g")),
+        rows=((item.formula, item.value, item.deviation, item.unit, item.file) for item in formulas),
     )
 
 
