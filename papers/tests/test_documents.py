@@ -18,6 +18,7 @@ QUOTED = {
         ("mean absolute position error, nominal geometry", 2, "mean absolute position error"),
         ("the same, 21 parameters of eq. 1", 2, "the same after calibration of 21 parameters"),
         ("part errors at which that is", 2, "size of part errors"),
+        ("the same error, other draws", 2, "the same error with the part errors"),
         ("the same, 51 parameters", 2, "51 parameters, all links"),
         ("hold-out RMS over noise", 2, "the same, RMS per component"),
         ("error against the true positions", 2, "the same against the true positions"),

@@ -207,6 +207,18 @@ def test_a_frame_is_found_by_alignment():
     assert abs(np.dot(frame.instrument.frame.quaternion, FRAME.quaternion)) == pytest.approx(1.0, abs=1e-12)
 
 
+def test_other_readings_of_the_same_poses():
+    name, series, parameters = series_of("position")
+    readings = series.readings + 1e-3 * np.arange(series.readings.size).reshape(series.readings.shape)
+    once, anew = (
+        calibration_problem(machine(name), [one], parameters) for one in (series, replace(series, readings=readings))
+    )
+    x = 1e-4 * np.arange(len(once.free))
+    np.testing.assert_allclose(once.reading(readings).evaluate(x).residual, anew.evaluate(x).residual, atol=1e-9)
+    with pytest.raises(ValueError, match="shorter"):
+        once.reading()
+
+
 def test_some_poses_and_some_unknowns_of_a_problem():
     name, series, parameters = series_of("position")
     problem = calibration_problem(machine(name), [series, series], parameters)

@@ -109,7 +109,7 @@ EXPERIMENTS = {
             title="Kinematic calibration of the Gantry-Tau with a laser tracker",
             source=f"{_DRESSLER}, section 3",
             procedure="tracker.calibration",
-            budget=60,
+            budget=75,
         ),
         Experiment(
             name="nuwar",

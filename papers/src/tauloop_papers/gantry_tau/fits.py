@@ -33,9 +33,9 @@ from tauloop.identification import (
 from tauloop.logs import TIME
 from tauloop.model import Model
 from tauloop.motion import FourierSeries, Multisine
-from tauloop_papers.gantry_tau.plant import Parts, Plant, built_parameters
+from tauloop_papers.gantry_tau.plant import Parts, Plant, built_parameters, hand_errors
 from tauloop_papers.gantry_tau.results import Consistent, Estimates
-from tauloop_papers.gantry_tau.settings import Held, TwoRunSettings, by_name
+from tauloop_papers.gantry_tau.settings import Held, Simple, TwoRunSettings, by_name
 
 #: Axis of the moments of inertia by their places among a body's ten parameters.
 AXES = {4: 0, 6: 1, 9: 2}
@@ -321,15 +321,20 @@ def nearest(ties: Ties, pi: np.ndarray) -> np.ndarray:
     return np.asarray(np.linalg.lstsq(ties.matrix, pi - np.asarray(ties.offset))[0])
 
 
+def lumped(model: Model, simple: Simple) -> np.ndarray:
+    """Dynamic parameters (n_pi,) of the simpler model, with the links of each cluster added up."""
+    names = [parameter.name for parameter in model.parameters]
+    pi = np.array(model.pi)
+    pi[[names.index(name) for name in simple.dynamic]] = list(simple.dynamic.values())
+    return pi
+
+
 def simple_forces(settings: TwoRunSettings, one: DataSet) -> np.ndarray:
     """Forces (N, n) by the simpler model, from the measured actuators' positions alone."""
     simple = settings.simple
     model = Model(load(simple.machine).with_values(simple.values))
-    names = [parameter.name for parameter in model.parameters]
-    pi = np.array(model.pi)
-    pi[[names.index(name) for name in simple.dynamic]] = list(simple.dynamic.values())
-    highest = settings.recording.highest
-    return np.asarray(periodic_regression(model, one.two.log, highest=highest).regressor @ pi)
+    data = periodic_regression(model, one.two.log, highest=settings.recording.highest)
+    return np.asarray(data.regressor @ lumped(model, simple))
 
 
 def negative_share(
@@ -353,9 +358,9 @@ def negative_share(
     inverse = np.linalg.pinv(columns)
     chosen = [settings.parameters.index(name) for name in settings.inertias]
     bodies = cones(model.parameters)
-    counts = []
+    counts, size = [], hand_errors(model.pi, bodies)
     for _ in range(settings.sign_draws):
-        pi = built_parameters(model.pi, bodies, settings.built, rng)
+        pi = built_parameters(model.pi, bodies, settings.built, rng.normal(size=size))
         force = whole @ pi - known + each * rng.normal(size=len(each))
         values = inverse @ force
         residual = force - columns @ values
@@ -373,13 +378,10 @@ def growth(settings: TwoRunSettings, model: Model, one: DataSet, rng: np.random.
         (sizes, draws, measured actuators), %.
     """
     bodies = cones(model.parameters)
-    described = predicted(one, model.pi)
-    return np.array(
-        [
-            [
-                relative_rms(predicted(one, built_parameters(model.pi, bodies, settings.built, rng, scale)), described)
-                for _ in range(settings.scale_draws)
-            ]
-            for scale in settings.error_scales
-        ]
-    )
+    described, size = predicted(one, model.pi), hand_errors(model.pi, bodies)
+
+    def row(scale: float) -> tuple[float, ...]:
+        built = built_parameters(model.pi, bodies, settings.built, rng.normal(size=size), scale)
+        return relative_rms(predicted(one, built), described)
+
+    return np.array([[row(scale) for _ in range(settings.scale_draws)] for scale in settings.error_scales])

@@ -58,7 +58,7 @@ class Plant:
             if fnmatchcase(parameter.name, pattern)
         }
         bodies = cones(model.parameters)
-        self.pi = built_parameters(model.pi, bodies, settings.built, rng)
+        self.pi = built_parameters(model.pi, bodies, settings.built, rng.normal(size=hand_errors(model.pi, bodies)))
         self.masses: Mapping[str, float] = {
             body.element: body.mass(self.pi) for body in bodies if body.mass(self.pi) > 0.0
         }
@@ -152,42 +152,62 @@ class Plant:
         return log.drop_vars([f"force.{name}" for name in names if name not in self.settings.measured])
 
 
+def hand_errors(pi: np.ndarray, bodies: tuple[Cone, ...]) -> int:
+    """How many errors of hand measurement `built_parameters` takes: of each kind of body, and the spread of each."""
+    weighed = _weighed(pi, bodies)
+    kinds = {body.matrix(pi).tobytes(): len(body.matrix(pi)) - 1 for body in weighed}
+    return len(weighed) + sum(1 + 2 * size for size in kinds.values())
+
+
 def built_parameters(
-    pi: np.ndarray, bodies: tuple[Cone, ...], errors: HandErrors, rng: np.random.Generator, scale: float = 1.0
+    pi: np.ndarray, bodies: tuple[Cone, ...], errors: HandErrors, z: np.ndarray, scale: float = 1.0
 ) -> np.ndarray:
-    """Dynamic parameters (n_pi,) of bodies whose masses, mass centres and radii of gyration are off.
+    """Dynamic parameters (..., n_pi) of bodies whose masses, mass centres and radii of gyration are off.
 
     Masses and radii are scaled, centres moved; so every body stays one that can exist. Bodies that are described alike
     share what is off, but for the spread of their masses.
 
     Args:
-        pi: nominal parameters.
+        pi: nominal parameters (n_pi,).
         bodies: cones of the parameters; bodies without mass stay as they are.
         errors: standard deviations.
-        rng: source of the errors.
+        z: errors in standard deviations (..., `hand_errors`): mass, centre and radii where a kind of body comes first,
+            and the spread of each body.
         scale: factor of all errors.
     """
-    values = np.array(pi)
-    kinds: dict[bytes, tuple[float, np.ndarray, np.ndarray]] = {}
-    for body in bodies:
-        if not body.is_inertial or body.mass(pi) <= 0.0:
-            continue
+    values = np.broadcast_to(pi, (*z.shape[:-1], len(pi))).copy()
+    kinds: dict[bytes, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
+    left = scale * z
+    for body in _weighed(pi, bodies):
         P = body.matrix(pi)
         kind, size = P.tobytes(), len(P) - 1
         if kind not in kinds:
             kinds[kind] = (
-                scale * errors.mass * rng.normal(),
-                scale * errors.center * rng.normal(size=size),
-                scale * errors.radius * rng.normal(size=size),
+                errors.mass * left[..., 0],
+                errors.center * left[..., 1 : 1 + size],
+                errors.radius * left[..., 1 + size : 1 + 2 * size],
             )
-        heavier, moved, wider = kinds[kind]
+            left = left[..., 1 + 2 * size :]
+        heavier, shifted, wider = kinds[kind]
         center = P[:-1, -1] / P[-1, -1]
         about = P[:-1, :-1] / P[-1, -1] - np.outer(center, center)
-        mass = P[-1, -1] * (1.0 + heavier) * (1.0 + scale * errors.spread * rng.normal())
-        second = about * np.outer(1.0 + wider, 1.0 + wider) + np.outer(center + moved, center + moved)
-        first = (center + moved)[:, None]
-        values[body.columns] = body.parameters(mass * np.block([[second, first], [first.T, np.ones((1, 1))]]))
+        mass = P[-1, -1] * (1.0 + heavier) * (1.0 + errors.spread * left[..., 0])
+        left = left[..., 1:]
+        first, scaled = center + shifted, 1.0 + wider
+        matrix = np.ones((*z.shape[:-1], size + 1, size + 1))
+        matrix[..., :-1, :-1] = about * _outer(scaled) + _outer(first)
+        matrix[..., :-1, -1] = matrix[..., -1, :-1] = first
+        values[..., body.columns] = body.parameters(mass[..., None, None] * matrix)
     return values
+
+
+def _outer(vector: np.ndarray) -> np.ndarray:
+    return np.asarray(vector[..., :, None] * vector[..., None, :])
+
+
+def _weighed(pi: np.ndarray, bodies: tuple[Cone, ...]) -> list[Cone]:
+    """Bodies that were weighed by hand."""
+    return [body for body in bodies if body.is_inertial and body.mass(pi) > 0.0]
 
 
 def _pulled(mechanism: Mechanism, direction: tuple[float, ...]) -> Mechanism:

@@ -18,15 +18,18 @@ from tauloop_papers.tracker.fits import (
     ModelFit,
     Ranks,
     SizePoint,
+    disagreement,
     full_fit,
     measured,
     planned_encoders,
     ranks_told,
+    second_program,
     simple_fit,
-    size_point,
+    simple_problem,
+    size_points,
 )
 from tauloop_papers.tracker.settings import SETTINGS, TrackerSettings
-from tauloop_papers.tracker.table import choices, comparisons
+from tauloop_papers.tracker.table import choices, comparisons, printed
 
 #: Written-back machines and the fit's own equations must place the platform alike, m.
 AGREEMENT = 1e-9
@@ -42,23 +45,27 @@ class TrackerCalibration(Reproduction):
     Attributes:
         settings: of the experiment.
         simple, full: the two models.
+        second: errors (N_held, 3) of eq. 1 fitted by another program to the same poses, m.
         loose: the full model with priors so loose that they only keep the fit from breaking down.
         sizes: the simple model at several sizes of part errors.
         ranks: identifiability of the full model.
         tilt: angle of the true platform from its nominal orientation at every pose (N,), rad.
         noise: of the tracker, m.
         part_errors: what was added to each parameter of the machine as built, SI.
+        encoders: actuator positions (N, n_u) at which the machine was measured, m.
     """
 
     settings: TrackerSettings
     simple: ModelFit
     full: ModelFit
     loose: ModelFit
+    second: np.ndarray
     sizes: tuple[SizePoint, ...]
     ranks: Ranks
     tilt: np.ndarray
     noise: float
     part_errors: Mapping[str, float]
+    encoders: np.ndarray
 
 
 def run(progress: Progress, settings: TrackerSettings = SETTINGS) -> TrackerCalibration:
@@ -72,12 +79,14 @@ def run(progress: Progress, settings: TrackerSettings = SETTINGS) -> TrackerCali
     encoders = planned_encoders(settings, rng)
     session = measured(settings, encoders, rng)
     progress("fitting one link per cluster")
-    simple, agreement = simple_fit(settings, session)
+    problem = simple_problem(settings, session)
+    simple = simple_fit(settings, problem, session.true)
+    second = second_program(settings, problem)
     progress("fitting all links")
     full = full_fit(settings, session)
     loose = full_fit(settings, session, looser=settings.loose_priors)
     progress("fitting one link per cluster at other sizes of part errors")
-    sizes = tuple(size_point(settings, encoders, scale) for scale in settings.error_scales)
+    sizes = size_points(settings, session)
     progress("asking what can be told")
     ranks = ranks_told(settings, session, rng)
     floor = full.rms / (full.expected or settings.noise)
@@ -85,19 +94,22 @@ def run(progress: Progress, settings: TrackerSettings = SETTINGS) -> TrackerCali
         experiment=EXPERIMENTS["gantry-tau-calibration"],
         settings=settings,
         comparisons=comparisons(settings, session, simple, full, loose, sizes, ranks),
-        choices=choices(settings, session),
+        choices=choices(settings, session, simple, sizes),
+        printed=printed(simple, second, settings),
         simple=simple,
         full=full,
         loose=loose,
+        second=second,
         sizes=sizes,
         ranks=ranks,
         tilt=session.tilt,
         noise=settings.noise,
         part_errors=session.errors,
+        encoders=encoders,
         evidence=(
             Evidence(
                 name="calibrated model run apart from the fit: difference of positions",
-                value=agreement,
+                value=disagreement(problem, simple),
                 unit="m",
                 upper=AGREEMENT,
                 advice="the fit and the written-back machine disagree: this is a fault in Tauloop",

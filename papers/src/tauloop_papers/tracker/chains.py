@@ -6,13 +6,16 @@ With the platform's joint at X and the cart's at o + q c, the link's equation
 
 is linear in o, c and three lumped constants k = (c.c, 2 o.c, o.o - L^2), nine unknowns of which seven are free. The
 lumped constants are estimated as if they were independent, so noise and model errors are amplified: a start, no more.
+From there eq. 1's own cost is minimised with its seven unknowns, which needs nothing of Tauloop.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import least_squares
 
 from tauloop.errors import IdentificationError
 
@@ -71,3 +74,45 @@ def linear_chain(X: np.ndarray, q: np.ndarray) -> Chain:
         what = f"the squared length of the link comes out as {squared:.3g} m^2"
         raise IdentificationError.of("linear start", what, "start from the nominal geometry")
     return Chain(offset=offset, direction=direction, length=float(np.sqrt(squared)))
+
+
+def fitted_chain(X: np.ndarray, q: np.ndarray) -> Chain:
+    """The chain with the least sum of squares of eq. 1's residuals L^2 - |X - o - q c|^2, from the linear one.
+
+    Args:
+        X: positions of the platform's joint (N, 3), m.
+        q: motor positions (N,), m.
+
+    Raises:
+        IdentificationError: as `linear_chain`.
+    """
+
+    def residual(x: np.ndarray) -> np.ndarray:
+        return np.asarray(x[6] ** 2 - ((X - x[:3] - q[:, None] * x[3:6]) ** 2).sum(axis=1))
+
+    start = linear_chain(X, q)
+    x = least_squares(residual, [*start.offset, *start.direction, start.length], method="lm", xtol=1e-12, ftol=1e-12).x
+    return Chain(offset=x[:3], direction=x[3:6], length=float(abs(x[6])))
+
+
+def meeting(chains: Sequence[Chain], q: np.ndarray, near: np.ndarray) -> np.ndarray:
+    """Where the ends of three links meet (N, 3), m: of the two points on all three spheres that which is nearer.
+
+    Args:
+        chains: three.
+        q: motor positions (N, 3), m.
+        near: positions (N, 3), m.
+    """
+    a, b, c = (chain.offset + q[:, i, None] * chain.direction for i, chain in enumerate(chains))
+    along = (b - a) / np.linalg.norm(b - a, axis=1, keepdims=True)
+    beside = (c - a) - ((c - a) * along).sum(axis=1, keepdims=True) * along
+    beside /= np.linalg.norm(beside, axis=1, keepdims=True)
+    d, i, j = (((end - a) * axis).sum(axis=1) for end, axis in ((b, along), (c, along), (c, beside)))
+    first, second, third = (chain.length**2 for chain in chains)
+    x = (first - second + d**2) / (2 * d)
+    y = (first - third + i**2 + j**2 - 2 * i * x) / (2 * j)
+    height = np.sqrt(first - x**2 - y**2)[:, None] * np.cross(along, beside)
+    foot = a + x[:, None] * along + y[:, None] * beside
+    above, below = foot + height, foot - height
+    is_above = np.linalg.norm(above - near, axis=1) < np.linalg.norm(below - near, axis=1)
+    return np.where(is_above[:, None], above, below)

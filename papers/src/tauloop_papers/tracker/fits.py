@@ -29,7 +29,7 @@ from tauloop.errors import IdentificationError
 from tauloop.formats import load
 from tauloop.mechanism import Mechanism
 from tauloop.model import Model
-from tauloop_papers.tracker.chains import linear_chain
+from tauloop_papers.tracker.chains import fitted_chain, linear_chain, meeting
 from tauloop_papers.tracker.settings import TrackerSettings
 
 #: Costs that are equal to this factor belong to one optimum; fits end when the cost changes by less than 1e-10.
@@ -78,6 +78,7 @@ class ModelFit:
     Attributes:
         name: of the model.
         unknowns: number of parameters.
+        correction: of the parameters, SI.
         before, after: position errors (N, 3) of the hold-out poses against the readings, m.
         true_after: the same after calibration against the true positions, m.
         starts: what was tried.
@@ -90,6 +91,7 @@ class ModelFit:
 
     name: str
     unknowns: int
+    correction: np.ndarray
     before: np.ndarray
     after: np.ndarray
     true_after: np.ndarray
@@ -122,6 +124,10 @@ class SizePoint:
     size: float
     errors: tuple[float, ...]
     starts: tuple[tuple[Start, ...], ...]
+
+    def quantile(self, share: float) -> float:
+        """Error below which this share of the draws is, m."""
+        return float(np.quantile(self.errors, share))
 
     @property
     def is_one_optimum(self) -> bool:
@@ -164,12 +170,7 @@ def measured(
         scale: factor of the part errors.
     """
     nominal = load(settings.machine)
-    errors = {
-        p.name: float(rng.normal(0.0, scale * deviation))
-        for p in nominal.parameters
-        for pattern, deviation in settings.part_errors.items()
-        if p.group in PICKED_GROUPS and fnmatchcase(p.name, pattern)
-    }
+    errors = {name: scale * error for name, error in _part_errors(settings, nominal, rng).items()}
     built = nominal.with_values({name: nominal.parameters[name].value + error for name, error in errors.items()})
     model, tracker = Model(built), Position(name="tracker")
     q = model.forward_kinematics(encoders).q
@@ -183,6 +184,16 @@ def measured(
     )
 
 
+def _part_errors(settings: TrackerSettings, nominal: Mechanism, rng: np.random.Generator) -> dict[str, float]:
+    """What is added to each parameter of the machine as built, SI."""
+    return {
+        p.name: float(rng.normal(0.0, deviation))
+        for p in nominal.parameters
+        for pattern, deviation in settings.part_errors.items()
+        if p.group in PICKED_GROUPS and fnmatchcase(p.name, pattern)
+    }
+
+
 def _halves(problem: CalibrationProblem) -> tuple[CalibrationProblem, CalibrationProblem, np.ndarray]:
     """Poses that fit (every second), poses that judge, and the numbers of the latter."""
     everything = np.arange(problem.n_poses)
@@ -193,34 +204,60 @@ def _errors(problem: CalibrationProblem, correction: np.ndarray) -> np.ndarray:
     return problem.evaluate(correction).states[0].errors
 
 
-def simple_fit(settings: TrackerSettings, session: Session) -> tuple[ModelFit, float]:
-    """One link per cluster from both starts; and how far the written-back machine is from the fit's equations."""
+def simple_problem(settings: TrackerSettings, session: Session) -> CalibrationProblem:
+    """One link per cluster, at all poses."""
     mechanism = load(settings.model).with_values(settings.model_values)
-    problem = calibration_problem(mechanism, [session.series], settings.model_parameters)
+    return calibration_problem(mechanism, [session.series], settings.model_parameters)
+
+
+def simple_fit(settings: TrackerSettings, problem: CalibrationProblem, true: np.ndarray) -> ModelFit:
+    """One link per cluster, fitted to every second pose from both starts.
+
+    Args:
+        settings: of the experiment.
+        problem: `simple_problem`, with the readings of the session.
+        true: positions (N, 3), m.
+    """
     fitting, judging, held = _halves(problem)
-    zero = np.zeros(len(problem.free))
-    solution, starts, kept = _best(fitting, {"nominal": zero, "linear": _linear_start(settings, fitting, session)})
+    zero, series = np.zeros(len(problem.free)), problem.series[0]
+    solution, starts, kept = _best(fitting, {"nominal": zero, "linear": _linear_start(settings, problem)})
     after = _errors(judging, solution.correction)
-    written = Model(mechanism.with_values(fitting.values(solution.correction)))
-    q = written.forward_kinematics(session.series.encoders[held]).q
-    apart = simulated_readings(written, session.series.instrument, q) - session.series.readings[held]
-    fit = ModelFit(
+    return ModelFit(
         name="one link per cluster (eq. 1)",
         unknowns=len(problem.free),
+        correction=solution.correction,
         before=_errors(judging, zero),
         after=after,
-        true_after=after + session.series.readings[held] - session.true[held],
+        true_after=after + series.readings[held] - true[held],
         starts=starts,
         kept=kept,
     )
-    return fit, float(np.abs(apart - after).max())
+
+
+def disagreement(problem: CalibrationProblem, fit: ModelFit) -> float:
+    """How far the written-back machine places the platform from where the fit's equations do, m."""
+    series, held = problem.series[0], np.arange(1, problem.n_poses, 2)
+    written = Model(problem.mechanism.with_values(problem.values(fit.correction)))
+    q = written.forward_kinematics(series.encoders[held]).q
+    return float(np.abs(simulated_readings(written, series.instrument, q) - series.readings[held] - fit.after).max())
+
+
+def second_program(settings: TrackerSettings, problem: CalibrationProblem) -> np.ndarray:
+    """Errors (N_held, 3), m, of a fit that shares no code with Tauloop's: eq. 1's own cost, chain by chain.
+
+    The sum of the squared residuals of eq. 1, instead of squared position errors, is least; then three spheres meet.
+    """
+    series, mechanism = problem.series[0], problem.mechanism
+    tool = np.array([mechanism.value(component) for component in mechanism.platform.tool.position])
+    joints, q = series.readings - tool, series.encoders
+    chains = [fitted_chain(joints[::2], q[::2, i]) for i in range(len(settings.chains))]
+    return np.asarray(meeting(chains, q[1::2], near=joints[1::2]) - joints[1::2])
 
 
 def _spread_start(settings: TrackerSettings, session: Session, problem: CalibrationProblem) -> np.ndarray | None:
     """The chains' linear start over all links: those of a cluster get the same length and the same A - B."""
-    simple = load(settings.model).with_values(settings.model_values)
-    chains = calibration_problem(simple, [session.series], settings.model_parameters)
-    start = _linear_start(settings, chains, session)
+    chains = simple_problem(settings, session)
+    start = _linear_start(settings, chains)
     if start is None:
         return None
     correction = np.zeros(len(problem.free))
@@ -237,10 +274,10 @@ def _spread_start(settings: TrackerSettings, session: Session, problem: Calibrat
     return correction
 
 
-def _linear_start(settings: TrackerSettings, problem: CalibrationProblem, session: Session) -> np.ndarray | None:
+def _linear_start(settings: TrackerSettings, problem: CalibrationProblem) -> np.ndarray | None:
     """Corrections from the linear fit of each chain to every second pose; None where one fails."""
-    mechanism = problem.mechanism
-    series = session.series.take(np.arange(0, len(session.series), 2))
+    mechanism, series = problem.mechanism, problem.series[0]
+    series = series.take(np.arange(0, len(series), 2))
     tool = np.array([mechanism.value(component) for component in mechanism.platform.tool.position])
     start = problem.start_values
     correction = np.zeros(len(problem.free))
@@ -313,6 +350,7 @@ def full_fit(settings: TrackerSettings, session: Session, looser: float = 1.0) -
     return ModelFit(
         name="all links, tolerance priors" if looser == 1.0 else f"all links, priors {looser:g} times looser",
         unknowns=len(problem.free),
+        correction=solution.correction,
         before=_errors(judging, zero),
         after=after,
         true_after=after + session.series.readings[held] - session.true[held],
@@ -324,16 +362,30 @@ def full_fit(settings: TrackerSettings, session: Session, looser: float = 1.0) -
     )
 
 
-def size_point(settings: TrackerSettings, encoders: np.ndarray, scale: float) -> SizePoint:
-    """The simple model with part errors scaled, for several draws."""
-    errors, starts = [], []
-    for i in range(settings.scale_draws):
-        session = measured(settings, encoders, np.random.default_rng([settings.seed, i]), scale=scale)
-        fit, _ = simple_fit(settings, session)
-        errors.append(fit.mean(fit.after))
-        starts.append(fit.starts)
-    size = scale * next(iter(settings.part_errors.values()))
-    return SizePoint(size=size, errors=tuple(errors), starts=tuple(starts))
+def size_points(settings: TrackerSettings, session: Session) -> tuple[SizePoint, ...]:
+    """The simple model with part errors scaled: several draws, which differ from size to size by the scale alone."""
+    built = calibration_problem(session.nominal, [session.series], settings.machine_parameters)
+    simple = simple_problem(settings, session)
+
+    def drawn(number: int, scale: float) -> ModelFit:
+        rng = np.random.default_rng([settings.seed, number])
+        errors = _part_errors(settings, session.nominal, rng)
+        correction = scale * np.array([errors[name] for name in built.names])
+        true = _errors(built, correction) + session.series.readings
+        readings = true + settings.noise * rng.normal(size=true.shape)
+        return simple_fit(settings, simple.reading(readings), true)
+
+    points = []
+    for scale in settings.error_scales:
+        fits = [drawn(i, scale) for i in range(settings.scale_draws)]
+        points.append(
+            SizePoint(
+                size=scale * next(iter(settings.part_errors.values())),
+                errors=tuple(fit.mean(fit.after) for fit in fits),
+                starts=tuple(fit.starts for fit in fits),
+            )
+        )
+    return tuple(points)
 
 
 def ranks_told(settings: TrackerSettings, session: Session, rng: np.random.Generator) -> Ranks:

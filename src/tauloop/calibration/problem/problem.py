@@ -216,6 +216,12 @@ class CalibrationProblem(Shown):
             first += len(station.series)
         return replace(self, stations=tuple(stations))
 
+    def reading(self, *readings: np.ndarray) -> CalibrationProblem:
+        """The same problem with other readings (N, n_columns), SI, of the same poses: one array for each series."""
+        both = zip(self.stations, readings, strict=True)
+        stations = [replace(station, series=replace(station.series, readings=other)) for station, other in both]
+        return replace(self, stations=tuple(stations))
+
     @property
     def reach(self) -> Reach:
         """What all series share."""

@@ -52,9 +52,10 @@ class Cone(Shown):
         return np.asarray(np.einsum("...j,jkl->...kl", np.asarray(parameters)[..., self.columns], self.basis))
 
     def parameters(self, matrix: np.ndarray) -> np.ndarray:
-        """Parameters (n,) of a symmetric matrix P (k, k); the inverse of `matrix`."""
+        """Parameters (..., n) of symmetric matrices P (..., k, k); the inverse of `matrix`."""
         flat = self.basis.reshape(len(self.basis), -1)
-        return np.asarray(np.linalg.lstsq(flat.T, matrix.ravel())[0])
+        values = np.linalg.lstsq(flat.T, matrix.reshape(-1, flat.shape[1]).T)[0].T
+        return np.asarray(values.reshape(*matrix.shape[:-2], len(flat)))
 
     def mass(self, parameters: np.ndarray) -> float:
         """Mass, kg; zero for what is no body."""
