@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from tauloop.assembly.named_values import ANGLES, QUATERNION, quaternion_start
@@ -34,6 +36,14 @@ class PoseAxes:
     def angles(self) -> tuple[str, ...]:
         """Names of the angles."""
         return () if self.place is None else self.columns[self.place : self.place + 3]
+
+    def grid(self, axes: Mapping[str, np.ndarray], fixed: Mapping[str, float]) -> np.ndarray:
+        """Values (N, n) over a grid of some axes, the first slowest; others are held, or stay as at the reference."""
+        parts = np.meshgrid(*axes.values(), indexing="ij")
+        values = np.tile(self.reference, (parts[0].size, 1))
+        for name, part in {**fixed, **dict(zip(axes, parts, strict=True))}.items():
+            values[:, self.columns.index(name)] = np.ravel(part)
+        return values
 
     def positions(self, values: np.ndarray) -> np.ndarray:
         """Positions of the platform's entry (N, n_position) at values (N, n) of these axes."""

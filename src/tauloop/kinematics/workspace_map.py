@@ -222,12 +222,7 @@ def workspace_grid(
     _require_axes(columns, axes, fixed)
     shape = tuple(len(values) for values in axes.values())
     _require_size(shape)
-    positions = np.tile(reference, (int(np.prod(shape)), 1))
-    for name, value in fixed.items():
-        positions[:, columns.index(name)] = value
-    grid = np.meshgrid(*axes.values(), indexing="ij")
-    for name, values in zip(axes, grid, strict=True):
-        positions[:, columns.index(name)] = values.ravel()
+    positions = pose.grid(axes, fixed)
     judge = _Judge(model, limits)
     parts = []
     for first in range(0, len(positions), CHUNK):

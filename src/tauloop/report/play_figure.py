@@ -11,9 +11,12 @@ from tauloop.errors import InputError
 from tauloop.report.figures import NORMAL, SMALL, TEXT, blank, clean
 
 if TYPE_CHECKING:
+    from matplotlib.contour import QuadContourSet
     from matplotlib.figure import Figure
 
 PANEL, MOST_COLUMNS = 3.1, 4
+#: A label lies at least this share of a panel's width and height inside.
+INSIDE = 0.08
 
 
 def play_figure(play: PlayMap, *, title: str) -> Figure:
@@ -46,10 +49,10 @@ def play_figure(play: PlayMap, *, title: str) -> Figure:
         rows,
         columns,
         left=0.08,
-        right=0.97,
+        right=0.94,
         top=1 - 1.05 / height,
         bottom=0.6 / height,
-        wspace=0.38,
+        wspace=0.5,
         hspace=0.5,
     )
     for k, (name, values) in enumerate(panels):
@@ -62,7 +65,7 @@ def play_figure(play: PlayMap, *, title: str) -> Figure:
             shown.set_clim(low, high)
         if np.ptp(values[np.isfinite(values)]) > 0:
             lines = axes.contour(x, y, values.T, levels=5, colors="white", linewidths=0.6)
-            axes.clabel(lines, fontsize=SMALL - 1.5, fmt="%.3g")
+            axes.clabel(lines, fontsize=SMALL - 1.5, fmt="%.3g", manual=_inner_points(lines, x, y))
         if units[0] == units[1]:
             axes.set_aspect("equal")
         usable = values[np.isfinite(values)]
@@ -71,6 +74,19 @@ def play_figure(play: PlayMap, *, title: str) -> Figure:
         axes.set_xlabel(f"{names[0]} [{units[0]}]", fontsize=NORMAL, color=TEXT)
         if k % columns == 0:
             axes.set_ylabel(f"{names[1]} [{units[1]}]", fontsize=NORMAL, color=TEXT)
-        bar = figure.colorbar(shown, ax=axes, fraction=0.05, pad=0.03)
+        bar = figure.colorbar(shown, cax=axes.inset_axes((1.04, 0.0, 0.05, 1.0)))
         bar.ax.tick_params(labelsize=SMALL - 1)
     return figure
+
+
+def _inner_points(lines: QuadContourSet, x: np.ndarray, y: np.ndarray) -> list[tuple[float, float]]:
+    """The point of each line that is farthest from the panel's edges, where its label is whole."""
+    low, span = np.array([x.min(), y.min()]), np.array([np.ptp(x), np.ptp(y)])
+    points = []
+    for segments in lines.allsegs:
+        vertices = np.concatenate([*segments, np.empty((0, 2))])
+        share = (vertices - low) / span
+        inside = np.minimum(share, 1.0 - share).min(axis=1, initial=1.0)
+        if len(vertices) and inside.max() > INSIDE:
+            points.append(tuple(vertices[inside.argmax()]))
+    return points

@@ -14,6 +14,7 @@ from tauloop.assembly.loops import nominal
 from tauloop.equations.tree import symbolic_motion
 from tauloop.equations.values import BatchFunction
 from tauloop.errors import InputError, PoseError, Problem, solving
+from tauloop.kinematics.pose_axes import pose_axes
 from tauloop.kinematics.workspace_map import Workspace, workspace_grid
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
@@ -178,7 +179,8 @@ def play_map(
     sensitivity = ToolSensitivity(model)
     space = workspace_grid(model, axes, fixed=fixed)
     usable = space.usable.ravel()
-    positions = _positions(model, space)[usable]
+    pose = pose_axes(model)
+    positions = pose.positions(pose.grid(axes, space.fixed))[usable]
     each = np.full((len(names), len(usable)), np.nan)
     worst = np.full(len(usable), np.nan)
     difference: float | None = None
@@ -219,19 +221,6 @@ def play_map(
             inputs={"machine": model.mechanism.name},
         ),
     )
-
-
-def _positions(model: Model, space: Workspace) -> np.ndarray:
-    """The platform's positions (N, n) of a workspace map, in the order of its cells."""
-    columns = model.platform.ports.position.columns
-    values = [space.data[name].to_numpy() for name in space.data.dims]
-    grid = [part.ravel() for part in np.meshgrid(*values, indexing="ij")]
-    positions = np.empty((len(grid[0]), len(columns)))
-    for name, value in space.fixed.items():
-        positions[:, columns.index(name)] = value
-    for axis, part in zip(space.data.dims, grid, strict=True):
-        positions[:, columns.index(str(axis))] = part
-    return positions
 
 
 def _difference(
