@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
 from importlib import metadata
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 
 import numpy as np
 import pytest
@@ -79,6 +79,19 @@ def test_every_public_name_is_on_one_page_of_the_api():
     assert [name for name, count in counted.items() if count > 1] == []
     known = public | {"Evidence", "Formulation", "Result", "Status"}  # of tauloop.result and equations.formulations
     assert sorted(counted.keys() - known) == []
+
+
+def test_every_public_constant_says_what_it_is():
+    """In a comment `#:` above it, which the API's page shows."""
+    source = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    constants = {
+        name
+        for package in PACKAGES
+        for name in package.__all__
+        if not isinstance(getattr(package, name), type | FunctionType | ModuleType)
+    }
+    assert len(constants) > 20
+    assert [n for n in sorted(constants) if not re.search(rf"^#: .*\n(?:\w+, )*{n}\b.* = ", source, re.MULTILINE)] == []
 
 
 def test_the_version_is_that_of_the_distribution():

@@ -181,4 +181,5 @@ else:
         ),
     )
 
+#: Version of the distribution.
 __version__ = "0.1.0"

@@ -192,6 +192,7 @@ class Entry(enum.Enum):
         return self.name
 
 
+#: The two entries of a machine: its platform's positions, and its actuators'.
 PLATFORM, ACTUATORS = Entry.platform, Entry.actuators
 
 

@@ -23,11 +23,13 @@ from tauloop.result import Status, plain
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+#: Exit codes: done, done with doubts or failed, and input that cannot be used.
 OK, FAILED, BAD_INPUT = 0, 1, 2
 
 #: A file that was asked for, or None, and its text or what writes it.
 Written = tuple[Path | None, str | Callable[[Path], object]]
 
+#: The option `--json` of every command.
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of text.")]
 
 
