@@ -17,6 +17,7 @@ EXTRAS = {
     "pinocchio": ("engines", "pin"),
     "pyarrow": ("parquet", "pyarrow"),
     "pymoo": ("tuning", "pymoo"),
+    "trimesh": ("view", "trimesh"),
     "viser": ("view", "viser"),
     "websockets": ("view", "viser"),
 }

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         calibrate as calibrate,
         plan_poses as plan_poses,
     )
+    from tauloop.conversion import ConvertOptions as ConvertOptions, convert as convert
     from tauloop.drives import (
         BallbarOptions as BallbarOptions,
         DriveOptions as DriveOptions,
@@ -38,13 +39,7 @@ if TYPE_CHECKING:
         tune as tune,
     )
     from tauloop.engines.verification import VerifyOptions as VerifyOptions, verify as verify
-    from tauloop.formats import (
-        ConvertOptions as ConvertOptions,
-        convert as convert,
-        dumps as dumps,
-        load as load,
-        loads as loads,
-    )
+    from tauloop.formats import dumps as dumps, load as load, loads as loads
     from tauloop.identification import (
         ExcitationOptions as ExcitationOptions,
         IdentificationOptions as IdentificationOptions,
@@ -117,7 +112,8 @@ else:
                 "tune",
             ),
             "engines.verification": ("VerifyOptions", "verify"),
-            "formats": ("ConvertOptions", "convert", "dumps", "load", "loads"),
+            "conversion": ("ConvertOptions", "convert"),
+            "formats": ("dumps", "load", "loads"),
             "identification": (
                 "ExcitationOptions",
                 "IdentificationOptions",

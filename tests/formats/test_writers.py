@@ -417,7 +417,7 @@ def test_mjcf_reads_back_to_the_same_dynamics(name: str, tmp_path: Path) -> None
 @pytest.mark.parametrize("name", THROUGH_URDF)
 def test_urdf_reads_back_to_the_same_dynamics(name: str, tmp_path: Path) -> None:
     machine = load(name)
-    side, _ = write_urdf(machine, tmp_path / "machine.urdf")
+    (side, *_), _ = write_urdf(machine, tmp_path / "machine.urdf")
     back = load_urdf(tmp_path / "machine.urdf", side)
     assert_same_dynamics(machine, back, own(machine), SAME_DYNAMICS)
 
@@ -430,7 +430,7 @@ def test_random_machines_read_back_to_the_same_dynamics(make: Any, seed: int, tm
     back = load_mjcf(tmp_path / "machine.xml", options=ImportOptions(platform="tool"))
     assert_same_dynamics(machine, back, own(machine), SAME_DYNAMICS)
     if make is serial_chain:
-        side, _ = write_urdf(machine, tmp_path / "machine.urdf")
+        (side, *_), _ = write_urdf(machine, tmp_path / "machine.urdf")
         back = load_urdf(tmp_path / "machine.urdf", side)
         assert_same_dynamics(machine, back, own(machine), SAME_DYNAMICS)
 
@@ -445,7 +445,7 @@ def test_a_start_that_is_turned_goes_through_both(tmp_path: Path) -> None:
     assert any("counted from the start" in note for note in notes)
     back = load_mjcf(tmp_path / "machine.xml", options=ImportOptions(platform="tool"))
     assert_same_dynamics(machine, back, own(machine), SAME_DYNAMICS)
-    side, notes = write_urdf(machine, tmp_path / "machine.urdf")
+    (side, *_), notes = write_urdf(machine, tmp_path / "machine.urdf")
     assert notes == ("parameters are written as numbers",)
     back = load_urdf(tmp_path / "machine.urdf", side)
     assert_same_dynamics(machine, back, own(machine), SAME_DYNAMICS)
@@ -630,7 +630,7 @@ def test_a_cut_joint_that_is_no_closure_is_kept_on_a_welded_copy(tmp_path: Path)
     assert any("elbow closes a loop" in note for note in notes)
     back = load_mjcf(tmp_path / "machine.xml", options=ImportOptions(platform="tool", independent=("shoulder",)))
     assert_same_dynamics(machine, back, own(machine), SAME_DYNAMICS)
-    side, notes = write_urdf(machine, tmp_path / "machine.urdf")
+    (side, *_), notes = write_urdf(machine, tmp_path / "machine.urdf")
     assert any("elbow closes a loop" in note for note in notes)
     assert_same_dynamics(machine, load_urdf(tmp_path / "machine.urdf", side), own(machine), SAME_DYNAMICS)
 
@@ -664,7 +664,7 @@ def round_trip(machine: Mechanism, form: str, folder: Path) -> Mechanism:
     if form == "mjcf":
         write_mjcf(machine, folder / "machine.xml")
         return load_mjcf(folder / "machine.xml")
-    side, _ = write_urdf(machine, folder / "machine.urdf")
+    (side, *_), _ = write_urdf(machine, folder / "machine.urdf")
     return load_urdf(folder / "machine.urdf", side)
 
 
@@ -841,13 +841,13 @@ def acting(machine: Mechanism) -> dict[str, list[float]]:
 # --- files and the command line ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("form", "count"), [("yaml", 1), ("mjcf", 1), ("urdf", 2)])
+@pytest.mark.parametrize(("form", "count"), [("yaml", 1), ("mjcf", 1), ("urdf", 3)])
 def test_convert_writes_files_that_load(form: str, count: int, tmp_path: Path) -> None:
     file = tmp_path / {"yaml": "m.yaml", "mjcf": "m.xml", "urdf": "m.urdf"}[form]
     done = CliRunner().invoke(app, ["convert", "rcid", "--to", form, "--out", str(file), "--json"])
     assert done.exit_code == 0, done.output
     document = json.loads(done.stdout)
-    assert sorted(document["files"]) == sorted(str(path) for path in tmp_path.iterdir())
+    assert sorted(document["files"]) == sorted(str(path) for path in tmp_path.rglob("*.*"))
     assert len(document["files"]) == count
     assert bool(document["notes"]) == (form != "yaml")
     back = load(file, document["files"][1] if form == "urdf" else None)
@@ -871,11 +871,11 @@ def test_names_that_become_one_are_told_apart(tmp_path: Path) -> None:
     machine = loads(ALIKE)
     written = to_urdf(machine)
     assert (written.names["a.b"], written.names["a_b"]) == ("a.b", "a_b")
-    side, _ = write_urdf(machine, tmp_path / "m.urdf")
+    (side, *_), _ = write_urdf(machine, tmp_path / "m.urdf")
     assert len(load_urdf(tmp_path / "m.urdf", side).bodies) == len(machine.bodies)
     # a plate that is called as its joint is
     named = loads(re.sub(r"\bplate\b(?!\.)", "platform", dumps(load("hexapod"))))
-    side, _ = write_urdf(named, tmp_path / "m.urdf")
+    (side, *_), _ = write_urdf(named, tmp_path / "m.urdf")
     platform = load_urdf(tmp_path / "m.urdf", side).platform
     assert (platform.body, platform.independent[0]) == ("platform", "platform_.x")
     (renamed,) = (note for note in to_urdf(named).notes if "renamed" in note)

@@ -408,7 +408,7 @@ def test_a_measured_arm_has_sane_masses_and_predicts_as_well(shared, tmp_path):
     expected = model.actuators.regressor(q, v, a) @ result.parameters
     forces = Model(load(tmp_path / "arm.yaml")).actuators.inverse_dynamics(q, v, a).force
     np.testing.assert_allclose(forces, expected, atol=1e-9 * np.abs(expected).max())
-    side, _ = write_urdf(identified_arm, tmp_path / "arm.urdf")
+    (side, *_), _ = write_urdf(identified_arm, tmp_path / "arm.urdf")
     forces = Model(load_urdf(tmp_path / "arm.urdf", side)).actuators.inverse_dynamics(q, v, a).force
     np.testing.assert_allclose(forces, expected, atol=1e-9 * np.abs(expected).max())
     write_mjcf(identified_arm, tmp_path / "arm.xml")

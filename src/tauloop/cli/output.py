@@ -59,7 +59,7 @@ def figure_ending(path: Path) -> Problem | None:
 
 def film_ending(path: Path) -> Problem | None:
     """What is wrong with the name of a file that is to hold a film."""
-    from tauloop.report.animation import film_problem
+    from tauloop.viewer.film import film_problem
 
     return film_problem(path)
 

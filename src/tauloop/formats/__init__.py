@@ -7,12 +7,9 @@ from typing import TYPE_CHECKING
 from tauloop.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from tauloop.formats.conversion import Conversion as Conversion
     from tauloop.formats.format import Format as Format, Written as Written
     from tauloop.formats.library import (
         FORMATS as FORMATS,
-        ConvertOptions as ConvertOptions,
-        convert as convert,
         load as load,
         loads as loads,
     )
@@ -24,9 +21,8 @@ else:
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
-            "conversion": ("Conversion",),
             "format": ("Format", "Written"),
-            "library": ("ConvertOptions", "FORMATS", "convert", "load", "loads"),
+            "library": ("FORMATS", "load", "loads"),
             "mjcf": ("load_mjcf",),
             "options": ("ImportOptions", "RodRecognition"),
             "urdf": ("load_urdf",),

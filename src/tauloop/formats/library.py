@@ -1,25 +1,17 @@
-"""Loading of machines: from a file, from text, or by the name of one that comes with Tauloop; and converting them."""
+"""Loading of machines: from a file, from text, or by the name of one that comes with Tauloop."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from tauloop.errors import InputError
 from tauloop.extensions import Offered
-from tauloop.formats.format import Format, named
+from tauloop.formats.format import Format
 from tauloop.formats.options import ImportOptions
 from tauloop.formats.own import MachineFile, Mjcf, Urdf
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.reader import read_machine
 from tauloop.mechanism.shipped import is_shipped_name, source_path
 from tauloop.mechanism.yaml_nodes import read_text
-from tauloop.options import option
-from tauloop.records import dataclass
-from tauloop.result import provenance
-
-if TYPE_CHECKING:
-    from tauloop.formats.conversion import Conversion
 
 _OWN: tuple[Format, ...] = (MachineFile(), Mjcf(), Urdf())
 #: All formats by name: Tauloop's own, then those that installed packages bring.
@@ -72,57 +64,3 @@ def loads(text: str, file: str = "<text>") -> Mechanism:
         DescriptionError: all problems of the text at once.
     """
     return read_machine(text, file)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConvertOptions:
-    """How a machine is written in another format.
-
-    Attributes:
-        to: format to write, by its name (yaml, mjcf, urdf, or what an installed package brings); that of the target's
-            ending if empty.
-        side: side file of a URDF that is read.
-        reading: choices of whoever imports.
-    """
-
-    to: str = option("", metavar="FORMAT")
-    side: Path | None = option(None, flag="")
-    reading: ImportOptions | None = option(None, flag="")
-
-
-def convert(
-    source: Mechanism | str | Path,
-    target: str | Path,
-    options: ConvertOptions | None = None,
-) -> Conversion:
-    """Write a machine in another format.
-
-    A machine file reads back to an equal machine, with all its parameters. The others hold numbers: their loops are
-    cut, rods are bodies, and what they cannot say is listed.
-
-    Args:
-        source: the machine, or what `load` takes.
-        target: file to write; ``arm.urdf`` gets ``arm.side.yaml`` beside it.
-        options: the format, and how the source is read.
-
-    Raises:
-        DescriptionError: the source is wrong, or the format cannot hold this machine, and why.
-        InputError: no format of that name or ending is written, or the file cannot be written.
-    """
-    from tauloop.formats.conversion import Conversion
-
-    target, options = Path(target), options or ConvertOptions()
-    by_ending = [
-        candidate.name
-        for candidate in FORMATS.values()
-        if candidate.writes and target.suffix.lower() in candidate.endings
-    ]
-    to = options.to or next(iter(by_ending), "")
-    if not to:
-        what, remedy = f"{target.name} does not say the format", f"choose among {', '.join(FORMATS)}"
-        raise InputError.of("to", what, remedy)
-    format_ = named(to, FORMATS)
-    mechanism = source if isinstance(source, Mechanism) else load(source, options.side, options=options.reading)
-    made = provenance(packages=(), options={"to": format_.name}, inputs={"machine": mechanism.name})
-    written = format_.write(mechanism, target)
-    return Conversion(evidence=(), provenance=made, mechanism=mechanism, format=format_.name, written=written)

@@ -22,9 +22,10 @@ from tauloop.files import write_file
 from tauloop.formats.mjcf_settings import CUSTOM
 from tauloop.mechanism.expression import ZERO
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Coupling, Freedom, Friction, Mechanism
-from tauloop.mechanism.poses import FramePose, placement_pose, rotation_quaternion
+from tauloop.mechanism.poses import FramePose, placement_pose, rotation_matrix, rotation_quaternion
 from tauloop.mechanism.primitives import Primitive
 from tauloop.mechanism.rigid_tree import Closure, Link, LinkInertia, Tree, rigid_tree
+from tauloop.mechanism.solid import Mesh, Solid, colour, rgba
 from tauloop.records import dataclass
 
 #: Smallest mass (kg) and principal moment of inertia (kg m^2) in MuJoCo, which wants more than 1e-14. Forces change by
@@ -36,6 +37,8 @@ _ROUNDING = 1e-15
 _SMALL_CHANGE = 1e-13
 #: Distance along a hinge's axis of the two points that hold it, m.
 _APART = 0.1
+#: Attributes of a geom that touches nothing and weighs nothing.
+_SEEN = {"contype": "0", "conaffinity": "0", "mass": "0"}
 _CLOSABLE = ("spherical", "revolute", "fixed")
 
 
@@ -114,6 +117,9 @@ class _MjcfWriter:
         self.bodies[BASE].append(self._inertial(BASE, None))
         for link in self.tree.links:
             self._link(link)
+        assets = ElementTree.Element("asset")
+        for number, solid in enumerate(m.solids, 1):
+            self._solid(assets, solid, f"solid{number}")
         listed = ", ".join(name for name in self._light if name != BASE)
         if listed:
             self.notes.append(
@@ -129,7 +135,7 @@ class _MjcfWriter:
             self._coupling(equality, tendons, coupling)
         for actuator in m.actuators:
             self._actuator(tendons, actuators, actuator)
-        root.extend(section for section in (equality, tendons, actuators, self._custom()) if len(section))
+        root.extend(section for section in (assets, equality, tendons, actuators, self._custom()) if len(section))
         ElementTree.indent(root)
         return MjcfText(text=ElementTree.tostring(root, encoding="unicode") + "\n", notes=tuple(self.notes))
 
@@ -242,6 +248,26 @@ class _MjcfWriter:
 
     def _site(self, name: str, body: str, pose: FramePose) -> None:
         ElementTree.SubElement(self.bodies[body], "site", {"name": name} | _placed(pose))
+
+    def _solid(self, assets: ElementTree.Element, solid: Solid, name: str) -> None:
+        """A geom that is seen and does nothing else."""
+        turn = FramePose(rotation_matrix(solid.turns), np.array(solid.position))
+        attributes = {"name": name, "type": solid.shape} | _placed(turn) | _SEEN | {"rgba": rgba(colour(solid))}
+        x, *rest = solid.size
+        if solid.shape == "mesh":
+            attributes["mesh"] = name
+            source = {"name": name, "scale": _numbers(list(solid.size)), "inertia": "shell"}
+            if isinstance(solid.mesh, Mesh):
+                corners, faces = solid.mesh.vertices.ravel(), solid.mesh.faces.ravel()
+                source |= {"vertex": _numbers(corners), "face": " ".join(map(str, faces.tolist()))}
+            else:
+                source["file"] = str(solid.mesh)
+            ElementTree.SubElement(assets, "mesh", source)
+        else:
+            attributes["size"] = _numbers(
+                [0.5 * edge for edge in solid.size] if rest[1:] else [x, *(0.5 * y for y in rest)]
+            )
+        ElementTree.SubElement(self.bodies[solid.body], "geom", attributes)
 
     def _closure(self, equality: ElementTree.Element, closure: Closure) -> None:
         points = [0.0] if closure.kind != "revolute" else [-_APART / 2, _APART / 2]

@@ -80,5 +80,5 @@ class Urdf(Format):
         """See `Format.write`."""
         from tauloop.formats.urdf_writer import write_urdf
 
-        side, notes = write_urdf(mechanism, path)
-        return Written(files=(path, side), notes=notes)
+        beside, notes = write_urdf(mechanism, path)
+        return Written(files=(path, *beside), notes=notes)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -23,12 +24,14 @@ from tauloop.files import write_file
 from tauloop.formats.element_writer import ElementWriter
 from tauloop.formats.expression_writer import literal, number
 from tauloop.formats.side_grammar import FORMAT
+from tauloop.formats.stl import stl_bytes
 from tauloop.formats.urdf_parts import identifier
 from tauloop.mechanism import units
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Freedom, Mechanism
-from tauloop.mechanism.poses import IDENTITY, FramePose
+from tauloop.mechanism.poses import IDENTITY, FramePose, rotation_matrix
 from tauloop.mechanism.primitives import Primitive
 from tauloop.mechanism.rigid_tree import Closure, Link, LinkInertia, Tree, constant_angles, rigid_tree
+from tauloop.mechanism.solid import Mesh, Solid, colour, rgba
 from tauloop.records import dataclass
 
 _CLOSABLE = ("spherical", "revolute", "prismatic", "cylindrical", "planar", "fixed")
@@ -43,48 +46,61 @@ class WrittenUrdf:
     Attributes:
         urdf, side: texts of the two files.
         names: names in the URDF by those of the mechanism: bodies, scalar coordinates, rods' parts, actuators.
+        meshes: contents of the STL files that the URDF names, by their names.
         notes: what is not as in the mechanism, one sentence each.
     """
 
     urdf: str
     side: str
     names: dict[str, str]
+    meshes: dict[str, bytes]
     notes: tuple[str, ...]
 
 
-def to_urdf(mechanism: Mechanism) -> WrittenUrdf:
+def to_urdf(mechanism: Mechanism, meshes: str = "meshes") -> WrittenUrdf:
     """Texts of a URDF and of its side file.
 
     Args:
         mechanism: any mechanism.
+        meshes: folder, beside the URDF, of the meshes that it names.
 
     Raises:
         DescriptionError: rigid links and ideal joints do not represent it (see `mechanism.rigid_tree`).
     """
-    return _UrdfWriter(mechanism, rigid_tree(mechanism, _CLOSABLE, DescriptionError)).write()
+    return _UrdfWriter(mechanism, rigid_tree(mechanism, _CLOSABLE, DescriptionError), meshes).write()
 
 
-def write_urdf(mechanism: Mechanism, path: str | Path) -> tuple[Path, tuple[str, ...]]:
-    """Write a URDF and, beside it, its side file ``NAME.side.yaml``, each renamed when it is complete.
+def write_urdf(mechanism: Mechanism, path: str | Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """Write a URDF and, beside it, ``NAME.side.yaml`` and meshes in ``NAME_meshes``, each renamed when it is complete.
 
     Returns:
-        Path of the side file, and what is not as in the mechanism.
+        Paths of the side file and the meshes, and what is not as in the mechanism.
 
     Raises:
         DescriptionError: as `to_urdf`.
         InputError: a file cannot be written.
     """
-    written = to_urdf(mechanism)
+    folder = Path(path).parent / f"{Path(path).stem}_meshes"
+    written = to_urdf(mechanism, folder.name)
     side = Path(path).with_suffix(".side.yaml")
+    beside = [side, *(folder / name for name in written.meshes)]
+    for name, content in written.meshes.items():
+        folder.mkdir(exist_ok=True)
+        write_file(folder / name, partial(_write_bytes, content))
     write_file(side, lambda temporary: temporary.write_text(written.side, encoding="utf-8"))
     write_file(path, lambda temporary: temporary.write_text(written.urdf, encoding="utf-8"))
-    return side, written.notes
+    return tuple(beside), written.notes
+
+
+def _write_bytes(content: bytes, path: Path) -> None:
+    path.write_bytes(content)
 
 
 @dataclass(slots=True)
 class _UrdfWriter:
     mechanism: Mechanism
     tree: Tree
+    folder: str
     notes: list[str] = field(default_factory=list)
     links: dict[str, str] = field(default_factory=lambda: {BASE: BASE})
     names: dict[str, str] = field(default_factory=dict)
@@ -94,6 +110,8 @@ class _UrdfWriter:
     joints: dict[str, Any] = field(default_factory=dict)
     floating: dict[str, Any] = field(default_factory=dict)
     couplings: dict[str, Any] = field(default_factory=dict)
+    meshes: dict[str, bytes] = field(default_factory=dict)
+    elements_of: dict[str, ElementTree.Element] = field(default_factory=dict)
     robot: ElementTree.Element = field(default_factory=lambda: ElementTree.Element("robot"))
 
     def write(self) -> WrittenUrdf:
@@ -103,10 +121,12 @@ class _UrdfWriter:
         driven = [actuator.name for actuator in m.actuators if actuator.drive is not None]
         self.notes += [f"actuator {name}: its drive line has no place in URDF" for name in driven]
         self.robot.set("name", identifier(m.name.replace(".", "_")))
-        ElementTree.SubElement(self.robot, "link", name=BASE)
+        self.elements_of[BASE] = ElementTree.SubElement(self.robot, "link", name=BASE)
         coupled = {name for coupling in m.couplings for name, _ in coupling.terms}
         for link in self.tree.links:
             self._link(link, coupled)
+        for solid in m.solids:
+            self._solid(solid)
         self._mimics()
         side: dict[str, Any] = {
             "format": FORMAT,
@@ -131,6 +151,7 @@ class _UrdfWriter:
             urdf=ElementTree.tostring(self.robot, encoding="unicode") + "\n",
             side=yaml.safe_dump(side, sort_keys=False, default_flow_style=None, width=120),
             names=self.motors | self.names | self.links,
+            meshes=self.meshes,
             notes=tuple(self.notes),
         )
 
@@ -199,6 +220,8 @@ class _UrdfWriter:
             if last:
                 self.links[link.name] = child
             element = ElementTree.SubElement(self.robot, "link", name=child)
+            if last:
+                self.elements_of[link.name] = element
             if last and link.mass is not None:
                 _add_inertial(element, link.mass)
             word = self._joint(name, kind, parent, child, start, axis, moving, moving is not None and name in coupled)
@@ -206,6 +229,27 @@ class _UrdfWriter:
                 self.floating[word] = self._floating(name, frame)
                 self.names |= {f"{name}.{freedom}": f"{word}.{freedom}" for freedom in JOINT_KINDS["free"].velocities}
             parent = child
+
+    def _solid(self, solid: Solid) -> None:
+        """What is seen of a link; URDF has no capsules, and meshes as files alone."""
+        visual = ElementTree.SubElement(self.elements_of[solid.body], "visual")
+        _add_origin(visual, FramePose(rotation_matrix(solid.turns), np.array(solid.position)))
+        geometry = ElementTree.SubElement(visual, "geometry")
+        numbers = [number(float(x)) for x in solid.size]
+        if solid.shape == "box":
+            ElementTree.SubElement(geometry, "box", size=" ".join(numbers))
+        elif solid.shape == "sphere":
+            ElementTree.SubElement(geometry, "sphere", radius=numbers[0])
+        elif solid.shape in ("cylinder", "capsule"):
+            ElementTree.SubElement(geometry, "cylinder", radius=numbers[0], length=numbers[1])
+        else:
+            file = str(solid.mesh)
+            if isinstance(solid.mesh, Mesh):
+                file = f"{self.folder}/solid{len(self.meshes) + 1}.stl"
+                self.meshes[Path(file).name] = stl_bytes(solid.mesh)
+            ElementTree.SubElement(geometry, "mesh", filename=file, scale=" ".join(numbers))
+        material = ElementTree.SubElement(visual, "material", name=colour(solid))
+        ElementTree.SubElement(material, "color", rgba=rgba(colour(solid)))
 
     def _note_unwritten(self, link: Link) -> None:
         """What acts on a ball is not written: on its three hinges it would be something else."""

@@ -44,6 +44,7 @@ from tauloop.mechanism.placements import constant_vector, rotated
 from tauloop.mechanism.poses import rotation_matrix
 from tauloop.mechanism.reader import read_machine
 from tauloop.mechanism.rigid_tree import constant_angles
+from tauloop.mechanism.solid import Solid
 from tauloop.mechanism.units import Dimension, UnitError
 
 #: Axes longer or shorter than 1 by less than this are unit vectors.
@@ -155,6 +156,7 @@ class _YamlWriter:
             "couplings": {coupling.name: self._write.coupling(coupling) for coupling in m.couplings},
             "actuators": {a.name: self._write.actuator(a) | self._write.drive(a) for a in m.actuators},
             "losses": {loss.name: self._write.loss(loss) for loss in m.losses},
+            "visual": {f"solid{i + 1}": _visual(solid) for i, solid in enumerate(m.solids)},
         }
         status, source = self._provenance()
         gravity = self._write.vector(m.gravity, units.ACCELERATION)
@@ -321,6 +323,22 @@ class _YamlWriter:
         freedoms = self._write.freedoms(kind.velocities, kind.angular, joint.freedoms)
         limits = {name: content["limits"] for name, content in freedoms.items()}
         return written | ({"limits": limits} if limits else {})
+
+
+def _visual(solid: Solid) -> dict[str, Any]:
+    """A solid, on its body."""
+    written: dict[str, Any] = {"on": solid.body}
+    if any(solid.position):
+        written["at"] = [literal(x, units.LENGTH) for x in solid.position]
+    if solid.turns:
+        written["turn"] = [{axis: literal(angle, units.ANGLE)} for axis, angle in solid.turns]
+    if solid.shape == "mesh":
+        written |= {"mesh": str(solid.mesh), "scale": [number(factor) for factor in solid.size]}
+    else:
+        size = [literal(x, units.LENGTH) for x in solid.size]
+        whole = {"box": size, "sphere": size[0]}
+        written[solid.shape] = whole.get(solid.shape) or dict(zip(("radius", "length"), size, strict=True))
+    return written | ({"colour": solid.colour} if solid.colour else {})
 
 
 def _reference(kind: str, values: Sequence[float]) -> str | dict[str, Any] | None:

@@ -177,6 +177,11 @@ _FREEDOM_FIELDS = (
 )
 FREEDOM = Shape(name="freedom", doc="What acts on one freedom of a joint.", fields=_FREEDOM_FIELDS)
 
+CONSTANT_TURN = Shape(
+    name="constant turn",
+    doc="A turn that is no parameter: exactly one key.",
+    fields=tuple(field(axis, value(units.ANGLE), f"angle about {axis}") for axis in "xyz"),
+)
 REFERENCE = Shape(
     name="joint reference",
     doc="Start values of a joint with several freedoms; what is absent is zero. The kind of joint decides which keys: "
@@ -191,18 +196,7 @@ REFERENCE = Shape(
         field("x", value(units.LENGTH), "displacement along x"),
         field("y", value(units.LENGTH), "displacement along y"),
         field("at", ListOf(item=value(units.LENGTH), length=3), "position"),
-        field(
-            "turn",
-            ListOf(
-                item=Shape(
-                    name="start turn",
-                    doc="A turn that is only a start value: exactly one key.",
-                    fields=tuple(field(axis, value(units.ANGLE), f"angle about {axis}") for axis in "xyz"),
-                ),
-                may_be_empty=True,
-            ),
-            "successive turns",
-        ),
+        field("turn", ListOf(item=CONSTANT_TURN, may_be_empty=True), "successive turns"),
     ),
 )
 
@@ -379,6 +373,36 @@ PLATFORM = Shape(
     ),
 )
 
+#: A colour: red, green and blue from 00 to ff.
+COLOUR = r"#[0-9a-fA-F]{6}"
+_EXTENT = value(units.LENGTH, sign="positive")
+ROUND = Shape(
+    name="round solid",
+    doc="A solid about the z axis of its frame, half of it on each side of the origin.",
+    fields=(need("radius", _EXTENT, "radius"), need("length", _EXTENT, "length; of a capsule without its round ends")),
+)
+VISUAL = Shape(
+    name="visual",
+    doc="A solid that is drawn, with exactly one shape. A body or rod without one is drawn by what its joints show. "
+    "Numbers are no parameters: they are taken at the nominal values.",
+    fields=(
+        need("on", Reference(to="body, frame or rod"), "what it is fixed to; of a rod: origin in A, z along it"),
+        field("at", ListOf(item=value(units.LENGTH), length=3), "its middle, in the axes of `on`; zero if absent"),
+        field("turn", ListOf(item=CONSTANT_TURN, may_be_empty=True), "successive turns; none if absent"),
+        field("box", ListOf(item=_EXTENT, length=3), "edges along x, y and z"),
+        field("cylinder", ROUND, "a cylinder"),
+        field("capsule", ROUND, "a cylinder with round ends"),
+        field("sphere", _EXTENT, "radius"),
+        field("mesh", Text(is_needed=True), "file (STL, OBJ, GLB, PLY, OFF), from the folder of the machine file"),
+        field(
+            "scale",
+            Either(kinds=(value(units.ONE, sign="positive"), ListOf(item=_NUMBER, length=3))),
+            "factor from the units of a mesh to m, or one for each axis; 1 if absent",
+        ),
+        field("colour", Text(), "red, green and blue, as '#d08c2e'"),
+    ),
+)
+
 _PARAMETERS = MapOf(item=value(None), key="parameter")
 _ELEMENTS = (
     field("frames", MapOf(item=PLACEMENT), "named placements; they may build on each other"),
@@ -388,6 +412,7 @@ _ELEMENTS = (
     field("couplings", MapOf(item=COUPLING), "gears between coordinates"),
     field("actuators", MapOf(item=ACTUATOR), "motors"),
     field("losses", MapOf(item=LOSS), "friction of combinations of coordinates or motors"),
+    field("visual", MapOf(item=VISUAL), "solids that are drawn"),
 )
 
 #: How often a leg may be repeated.

@@ -17,6 +17,7 @@ from tauloop.errors import InputError, Problems
 from tauloop.extensions import Offered
 from tauloop.mechanism.expression import ZERO, Expression, ParameterTable, add, evaluate, leaves, negate
 from tauloop.mechanism.named import by_name
+from tauloop.mechanism.solid import Solid
 from tauloop.mechanism.tension import Tension
 from tauloop.records import dataclass
 from tauloop.shown import Shown
@@ -415,6 +416,7 @@ class Mechanism(Shown):
     actuators: tuple[Actuator, ...] = ()
     losses: tuple[CombinedFriction, ...] = ()
     platform: Platform
+    solids: tuple[Solid, ...] = ()
     file: str = ""
 
     def body(self, name: str) -> Body:

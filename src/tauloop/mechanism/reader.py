@@ -26,6 +26,7 @@ from tauloop.mechanism.model import BASE, PLATFORM_JOINT, Actuator, Joint, Mecha
 from tauloop.mechanism.placements import Placements
 from tauloop.mechanism.structure import SECTIONS, Names, Scope, check_structure, scopes
 from tauloop.mechanism.values import ValueReader
+from tauloop.mechanism.visual import read_visual
 from tauloop.mechanism.yaml_nodes import parse_nodes
 
 
@@ -86,7 +87,8 @@ def _read(root: Cursor, parts: list[Scope]) -> Mechanism | None:
     all_joints = {PLATFORM_JOINT: motion, **joints} if motion is not None else joints
     check_connection(places["body"], all_joints, platform_place)
     check_actuators(places["actuator"], actuators)
-    elements = (bodies, all_joints, rods, couplings, actuators, losses)
+    solids = {n: read_visual(cursor, values, placements, places["rod"]) for n, cursor in places["visual"].items()}
+    elements = (bodies, all_joints, rods, couplings, actuators, losses, solids)
     everything = (gravity, platform, *(element for kind in elements for element in kind.values()))
     if gravity is None or platform is None or None in everything:
         return None
@@ -102,6 +104,7 @@ def _read(root: Cursor, parts: list[Scope]) -> Mechanism | None:
         actuators=tuple(actuator for actuator in actuators.values() if actuator is not None),
         losses=tuple(loss for loss in losses.values() if loss is not None),
         platform=platform,
+        solids=tuple(solid for solid in solids.values() if solid is not None),
         file=root.collector.file,
     )
 
@@ -131,6 +134,9 @@ def _names(parts: list[Scope]) -> tuple[Names, dict[str, dict[str, Cursor]]]:
             names.add(scope.prefix[:-1], "leg", scope.cursor)
         for section, kind in SECTIONS.items():
             for name, cursor in scope.elements(section):
+                if kind == "visual":  # nothing refers to it, and a body's may be called as the body
+                    places[kind].setdefault(name, cursor)
+                    continue
                 if kind == "actuator" and names.kind(name) == "joint":
                     # nothing refers to an actuator, and others' formats name motors after their joints
                     places[kind].setdefault(name, replace(cursor, leaf=f"{name}.motor"))

@@ -275,13 +275,7 @@ class _TreeBuilder:
                 return np.eye(3)
             first = np.array([self.mechanism.value(component) for component in rod.first_axis])
             return _hinge_frame(first / np.linalg.norm(first), along)
-        for joint in self.mechanism.joints:
-            for side in (joint.parent, joint.child) if joint.kind == "revolute" else ():
-                axis = placement_pose(self.mechanism, side).rotation @ VECTORS[joint.axes[0]]
-                if side.body == rod.start.body and np.linalg.norm(np.cross(axis, along)) > _CLEAR:
-                    return _hinge_frame(axis, along)
-        first = np.cross(along, np.eye(3)[np.argmin(np.abs(along))])
-        return _hinge_frame(first / np.linalg.norm(first), along)
+        return _hinge_frame(first_hinge(self.mechanism, rod, along), along)
 
     def _mass(self, where: str, inertia: Inertia | None) -> LinkInertia | None:
         if inertia is None:
@@ -343,6 +337,25 @@ def constant_angles(rotation: np.ndarray) -> dict[AxisName, float]:
     """Angles (rad) of turns about z, then y, then x that make a rotation matrix (3, 3); those of zero are left out."""
     turns = turns_to_axes(rotation[:, 0].tolist(), rotation[:, 1].tolist())
     return {turn.axis: float(evaluate(turn.angle, {})) for turn in turns}
+
+
+def first_hinge(mechanism: Mechanism, rod: Rod, along: Array) -> Array:
+    """Unit vector (3,) on a rod's start body about which the rod turns first: a neighbouring hinge, or across a slide.
+
+    Args:
+        mechanism: the machine.
+        rod: without an axis of its own.
+        along: unit vector (3,) along the rod, on its start body.
+    """
+    sides = [(joint, side) for joint in mechanism.joints for side in (joint.parent, joint.child)]
+    for joint, side in sides:
+        if side.body == rod.start.body and joint.kind in ("revolute", "prismatic"):
+            axis = placement_pose(mechanism, side).rotation @ VECTORS[joint.axes[0]]
+            across = np.cross(axis, along)
+            if np.linalg.norm(across) > _CLEAR:
+                return axis if joint.kind == "revolute" else np.asarray(across / np.linalg.norm(across))
+    first = np.cross(along, np.eye(3)[np.argmin(np.abs(along))])
+    return np.asarray(first / np.linalg.norm(first))
 
 
 def _hinge_frame(first: np.ndarray, along: np.ndarray) -> np.ndarray:

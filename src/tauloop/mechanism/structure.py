@@ -203,6 +203,7 @@ SECTIONS = {
     "couplings": "coupling",
     "actuators": "actuator",
     "losses": "loss",
+    "visual": "visual",
 }
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from tauloop.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from tauloop.report.animation import save_animation as save_animation
     from tauloop.report.figures import (
         FAINT as FAINT,
         LARGE as LARGE,
@@ -31,7 +30,6 @@ else:
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
-            "animation": ("save_animation",),
             "figures": (
                 "FAINT",
                 "LARGE",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from tauloop.formats.conversion import Conversion
+from tauloop.conversion import Conversion
 
 
 def conversion_lines(conversion: Conversion) -> Iterator[Text]:

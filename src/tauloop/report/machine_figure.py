@@ -130,7 +130,13 @@ def _fill(axes: Any, triangles: np.ndarray, colour: str) -> None:
 
 
 def frame(
-    axes: Any, middle: np.ndarray, half: float, plane: tuple[int, ...] = (0, 1, 2), *, zoom: float = ZOOM
+    axes: Any,
+    middle: np.ndarray,
+    half: float,
+    plane: tuple[int, ...] = (0, 1, 2),
+    *,
+    zoom: float = ZOOM,
+    view: tuple[float, float] | None = None,
 ) -> None:
     """Give axes a cube (or its projection) around a middle (3,), to equal scales."""
     pads = (1, 1) if len(plane) == 2 else (-2, -2, 0)
@@ -145,7 +151,8 @@ def frame(
         axes.set_axisbelow(True)
         return
     axes.set_box_aspect((1, 1, 1), zoom=zoom)
-    axes.view_init(elev=ELEVATION, azim=AZIMUTH)
+    elevation, azimuth = view or (ELEVATION, AZIMUTH)
+    axes.view_init(elev=elevation, azim=azimuth)
 
 
 def _view(

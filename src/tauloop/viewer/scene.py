@@ -1,4 +1,4 @@
-"""The scene: a machine's bodies, rods, actuators and tool as nodes of a viser server, moved to any state."""
+"""The scene: a machine's solids, the names of its actuators and its tool as nodes of a viser server, at any state."""
 
 from __future__ import annotations
 
@@ -8,42 +8,58 @@ import numpy as np
 from matplotlib.colors import to_rgb
 from scipy.spatial.transform import Rotation
 
-from tauloop.kinematics.machine_geometry import BodyShape, MachineGeometry
-from tauloop.mechanism.model import BASE
-from tauloop.report.figures import FAINT, PREDICTED, RESIDUAL, TEXT
-from tauloop.report.machine_figure import DRIVE
+from tauloop.kinematics.machine_geometry import MachineGeometry
+from tauloop.model import Model
+from tauloop.report.figures import RESIDUAL
+from tauloop.solids import frames, machine_solids, parts
 
-#: Sizes as shares of the machine's largest dimension: radii of rods, rails and body lines; joints; drives; tool axes.
-ROD, RAIL, LINE, JOINT = 0.006, 0.007, 0.010, 0.016
-DRIVE_RADIUS, DRIVE_LENGTH, TOOL = 0.018, 0.06, 0.07
-#: A segment shorter than this share has no direction, and is drawn as nothing.
-SHORTEST = 1e-9
+#: Length of the tool's axes, and thickness of its path, as shares of the machine's largest dimension.
+TOOL, PATH = 0.07, 0.003
 #: Where the eye stands at first, in largest dimensions from the middle; how far from the plane of a planar machine.
 EYE, FACING = (0.75, -1.05, 0.45), 1.3
-#: Radius and colour of segments by kind; lit from above they look paler than on paper.
-SEGMENT_LOOKS = {"rod": (ROD, "#6c93c0"), "slide": (ROD, FAINT), "rail": (RAIL, FAINT)}
 
 
 class MachineScene:
-    """Nodes of a machine, by name: ``/machine/BODY``, ``/segments/NAME``, ``/drives/NAME``, ``/tool``, ``/path``."""
+    """Nodes of a machine, by name: ``/machine/BODY`` (and rods), ``/drives/NAME``, ``/tool``, ``/path``."""
 
-    def __init__(self, server: Any, geometry: MachineGeometry) -> None:
+    def __init__(self, server: Any, model: Model, geometry: MachineGeometry) -> None:
         """Build the nodes.
 
         Args:
             server: a `viser.ViserServer`.
+            model: the machine.
             geometry: the machine at its first state.
+
+        Raises:
+            EngineError: trimesh is not installed.
+            InputError: the file of a mesh is missing, damaged or too large.
         """
-        self._scene, self.shape = server.scene, geometry.shape
-        low, high = geometry.extent
-        self._size = geometry.size
-        self._bodies = {body.name: self._body(body) for body in self.shape.bodies}
-        self._segments = [self._segment(i) for i in range(len(self.shape.segments))]
-        self._drives = [self._drive(i) for i in range(len(self.shape.drives))]
+        self._scene, self.shape, self._mechanism = server.scene, geometry.shape, model.mechanism
+        self._size, self._shown = geometry.size, geometry
+        self._frames = frames(self._mechanism, geometry)
+        meshes = parts(machine_solids(model))
+        self._nodes = {name: self._scene.add_frame(node_path(name), show_axes=False) for name, _ in meshes}
+        drawn = {
+            (name, colour): self._scene.add_mesh_simple(
+                f"{node_path(name)}/{colour[1:]}",
+                vertices=mesh.vertices.astype(np.float32),
+                faces=mesh.faces.astype(np.uint32),
+                color=rgb(colour),
+                flat_shading=True,
+            )
+            for (name, colour), mesh in meshes.items()
+        }
+        cables = {rod.name for rod in self._mechanism.rods if rod.tension is not None}
+        reach = {key: float(np.ptp(mesh.vertices[:, 2])) for key, mesh in meshes.items()}
+        self._cables = [(key[0], node, reach[key]) for key, node in drawn.items() if key[0] in cables]
+        self._names = {
+            axis.name: self._scene.add_label(f"/drives/{axis.name}", axis.name) for axis in self.shape.drives
+        }
         self._tool = self._scene.add_frame(
             "/tool", axes_length=TOOL * self._size, axes_radius=0.06 * TOOL * self._size, origin_radius=0.0
         )
         self._scene.add_label("/tool/name", self.shape.platform)
+        low, high = geometry.extent
         middle = (low + high) / 2
         self._scene.add_grid(
             "/floor",
@@ -61,94 +77,32 @@ class MachineScene:
         server.initial_camera.position = tuple(middle + eye * self._size)
         self.show(geometry)
 
-    def show(self, geometry: MachineGeometry) -> None:
-        """Move all nodes to the first state of a geometry."""
-        turns = Rotation.from_matrix(geometry.rotations[0]).as_quat(scalar_first=True)
-        for body, origin, turn in zip(self.shape.bodies, geometry.origins[0], turns, strict=True):
-            node = self._bodies[body.name]
-            node.position, node.wxyz = origin, turn
-        ends = geometry.segments[0]
-        ways = ends[:, 1] - ends[:, 0]
-        lengths = np.linalg.norm(ways, axis=-1)
-        for node, middle, length, turn in zip(self._segments, ends.mean(axis=1), lengths, along(ways), strict=True):
-            node.visible = bool(length > SHORTEST * self._size)
-            node.position, node.wxyz, node.scale = middle, turn, (1.0, 1.0, max(float(length), SHORTEST))
-        origins, directions = (values[0] for values in geometry.drives)
-        for node, origin, turn in zip(self._drives, origins, along(directions), strict=True):
-            node.position, node.wxyz = origin, turn
-        self._tool.position = geometry.tool[0]
-        self._tool.wxyz = Rotation.from_matrix(geometry.tool_rotation[0]).as_quat(scalar_first=True)
+    def show(self, geometry: MachineGeometry, state: int = 0) -> None:
+        """Move all nodes to one state of a geometry."""
+        if geometry is not self._shown:
+            self._shown, self._frames = geometry, frames(self._mechanism, geometry)
+        for name, node in self._nodes.items():
+            R, p = self._frames[name]
+            node.position, node.wxyz = p[state], Rotation.from_matrix(R[state]).as_quat(scalar_first=True)
+        lengths = np.linalg.norm(np.diff(geometry.segments[state], axis=1)[:, 0], axis=-1)
+        rods = dict(zip((segment.name for segment in self.shape.segments), lengths, strict=True))
+        for name, node, reach in self._cables:
+            node.scale = (1.0, 1.0, float(rods[name]) / reach)
+        for axis, origin in zip(self.shape.drives, geometry.drives[0][state], strict=True):
+            self._names[axis.name].position = origin
+        self._tool.position = geometry.tool[state]
+        self._tool.wxyz = Rotation.from_matrix(geometry.tool_rotation[state]).as_quat(scalar_first=True)
 
     def draw_path(self, points: np.ndarray) -> None:
         """Draw the tool's path (N, 3)."""
         if len(points) > 1:
             ends = np.stack([points[:-1], points[1:]], axis=1)
-            self._scene.add_line_segments("/path", points=ends, colors=rgb(RESIDUAL), thickness=0.5 * ROD * self._size)
-
-    def _body(self, body: BodyShape) -> Any:
-        """A frame with the body's points, lines and faces, all in its own coordinates."""
-        name = f"/machine/{node_name(body.name)}"
-        colour = rgb(TEXT if body.name == BASE else RESIDUAL if body.name == self.shape.platform else PREDICTED)
-        node = self._scene.add_frame(name, show_axes=False)
-        if len(body.points):
-            self._scene.add_point_cloud(
-                f"{name}/joints",
-                points=body.points,
-                colors=colour,
-                point_size=JOINT * self._size,
-                point_shape="square" if body.name == BASE else "circle",
-            )
-        if len(body.edges) and body.name != BASE:
-            self._scene.add_line_segments(
-                f"{name}/lines", points=body.points[body.edges], colors=colour, thickness=LINE * self._size
-            )
-        if len(body.arcs) and body.name != BASE:
-            self._scene.add_line_segments(f"{name}/arcs", points=body.arcs, colors=colour, thickness=LINE * self._size)
-        if len(body.faces) and body.name != BASE:
-            self._scene.add_mesh_simple(
-                f"{name}/faces", vertices=body.points, faces=body.faces, color=colour, opacity=0.35, side="double"
-            )
-        return node
-
-    def _segment(self, number: int) -> Any:
-        segment = self.shape.segments[number]
-        radius, colour = SEGMENT_LOOKS[segment.kind]
-        driven = segment.kind == "rod" and any(axis.rod == segment.name for axis in self.shape.drives)
-        name = f"/segments/{node_name(segment.name)}" + ("" if segment.kind == "rod" else f"/{segment.kind}")
-        return self._scene.add_cylinder(
-            name, radius=radius * self._size, height=1.0, color=rgb(DRIVE if driven else colour), radial_segments=12
-        )
-
-    def _drive(self, number: int) -> Any:
-        """A drum about an axis that turns, a thin pin along one that slides; the name beside it."""
-        axis = self.shape.drives[number]
-        same = [i for i, other in enumerate(self.shape.drives) if other.name == axis.name]
-        name = f"/drives/{node_name(axis.name)}" + (f"/{same.index(number) + 1}" if same[0] != number else "")
-        radius = DRIVE_RADIUS if axis.turns else 0.4 * DRIVE_RADIUS
-        length = DRIVE_LENGTH if axis.turns else 2 * DRIVE_LENGTH
-        node = self._scene.add_cylinder(
-            name, radius=radius * self._size, height=length * self._size, color=rgb(DRIVE), opacity=0.6
-        )
-        if same[0] == number:
-            self._scene.add_label(f"{name}/name", axis.name)
-        return node
+            self._scene.add_line_segments("/path", points=ends, colors=rgb(RESIDUAL), thickness=PATH * self._size)
 
 
-def along(directions: np.ndarray) -> np.ndarray:
-    """Unit quaternions (N, 4; w, x, y, z) that turn the z axis into directions (N, 3); none for those without length.
-
-    The half-way rotation: w = 1 + d_z, (x, y) = (-d_y, d_x), made a unit; straight down a half turn about x.
-    """
-    length = np.linalg.norm(directions, axis=-1, keepdims=True)
-    unit = np.where(length > 0, directions / np.where(length > 0, length, 1.0), [0.0, 0.0, 1.0])
-    turn = np.stack([1.0 + unit[:, 2], -unit[:, 1], unit[:, 0], np.zeros(len(unit))], axis=-1)
-    size = np.linalg.norm(turn, axis=-1, keepdims=True)
-    return np.where(size > 1e-8, turn / np.where(size > 1e-8, size, 1.0), [0.0, 1.0, 0.0, 0.0])
-
-
-def node_name(name: str) -> str:
-    """A name as a part of a path."""
-    return name.replace("/", "_")
+def node_path(name: str) -> str:
+    """The node of a body or rod."""
+    return f"/machine/{name.replace('/', '_')}"
 
 
 def rgb(colour: str) -> tuple[int, int, int]:

@@ -80,7 +80,7 @@ class Viewer:
             )
         self.server.gui.configure_theme(show_logo=False, show_share_button=False)  # nothing leaves this computer
         self.host, self.port = host, int(self.server.get_port())
-        self.scene = MachineScene(self.server, geometry)
+        self.scene = MachineScene(self.server, model, geometry)
         self.message = self.server.gui.add_markdown(WITHIN)
         self.clock: Any = None
         if playback is not None:

@@ -17,10 +17,10 @@ from tauloop.model import Model
 from tauloop.model.model import modelled
 from tauloop.options import option
 from tauloop.records import dataclass
-from tauloop.report.animation import save_animation
 from tauloop.report.machine_figure import machine_figure
 from tauloop.result import Result, Status, provenance
 from tauloop.shown import Shown
+from tauloop.viewer.film import save_film
 from tauloop.viewer.playback import Playback, read_playback
 from tauloop.viewer.viewer import Viewer
 
@@ -93,15 +93,14 @@ class View(Result):
         return machine_figure(self.geometry, title=self.model.mechanism.name, note=note)
 
     def save_film(self, path: str | Path) -> Path:
-        """Write the motion as a film: a page that plays and turns, a GIF or an MP4; see `save_animation`.
+        """Write the motion as a film: a page that plays and turns, a GIF or an MP4; see `tauloop.viewer.save_film`.
 
         Raises:
             InputError: there is no motion, or the file cannot be written.
         """
         if self.playback is None:
             raise InputError.of("motion", "there is none to make a film of", "name a table of one")
-        title = self.model.mechanism.name
-        return save_animation(self.geometry, self.playback.time, path, title=title)
+        return save_film(self.model, self.playback.q, self.playback.time, path)
 
     def viewer(self, host: str = "127.0.0.1", port: int = 8080) -> Viewer:
         """A server for the browser; see `Viewer`, which also says what is raised."""

@@ -1,0 +1,78 @@
+"""What a machine looks like: solids fixed to its bodies and rods. Nothing but pictures is made from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tauloop.records import dataclass
+
+SolidShape = Literal["box", "cylinder", "capsule", "sphere", "mesh"]
+SHAPES: tuple[SolidShape, ...] = get_args(SolidShape)
+
+#: Colours by role, which differ in lightness too: for the colour-blind, and in grey (after Okabe and Ito 2008, Color
+#: universal design).
+COLOURS: Mapping[str, str] = {
+    "base": "#4d5761",
+    "rail": "#9aa3ad",
+    "link": "#2f6db3",
+    "rod": "#7fb6e6",
+    "cable": "#1f2328",
+    "joint": "#33383e",
+    "motor": "#e69f00",
+    "platform": "#d55e00",
+    "tool": "#8f2d10",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Mesh:
+    """Triangles.
+
+    Attributes:
+        vertices: corners (n, 3), m.
+        faces: three numbers of corners each (f, 3), counter-clockwise from outside.
+    """
+
+    vertices: NDArray[np.float64]
+    faces: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solid:
+    """A shape fixed to a body, or to a rod, whose frame has its origin in A and z along the rod.
+
+    Attributes:
+        body: name of the body or of the rod; ``ROD.lower`` and ``ROD.upper`` (origin in B) of a telescopic one.
+        shape: one of `SHAPES`, centred on the solid's frame; round ones about its z axis.
+        size: edges of a box; radius and length of a cylinder, and of a capsule without its ends; radius of a sphere;
+            three factors of a mesh; m.
+        position: of its frame in that of the body, m.
+        turns: successive turns of its frame from that of the body: axis and angle, rad.
+        colour: ``#rrggbb``; "" for that of its `role`.
+        role: what it stands for, such as "link" or "motor" (see `COLOURS`).
+        mesh: of a mesh, its file or its triangles.
+    """
+
+    body: str
+    shape: SolidShape
+    size: tuple[float, ...]
+    position: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    turns: tuple[tuple[Literal["x", "y", "z"], float], ...] = ()
+    colour: str = ""
+    role: str = "link"
+    mesh: Path | Mesh | None = None
+
+
+def colour(solid: Solid) -> str:
+    """Its own colour, or that of its role: ``#rrggbb``."""
+    return solid.colour or COLOURS.get(solid.role, COLOURS["link"])
+
+
+def rgba(colour: str) -> str:
+    """A colour ``#rrggbb`` as four numbers from 0 to 1, the last its opacity."""
+    return " ".join(f"{int(colour[i : i + 2], 16) / 255:.4g}" for i in (1, 3, 5)) + " 1"

@@ -1,0 +1,112 @@
+"""The section `visual` of a machine file: solids on bodies, frames and rods. Their numbers are no parameters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from tauloop.mechanism.cursor import Cursor
+from tauloop.mechanism.grammar import COLOUR
+from tauloop.mechanism.model import Placement
+from tauloop.mechanism.placements import Placements, constant_turns
+from tauloop.mechanism.poses import rotation_matrix
+from tauloop.mechanism.solid import SHAPES, Solid, SolidShape
+from tauloop.mechanism.values import ValueReader
+
+#: Endings of meshes that are read.
+MESH_ENDINGS = (".stl", ".obj", ".glb", ".ply", ".off")
+
+
+def read_visual(
+    cursor: Cursor, values: ValueReader, placements: Placements, rods: Mapping[str, Cursor]
+) -> Solid | None:
+    """A solid; None if something is wrong, which is noted.
+
+    Args:
+        cursor: where it stands.
+        values: the file's values.
+        placements: its bodies and frames.
+        rods: its rods.
+    """
+    shapes = [shape for shape in SHAPES if cursor.has(shape)]
+    if len(shapes) != 1:
+        what = f"a visual has one shape, not {len(shapes)}"
+        cursor.problem(what, f"write one of {', '.join(SHAPES)}")
+        return None
+    if shapes[0] != "mesh" and cursor.has("scale"):
+        cursor.problem("only a mesh has a scale", "remove it, and give the size in units", "scale")
+    colour = cursor.word("colour") or ""
+    if colour and not re.fullmatch(COLOUR, colour):
+        cursor.problem(f"{colour!r} is no colour", "write red, green and blue in quotes, as '#d08c2e'", "colour")
+    frame = _frame(cursor, placements, rods)
+    size = _size(cursor, shapes[0], values)
+    turns = constant_turns(cursor.get("turn"), values)
+    at = cursor.get("at")
+    shift = [values.number(item) for item in at.items()] if at is not None else [0.0] * 3
+    mesh = _mesh(cursor) if shapes[0] == "mesh" else None
+    if frame is None or size is None or turns is None or None in shift or len(shift) != 3:
+        return None
+    outer = [(turn.axis, values.nominal(turn.angle)) for turn in frame.turns]
+    origin = np.array([values.nominal(component) for component in frame.position])
+    x, y, z = (origin + rotation_matrix(outer) @ np.array(shift, dtype=float)).tolist()
+    return Solid(
+        body=frame.body,
+        shape=shapes[0],
+        size=size,
+        position=(x, y, z),
+        turns=(*outer, *turns),
+        colour=colour.lower(),
+        mesh=mesh,
+    )
+
+
+def _frame(cursor: Cursor, placements: Placements, rods: Mapping[str, Cursor]) -> Placement | None:
+    """What it stands on: a body, a frame, or a rod by its own name or as ``ROD.lower``, ``ROD.upper``."""
+    on = cursor.get("on")
+    if on is None or on.text is None:
+        return None
+    name, _, end = on.text.rpartition(".")
+    for full in (cursor.prefix + on.text, on.text):
+        if full in rods:
+            if rods[full].has("telescopic"):
+                on.problem(f"{full} is telescopic: it has two parts", f"name {full}.lower or {full}.upper")
+                return None
+            return Placement(body=full)
+    for full in (cursor.prefix + name, name):
+        if full in rods and rods[full].has("telescopic") and end in ("lower", "upper"):
+            return Placement(body=f"{full}.{end}")
+    return placements.read(on)
+
+
+def _size(cursor: Cursor, shape: SolidShape, values: ValueReader) -> tuple[float, ...] | None:
+    """The numbers of its size, all positive; None if one of them is wrong."""
+    place = cursor.get("scale" if shape == "mesh" else shape)
+    if place is None:
+        return (1.0, 1.0, 1.0) if shape == "mesh" else None
+    if shape in ("cylinder", "capsule"):
+        numbers = [values.number(place.get(key)) for key in ("radius", "length")]
+    else:
+        numbers = [values.number(item) for item in (place.items() if place.text is None else [place])]
+    if shape == "mesh" and len(numbers) == 1:
+        numbers *= 3
+    read = tuple(number for number in numbers if number is not None)
+    return read if len(read) == len(numbers) == {"box": 3, "mesh": 3, "sphere": 1}.get(shape, 2) else None
+
+
+def _mesh(cursor: Cursor) -> Path | None:
+    """The file of a mesh, which has to be there."""
+    place = cursor.get("mesh")
+    if place is None or not place.text:
+        return None
+    path = Path(place.text)
+    if path.suffix.lower() not in MESH_ENDINGS:
+        place.problem(f"{path.name} is no mesh that is read", f"its ending must be one of {', '.join(MESH_ENDINGS)}")
+    if cursor.collector.folder is None and not path.is_absolute():
+        return path  # a text that is no file: looked for where the program runs
+    path = (cursor.collector.folder or Path()) / path
+    if not path.is_file():
+        place.problem(f"there is no file {path}", "correct the path; it starts at the folder of the machine file")
+    return path

@@ -1,0 +1,8 @@
+"""Machines as solids: those that a description states, and for the rest what its joints let one design."""
+
+from tauloop.lazy import public_names
+from tauloop.solids.frames import frames as frames
+from tauloop.solids.machine import machine_solids as machine_solids, parts as parts
+from tauloop.solids.triangles import triangles as triangles
+
+__dir__, __all__ = public_names(__name__)

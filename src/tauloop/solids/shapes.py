@@ -1,0 +1,105 @@
+"""Solids between points, and meshes of plates and bent tubes."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.spatial import ConvexHull
+
+from tauloop.mechanism.rigid_tree import constant_angles
+from tauloop.mechanism.solid import Mesh, Solid, SolidShape
+
+#: Corners of a round section, and of the rounding of a plate's corner.
+SECTION, CORNER = 16, 12
+
+
+def solid_at(
+    body: str, shape: SolidShape, size: tuple[float, ...], position: np.ndarray, rotation: np.ndarray, role: str
+) -> Solid:
+    """A solid at a pose: position (3,), m, and rotation (3, 3) in the frame of its body."""
+    x, y, z = position.tolist()
+    return Solid(
+        body=body,
+        shape=shape,
+        size=size,
+        position=(x, y, z),
+        turns=tuple(constant_angles(rotation).items()),
+        role=role,
+    )
+
+
+def about(axis: np.ndarray) -> np.ndarray:
+    """A rotation (3, 3) whose z is along a vector (3,) with some length."""
+    z = axis / np.linalg.norm(axis)
+    x = np.cross(z, np.eye(3)[np.argmin(np.abs(z))])
+    x /= np.linalg.norm(x)
+    return np.column_stack([x, np.cross(z, x), z])
+
+
+def bar(body: str, ends: np.ndarray, radius: float, role: str, shape: SolidShape = "capsule") -> Solid:
+    """A round bar between two different points (2, 3)."""
+    way = ends[1] - ends[0]
+    return solid_at(body, shape, (radius, float(np.linalg.norm(way))), ends.mean(axis=0), about(way), role)
+
+
+def ball(body: str, centre: np.ndarray, radius: float, role: str) -> Solid:
+    """A sphere."""
+    return solid_at(body, "sphere", (radius,), centre, np.eye(3), role)
+
+
+def mesh(body: str, triangles: Mesh, role: str) -> Solid:
+    """A solid of triangles in the frame of its body."""
+    return Solid(body=body, shape="mesh", size=(1.0, 1.0, 1.0), role=role, mesh=triangles)
+
+
+def plate(points: np.ndarray, radius: float, thickness: float) -> Mesh:
+    """A plate through points (k, 3) that lie in a plane, with round corners about them."""
+    middle = points.mean(axis=0)
+    _, _, axes = np.linalg.svd(points - middle)
+    angles = np.linspace(0.0, 2 * np.pi, CORNER, endpoint=False)
+    rim = radius * (np.cos(angles)[:, None] * axes[0] + np.sin(angles)[:, None] * axes[1])
+    outline = (points[:, None] + rim).reshape(-1, 3)
+    return convex(np.concatenate([outline + 0.5 * thickness * axes[2], outline - 0.5 * thickness * axes[2]]))
+
+
+def convex(points: np.ndarray) -> Mesh:
+    """The convex hull of points (k, 3) that do not lie in a plane."""
+    hull = ConvexHull(points)
+    faces = hull.simplices.copy()
+    corners = points[faces]
+    outwards = np.einsum(
+        "fi,fi->f", np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), hull.equations[:, :3]
+    )
+    faces[outwards < 0] = faces[outwards < 0][:, ::-1]
+    kept, numbers = np.unique(faces, return_inverse=True)
+    return Mesh(vertices=points[kept], faces=numbers.reshape(-1, 3))
+
+
+def tube(line: np.ndarray, radius: float) -> Mesh:
+    """A round tube along a line of different points (k, 3), closed at its ends."""
+    ways = np.diff(line, axis=0)
+    ways /= np.linalg.norm(ways, axis=1, keepdims=True)
+    tangents = np.concatenate([ways[:1], ways[:-1] + ways[1:], ways[-1:]])
+    tangents /= np.linalg.norm(tangents, axis=1, keepdims=True)
+    x = about(tangents[0])[:, 0]
+    angles = np.linspace(0.0, 2 * np.pi, SECTION, endpoint=False)
+    rings = []
+    for point, tangent in zip(line, tangents, strict=True):
+        x = x - tangent * (x @ tangent)  # carried along without a twist
+        x /= np.linalg.norm(x)
+        rings.append(point + radius * (np.cos(angles)[:, None] * x + np.sin(angles)[:, None] * np.cross(tangent, x)))
+    last = len(line) - 1
+    around = np.arange(SECTION)
+    beside = (around + 1) % SECTION
+    faces = [
+        part
+        for ring in range(last)
+        for part in (
+            np.column_stack([around, beside, beside + SECTION]) + ring * SECTION,
+            np.column_stack([around, beside + SECTION, around + SECTION]) + ring * SECTION,
+        )
+    ]
+    first, end = (last + 1) * SECTION, (last + 1) * SECTION + 1
+    faces.append(np.column_stack([np.full(SECTION, first), beside, around]))
+    end_ring = last * SECTION
+    faces.append(np.column_stack([np.full(SECTION, end), around + end_ring, beside + end_ring]))
+    return Mesh(vertices=np.concatenate([*rings, line[:1], line[-1:]]), faces=np.concatenate(faces))

@@ -1,0 +1,147 @@
+"""A machine in motion as a file: a page that plays and turns in any browser, a GIF, or an MP4."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.colors import to_rgb
+
+from tauloop.errors import InputError, Problem
+from tauloop.files import write_file, write_text
+from tauloop.kinematics.machine_geometry import MachineGeometry, machine_geometry
+from tauloop.model import Model
+from tauloop.report.figures import LARGE, RESIDUAL, TEXT, blank
+from tauloop.report.machine_figure import frame
+from tauloop.solids import frames, machine_solids, parts
+
+#: A film lasts so long at least, s: quick motions are slowed down, and say so. So many pictures a second, and at most.
+SHORTEST, RATE, MOST = 4.0, 25.0, 300
+ENDINGS = (".html", ".gif", ".mp4")
+#: From where pictures are lit, and how bright what is turned away is.
+LIGHT, SHADE = np.array([0.35, -0.6, 0.72]), 0.55
+#: Corners of round sections in pictures, which are small.
+COARSE = 10
+
+
+def film_problem(path: Path) -> Problem | None:
+    """Why a file of this name cannot become a film: its ending, or no ffmpeg for an MP4."""
+    ending = path.suffix.lower()
+    if ending not in ENDINGS:
+        return Problem(where=str(path), what=f"unknown ending {ending!r}", remedy=f"choose one of {', '.join(ENDINGS)}")
+    if ending == ".mp4":
+        if ffmpeg() is None:
+            remedy = "pip install 'tauloop[film]', or write .html or .gif"
+            return Problem(where=str(path), what="needs ffmpeg, which is not on the path", remedy=remedy)
+    return None
+
+
+def ffmpeg() -> str | None:
+    """The program that writes MP4: on the path, or of the extra `film`; None without either."""
+    if on_path := shutil.which("ffmpeg"):
+        return on_path
+    try:
+        from imageio_ffmpeg import get_ffmpeg_exe
+    except ImportError:
+        return None
+    try:
+        return str(get_ffmpeg_exe())
+    except RuntimeError:  # it brings none for this kind of computer
+        return None
+
+
+def save_film(model: Model, q: np.ndarray, time: np.ndarray, path: str | Path, *, title: str = "") -> Path:
+    """Write a motion as a film.
+
+    A page (``.html``) is one file that needs no network and no Python: it plays, is slowed, turned and zoomed. GIF and
+    MP4 show the machine from one side.
+
+    Args:
+        model: the machine.
+        q: its coordinates at N states (N, n_q).
+        time: of the states (N,), s.
+        path: the file; its ending says which kind.
+        title: heading; the machine's name if empty.
+
+    Raises:
+        InputError: an unknown ending, an MP4 without ffmpeg, times that do not increase, or a folder that cannot be
+            written.
+        EngineError: viser or trimesh is not installed.
+    """
+    path = Path(path)
+    if problem := film_problem(path):
+        raise InputError(problem)
+    time = np.asarray(time, dtype=float)
+    if time.shape != (len(q),) or len(time) < 2 or not (np.diff(time) > 0).all():
+        raise InputError.of("time", f"are no {len(q)} increasing numbers, at least two", "one for each state")
+    duration = float(time[-1] - time[0])
+    lasts = max(duration, SHORTEST)
+    shown = np.linspace(time[0], time[-1], min(round(RATE * lasts), MOST))
+    states = np.abs(np.searchsorted(0.5 * (time[1:] + time[:-1]), shown))
+    slower = "" if lasts == duration else f", {lasts / duration:.3g} times slower"
+    heading = f"{title or model.mechanism.name}: {duration:.3g} s{slower}"
+    geometry = machine_geometry(model, q[states])
+    if path.suffix.lower() == ".html":
+        from tauloop.viewer.recording import page
+
+        return write_text(path, page(model, geometry, np.linspace(0.0, lasts, len(states)), heading))
+    return write_file(path, lambda beside: _pictures(model, geometry, heading, beside, path.suffix, lasts))
+
+
+def _pictures(model: Model, geometry: MachineGeometry, heading: str, path: Path, ending: str, lasts: float) -> None:
+    """Pictures one after the other, by Matplotlib's writers."""
+    from matplotlib import rc_context
+    from matplotlib.animation import FFMpegWriter, PillowWriter
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    low, high = geometry.extent
+    middle, half = (low + high) / 2, 0.56 * geometry.size
+    figure = blank(5.6, 5.4, layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.suptitle(heading, fontsize=LARGE, color=TEXT, parse_math=False)
+    axes: Any = figure.add_subplot(projection="3d")
+    rate = len(geometry) / lasts
+    writer = PillowWriter(fps=round(rate)) if ending.lower() == ".gif" else FFMpegWriter(fps=round(rate))
+    meshes, placed = parts(machine_solids(model), COARSE), frames(model.mechanism, geometry)
+    whole_path = path.with_suffix(ending)
+
+    def draw(state: int) -> None:
+        axes.clear()
+        corners, colours = [], []
+        for (body, colour), mesh in meshes.items():
+            R, p = (values[state] for values in placed[body])
+            corners.append((mesh.vertices @ R.T + p)[mesh.faces])
+            colours.append(np.broadcast_to(to_rgb(colour), (len(mesh.faces), 3)))
+        _fill(axes, np.concatenate(corners), np.concatenate(colours))
+        axes.plot(*geometry.tool.T, color=RESIDUAL, linewidth=0.8)
+        frame(axes, middle, half, view=_view(geometry.plane))
+
+    draw(0)
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # or the first picture would lie a pixel beside the others
+    with rc_context({"animation.ffmpeg_path": ffmpeg() or ""}), writer.saving(figure, str(whole_path), dpi=80):
+        for state in range(len(geometry)):
+            draw(state)
+            writer.grab_frame()
+    if whole_path != path:
+        whole_path.replace(path)
+
+
+def _view(plane: tuple[int, ...]) -> tuple[float, float] | None:
+    """Elevation and azimuth (deg) from which a machine in a plane is seen; None in space."""
+    views: dict[tuple[int, ...], tuple[float, float]]
+    views = {(0, 1): (90.0, -90.0), (0, 2): (0.0, -90.0), (1, 2): (0.0, 0.0)}
+    return views.get(plane)
+
+
+def _fill(axes: Any, corners: np.ndarray, colours: np.ndarray) -> None:
+    """Draw triangles (f, 3, 3) in colours (f, 3), darker where they are turned from the light."""
+    from mpl_toolkits.mplot3d.art3d import Poly3DCollection
+
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-300)
+    bright = SHADE + (1.0 - SHADE) * np.clip(normals @ LIGHT, 0.0, 1.0)
+    shaded = bright[:, None] * colours
+    axes.add_collection3d(Poly3DCollection(corners, facecolors=shaded, edgecolors=shaded, linewidths=0.1))

@@ -1,0 +1,51 @@
+"""A motion as a page: one file that plays in any browser, with no network and no Python (viser's recording)."""
+
+from __future__ import annotations
+
+import html
+
+import numpy as np
+
+from tauloop.kinematics.machine_geometry import MachineGeometry
+from tauloop.model import Model
+from tauloop.viewer.guard import Guard, start_guarded
+from tauloop.viewer.scene import MachineScene
+from tauloop.viewer.viewer import silent, viser_module
+
+#: The heading of a page; over the picture, out of the way of the pointer.
+HEADING = (
+    '<h1 style="position:fixed;left:1em;top:0.6em;margin:0;font:600 15px system-ui,sans-serif;color:#30363d;'
+    'pointer-events:none;z-index:9">{}</h1>'
+)
+
+
+def page(model: Model, geometry: MachineGeometry, times: np.ndarray, heading: str) -> str:
+    """The text of a page that plays a motion.
+
+    Args:
+        model: the machine.
+        geometry: the machine at N states.
+        times: at which they are shown (N,), s, from 0.
+        heading: of the page, as text.
+
+    Raises:
+        EngineError: viser or trimesh is not installed.
+        InputError: the file of a mesh is missing, damaged or too large.
+    """
+    viser, guard = viser_module(), Guard(host="127.0.0.1")
+    with silent():
+        server = start_guarded(guard, lambda: viser.ViserServer(host="127.0.0.1", port=0, verbose=False))
+        try:
+            scene = MachineScene(server, model, geometry)
+            scene.draw_path(geometry.tool)
+            recording = server.get_scene_serializer()
+            for state, lasts in enumerate(np.diff(times, append=times[-1])):
+                scene.show(geometry, state)
+                recording.insert_sleep(float(lasts))
+            text = str(recording.as_html())
+        finally:
+            server.stop()
+    escaped = html.escape(heading)
+    text = text.replace("<title>Viser</title>", f"<title>{escaped}</title>", 1)
+    before, body, after = text.rpartition("</body>")
+    return before + HEADING.format(escaped) + body + after
