@@ -16,6 +16,7 @@ from tauloop.errors import InputError
 from tauloop.result import Status
 from tauloop_papers import EXPERIMENTS, Experiment, Reproduction, experiment
 from tauloop_papers.kept import Kept, code_of, keep, regular, reproduce_all
+from tauloop_papers.notes import NOTES, claims
 from tauloop_papers.page import CONTROLLER_HEADS, controller_rows, write_page
 
 #: Where `all` keeps its results, if no folder is named.
@@ -32,6 +33,9 @@ def reproduce(
         Path | None,
         typer.Option(help="Folder for figures (SVG, PNG), result (JSON) and page (HTML); 'reproductions' for all."),
     ] = None,
+    note: Annotated[
+        bool, typer.Option("--note", help="Only the figures of docs/notes/NAME.md, which the paper does not print.")
+    ] = False,
     again: Annotated[bool, typer.Option("--again", help="With 'all': also what an earlier run has left.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -39,6 +43,9 @@ def reproduce(
 
     `all` does one after the other and keeps each when it is done: after Ctrl-C it goes on where it was.
     """
+    if note:
+        _note(name or "all", as_json)
+        return
     if name is None:
         _list(as_json)
         return
@@ -66,6 +73,20 @@ def reproduce(
             console().print(rows)
     if status is not Status.OK:
         raise typer.Exit(FAILED)
+
+
+def _note(name: str, as_json: bool) -> None:
+    """The figures of a note."""
+    figures = claims(name)
+    if not figures:
+        raise InputError.of("--note", f"there is none on {name}", f"there are {', '.join(NOTES)}")
+    if as_json:
+        print_json({"status": Status.OK, "claims": figures})
+        return
+    rows = table(f"What the method tells beyond the paper: {name}", "figure", "value")
+    for claim in figures:
+        rows.add_row(claim.what, claim.figure)
+    console().print(rows)
 
 
 def _all(where: Path, again: bool, as_json: bool) -> None:
