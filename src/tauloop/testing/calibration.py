@@ -20,7 +20,7 @@ ROUNDING = 1e-9
 def check_loss(loss: Loss) -> None:
     """Check a loss: rho(0) = 0, rho'(0) = 1, never decreasing, and derivatives that are those of rho.
 
-    Source of the conditions: Triggs, McLauchlan, Hartley and Fitzgibbon 2000, Bundle adjustment, section 4.3.
+    Source of the conditions: Triggs, McLauchlan, Hartley and Fitzgibbon 2000, Bundle adjustment: a modern synthesis.
 
     Raises:
         ConformanceError: everything that does not hold.

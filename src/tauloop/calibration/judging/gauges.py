@@ -12,7 +12,7 @@ motion is compared with infinitesimal motions of frames:
 
 The null space is searched for each of them in turn (least squares), and those that it holds become its basis.
 
-Source: Triggs, McLauchlan, Hartley and Fitzgibbon 2000, Bundle adjustment: a modern synthesis, section 9.
+Source: Triggs, McLauchlan, Hartley and Fitzgibbon 2000, Bundle adjustment: a modern synthesis.
 """
 
 from __future__ import annotations

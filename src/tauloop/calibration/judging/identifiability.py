@@ -6,7 +6,7 @@ is 1/s tolerances. Directions that move nothing at *any* geometry are gauge free
 nominal geometry only, or less than the noise, are practically unobservable, which is another thing: more poses, less
 noise or a prior mend them.
 
-Source: Golub and Van Loan 2013, Matrix Computations, section 5.5: rank by singular values.
+Source: Golub and Van Loan 2013, Matrix Computations: rank by singular values.
 """
 
 from __future__ import annotations
