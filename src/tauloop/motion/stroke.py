@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from tauloop.shown import Shown
 SINGULAR = 1e6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Stroke(Shown):
     """A path in the coordinates of one entry of a machine; made by `stroke`, which has checked it.
 
@@ -33,10 +34,6 @@ class Stroke(Shown):
         path: the path.
         columns: which of the entry's positions the path moves.
         base: all positions of the entry (n_position,); those that the path does not move stay here.
-        grid: checked parameters of the path (M,).
-        q: full coordinates there (M, n_q).
-        condition: largest condition number along the path, found between the checked points too.
-        worst: parameter of the path where it is.
     """
 
     model: Model
@@ -44,14 +41,51 @@ class Stroke(Shown):
     path: Path
     columns: tuple[str, ...]
     base: np.ndarray
-    grid: np.ndarray
-    q: np.ndarray
-    condition: float
-    worst: float
+
+    @cached_property
+    def grid(self) -> np.ndarray:
+        """Checked parameters of the path (M,)."""
+        return np.union1d(np.linspace(0.0, 1.0, self.path.looks), self.path.breaks)
+
+    @cached_property
+    def q(self) -> np.ndarray:
+        """Full coordinates (M, n_q) there.
+
+        Raises:
+            PoseError: the path leaves the reach of the machine, and where.
+        """
+        functions, grid, position = self.functions, self.grid, self.position(self.grid)
+        try:
+            return functions.track(position).q
+        except PoseError as error:
+            zero = np.zeros((len(grid), functions.ports.velocity.size))
+            lost = np.flatnonzero(~functions.evaluate(position, zero, zero).health.is_reached)
+            first = f"from {self.place(grid[lost[0]])} on" if len(lost) else "somewhere"
+            what = f"leaves the reach of the machine {first}: {len(lost)} of {len(grid)} points are out of reach"
+            remedy = "move or shrink the path; by how much it misses is said below"
+            raise PoseError([Problem(where="path", what=what, remedy=remedy), *error.problems]) from error
 
     @property
-    def _placed(self) -> _Placed:
-        return _Placed(functions=self.functions, path=self.path, columns=self.columns, base=self.base)
+    def condition(self) -> float:
+        """Largest condition number along the path, between the checked points too."""
+        return self._worst[0]
+
+    @property
+    def worst(self) -> float:
+        """Parameter of the path where it is."""
+        return self._worst[1]
+
+    @cached_property
+    def _worst(self) -> tuple[float, float]:
+        functions = self.functions
+
+        def logarithm(u: np.ndarray) -> np.ndarray:
+            state = functions.kinematics(self.position(u), start=self.start(u))
+            return np.log(np.minimum(functions.condition(state.q), 1e300))
+
+        values = np.log(np.minimum(functions.condition(self.q), 1e300))
+        places, heights = refined(logarithm, self.grid, values)
+        return float(np.exp(heights[0])), float(places[0])
 
     def start(self, u: np.ndarray) -> np.ndarray:
         """Full coordinates (N, n_q) near those at parameters u (N,): start values for Newton's method."""
@@ -59,7 +93,14 @@ class Stroke(Shown):
 
     def position(self, u: np.ndarray) -> np.ndarray:
         """Positions of the entry (N, n_position) at parameters u (N,)."""
-        return self._placed.at(u)
+        position = np.tile(self.base, (len(u), 1))
+        position[:, self._moved] = self.path.at(u).position
+        return position
+
+    @property
+    def _moved(self) -> list[int]:
+        """Which of the entry's positions the path moves."""
+        return [self.functions.ports.position.columns.index(name) for name in self.columns]
 
     def motion(self, progress: Progress, rate: float, time: np.ndarray) -> SampledMotion:
         """Motion of the entry.
@@ -73,11 +114,10 @@ class Stroke(Shown):
             Positions, velocities and accelerations (N, n), in the columns of the entry's ports.
         """
         curve = self.path.at(progress.s)
-        moved = [self.functions.ports.position.columns.index(name) for name in self.columns]
         first, second = (np.zeros((len(time), len(self.base))) for _ in range(2))
         speed, pull = progress.first[:, None] * rate, progress.second[:, None] * rate**2
-        first[:, moved] = curve.first * speed
-        second[:, moved] = curve.second * speed**2 + curve.first * pull
+        first[:, self._moved] = curve.first * speed
+        second[:, self._moved] = curve.second * speed**2 + curve.first * pull
         position = self.position(progress.s)
         velocity, acceleration = entry_rates(
             self.model, self.functions, position, first, second, self.start(progress.s)
@@ -86,7 +126,14 @@ class Stroke(Shown):
 
     def place(self, u: float) -> str:
         """Where a parameter of the path is, in words: share of the path and the moved positions."""
-        return self._placed.words(u)
+        port = self.functions.ports.position
+        units = dict(zip(port.columns, port.units, strict=True))
+        values = self.path.at(np.array([u])).position[0]
+        at = ", ".join(
+            f"{name} = {value:.5g}" + (f" {units[name]}" if units[name] != "1" else "")
+            for name, value in zip(self.columns, values, strict=True)
+        )
+        return f"{100 * u:.1f} % of the path ({at})"
 
 
 def stroke(
@@ -119,23 +166,29 @@ def stroke(
     if fixed.shape != (functions.ports.position.size,) or not np.isfinite(fixed).all():
         remedy = f"give {', '.join(functions.ports.position.columns)}"
         raise InputError.of("base", "is not a row of finite numbers of the entry", remedy)
-    grid = np.union1d(np.linspace(0.0, 1.0, path.looks), path.breaks)
-    placed = _Placed(functions=functions, path=path, columns=names, base=fixed)
-    q = placed.reached(grid)
-    if ranges:
-        placed.require_ranges(model, grid, q)
-    condition, worst = placed.worst_condition(grid, q)
-    return Stroke(
-        model=model,
-        functions=functions,
-        path=path,
-        columns=names,
-        base=fixed,
-        grid=grid,
-        q=q,
-        condition=condition,
-        worst=worst,
+    placed = Stroke(model=model, functions=functions, path=path, columns=names, base=fixed)
+    problems, remedy = Problems(), "move or shrink the path, or mend the limits in the machine file"
+    for item in model.limits.beyond(placed.q) if ranges else ():
+        what = f"reaches {item.value:.6g} {item.unit}, {item.by:.4g} beyond its stop at {item.stop:.6g}, at "
+        problems.add(item.coordinate, what + placed.place(placed.grid[item.sample]), remedy)
+    PoseError.raise_if_any(problems)
+    _require_regular(placed)
+    return placed
+
+
+def _require_regular(stroke: Stroke) -> None:
+    """Refuse a stroke through a singularity."""
+    if stroke.condition <= SINGULAR:
+        return
+    at, functions = np.array([stroke.worst]), stroke.functions
+    near = stroke.start(at)
+    there = functions.evaluate(stroke.position(at), start=near).q[0]
+    kind = singular_kind(functions.assembly, np.where(np.isfinite(there), there, near[0]))
+    what = f"passes through a singularity ({kind}) at {stroke.place(stroke.worst)}: condition number "
+    remedy = (
+        "stay away from poses where the actuators lose control of the platform, or it no longer determines the legs"
     )
+    raise PoseError.of("path", f"{what}{stroke.condition:.3g}", remedy)
 
 
 def _check_columns(functions: Motion, path: Path, columns: tuple[str, ...]) -> None:
@@ -147,85 +200,3 @@ def _check_columns(functions: Motion, path: Path, columns: tuple[str, ...]) -> N
         what = f"{len(columns)} for a path in {path.size} coordinates"
         problems.add("columns", what, "name one for each coordinate of the path")
     InputError.raise_if_any(problems)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Placed:
-    """A path in the coordinates of an entry; attributes as of `Stroke`."""
-
-    functions: Motion
-    path: Path
-    columns: tuple[str, ...]
-    base: np.ndarray
-
-    def at(self, u: np.ndarray) -> np.ndarray:
-        """Positions of the entry (N, n_position) at parameters u (N,)."""
-        position = np.tile(self.base, (len(u), 1))
-        columns = self.functions.ports.position.columns
-        position[:, [columns.index(name) for name in self.columns]] = self.path.at(u).position
-        return position
-
-    def words(self, u: float) -> str:
-        """Where a parameter is: share of the path and the moved positions."""
-        port = self.functions.ports.position
-        units = dict(zip(port.columns, port.units, strict=True))
-        values = self.path.at(np.array([u])).position[0]
-        at = ", ".join(
-            f"{name} = {value:.5g}" + (f" {units[name]}" if units[name] != "1" else "")
-            for name, value in zip(self.columns, values, strict=True)
-        )
-        return f"{100 * u:.1f} % of the path ({at})"
-
-    def reached(self, grid: np.ndarray) -> np.ndarray:
-        """Full coordinates (M, n_q) along the path.
-
-        Raises:
-            PoseError: it leaves the reach of the machine, and where.
-        """
-        functions, position = self.functions, self.at(grid)
-        try:
-            return functions.track(position).q
-        except PoseError as error:
-            zero = np.zeros((len(grid), functions.ports.velocity.size))
-            lost = np.flatnonzero(~functions.evaluate(position, zero, zero).health.is_reached)
-            first = f"from {self.words(grid[lost[0]])} on" if len(lost) else "somewhere"
-            what = f"leaves the reach of the machine {first}: {len(lost)} of {len(grid)} points are out of reach"
-            remedy = "move or shrink the path; by how much it misses is said below"
-            raise PoseError([Problem(where="path", what=what, remedy=remedy), *error.problems]) from error
-
-    def require_ranges(self, model: Model, grid: np.ndarray, q: np.ndarray) -> None:
-        """Refuse what leaves the ranges of the machine file.
-
-        Raises:
-            PoseError: which coordinates, where and by how much.
-        """
-        problems, remedy = Problems(), "move or shrink the path, or mend the limits in the machine file"
-        for item in model.limits.beyond(q):
-            what = f"reaches {item.value:.6g} {item.unit}, {item.by:.4g} beyond its stop at {item.stop:.6g}, at "
-            problems.add(item.coordinate, what + self.words(grid[item.sample]), remedy)
-        PoseError.raise_if_any(problems)
-
-    def worst_condition(self, grid: np.ndarray, q: np.ndarray) -> tuple[float, float]:
-        """Largest condition number along the path and its parameter.
-
-        Raises:
-            PoseError: it is that of a singularity.
-        """
-        functions = self.functions
-
-        def logarithm(u: np.ndarray) -> np.ndarray:
-            start = np.stack([np.interp(u, grid, column) for column in q.T], axis=1)
-            state = functions.kinematics(self.at(u), start=start)
-            return np.log(np.minimum(functions.condition(state.q), 1e300))
-
-        values = np.log(np.minimum(functions.condition(q), 1e300))
-        places, heights = refined(logarithm, grid, values)
-        condition = float(np.exp(heights[0]))
-        if condition > SINGULAR:
-            near = np.array([np.interp(places[0], grid, column) for column in q.T])
-            there = functions.evaluate(self.at(places[:1]), start=near[None]).q[0]
-            kind = singular_kind(functions.assembly, np.where(np.isfinite(there), there, near))
-            what = f"passes through a singularity ({kind}) at {self.words(places[0])}: condition number {condition:.3g}"
-            remedy = "stay away from poses where the actuators lose control of the platform, or it no longer "
-            raise PoseError.of("path", what, remedy + "determines the legs")
-        return condition, float(places[0])
