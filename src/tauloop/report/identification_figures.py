@@ -119,7 +119,7 @@ def _share_scales(figure: Figure, identification: Identification, columns: int) 
             cell.tick_params(labelleft=False)
         quantity = "torque" if fit.unit == "N m" else "force"
         panels[0, row, 0].set_ylabel(f"{quantity} [{fit.unit}]", fontsize=SMALL, color=TEXT)
-        panels[0, row, 1].set_ylabel("residual", fontsize=SMALL, color=TEXT)
+        panels[0, row, 1].set_ylabel(f"residual\n[{fit.unit}]", fontsize=SMALL, color=TEXT)
     for cell in panels[0].ravel():  # in one line; aligning them by their measured sizes is slow
         width = WIDTH * cell.get_position().width
         cell.yaxis.set_label_coords(-LABEL_OFFSET / width, 0.5)
