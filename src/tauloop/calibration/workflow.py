@@ -95,7 +95,7 @@ def calibrate(
         IdentificationError: the data cannot support the calibration, with all reasons.
         PoseError: poses are out of reach.
     """
-    options, report = options or CalibrationOptions(), progress or _silent
+    options, report = options or CalibrationOptions(), progress or (lambda phase, done, total: None)
     # the matrices are small: threads of linear algebra would wait for each other longer than they work
     with threadpool_limits(limits=1, user_api="blas"):
         measured = _measured(mechanism, measurements, options)
@@ -112,10 +112,6 @@ def calibrate(
             drawn = bootstrap(result.problem, result.solution, rng, replicates=options.replicates, progress=tick)
         comparison = _compared(mechanism, measured, result, options, rng, report) if options.against else None
     return replace(result, exchanges=exchanges, leave_one_out=held_out, bootstrap=drawn, comparison=comparison)
-
-
-def _silent(phase: str, done: int, total: int) -> None:
-    pass
 
 
 def _measured(

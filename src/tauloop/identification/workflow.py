@@ -123,7 +123,8 @@ def identify(
     prepared = prepare_logs(model, measured, options, ties, len(sources))
     del measured
     data = _logged(model, prepared, options, ties, friction, repaired)
-    return _fitted(model, prepared.without_samples(), data, options, regrouping)
+    prepared = replace(prepared, logs=())  # their samples leave the memory
+    return _fitted(model, prepared, data, options, regrouping)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

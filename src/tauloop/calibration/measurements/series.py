@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tauloop.assembly.ports import numbers
@@ -77,10 +79,5 @@ class Series(Shown):
     def take(self, poses: np.ndarray) -> Series:
         """The same series at some of its poses (indices or a mask)."""
         chosen = np.arange(len(self))[poses]
-        return Series(
-            instrument=self.instrument,
-            encoders=self.encoders[chosen],
-            readings=self.readings[chosen],
-            noise=self.noise,
-            labels=tuple(self.label(int(i)) for i in chosen),
-        )
+        labels = tuple(self.label(int(i)) for i in chosen)
+        return replace(self, encoders=self.encoders[chosen], readings=self.readings[chosen], labels=labels)

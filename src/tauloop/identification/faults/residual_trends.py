@@ -115,7 +115,8 @@ def residual_trends(
     for k in data.kept:
         rows = data.rows(k)
         if len(rows) == len(data):
-            trends += _of_output(data, int(k), friction, passed, speeds)
+            own = _of_output(data, int(k), friction, passed, speeds)
+            trends += (replace(trend, output=data.outputs[k], unit=data.output_units[k]) for trend in own)
     return tuple(trends)
 
 
@@ -165,7 +166,7 @@ def _of_output(
     force = float(np.std(forces[at]))
     late = _Column(kind="delay", cause="", values=-np.gradient(predicted - rubbed, step), scale=1.0)
     if speeds is not None and (delayed := _delayed(late, at, basis, forces, speeds)):
-        yield replace(delayed, output=data.outputs[k], unit=data.output_units[k])
+        yield delayed
     for nuisance in (rate, late.values):
         basis = _with(basis, nuisance[at])
     residual = _off(basis, forces[at])
@@ -178,7 +179,7 @@ def _of_output(
         if not judged:
             return
         best, column = max(judged, key=lambda pair: pair[0].explained)
-        yield replace(best, output=data.outputs[k], unit=data.output_units[k])
+        yield best
         basis = _with(basis, column.values[at])
         residual = _off(basis, residual)
         candidates = [

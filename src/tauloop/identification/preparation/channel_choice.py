@@ -158,9 +158,7 @@ def choose_channels(
 
 def _first(log: Signals, share: float) -> Signals:
     """The samples before the held-out part, `LONGEST` at most."""
-    count = min(round(share * len(log.time)), LONGEST)
-    channels = tuple(replace(channel, values=channel.values[:count]) for channel in log.channels)
-    return Signals(time=log.time[:count], channels=channels)
+    return log.part(slice(None, min(round(share * len(log.time)), LONGEST)))
 
 
 def _merged(preparations: Sequence[Preparation], names: Sequence[str]) -> tuple[Preparation, ...]:

@@ -52,10 +52,6 @@ class PreparedLogs:
     beyond: tuple[Evidence, ...]
     periods: tuple[dict[str, Any], ...]
 
-    def without_samples(self) -> PreparedLogs:
-        """Without the logs, so that they leave the memory."""
-        return replace(self, logs=())
-
 
 def prepare_logs(
     model: Model, logs: Sequence[MeasuredLog], options: IdentificationOptions, ties: Ties | None, fitted: int
