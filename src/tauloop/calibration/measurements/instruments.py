@@ -16,15 +16,15 @@ from typing import Any, ClassVar
 import casadi as ca
 
 from tauloop.assembly.loops import nominal
-from tauloop.calibration.measurements.surfaces import Plane, Surface
+from tauloop.calibration.measurements.surfaces import Plane, Surface, Vector3
 from tauloop.equations.topology import Topology
 from tauloop.equations.tree import TreeMotion, quaternion_rotation, symbolic_motion
 from tauloop.equations.values import Values
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problem, Problems
 from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.suggestions import unknown_names
 from tauloop.records import dataclass
 
-Vector3 = tuple[float, float, float]
 ORIGIN: Vector3 = (0.0, 0.0, 0.0)
 #: Usual sizes of corrections: of a length (m), an angle (rad) and a plain number.
 TYPICAL = {"m": 1e-3, "rad": 1e-3, "1": 1e-3}
@@ -139,17 +139,20 @@ class Instrument(ABC):
         return []
 
 
-def _vector_nuisances(prefix: str, start: Vector3) -> tuple[Nuisance, ...]:
-    return tuple(
-        Nuisance(name=f"{prefix}.{letter}", value=value, unit="m") for letter, value in zip("xyz", start, strict=True)
-    )
-
-
 _TURN_LETTERS = ("rx", "ry", "rz")
 
 
-def _turn_nuisances(prefix: str) -> tuple[Nuisance, ...]:
-    return tuple(Nuisance(name=f"{prefix}.{letter}", value=0.0, unit="rad") for letter in _TURN_LETTERS)
+def _nuisances(prefix: str, *rows: tuple[str, float, str]) -> tuple[Nuisance, ...]:
+    """Unknowns ``prefix.NAME`` by name, start value and unit."""
+    return tuple(Nuisance(name=f"{prefix}.{name}", value=value, unit=unit) for name, value, unit in rows)
+
+
+def _vector(prefix: str, start: Vector3) -> tuple[Nuisance, ...]:
+    return _nuisances(prefix, *((letter, value, "m") for letter, value in zip("xyz", start, strict=True)))
+
+
+def _turn(prefix: str) -> tuple[Nuisance, ...]:
+    return _nuisances(prefix, *((letter, 0.0, "rad") for letter in _TURN_LETTERS))
 
 
 def _turned(rho: ca.SX, start: tuple[float, float, float, float]) -> ca.SX:
@@ -188,9 +191,9 @@ class Framed(Instrument):
     def nuisances(self) -> tuple[Nuisance, ...]:
         """Frame (6) and target (3)."""
         return (
-            *_vector_nuisances(f"{self.name}.frame", self.frame.position),
-            *_turn_nuisances(f"{self.name}.frame"),
-            *_vector_nuisances(f"{self.name}.target", self.target),
+            *_vector(f"{self.name}.frame", self.frame.position),
+            *_turn(f"{self.name}.frame"),
+            *_vector(f"{self.name}.target", self.target),
         )
 
     def _frame_rotation(self, scene: Scene) -> ca.SX:
@@ -223,7 +226,7 @@ class _Oriented(Framed):
 
     def nuisances(self) -> tuple[Nuisance, ...]:
         """Frame (6) and target (6)."""
-        return (*Framed.nuisances(self), *_turn_nuisances(f"{self.name}.target"))
+        return (*Framed.nuisances(self), *_turn(f"{self.name}.target"))
 
     def check(self, mechanism: Mechanism, topology: Topology) -> list[Problem]:
         """Both quaternions have length one."""
@@ -313,9 +316,9 @@ class Distance(Instrument):
     def nuisances(self) -> tuple[Nuisance, ...]:
         """Centre (3), target (3) and a constant error of the bar's length."""
         return (
-            *_vector_nuisances(f"{self.name}.center", self.center),
-            *_vector_nuisances(f"{self.name}.target", self.target),
-            Nuisance(name=f"{self.name}.offset", value=0.0, unit="m"),
+            *_vector(f"{self.name}.center", self.center),
+            *_vector(f"{self.name}.target", self.target),
+            *_nuisances(self.name, ("offset", 0.0, "m")),
         )
 
     def error(self, scene: Scene, reading: ca.SX) -> ca.SX:
@@ -342,11 +345,7 @@ class Contact(Instrument):
 
     def nuisances(self) -> tuple[Nuisance, ...]:
         """Place of the surface, and target (3)."""
-        surface = tuple(
-            Nuisance(name=f"{self.name}.{name}", value=value, unit=unit)
-            for name, value, unit in self.surface.unknowns()
-        )
-        return (*surface, *_vector_nuisances(f"{self.name}.target", self.target))
+        return (*_nuisances(self.name, *self.surface.unknowns()), *_vector(f"{self.name}.target", self.target))
 
     def error(self, scene: Scene, reading: ca.SX) -> ca.SX:
         """Signed distance from the surface less the gap."""
@@ -374,7 +373,7 @@ class Inclinometer(Instrument):
 
     def nuisances(self) -> tuple[Nuisance, ...]:
         """Zero offsets of both angles."""
-        return tuple(Nuisance(name=f"{self.name}.{angle}", value=0.0, unit="rad") for angle in ("roll", "pitch"))
+        return _nuisances(self.name, ("roll", 0.0, "rad"), ("pitch", 0.0, "rad"))
 
     def error(self, scene: Scene, reading: ca.SX) -> ca.SX:
         """Predicted less measured angles."""
@@ -413,10 +412,7 @@ class JointSensor(Instrument):
 
     def nuisances(self) -> tuple[Nuisance, ...]:
         """Scale and offset."""
-        return (
-            Nuisance(name=f"{self.name}.scale", value=1.0, unit="1"),
-            Nuisance(name=f"{self.name}.offset", value=0.0, unit=self.unit),
-        )
+        return _nuisances(self.name, ("scale", 1.0, "1"), ("offset", 0.0, self.unit))
 
     def error(self, scene: Scene, reading: ca.SX) -> ca.SX:
         """Predicted less measured reading."""
@@ -425,18 +421,15 @@ class JointSensor(Instrument):
 
     def check(self, mechanism: Mechanism, topology: Topology) -> list[Problem]:
         """The coordinate is there and is a scalar of that unit."""
-        names = topology.coordinate_names
-        scalars = [names[j] for j in topology.q_of_v if j >= 0]
-        where = f"{self.name}.coordinate"
-        if self.coordinate not in scalars:
-            remedy = f"scalar coordinates are {', '.join(scalars)}"
-            return [Problem(where=where, what=f"{self.coordinate!r} is no scalar coordinate", remedy=remedy)]
-        unit = "rad" if topology.is_angle[names.index(self.coordinate)] else "m"
-        if unit != self.unit:
-            return [
-                Problem(where=f"{self.name}.unit", what=f"is {self.unit!r}", remedy=f"{self.coordinate} is in {unit}")
-            ]
-        return []
+        units = {
+            topology.coordinate_names[j]: "rad" if topology.is_angle[j] else "m" for j in topology.q_of_v if j >= 0
+        }
+        remedy = f"scalar coordinates are {', '.join(units)}"
+        what, where = "{!r} is no scalar coordinate", f"{self.name}.coordinate"
+        problems = Problems(unknown_names([self.coordinate], units, what, where, remedy))
+        if (unit := units.get(self.coordinate, self.unit)) != self.unit:
+            problems.add(f"{self.name}.unit", f"is {self.unit!r}", f"{self.coordinate} is in {unit}")
+        return problems
 
 
 #: Instruments by kind.

@@ -140,18 +140,14 @@ def _series(
     for problem in unknown_names(encoders, actuators, "no such actuator", "encoders.{}"):
         findings.add("actuators", problem.where, problem.what, problem.remedy, table.file)
     chosen = []
-    for actuator in mechanism.actuators:
-        if actuator.name not in encoders:
-            what = f"no column for {actuator.name}"
-            findings.add("missing", "encoders", what, "map every actuator", table.file)
-            continue
-        chosen.append(channel("encoders", actuator.name, encoders[actuator.name]))
     gaps_are_zero = instrument.touches and not readings
-    for name, _ in () if gaps_are_zero else instrument.columns:
-        if name not in readings:
-            findings.add("missing", "readings", f"no column for {name}", "map it", table.file)
-            continue
-        chosen.append(channel("readings", name, readings[name]))
+    measured = [] if gaps_are_zero else [name for name, _ in instrument.columns]
+    for group, wanted, columns in (("encoders", actuators, encoders), ("readings", measured, readings)):
+        for name in wanted:
+            if name in columns:
+                chosen.append(channel(group, name, columns[name]))
+            else:
+                findings.add("missing", group, f"no column for {name}", "map it", table.file)
     findings.raise_if_any()
     values = table.numbers([index for index, _ in chosen], findings) * np.array([factor for _, factor in chosen])
     findings.raise_if_any()

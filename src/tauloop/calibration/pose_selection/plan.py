@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from tauloop.calibration.measurements.instruments import INSTRUMENTS, Distance, Instrument, JointSensor, Vector3
+from tauloop.calibration.measurements.instruments import INSTRUMENTS, Distance, Instrument, JointSensor
 from tauloop.calibration.measurements.measurement_grammar import KINDS
 from tauloop.calibration.measurements.reading import read_instrument
 from tauloop.calibration.measurements.simulated import simulated_series
+from tauloop.calibration.measurements.surfaces import Vector3
 from tauloop.calibration.pose_selection.candidates import Candidates, PoseLimits, candidate_poses
 from tauloop.calibration.pose_selection.selection import (
     CRITERIA,
