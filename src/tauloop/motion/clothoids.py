@@ -193,22 +193,13 @@ def polyline(points: Sequence[Sequence[float]] | np.ndarray, blend: float) -> Ch
         np.linalg.norm(directions[1:] + directions[:-1], axis=1),
     )
     cut = np.concatenate([[0.0], np.where(turns > STRAIGHT, blend, 0.0), [0.0]])
-    problems = [
-        Problem(
-            where=f"points[{i + 1}]",
-            what=f"the path turns back by {np.degrees(turns[i]):.6g} deg",
-            remedy="stop there: use one path after the other",
-        )
-        for i in np.flatnonzero(turns > np.pi - REVERSAL)
-    ]
-    problems += [
-        Problem(
-            where=f"points[{i}] to points[{i + 1}]",
-            what=f"is {lengths[i]:.6g} long, its blends take {cut[i] + cut[i + 1]:.6g}",
-            remedy="a smaller blend, or points farther apart",
-        )
-        for i in np.flatnonzero(cut[:-1] + cut[1:] > lengths * (1 + ORTHONORMAL))
-    ]
+    problems = Problems()
+    for i in np.flatnonzero(turns > np.pi - REVERSAL).tolist():
+        what = f"the path turns back by {np.degrees(turns[i]):.6g} deg"
+        problems.add(f"points[{i + 1}]", what, "stop there: use one path after the other")
+    for i in np.flatnonzero(cut[:-1] + cut[1:] > lengths * (1 + ORTHONORMAL)).tolist():
+        what = f"is {lengths[i]:.6g} long, its blends take {cut[i] + cut[i + 1]:.6g}"
+        problems.add(f"points[{i}] to points[{i + 1}]", what, "a smaller blend, or points farther apart")
     InputError.raise_if_any(problems)
     pieces: list[tuple[Path, float]] = []
     for i, direction in enumerate(directions):

@@ -12,7 +12,7 @@ from tauloop.assembly.named_values import QUATERNION, full_name, named_values, q
 from tauloop.assembly.ports import PLATFORM, Entry
 from tauloop.errors import InputError, PoseError, Problems, solving
 from tauloop.logs import read_log, samples
-from tauloop.logs.channels import build_log, channels, port_channels
+from tauloop.logs.channels import channels
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.quantities import pairs_reader, quantity
 from tauloop.mechanism.units import ANGLE
@@ -153,14 +153,7 @@ class PlannedMotion(Result):
 
     def log(self, frequency: float = 1000.0) -> xr.Dataset:
         """Positions, velocities and accelerations at so many samples per second, for `tauloop dynamics`."""
-        sampled = self.trajectory.sample(frequency)
-        ports = self.trajectory.stroke.functions.ports.motion
-        signals = [
-            channel
-            for kind, port in ports.items()
-            for channel in port_channels(kind, port.columns, port.units, getattr(sampled, kind))
-        ]
-        return build_log(sampled.time, signals)
+        return self.trajectory.sample(frequency).log(self.trajectory.stroke.functions.ports.motion)
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``: figures, not the samples."""

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import chain
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+from tauloop.assembly.ports import Port
+from tauloop.logs.channels import build_log, port_channels
 from tauloop.records import dataclass
 from tauloop.shown import Shown
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,3 +42,8 @@ class SampledMotion(Shown):
         """Some of the samples."""
         position, velocity, acceleration = (values[samples] for values in self.rates)
         return SampledMotion(time=self.time[samples], position=position, velocity=velocity, acceleration=acceleration)
+
+    def log(self, ports: Mapping[str, Port]) -> xr.Dataset:
+        """A log of it, by the names and units of an entry's ports (position, velocity, acceleration)."""
+        kinds = (port_channels(kind, p.columns, p.units, getattr(self, kind)) for kind, p in ports.items())
+        return build_log(self.time, chain.from_iterable(kinds))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from tauloop.identification.excitation.options import ExcitationOptions
 from tauloop.identification.excitation.problem import ExcitationTask
 from tauloop.identification.excitation.solver import StartOutcome
 from tauloop.identification.regression.base_parameters import BaseParameters
-from tauloop.logs.channels import build_log, port_channels
 from tauloop.logs.writing import write_log
 from tauloop.motion.fourier import FourierSeries
 from tauloop.motion.sampled import SampledMotion
@@ -172,9 +170,7 @@ class Excitation(Result):
         Raises:
             InputError: as `sample`; or the file cannot be written.
         """
-        motion = self.sample(frequency)
-        kinds = (port_channels(kind, p.columns, p.units, getattr(motion, kind)) for kind, p in self.ports.items())
-        return write_log(path, build_log(motion.time, chain.from_iterable(kinds)))
+        return write_log(path, self.sample(frequency).log(self.ports))
 
     def as_dict(self) -> dict[str, Any]:
         """The whole result as plain data for JSON."""
