@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from tauloop.calibration.result import Calibration, EstimatedUnknown
 from tauloop.calibration.solving.checks import inspect
 from tauloop.calibration.solving.exchanges import SECONDS
 from tauloop.calibration.solving.losses import LOSSES, Loss, Squares
-from tauloop.calibration.solving.solver import SQUARES, Solution, bounds_met, solve
+from tauloop.calibration.solving.solver import SQUARES, bounds_met, solve
 from tauloop.errors import IdentificationError, solving
 from tauloop.options import Options, option
 from tauloop.records import dataclass
@@ -115,7 +116,7 @@ def fit_geometry(
         )
         for k, (unknown, step) in enumerate(zip(reduced.estimated, solution.correction, strict=True))
     )
-    return Calibration(
+    result = Calibration(
         problem=reduced,
         solution=solution,
         estimates=estimates,
@@ -128,10 +129,7 @@ def fit_geometry(
         after=error_figures(forward, after_evaluation),
         errors=errors,
         outliers=outlying,
-        evidence=(
-            *_evidence(reduced, solution, after_evaluation, estimates, factor, len(outlying)),
-            *((tightness.evidence(),) if tightness is not None else ()),
-        ),
+        evidence=(),
         prior_tightness=tightness,
         provenance=provenance(
             packages=("numpy", "scipy", "casadi"),
@@ -157,22 +155,17 @@ def fit_geometry(
             },
         ),
     )
+    priors = (tightness.evidence(),) if tightness is not None else ()
+    return replace(result, evidence=(*_evidence(result, after_evaluation), *priors))
 
 
 def _finite(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
 
-def _evidence(
-    problem: CalibrationProblem,
-    solution: Solution,
-    predicted: Evaluation,
-    estimates: tuple[EstimatedUnknown, ...],
-    factor: float | None,
-    n_outliers: int,
-) -> tuple[Evidence, ...]:
-    open_loops = 0.0
-    x = problem.whole(solution.correction)
+def _evidence(result: Calibration, predicted: Evaluation) -> tuple[Evidence, ...]:
+    problem, solution, estimates = result.problem, result.solution, result.estimates
+    open_loops, x = 0.0, problem.whole(solution.correction)
     for station, state in zip(problem.predicting().stations, predicted.states, strict=True):
         f, _ = station.evaluate(x, state.q)
         open_loops = max(open_loops, float(np.abs(f[:, : station.n_equations[0]]).max(initial=0.0)))
@@ -194,7 +187,7 @@ def _evidence(
         ),
         Evidence(
             name="weighted sum of squares over degrees of freedom",
-            value=factor,
+            value=result.variance_factor,
             lower=BELIEVED[0],
             upper=BELIEVED[1],
             advice="the stated noise is not that of the residuals: state another, or look for what the model lacks",
@@ -215,7 +208,7 @@ def _evidence(
         ),
         Evidence(
             name="outliers",
-            value=float(n_outliers),
+            value=float(len(result.outliers)),
             upper=0.0,
             advice="measure these poses again or leave them out, or use a robust loss",
         ),

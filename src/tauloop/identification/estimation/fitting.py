@@ -11,7 +11,7 @@ from tauloop.errors import IdentificationError, Problems
 from tauloop.identification.estimation.base_columns import BaseRegression
 from tauloop.identification.estimation.error_models import AutocorrelatedErrors, ErrorModel, EstimatingEquations
 from tauloop.identification.estimation.estimators import ROUNDING_SHARE, Estimate, Estimator, require_equations
-from tauloop.identification.estimation.evaluation import OutputFit, judge_both
+from tauloop.identification.estimation.evaluation import judge_both
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.estimation.whiteness import whiteness
 from tauloop.identification.regression.base_parameters import BaseParameters, RankOptions, base_parameters
@@ -70,12 +70,7 @@ def fit(
     _refuse_undetermined(base, estimate, condition)
     parameters = training.expand(base.spread(estimate.values))
     training_fit, held_out_fit = judge_both(training, held_out, parameters)
-    evidence = _evidence(regression, estimate, equations, condition)
-    evidence += _error_evidence(training, estimate, equations, training_fit, errors)
-    evidence += estimator.evidence(regression, estimate)
-    if held_out is not None:
-        evidence += _held_out_evidence(base, held_out, training_fit, held_out_fit)
-    return Identification(
+    result = Identification(
         base=base,
         condition=condition,
         condition_si=condition_si,
@@ -87,7 +82,7 @@ def fit(
         regressor_parameters=training.parameters,
         outputs=training.outputs,
         measured=np.asarray(training.measured),
-        evidence=evidence,
+        evidence=(),
         provenance=provenance(
             packages=("numpy", "scipy"),
             options={
@@ -105,6 +100,13 @@ def fit(
             },
         ),
     )
+    evidence = (
+        *_evidence(result, equations, regression.forces),
+        *_error_evidence(result, training, equations, errors),
+        *estimator.evidence(regression, estimate),
+        *(_held_out_evidence(result, held_out) if held_out is not None else ()),
+    )
+    return replace(result, evidence=evidence)
 
 
 def estimator_options(estimator: Estimator) -> dict[str, object]:
@@ -220,11 +222,8 @@ def _optimality(equations: EstimatingEquations, forces: np.ndarray, weights: np.
     return float(np.max(products / (norms * np.linalg.norm(weights * forces))))
 
 
-def _evidence(
-    regression: BaseRegression, estimate: Estimate, equations: EstimatingEquations, condition: float
-) -> tuple[Evidence, ...]:
-    base = regression.base
-    optimality = _optimality(equations, regression.forces, estimate.weights)
+def _evidence(result: Identification, equations: EstimatingEquations, forces: np.ndarray) -> tuple[Evidence, ...]:
+    base, estimate = result.base, result.estimate
     uncertain = np.sum(estimate.standard_deviations > UNCERTAIN_SHARE * np.abs(estimate.values))
     return (
         Evidence(
@@ -242,13 +241,13 @@ def _evidence(
         ),
         Evidence(
             name="condition number of the base regressor (unit-norm columns)",
-            value=condition,
+            value=result.condition,
             upper=1e4,
             advice="some base parameters are hardly excited: record a motion that excites more",
         ),
         Evidence(
             name="largest cosine between the weighted residual and a base column",
-            value=optimality,
+            value=_optimality(equations, forces, estimate.weights),
             upper=1e-8,
             advice="the least-squares solution is inexact: the regressor is too ill conditioned",
         ),
@@ -261,14 +260,10 @@ def _evidence(
 
 
 def _error_evidence(
-    data: RegressionData,
-    estimate: Estimate,
-    equations: EstimatingEquations,
-    training: tuple[OutputFit, ...],
-    errors: ErrorModel | None,
+    result: Identification, data: RegressionData, equations: EstimatingEquations, errors: ErrorModel | None
 ) -> tuple[Evidence, ...]:
     """How far the residuals are from white noise, and what that means for the standard deviations."""
-    used = correlated = estimate.standard_deviations
+    used = correlated = result.standard_deviations
     if errors != AutocorrelatedErrors():
         correlated = np.sqrt(np.diag(AutocorrelatedErrors().covariance(equations)))
     rows = [data.rows(k) for k in data.kept]
@@ -276,7 +271,7 @@ def _error_evidence(
     return (
         Evidence(
             name="residual over force of the output that is described best, training data",
-            value=min(fit.relative_error_percent for fit in training) / 100.0,
+            value=min(fit.relative_error_percent for fit in result.training) / 100.0,
             upper=UNEXPLAINED,
             advice="the motion explains hardly anything of the forces: look at order, units and times of the columns",
         ),
@@ -291,17 +286,16 @@ def _error_evidence(
     )
 
 
-def _held_out_evidence(
-    base: BaseParameters, data: RegressionData, training: tuple[OutputFit, ...], held_out: tuple[OutputFit, ...]
-) -> tuple[Evidence, ...]:
+def _held_out_evidence(result: Identification, data: RegressionData) -> tuple[Evidence, ...]:
     regressor = data.triangles[:, :, :-1]
     ratios = [
-        judged.rmse / max(fit.rmse, ROUNDING_SHARE * fit.scale) for fit, judged in zip(training, held_out, strict=True)
+        judged.rmse / max(fit.rmse, ROUNDING_SHARE * fit.scale)
+        for fit, judged in zip(result.training, result.held_out, strict=True)
     ]
     return (
         Evidence(
             name="misfit of the regrouping on the held-out data, largest of all columns",
-            value=base.mismatch(regressor.reshape(-1, regressor.shape[-1])),
+            value=result.base.mismatch(regressor.reshape(-1, regressor.shape[-1])),
             upper=1e-6,
             advice="the training motion hides parameters that act in the held-out one: train on more excitation",
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +14,7 @@ from tauloop.identification.excitation.limits import Bound
 from tauloop.identification.excitation.options import ExcitationOptions
 from tauloop.identification.excitation.problem import ExcitationProblem, ExcitationTask, Judgement
 from tauloop.identification.excitation.progress import Search
-from tauloop.identification.excitation.result import Conditions, Excitation, LimitUse, RandomSummary, Start
+from tauloop.identification.excitation.result import Conditions, Excitation, LimitUse, Start
 from tauloop.identification.excitation.solver import StartOutcome
 from tauloop.identification.excitation.starts import Report
 from tauloop.interrupts import leavable
@@ -66,21 +66,20 @@ def excite(
     search = Search(problem, options, rng, progress or (lambda phase, done, total: None))
     is_interrupted = leavable(search.run)
     value, coefficients, judged, base, random = search.best(is_interrupted)
-    conditions = Conditions.of(judged.regressor, problem.before, base)
     outcomes, polished = search.outcomes(is_interrupted, coefficients, value)
-    return Excitation(
+    result = Excitation(
         machine=mechanism.name,
         options=replace(options, task=problem.task),
         series=problem.series(coefficients),
         ports=problem.functions.ports.motion,
         outputs=problem.model.output_ports(problem.output),
         base=base,
-        conditions=conditions,
+        conditions=Conditions.of(judged.regressor, problem.before, base),
         random=random,
         limits=_limits(problem, judged),
         starts=tuple(map(Start.of, outcomes)),
         polished=tuple(map(Start.of, polished)),
-        evidence=_evidence(judged, conditions, random, outcomes, options),
+        evidence=(),
         provenance=provenance(
             packages=("numpy", "scipy", "casadi"),
             options={
@@ -94,6 +93,7 @@ def excite(
             inputs={"machine": mechanism.name, "data_sets_before": len(before)},
         ),
     )
+    return replace(result, evidence=tuple(_evidence(result, judged, outcomes)))
 
 
 def _motions(mechanism: Mechanism, options: ExcitationOptions) -> list[SampledMotion]:
@@ -144,64 +144,48 @@ def _limits(problem: ExcitationProblem, judged: Judgement) -> tuple[LimitUse, ..
     )
 
 
-def _evidence(
-    judged: Judgement,
-    conditions: Conditions,
-    random: RandomSummary,
-    outcomes: Sequence[StartOutcome],
-    options: ExcitationOptions,
-) -> tuple[Evidence, ...]:
-    criterion, asked = options.criterion, options.random
-    rows = [
-        Evidence(
-            name="largest share of a limit, on the finer grid",
-            value=judged.largest_share,
-            upper=1.0 + ROUNDING,
-            advice="the motion breaks a limit between samples",
-        )
-    ]
-    if options.task.rests:
+def _evidence(result: Excitation, judged: Judgement, outcomes: Sequence[StartOutcome]) -> Iterator[Evidence]:
+    criterion, conditions, random = result.options.criterion, result.conditions, result.random
+    yield Evidence(
+        name="largest share of a limit, on the finer grid",
+        value=judged.largest_share,
+        upper=1.0 + ROUNDING,
+        advice="the motion breaks a limit between samples",
+    )
+    if result.task.rests:
         peaks = np.abs(judged.channels[1:]).max(axis=(1, 2))
         start = np.abs(judged.channels[1:, 0]).max(axis=1)
-        rows.append(
-            Evidence(
-                name="speed or acceleration at the start, share of the largest",
-                value=float((start / np.maximum(peaks, np.finfo(float).tiny)).max()),
-                upper=ROUNDING,
-                advice="the motion does not start at rest",
-            )
+        yield Evidence(
+            name="speed or acceleration at the start, share of the largest",
+            value=float((start / np.maximum(peaks, np.finfo(float).tiny)).max()),
+            upper=ROUNDING,
+            advice="the motion does not start at rest",
         )
     if isinstance(criterion, ConditionNumber):
         pair = (conditions.unit_norm, random.best_unit_norm) if criterion.unit_norm else (conditions.si, random.best_si)
-        rows.append(
-            Evidence(
-                name="condition number over that of the best random series",
-                value=pair[0] / pair[1],
-                upper=1.05,
-                advice="the optimisation has not helped: more starts, or more time",
-            )
+        yield Evidence(
+            name="condition number over that of the best random series",
+            value=pair[0] / pair[1],
+            upper=1.05,
+            advice="the optimisation has not helped: more starts, or more time",
         )
+    asked = result.options.random
     if random.tried < asked:
-        rows.append(
-            Evidence(
-                name="random series that were tried before an interrupt",
-                value=float(random.tried),
-                unit=f"of {asked}",
-                lower=float(asked),
-                advice="the best of these is kept, and nothing was optimised",
-            )
+        yield Evidence(
+            name="random series that were tried before an interrupt",
+            value=float(random.tried),
+            unit=f"of {asked}",
+            lower=float(asked),
+            advice="the best of these is kept, and nothing was optimised",
         )
     if outcomes:
-        rows.append(
-            Evidence(
-                name="starts that ended at an optimum",
-                value=float(sum(outcome.converged for outcome in outcomes)),
-                unit=f"of {len(outcomes)}",
-                lower=1.0,
-                advice=f"the best feasible motion is kept, no optimum; the solver says {_statuses(outcomes)}",
-            )
+        yield Evidence(
+            name="starts that ended at an optimum",
+            value=float(sum(outcome.converged for outcome in outcomes)),
+            unit=f"of {len(outcomes)}",
+            lower=1.0,
+            advice=f"the best feasible motion is kept, no optimum; the solver says {_statuses(outcomes)}",
         )
-    return tuple(rows)
 
 
 def _statuses(outcomes: Sequence[StartOutcome]) -> str:

@@ -11,7 +11,6 @@ from tauloop.assembly.cut_freedoms import CutFreedoms
 from tauloop.assembly.ports import coordinate_units, velocity_units
 from tauloop.errors import InputError, Problems
 from tauloop.kinematics.clearance import RodClearance
-from tauloop.kinematics.singularities import singularities
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.quantities import pairs, quantity
 from tauloop.mechanism.suggestions import unknown_names
@@ -176,38 +175,6 @@ def bounds(
     if clearance is not None and len(clearance.pairs):
         listed.append(Bound(kind="clearance", of="rods", unit="m", lower=limits.clearance))
     return tuple(bound for bound in listed if np.isfinite([bound.lower, bound.upper]).any())
-
-
-def measured(
-    model: Model,
-    bounded: tuple[Bound, ...],
-    q: np.ndarray,
-    v: np.ndarray,
-    force: np.ndarray,
-    tension: np.ndarray,
-    clearance: RodClearance | None,
-    cuts: CutFreedoms,
-) -> np.ndarray:
-    """The bounded quantities (N, n) of a motion, by the functions that all applications use.
-
-    Args:
-        model: the machine.
-        bounded: the limits.
-        q, v: coordinates and velocities (N, ...).
-        force: actuator forces (N, n_u).
-        tension: of the cables (N, k).
-        clearance: distances of rods.
-        cuts: joints that close loops.
-    """
-    far = singularities(model, q) if any(bound.kind == "singularity" for bound in bounded) else None
-    motors, moved = v @ model.assembly.loops.transmission.T, (part.T for part in cuts.positions_and_speeds(q, v))
-    cut = dict(zip(cuts.names, zip(*moved, strict=True), strict=True))
-    known = quantities(model, cut, q.T, v.T, motors.T, force.T, tension.T)
-    if far is not None:
-        known |= {("singularity", kind): far.distance(kind) for kind in SINGULARITIES}
-    if clearance is not None and len(clearance.pairs):
-        known["clearance", "rods"] = clearance.distances(q).min(axis=1)
-    return np.stack([known[bound.kind, bound.of] for bound in bounded], axis=1) if bounded else np.zeros((len(q), 0))
 
 
 def quantities(

@@ -14,13 +14,14 @@ from tauloop.codegen.evaluator import Compiled
 from tauloop.equations.values import BatchFunction
 from tauloop.errors import IdentificationError, InputError, Problem, Problems
 from tauloop.identification.excitation.limits import (
+    SINGULARITIES,
     Bound,
     ExcitationLimits,
     PerChannel,
     bounds,
     in_full,
-    measured,
     per_channel,
+    quantities,
     use,
 )
 from tauloop.identification.excitation.sample import SampleFunction, sample_function
@@ -28,6 +29,7 @@ from tauloop.identification.regression.base_parameters import BaseParameters, Ra
 from tauloop.identification.regression.from_log import leaf_ties
 from tauloop.identification.regression.ties import Ties, ties
 from tauloop.kinematics.clearance import RodClearance, rod_clearance
+from tauloop.kinematics.singularities import singularities
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.expression import Constant, Expression
 from tauloop.mechanism.model import Mechanism
@@ -261,10 +263,9 @@ class ExcitationProblem:
         tension = np.zeros((len(force), 0))
         if self._is_held:
             force, tension = self._tensions(motion, q)
-        v = np.asarray(state.v)
-        values = measured(self.model, self.bounds, state.q, v, force, tension, self.clearance, self.cuts)
-        channels = np.stack([motion.position, motion.velocity, motion.acceleration])
-        moved = np.stack([motion.position - self.center, motion.velocity, motion.acceleration])
+        values = self._measured(state.q, np.asarray(state.v), force, tension)
+        channels = np.stack(motion.rates)
+        moved = np.stack([motion.position - self.center, *channels[1:]])
         peaks = (np.abs(moved).max(axis=1) / self.limits).ravel()
         return Judgement(
             regressor=regressor,
@@ -272,6 +273,20 @@ class ExcitationProblem:
             channels=channels,
             shares=np.concatenate([peaks, use(self.bounds, values).max(axis=0, initial=0.0)]),
         )
+
+    def _measured(self, q: np.ndarray, v: np.ndarray, force: np.ndarray, tension: np.ndarray) -> np.ndarray:
+        """The bounded quantities (N, n) of a motion, by the functions that all applications use."""
+        model, cuts = self.model, self.cuts
+        motors, moved = v @ model.assembly.loops.transmission.T, (part.T for part in cuts.positions_and_speeds(q, v))
+        cut = dict(zip(cuts.names, zip(*moved, strict=True), strict=True))
+        known = quantities(model, cut, q.T, v.T, motors.T, force.T, tension.T)
+        if any(bound.kind == "singularity" for bound in self.bounds):
+            far = singularities(model, q)
+            known |= {("singularity", kind): far.distance(kind) for kind in SINGULARITIES}
+        if self.clearance is not None and len(self.clearance.pairs):
+            known["clearance", "rods"] = self.clearance.distances(q).min(axis=1)
+        values = [known[bound.kind, bound.of] for bound in self.bounds]
+        return np.stack(values, axis=1) if values else np.zeros((len(q), 0))
 
     def _forces(self, motion: SampledMotion, start: np.ndarray | None) -> tuple[State, np.ndarray, np.ndarray]:
         state = self.functions.kinematics(*motion.rates, start=start)

@@ -39,6 +39,10 @@ HARMONICS = 6
 PROMISING, TRIED = 0.03, 3
 
 
+#: Errors (BLOCKS, n_kept) on blocks that were not fitted, and parameters of a fit.
+_Fit = tuple[np.ndarray, np.ndarray]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Law:
     """A law of the forces that a model may lack.
@@ -118,51 +122,44 @@ def missing_laws(
     speeds = [motion.of_outputs for motion in motions]
     fits = BlockFits.of(parts, result, [np.abs(v) > REST * np.abs(v).max(axis=0) for v in speeds])
     problems: list[Problem] = []
-    errors, values = fits.errors(), fits.values()
-    if (errors.max(axis=0) < RESIDUAL * fits.largest).all():
+    before = fits.errors(), fits.values()
+    if (before[0].max(axis=0) < RESIDUAL * fits.largest).all():
         return ()
     judged = []
     for element in elements:
         own = tuple(_laws(fits, motions, element, has_friction=f"{element}.coulomb" in parts[0].parameters))
         for law in _promising(fits, own):
-            trial, moved = fits.both(law.columns)
-            if judgement := _told(law, errors, trial, values, moved, fits, result):
+            if judgement := _told(law, before, fits.both(law.columns), fits, result):
                 judged.append((judgement[0], law))
     fitted: tuple[np.ndarray, ...] | None = None
     for _, law in sorted(judged, key=lambda pair: pair[0]):
         columns = law.columns if fitted is None else tuple(map(_beside, fitted, law.columns))
-        trial, moved = fits.both(columns)
-        if judgement := _told(law, errors, trial, values, moved, fits, result):
+        after = fits.both(columns)
+        if judgement := _told(law, before, after, fits, result):
             problems.append(judgement[1])
-            fitted, errors, values = columns, trial, moved
+            fitted, before = columns, after
     return tuple(problems)
 
 
 def _told(
-    law: _Law,
-    before: np.ndarray,
-    after: np.ndarray,
-    values: np.ndarray,
-    moved: np.ndarray,
-    fits: BlockFits,
-    result: Identification,
+    law: _Law, before: _Fit, after: _Fit, fits: BlockFits, result: Identification
 ) -> tuple[float, Problem] | None:
-    """The law, and what is left of an error with it, if errors (BLOCKS, n_kept) and parameters say that it is missing.
+    """The law, and what is left of an error with it, if errors and parameters say that it is missing.
 
     Args:
         law: the law.
-        before, after: errors without and with it, on blocks that were not fitted.
-        values, moved: parameters without and with it.
+        before, after: without and with it.
         fits, result: what they are of.
     """
-    gain, count = gained(after, before), len(result.values)
+    (errors, values), (left, moved) = before, after
+    gain, count = gained(left, errors), len(result.values)
     shifts = np.abs(moved[:count] - values[:count]) / result.standard_deviations
     most, output = int(np.argmax(shifts)), gain.output
     if gain.share < BETTER or not gain.is_fair or gain.alike < ALIKE:
         return None
     if shifts[most] < MOVED and gain.share < MUCH:
         return None
-    percent = [float(100.0 * pooled(errors)[output] / fits.largest[output]) for errors in (before, after)]
+    percent = [float(100.0 * pooled(x)[output] / fits.largest[output]) for x in (errors, left)]
     shown = (
         f"with it the error of {result.training[output].output} where it was not fitted falls from {percent[0]:.3g} to "
         f"{percent[1]:.3g} % of the largest force, and {result.base.base[most].short_name()} moves by "

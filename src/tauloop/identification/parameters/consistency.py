@@ -7,7 +7,7 @@ identification.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -196,7 +196,7 @@ def fit_consistent(
     training_fit, held_out_fit = judge_both(training, held_out, parameters)
     unknowns, values = training.unknowns, _all_values(training, problem, solution, held)
     share, reachable = (_with_held(x, held, len(unknowns)) for x in (solution.data_share, solution.reachable_share))
-    return ConsistentIdentification(
+    result = ConsistentIdentification(
         parameters=parameters,
         prior=prior,
         regressor_parameters=training.parameters,
@@ -217,7 +217,7 @@ def fit_consistent(
         training=training_fit,
         held_out=held_out_fit,
         unconstrained=unconstrained,
-        evidence=_evidence(problem, parameters, solution, (held_out_fit, unconstrained.held_out), weight, trials),
+        evidence=(),
         provenance=provenance(
             packages=("numpy", "scipy", "cvxpy", "clarabel"),
             options=plain(options),
@@ -231,6 +231,7 @@ def fit_consistent(
             },
         ),
     )
+    return replace(result, evidence=_evidence(result, solution))
 
 
 def _checked_prior(training: RegressionData, cones: tuple[Cone, ...], prior: np.ndarray) -> np.ndarray:
@@ -338,21 +339,14 @@ def _all_values(data: RegressionData, problem: ConicProblem, solution: ConicSolu
     return np.asarray(values)
 
 
-def _evidence(
-    problem: ConicProblem,
-    parameters: np.ndarray,
-    solution: ConicSolution,
-    held_out: tuple[tuple[OutputFit, ...], tuple[OutputFit, ...]],
-    weight: float,
-    trials: tuple[WeightTrial, ...],
-) -> tuple[Evidence, ...]:
-    """Figures of parameters, with held-out fits by them and by the unconstrained ones."""
-    prior, inertial = problem.prior, [cone for cone in problem.cones if cone.is_inertial]
+def _evidence(result: ConsistentIdentification, solution: ConicSolution) -> tuple[Evidence, ...]:
+    parameters, prior = result.parameters, result.prior
+    inertial = [cone for cone in result.cones if cone.is_inertial]
     relative = []
     for cone in inertial:
         half = np.linalg.inv(np.linalg.cholesky(cone.matrix(prior)))
         relative.append(np.linalg.eigvalsh(half @ cone.matrix(parameters) @ half.T))
-    numbers = [float(parameters[cone.columns[0]]) for cone in problem.cones if not cone.is_inertial]
+    numbers = [float(parameters[cone.columns[0]]) for cone in result.cones if not cone.is_inertial]
     return (
         Evidence(
             name="least eigenvalue of a pseudo-inertia, as a share of the prior's",
@@ -397,14 +391,14 @@ def _evidence(
             lower=-1e-6,
             advice=f"a coefficient is held at zero wrongly; the solver said: {solution.status}",
         ),
-        weight_evidence(trials, weight),
+        weight_evidence(result.trials, result.weight),
         Evidence(
             name="sum of the divergences from the prior",
             value=float(sum(divergence(cone.matrix(parameters), cone.matrix(prior)) for cone in inertial)),
         ),
         Evidence(
             name="largest ratio of held-out RMSE to that of the unconstrained parameters",
-            value=largest_loss(*held_out),
+            value=largest_loss(result.held_out, result.unconstrained.held_out),
             upper=LARGEST_LOSS,
             advice="consistent parameters predict worse: lower the least weight, or look at the prior and the model",
         ),

@@ -8,6 +8,7 @@ a few geometries determine it: d1^2. Geometries that took no part in that judge 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from math import prod
@@ -160,7 +161,20 @@ class AnalyticRegrouping(Result):
 
     def matrix(self, lengths: Mapping[str, float] | None = None) -> np.ndarray:
         """B (r, n) at other lengths by name, SI; the nominal ones without them."""
-        return _matrix([item.name for item in self.parameters], self.base, lengths or self.lengths)
+        names = [item.name for item in self.parameters]
+        B = np.zeros((len(self.base), len(names)))
+        for row, parameter in zip(B, self.base, strict=True):
+            row[names.index(parameter.representative)] = 1.0
+            for term in parameter.terms:
+                row[names.index(term.parameter)] = term.value(lengths or self.lengths)
+        return B
+
+    def misfit(self, regressor: np.ndarray, lengths: Mapping[str, float]) -> float:
+        """Largest misfit of a column (m, n) at lengths, over its norm (without effect, over the largest norm)."""
+        norms = np.linalg.norm(regressor, axis=0)
+        independent = regressor[:, list(self.independent)]
+        misfit = np.linalg.norm(regressor - independent @ self.matrix(lengths), axis=0)
+        return float((misfit / np.where(norms > ZERO * norms.max(), norms, norms.max())).max())
 
     @property
     def dependent(self) -> dict[str, str]:
@@ -243,7 +257,7 @@ def analytic_regrouping(
                 terms.append(AnalyticTerm(parameter=quantity.name, coefficient=monomials))
         base.append(AnalyticParameter(representative=names[column], unit=units[column], terms=tuple(terms)))
     IdentificationError.raise_if_any(problems)
-    return AnalyticRegrouping(
+    result = AnalyticRegrouping(
         parameters=tuple(parameters),
         independent=independent,
         base=tuple(base),
@@ -251,24 +265,26 @@ def analytic_regrouping(
         lengths=dict(lengths),
         singular_values=answer.singular_values,
         values=values,
-        evidence=(
-            Evidence(
-                name="largest misfit of a column by the formulas, over its norm, at other geometries",
-                value=max(_misfit(np.asarray(regressor(at)), independent, names, base, at) for at in draws.judges),
-                upper=EXACT,
-                advice="the formulas do not hold: lengths are missing among those named",
-            ),
-            Evidence(
-                name="ratio of the last independent column's remainder to the next",
-                value=answer.gap,
-                lower=answer.options.least_gap,
-                advice="the rank is a matter of the tolerance",
-            ),
-        ),
+        evidence=(),
         provenance=provenance(
             packages=("numpy",), options={"rank": plain(answer.options)}, inputs={"columns": len(names)}
         ),
     )
+    evidence = (
+        Evidence(
+            name="largest misfit of a column by the formulas, over its norm, at other geometries",
+            value=max(result.misfit(np.asarray(regressor(at)), at) for at in draws.judges),
+            upper=EXACT,
+            advice="the formulas do not hold: lengths are missing among those named",
+        ),
+        Evidence(
+            name="ratio of the last independent column's remainder to the next",
+            value=answer.gap,
+            lower=answer.options.least_gap,
+            advice="the rank is a matter of the tolerance",
+        ),
+    )
+    return replace(result, evidence=evidence)
 
 
 class _Draws:
@@ -342,25 +358,3 @@ def _degree(of: str, part: str) -> int:
         what = f"the unit {of} over {part} is no power of a length"
         raise IdentificationError.of("units", what, "regroup parameters of inertia only")
     return int(ratio.length)
-
-
-def _matrix(names: Sequence[str], base: Sequence[AnalyticParameter], lengths: Mapping[str, float]) -> np.ndarray:
-    B = np.zeros((len(base), len(names)))
-    for row, parameter in zip(B, base, strict=True):
-        row[names.index(parameter.representative)] = 1.0
-        for term in parameter.terms:
-            row[names.index(term.parameter)] = term.value(lengths)
-    return B
-
-
-def _misfit(
-    W: np.ndarray,
-    independent: Sequence[int],
-    names: Sequence[str],
-    base: Sequence[AnalyticParameter],
-    lengths: Mapping[str, float],
-) -> float:
-    """Largest misfit of a column over its norm (columns without effect over the largest norm)."""
-    norms = np.linalg.norm(W, axis=0)
-    misfit = np.linalg.norm(W - W[:, list(independent)] @ _matrix(names, base, lengths), axis=0)
-    return float((misfit / np.where(norms > ZERO * norms.max(), norms, norms.max())).max())

@@ -150,7 +150,7 @@ def scan_filters(
     if not cutoffs or not orders:
         raise IdentificationError.of("cutoffs", "there is no filter to try", "give cut-offs (Hz) and orders")
     trials: list[FilterTrial] = []
-    best: Identification | None = None
+    fits: list[Identification] = []
     search = Trials(model, logs, estimator or WeightedLeastSquares(), output, ties)
     for order, cutoff, standstill in product(orders, cutoffs, standstills):
         tried = (replace(base, order=order, cutoff=cutoff, standstill=standstill) for base in preparations)
@@ -166,12 +166,12 @@ def scan_filters(
             held_out_percent=held_out_percent,
             values=whole.values,
         )
-        if trial.validation_error < min((other.validation_error for other in trials), default=np.inf):
-            best = whole
         trials.append(trial)
-    if best is None:
+        fits.append(whole)
+    number = min(range(len(trials)), key=lambda k: np.nan_to_num(trials[k].validation_error, nan=np.inf))
+    best = fits[number]
+    if not np.isfinite(trials[number].validation_error):
         raise IdentificationError.of("log", "no filter gave a finite error", "look at the log's forces")
-    number = min(range(len(trials)), key=lambda k: trials[k].validation_error)
     spread = np.ptp([trial.values for trial in trials], axis=0)
     ratio = spread / np.maximum(best.standard_deviations, np.finfo(float).tiny)
     return FilterScan(
