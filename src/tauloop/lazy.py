@@ -6,8 +6,9 @@ these parts need.
 
 from __future__ import annotations
 
+import _ast  # `ast` takes longer to import than all late names to read
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -27,26 +28,35 @@ def public_names(package: str) -> tuple[Callable[[], list[str]], list[str]]:
     return public.copy, public
 
 
-def lazy_names(
-    package: str, homes: Mapping[str, Iterable[str]], eager: Iterable[str] = ()
-) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+def lazy_names(package: str, *own: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """The functions ``__getattr__`` and ``__dir__`` of a package with late names, and its ``__all__``.
+
+    Late are the names that its source imports under ``if TYPE_CHECKING:``, where type checkers see them; they stand
+    nowhere else. No name may be that of a module beside it: once that is imported Python finds the module.
 
     Args:
         package: its full name.
-        homes: public names by the module below the package that has them, such as "model". No name may be that of a
-            module beside it: once that is imported Python finds the module.
-        eager: its other public names.
+        own: public names that it defines itself; names that it imports ``as`` themselves are public too.
     """
-    places = {name: module for module, names in homes.items() for name in names}
-    public = sorted([*places, *eager])
+    module = sys.modules[package]
+    path, loader = str(module.__file__), module.__spec__.loader  # type: ignore[union-attr]
+    statements = compile(loader.get_data(path), path, "exec", _ast.PyCF_ONLY_AST).body  # type: ignore[union-attr]
+    late = [part for node in statements if isinstance(node, _ast.If) for part in node.body]
+    places = {name: place for part in late for name, place in _passed_on(part).items()}
+    public = sorted([*places, *own, *(name for node in statements for name in _passed_on(node))])
 
     def resolve(name: str) -> Any:
         if name not in places:
             text = f"module {package!r} has no attribute {name!r}"
-            raise AttributeError(text, name=name, obj=sys.modules[package])  # so that Python says what is near
-        value = getattr(import_module(f"{package}.{places[name]}"), name)
-        setattr(sys.modules[package], name, value)  # so that it is asked for once
+            raise AttributeError(text, name=name, obj=module)  # so that Python says what is near
+        value = getattr(import_module(places[name]), name)
+        setattr(module, name, value)  # so that it is asked for once
         return value
 
     return resolve, public.copy, public
+
+
+def _passed_on(node: _ast.stmt) -> dict[str, str]:
+    """The names that ``from module import name as name`` makes names of its package, each with its module."""
+    names = node.names if isinstance(node, _ast.ImportFrom) else []
+    return {alias.asname: str(node.module) for alias in names if alias.asname}  # type: ignore[attr-defined]

@@ -13,13 +13,4 @@ if TYPE_CHECKING:
     from tauloop.assembly.ports import ACTUATORS as ACTUATORS, PLATFORM as PLATFORM, Entry as Entry, Port as Port
     from tauloop.assembly.spins import Spin as Spin, find_spins as find_spins
 else:
-    __getattr__, __dir__, __all__ = lazy_names(
-        __name__,
-        {
-            "assembly": ("Assembly", "assemble"),
-            "locks": ("Locks",),
-            "loops": ("Loops",),
-            "ports": ("ACTUATORS", "Entry", "PLATFORM", "Port"),
-            "spins": ("Spin", "find_spins"),
-        },
-    )
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -18,11 +18,7 @@ if TYPE_CHECKING:
         writes as writes,
     )
 else:
-    __getattr__, __dir__, __all__ = lazy_names(
-        __name__,
-        {"output": ("FAILED", "JsonOption", "console", "folder", "print_json", "reports_errors", "table", "writes")},
-        eager=("main",),
-    )
+    __getattr__, __dir__, __all__ = lazy_names(__name__, "main")
 
 #: Exit code of a program that Ctrl-C ended (128 and the signal's number).
 INTERRUPTED = 130

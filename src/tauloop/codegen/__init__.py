@@ -14,10 +14,4 @@ if TYPE_CHECKING:
     )
     from tauloop.codegen.evaluator import Compiled as Compiled, Evaluator as Evaluator, Interpreted as Interpreted
 else:
-    __getattr__, __dir__, __all__ = lazy_names(
-        __name__,
-        {
-            "cache": ("CacheOptions", "CompiledCache", "compiled_cache"),
-            "evaluator": ("Compiled", "Evaluator", "Interpreted"),
-        },
-    )
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

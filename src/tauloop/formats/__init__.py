@@ -18,14 +18,4 @@ if TYPE_CHECKING:
     from tauloop.formats.urdf import load_urdf as load_urdf
     from tauloop.formats.yaml_writer import dumps as dumps
 else:
-    __getattr__, __dir__, __all__ = lazy_names(
-        __name__,
-        {
-            "format": ("Format", "Written"),
-            "library": ("FORMATS", "load", "loads"),
-            "mjcf": ("load_mjcf",),
-            "options": ("ImportOptions", "RodRecognition"),
-            "urdf": ("load_urdf",),
-            "yaml_writer": ("dumps",),
-        },
-    )
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

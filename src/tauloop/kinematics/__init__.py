@@ -44,31 +44,4 @@ if TYPE_CHECKING:
     from tauloop.kinematics.states import RandomStates as RandomStates, random_states as random_states
     from tauloop.kinematics.workspace_map import Workspace as Workspace
 else:
-    __getattr__, __dir__, __all__ = lazy_names(
-        __name__,
-        {
-            "description": ("DescribeOptions", "Description", "describe"),
-            "inspection": ("CheckOptions", "Inspection", "check"),
-            "machine_dynamics": ("DynamicsOptions", "MotionForces", "inverse_dynamics"),
-            "machine_workspace": ("WorkspaceOptions", "workspace"),
-            "modes": ("ModeOptions", "Modes", "assembly_modes", "working_modes"),
-            "named_kinematics": (
-                "JacobianOptions",
-                "KinematicsOptions",
-                "forward_kinematics",
-                "inverse_kinematics",
-                "jacobian",
-            ),
-            "pose_conditioning": ("Conditioning", "conditioning"),
-            "reduction": (
-                "NewtonEulerCount",
-                "Reduction",
-                "ReductionComparison",
-                "ReductionOptions",
-                "compare_reduction",
-                "reduce",
-            ),
-            "states": ("RandomStates", "random_states"),
-            "workspace_map": ("Workspace",),
-        },
-    )
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

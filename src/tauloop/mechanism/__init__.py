@@ -13,13 +13,4 @@ if TYPE_CHECKING:
     from tauloop.mechanism.schema import drive_schema as drive_schema, json_schema as json_schema
     from tauloop.mechanism.shipped import machine_path as machine_path, shipped_machines as shipped_machines
 else:
-    __getattr__, __dir__, __all__ = lazy_names(
-        __name__,
-        {
-            "expression": ("moved",),
-            "index": ("machine_index",),
-            "model": ("JointKind", "Mechanism"),
-            "schema": ("drive_schema", "json_schema"),
-            "shipped": ("machine_path", "shipped_machines"),
-        },
-    )
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -25,17 +25,4 @@ if TYPE_CHECKING:
         write_equations as write_equations,
     )
 else:
-    __getattr__, __dir__, __all__ = lazy_names(
-        __name__,
-        {
-            "export": ("Export", "ExportOptions", "export_c"),
-            "force_sharing": ("ForceSharing",),
-            "hybrid": ("HybridForces", "HybridFunctions"),
-            "model": ("Model",),
-            "motion": ("Motion",),
-            "operation_counts": ("CountOptions", "OperationCounts", "count_operations"),
-            "ready": ("FunctionOptions", "load_function"),
-            "tool": ("Payload", "ToolMotion"),
-            "written_equations": ("EquationOptions", "WrittenEquations", "write_equations"),
-        },
-    )
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -9,4 +9,4 @@ from tauloop.lazy import lazy_names
 if TYPE_CHECKING:
     from tauloop.programs.state import Forces as Forces, Health as Health, State as State
 else:
-    __getattr__, __dir__, __all__ = lazy_names(__name__, {"state": ("Forces", "Health", "State")})
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

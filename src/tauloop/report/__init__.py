@@ -27,24 +27,4 @@ if TYPE_CHECKING:
     from tauloop.report.parts import PARTS as PARTS, ReportPart as ReportPart, parts_of as parts_of
     from tauloop.report.reduction_table import reduction_tables as reduction_tables
 else:
-    __getattr__, __dir__, __all__ = lazy_names(
-        __name__,
-        {
-            "figures": (
-                "FAINT",
-                "LARGE",
-                "MEASURED",
-                "NORMAL",
-                "PREDICTED",
-                "RESIDUAL",
-                "SMALL",
-                "TEXT",
-                "clean",
-                "save_figure",
-            ),
-            "identification_figures": ("identification_figure",),
-            "identification_tables": ("fit_table", "identification_table"),
-            "parts": ("PARTS", "ReportPart", "parts_of"),
-            "reduction_table": ("reduction_tables",),
-        },
-    )
+    __getattr__, __dir__, __all__ = lazy_names(__name__)
