@@ -211,7 +211,7 @@ def test_other_readings_of_the_same_poses():
     name, series, parameters = series_of("position")
     readings = series.readings + 1e-3 * np.arange(series.readings.size).reshape(series.readings.shape)
     once, anew = (
-        calibration_problem(machine(name), [one], parameters) for one in (series, replace(series, readings=readings))
+        calibration_problem(machine(name), [case], parameters) for case in (series, replace(series, readings=readings))
     )
     x = 1e-4 * np.arange(len(once.free))
     np.testing.assert_allclose(once.reading(readings).evaluate(x).residual, anew.evaluate(x).residual, atol=1e-9)
