@@ -14,6 +14,7 @@ from tauloop.drives.criteria import weighted_sum
 from tauloop.drives.tuning.methods import SQP
 from tauloop.drives.tuning.search import minimise
 from tauloop.errors import InputError
+from tauloop.integrate.integrators import Integrator, Radau
 from tauloop.mechanism.expression import Constant
 
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler")
@@ -164,3 +165,31 @@ def test_gaps_that_close_and_samples_change_gradients_as_differences_say(sampled
             noise = NOISE * max(float(getattr(made.criteria, name)[0]), 1e-3) / value
             expected = (ahead - behind) / (2 * STEP * value)
             assert made.by[name][k] == pytest.approx(expected, rel=DIFFERENCES, abs=noise), (name, parameter)
+
+
+ONE_MASS = """
+format: tauloop-drive/1
+name: one_mass
+provenance: {status: chosen, source: test}
+parameters: {kp: 400 N/m, m: 2 kg, d: 8 N s/m}
+inertias: {cart: {mass: m, friction: {viscous: d}}}
+motors: {push: {on: cart}}
+encoders: {scale: {on: cart}}
+control: {position: {encoder: scale, gain: kp}, motor: push}
+performance: {of: cart, band: 0.1 mm}
+"""
+
+
+@pytest.mark.parametrize("integrator", [TIGHT, Radau(rtol=1e-10, atol=1e-12)], ids=["explicit", "implicit"])
+def test_the_overshoot_of_one_mass_on_paper(integrator: Integrator) -> None:
+    """Step r: overshoot r exp(-pi z / sqrt(1 - z^2)) with z = d / (2 sqrt(kp m))."""
+    step, values = 0.1, np.array([400.0, 2.0, 8.0])
+
+    def overshoot(kp: complex, m: complex, d: complex) -> complex:
+        z = d / (2 * np.sqrt(kp * m))
+        return step * np.exp(-np.pi * z / np.sqrt(1 - z**2))
+
+    made = SensitiveAxis(read_drive(ONE_MASS), ("kp", "m", "d")).gradients(step=step, integrator=integrator)
+    expected = [overshoot(*(values + 1e-30j * row)).imag / 1e-30 for row in np.eye(3)]
+    assert made.criteria.overshoot[0] == pytest.approx(overshoot(*values).real, rel=1e-7)
+    np.testing.assert_allclose(made.by["overshoot"], expected, rtol=1e-6)

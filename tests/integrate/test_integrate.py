@@ -15,6 +15,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import tauloop.integrate
+from tauloop.integrate.integrators import Method
 from tauloop.integrate.interpreted import InterpretedProblem, Run, Stepped
 from tauloop.integrate.tableau import dormand_prince
 
@@ -116,8 +117,8 @@ PROBLEMS = {
 
 
 def ran(problem: InterpretedProblem, method, y, end, rtol, modes=0) -> tuple[Run, Stepped]:
-    start = {"modes": np.zeros(modes), "guess": np.zeros(1), "step": 1e-6}
-    run = Run(problem, method, np.array(y), rtol=rtol, atol=1e-3 * rtol, **start)
+    numbers = Method(tableau=method, rtol=rtol, atol=1e-3 * rtol, longest=np.inf, first=1e-6)
+    run = Run(problem, numbers, np.array(y), modes=np.zeros(modes), guess=np.zeros(1))
     code = Stepped.STEPPED
     while run.time < end and code == Stepped.STEPPED:
         code = run.next(end)
@@ -157,7 +158,7 @@ def test_errors_fall_with_the_order(method, order):
     """Steps of one length, held by a loose tolerance: half the length, a thirty-second of the error."""
     errors = []
     for h in (0.2, 0.1):
-        run = Run(Swing(), method, np.array([1.0, 0.0]), step=h, rtol=1e-3, atol=1.0, longest=h)
+        run = Run(Swing(), Method(tableau=method, rtol=1e-3, atol=1.0, longest=h, first=h), np.array([1.0, 0.0]))
         while run.time < 2.0:
             run.step = h
             assert run.next(2.0) == Stepped.STEPPED
@@ -166,7 +167,8 @@ def test_errors_fall_with_the_order(method, order):
 
 
 def test_a_guess_is_put_back_where_a_step_is_given_up():
-    run = Run(Border(), dormand_prince(), np.array([1.0, 0.0]), guess=np.array([7.0]), step=0.9, rtol=1e-9, atol=1e-12)
+    numbers = Method(tableau=dormand_prince(), rtol=1e-9, atol=1e-12, longest=np.inf, first=0.9)
+    run = Run(Border(), numbers, np.array([1.0, 0.0]), guess=np.array([7.0]))
     assert run.next(5.0) == Stepped.STEPPED
     assert run.next(5.0) == Stepped.STEPPED
     assert run.rejected > 0

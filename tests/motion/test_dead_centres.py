@@ -23,7 +23,6 @@ from tauloop.kinematics.singularities import singularities
 from tauloop.motion import Line
 from tauloop.motion.stroke import stroke
 from tauloop.simulation import DormandPrince
-from tauloop.simulation.controllers.loop import early_end
 
 CASES = Path(__file__).parents[1] / "cases"
 
@@ -136,7 +135,7 @@ def test_a_path_and_a_control_loop_name_the_kind_too() -> None:
         failed=np.array([1.0, 0.0, 0.0]),
         occurrences=(),
     )
-    end = early_end(machine, np.array(q), trace, 0.01)
+    end = trace.early_end(machine.assembly, np.array(q), "shortly before 0.5 s")
     assert end.startswith(
         "singular pose (parallel: the machine moves although all actuators rest) shortly before 0.5 s"
     )

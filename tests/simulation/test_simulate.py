@@ -44,6 +44,7 @@ from tauloop.simulation.round_trip import round_trip
 from tauloop.simulation.spline_motion import SplineMotion
 from tauloop.simulation.stepping.compiled import CompiledStepper
 from tauloop.simulation.stepping.interpreted import InterpretedStepper
+from tauloop.simulation.stepping.stepper import Laws
 
 MACHINES = shipped_machines()
 #: Machines with the features that matter here: closed forms, Newton blocks, quaternions, dropped rows, no loops.
@@ -108,7 +109,7 @@ def test_an_open_residual_dies_out_as_baumgarte_says():
     system, ready = simulator.system, swinging("delta")
     y = system.encode(ready.q, np.zeros(6))
     y[2] += offset
-    progress = simulator.stepper.begin(y, np.zeros(3), ready.q)
+    progress = simulator.stepper.begin(y, Laws(np.zeros(3)), ready.q)
     steps = simulator.stepper.advance(progress, duration)
     loops = simulator.model.assembly.loops
     first, last = (loops.residuals(row[None, :6])[0][0] for row in (steps.y[0], steps.y[-1]))

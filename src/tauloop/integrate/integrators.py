@@ -54,6 +54,11 @@ class Method:
     longest: float
     first: float
 
+    @property
+    def numbers(self) -> tuple[float, float, float, float]:
+        """First step, tolerances and longest step, as C takes them."""
+        return self.first, self.rtol, self.atol, self.longest
+
     @classmethod
     def adaptive(cls, tableau: Tableau | None, rtol: float, atol: float, longest: float = math.inf) -> Method:
         """A method that chooses its steps."""
@@ -75,6 +80,28 @@ class Integrator(ABC):
     __slots__ = ()
     max_steps: int
 
+    def __post_init__(self) -> None:
+        """Refuse numbers that make no sense, all at once.
+
+        Raises:
+            InputError: tolerances that no step can meet, or no positive steps.
+        """
+        remedy = f"at least {FINEST:g}: below it there is only rounding; 1e-9 is usual"
+        problems = Problems(
+            Problem(where=name, what=f"no step can meet {getattr(self, name):g}", remedy=remedy)
+            for name in ("rtol", "atol")
+            if not FINEST <= getattr(self, name, 0.5) < 1.0
+        )
+        for name in ("step", "max_step"):
+            length = getattr(self, name, 1.0)
+            if not length > 0:
+                problems.add("step", f"must be positive, got {length:g} s", "give seconds")
+            elif name == "step" and length == math.inf:
+                problems.add("step", "is infinite", "give the step in seconds")
+        if not self.max_steps >= 1:
+            problems.add("max_steps", f"must be positive, got {self.max_steps}", "allow some steps")
+        InputError.raise_if_any(problems)
+
     @property
     @abstractmethod
     def method(self) -> Method:
@@ -92,29 +119,6 @@ def described(choice: object) -> dict[str, object]:
     return numbers
 
 
-def _require(integrator: Integrator) -> None:
-    """Refuse numbers that make no sense, all at once.
-
-    Raises:
-        InputError: tolerances that no step can meet, or no positive steps.
-    """
-    remedy = f"at least {FINEST:g}: below it there is only rounding; 1e-9 is usual"
-    problems = Problems(
-        Problem(where=name, what=f"no step can meet {getattr(integrator, name):g}", remedy=remedy)
-        for name in ("rtol", "atol")
-        if not FINEST <= getattr(integrator, name, 0.5) < 1.0
-    )
-    for name in ("step", "max_step"):
-        length = getattr(integrator, name, 1.0)
-        if not length > 0:
-            problems.add("step", f"must be positive, got {length:g} s", "give seconds")
-        elif name == "step" and length == math.inf:
-            problems.add("step", "is infinite", "give the step in seconds")
-    if not integrator.max_steps >= 1:
-        problems.add("max_steps", f"must be positive, got {integrator.max_steps}", "allow some steps")
-    InputError.raise_if_any(problems)
-
-
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DormandPrince(Integrator):
@@ -130,10 +134,6 @@ class DormandPrince(Integrator):
     atol: float = 1e-10
     max_step: float = math.inf
     max_steps: int = MOST_STEPS
-
-    def __post_init__(self) -> None:
-        """Check the numbers; see `Integrator`."""
-        _require(self)
 
     @property
     def method(self) -> Method:
@@ -153,10 +153,6 @@ class RungeKutta4(Integrator):
 
     step: float
     max_steps: int = MOST_STEPS
-
-    def __post_init__(self) -> None:
-        """Check the numbers; see `Integrator`."""
-        _require(self)
 
     @property
     def method(self) -> Method:
@@ -179,10 +175,6 @@ class Radau(Integrator):
     atol: float = 1e-9
     max_step: float = math.inf
     max_steps: int = MOST_STEPS
-
-    def __post_init__(self) -> None:
-        """Check the numbers; see `Integrator`."""
-        _require(self)
 
     @property
     def method(self) -> Method:

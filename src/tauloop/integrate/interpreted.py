@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from tauloop.integrate.tableau import Tableau
+from tauloop.integrate.integrators import Method
 from tauloop.records import dataclass
 
 #: As in `hybrid.c`, where the reasons stand.
@@ -69,32 +69,25 @@ class Run:
     def __init__(
         self,
         problem: InterpretedProblem,
-        method: Tableau | None,
+        method: Method,
         y: np.ndarray,
         *,
         modes: np.ndarray | None = None,
         guess: np.ndarray | None = None,
-        step: float,
-        rtol: float,
-        atol: float,
-        longest: float = np.inf,
     ) -> None:
         """Begin.
 
         Args:
             problem: what is carried forward.
-            method: an explicit method; Radau IIA without it.
+            method: an integrator's numbers.
             y: state (n,).
             modes: (m,), 0 or 1.
             guess: from where rates iterate; put back where a step is given up.
-            step: the first to be tried, s.
-            rtol, atol: error of a step, relative and absolute.
-            longest: step, s.
         """
-        self.problem, self.method, self.y = problem, method, np.array(y, dtype=float)
+        self.problem, self.method, self.y = problem, method.tableau, np.array(y, dtype=float)
         self.s = np.zeros(0) if modes is None else np.array(modes, dtype=float)
         self.guess = np.zeros(0) if guess is None else np.array(guess, dtype=float)
-        self.step, self.rtol, self.atol, self.longest, self.time = step, rtol, atol, longest, 0.0
+        (self.step, self.rtol, self.atol, self.longest), self.time = method.numbers, 0.0
         self.known: object = None
         self.start, self.Q = self.y, np.zeros((3, len(self.y)))
         self.start_known: object = None

@@ -79,7 +79,7 @@ class RoutineCall:
     function: CFunction | ca.Function | None
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    further: Mapping[str, tuple[str, int]]
+    further: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     brief: tuple[ca.Function, tuple[str, ...]] | None = None
     is_judged: bool = True
     smallest_pivot: float = SMALLEST_PIVOT
@@ -208,7 +208,7 @@ def straight(
     symbols = [ca.SX.sym(f"x{i}", n) for i, n in enumerate(reads.values())]
     outputs = {place: ca.densify(ca.SX(expression)) for place, expression in make(*symbols).items()}
     function = ca.Function(name, symbols, list(outputs.values()))
-    return RoutineCall(function=function, inputs=tuple(reads), outputs=tuple(outputs), further={}, when=when)
+    return RoutineCall(function=function, inputs=tuple(reads), outputs=tuple(outputs), when=when)
 
 
 def own_call(time: tuple[str, int], seen: tuple[str, int], made: tuple[str, int]) -> RoutineCall:
@@ -265,7 +265,7 @@ class Routine:
     """
 
     calls: tuple[RoutineCall, ...] = ()
-    own: Mapping[str, int]
+    own: Mapping[str, int] = field(default_factory=dict)
     known: tuple[tuple[str, int], ...] = ()
     directions: int = 0
     varied: Mapping[str, int] = field(default_factory=dict)
@@ -360,4 +360,4 @@ def unit_quaternions(quaternions: Iterable[int], states: int) -> Routine:
     def back(y: ca.SX) -> dict[str, ca.SX]:
         return {f"y + {i}": y[i : i + 4] / ca.norm_2(y[i : i + 4]) for i in places}
 
-    return Routine(calls=(straight("unit_quaternions", {"y": states}, back),) if places else (), own={})
+    return Routine(calls=(straight("unit_quaternions", {"y": states}, back),) if places else ())

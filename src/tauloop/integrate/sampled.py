@@ -11,7 +11,10 @@ from typing import ClassVar, final
 
 import numpy as np
 
+from tauloop.assembly.assembly import Assembly
+from tauloop.assembly.singular_kinds import singular_kind
 from tauloop.codegen.c_helpers import c_file
+from tauloop.codegen.evaluator import NOT_FINITE
 from tauloop.codegen.library import Callback, Library
 from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import Method
@@ -19,7 +22,9 @@ from tauloop.integrate.interpreted import Run, Stepped
 from tauloop.integrate.routine import Own
 from tauloop.integrate.system import WORST, HybridSystem, RoutineProblem
 from tauloop.integrate.tableau import Tableau
+from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
 from tauloop.records import dataclass
+from tauloop.result import Evidence
 
 #: Further outcomes, as in `sampled.c`; and events after which a run is given up.
 TOO_LONG, ENDED, MOST_EVENTS = 20, 21, 10_000
@@ -79,6 +84,46 @@ class SampledTrace:
     worst: np.ndarray
     failed: np.ndarray
     occurrences: tuple[Occurrence, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it came to its end, or to a terminal event."""
+        return self.outcome in (Stepped.STEPPED, ENDED)
+
+    def early_end(self, assembly: Assembly, q: np.ndarray, when: str) -> str:
+        """Why it ended early, near coordinates (n_q,); with words for the instant."""
+        least, pivot, residual = self.failed
+        known = {
+            TOO_LONG: f"too many steps {when}",
+            Stepped.CROWDED: f"events pile up {when}",
+            Stepped.TOO_SMALL: f"no step is short enough for the tolerances {when}: unstable, or too stiff",
+        }
+        if self.outcome in known:
+            return known[self.outcome]
+        if (least < 0 and least > NOT_FINITE) or residual >= CONVERGED:
+            return f"a loop does not close {when}: out of reach (residual {residual:.3g})"
+        if pivot <= SMALLEST_PIVOT:
+            return f"singular pose ({singular_kind(assembly, q)}) {when}: pivot at {pivot:.3g} of its typical size"
+        return f"the motion is no longer finite {when}"
+
+    def evidence(self, whole: int, end: str) -> tuple[Evidence, ...]:
+        """That it ran whole, of so many samples, and kept away from singularities with its loops closed."""
+        _, pivot, residual = map(float, self.worst)
+        return (
+            Evidence(
+                name="share of the samples that was run",
+                value=len(self.states) / whole,
+                lower=None if self.outcome == ENDED else 1.0,
+                advice=f"the run ended early: {end}",
+            ),
+            Evidence(
+                name="smallest pivot over its typical size",
+                value=pivot if pivot < 1e300 else None,
+                lower=SMALLEST_PIVOT,
+                advice="the motion came near a singularity",
+            ),
+            Evidence(name="largest loop residual", value=residual, upper=CONVERGED, advice="a loop did not close"),
+        )
 
 
 #: Where no function of Python's is called.
@@ -144,7 +189,8 @@ class CompiledSamples:
         watch = Callback(_values(system, course.events), known, count) if count else _NOTHING
         reached = self._code(method.tableau, count)(
             *(n, course.period, course.whole, course.change),
-            *(method.first, method.rtol, method.atol, method.longest, float(course.max_steps)),
+            *method.numbers,
+            float(course.max_steps),
             *(own.pointer, watch.pointer, len(happened), wanted),
             *(np.ascontiguousarray(part, dtype=float) for part in (course.inputs, course.p, course.held)),
             *(q, y, s, z, *kept, happened, worst, report),
@@ -168,19 +214,6 @@ class CompiledSamples:
         )
 
 
-class _Sampled(RoutineProblem):
-    """A system as its rates, its modes and its samples see it."""
-
-    def __init__(self, system: HybridSystem, course: Course) -> None:
-        super().__init__(system, course.p, course.held, _values(system, course.events), len(course.events))
-        self._own = course.own
-
-    def sample(self, run: Run) -> bool:
-        """What a sample finds; whether it can be relied on."""
-        good = self.system.sample.run(self.seen(run, run.y), self.worst, self._own)
-        return good and bool(np.isfinite(self.arrays["z"][: self.system.held]).all())
-
-
 @final
 class InterpretedSamples:
     """The same in Python: without a compiler, and to check machine code against."""
@@ -191,18 +224,10 @@ class InterpretedSamples:
 
     def __call__(self, course: Course) -> SampledTrace:
         """Run it."""
-        problem, method, n = _Sampled(self.system, course), course.method, len(course.inputs)
-        run = Run(
-            problem,
-            method.tableau,
-            course.y,
-            modes=np.array([*self.system.modes, *np.zeros(len(course.events))]),
-            guess=course.q,
-            step=method.first,
-            rtol=method.rtol,
-            atol=method.atol,
-            longest=method.longest,
-        )
+        values, count, n = _values(self.system, course.events), len(course.events), len(course.inputs)
+        problem = RoutineProblem(self.system, course.p, course.held, values, count)
+        modes_then = np.array([*self.system.modes, *np.zeros(count)])
+        run = Run(problem, course.method, course.y, modes=modes_then, guess=course.q)
         states: list[np.ndarray] = []
         modes: list[np.ndarray] = []
         held: list[np.ndarray] = []
@@ -211,7 +236,7 @@ class InterpretedSamples:
         begins = 0 if course.change > 0 else 1
         for k in range(n):
             problem.arrays["in"] = course.inputs[k]
-            if not problem.sample(run):
+            if not problem.sample(run, course.own):
                 code = Stepped.UNHEALTHY
             if code != Stepped.STEPPED:
                 break

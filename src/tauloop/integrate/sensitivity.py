@@ -139,21 +139,31 @@ def apart(values: np.ndarray, directions: Sequence[SensitivityDirection]) -> tup
 
 
 def labelled(
-    time: np.ndarray, derivatives: Mapping[str, tuple[Port, np.ndarray]], directions: Sequence[SensitivityDirection]
+    time: np.ndarray, ports: Sequence[Port], by: np.ndarray, directions: Sequence[SensitivityDirection]
 ) -> xr.Dataset:
-    """Derivatives (N, n, d) of quantities as arrays over time, column and parameter, SI, with the units of both."""
+    """Derivatives as arrays over time, column and parameter, SI, with the units of both.
+
+    Args:
+        time: s (N,).
+        ports: of the quantities.
+        by: derivatives of their columns, one port behind the other, and maybe of more (N, n, d).
+        directions: parameters.
+    """
     import xarray as xr
 
-    by = [direction.name for direction in directions]
+    ends = np.cumsum([0, *(port.size for port in ports)])
     return xr.Dataset(
-        {name: (("time", f"{name}_of", "by"), values) for name, (_, values) in derivatives.items()},
+        {
+            port.name: (("time", f"{port.name}_of", "by"), by[:, end - port.size : end])
+            for port, end in zip(ports, ends[1:], strict=True)
+        },
         coords={
             "time": ("time", time, {"unit": "s"}),
-            "by": by,
+            "by": [direction.name for direction in directions],
             "by_unit": ("by", [direction.unit for direction in directions]),
         }
-        | {f"{name}_of": list(port.columns) for name, (port, _) in derivatives.items()}
-        | {f"{name}_unit": (f"{name}_of", list(port.units)) for name, (port, _) in derivatives.items()},
+        | {f"{port.name}_of": list(port.columns) for port in ports}
+        | {f"{port.name}_unit": (f"{port.name}_of", list(port.units)) for port in ports},
     )
 
 
@@ -217,7 +227,6 @@ def _tangent(call: RoutineCall, varies: set[str], carried: set[str]) -> RoutineC
         function=_function_along(call.function, chosen, written),
         inputs=(*call.inputs, *places),
         outputs=tuple(_moved(call.outputs[i]) for i in written),
-        further={},
         brief=None
         if brief is None
         else (_function_along(brief[0], chosen, range(len(brief[1]))), tuple(map(_moved, brief[1]))),

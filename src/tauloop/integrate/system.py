@@ -49,9 +49,9 @@ class HybridSystem:
     velocities: int = 0
     modes: tuple[float, ...] = ()
     rate: Routine
-    reset: Routine = field(default_factory=lambda: Routine(own={}))
-    sample: Routine = field(default_factory=lambda: Routine(own={}))
-    back: Routine = field(default_factory=lambda: Routine(own={}))
+    reset: Routine = field(default_factory=Routine)
+    sample: Routine = field(default_factory=Routine)
+    back: Routine = field(default_factory=Routine)
     kept: int = 0
     constants: int
     directions: int = 0
@@ -140,6 +140,11 @@ class RoutineProblem(InterpretedProblem):
         arrays = self.seen(run, y)
         self.system.reset.run(arrays, self.worst)
         return arrays["y"]
+
+    def sample(self, run: Run, own: Own | None = None) -> bool:
+        """What a sample finds, where the run stands; whether it can be relied on."""
+        good = self.system.sample.run(self.seen(run, run.y), self.worst, own)
+        return good and bool(np.isfinite(self.arrays["z"][: self.system.held]).all())
 
     def back(self, run: Run, y: np.ndarray) -> tuple[np.ndarray, int]:
         """The state, led back."""

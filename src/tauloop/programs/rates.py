@@ -92,6 +92,14 @@ def coordinate_rate(topology: Topology, q: ca.SX, v: ca.SX) -> ca.SX:
     return rate
 
 
+def actuator_motion(assembly: Assembly, q: ca.SX, v: ca.SX) -> tuple[ca.SX, ca.SX]:
+    """Positions and speeds (n_u,) of the actuators at coordinates (n_q,) and velocities (n_v,)."""
+    topology, transmission = assembly.topology, ca.DM(assembly.loops.transmission)
+    lengths = [(i, iq) for i, iq in enumerate(topology.q_of_v) if iq >= 0]
+    placed = ca.sparsify(transmission[:, [i for i, _ in lengths]])
+    return placed @ q[[iq for _, iq in lengths]], ca.sparsify(transmission) @ v
+
+
 class Acting:
     """Actuator forces and the wrench at the tool, as inputs of a program.
 

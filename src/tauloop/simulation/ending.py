@@ -50,12 +50,10 @@ def why_ended(
                 else ""
             ),
         )
-    what = {
-        Ending.STEP: f"no step is short enough for the tolerances {at}: {condition}",
-        Ending.LOOPS: f"the projection onto the loops does not converge {at}: {condition}",
-    }.get(ending, f"the integrator failed {at}: {condition}")
+    failed = "no step is short enough for the tolerances"
+    failed = "the projection onto the loops does not converge" if ending is Ending.LOOPS else failed
     remedy = "give larger tolerances; if forces are not smooth, or the pose is near a singularity, look there first"
-    return Problem(where=place or type(integrator).__name__, what=what, remedy=remedy)
+    return Problem(where=place or type(integrator).__name__, what=f"{failed} {at}: {condition}", remedy=remedy)
 
 
 def _has_coulomb(system: System) -> bool:

@@ -77,8 +77,8 @@ def _start_along(system: System, by: np.ndarray, n_p: int, q: np.ndarray, v: np.
 
 def motion_along(
     system: System, program: Program, y: np.ndarray, q: np.ndarray, by: np.ndarray, theta_by: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Derivatives (N, n, d) of the platform's positions and velocities.
+) -> np.ndarray:
+    """Derivatives (N, n, d) of the platform's positions, and behind them of its velocities.
 
     Args:
         system: the equations.
@@ -98,7 +98,7 @@ def motion_along(
     ports = system.model.platform.ports
     position = outputs[moved("all_q")][:, list(ports.q)]
     velocity = np.linalg.solve(ports.to_v, outputs[moved("all_v")][:, list(ports.v)].T).T
-    return tuple(np.moveaxis(part.reshape(n, count, -1), 1, 2) for part in (position, velocity))  # type: ignore[return-value]
+    return np.moveaxis(np.hstack([position, velocity]).reshape(n, count, -1), 1, 2)
 
 
 def require_differentiable(system: System, force: ForceLaw | None, wrench: Wrench | ToolForce | None) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,8 +17,6 @@ from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import DormandPrince, Integrator, described
 from tauloop.integrate.sensitivity import (
     SensitivityDirection,
-    along_constants,
-    along_start,
     apart,
     labelled,
     sensitivity_rows,
@@ -36,8 +35,8 @@ from tauloop.simulation.forces import ConstantForce, ForceLaw, ToolForce, Wrench
 from tauloop.simulation.routes import IndependentCoordinates, Route
 from tauloop.simulation.sensitivity import motion_along, require_differentiable, simulation_directions
 from tauloop.simulation.stepping.choice import stepper
-from tauloop.simulation.stepping.stepper import Law, Stepper, SteppingState
-from tauloop.simulation.stepping.steps import Ending, Steps, joined_steps, without_last
+from tauloop.simulation.stepping.stepper import Laws, Stepper, SteppingState
+from tauloop.simulation.stepping.steps import Ending, Steps, joined_steps
 from tauloop.simulation.system import BALANCE, System
 
 if TYPE_CHECKING:
@@ -242,13 +241,12 @@ class Simulator:
         if self.sensitivities:
             require_differentiable(self.system, force, wrench)
         along = simulation_directions(self.system, self.sensitivities, start_q, start_v)
-        constants = along_constants(self.system.theta, along)
-        progress = self.stepper.begin(along_start(y, along), acting.constant, start_q, constants)
+        progress = self.stepper.begin(y, acting, start_q, along)
         parts: list[Steps] = []
         happened: list[Occurrence] = []
         ending: Ending | None = None
         while ending is None:
-            part = self.stepper.advance(progress, duration, acting.law, acting.sampled, acting.period)
+            part = self.stepper.advance(progress, duration)
             occurred = self._occurrences(tuple(events), part, progress)
             happened += occurred
             parts.append(part)
@@ -369,12 +367,11 @@ class Simulator:
         theta_by = np.array([direction.constants for direction in along])
         motion = motion_along(self.system, tangent.function.program, states, result.q, by, theta_by)
         ports = self.model.platform.ports
-        outputs = {"position": (ports.position, motion[0]), "velocity": (ports.velocity, motion[1])}
         polynomials = result.steps.polynomials[:, :, : self.system.size]
         return replace(
             result,
             steps=replace(result.steps, y=states, polynomials=polynomials),
-            sensitivities=labelled(result.time, outputs, along),
+            sensitivities=labelled(result.time, (ports.position, ports.velocity), motion, along),
         )
 
     def _usable(self, steps: Steps, guess: np.ndarray) -> tuple[Steps, np.ndarray, np.ndarray]:
@@ -382,7 +379,7 @@ class Simulator:
         near = steps.q[-1:] if len(steps) else guess[None, :]
         q, v = decoded(self.system, steps.y[-1:], near)
         if len(steps) and not (np.isfinite(q).all() and np.isfinite(v).all()):
-            return without_last(steps), steps.q[-1:], steps.v[-1:]
+            return steps.first(len(steps) - 1), steps.q[-1:], steps.v[-1:]
         return steps, q, v
 
     def energies(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -430,41 +427,41 @@ def decoded(system: System, y: np.ndarray, near: np.ndarray) -> tuple[np.ndarray
     return rates.q, rates.v
 
 
-class _Acting:
+class _Acting(Laws):
     """Force law and wrench as laws of the stepper: one of time and state, and one that is held between its samples."""
 
     def __init__(self, system: System, force: ForceLaw | None, wrench: Wrench | ToolForce | None) -> None:
         n_u = len(system.model.mechanism.actuators)
         self._system, self._n_u = system, n_u
-        self._force = None if isinstance(force, ConstantForce) else force
-        self._wrench = wrench if callable(wrench) or isinstance(wrench, ToolForce) else None
-        self.constant = np.zeros(system.acting)
+        moving = None if isinstance(force, ConstantForce) else force
+        along = wrench if callable(wrench) or isinstance(wrench, ToolForce) else None
+        super().__init__(np.zeros(system.acting))
         if isinstance(force, ConstantForce):
             self.constant[:n_u] = _numbers("force", force.values, n_u)
-        if wrench is not None and self._wrench is None:
+        if wrench is not None and along is None:
             self.constant[n_u:] = _numbers("wrench", wrench, WRENCH)
         self.period = (force.period if force is not None else None) or 0.0
         self._near = system.model.assembly.q
-        self.sampled: Law | None = self._by_force if self.period else None
-        self._continuous = None if self.period else self._force
-        self.law: Law | None = None if self._continuous is None and self._wrench is None else self._fill
+        self.sampled = partial(self._fill, moving, None) if self.period else None
+        moving = None if self.period else moving
+        self.law = None if moving is None and along is None else partial(self._fill, moving, along)
 
-    def _fill(self, time: float, y: np.ndarray, acting: np.ndarray) -> None:
-        needs_state = isinstance(self._wrench, ToolForce) or (
-            self._continuous is not None and self._continuous.needs_state
-        )
+    def _fill(
+        self,
+        force: ForceLaw | None,
+        wrench: Callable[[float], np.ndarray] | ToolForce | None,
+        time: float,
+        y: np.ndarray,
+        acting: np.ndarray,
+    ) -> None:
+        needs_state = isinstance(wrench, ToolForce) or (force is not None and force.needs_state)
         q, v = self._known(y) if needs_state else (self._near, self._near[:0])
-        if self._continuous is not None:
-            acting[: self._n_u] = self._continuous.force(time, q, v)
-        if isinstance(self._wrench, ToolForce):
-            acting[self._n_u :] = self._wrench.wrench(self._system.model, time, q, v)
-        elif self._wrench is not None:
-            acting[self._n_u :] = self._wrench(time)
-
-    def _by_force(self, time: float, y: np.ndarray, acting: np.ndarray) -> None:
-        assert self._force is not None
-        q, v = self._known(y) if self._force.needs_state else (self._near, self._near[:0])
-        acting[: self._n_u] = self._force.force(time, q, v)
+        if force is not None:
+            acting[: self._n_u] = force.force(time, q, v)
+        if isinstance(wrench, ToolForce):
+            acting[self._n_u :] = wrench.wrench(self._system.model, time, q, v)
+        elif wrench is not None:
+            acting[self._n_u :] = wrench(time)
 
     def _known(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         q, v = decoded(self._system, y[None, :], self._near[None, :])
@@ -493,19 +490,10 @@ def _cut(part: Steps, time: float) -> Steps:
     """The steps up to a time; the last one ends there."""
     m = int(np.searchsorted(part.time, time, side="left"))
     share = (time - part.time[m - 1]) / (part.time[m] - part.time[m - 1])
-    powers = share ** np.arange(1, part.polynomials.shape[1] + 1)
-    polynomials = part.polynomials[:m].copy()
-    polynomials[-1] *= powers[:, None]
-    return replace(
-        part,
-        time=np.append(part.time[:m], time),
-        y=np.vstack([part.y[:m], part.at(np.array([time]))]),
-        q=part.q[:m],
-        v=part.v[:m],
-        acting=part.acting[:m],
-        polynomials=polynomials,
-        ending=Ending.EVENT,
-    )
+    steps = part.first(m)
+    steps.polynomials[-1] *= share ** np.arange(1, part.polynomials.shape[1] + 1)[:, None]
+    steps.time[-1], steps.y[-1] = time, part.at(np.array([time]))[0]
+    return replace(steps, ending=Ending.EVENT)
 
 
 def _energy(model: Model) -> Program | None:

@@ -101,7 +101,7 @@ class System:
         if self.route.projects:
             onto = {"projected_q": places["q"], "projected_v": places["v"], "gap": "rate"}
             call = program_call("projection", self._closing, sizes, places, onto, is_judged=False)
-            back = Routine(calls=(call,), own={})
+            back = Routine(calls=(call,))
         return HybridSystem(
             states=self.size,
             inputs=self.acting,

@@ -66,16 +66,7 @@ class _Step:
         self.system, self.line = system, RoutineProblem(routines, p, np.zeros(routines.held))
         self.inputs, self.z = np.zeros(len(INPUTS)), self.line.arrays["z"]
         self.line.arrays |= {"in": self.inputs, "held": self.z}
-        self.run = Run(
-            self.line,
-            method.tableau,
-            np.zeros(routines.states),
-            modes=np.array(system.mode_starts),
-            step=method.first,
-            rtol=method.rtol,
-            atol=method.atol,
-            longest=method.longest,
-        )
+        self.run = Run(self.line, method, np.zeros(routines.states), modes=np.array(system.mode_starts))
         self.factor, self.band, self.period, self.before, self.to, self.load, self.load_time, self.duration = fixed
         self.inputs[[0, 1, 3]] = self.to, self.before, method.atol
         self.n_q, self.size = system.coordinates, len(system.state_names)
@@ -93,7 +84,7 @@ class _Step:
         if self.load_time <= 0:
             self.inputs[2] = self.load
         if self.period > 0:
-            self._hold()
+            self.line.sample(run)
         while True:
             if self.system.watched and not run.is_known:
                 outcome = self._look()
@@ -123,13 +114,9 @@ class _Step:
             if run.time >= self.load_time and self.inputs[2] != self.load:
                 self.inputs[2], run.is_known = self.load, False
             if self.period > 0 and run.time >= tick * self.period:
-                self._hold()
+                self.line.sample(run)
                 tick, run.is_known = tick + 1, False
         return self._report(outcome)
-
-    def _hold(self) -> None:
-        """What the control holds from this sample on."""
-        self.line.system.sample.run(self.line.seen(self.run, self.run.y), self.line.worst)
 
     def _look(self) -> int:
         """Note events: behind a step that one has cut, and where a force or the control jumps; the outcome."""

@@ -17,6 +17,7 @@ from tauloop.drives.equations.system import AxisSystem, build_system, senseless
 from tauloop.errors import EngineError, InputError, Problem, Problems
 from tauloop.integrate.events import Occurrence, ValuePassed
 from tauloop.integrate.integrators import DormandPrince, Integrator
+from tauloop.integrate.sampled import MOST_EVENTS
 from tauloop.integrate.sensitivity import sensitive
 from tauloop.integrate.tableau import Tableau
 from tauloop.mechanism.drive_line import DriveLine
@@ -26,9 +27,6 @@ from tauloop.shown import Shown
 
 _LOGGER = logging.getLogger("tauloop")
 
-
-#: Events of a run that are kept.
-MOST_EVENTS = 10_000
 #: What carries a drive line forward where nothing else is said.
 LINE_INTEGRATOR = DormandPrince(rtol=1e-7, atol=1e-9, max_steps=2_000_000)
 
@@ -155,7 +153,8 @@ class Axis:
             1 if is_forked() else self.threads,
             parameters,
             fixed,
-            *(method.first, method.rtol, method.atol, method.longest, integrator.max_steps),
+            *method.numbers,
+            integrator.max_steps,
             report,
             len(times),
             times,

@@ -42,9 +42,7 @@ def axis_routines(system: AxisSystem) -> HybridSystem:
     def routine(function: ca.Function, held: str, *outputs: str, without: ca.Function | None = None) -> Routine:
         brief = None if without is None else (without, outputs[:1])
         inputs = ("y", "s", held, "in", "p")
-        return Routine(
-            calls=(RoutineCall(function=function, inputs=inputs, outputs=outputs, further={}, brief=brief),), own={}
-        )
+        return Routine(calls=(RoutineCall(function=function, inputs=inputs, outputs=outputs, brief=brief),))
 
     return HybridSystem(
         states=len(system.state_names),

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tauloop.assembly.assembly import Assembly
-from tauloop.assembly.singular_kinds import singular_kind
 from tauloop.drives.equations.system import senseless
 from tauloop.drives.machine.bristles import with_bristles, without_dry_friction
 from tauloop.drives.machine.lines import (
@@ -31,10 +29,8 @@ from tauloop.drives.machine.system import MACHINE_INPUTS, MachineSystem, machine
 from tauloop.errors import EngineError, InputError, Problem
 from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import DormandPrince, Integrator, described
-from tauloop.integrate.interpreted import Stepped
 from tauloop.integrate.sampled import (
     ENDED,
-    TOO_LONG,
     CompiledSamples,
     Course,
     InterpretedSamples,
@@ -48,7 +44,6 @@ from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
 from tauloop.motion import Trajectory
 from tauloop.programs.extended import energy_program
-from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
 
@@ -228,10 +223,8 @@ class DrivenMachine:
         held, _ = apart(trace.held, directions)
         motion = run.result(replace(trace, states=states, held=held), integrator)
         ports = system.plant.platform.ports
-        n_p, n_v = ports.position.size, ports.velocity.size
-        outputs = {"position": (ports.position, motion_by[:, :n_p])}
-        outputs["velocity"] = (ports.velocity, motion_by[:, n_p : n_p + n_v])
-        return replace(motion, sensitivities=labelled(motion.time, outputs, directions))
+        by = labelled(motion.time, (ports.position, ports.velocity), motion_by, directions)
+        return replace(motion, sensitivities=by)
 
 
 def _varied(line: DriveLine | None, variation: Variation) -> DriveLine | None:
@@ -379,29 +372,18 @@ class PathRun:
         balance = float(np.abs(work - lost - change).max()) / max(turned_over, 1e-12)
         sliding = [i for i, unit in enumerate(entry.position.units) if unit == "m"]
         occurrences = tuple(replace(item, time=item.time + self.time[0]) for item in trace.occurrences)
-        end = "" if trace.outcome == Stepped.STEPPED else _reason(trace, plant.assembly, state.q[-1])
-        end = f"ends at {occurrences[-1].words}" if trace.outcome == ENDED else end
+        end = f"ends at {occurrences[-1].words}" if trace.outcome == ENDED else ""
+        if not trace.is_whole:
+            end = trace.early_end(plant.assembly, state.q[-1], f"at {trace.end:.6g} s from the start")
         return DrivenMotion(
             evidence=(
-                Evidence(
-                    name="share of the samples that was run",
-                    value=n / len(self.time),
-                    lower=None if trace.outcome == ENDED else 1.0,
-                    advice=f"the run ended early: {end}",
-                ),
+                *trace.evidence(len(self.time), end),
                 Evidence(
                     name="energy balance over the energy turned over",
                     value=balance,
                     upper=ENERGY_KEPT,
                     advice="tighten the tolerances",
                 ),
-                Evidence(
-                    name="smallest pivot over its typical size",
-                    value=float(trace.worst[1]) if trace.worst[1] < 1e300 else None,
-                    lower=SMALLEST_PIVOT,
-                    advice="the motion came near a singularity",
-                ),
-                Evidence(name="largest loop residual", value=float(trace.worst[2]), upper=CONVERGED),
                 *plant.limits.evidence(state.q, self.time[:n]),
             ),
             provenance=provenance(
@@ -454,17 +436,6 @@ class PathRun:
             lost += trace.states[:, y + size + 1]
             y, s, z = y + size + 2, s + modes, z + line.held_size
         return signals, energy, work, lost
-
-
-def _reason(trace: SampledTrace, assembly: Assembly, last: np.ndarray) -> str:
-    at = f"at {trace.end:.6g} s from the start"
-    if trace.outcome == TOO_LONG:
-        return f"too many steps {at}"
-    if trace.outcome == Stepped.CROWDED:
-        return f"events pile up {at}"
-    if trace.outcome == Stepped.TOO_SMALL:
-        return f"no step is short enough {at}: the control is unstable, or an element too stiff"
-    return f"a pose is out of reach or singular {at}: nearest kind, {singular_kind(assembly, last)}"
 
 
 def has_two_motors(mechanism: Mechanism) -> bool:

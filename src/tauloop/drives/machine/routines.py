@@ -10,6 +10,7 @@ from tauloop.drives.machine.system import BALANCE, MACHINE_INPUTS, LineSystem, M
 from tauloop.integrate.routine import Routine, RoutineCall, program_call, straight, unit_quaternions
 from tauloop.integrate.system import HybridSystem
 from tauloop.programs.catalogue import KINEMATICS
+from tauloop.programs.rates import actuator_motion
 
 
 def sampled_machine(system: MachineSystem) -> HybridSystem:
@@ -20,13 +21,10 @@ def sampled_machine(system: MachineSystem) -> HybridSystem:
     state = {"position": "y", "velocity": f"y + {ports.position.size}", "start": "start"}
     state["theta"] = f"p + {len(system.parameters)}"
     program, wanted = plant.platform.runner.program(KINEMATICS[1]), {"q": "q", "v": "v"}
-    transmission = ca.DM(plant.assembly.loops.transmission)
-    lengths = [iq for iq in shape.q_of_v if iq >= 0]
-    placed = ca.sparsify(transmission[:, [i for i, iq in enumerate(shape.q_of_v) if iq >= 0]])
 
     def loads(q: ca.SX, v: ca.SX) -> dict[str, ca.SX]:
         """Positions and speeds of the actuators, by pairs."""
-        return {"at": ca.vec(ca.horzcat(placed @ q[lengths], ca.sparsify(transmission) @ v).T)}
+        return {"at": ca.vec(ca.horzcat(*actuator_motion(plant.assembly, q, v)).T)}
 
     load = (
         program_call("machine_pose", program, sizes, state, wanted, is_judged=False),
@@ -40,7 +38,7 @@ def sampled_machine(system: MachineSystem) -> HybridSystem:
         def call(function: ca.Function, held: str, *outputs: str, without: ca.Function | None = None) -> RoutineCall:
             inputs = (y, f"at + {2 * i}", s, held, inputs_place, "p")  # noqa: B023 (it is called at once)
             brief = None if without is None else (without, (outputs[0], *outputs[2:]))
-            return RoutineCall(function=function, inputs=inputs, outputs=outputs, further={}, brief=brief)
+            return RoutineCall(function=function, inputs=inputs, outputs=outputs, brief=brief)
 
         guards = s.replace("s", "guards")
         rates.append(call(line.rate, f"held + {z}", y.replace("y", "rate"), guards, f"u + {i}", without=line.slope))

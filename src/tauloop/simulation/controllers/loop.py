@@ -11,17 +11,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.assembly.singular_kinds import singular_kind
-from tauloop.codegen.evaluator import NOT_FINITE, Compiled
+from tauloop.codegen.evaluator import Compiled
 from tauloop.errors import InputError
 from tauloop.integrate.events import Occurrence
-from tauloop.integrate.interpreted import Stepped
-from tauloop.integrate.sampled import ENDED, TOO_LONG, CompiledSamples, Course, InterpretedSamples, SampledTrace
+from tauloop.integrate.sampled import CompiledSamples, Course, InterpretedSamples, SampledTrace
 from tauloop.integrate.sensitivity import apart, course_along, sensitive
 from tauloop.integrate.tableau import Tableau
 from tauloop.model import Model
-from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
 from tauloop.records import dataclass
+from tauloop.result import Evidence
 from tauloop.simulation.controllers.laws import RUNGE_KUTTA_4, Controller, Loop
 from tauloop.simulation.controllers.system import ControlLayouts, control_system
 
@@ -33,22 +31,19 @@ class Trace:
     Attributes:
         position, velocity: of the platform (N, ...).
         force: at the actuators, from each sample on (N, n_u).
-        pivot: smallest pivot of all eliminations over its typical size.
-        residual: largest that is left of the loop equations, m or pure numbers.
+        evidence: of the run, its pivots and its loops.
         end: why it ended early; empty where it did not, or a terminal event took place.
         occurrences: events in the order of time.
-        motion_by, force_by: derivatives of positions and velocities, and of forces (N, n, d).
+        by: derivatives of positions, velocities and forces, one behind the other (N, n, d).
     """
 
     position: np.ndarray
     velocity: np.ndarray
     force: np.ndarray
-    pivot: float
-    residual: float
+    evidence: tuple[Evidence, ...]
     end: str
     occurrences: tuple[Occurrence, ...]
-    motion_by: np.ndarray
-    force_by: np.ndarray
+    by: np.ndarray
 
 
 def _in_place(loop: Loop) -> Callable[[float, np.ndarray, np.ndarray], None] | None:
@@ -164,12 +159,11 @@ def _course(loop: Loop, parts: ControlLayouts) -> Course:
 
 def _trace(loop: Loop, parts: ControlLayouts, trace: SampledTrace) -> Trace:
     reached, n_p, end = len(trace.states), len(loop.position), ""
-    if trace.outcome not in (Stepped.STEPPED, ENDED):
+    if not trace.is_whole:
         last = trace.states[-1, :n_p] if reached else loop.position
         with np.errstate(all="ignore"):
             q = loop.plant.platform.evaluate(last, start=loop.q).q
-        end = early_end(loop.plant, q, trace, loop.period)
-    _, pivot, residual = trace.worst
+        end = trace.early_end(loop.plant.assembly, q, f"shortly before {reached * loop.period:.6g} s")
     states, motion_by = apart(trace.states, loop.directions)
     held, held_by = apart(trace.held, loop.directions)
     force = parts.held.slices["force"]
@@ -177,28 +171,8 @@ def _trace(loop: Loop, parts: ControlLayouts, trace: SampledTrace) -> Trace:
         position=states[:, :n_p],
         velocity=states[:, n_p:],
         force=held[:, force],
-        motion_by=motion_by,
-        force_by=held_by[:, force],
-        pivot=float(pivot),
-        residual=float(residual),
+        by=np.concatenate([motion_by, held_by[:, force]], axis=1),
+        evidence=trace.evidence(len(loop.forward), end),
         end=end,
         occurrences=trace.occurrences,
     )
-
-
-def early_end(plant: Model, q: np.ndarray, trace: SampledTrace, period: float) -> str:
-    """Why a run with samples of a period, s, ended early, near coordinates (n_q,)."""
-    shortly = f"shortly before {len(trace.states) * period:.6g} s"
-    if trace.outcome == TOO_LONG:
-        return f"too many steps {shortly}"
-    if trace.outcome == Stepped.CROWDED:
-        return f"events pile up {shortly}"
-    if trace.outcome == Stepped.TOO_SMALL:
-        return f"no step is short enough for the tolerances {shortly}"
-    least, pivot, residual = trace.failed
-    if (least < 0 and least > NOT_FINITE) or residual >= CONVERGED:
-        return f"a loop does not close {shortly}: out of reach (residual {residual:.3g})"
-    if pivot <= SMALLEST_PIVOT:
-        kind = singular_kind(plant.assembly, q)
-        return f"singular pose ({kind}) {shortly}: pivot at {pivot:.3g} of its typical size"
-    return f"the motion is no longer finite {shortly}"

@@ -19,7 +19,6 @@ from tauloop.mechanism.bodies import cable_problems
 from tauloop.model import Model
 from tauloop.motion import Trajectory
 from tauloop.programs import State
-from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
 from tauloop.simulation.controllers.laws import RUNGE_KUTTA_4, Compensation, Controller, Loop, Sampling
@@ -237,19 +236,7 @@ def _result(
     difference = (reference - trace.position)[:, sliding]
     saturated = float(np.mean(np.abs(trace.force) >= loop.limit)) if n else 0.0
     evidence = (
-        Evidence(
-            name="share of the samples that was run",
-            value=n / len(time),
-            lower=None if any(item.is_terminal for item in trace.occurrences) else 1.0,
-            advice=f"the run ended early: {trace.end}",
-        ),
-        Evidence(
-            name="smallest pivot over its typical size",
-            value=trace.pivot if trace.pivot < 1e300 else None,
-            lower=SMALLEST_PIVOT,
-            advice="the motion came near a singularity",
-        ),
-        Evidence(name="largest loop residual", value=trace.residual, upper=CONVERGED, advice="a loop did not close"),
+        *trace.evidence,
         Evidence(
             name=SATURATED,
             value=saturated,
@@ -288,14 +275,7 @@ def _result(
 
 
 def _sensitivities(loop: Loop, time: np.ndarray, trace: Trace) -> xr.Dataset:
-    ports, n_p = loop.plant.platform.ports, len(loop.position)
+    ports = loop.plant.platform.ports
     names, units = loop.plant.output_ports("actuators")
-    return labelled(
-        time,
-        {
-            "position": (ports.position, trace.motion_by[:, :n_p]),
-            "velocity": (ports.velocity, trace.motion_by[:, n_p:]),
-            "force": (Port(name="force", columns=names, units=units), trace.force_by),
-        },
-        loop.directions,
-    )
+    quantities = ports.position, ports.velocity, Port(name="force", columns=names, units=units)
+    return labelled(time, quantities, trace.by, loop.directions)

@@ -12,7 +12,7 @@ from tauloop.model import Model
 from tauloop.model.motion import Motion
 from tauloop.programs.catalogue import EMBEDDING, FORWARD_DYNAMICS, INVERSE_DYNAMICS, KINEMATICS
 from tauloop.programs.expressions import ProgramSpec
-from tauloop.programs.rates import coordinate_rate, whole_quaternions
+from tauloop.programs.rates import actuator_motion, coordinate_rate, whole_quaternions
 from tauloop.simulation.controllers.laws import Compensation, Controller
 
 
@@ -125,14 +125,12 @@ def _program(
 
 def _measured(plant: Model, parts: ControlLayouts) -> list[RoutineCall]:
     """What the encoders say, and from where the controller's Newton method starts: where its last four poses lead."""
-    shape, transmission = plant.topology, ca.DM(plant.assembly.loops.transmission)
-    lengths = transmission[:, [i for i, iq in enumerate(shape.q_of_v) if iq >= 0]]
-    at = [iq for iq in shape.q_of_v if iq >= 0]
-    n_q, n_u = shape.n_q, transmission.shape[0]
+    shape = plant.topology
+    n_q, n_u = shape.n_q, len(plant.mechanism.actuators)
     last, constants = parts.held.place("last"), parts.constants.place
 
     def read(q: ca.SX, full: ca.SX) -> dict[str, ca.SX]:
-        return {"measured": ca.vertcat(ca.sparsify(lengths) @ q[at], ca.sparsify(transmission) @ full)}
+        return {"measured": ca.vertcat(*actuator_motion(plant.assembly, q, full))}
 
     def counted(position: ca.SX, step: ca.SX) -> dict[str, ca.SX]:
         return {"measured": ca.if_else(step > 0, step * ca.floor(position / step + 0.5), position)}

@@ -12,7 +12,7 @@ from tauloop.codegen.library import Callback, Library
 from tauloop.integrate.integrators import Integrator
 from tauloop.integrate.interpreted import Stepped
 from tauloop.records import dataclass
-from tauloop.simulation.stepping.stepper import CAPACITY, ENDINGS, Law, Stepper, SteppingState
+from tauloop.simulation.stepping.stepper import CAPACITY, ENDINGS, Stepper, SteppingState
 from tauloop.simulation.stepping.steps import Ending, ManySteps, Steps
 from tauloop.simulation.system import System
 
@@ -51,33 +51,23 @@ class CompiledStepper(Stepper):
         self._many = self._code.function("tl_many", "nn*dddddn*********")
         self._degree = 3 if self.method.tableau is None else self.method.tableau.dense.shape[1]
 
-    def _numbers(self) -> tuple[float, float, float, float]:
-        return self.method.first, self.method.rtol, self.method.atol, self.method.longest
-
     def _begun(self, progress: SteppingState) -> _Own:
         own = _Own(memory=np.zeros(-(-self._size // 8)), counted=np.zeros(2))
         arrays = progress.y, progress.acting, progress.guess, progress.p
-        self._begin(own.memory, *arrays, *self._numbers())
+        self._begin(own.memory, *arrays, *self.method.numbers)
         return own
 
-    def advance(
-        self,
-        progress: SteppingState,
-        end: float,
-        law: Law | None = None,
-        sampled: Law | None = None,
-        period: float = 0.0,
-    ) -> Steps:
+    def advance(self, progress: SteppingState, end: float) -> Steps:
         """Steps in machine code; laws are called back for."""
-        own, n = progress.own, self.routines.states
+        own, n, laws = progress.own, self.routines.states, progress.laws
         assert isinstance(own, _Own)
         time, count, before = np.empty(1), np.zeros(1, dtype=np.uintp), own.counted.copy()
         times, states = np.empty(CAPACITY), np.empty((CAPACITY, n))
         known, polynomials = np.empty((CAPACITY, self._known)), np.empty((CAPACITY, self._degree, n))
-        called = [Callback(each, self.system.size, self.system.acting) for each in (law, sampled)]
+        called = [Callback(each, self.system.size, self.system.acting) for each in (laws.law, laws.sampled)]
         pointers = (each.pointer for each in called)
         arrays = count, times, states, known, polynomials, own.counted, time
-        code = self._advance(own.memory, end, *pointers, period, CAPACITY, *arrays)
+        code = self._advance(own.memory, end, *pointers, laws.period, CAPACITY, *arrays)
         for each in called:
             each.raise_error()
         progress.time, m, spent = float(time[0]), int(count[0]), own.counted - before
@@ -102,7 +92,7 @@ class CompiledStepper(Stepper):
         near = np.full((count, wanted, self.system.model.topology.n_q), np.nan)
         reached, codes, taken = np.zeros(count), np.zeros(count, dtype=np.long), np.zeros(count, dtype=np.long)
         self._code.one_thread_after_fork()
-        numbers = (end, *self._numbers(), self.max_steps)
+        numbers = (end, *self.method.numbers, self.max_steps)
         self._many(count, wanted, wanted_at, *numbers, *inputs, states, near, reached, codes, taken)
         endings = {DONE: Ending.END, FULL: Ending.STEPS} | {int(code): ending for code, ending in ENDINGS.items()}
         return ManySteps(

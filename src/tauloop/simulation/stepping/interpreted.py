@@ -8,7 +8,7 @@ import numpy as np
 
 from tauloop.integrate.interpreted import Run, Stepped
 from tauloop.integrate.system import RoutineProblem
-from tauloop.simulation.stepping.stepper import CAPACITY, ENDINGS, Law, Stepper, SteppingState
+from tauloop.simulation.stepping.stepper import CAPACITY, ENDINGS, Stepper, SteppingState
 from tauloop.simulation.stepping.steps import Ending, Steps
 
 
@@ -17,42 +17,24 @@ class InterpretedStepper(Stepper):
     """The integrator in Python."""
 
     def _begun(self, progress: SteppingState) -> Run:
-        problem, method = RoutineProblem(self.routines, progress.p, np.zeros(0)), self.method
-        problem.arrays["in"] = progress.acting
-        return Run(
-            problem,
-            method.tableau,
-            progress.y,
-            guess=progress.guess,
-            step=method.first,
-            rtol=method.rtol,
-            atol=method.atol,
-            longest=method.longest,
-        )
+        problem = RoutineProblem(self.routines, progress.p, np.zeros(0))
+        problem.arrays["in"], problem.law = progress.acting, progress.laws.law
+        return Run(problem, self.method, progress.y, guess=progress.guess)
 
-    def advance(
-        self,
-        progress: SteppingState,
-        end: float,
-        law: Law | None = None,
-        sampled: Law | None = None,
-        period: float = 0.0,
-    ) -> Steps:
+    def advance(self, progress: SteppingState, end: float) -> Steps:
         """Steps one by one."""
-        run = progress.own
+        run, laws = progress.own, progress.laws
         assert isinstance(run, Run)
-        assert isinstance(run.problem, RoutineProblem)
-        run.problem.law = law
         rows: list[tuple[object, ...]] = []
         evaluations, rejected, ending = run.evaluations, run.rejected, None
         with np.errstate(all="ignore"):
             while ending is None and run.time < end and len(rows) < CAPACITY:
                 limit = end
-                if sampled is not None:
-                    if run.time >= progress.samples * period:
-                        sampled(run.time, run.y[: self.system.size], progress.acting)
+                if laws.sampled is not None:
+                    if run.time >= progress.samples * laws.period:
+                        laws.sampled(run.time, run.y[: self.system.size], progress.acting)
                         progress.samples, run.is_known = progress.samples + 1, False
-                    limit = min(end, progress.samples * period)
+                    limit = min(end, progress.samples * laws.period)
                 steps = run.steps
                 code = run.next(limit)
                 if run.steps > steps:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from tauloop.integrate.integrators import Integrator
 from tauloop.integrate.interpreted import Stepped
-from tauloop.integrate.sensitivity import sensitive
+from tauloop.integrate.sensitivity import SensitivityDirection, along_constants, along_start, sensitive
 from tauloop.records import dataclass
 from tauloop.simulation.stepping.steps import Ending, Steps
 from tauloop.simulation.system import System
@@ -23,22 +23,43 @@ ENDINGS = {Stepped.UNHEALTHY: Ending.SINGULAR, Stepped.TOO_SMALL: Ending.STEP, S
 Law = Callable[[float, np.ndarray, np.ndarray], None]
 
 
-@dataclass(slots=True)
+class Laws:
+    """What acts on a machine.
+
+    Attributes:
+        constant: where nothing else does, and before it does (n_acting,).
+        law: of time and state, at every evaluation; None where nothing acts so.
+        sampled: of what is held between its samples; likewise.
+        period: time between these, s.
+    """
+
+    law: Law | None = None
+    sampled: Law | None = None
+    period: float = 0.0
+
+    def __init__(self, constant: np.ndarray) -> None:
+        """What acts is constant, until laws are set."""
+        self.constant = constant
+
+
+@dataclass(slots=True, kw_only=True)
 class SteppingState:
     """Where an integration stands; changed in place by a stepper.
 
     Attributes:
         time: s.
         y: state, with its derivatives (n,).
-        acting: what acts (n_acting,); laws write into it.
+        laws: what acts.
+        acting: what acts now (n_acting,); laws write into it.
         guess: coordinates from which Newton's method starts (n_q,).
         p: constants.
         samples: of a law that is held between these, so far.
         own: the stepper's own.
     """
 
-    time: float
+    time: float = 0.0
     y: np.ndarray
+    laws: Laws
     acting: np.ndarray
     guess: np.ndarray
     p: np.ndarray
@@ -54,11 +75,13 @@ class Stepper(ABC):
         self.system, self.method, self.max_steps = system, integrator.method, integrator.max_steps
         self.routines = sensitive(system.routines, directions)
 
-    def begin(self, y: np.ndarray, acting: np.ndarray, guess: np.ndarray, p: np.ndarray | None = None) -> SteppingState:
-        """The start of an integration at time zero; at the system's own constants without others."""
-        constants = self.system.theta if p is None else p
-        first, acts, near, fixed = (np.array(part, dtype=float) for part in (y, acting, guess, constants))
-        progress = SteppingState(time=0.0, y=first, acting=acts, guess=near, p=fixed)
+    def begin(
+        self, y: np.ndarray, laws: Laws, guess: np.ndarray, along: Sequence[SensitivityDirection] = ()
+    ) -> SteppingState:
+        """The start of an integration at time zero, from a state (n,), with derivatives along directions."""
+        first, constants = along_start(y, along), along_constants(self.system.theta, along)
+        acting = laws.constant.copy()
+        progress = SteppingState(y=first, laws=laws, acting=acting, guess=guess.copy(), p=constants)
         progress.own = self._begun(progress)
         return progress
 
@@ -67,23 +90,8 @@ class Stepper(ABC):
         """The stepper's own of an integration that begins."""
 
     @abstractmethod
-    def advance(
-        self,
-        progress: SteppingState,
-        end: float,
-        law: Law | None = None,
-        sampled: Law | None = None,
-        period: float = 0.0,
-    ) -> Steps:
-        """Steps until `end`, or until the part is full; `progress` is moved along.
-
-        Args:
-            progress: where the integration stands.
-            end: s.
-            law: of what acts by time and state, at every evaluation; None where nothing does.
-            sampled: of what is held between its samples; likewise.
-            period: time between these, s.
-        """
+    def advance(self, progress: SteppingState, end: float) -> Steps:
+        """Steps until `end`, s, or until the part is full; `progress` is moved along."""
 
     def _steps(
         self,

@@ -10,6 +10,9 @@ import numpy as np
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
+#: What is known at starts and at the end, and what at starts alone.
+_ENDS, _STARTS = ("time", "y"), ("q", "v", "acting", "polynomials")
+
 
 class Ending(enum.Enum):
     """Why an integration ended."""
@@ -20,7 +23,6 @@ class Ending(enum.Enum):
     STEP = "step too small"
     STEPS = "too many steps"
     LOOPS = "loops lost"
-    INTEGRATOR = "integrator failed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +53,11 @@ class Steps(Shown):
     def __len__(self) -> int:
         return len(self.time) - 1
 
+    def first(self, count: int) -> Steps:
+        """A copy of the first of them."""
+        ends = {name: getattr(self, name)[: count + 1].copy() for name in _ENDS}
+        return replace(self, **ends, **{name: getattr(self, name)[:count].copy() for name in _STARTS})
+
     def at(self, time: np.ndarray) -> np.ndarray:
         """States (N, n) at times (N,) within the steps, by the dense output."""
         i = np.clip(np.searchsorted(self.time, time, side="right") - 1, 0, len(self) - 1)
@@ -78,28 +85,14 @@ class ManySteps:
     steps: np.ndarray
 
 
-def without_last(steps: Steps) -> Steps:
-    """The same steps but the last one."""
-    return replace(
-        steps,
-        time=steps.time[:-1],
-        y=steps.y[:-1],
-        q=steps.q[:-1],
-        v=steps.v[:-1],
-        acting=steps.acting[:-1],
-        polynomials=steps.polynomials[:-1],
-    )
-
-
 def joined_steps(parts: list[Steps]) -> Steps:
     """Consecutive parts of one integration as one."""
     return Steps(
-        time=np.concatenate([parts[0].time[:1], *(part.time[1:] for part in parts)]),
-        y=np.concatenate([parts[0].y[:1], *(part.y[1:] for part in parts)]),
-        q=np.concatenate([part.q for part in parts]),
-        v=np.concatenate([part.v for part in parts]),
-        acting=np.concatenate([part.acting for part in parts]),
-        polynomials=np.concatenate([part.polynomials for part in parts]),
+        **{
+            name: np.concatenate([getattr(parts[0], name)[:1], *(getattr(p, name)[1:] for p in parts)])
+            for name in _ENDS
+        },
+        **{name: np.concatenate([getattr(part, name) for part in parts]) for name in _STARTS},
         evaluations=sum(part.evaluations for part in parts),
         rejected=sum(part.rejected for part in parts),
         ending=parts[-1].ending,
