@@ -11,12 +11,10 @@ import pytest
 from cable_machines import CONSTRAINED, SUSPENDED, Plate
 from scipy.optimize import lsq_linear, nnls
 from scipy.spatial.transform import Rotation
-from typer.testing import CliRunner
 
 import tauloop
 from tauloop.assembly.nearest import margin, nearest
 from tauloop.assembly.ports import Entry
-from tauloop.cli.app import app
 from tauloop.codegen import Compiled, Interpreted
 from tauloop.codegen.compiler import find_compiler
 from tauloop.errors import AssemblyError, DescriptionError, InputError, PoseError
@@ -248,33 +246,6 @@ def test_a_line_of_fixed_length_pulls_what_a_pendulum_needs() -> None:
 def test_a_line_that_would_have_to_push_is_refused_with_the_force_that_is_missing() -> None:
     with pytest.raises(PoseError, match=r"they miss them by .* \(line first\)"):
         hanging().platform.inverse_dynamics([0.3], [0.0], [-60.0])
-
-
-def test_the_case_of_struts_that_are_called_cables_does_not_pass_without_a_word() -> None:
-    case = str(CASES / "cables8.yaml")
-    checked = CliRunner().invoke(app, ["check", case])
-    assert checked.exit_code == 0
-    assert "called cables, but without bounds they push" in " ".join(checked.output.split())
-    moved = CliRunner().invoke(app, ["dynamics", case])
-    assert moved.exit_code == 0
-    assert "called cables, but pushed like struts: cable1.line (up to 11.26 N)" in " ".join(moved.output.split())
-
-
-def test_the_case_with_bounds_pulls_or_says_what_is_missing(tmp_path: Path) -> None:
-    text = (CASES / "cables8.yaml").read_text(encoding="utf-8")
-    file = tmp_path / "cables8.yaml"
-    bounds = "model: massless, tension: {least: 5 N, greatest: 500 N}}"
-    file.write_text(text.replace("model: massless}", bounds), encoding="utf-8")
-    checked = CliRunner().invoke(app, ["check", str(file)])
-    assert "N at the reference pose, at rest" in " ".join(checked.output.split())
-    assert "cannot hold it" not in checked.output
-    moved = CliRunner().invoke(app, ["dynamics", str(file), "--preload", "100"])
-    assert moved.exit_code == 0
-    assert "cable8.line  111.256  N" in moved.output
-    assert "called cables" not in moved.output
-    too_fast = CliRunner().invoke(app, ["dynamics", str(file), "--acceleration", "platform.z=-1500"])
-    assert too_fast.exit_code == 2
-    assert "missing from what it needs: platform.z" in too_fast.output
 
 
 def test_the_writer_keeps_what_a_cable_is() -> None:

@@ -11,13 +11,11 @@ import casadi as ca
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from typer.testing import CliRunner
 
 from tauloop.assembly.closing import close_loops
 from tauloop.assembly.far_start import _rates, close_from_afar
 from tauloop.assembly.loops import aligned, loops
 from tauloop.assembly.ports import PLATFORM, entry_ports
-from tauloop.cli.app import app
 from tauloop.equations.topology import integrate
 from tauloop.errors import InputError
 from tauloop.formats import load, loads
@@ -472,30 +470,3 @@ def test_rates_of_a_turned_body_agree_with_differences() -> None:
         )
         turn = product(plus, minus * [1, -1, -1, -1])  # the small turn between the two, in the base frame
         assert turn[1:] / h == pytest.approx((_rates(shape, step) @ change)[iv : iv + 3], rel=1e-6, abs=1e-8)
-
-
-def test_command_prints_a_table_and_draws(tmp_path: Path) -> None:
-    picture = tmp_path / "modes.png"
-    run = CliRunner().invoke(app, ["modes", "five_bar", "--position", "motor_1=2.2", "--figure", str(picture)])
-    assert run.exit_code == 0, run.output
-    assert "Assembly modes of five_bar: 2" in run.output
-    assert "4 complex solutions" in run.output
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    assert [path.name for path in tmp_path.iterdir()] == ["modes.png"]
-
-
-def test_command_gives_json_and_exit_codes(tmp_path: Path) -> None:
-    run = CliRunner().invoke(app, ["modes", "delta", "--working", "--json"])
-    assert run.exit_code == 0
-    data = json.loads(run.output)
-    assert len(data["modes"]) == 8
-    assert data["status"] == "ok"
-    doubtful = CliRunner().invoke(app, ["modes", "five_bar", "--position", f"motor_1={np.pi!r},motor_2=0", "--json"])
-    assert doubtful.exit_code == 1
-    assert json.loads(doubtful.output)["status"] == "doubtful"
-    picture = tmp_path / "modes.png"
-    apart = CliRunner().invoke(
-        app, ["modes", "gantry_tau_3dof", "--position", "track1.motor=5", "--figure", str(picture)]
-    )
-    assert apart.exit_code == 2
-    assert not picture.exists()

@@ -12,9 +12,7 @@ import time
 import numpy as np
 import pytest
 import scipy.optimize
-from typer.testing import CliRunner
 
-from tauloop.cli.app import app
 from tauloop.errors import AssemblyError
 from tauloop.formats import loads
 from tauloop.kinematics.homotopy_monodromy import FOLLOWING, LOOKING, SearchProgress
@@ -151,24 +149,16 @@ def test_a_search_says_how_far_it_is() -> None:
     assert {at.phase for at in rows} == {LOOKING, FOLLOWING}
     assert all(1 <= at.block <= at.blocks and 0 <= at.done <= at.total for at in rows)
     assert rows[-1].solutions >= 2
-    shown = CliRunner().invoke(app, ["modes", "five_bar"], env={"FORCE_COLOR": "1", "COLUMNS": "200"})
-    assert "complex solutions" in shown.stderr
-    assert "block 1 of" in shown.stderr
-    assert CliRunner().invoke(app, ["modes", "five_bar", "--json"], env={"FORCE_COLOR": "1"}).stderr == ""
 
 
 def test_a_singular_mode_is_never_said_to_be_reached() -> None:
     # the links of the shipped five-bar in one line of twice 0.35 m: two modes meet in one
     text = machine_path("five_bar").read_text(encoding="utf-8")
-    names = ("motor_1", "motor_2")
     modes = assembly_modes(Model(loads(text)), [np.pi, 0.0])
     (mode,) = modes.modes
     assert mode.condition > 1e7
     assert mode.is_singular
     assert (mode.is_reference, modes.reference) == (False, None)
-    shown = CliRunner().invoke(app, ["modes", "five_bar", "--position", f"{names[0]}={np.pi!r},{names[1]}=0"])
-    assert "without passing" in shown.output.split("None is reached from")[1]
-    assert "~ singular, or nearly so: modes meet here" in shown.output
 
 
 @pytest.mark.parametrize("angle", ["straight", "a hair off"])

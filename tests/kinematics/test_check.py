@@ -5,35 +5,32 @@ Oracles are written out here, from the dimensions in the files: cosine rules, Sc
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from extras import extra
 from scipy.linalg import orthogonal_procrustes
 from scipy.optimize import fsolve
 from scipy.spatial.transform import Rotation
-from typer.testing import CliRunner
 
+import tauloop as tl
 from tauloop import Model, load
 from tauloop.assembly.locks import Locks
-from tauloop.cli.app import app
 from tauloop.errors import AssemblyError, PoseError
 from tauloop.formats.library import loads
 from tauloop.kinematics import check as checked, random_states
+from tauloop.result import Status, plain
 
 CASES = Path(__file__).parents[1] / "cases"
 #: Loops close to 1e-10 m; angles of well conditioned legs follow within a few times that.
 CLOSED = 1e-8
 
 
-def check(path: object, *options: str) -> tuple[int, dict[str, Any]]:
-    """Exit code and JSON of `tauloop check`."""
-    answer = CliRunner().invoke(app, ["check", str(path), *options, "--json"])
-    assert answer.exit_code in (0, 1), answer.output
-    return answer.exit_code, json.loads(answer.stdout)
+def check(path: Path, *, driven: bool = False) -> tuple[int, dict[str, Any]]:
+    """Exit code and JSON of `tauloop check`, by the function behind it."""
+    result = tl.check(load(path), tl.CheckOptions(driven=driven))
+    return int(result.status is not Status.OK), dict(plain(result.as_dict()))
 
 
 def check_text(folder: Path, text: str) -> tuple[int, dict[str, Any]]:
@@ -59,10 +56,6 @@ def test_a_machine_without_any_motor_is_not_ok():
     assert (code, answer["status"]) == (1, "failed")
     (problem,) = answer["problems"]
     assert "nothing is driven" in problem["what"]
-    text = CliRunner().invoke(app, ["check", str(CASES / "no_motor.yaml")])
-    assert text.exit_code == 1
-    assert "at the reference pose; 1.77 median, 2.08 worst of 37" in " ".join(text.stdout.split())
-    assert text.stdout.rstrip().endswith("not usable as described")
 
 
 def test_an_independent_coordinate_that_is_constant_is_refused_and_a_choice_that_works_is_named():
@@ -248,40 +241,6 @@ def turned(angle: float) -> np.ndarray:
     return np.array([np.cos(angle), np.sin(angle)])
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["dynamics", "--json"],
-        ["simulate", "--duration", "0.01"],
-        ["modes", "--working"],
-        ["motion", "--to", "s1=1.9", "--time", "1"],
-        ["verify", "--states", "2"],
-        ["export", "c", "--out", "folder"],
-    ],
-    ids=" ".join,
-)
-def test_commands_say_that_they_use_another_pose(tmp_path, monkeypatch, command):
-    """The forces are those at that pose, and finite: at the file's own the motors would need to push without end."""
-    if command[0] == "verify":
-        extra("pinocchio")
-    monkeypatch.chdir(tmp_path)
-    first = 2 if command[0] == "export" else 1
-    machine = str(CASES / "five_bar_singular.yaml")
-    answer = CliRunner().invoke(app, [*command[:first], machine, *command[first:]])
-    assert answer.exit_code == 0, answer.output
-    assert answer.stderr.startswith("note: reference pose: is singular (parallel")
-    if "--json" in command:
-        forces = json.loads(answer.stdout)
-        _, checked = check(machine)
-        assert dict(zip(forces["coordinates"], forces["q"][0], strict=True)) == pytest.approx(coordinates(checked))
-        assert np.abs(forces["force"]).max() < 100
-
-
-def test_commands_are_silent_where_the_pose_is_that_of_the_file():
-    answer = CliRunner().invoke(app, ["dynamics", "five_bar"])
-    assert (answer.exit_code, answer.stderr) == (0, "")
-
-
 def test_a_dead_centre_is_told_and_left():
     """Slider-crank: x = r cos c + sqrt(l^2 - r^2 sin^2 c), whose slope vanishes at c = 0. Warnings are errors here."""
     code, answer = check(CASES / "slider_crank_tdc.yaml")
@@ -370,7 +329,7 @@ def test_freedoms_that_nothing_drives_are_named_with_their_kind_and_refused_on_r
     assert len(kinds) == 7
     assert kinds["whirl"] == "spin of top"
     assert sorted(kind for name, kind in kinds.items() if name != "whirl") == ["floating base"] * len(floating)
-    code, answer = check(path, "--driven")
+    code, answer = check(path, driven=True)
     assert code == 1
     assert "nothing drives 7 of the 8 freedoms" in texts(answer["problems"])
     assert "whirl (spin of top)" in texts(answer["problems"])

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import functools
-import json
-from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import tauloop as tl
-from tauloop.cli.app import app
 
 #: Rounding through the loops.
 ROUNDING = 1e-9
 #: Step of central differences and their error.
 STEP, DIFFERENCES = 1e-5, 1e-7
-
-
-def run_json(*arguments: object, code: int = 0) -> dict[str, Any]:
-    result = CliRunner().invoke(app, [*map(str, arguments), "--json"])
-    assert result.exit_code == code, result.output
-    return json.loads(result.stdout)
 
 
 def test_one_direction_undoes_the_other() -> None:
@@ -72,11 +62,3 @@ def test_jacobians_are_differences(port: str, of: str) -> None:
     wanted = np.stack([(place(at + e) - place(at - e)) / (2 * STEP) for e in STEP * np.eye(len(at))], axis=1)
     state = tl.jacobian(model, options=tl.JacobianOptions(of=of), **{port: at})
     assert np.abs(state.matrix[: len(wanted)] - wanted).max() < DIFFERENCES * np.abs(wanted).max()
-
-
-def test_wrong_positions_are_refused_with_the_name_of_the_option() -> None:
-    answer = run_json("ik", "delta", "--platform", "x=1kg,q=1", code=2)
-    assert [problem["where"] for problem in answer["problems"]] == ["--platform x", "--platform"]
-    both = run_json("jacobian", "delta", "--platform", "x=0", "--actuators", "leg1.motor=0", code=2)
-    assert both["problems"][0]["where"] == "--actuators"
-    assert run_json("jacobian", "delta", "--of", "legs", code=2)["problems"][0]["where"] == "--of"

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
 from planar_machines import five_bar_text
 from scipy.optimize import minimize
-from typer.testing import CliRunner
 
 from tauloop import Model, load, loads
-from tauloop.cli.app import app
 from tauloop.errors import InputError, PoseError
 from tauloop.kinematics.clearance import rod_clearance, segment_distances
 from tauloop.kinematics.workspace_map import Reason, WorkspaceLimits, section_axes, workspace_grid
@@ -141,20 +136,6 @@ def test_a_grid_that_would_fill_the_memory_is_refused_before_it_is_made() -> Non
         workspace_grid(model, {"platform.x": many, "platform.y": many})
     with pytest.raises(InputError, match="give a positive step"):
         section_axes(model, ("platform.x",), np.inf)
-
-
-def test_command(tmp_path: Path) -> None:
-    picture, data = tmp_path / "map.png", tmp_path / "map.nc"
-    arguments = ["workspace", "delta", "--plane", "x,z", "--resolution", "0.05"]
-    result = CliRunner().invoke(app, [*arguments, "--figure", str(picture), "--out", str(data), "--json"])
-    assert result.exit_code == 0, result.output
-    document = json.loads(result.stdout)
-    assert document["poses"]["usable"] > 0
-    assert document["connected_usable_unit"] == "m^2"
-    assert picture.stat().st_size > 1000
-    assert data.stat().st_size > 1000
-    wrong = CliRunner().invoke(app, ["workspace", "delta", "--range", "x=3:2"])
-    assert wrong.exit_code == 2
 
 
 def test_figure_refuses_a_volume() -> None:

@@ -188,14 +188,3 @@ def test_cables_are_no_formulas() -> None:
     with pytest.raises(InputError, match="cables pull alone"):
         tl.write_equations(cables)
     assert "0 = " in tl.write_equations(cables, tl.EquationOptions(parts=("loops", "dynamics"))).text
-
-
-def test_files_hold_what_the_result_holds(tmp_path: Path) -> None:
-    paths = [tmp_path / f"equations.{ending}" for ending in ("txt", "tex", "py")]
-    words = ["equations", "pendulum_arm", "--name", "waist=X"]
-    for flag, path in zip(("--text", "--latex", "--python"), paths, strict=True):
-        words += [flag, str(path)]
-    assert CliRunner().invoke(app, words).exit_code == 0
-    written = tl.write_equations(tl.load("pendulum_arm"), tl.EquationOptions(names={"waist": "X"}))
-    assert [path.read_text(encoding="utf-8") for path in paths] == [written.text, written.latex, written.python]
-    assert "cos(X)" in written.text or "sign(d_X)" in written.text

@@ -10,11 +10,9 @@ import numpy as np
 import pytest
 from extras import extra
 from simulation_machines import simulated
-from typer.testing import CliRunner
 
 from tauloop import Model, load
 from tauloop.calibration.problem.building import _inverse as inverses
-from tauloop.cli.app import app
 from tauloop.engines.check import check_with_engines
 from tauloop.errors import AssemblyError, PoseError
 from tauloop.integrate.interpreted import Stepped
@@ -151,20 +149,6 @@ def test_poses_out_of_reach_have_no_measures() -> None:
     measures = singularities(model("slider_crank_tdc.yaml"), np.array([[np.nan] * 3, [0.5, 0.35, -0.6]]))
     assert np.isnan(measures.serial[0])
     assert measures.serial[1] > 0
-
-
-@pytest.mark.parametrize("name", ["slider_crank_tdc.yaml", "five_bar_singular.yaml", "plantar_hybrid.xml"])
-@pytest.mark.parametrize("command", ["check", "dynamics", "verify", "simulate", "modes"])
-def test_commands_on_machines_that_start_singular_end_without_warning_or_traceback(name: str, command: str) -> None:
-    """NumPy's warnings are errors here."""
-    if command == "verify":
-        extra("pinocchio")
-        extra("mujoco")
-    options = {"simulate": ["--duration", "0.02"], "verify": ["--states", "20"], "dynamics": ["--entry", "actuators"]}
-    result = CliRunner().invoke(app, [command, str(CASES / name), *options.get(command, [])])
-    assert result.exit_code in (0, 1), result.output
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.output
-    assert "Traceback" not in result.output
 
 
 def test_a_measured_pose_that_is_singular_is_named() -> None:

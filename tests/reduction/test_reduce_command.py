@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import tauloop as tl
-from tauloop.cli.app import app
 from tauloop.equations.formulations import FORMULATIONS
 from tauloop.formats import load
+from tauloop.formats.yaml_writer import write_yaml
 from tauloop.model import Model
+from tauloop.reduction import as_laminas
 
 #: Forces by two sets of equations, as a share of the largest.
 EXACT = 1e-12
@@ -23,35 +21,23 @@ EXACT = 1e-12
 WRITTEN = 1e-10
 
 
-def run_json(*arguments: object, code: int = 0) -> dict[str, Any]:
-    result = CliRunner().invoke(app, [*map(str, arguments), "--json"])
-    assert result.exit_code == code, result.output
-    return json.loads(result.stdout)
-
-
 @pytest.mark.parametrize(
     ("name", "sizes"),
     [("gantry_tau_6link", ([10, 6], [6, 3])), ("spidermill", ([15, 6], [32, 4]))],
 )
 def test_reduced_machine_is_written_and_gives_the_same_forces(name: str, sizes: object, tmp_path: Path) -> None:
     """In space and in the plane, where moments about axes in the plane are filled in that have no effect."""
-    out = tmp_path / "small.yaml"
-    answer = run_json("reduce", name, "--states", 20, "--out", out)
+    reduction = tl.reduce(load(name), tl.ReductionOptions(states=20))
+    answer = reduction.as_dict()
     assert answer["is_exact"]
     assert (answer["coordinates"], answer["loop_equations"]) == sizes
-    full, small = Model(load(name)), Model(load(out))
+    write_yaml(as_laminas(reduction.mechanism), tmp_path / "small.yaml")
+    full, small = Model(load(name)), Model(load(tmp_path / "small.yaml"))
     assert full.platform.ports.position.columns == small.platform.ports.position.columns
     at = full.platform_position(full.assembly.q)
     motion = [at + 0.01, np.linspace(-0.3, 0.2, len(at)), np.linspace(2.0, -1.0, len(at))]
     forces = [model.platform.inverse_dynamics(*motion).force for model in (full, small)]
     assert np.max(np.abs(forces[1] - forces[0])) < WRITTEN * np.max(np.abs(forces[0]))
-
-
-def test_reduction_is_printed_in_words() -> None:
-    result = CliRunner().invoke(app, ["reduce", "delta", "--states", "10"], env={"COLUMNS": "140"})
-    assert result.exit_code == 0
-    for text in ("gather joints", "preserved exactly", "leg1.motor", "N m", "exact"):
-        assert text in result.output
 
 
 def test_approximations_are_made_on_request_only() -> None:
@@ -66,11 +52,6 @@ def test_approximations_are_made_on_request_only() -> None:
     assert any(step.approximated for step in rough.steps)
 
 
-def test_reduction_without_such_a_rod_is_refused() -> None:
-    answer = run_json("reduce", "delta", "--lumped", "leg9.forearm", code=2)
-    assert "leg9.forearm" in str(answer["problems"])
-
-
 def test_dynamics_by_every_formulation() -> None:
     options = tl.DynamicsOptions(position={"x": 0.05}, velocity={"y": 1}, acceleration={"z": 2})
     wanted = tl.inverse_dynamics(load("delta"), options).forces.force
@@ -78,8 +59,3 @@ def test_dynamics_by_every_formulation() -> None:
         forces = tl.inverse_dynamics(Model(load("delta"), formulation=formulation), options)
         assert forces.as_dict()["formulation"] == formulation.name
         assert np.max(np.abs(forces.forces.force - wanted)) < EXACT * np.max(np.abs(wanted))
-
-
-def test_unknown_formulation_is_refused() -> None:
-    answer = run_json("dynamics", "delta", "--formulation", "hamiltn", code=2)
-    assert "did you mean hamilton" in answer["problems"][0]["remedy"]

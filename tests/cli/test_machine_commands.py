@@ -1,0 +1,198 @@
+"""Commands on a machine: check, show, dynamics, modes, workspace, reduce, cost, equations: prints and refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import run_json, text_of
+from extras import extra
+from typer.testing import CliRunner
+
+import tauloop as tl
+from tauloop.cli.app import app
+
+CASES = Path(__file__).parents[1] / "cases"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["dynamics", "--json"],
+        ["simulate", "--duration", "0.01"],
+        ["modes", "--working"],
+        ["motion", "--to", "s1=1.9", "--time", "1"],
+        ["verify", "--states", "2"],
+        ["export", "c", "--out", "folder"],
+    ],
+    ids=" ".join,
+)
+def test_commands_say_that_they_use_another_pose(tmp_path, monkeypatch, command):
+    """The forces are those at that pose, and finite: at the file's own the motors would need to push without end."""
+    if command[0] == "verify":
+        extra("pinocchio")
+    monkeypatch.chdir(tmp_path)
+    first = 2 if command[0] == "export" else 1
+    machine = str(CASES / "five_bar_singular.yaml")
+    answer = CliRunner().invoke(app, [*command[:first], machine, *command[first:]])
+    assert answer.exit_code == 0, answer.output
+    assert answer.stderr.startswith("note: reference pose: is singular (parallel")
+    if "--json" in command:
+        forces = json.loads(answer.stdout)
+        reference = tl.check(tl.load(machine)).as_dict()["assembly"]["reference"]
+        assert dict(zip(forces["coordinates"], forces["q"][0], strict=True)) == pytest.approx(reference)
+        assert np.abs(forces["force"]).max() < 100
+
+
+def test_commands_are_silent_where_the_pose_is_that_of_the_file():
+    answer = CliRunner().invoke(app, ["dynamics", "five_bar"])
+    assert (answer.exit_code, answer.stderr) == (0, "")
+
+
+def test_check_prints_conditions_and_ends_with_its_verdict() -> None:
+    text = text_of("check", CASES / "no_motor.yaml", code=1)
+    assert "at the reference pose; 1.77 median, 2.08 worst of 37" in text
+    assert text.endswith("not usable as described")
+
+
+def test_show_prints_blocks_only_when_asked() -> None:
+    text = text_of("show", "delta", "--blocks")
+    for word in ("Linear blocks", "actuator forces", "L D L^T", "division", "accelerations"):
+        assert word in text
+    assert "linear_blocks" not in run_json("show", "delta")
+
+
+def test_an_unknown_entry_is_refused() -> None:
+    result = CliRunner().invoke(app, ["cost", "delta", "--entry", "tool"])
+    assert result.exit_code == 2
+    assert "'tool' is not one of 'platform', 'actuators'" in result.stderr
+
+
+def test_modes_prints_a_table_and_draws(tmp_path: Path) -> None:
+    picture = tmp_path / "modes.png"
+    run = CliRunner().invoke(app, ["modes", "five_bar", "--position", "motor_1=2.2", "--figure", str(picture)])
+    assert run.exit_code == 0, run.output
+    assert "Assembly modes of five_bar: 2" in run.output
+    assert "4 complex solutions" in run.output
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert [path.name for path in tmp_path.iterdir()] == ["modes.png"]
+
+
+def test_modes_gives_json_and_exit_codes(tmp_path: Path) -> None:
+    run = CliRunner().invoke(app, ["modes", "delta", "--working", "--json"])
+    assert run.exit_code == 0
+    data = json.loads(run.output)
+    assert len(data["modes"]) == 8
+    assert data["status"] == "ok"
+    doubtful = CliRunner().invoke(app, ["modes", "five_bar", "--position", f"motor_1={np.pi!r},motor_2=0", "--json"])
+    assert doubtful.exit_code == 1
+    assert json.loads(doubtful.output)["status"] == "doubtful"
+    picture = tmp_path / "modes.png"
+    apart = CliRunner().invoke(
+        app, ["modes", "gantry_tau_3dof", "--position", "track1.motor=5", "--figure", str(picture)]
+    )
+    assert apart.exit_code == 2
+    assert not picture.exists()
+
+
+def test_wrong_positions_are_refused_with_the_name_of_the_option() -> None:
+    answer = run_json("ik", "delta", "--platform", "x=1kg,q=1", code=2)
+    assert [problem["where"] for problem in answer["problems"]] == ["--platform x", "--platform"]
+    both = run_json("jacobian", "delta", "--platform", "x=0", "--actuators", "leg1.motor=0", code=2)
+    assert both["problems"][0]["where"] == "--actuators"
+    assert run_json("jacobian", "delta", "--of", "legs", code=2)["problems"][0]["where"] == "--of"
+
+
+def test_workspace_writes_map_and_figure(tmp_path: Path) -> None:
+    picture, data = tmp_path / "map.png", tmp_path / "map.nc"
+    arguments = ["workspace", "delta", "--plane", "x,z", "--resolution", "0.05"]
+    result = CliRunner().invoke(app, [*arguments, "--figure", str(picture), "--out", str(data), "--json"])
+    assert result.exit_code == 0, result.output
+    document = json.loads(result.stdout)
+    assert document["poses"]["usable"] > 0
+    assert document["connected_usable_unit"] == "m^2"
+    assert picture.stat().st_size > 1000
+    assert data.stat().st_size > 1000
+    wrong = CliRunner().invoke(app, ["workspace", "delta", "--range", "x=3:2"])
+    assert wrong.exit_code == 2
+
+
+def test_files_of_equations_hold_what_the_result_holds(tmp_path: Path) -> None:
+    paths = [tmp_path / f"equations.{ending}" for ending in ("txt", "tex", "py")]
+    words = ["equations", "pendulum_arm", "--name", "waist=X"]
+    for flag, path in zip(("--text", "--latex", "--python"), paths, strict=True):
+        words += [flag, str(path)]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    written = tl.write_equations(tl.load("pendulum_arm"), tl.EquationOptions(names={"waist": "X"}))
+    assert [path.read_text(encoding="utf-8") for path in paths] == [written.text, written.latex, written.python]
+    assert "cos(X)" in written.text or "sign(d_X)" in written.text
+
+
+@pytest.mark.parametrize("name", ["slider_crank_tdc.yaml", "five_bar_singular.yaml", "plantar_hybrid.xml"])
+@pytest.mark.parametrize("command", ["check", "dynamics", "verify", "simulate", "modes"])
+def test_commands_on_machines_that_start_singular_end_without_warning_or_traceback(name: str, command: str) -> None:
+    """NumPy's warnings are errors here."""
+    if command == "verify":
+        extra("pinocchio")
+        extra("mujoco")
+    options = {"simulate": ["--duration", "0.02"], "verify": ["--states", "20"], "dynamics": ["--entry", "actuators"]}
+    result = CliRunner().invoke(app, [command, str(CASES / name), *options.get(command, [])])
+    assert result.exit_code in (0, 1), result.output
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.output
+    assert "Traceback" not in result.output
+
+
+def test_the_case_of_struts_that_are_called_cables_does_not_pass_without_a_word() -> None:
+    case = str(CASES / "cables8.yaml")
+    checked = CliRunner().invoke(app, ["check", case])
+    assert checked.exit_code == 0
+    assert "called cables, but without bounds they push" in " ".join(checked.output.split())
+    moved = CliRunner().invoke(app, ["dynamics", case])
+    assert moved.exit_code == 0
+    assert "called cables, but pushed like struts: cable1.line (up to 11.26 N)" in " ".join(moved.output.split())
+
+
+def test_the_case_with_bounds_pulls_or_says_what_is_missing(tmp_path: Path) -> None:
+    text = (CASES / "cables8.yaml").read_text(encoding="utf-8")
+    file = tmp_path / "cables8.yaml"
+    bounds = "model: massless, tension: {least: 5 N, greatest: 500 N}}"
+    file.write_text(text.replace("model: massless}", bounds), encoding="utf-8")
+    checked = CliRunner().invoke(app, ["check", str(file)])
+    assert "N at the reference pose, at rest" in " ".join(checked.output.split())
+    assert "cannot hold it" not in checked.output
+    moved = CliRunner().invoke(app, ["dynamics", str(file), "--preload", "100"])
+    assert moved.exit_code == 0
+    assert "cable8.line  111.256  N" in moved.output
+    assert "called cables" not in moved.output
+    too_fast = CliRunner().invoke(app, ["dynamics", str(file), "--acceleration", "platform.z=-1500"])
+    assert too_fast.exit_code == 2
+    assert "missing from what it needs: platform.z" in too_fast.output
+
+
+def test_reduction_is_printed_in_words() -> None:
+    result = CliRunner().invoke(app, ["reduce", "delta", "--states", "10"], env={"COLUMNS": "140"})
+    assert result.exit_code == 0
+    for text in ("gather joints", "preserved exactly", "leg1.motor", "N m", "exact"):
+        assert text in result.output
+
+
+def test_reduction_without_such_a_rod_is_refused() -> None:
+    answer = run_json("reduce", "delta", "--lumped", "leg9.forearm", code=2)
+    assert "leg9.forearm" in str(answer["problems"])
+
+
+def test_unknown_formulation_is_refused() -> None:
+    answer = run_json("dynamics", "delta", "--formulation", "hamiltn", code=2)
+    assert "did you mean hamilton" in answer["problems"][0]["remedy"]
+
+
+def test_modes_says_how_far_its_search_is_and_where_modes_meet() -> None:
+    shown = CliRunner().invoke(app, ["modes", "five_bar"], env={"FORCE_COLOR": "1", "COLUMNS": "200"})
+    assert "complex solutions" in shown.stderr
+    assert "block 1 of" in shown.stderr
+    assert CliRunner().invoke(app, ["modes", "five_bar", "--json"], env={"FORCE_COLOR": "1"}).stderr == ""
+    text = text_of("modes", "five_bar", "--position", f"motor_1={np.pi!r},motor_2=0", code=None)
+    assert "without passing" in text.split("None is reached from")[1]
+    assert "~ singular, or nearly so: modes meet here" in text
