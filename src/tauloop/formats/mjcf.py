@@ -26,7 +26,7 @@ from tauloop.formats.mjcf_tree import GENERATORS, Bodies, TreeReader
 from tauloop.formats.options import ImportOptions
 from tauloop.formats.rod_recognition import finished
 from tauloop.formats.urdf_parts import identifier
-from tauloop.formats.xml_nodes import XmlNode, read_xml
+from tauloop.formats.xml_nodes import XmlNode, read_xml, unread
 from tauloop.mechanism.expression import ParameterTable
 from tauloop.mechanism.model import ZERO_VECTOR, Coupling, Joint, Mechanism, Platform, Vector
 from tauloop.mechanism.poses import FramePose
@@ -86,8 +86,7 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
     gravity = _gravity(reader, root, options, leaves)
     joints = started_at(reader, root, bodies.joints, bodies.kinds, options.keyframe)
     platform = _platform(reader, root, tree, (*bodies.joints, *loops), couplings, options)
-    if reader.problems:
-        raise DescriptionError(sorted(reader.problems, key=lambda problem: problem.line or 0))
+    reader.raise_any()
     for names, what in (
         (reader.massless, "bodies without mass"),
         (reader.solids, "mass and inertia follow from solid geoms"),
@@ -190,10 +189,4 @@ def _unread(reader: MjcfReader, root: XmlNode) -> list[str]:
             continue
         elif section.tag not in ("default", "keyframe"):
             elements[section.tag] += 1
-    names = []
-    if elements := +elements:
-        names.append("not used: " + ", ".join(f"{tag} ({count})" for tag, count in sorted(elements.items())))
-    if attributes:
-        listed = ", ".join(f"{name} ({count})" for name, count in sorted(attributes.items()))
-        names.append(f"attributes not used: {listed}")
-    return names
+    return unread(elements, attributes)

@@ -16,7 +16,6 @@ from tauloop.formats.xml_nodes import XmlNode
 from tauloop.mechanism.expression import ONE, Expression, add, multiply
 from tauloop.mechanism.model import Actuator, Coupling, Friction, Joint
 from tauloop.mechanism.poses import FramePose
-from tauloop.mechanism.suggestions import suggestion
 
 #: What a fixed tendon may put on its length that its motor can have.
 _TENDON_LOSSES = ("armature", "damping", "frictionloss")
@@ -97,28 +96,23 @@ class ConstraintReader:
         return closing_joint(name, kind, parent, self._tree.placement(second, second_pose, f"{name}.body2"))
 
     def _site_ends(self, node: XmlNode, name: str) -> tuple[tuple[str, FramePose], tuple[str, FramePose]] | None:
-        ends = []
-        for key in ("site1", "site2"):
-            word = self._reader.word(node, key)
-            if word not in self._bodies.sites:
-                remedy = suggestion(word, self._bodies.sites) or "define it on a body"
-                self._reader.problem(node, name, f"there is no site {word!r}", remedy)
-                return None
-            ends.append(self._bodies.sites[word])
-        return ends[0], ends[1]
+        words = [self._reader.word(node, key) for key in ("site1", "site2")]
+        sites, remedy = self._bodies.sites, "define it on a body"
+        first, second = (
+            self._reader.look_up(node, name, word, sites, f"there is no site {word!r}", remedy) for word in words
+        )
+        return None if first is None or second is None else (first, second)
 
     def _body_ends(self, node: XmlNode, name: str) -> tuple[tuple[str, FramePose], tuple[str, FramePose]] | None:
         """Bodies with the frames that coincide; where the file gives one frame, the initial pose gives the other."""
         reader = self._reader
         names = [reader.word(node, "body1"), reader.word(node, "body2") or "world"]
-        known = self._bodies.body_names
-        for word in names:
-            if word not in known:
-                remedy = suggestion(word, known) or "name a body of the worldbody"
-                reader.problem(node, name, f"there is no body {word!r}", remedy)
-        if any(word not in known for word in names):
+        known, remedy = self._bodies.body_names, "name a body of the worldbody"
+        first, second = (
+            reader.look_up(node, name, word, known, f"there is no body {word!r}", remedy) for word in names
+        )
+        if first is None or second is None:
             return None
-        first, second = (known[word] for word in names)
         one_in_two = self._bodies.world[second].inverse() @ self._bodies.world[first]
         if node.tag == "connect":
             if "anchor" not in node.attributes:
@@ -174,21 +168,15 @@ class ConstraintReader:
         if node.tag == "joint":
             joint = self._scalar(node, name, key)
             return [] if joint is None else [(joint, 1.0)]
-        word = self._reader.word(node, key)
-        if word not in self._tendons:
-            remedy = suggestion(word, self._tendons) or "only fixed tendons can be coupled here"
-            self._reader.problem(node, name, f"there is no fixed tendon {word!r}", remedy)
-        return self._tendons.get(word, [])
+        word, remedy = self._reader.word(node, key), "only fixed tendons can be coupled here"
+        return self._reader.look_up(node, name, word, self._tendons, f"there is no fixed tendon {word!r}", remedy) or []
 
     def _scalar(self, node: XmlNode, name: str, key: str) -> str | None:
         """The hinge or slide that an attribute names; None if it names none, which is noted."""
         word = self._reader.word(node, key)
-        joint = self._bodies.joint_names.get(word)
-        if joint is None:
-            remedy = suggestion(word, self._bodies.joint_names) or "name a joint of the worldbody"
-            self._reader.problem(node, name, f"there is no joint {word!r}", remedy)
-            return None
-        if self._bodies.kinds[joint] not in _SCALAR:
+        what, remedy = f"there is no joint {word!r}", "name a joint of the worldbody"
+        joint = self._reader.look_up(node, name, word, self._bodies.joint_names, what, remedy)
+        if joint is not None and self._bodies.kinds[joint] not in _SCALAR:
             self._reader.problem(node, name, f"{word!r} is no hinge or slide", "name a joint with one coordinate")
             return None
         return joint

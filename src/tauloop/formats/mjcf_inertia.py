@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tauloop.formats.mjcf_settings import MjcfReader, shortest_turn
-from tauloop.formats.xml_nodes import XmlNode
+from tauloop.formats.xml_nodes import XmlNode, impossible_inertia
 from tauloop.mechanism.bodies import offset_inertia
 from tauloop.mechanism.poses import FramePose
 from tauloop.mechanism.rigid_tree import LinkInertia
@@ -61,13 +61,8 @@ def _inertial(reader: MjcfReader, name: str, node: XmlNode) -> LinkInertia:
         inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     else:
         inertia = np.diag(reader.vector(node, name, "diaginertia", (0.0,) * 3))
-    if np.isfinite(inertia).all():
-        least, middle, most = np.linalg.eigvalsh(inertia)
-        if least < 0.0 or least + middle < most * (1.0 - 1e-9):
-            reader.notes.append(
-                f"{name}: no rigid body has the principal moments of inertia "
-                f"{least:.4g}, {middle:.4g}, {most:.4g} kg m^2"
-            )
+    if np.isfinite(inertia).all() and (what := impossible_inertia(inertia)):
+        reader.notes.append(f"{name}: {what}")
     if not (R == np.eye(3)).all():
         inertia = R @ inertia @ R.T
     return LinkInertia(mass=mass, center=center, about_center=inertia)

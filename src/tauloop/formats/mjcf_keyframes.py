@@ -9,7 +9,6 @@ from dataclasses import replace
 from tauloop.formats.mjcf_settings import MjcfReader
 from tauloop.formats.xml_nodes import XmlNode
 from tauloop.mechanism.model import JOINT_KINDS, Joint
-from tauloop.mechanism.suggestions import suggestion
 
 
 def keyframe_names(root: XmlNode) -> tuple[str, ...]:
@@ -31,11 +30,10 @@ def started_at(
     """
     if not name:
         return tuple(joints)
-    key = next((key for key in _keys(root) if key.attributes.get("name") == name), None)
+    known = {key.attributes["name"]: key for key in reversed(_keys(root)) if key.attributes.get("name")}
+    remedy = f"there are {', '.join(keyframe_names(root))}" if known else "the file has none"
+    key = reader.look_up(root, "keyframe", name, known, f"there is no keyframe {name!r}", remedy)
     if key is None:
-        known = keyframe_names(root)
-        remedy = suggestion(name, known) or (f"there are {', '.join(known)}" if known else "the file has none")
-        reader.problem(root, "keyframe", f"there is no keyframe {name!r}", remedy)
         return tuple(joints)
     reader.use(key, "qpos")
     if "qpos" not in key.attributes:

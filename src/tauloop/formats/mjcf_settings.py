@@ -11,7 +11,6 @@ from scipy.spatial.transform import Rotation
 
 from tauloop.formats.xml_nodes import XmlNode, XmlReader
 from tauloop.mechanism.poses import FramePose, quaternion_rotation, rotation_about
-from tauloop.mechanism.suggestions import suggestion
 from tauloop.records import dataclass
 
 #: The class of everything that names none.
@@ -105,13 +104,10 @@ class MjcfReader(XmlReader):
         """An element with the attributes that it takes from its class."""
         self.use(node, "class")
         name = node.attributes.get("class", "") or childclass or MAIN
-        if name not in self._classes:
-            remedy = suggestion(name, self._classes) or "define it under <default>"
-            self.problem(node, name, f"there is no default class {name!r}", remedy)
-            name = MAIN
+        what, remedy = f"there is no default class {name!r}", "define it under <default>"
+        defaults = self.look_up(node, name, name, self._classes, what, remedy) or self._classes[MAIN]
         tag = "general" if node.tag in ACTUATORS else node.tag
-        defaults = self._classes[name].get(tag, {})
-        return replace(node, attributes={**defaults, **node.attributes})
+        return replace(node, attributes={**defaults.get(tag, {}), **node.attributes})
 
     def childclass(self, node: XmlNode, inherited: str) -> str:
         """The class of the elements below a body or frame."""

@@ -15,7 +15,6 @@ from tauloop.mechanism.model import AxisName
 from tauloop.mechanism.placements import turns_to_axes
 from tauloop.mechanism.poses import rotation_matrix
 from tauloop.mechanism.rigid_tree import LinkInertia
-from tauloop.mechanism.suggestions import suggestion
 from tauloop.records import dataclass
 
 #: Angles this close to a multiple of 90 degrees, rad, are taken as exact: files print pi/2 with some ten digits, and a
@@ -176,10 +175,8 @@ class UrdfReader(XmlReader):
     def kind(self, node: XmlNode, name: str, kinds: Mapping[str, str], what: str) -> str:
         """What a ``type`` stands for here, "fixed" where it is none of those known, which is noted."""
         word = self.text(node, name, "type")
-        if word and word not in kinds:
-            remedy = suggestion(word, kinds) or f"use one of {', '.join(kinds)}"
-            self.problem(node, name, f"{word!r} is not a {what}", remedy)
-        return kinds.get(word, "fixed")
+        remedy = f"use one of {', '.join(kinds)}"
+        return (word and self.look_up(node, name, word, kinds, f"{word!r} is not a {what}", remedy)) or "fixed"
 
     def structural(self, xyz: Triple, name: str) -> Triple:
         """A position without the rounding of an exporter."""
@@ -242,11 +239,10 @@ class UrdfReader(XmlReader):
         original = self.text(element, name, attribute)
         link = identifier(original)
         link = self.renamed.get(link, link)
-        if original and link not in links:
-            remedy = suggestion(link, links) or "add the link or correct the name"
-            self.problem(element, name, f"the {tag} link {original!r} does not exist", remedy)
+        if not original:
             return ""
-        return link
+        what = f"the {tag} link {original!r} does not exist"
+        return link if self.look_up(element, name, link, links, what, "add the link or correct the name") else ""
 
 
 def _first_two_columns(x: float, y: float, z: float, w: float) -> tuple[Triple, Triple]:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from tauloop.errors import DescriptionError
 from tauloop.formats.urdf_constraints import BALL, ELEMENTS, read_couplings, read_loops
 from tauloop.formats.urdf_cut_elements import CUT, CUT_PARTS
 from tauloop.formats.urdf_parts import (
@@ -20,7 +19,7 @@ from tauloop.formats.urdf_parts import (
     rotation,
 )
 from tauloop.formats.urdf_refused import refuse_other_formats, refuse_repeats, refuse_ties
-from tauloop.formats.xml_nodes import XmlNode, read_xml
+from tauloop.formats.xml_nodes import XmlNode, impossible_inertia, read_xml, unread
 from tauloop.mechanism.model import BASE
 from tauloop.mechanism.rigid_tree import LinkInertia
 
@@ -70,8 +69,7 @@ def read_urdf_tree(path: str | Path) -> UrdfTree:
     root = read_xml(path)
     reader = _TreeReader(str(path))
     tree = reader.tree(root)
-    if reader.problems:
-        raise DescriptionError(sorted(reader.problems, key=lambda problem: problem.line or 0))
+    reader.raise_any()
     return tree
 
 
@@ -109,11 +107,7 @@ class _TreeReader(UrdfReader):
         for name in shapes:
             if name != base:
                 self.note(name, "it has a shape and no <inertial>, and counts as massless")
-        notes = self.listed()
-        for what, unread in (("not used", self._unread), ("attributes not used", self._unread_attributes)):
-            if unread:
-                counts = ", ".join(f"{tag} ({count})" for tag, count in sorted(unread.items()))
-                notes.append(f"{what}: {counts}")
+        notes = [*self.listed(), *unread(self._unread, self._unread_attributes)]
         return UrdfTree(
             name=name,
             file=self.file,
@@ -198,11 +192,8 @@ class _TreeReader(UrdfReader):
             self.note(name, "the mass is zero")
         if not inertia.any():
             self.note(name, "the inertia about the mass centre is zero")
-            return
-        principal = np.linalg.eigvalsh(inertia)
-        if principal[0] < 0.0 or principal[0] + principal[1] < principal[2] * (1.0 - 1e-9):
-            text = ", ".join(f"{moment:.4g}" for moment in principal)
-            self.note(name, f"no rigid body has the principal moments of inertia {text} kg m^2")
+        elif what := impossible_inertia(inertia):
+            self.note(name, what)
 
     def _joint(self, name: str, node: XmlNode, links: Mapping[str, XmlNode]) -> UrdfJoint:
         kind, original = self.kind(node, name, KINDS, "joint type"), node.attributes.get("type", "").strip()

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
+from typing import TypeVar
 from xml.parsers import expat
+
+import numpy as np
 
 from tauloop.errors import DescriptionError, Problems
 from tauloop.files import unreadable
+from tauloop.mechanism.suggestions import suggestion
 from tauloop.records import dataclass
 
 #: Largest file that is read, bytes; models with meshes by reference are far smaller.
@@ -96,6 +100,9 @@ def read_xml(path: str | Path) -> XmlNode:
     return open_nodes[0].children[0]
 
 
+T = TypeVar("T")
+
+
 class XmlReader:
     """Takes values out of nodes; whatever is wrong goes to a list of problems and a stand-in value comes back."""
 
@@ -111,6 +118,16 @@ class XmlReader:
     def problem(self, node: XmlNode, where: str, what: str, remedy: str = "") -> None:
         """Note a problem at a node."""
         self.problems.add(where, what, remedy, file=self.file, line=node.line)
+
+    def look_up(self, node: XmlNode, where: str, word: str, known: Mapping[str, T], what: str, remedy: str) -> T | None:
+        """What a word stands for; None for one that is not known, which is noted with what may have been meant."""
+        if word not in known:
+            self.problem(node, where, what, suggestion(word, known) or remedy)
+        return known.get(word)
+
+    def raise_any(self) -> None:
+        """Raise all that was noted, in the order of lines."""
+        DescriptionError.raise_if_any(sorted(self.problems, key=lambda problem: problem.line or 0))
 
     def text(self, node: XmlNode, where: str, attribute: str) -> str:
         """A required attribute; an empty text where it is missing."""
@@ -145,3 +162,20 @@ class XmlReader:
             self.problem(node, where, what, "write plain numbers in SI units")
             return (math.nan,) * count
         return values
+
+
+def unread(elements: Mapping[str, int], attributes: Mapping[str, int]) -> list[str]:
+    """Notes on the elements and attributes of a file that were not used, with how many there are of each."""
+    return [
+        f"{what}: {', '.join(f'{name} ({count})' for name, count in sorted(counts.items()) if count)}"
+        for what, counts in (("not used", elements), ("attributes not used", attributes))
+        if any(counts.values())
+    ]
+
+
+def impossible_inertia(inertia: np.ndarray) -> str:
+    """What is wrong with an inertia (3, 3) about a mass centre that no body has; nothing with others."""
+    least, middle, most = np.linalg.eigvalsh(inertia)
+    if least >= 0.0 and least + middle >= most * (1.0 - 1e-9):
+        return ""
+    return f"no rigid body has the principal moments of inertia {least:.4g}, {middle:.4g}, {most:.4g} kg m^2"

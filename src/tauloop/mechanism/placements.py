@@ -6,8 +6,9 @@ Turns are applied to vectors of expressions; exact zeros and right angles fold, 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
+from typing import TypeVar
 
 import numpy as np
 
@@ -33,6 +34,9 @@ from tauloop.records import dataclass
 
 #: A component this small beside 1 is the rounding of a unit vector that has it zero.
 _ROUNDING = 1e-15
+
+
+Angle = TypeVar("Angle")
 
 
 def rotated(turns: Sequence[Turn], vector: Vector) -> Vector:
@@ -162,20 +166,19 @@ class Placements:
         """`at` and `turn` of a mapping."""
         at = cursor.get("at")
         position = self.values.vector(at) if at is not None else ZERO_VECTOR
-        turns = self._turns(cursor.get("turn"))
-        return None if position is None or turns is None else (position, turns)
+        turns: list[tuple[AxisName, Expression]] | None = read_turns(cursor.get("turn"), self.values.expression)
+        if position is None or turns is None:
+            return None
+        return position, tuple(Turn(axis, angle) for axis, angle in turns if angle != ZERO)
 
-    def _turns(self, cursor: Cursor | None) -> tuple[Turn, ...] | None:
-        turns: list[Turn] = []
-        is_whole = True
-        for item in cursor.items() if cursor is not None else ():
-            axis, angle_cursor = single_turn(item)
-            angle = self.values.expression(angle_cursor)
-            if angle is None or axis is None:
-                is_whole = False
-            elif angle != ZERO:
-                turns.append(Turn(axis, angle))
-        return tuple(turns) if is_whole else None
+
+def read_turns(
+    cursor: Cursor | None, read: Callable[[Cursor | None], Angle | None]
+) -> list[tuple[AxisName, Angle]] | None:
+    """Axes and angles of successive turns, read as expressions or numbers; None if one is wrong, which is noted."""
+    turns = [(axis, read(place)) for axis, place in map(single_turn, cursor.items() if cursor is not None else ())]
+    whole = [(axis, angle) for axis, angle in turns if axis is not None and angle is not None]
+    return whole if len(whole) == len(turns) else None
 
 
 def single_turn(cursor: Cursor) -> tuple[AxisName | None, Cursor | None]:
@@ -191,16 +194,7 @@ def single_turn(cursor: Cursor) -> tuple[AxisName | None, Cursor | None]:
 
 def constant_turns(cursor: Cursor | None, values: ValueReader) -> list[tuple[AxisName, float]] | None:
     """Turns as numbers (rad), for a start value."""
-    turns: list[tuple[AxisName, float]] = []
-    is_whole = True
-    for item in cursor.items() if cursor is not None else ():
-        axis, angle_cursor = single_turn(item)
-        angle = values.number(angle_cursor)
-        if axis is None or angle is None:
-            is_whole = False
-        else:
-            turns.append((axis, angle))
-    return turns if is_whole else None
+    return read_turns(cursor, values.number)
 
 
 def with_turns(placement: Placement, turns: tuple[Turn, ...]) -> Placement:
