@@ -294,7 +294,7 @@ WRONG = {
             behind='<equality><connect body1="b" anchor="0 0 0"/><weld site1="s" site2="t"/>'
             '<connect body1="a"/></equality>',
         ),
-        [("connect_1", 5), ("weld_2", 5), ("connect_3", 5)],
+        [("connect_1", 5), ("weld_2", 5), ("weld_2", 5), ("connect_3", 5)],
     ),
     "loop within a body": (world(BODY, behind='<equality><weld body1="a" body2="a"/></equality>'), [("weld_1", 5)]),
     "relpose": (world(BODY, behind='<equality><weld body1="a" relpose="1 2"/></equality>'), [("weld_1", 5)]),

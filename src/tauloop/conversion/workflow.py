@@ -50,13 +50,8 @@ class Conversion(Result):
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``."""
-        return {
-            "status": self.status.value,
-            "machine": self.mechanism.name,
-            "format": self.format,
-            "files": [str(file) for file in self.written.files],
-            "notes": list(self.written.notes),
-        }
+        files, notes = [str(file) for file in self.written.files], self.written.notes
+        return self.plain_data("format", machine=self.mechanism.name, files=files, notes=notes)
 
 
 def convert(

@@ -11,7 +11,7 @@ from tauloop.engines.engine import Engine
 from tauloop.engines.in_mujoco import mujoco_engine
 from tauloop.engines.in_pinocchio import pinocchio_engine
 from tauloop.engines.motion import NamedMotion
-from tauloop.engines.results import EngineAccelerations, EngineForces, EngineVelocities
+from tauloop.engines.results import EngineAccelerations, EngineForces, EngineResult, EngineVelocities
 from tauloop.errors import EngineError, InputError, Problem, Problems, TauloopError
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.poses import Array
@@ -261,7 +261,7 @@ def _common(ours: tuple[str, ...], theirs: tuple[str, ...]) -> tuple[list[int], 
 def _comparison(
     quantity: str,
     engine: Engine,
-    result: EngineForces | EngineAccelerations | EngineVelocities,
+    result: EngineResult,
     sides: tuple[Array, ...],
     columns: tuple[str, ...],
     balance: float | None = None,

@@ -53,44 +53,50 @@ class TreeStates(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class EngineForces(Shown):
+class EngineResult(Shown):
+    """What every result of an engine carries.
+
+    Attributes:
+        residuals: of the loops.
+        method: by which of the engine's algorithms.
+    """
+
+    residuals: Residuals
+    method: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EngineForces(EngineResult):
     """Actuator forces by an engine.
 
     Attributes:
         actuators: names.
         forces: (N, n_u), N or N m; friction is left out.
-        residuals: of the loops.
         balance: largest force that neither actuators nor constraints can supply, divided by the largest tree force
             of that sample (N,). Not small when the motion needs an actuator that is not there.
-        method: by which of the engine's algorithms.
     """
 
     actuators: tuple[str, ...]
     forces: Array
-    residuals: Residuals
     balance: Array
-    method: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class EngineAccelerations(Shown):
+class EngineAccelerations(EngineResult):
     """Accelerations that actuator forces give, by an engine.
 
     Attributes:
         names: of the tree's velocities.
         accelerations: (N, n_v).
         residuals: of the loops, with these accelerations.
-        method: by which of the engine's algorithms.
     """
 
     names: tuple[str, ...]
     accelerations: Array
-    residuals: Residuals
-    method: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class EngineVelocities(Shown):
+class EngineVelocities(EngineResult):
     """Velocities per unit of the independent ones, by an engine.
 
     Attributes:
@@ -98,11 +104,8 @@ class EngineVelocities(Shown):
         embedding: G (N, n_v, m).
         actuator_jacobian: A G (N, n_u, m).
         residuals: of the loops; `closure_rate` is the largest entry of K G.
-        method: by which of the engine's algorithms.
     """
 
     names: tuple[str, ...]
     embedding: Array
     actuator_jacobian: Array
-    residuals: Residuals
-    method: str

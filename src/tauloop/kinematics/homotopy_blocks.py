@@ -13,7 +13,9 @@ from tauloop.kinematics.homotopy_monodromy import (
     GenericSolutions,
     MonodromyOptions,
     Report,
+    SearchCounts,
     SearchProgress,
+    counts_of,
     generic_solutions,
     unreported,
 )
@@ -39,17 +41,12 @@ class PolynomialBlock(Widenable, Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BlockCount:
-    """What was counted in one block.
+class BlockCount(SearchCounts):
+    """What was counted in one block, beside the search in a random system of its family.
 
     Attributes:
         equations: names of its equations.
         complex_solutions: solutions of a random system of its family.
-        probes: random start points that were followed to that system.
-        loops, quiet_loops: loops followed, and how many of the last ones found nothing new.
-        lost: paths lost on the way there.
-        trace, lost_lines: second difference of the traces over the random system's solutions, and rounds of their
-            lines that could not be followed (`GenericSolutions`).
         cases: for how many real solutions of the blocks before it was solved.
         real, complex: regular ends of paths, over all cases.
         merged: real solutions that are multiple or not isolated.
@@ -59,12 +56,6 @@ class BlockCount:
 
     equations: tuple[str, ...]
     complex_solutions: int
-    probes: int
-    loops: int
-    quiet_loops: int
-    lost: int
-    trace: float | None
-    lost_lines: int
     cases: int
     real: int
     complex: int
@@ -136,21 +127,14 @@ def _extended(
 
 def _count(block: PolynomialBlock, generic: GenericSolutions, targets: Sequence[TargetSolutions]) -> BlockCount:
     real = sum(int(target.is_real.sum()) for target in targets)
+    ends = ("singular", "infinite", "unpaired", "met")
     return BlockCount(
         equations=block.names,
         complex_solutions=len(generic.x),
-        probes=generic.probes,
-        loops=generic.loops,
-        quiet_loops=generic.quiet_loops,
-        lost=generic.lost,
-        trace=generic.trace,
-        lost_lines=generic.lost_lines,
         cases=len(targets),
         real=real,
         complex=sum(len(target.regular) for target in targets) - real,
         merged=sum(len(target.merged) for target in targets),
-        singular=sum(target.singular for target in targets),
-        infinite=sum(target.infinite for target in targets),
-        unpaired=sum(target.unpaired for target in targets),
-        met=sum(target.met for target in targets),
+        **{name: sum(getattr(target, name) for target in targets) for name in ends},
+        **counts_of(generic),
     )

@@ -18,8 +18,8 @@ monodromy; Leykin, Rodriguez and Sottile 2018, Trace test.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
-from typing import Protocol
+from dataclasses import field, fields
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -97,13 +97,10 @@ class MonodromyOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GenericSolutions:
-    """All solutions found of one random member of the family.
+class SearchCounts:
+    """What was counted in a search for all solutions of one random member of a family.
 
     Attributes:
-        x: solutions (n, m).
-        e: the constants of that member (m,).
-        y: the known variables of that member (k,).
         probes: random start points that were followed to it; each ends at a random solution.
         loops: loops followed with all solutions.
         quiet_loops: how many of them, the last ones, found nothing new.
@@ -113,15 +110,32 @@ class GenericSolutions:
         lost_lines: rounds of lines of the trace test that all lost a path.
     """
 
-    x: np.ndarray
-    e: np.ndarray
-    y: np.ndarray
     probes: int
     loops: int
     quiet_loops: int
     lost: int
     trace: float | None
     lost_lines: int
+
+
+def counts_of(search: object) -> dict[str, Any]:
+    """`SearchCounts` of what has the same attributes, by name."""
+    return {item.name: getattr(search, item.name) for item in fields(SearchCounts)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenericSolutions(SearchCounts):
+    """All solutions found of one random member of the family.
+
+    Attributes:
+        x: solutions (n, m).
+        e: the constants of that member (m,).
+        y: the known variables of that member (k,).
+    """
+
+    x: np.ndarray
+    e: np.ndarray
+    y: np.ndarray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,17 +203,7 @@ def generic_solutions(
             )
         if search.rounds >= options.most_rounds or search.lost_lines >= LOST_ROUNDS:
             break
-    return GenericSolutions(
-        x=search.known,
-        e=search.e,
-        y=search.y,
-        probes=search.probes,
-        loops=search.loops,
-        quiet_loops=search.quiet,
-        lost=search.lost,
-        trace=search.trace,
-        lost_lines=search.lost_lines,
-    )
+    return GenericSolutions(x=search.known, e=search.e, y=search.y, **counts_of(search))
 
 
 #: Known variables and constants of systems, one or as many as there are points.
@@ -214,7 +218,7 @@ class _ModeSearch:
         self._given = y
         x, own, e = self._members(1)
         self.known, self.y, self.e = family.unsigned(x), own[0], e[0]
-        self.probes = self.loops = self.quiet = self.lost = self.rounds = self.lost_lines = 0
+        self.probes = self.loops = self.quiet_loops = self.lost = self.rounds = self.lost_lines = 0
         self.trace: float | None = None
 
     def _members(self, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -264,20 +268,20 @@ class _ModeSearch:
         self.loops += count
         self.rounds += 1
         self.lost += int((~good).sum())
-        self.quiet = 0 if new else self.quiet + count
+        self.quiet_loops = 0 if new else self.quiet_loops + count
 
     def tell(self, report: Report) -> None:
         """Say how far the search is."""
         options = self._options
         wanted = options.traced_loops if self._family.is_traceable else options.quiet_loops
-        done, known = min(self.quiet, wanted), len(self.known)
+        done, known = min(self.quiet_loops, wanted), len(self.known)
         report(SearchProgress(phase=LOOKING, done=done, total=wanted, solutions=known))
 
     def is_complete(self) -> bool:
         """Whether loops have been quiet for long enough, and the trace test is passed."""
         if not self._family.is_traceable:
-            return self.quiet >= self._options.quiet_loops
-        if self.quiet < self._options.traced_loops:
+            return self.quiet_loops >= self._options.quiet_loops
+        if self.quiet_loops < self._options.traced_loops:
             return False
         bends = (self._bend() for _ in range(TRACE_LINES))
         self.trace = next((bend for bend in bends if np.isfinite(bend)), None)

@@ -41,6 +41,7 @@ class Widened:
         """Draw C_1 and C_2: numbers of the size of the equations' own coefficients, which are free of units."""
         self._family = family
         self.is_loop, self.is_traceable = family.is_loop, True
+        self.unsigned, self.invariants = family.unsigned, family.invariants
         m = len(family.is_loop)
         self._C = np.zeros((WAYS, m, m), dtype=complex)
         block = np.ix_(np.arange(WAYS), np.flatnonzero(family.is_loop), np.array(family.terms, dtype=int))
@@ -70,11 +71,3 @@ class Widened:
     def random(self, n: int, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Random points that satisfy the equations without a free constant."""
         return self._family.random(n, y[:-WAYS], rng)
-
-    def unsigned(self, x: np.ndarray) -> np.ndarray:
-        """One representative of points that mean the same."""
-        return self._family.unsigned(x)
-
-    def invariants(self, x: np.ndarray) -> np.ndarray:
-        """Numbers that points which mean the same have in common."""
-        return self._family.invariants(x)

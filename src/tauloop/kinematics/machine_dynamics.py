@@ -108,29 +108,27 @@ class MotionForces(Result):
     def as_dict(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
         forces, hybrid = self.forces, self.hybrid
-        return {
-            "machine": self.model.mechanism.name,
-            "status": self.status,
-            "evidence": self.evidence,
-            "entry": self.options.entry,
-            "formulation": _formulation(self.model, self.options),
-            "time_s": self.time,
-            "actuators": forces.actuator_names,
-            "units": self.units,
-            "force": forces.force,
-            "closures": forces.closure_names,
-            "closure_force": forces.closure_force,
-            "coordinates": forces.state.coordinate_names,
-            "q": forces.state.q,
-            "turns": {"angles": forces.state.turns.angles, "nearest": self.nearest},
-            "shared": forces.is_shared,
-            "cables": forces.tension_names,
-            "tension": () if forces.tension is None else forces.tension,
-            "notes": self.notes,
-            "passive": () if hybrid is None else hybrid.passive_names,
-            "passive_acceleration": () if hybrid is None else hybrid.passive_acceleration,
-            "condition": [value if np.isfinite(value) else None for value in self.condition.tolist()],
-        }
+        return self.plain_data(
+            "units",
+            "notes",
+            machine=self.model.mechanism.name,
+            entry=self.options.entry,
+            formulation=_formulation(self.model, self.options),
+            time_s=self.time,
+            actuators=forces.actuator_names,
+            force=forces.force,
+            closures=forces.closure_names,
+            closure_force=forces.closure_force,
+            coordinates=forces.state.coordinate_names,
+            q=forces.state.q,
+            turns={"angles": forces.state.turns.angles, "nearest": self.nearest},
+            shared=forces.is_shared,
+            cables=forces.tension_names,
+            tension=() if forces.tension is None else forces.tension,
+            passive=() if hybrid is None else hybrid.passive_names,
+            passive_acceleration=() if hybrid is None else hybrid.passive_acceleration,
+            condition=[value if np.isfinite(value) else None for value in self.condition.tolist()],
+        )
 
     def log(self) -> xr.Dataset:
         """The motion of platform and actuators and the forces: a motion by either entry, and a log."""

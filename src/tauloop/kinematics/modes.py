@@ -74,6 +74,14 @@ class Mode:
     is_reference: bool
     beyond: tuple[Beyond, ...]
 
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for ``--json``."""
+        return {
+            **{name: getattr(self, name) for name in ("q", "residual", "is_reference", "is_singular", "within_limits")},
+            "condition": self.condition if np.isfinite(self.condition) else None,
+            "beyond_stops": [item.as_dict() for item in self.beyond],
+        }
+
     @property
     def within_limits(self) -> bool:
         """Whether nothing is beyond a stop."""
@@ -142,31 +150,17 @@ class Modes(Result):
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``."""
-        return {
-            "machine": self.machine,
-            "given": self.entry.name,
-            "position": dict(zip(self.columns, map(float, self.position), strict=True)),
-            "units": dict(zip(self.columns, self.units, strict=True)),
-            "coordinates": list(self.coordinate_names),
-            "coordinate_units": list(self.coordinate_units),
-            "modes": [
-                {
-                    "q": mode.q,
-                    "residual": mode.residual,
-                    "condition": mode.condition if np.isfinite(mode.condition) else None,
-                    "is_reference": mode.is_reference,
-                    "is_singular": mode.is_singular,
-                    "within_limits": mode.within_limits,
-                    "beyond_stops": [item.as_dict() for item in mode.beyond],
-                }
-                for mode in self.modes
-            ],
-            "blocks": [asdict(block) for block in self.blocks],
-            "left_out": self.left_out,
-            "status": self.status,
-            "evidence": self.evidence,
-            "provenance": self.provenance,
-        }
+        return self.plain_data(
+            "machine",
+            "coordinate_units",
+            "blocks",
+            "left_out",
+            given=self.entry.name,
+            position=dict(zip(self.columns, self.position, strict=True)),
+            units=dict(zip(self.columns, self.units, strict=True)),
+            coordinates=self.coordinate_names,
+            modes=[mode.as_dict() for mode in self.modes],
+        )
 
 
 def assembly_modes(

@@ -73,27 +73,20 @@ class Poses(Result):
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
-        return {
-            "machine": self.machine,
-            "given": self.entry.name,
-            "platform": {"columns": self.platform.columns, "units": self.platform.units},
-            "actuators": {"columns": self.actuators.columns, "units": self.actuators.units},
-            "coordinates": self.coordinates,
-            "poses": [
-                {
-                    "platform": self.platform_position[i],
-                    "actuators": self.actuator_position[i],
-                    "tool_m": self.tool[i],
-                    "tool_rotation": self.tool_rotation[i],
-                    "q": self.q[i],
-                    "residual": self.residual[i],
-                    "beyond_stops": [item.as_dict() for item in self.beyond[i]],
-                }
-                for i in range(len(self.q))
-            ],
-            "status": self.status,
-            "evidence": self.evidence,
-        }
+        poses = [
+            {
+                "platform": self.platform_position[i],
+                "actuators": self.actuator_position[i],
+                "tool_m": self.tool[i],
+                "tool_rotation": self.tool_rotation[i],
+                "q": self.q[i],
+                "residual": self.residual[i],
+                "beyond_stops": [item.as_dict() for item in beyond],
+            }
+            for i, beyond in enumerate(self.beyond)
+        ]
+        names = ("machine", "platform", "actuators", "coordinates")
+        return self.plain_data(*names, given=self.entry.name, poses=poses)
 
 
 def forward_kinematics(

@@ -154,30 +154,19 @@ class Reduction(Result):
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``."""
         comparison = self.comparison
-        return {
-            "machine": self.full.name,
-            "status": self.status.value,
-            "is_exact": self.is_exact,
-            "steps": [
-                {
-                    "name": step.name,
-                    "removed": list(step.removed),
-                    "kept": list(step.kept),
-                    "preserved": list(step.preserved),
-                    "approximated": list(step.approximated),
-                    "lost": list(step.lost),
-                }
-                for step in self.steps
-            ],
-            "newton_euler": plain(self.newton_euler),
-            "coordinates": list(self.coordinates),
-            "loop_equations": list(self.equations),
-            "mass_kg": list(comparison.mass),
-            "mass_center_shift_m": comparison.center_shift.tolist(),
-            "mass_center_deviation_m": comparison.center_deviation,
-            "states": comparison.states,
-            "seed": self.provenance.options["seed"],
-            "actuators": [
+        return self.plain_data(
+            "is_exact",
+            "steps",
+            "newton_euler",
+            "coordinates",
+            machine=self.full.name,
+            loop_equations=self.equations,
+            mass_kg=comparison.mass,
+            mass_center_shift_m=comparison.center_shift,
+            mass_center_deviation_m=comparison.center_deviation,
+            states=comparison.states,
+            seed=self.provenance.options["seed"],
+            actuators=[
                 {
                     "actuator": e.actuator,
                     "largest_force": e.largest,
@@ -191,7 +180,7 @@ class Reduction(Result):
                 }
                 for e in comparison.errors
             ],
-        }
+        )
 
 
 def reduce(mechanism: Mechanism, options: ReductionOptions | None = None) -> Reduction:
@@ -372,11 +361,9 @@ def compare_reduction(
         v, a = (x if wanted else still for x, wanted in zip(motion[1:], parts, strict=True))
         return model.platform.inverse_dynamics(motion[0], v, a, start=q).force
 
-    u = [forces(full, own, sample.q, parts) for parts in ((True, True), (False, False), (True, False), (False, True))]
-    w = [
-        forces(reduced, arguments, start, parts)
-        for parts in ((True, True), (False, False), (True, False), (False, True))
-    ]
+    whole_and_parts = ((True, True), (False, False), (True, False), (False, True))
+    u = [forces(full, own, sample.q, parts) for parts in whole_and_parts]
+    w = [forces(reduced, arguments, start, parts) for parts in whole_and_parts]
     columns = [[a.name for a in reduced.mechanism.actuators].index(a.name) for a in full.mechanism.actuators]
     w = [x[:, columns] for x in w]
     largest = np.abs(u[0]).max(axis=0)

@@ -30,6 +30,7 @@ BISECTIONS = 40
 CHUNK = 8192
 
 KINDS = ("serial", "parallel", "constraint")
+_MEASURES = (*KINDS, "serial_determinant", "parallel_determinant")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +54,8 @@ class Singularities:
     length: float
 
     def distance(self, kind: str) -> np.ndarray:
-        """The measure (N,) of one of `KINDS`."""
-        return {"serial": self.serial, "parallel": self.parallel, "constraint": self.constraint}[kind]
+        """The measure (N,) of one of `KINDS`, or a determinant (N,)."""
+        return np.asarray(getattr(self, kind))
 
 
 def singularities(model: Model, q: np.ndarray) -> Singularities:
@@ -68,24 +69,16 @@ def singularities(model: Model, q: np.ndarray) -> Singularities:
         q: assembled coordinates (N, n_q).
     """
     parts = [_measured(model, q[first : first + CHUNK]) for first in range(0, max(len(q), 1), CHUNK)]
-    joined = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
-    return Singularities(
-        serial=joined[0],
-        parallel=joined[1],
-        constraint=joined[2],
-        serial_determinant=joined[3],
-        parallel_determinant=joined[4],
-        length=model.assembly.loops.length,
-    )
+    measures = {name: np.concatenate([part[name] for part in parts]) for name in _MEASURES}
+    return Singularities(**measures, length=model.assembly.loops.length)
 
 
-def _measured(model: Model, q: np.ndarray) -> tuple[np.ndarray, ...]:
+def _measured(model: Model, q: np.ndarray) -> dict[str, np.ndarray]:
     known = np.isfinite(q).all(axis=1)
     if not known.all():  # out of reach: no measures there
-        measures = _measured(model, q[known])
-        whole = tuple(np.full(len(q), np.nan) for _ in measures)
-        for column, values in zip(whole, measures, strict=True):
-            column[known] = values
+        whole = {name: np.full(len(q), np.nan) for name in _MEASURES}
+        for name, values in _measured(model, q[known]).items():
+            whole[name][known] = values
         return whole
     assembly = model.assembly
     loops = assembly.loops
@@ -103,13 +96,8 @@ def _measured(model: Model, q: np.ndarray) -> tuple[np.ndarray, ...]:
         motions = np.broadcast_to(np.eye(n_v), (n, n_v, n_v))
         constraint = np.ones(n)
     leading = A[list(assembly.leading)]
-    return (
-        _smallest(picks @ motions),
-        _smallest(A @ motions),
-        constraint,
-        _determinant(K, picks),
-        _determinant(K, leading),
-    )
+    distances = (_smallest(picks @ motions), _smallest(A @ motions), constraint)
+    return dict(zip(_MEASURES, (*distances, _determinant(K, picks), _determinant(K, leading)), strict=True))
 
 
 def _actuator_map(model: Model) -> np.ndarray:
@@ -216,11 +204,8 @@ def singularity_report(model: Model, motion: State, *, entry: Entry = PLATFORM) 
         )
     crossings = [
         crossing
-        for kind, determinant in (
-            ("serial", measures.serial_determinant),
-            ("parallel", measures.parallel_determinant),
-        )
-        for crossing in _crossings(model, entry, kind, determinant, values, q)
+        for kind in ("serial", "parallel")
+        for crossing in _crossings(model, entry, kind, measures.distance(f"{kind}_determinant"), values, q)
     ]
     return SingularityReport(
         approaches=tuple(approaches),
@@ -239,12 +224,11 @@ def _crossings(
         return []
     first, last = np.zeros(len(before)), np.ones(len(before))
     near = q[before]
-    index = 3 if kind == "serial" else 4
     for _ in range(BISECTIONS):
         middle = 0.5 * (first + last)
         position = values[before] + middle[:, None] * (values[before + 1] - values[before])
         state = functions.evaluate(position, start=near)
-        sign = _measured(model, state.q)[index] * determinant[before]
+        sign = _measured(model, state.q)[f"{kind}_determinant"] * determinant[before]
         ahead = sign > 0
         first, last = np.where(ahead, middle, first), np.where(ahead, last, middle)
     middle = 0.5 * (first + last)

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from tauloop.assembly.named_values import full_name
 from tauloop.errors import InputError, Problems
 from tauloop.integrate.events import Event, comparison
 from tauloop.kinematics.singularities import KINDS, singularities
-from tauloop.mechanism.suggestions import suggestion
 from tauloop.model import Model
 
 #: The least of all three measures of singularity.
@@ -62,14 +62,7 @@ def _quantity(model: Model, option: str, name: str) -> Quantity:
     is_rate = quantity == "velocity" and bool(dot)
     wanted = rest if dot and quantity in ("velocity", "position") else name
     names = model.topology.velocity_names if is_rate else model.topology.coordinate_names
-    places = [i for i, known in enumerate(names) if known == wanted]
-    places = places or [i for i, known in enumerate(names) if known.rpartition(".")[2] == wanted]
-    if len(places) != 1:
-        what = f"no coordinate {wanted!r}" if not places else f"{wanted!r} may be any of several coordinates"
-        known = ", ".join([names[i] for i in places] or names)
-        remedy = (suggestion(wanted, names) if not places else "") or f"choose among {known}"
-        raise InputError.of(option, what, remedy)
-    column = places[0]
+    column = names.index(full_name(names, wanted, option))
     if is_rate:
         return lambda _, v: v[:, column]
     return lambda q, _: q[:, column]

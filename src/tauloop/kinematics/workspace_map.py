@@ -154,23 +154,17 @@ class Workspace(Result):
         """Plain data for ``--json``."""
         (size, unit), usable = self.size, self.usable
         measures = {name: self.figures[name][usable] for name in MEASURES}
-        return {
-            "machine": self.provenance.inputs["machine"],
-            "status": self.status,
-            "evidence": self.evidence,
-            "axes": self.axes,
-            "fixed": self.fixed,
-            "limits": self.limits,
-            "poses": {reason.text: int((self.reason == reason).sum()) for reason in Reason},
-            "excluded_by": self.excluded_by(),
-            "connected_usable": size,
-            "connected_usable_unit": unit,
-            "least": {
-                name: float(values.min())
-                for name, values in measures.items()
-                if len(values) and np.isfinite(values).all()
-            },
-        }
+        return self.plain_data(
+            "axes",
+            "fixed",
+            "limits",
+            machine=self.provenance.inputs["machine"],
+            poses={reason.text: int((self.reason == reason).sum()) for reason in Reason},
+            excluded_by=self.excluded_by(),
+            connected_usable=size,
+            connected_usable_unit=unit,
+            least={name: x.min() for name, x in measures.items() if len(x) and np.isfinite(x).all()},
+        )
 
     def excluded_by(self) -> dict[str, int]:
         """Number of poses that each element excludes, the most frequent first."""
