@@ -123,12 +123,12 @@ def _motion(joint: Joint, motion: TreeMotion) -> tuple[ca.SX, ca.SX]:
     if joint.kind == "prismatic":
         F, C = A.point(p_A), B.point(p_B)
         d = C.p - F.p
-        return ca.dot(a, d), ca.dot(a, C.v - F.v) + ca.dot(ca.cross(A.w_W, a), d)
+        return ca.dot(a, d), ca.dot(a, C.v - F.v) + ca.dot(ca.cross(A.in_base.w, a), d)
     u, w = "yzx"["xyz".index(axis)], "zxy"["xyz".index(axis)]
     cosine, sine = (ca.dot(_turned(A, R_A, letter), _turned(B, R_B, u)) for letter in (u, w))
     middle = _middle(joint.freedoms[0])
     c, s = np.cos(middle), np.sin(middle)
-    return middle + ca.atan2(c * sine - s * cosine, c * cosine + s * sine), ca.dot(a, B.w_W - A.w_W)
+    return middle + ca.atan2(c * sine - s * cosine, c * cosine + s * sine), ca.dot(a, B.in_base.w - A.in_base.w)
 
 
 def _turned(body: BodyMotion, rotation: ca.SX, axis: str) -> ca.SX:

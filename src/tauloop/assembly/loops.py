@@ -131,11 +131,11 @@ class _Direction:
 
 def _direction(body: BodyMotion, e: ca.SX) -> _Direction:
     e_W = body.R @ e
-    rate = ca.cross(body.w_W, e_W)
+    rate = ca.cross(body.in_base.w, e_W)
     return _Direction(
         e=e_W,
         rate=rate,
-        acceleration=ca.cross(body.alpha_W, e_W) + ca.cross(body.w_W, rate),
+        acceleration=ca.cross(body.in_base.alpha, e_W) + ca.cross(body.in_base.w, rate),
     )
 
 
@@ -328,7 +328,7 @@ def aligned(loops: Loops) -> Loops:
             axis = joint.axes[0] if letter == "a" else letter
             e_A, e_B = A.R @ (R_A @ unit_vector(axis)), B.R @ (R_B @ unit_vector(axis))
             phi = ca.vertcat(phi, e_A - e_B)
-            rate = ca.vertcat(rate, ca.cross(A.w_W, e_A) - ca.cross(B.w_W, e_B))
+            rate = ca.vertcat(rate, ca.cross(A.in_base.w, e_A) - ca.cross(B.in_base.w, e_B))
             names += [f"{joint.name}: {axis} aligned along {base}" for base in "xyz"]
             elements += [joint.name] * 3
     K = ca.jacobian(rate, motion.v)

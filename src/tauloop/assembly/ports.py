@@ -341,12 +341,14 @@ def _actuator_ports(assembly: Assembly) -> EntryPorts:
 
 def force_port(assembly: Assembly) -> Port:
     """Port of the actuators' forces."""
-    topology, actuators = assembly.topology, assembly.mechanism.actuators
-    return Port(
-        name="force",
-        columns=tuple(actuator.name for actuator in actuators),
-        units=tuple("N m" if topology.motor_turns(actuator) else "N" for actuator in actuators),
-    )
+    return motor_port(assembly, "force", "N m", "N")
+
+
+def motor_port(assembly: Assembly, name: str, turning: str, sliding: str) -> Port:
+    """Port of a number for each actuator, with the units of motors that turn and of those that slide."""
+    actuators = assembly.mechanism.actuators
+    units = tuple(turning if assembly.topology.motor_turns(actuator) else sliding for actuator in actuators)
+    return Port(name=name, columns=tuple(actuator.name for actuator in actuators), units=units)
 
 
 def _turning(topology: Topology, velocities: tuple[int, ...]) -> list[int]:
@@ -362,11 +364,8 @@ def _turning(topology: Topology, velocities: tuple[int, ...]) -> list[int]:
 
 
 def _position_port(topology: Topology, q: list[int]) -> Port:
-    return Port(
-        name="position",
-        columns=tuple(topology.coordinate_names[i] for i in q),
-        units=coordinate_units(topology, q),
-    )
+    columns = tuple(topology.coordinate_names[i] for i in q)
+    return Port(name="position", columns=columns, units=coordinate_units(topology, q))
 
 
 def coordinate_units(topology: Topology, q: list[int] | None = None) -> tuple[str, ...]:

@@ -155,7 +155,7 @@ def _body_motions(assembly: Assembly) -> _BodyMotions:
         moving = motion.bodies[body.name]
         m, center, _ = _about_center(mechanism, body.name)
         rotations.append(ca.vec(ca.densify(moving.R)))
-        turns.append(moving.w_W)
+        turns.append(moving.in_base.w)
         shifts.append(moving.point(ca.SX(center)).v if m > 0 else ca.SX(3, 1))
     ends = [motion.point(end).v for rod in mechanism.rods for end in (rod.start, rod.end)]
     jacobians = [ca.jacobian(ca.vertcat(ca.SX(0, 1), *rates), motion.v) for rates in (turns, shifts, ends)]

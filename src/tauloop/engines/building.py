@@ -73,18 +73,16 @@ def _conditions(kind: str, axes: tuple[AxisName, ...]) -> tuple[list[Array], lis
     """What a joint forbids: parting along directions of its parent frame, and leaving right angles."""
     x, y, z = np.eye(3)
     rigid = [(x, y), (y, z), (z, x)]
-    if kind == "free":
-        return [], []
-    if kind == "planar":
-        return [z], [(x, z), (y, z)]
-    if kind == "schoenflies":
-        return [], [(x, z), (y, z)]
-    if kind == "translational":
-        return [], rigid
-    if kind == "fixed":
-        return [x, y, z], rigid
-    if kind == "spherical":
-        return [x, y, z], []
+    fixed: dict[str, tuple[list[Array], list[tuple[Array, Array]]]] = {
+        "free": ([], []),
+        "planar": ([z], [(x, z), (y, z)]),
+        "schoenflies": ([], [(x, z), (y, z)]),
+        "translational": ([], rigid),
+        "fixed": ([x, y, z], rigid),
+        "spherical": ([x, y, z], []),
+    }
+    if kind in fixed:
+        return fixed[kind]
     if kind == "universal":
         first, second = (np.array(UNIT_VECTORS[axis]) for axis in axes)
         return [x, y, z], [(first, second)]

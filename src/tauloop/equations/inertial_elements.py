@@ -121,8 +121,8 @@ def _bodies(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> Itera
                 "platform" if body.name == mechanism.platform.body else "body",
                 moving.p,
                 moving.R,
-                (moving.v_W, moving.w_W),
-                None if moving.is_native_in_base else (moving.v, moving.w),
+                (moving.in_base.v, moving.in_base.w),
+                None if moving.is_native_in_base else (moving.in_body.v, moving.in_body.w),
                 entries.part(body.name),
             )
 
@@ -225,7 +225,7 @@ def _rod_frame(rod: Rod, values: Values, neighbour: BodyMotion, u: ca.SX, u_rate
     y = ca.cross(h, u) / ca.sqrt(D)
     w = ca.cross(u, u_rate)
     if rod.spin == "universal":
-        w += ca.dot(neighbour.w_W - w, u - c * h) / D * u
+        w += ca.dot(neighbour.in_base.w - w, u - c * h) / D * u
     return ca.horzcat(ca.cross(y, u), y, u), w
 
 

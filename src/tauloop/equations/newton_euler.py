@@ -195,15 +195,15 @@ class _Wrenches:
 def _add_body(body: str, moving: BodyMotion, gravity: ca.SX, pi: ca.SX, wrenches: _Wrenches) -> None:
     """Newton and Euler's equations of one body, in the coordinates in which its motion is at hand."""
     if not moving.is_native_in_base:
-        force, moment = rigid_body_wrench(moving.w, moving.alpha, moving.a - moving.R.T @ gravity, pi)
+        own = moving.in_body
+        force, moment = rigid_body_wrench(own.w, own.alpha, own.a - moving.R.T @ gravity, pi)
         wrenches.add_in_body(body, force, moment)
         return
     m, mc = pi[0], moving.R @ pi[1:4]
-    a = moving.a_W - gravity
-    w, alpha = moving.R.T @ moving.w_W, moving.R.T @ moving.alpha_W
-    force = m * a + ca.cross(moving.alpha_W, mc) + ca.cross(moving.w_W, ca.cross(moving.w_W, mc))
+    a, w, alpha = moving.in_base.a - gravity, moving.in_base.w, moving.in_base.alpha
+    force = m * a + ca.cross(alpha, mc) + ca.cross(w, ca.cross(w, mc))
     wrenches.add_in_base(body, force, ca.cross(mc, a))
-    wrenches.add_in_body(body, ca.SX(3, 1), inertial_moment(w, alpha, pi))
+    wrenches.add_in_body(body, ca.SX(3, 1), inertial_moment(moving.R.T @ w, moving.R.T @ alpha, pi))
 
 
 def _add_rod(rod: Rod, motion: TreeMotion, gravity: ca.SX, entries: Entries, wrenches: _Wrenches) -> None:

@@ -174,7 +174,7 @@ def _forced_spin(rod: RodMotion, neighbour: BodyMotion, first_axis: ca.SX) -> _F
     """
     u, du = rod.u, rod.u_rate
     h = neighbour.R @ first_axis
-    W, dW = neighbour.w_W, neighbour.alpha_W
+    W, dW = neighbour.in_base.w, neighbour.in_base.alpha
     dh = ca.cross(W, h)
     c = ca.dot(h, u)
     dc = ca.dot(dh, u) + ca.dot(h, du)

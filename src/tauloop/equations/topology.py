@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 import numpy as np
@@ -80,6 +81,12 @@ class Topology(Shown):
     def n_v(self) -> int:
         """Number of velocities."""
         return len(self.velocity_names)
+
+    def coordinates_of(self, velocities: Collection[int]) -> tuple[int, ...]:
+        """Coordinates that rest where these velocities are zero; a quaternion where all its rotations are."""
+        q = [self.q_of_v[i] for i in velocities if self.q_of_v[i] >= 0]
+        whole = [q0 for q0, v0 in self.quaternions if {v0, v0 + 1, v0 + 2} <= set(velocities)]
+        return (*q, *(q0 + k for q0 in whole for k in range(4)))
 
     def motor_turns(self, actuator: Actuator) -> bool:
         """Whether an actuator's motor turns, so that its position is in rad and its force in N m."""

@@ -85,6 +85,16 @@ class TreeLink:
     in_base: Partial
 
 
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Angular velocity, velocity of the origin and their rates (3,) of a body, in some axes."""
+
+    w: ca.SX
+    v: ca.SX
+    alpha: ca.SX
+    a: ca.SX
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyMotion:
     """Pose, velocities and accelerations of a body and its origin.
@@ -93,22 +103,15 @@ class BodyMotion:
 
     Attributes:
         R, p: orientation (3, 3) and origin (3,) in the base frame.
-        w, v, alpha, a: angular velocity, velocity of the origin and their rates in body coordinates.
-        w_W, v_W, alpha_W, a_W: the same in base coordinates.
+        in_body, in_base: its velocities and accelerations in body coordinates, and in base coordinates.
         is_native_in_base: whether the body's own coordinates are in the base frame (a free platform).
         hinge: the axis of a body that only turns about a fixed one; else None.
     """
 
     R: ca.SX
     p: ca.SX
-    w: ca.SX
-    v: ca.SX
-    alpha: ca.SX
-    a: ca.SX
-    w_W: ca.SX
-    v_W: ca.SX
-    alpha_W: ca.SX
-    a_W: ca.SX
+    in_body: Rates
+    in_base: Rates
     is_native_in_base: bool = False
     hinge: Hinge | None = None
 
@@ -116,13 +119,13 @@ class BodyMotion:
         """Motion of the point at r (body coordinates) in the base frame."""
         if self.hinge is not None:
             return self.hinge.point(self, r)
-        r_W = self.R @ r
-        w_r = ca.cross(self.w_W, r_W)
+        r_W, own = self.R @ r, self.in_base
+        w_r = ca.cross(own.w, r_W)
         return PointMotion(
             r=r_W,
             p=self.p + r_W,
-            v=self.v_W + w_r,
-            a=self.a_W + ca.cross(self.alpha_W, r_W) + ca.cross(self.w_W, w_r),
+            v=own.v + w_r,
+            a=own.a + ca.cross(own.alpha, r_W) + ca.cross(own.w, w_r),
         )
 
 
@@ -236,19 +239,8 @@ def tree_motion(topology: Topology, values: Values, configuration: Configuration
         a: accelerations (n_v,).
     """
     zero = ca.SX(3, 1)
-    base = BodyMotion(
-        R=ca.SX(ca.DM.eye(3)),
-        p=zero,
-        w=zero,
-        v=zero,
-        alpha=zero,
-        a=zero,
-        w_W=zero,
-        v_W=zero,
-        alpha_W=zero,
-        a_W=zero,
-        is_native_in_base=True,
-    )
+    at_rest = Rates(zero, zero, zero, zero)
+    base = BodyMotion(R=ca.SX(ca.DM.eye(3)), p=zero, in_body=at_rest, in_base=at_rest, is_native_in_base=True)
     bodies = {BASE: base}
     links = []
     for edge in topology.tree:
@@ -259,19 +251,11 @@ def tree_motion(topology: Topology, values: Values, configuration: Configuration
         links.append(link)
         E = link.R_PB.T
         r_W = P.R @ link.p_PB
-        w_B, v_B, alpha_B, a_B = _carried(link.in_body, v_joint, a_joint, link.p_PB, E, P.w, P.v, P.alpha, P.a)
-        w_W, v_W, alpha_W, a_W = _carried(link.in_base, v_joint, a_joint, r_W, None, P.w_W, P.v_W, P.alpha_W, P.a_W)
         bodies[edge.outer.body] = BodyMotion(
             R=P.R @ link.R_PB,
             p=P.p + r_W,
-            w=w_B,
-            v=v_B,
-            alpha=alpha_B,
-            a=a_B,
-            w_W=w_W,
-            v_W=v_W,
-            alpha_W=alpha_W,
-            a_W=a_W,
+            in_body=_carried(link.in_body, v_joint, a_joint, link.p_PB, E, P.in_body),
+            in_base=_carried(link.in_base, v_joint, a_joint, r_W, None, P.in_base),
             is_native_in_base=P.is_native_in_base and edge.joint.kind in _NATIVE_IN_INNER,
             hinge=_hinge(edge, values, configuration, v_joint, a_joint),
         )
@@ -317,38 +301,28 @@ def _hinge(
     )
 
 
-def _carried(
-    partial: Partial,
-    v_joint: ca.SX,
-    a_joint: ca.SX,
-    r: ca.SX,
-    E: ca.SX | None,
-    w: ca.SX,
-    v: ca.SX,
-    alpha: ca.SX,
-    a: ca.SX,
-) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
+def _carried(partial: Partial, v_joint: ca.SX, a_joint: ca.SX, r: ca.SX, E: ca.SX | None, inner: Rates) -> Rates:
     """Velocities and accelerations of the outer body from those of the inner one, r from origin to origin.
 
     Args:
         partial: relative motion in the axes of the result.
         v_joint, a_joint: velocities and accelerations of the joint.
-        r: offset in the axes of w, v, alpha, a.
+        r: offset in the axes of the inner body's motion.
         E: rotation from those axes into those of the result; None where they are the same.
-        w, v, alpha, a: motion of the inner body.
+        inner: motion of the inner body.
     """
 
     def turned(x: ca.SX) -> ca.SX:
         return x if E is None else E @ x
 
-    w_r = ca.cross(w, r)
-    w_P = turned(w)
+    w_r = ca.cross(inner.w, r)
+    w_P = turned(inner.w)
     w_rel, v_rel = partial.w @ v_joint, partial.v @ v_joint
-    return (
+    return Rates(
         w_P + w_rel,
-        turned(v + w_r) + v_rel,
-        turned(alpha) + partial.w @ a_joint + partial.bias_w + ca.cross(w_P, w_rel),
-        turned(a + ca.cross(alpha, r) + ca.cross(w, w_r))
+        turned(inner.v + w_r) + v_rel,
+        turned(inner.alpha) + partial.w @ a_joint + partial.bias_w + ca.cross(w_P, w_rel),
+        turned(inner.a + ca.cross(inner.alpha, r) + ca.cross(inner.w, w_r))
         + partial.v @ a_joint
         + partial.bias_v
         + 2 * ca.cross(w_P, v_rel),

@@ -32,18 +32,9 @@ def refuse_what_acts(reader: MjcfReader, root: XmlNode) -> None:
         medium = [key for key in _MEDIUM if any(reader.numbers(option, "option", key))]
         if medium:
             reader.notes.append(f"the drag of a medium ({', '.join(medium)}) acts in MuJoCo and is not carried over")
-    carried = [body for world in root.all("worldbody") for body in _compensated(reader, world)]
+    bodies = [node for world in root.all("worldbody") for node in world.walk() if node.tag == "body"]
+    heavy = [body for body in bodies if reader.value(body, "body", "gravcomp") != 0.0]
+    carried = [body.attributes.get("name", "body") for body in heavy]
     if carried:
         what = "the compensation of weight (gravcomp) is not carried over: motors carry it"
         reader.notes.append(f"{', '.join(carried)}: {what}")
-
-
-def _compensated(reader: MjcfReader, node: XmlNode) -> list[str]:
-    """Bodies whose weight MuJoCo takes away."""
-    bodies = []
-    for child in node.children:
-        if child.tag in ("body", "frame"):
-            if child.tag == "body" and reader.value(child, "body", "gravcomp") != 0.0:
-                bodies.append(child.attributes.get("name", "body"))
-            bodies += _compensated(reader, child)
-    return bodies

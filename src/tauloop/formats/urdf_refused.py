@@ -6,8 +6,6 @@ by name; what only draws, senses or steers a simulation is listed among the note
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tauloop.formats.urdf_constraints import ELEMENTS
 from tauloop.formats.urdf_parts import UrdfReader
 from tauloop.formats.xml_nodes import XmlNode
@@ -33,7 +31,7 @@ _ONCE = {
 
 def refuse_other_formats(reader: UrdfReader, root: XmlNode) -> bool:
     """Whether a file is of another format, which is then noted as a problem."""
-    if any(node.tag.startswith(_XACRO) for node in _all(root)):
+    if any(node.tag.startswith(_XACRO) for node in root.walk()):
         what = "the file is a xacro, a template of a URDF"
         reader.problem(root, root.tag, what, "expand it first: `xacro NAME.xacro > NAME.urdf`")
         return True
@@ -56,11 +54,11 @@ def refuse_ties(reader: UrdfReader, robot: XmlNode) -> None:
         elif node.tag.endswith("include"):
             what, remedy = f"<{node.tag}> is not followed", "put the parts together into one file, as xacro does"
             reader.problem(node, node.tag, what, remedy)
-        elif node.tag not in _REFERRING and any(_is_part(inner) for inner in _all(node) if inner is not node):
+        elif node.tag not in _REFERRING and any(_is_part(inner) for inner in node.walk() if inner is not node):
             what = f"<{node.tag}> holds links or joints, which are read at the top only"
             reader.problem(node, node.tag, what, "move them out of it")
         if node.tag == "gazebo":
-            for inner in _all(node):
+            for inner in node.walk():
                 if inner.tag == "joint" and inner.first("parent") and inner.first("child"):
                     what = "<gazebo> adds a joint that only Gazebo sees"
                     name = inner.attributes.get("name", "gazebo")
@@ -82,10 +80,3 @@ def _is_part(node: XmlNode) -> bool:
     if node.tag == "joint":
         return node.first("parent") is not None and node.first("child") is not None
     return node.tag == "link" and "name" in node.attributes
-
-
-def _all(node: XmlNode) -> Iterator[XmlNode]:
-    """A node and all below it."""
-    yield node
-    for child in node.children:
-        yield from _all(child)

@@ -39,6 +39,12 @@ class XmlNode:
         """Children of that tag."""
         return (child for child in self.children if child.tag == tag)
 
+    def walk(self) -> Iterator[XmlNode]:
+        """The element and all inside it, in the order of the file."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
     def first(self, tag: str) -> XmlNode | None:
         """The first child of that tag."""
         return next(self.all(tag), None)

@@ -196,7 +196,7 @@ def position_problem(
     """
     loops = assembly.loops
     topology, mechanism = loops.topology, loops.mechanism
-    given_q = (*given_q, *_locked(assembly))
+    given_q = (*given_q, *topology.coordinates_of(assembly.locked))
     given_v = (*given_v, *assembly.locked)
     unknown = tuple(i for i in range(topology.n_q) if i not in given_q)
     moving = [i for i in range(topology.n_v) if i not in given_v]
@@ -218,16 +218,6 @@ def position_problem(
     builder = _EquationsBuilder(topology, equations, variables, loops.length)
     blocks = builder.blocks(tuple(i for i in unknown if i not in gears.followers))
     return PositionProblem(variables=variables, known=given_q, unknown=unknown, rows=rows, blocks=blocks)
-
-
-def _locked(assembly: Assembly) -> tuple[int, ...]:
-    """Coordinates that are held on request; a quaternion where all its rotations are."""
-    topology, locked = assembly.topology, set(assembly.locked)
-    q = [topology.q_of_v[i] for i in assembly.locked if topology.q_of_v[i] >= 0]
-    for q0, v0 in topology.quaternions:
-        if {v0, v0 + 1, v0 + 2} <= locked:
-            q += range(q0, q0 + 4)
-    return tuple(q)
 
 
 def _rows(assembly: Assembly, moving: list[int]) -> tuple[int, ...]:

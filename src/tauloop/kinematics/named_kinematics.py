@@ -9,7 +9,7 @@ import numpy as np
 from tauloop.assembly.coordinates import conditions
 from tauloop.assembly.limits import Beyond, require_within_limits
 from tauloop.assembly.named_values import given_numbers
-from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, Port
+from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, Port, motor_port
 from tauloop.errors import InputError
 from tauloop.kinematics.homotopy_monodromy import Report, unreported
 from tauloop.kinematics.machine_geometry import machine_geometry
@@ -161,7 +161,7 @@ def _poses(model: Model, entry: Entry, position: object, options: KinematicsOpti
         machine=model.mechanism.name,
         entry=entry,
         platform=platform,
-        actuators=_actuators(model),
+        actuators=motor_port(model.assembly, "actuators", "rad", "m"),
         coordinates=model.topology.coordinate_names,
         q=q,
         platform_position=model.platform_position(q),
@@ -183,13 +183,6 @@ def _limited(model: Model, q: np.ndarray, within_limits: bool) -> tuple[Evidence
     if within_limits:
         require_within_limits(evidence)
     return evidence
-
-
-def _actuators(model: Model) -> Port:
-    """Names and units of the positions of all actuators, redundant ones too."""
-    topology, actuators = model.topology, model.mechanism.actuators
-    units = tuple("rad" if topology.motor_turns(actuator) else "m" for actuator in actuators)
-    return Port(name="actuators", columns=tuple(actuator.name for actuator in actuators), units=units)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,6 +301,7 @@ def _rows(model: Model, of: str) -> Port:
     if of == "tool":
         names = tuple(f"tool.{name}" for name in ("vx", "vy", "vz", "wx", "wy", "wz"))
         return Port(name=of, columns=names, units=("m/s",) * 3 + ("rad/s",) * 3)
-    port = model.platform.ports.velocity if of == "platform" else _actuators(model)
-    units = port.units if of == "platform" else tuple(f"{unit}/s" for unit in port.units)
-    return Port(name=of, columns=port.columns, units=units)
+    if of == "actuators":
+        return motor_port(model.assembly, of, "rad/s", "m/s")
+    port = model.platform.ports.velocity
+    return Port(name=of, columns=port.columns, units=port.units)

@@ -105,21 +105,21 @@ def _scalar_chain(joint: Joint) -> Sequence[tuple[Literal["hinge", "slide"], str
     if JOINT_KINDS[joint.kind].placement is not None:
         what = f"a {joint.kind} joint, which a package brings, is no chain of hinges, slides and balls"
         raise EngineError.of(joint.name, what, "compare by another route, or keep a machine file")
-    if joint.kind == "revolute":
-        return [("hinge", joint.axes[0])]
-    if joint.kind == "prismatic":
-        return [("slide", joint.axes[0])]
-    if joint.kind == "cylindrical":
-        return [("hinge", joint.axes[0]), ("slide", joint.axes[0])]
-    if joint.kind == "universal":
-        return [("hinge", joint.axes[0]), ("hinge", joint.axes[1])]
-    if joint.kind == "planar":
-        return [("slide", "x"), ("slide", "y"), ("hinge", "z")]
-    if joint.kind == "schoenflies":
-        return [("slide", "x"), ("slide", "y"), ("slide", "z"), ("hinge", "z")]
-    if joint.kind in ("translational", "free"):
-        return [("slide", "x"), ("slide", "y"), ("slide", "z")]
-    return []
+    return [(kind, axis if isinstance(axis, str) else joint.axes[axis]) for kind, axis in _CHAINS.get(joint.kind, ())]
+
+
+_SLIDES: tuple[tuple[Literal["slide"], str], ...] = (("slide", "x"), ("slide", "y"), ("slide", "z"))
+#: Hinges and slides of each kind of joint: along a letter, or the first or second of its own axes.
+_CHAINS: dict[str, Sequence[tuple[Literal["hinge", "slide"], str | int]]] = {
+    "revolute": [("hinge", 0)],
+    "prismatic": [("slide", 0)],
+    "cylindrical": [("hinge", 0), ("slide", 0)],
+    "universal": [("hinge", 0), ("hinge", 1)],
+    "planar": [*_SLIDES[:2], ("hinge", "z")],
+    "schoenflies": [*_SLIDES, ("hinge", "z")],
+    "translational": _SLIDES,
+    "free": _SLIDES,
+}
 
 
 def joint_pose(joint: Joint, coordinates: Mapping[str, Array] | None = None) -> FramePose:

@@ -129,7 +129,7 @@ class MotionState(Expressions):
         self.ports, self._theta = ports, (theta, nominal_theta)
         position, start = builder.input("position", ports.position.size), builder.input("start", self.topology.n_q)
         known = ports.coordinates(position)
-        for i in self._frozen_coordinates():
+        for i in self.topology.coordinates_of(assembly.frozen):
             known.setdefault(i, ca.SX(float(assembly.q[i])))
         self.positions = solve_positions(
             builder, *self.parts, assembly.rows, known, start, assembly.q, self._theta, assembly.states
@@ -166,15 +166,6 @@ class MotionState(Expressions):
         """Fill in the dependent entries so that the rates of the loops vanish."""
         if self.dependent:
             full[self.dependent] = self.builder.solve(self.K[:, self.dependent], -open_rates, "loop velocities")
-
-    def _frozen_coordinates(self) -> tuple[int, ...]:
-        """Coordinates that belong to velocities which are zero in every motion."""
-        frozen = set(self.assembly.frozen)
-        q = [self.topology.q_of_v[i] for i in self.assembly.frozen if self.topology.q_of_v[i] >= 0]
-        for q0, v0 in self.topology.quaternions:
-            if {v0, v0 + 1, v0 + 2} <= frozen:
-                q += range(q0, q0 + 4)
-        return tuple(q)
 
     @cached_property
     def embedding(self) -> ca.SX:

@@ -17,7 +17,7 @@ WRENCH, PAYLOAD = 6, 10
 def tool_twist(motion: TreeMotion, mechanism: Mechanism) -> ca.SX:
     """Velocity of the tool centre point and angular velocity of its body (6,), in the base frame."""
     tool = mechanism.platform.tool
-    return ca.vertcat(motion.point(tool).v, motion.bodies[tool.body].w_W)
+    return ca.vertcat(motion.point(tool).v, motion.bodies[tool.body].in_base.w)
 
 
 def tool_pose(motion: TreeMotion, mechanism: Mechanism) -> tuple[ca.SX, ca.SX]:
@@ -47,6 +47,6 @@ def tool_load(motion: TreeMotion, mechanism: Mechanism, wrench: ca.SX, payload: 
     tool = mechanism.platform.tool
     body, (_, R) = motion.bodies[tool.body], tool_pose(motion, mechanism)
     a = motion.point(tool).a - motion.values.vector(mechanism.gravity)
-    force, moment = rigid_body_wrench(R.T @ body.w_W, R.T @ body.alpha_W, R.T @ a, payload)
+    force, moment = rigid_body_wrench(R.T @ body.in_base.w, R.T @ body.in_base.alpha, R.T @ a, payload)
     J = tool_jacobian(mechanism, motion.topology, motion.values, motion.configuration)
     return ca.SX(J.T @ (ca.vertcat(R @ force, R @ moment) - wrench))
