@@ -8,6 +8,7 @@ matrices of equivalent virtual platforms.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Literal
 
 import casadi as ca
@@ -77,23 +78,10 @@ class InertialElement:
         v_c = to_momentum @ self.velocity / mass
         turning = self.velocity[3:] - (self.velocity[:3] if self.ends else 0)
         about = (self.inertia - to_momentum.T @ to_momentum / mass)[3:, 3:]
+        plain, turning_energy = replace(self, moment=None, ends=False), ca.dot(turning, about @ turning) / 2
         return (
-            InertialElement(
-                name=self.name,
-                kind=self.kind,
-                velocity=v_c,
-                inertia=mass * _ONE,
-                energy=mass * ca.dot(v_c, v_c) / 2,
-                weight=self.weight,
-            ),
-            InertialElement(
-                name=self.name,
-                kind=self.kind,
-                velocity=turning,
-                inertia=about,
-                energy=ca.dot(turning, about @ turning) / 2,
-                weight=ca.SX(3, 1),
-            ),
+            replace(plain, velocity=v_c, inertia=mass * _ONE, energy=mass * ca.dot(v_c, v_c) / 2),
+            replace(plain, velocity=turning, inertia=about, energy=turning_energy, weight=ca.SX(3, 1)),
         )
 
 

@@ -10,7 +10,7 @@ written as they are, and the compiler's own bounds raise them to a number near t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from xml.etree import ElementTree
@@ -18,9 +18,8 @@ from xml.etree import ElementTree
 import numpy as np
 
 from tauloop.errors import DescriptionError
-from tauloop.files import write_file
+from tauloop.files import write_text
 from tauloop.formats.mjcf_settings import CUSTOM
-from tauloop.mechanism.expression import ZERO
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Coupling, Freedom, Friction, Mechanism
 from tauloop.mechanism.poses import FramePose, placement_pose, rotation_matrix, rotation_quaternion
 from tauloop.mechanism.primitives import Primitive
@@ -78,17 +77,8 @@ def write_mjcf(mechanism: Mechanism, path: str | Path) -> tuple[str, ...]:
         InputError: the file cannot be written.
     """
     written = to_mjcf(mechanism)
-    write_file(path, lambda temporary: temporary.write_text(written.text, encoding="utf-8"))
+    write_text(path, written.text)
     return written.notes
-
-
-@dataclass(slots=True)
-class _OnJoint:
-    """What motors put on a joint: inertia, viscous and Coulomb friction."""
-
-    inertia: float = 0.0
-    viscous: float = 0.0
-    coulomb: float = 0.0
 
 
 @dataclass(slots=True)
@@ -96,7 +86,7 @@ class _MjcfWriter:
     mechanism: Mechanism
     tree: Tree
     notes: list[str] = field(default_factory=list)
-    motors: dict[str, _OnJoint] = field(default_factory=dict)
+    motors: dict[str, dict[str, float]] = field(default_factory=dict)
     bodies: dict[str, ElementTree.Element] = field(default_factory=dict)
     _light: list[str] = field(default_factory=list)
     _extras: dict[str, float] = field(default_factory=dict)
@@ -172,7 +162,8 @@ class _MjcfWriter:
             if freedom.spring is not None:
                 attributes["stiffness"] = _number(self.mechanism.value(freedom.spring.stiffness))
                 attributes["springref"] = _number(self.mechanism.value(freedom.spring.rest))
-        attributes |= self._losses(primitive.name, freedom)
+        self._beside(f"joint.{primitive.name}", freedom.friction)
+        attributes |= _nonzero(self._losses(freedom, others=self.motors.get(primitive.name)))
         return ElementTree.Element("joint", attributes)
 
     def _range(self, name: str, freedom: Freedom) -> dict[str, str]:
@@ -185,20 +176,22 @@ class _MjcfWriter:
         self._extra(f"joint.{name}.upper", freedom.upper)
         return {}
 
-    def _losses(self, name: str, freedom: Freedom) -> dict[str, str]:
-        value, motor = self.mechanism.value, self.motors.get(name, _OnJoint())
-        friction = freedom.friction or Friction()
-        self._beside(f"joint.{name}", friction)
-        numbers = {
-            "damping": motor.viscous + (0.0 if friction.viscous is None else value(friction.viscous)),
-            "frictionloss": motor.coulomb + (0.0 if friction.coulomb is None else value(friction.coulomb)),
-            "armature": motor.inertia + (0.0 if freedom.inertia is None else value(freedom.inertia)),
+    def _losses(
+        self, of: Freedom | Actuator, ratio: float = 1.0, others: Mapping[str, float] | None = None
+    ) -> dict[str, float]:
+        """Friction and inertia under MJCF's names, moved across a ratio and put to those of others."""
+        friction = of.friction or Friction()
+        terms = {
+            "damping": (ratio * ratio, friction.viscous),
+            "frictionloss": (abs(ratio), friction.coulomb),
+            "armature": (ratio * ratio, of.inertia),
         }
-        return {key: _number(number) for key, number in numbers.items() if number}
+        own = {key: 0.0 if x is None else factor * self.mechanism.value(x) for key, (factor, x) in terms.items()}
+        return {key: (others or {}).get(key, 0.0) + number for key, number in own.items()}
 
-    def _beside(self, where: str, friction: Friction) -> None:
+    def _beside(self, where: str, friction: Friction | None) -> None:
         """What MuJoCo has no place for; the constant part is kept for who reads the file again."""
-        name = where.partition(".")[2]
+        name, friction = where.partition(".")[2], friction or Friction()
         if friction.offset is not None and self.mechanism.value(friction.offset):
             self._extra(f"{where}.friction.offset", self.mechanism.value(friction.offset))
             self.notes.append(f"{name}: MuJoCo does not apply the constant part of its friction")
@@ -308,29 +301,22 @@ class _MjcfWriter:
 
     def _move_motors_to_joints(self) -> None:
         """MJCF has no motor side: a motor's inertia and friction go to the joint, by its ratio squared."""
-        value = self.mechanism.value
         for actuator in self.mechanism.actuators:
-            if len(actuator.drives) != 1:
-                continue
-            (name, ratio), friction = actuator.drives[0], actuator.friction or Friction()
-            joint, r = self.motors.setdefault(name, _OnJoint()), value(ratio)
-            joint.inertia += r * r * (0.0 if actuator.inertia is None else value(actuator.inertia))
-            joint.viscous += r * r * (0.0 if friction.viscous is None else value(friction.viscous))
-            joint.coulomb += abs(r) * (0.0 if friction.coulomb is None else value(friction.coulomb))
+            if len(actuator.drives) == 1:
+                name, ratio = actuator.drives[0]
+                self.motors[name] = self._losses(actuator, self.mechanism.value(ratio), self.motors.get(name))
 
     def _actuator(self, tendons: ElementTree.Element, actuators: ElementTree.Element, actuator: Actuator) -> None:
-        value, friction = self.mechanism.value, actuator.friction or Friction()
-        self._beside(f"actuator.{actuator.name}", friction)
+        value = self.mechanism.value
+        self._beside(f"actuator.{actuator.name}", actuator.friction)
         self._extra(f"actuator.{actuator.name}.speed", actuator.speed)
         attributes = {"name": actuator.name}
         if len(actuator.drives) == 1:
             name, ratio = actuator.drives[0]
             attributes |= {"joint": name, "gear": _number(value(ratio))}
         else:
-            losses = {"damping": friction.viscous, "frictionloss": friction.coulomb, "armature": actuator.inertia}
-            setting = {key: _number(value(x)) for key, x in losses.items() if x is not None and x != ZERO}
             ratios = [(name, value(ratio)) for name, ratio in actuator.drives]
-            self._tendon(tendons, {"name": f"{actuator.name}.gear"} | setting, ratios)
+            self._tendon(tendons, {"name": f"{actuator.name}.gear"} | _nonzero(self._losses(actuator)), ratios)
             attributes |= {"tendon": f"{actuator.name}.gear"}
         if np.isfinite(actuator.force):
             attributes["ctrlrange"] = _numbers([-actuator.force, actuator.force])
@@ -345,6 +331,10 @@ def _accepted(inertia: np.ndarray) -> np.ndarray:
     b = max(b, 0.0)
     a = max(a, c - b + _ROUNDING * c)
     return np.asarray((axes * np.array([a, b, c])) @ axes.T)
+
+
+def _nonzero(numbers: Mapping[str, float]) -> dict[str, str]:
+    return {key: _number(number) for key, number in numbers.items() if number}
 
 
 def _number(value: float) -> str:

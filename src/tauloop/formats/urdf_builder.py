@@ -76,7 +76,9 @@ def make_joint(joint: UrdfJoint, root: str, extra: JointExtra, leaves: Leaves) -
         child = Placement(body=joint.child)
         start, freedoms = floating.reference, floating.freedoms
         return Joint(name=joint.name, kind="free", parent=frame, child=child, reference=start, freedoms=freedoms)
-    parent, child = _placements(joint, root, leaves)
+    origin = LinkFrame(link=joint.parent, xyz=joint.xyz, rpy=joint.rpy)
+    parent, child = _placement(origin, root, f"{joint.name}.origin", leaves), Placement(body=joint.child)
+    neutral = JOINT_KINDS[joint.kind].neutral
     axes = joint.axes
     if joint.kind in ("revolute", "prismatic", "planar"):
         axes, turns = _along(joint.kind, joint.axis)
@@ -92,7 +94,7 @@ def make_joint(joint: UrdfJoint, root: str, extra: JointExtra, leaves: Leaves) -
         parent=parent,
         child=child,
         axes=axes,
-        reference=_reference(joint, extra),
+        reference=neutral if len(neutral) != 1 else (0.0 - extra.offset_value,),  # URDF's zero position
         freedoms=_freedoms(joint, extra, leaves),
     )
 
@@ -144,11 +146,6 @@ def make_coupling(coupling: UrdfCoupling, turns: bool, leaves: Leaves) -> Coupli
     return Coupling(name=coupling.name, terms=terms, offset=offset, turns=turns)
 
 
-def _placements(joint: UrdfJoint, root: str, leaves: Leaves) -> tuple[Placement, Placement]:
-    frame = LinkFrame(link=joint.parent, xyz=joint.xyz, rpy=joint.rpy)
-    return _placement(frame, root, f"{joint.name}.origin", leaves), Placement(body=joint.child)
-
-
 def _placement(frame: LinkFrame, root: str, name: str, leaves: Leaves) -> Placement:
     x, y, z = (leaves.origin(f"{name}.xyz[{k}]", frame.xyz[k], "m") for k in range(3))
     angles = [(letter, leaves.origin(f"{name}.rpy[{k}]", frame.rpy[k], "rad")) for k, letter in _ROLL_PITCH_YAW]
@@ -161,12 +158,6 @@ def _shifted(placement: Placement, axis: Triple, distance: Expression) -> Placem
         add(p, multiply(Constant(component), distance)) for p, component in zip(placement.position, axis, strict=True)
     )
     return Placement(body=placement.body, position=(x, y, z), turns=placement.turns)
-
-
-def _reference(joint: UrdfJoint, extra: JointExtra) -> tuple[float, ...]:
-    """URDF's zero position."""
-    neutral = JOINT_KINDS[joint.kind].neutral
-    return neutral if len(neutral) != 1 else (0.0 - extra.offset_value,)
 
 
 def _freedoms(joint: UrdfJoint, extra: JointExtra, leaves: Leaves) -> tuple[Freedom, ...]:

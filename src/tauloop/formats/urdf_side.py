@@ -169,8 +169,7 @@ class _SideReader:
 
     def _named(self, section: str) -> list[tuple[str, Cursor]]:
         """New elements of a section; leaf parameters are called after them."""
-        inside = self._root.get(section)
-        named = list(inside.entries()) if inside is not None else []
+        named = self._root.entries_of(section)
         for name, place in named:
             if identifier(name) != name:
                 place.problem(f"{name!r} is not a name", "use letters, digits and _")
@@ -193,7 +192,7 @@ class _SideReader:
         if body is not None and body.text:
             name = self._tree.link_name(body.text)
             if self._known(body, name, links, "moving link"):
-                tool = self._placement(name, place.get("tool"))
+                tool = self._placements.on(name, place.get("tool"))
         items = place.get("independent")
         if items is not None:
             velocities = [
@@ -209,10 +208,6 @@ class _SideReader:
                 names.append(word)
             independent = tuple(names)
         return tool, independent
-
-    def _placement(self, body: str, place: Cursor | None) -> Placement:
-        local = self._placements.local(place) if place is not None else None
-        return Placement(body=body) if local is None else Placement(body=body, position=local[0], turns=local[1])
 
     def _extras(self, offsets: Mapping[str, Expression]) -> dict[str, JointExtra]:
         extras = {}
@@ -230,7 +225,7 @@ class _SideReader:
 
     def _floating(self, name: str, place: Cursor) -> JointExtra:
         joint, freedoms = self._joints[name], place.get("freedoms")
-        frame = self._placement("", place)
+        frame = self._placements.on("", place)
         acting = []
         for word, turns in zip(JOINT_KINDS["free"].velocities, JOINT_KINDS["free"].angular, strict=True):
             item = freedoms.get(word) if freedoms is not None else None
@@ -257,8 +252,7 @@ class _SideReader:
             if name in self._joints:
                 place = replace(place, leaf=f"{name}.motor")  # what acts on the joint has its name alone
             place = _renamed(place)
-            several = place.get("drives")
-            driven = [word for word, _ in several.entries()] if several is not None else [place.word("on")]
+            driven = [word for word, _ in place.entries_of("drives")] if place.has("drives") else [place.word("on")]
             if name in taken and driven != [name]:
                 what = f"{name!r} is the name of a link, or of a joint that it does not drive alone"
                 place.problem(what, "choose another name")

@@ -20,7 +20,7 @@ import yaml
 from scipy.spatial.transform import Rotation
 
 from tauloop.errors import DescriptionError
-from tauloop.files import write_file
+from tauloop.files import write_file, write_text
 from tauloop.formats.element_writer import ElementWriter
 from tauloop.formats.expression_writer import literal, number
 from tauloop.formats.side_grammar import FORMAT
@@ -87,8 +87,8 @@ def write_urdf(mechanism: Mechanism, path: str | Path) -> tuple[tuple[Path, ...]
     for name, content in written.meshes.items():
         folder.mkdir(exist_ok=True)
         write_file(folder / name, partial(_write_bytes, content))
-    write_file(side, lambda temporary: temporary.write_text(written.side, encoding="utf-8"))
-    write_file(path, lambda temporary: temporary.write_text(written.urdf, encoding="utf-8"))
+    write_text(side, written.side)
+    write_text(path, written.urdf)
     return tuple(beside), written.notes
 
 

@@ -19,7 +19,7 @@ import yaml
 from scipy.spatial.transform import Rotation
 
 from tauloop.errors import DescriptionError, Problem, Problems
-from tauloop.files import write_file
+from tauloop.files import write_text
 from tauloop.formats.element_writer import ElementWriter
 from tauloop.formats.expression_writer import ExpressionWriter, keys_of, literal, number, parameter_literal
 from tauloop.formats.inertia_writer import along_the_rod, centred
@@ -94,8 +94,7 @@ def write_yaml(mechanism: Mechanism, path: str | Path) -> None:
         DescriptionError: as `dumps`.
         InputError: the file cannot be written.
     """
-    text = dumps(mechanism)
-    write_file(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    write_text(path, dumps(mechanism))
 
 
 class _Block(dict[str, Any]):

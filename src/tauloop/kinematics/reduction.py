@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from itertools import permutations
 
@@ -245,49 +246,39 @@ def reduce(mechanism: Mechanism, options: ReductionOptions | None = None) -> Red
 def _steps(full: Model, rng: np.random.Generator, options: ReductionOptions) -> Iterator[tuple[Mechanism, Step]]:
     """The machine after every step, each made from the one before."""
     mechanism = full.mechanism
+
+    def done(outcome: tuple[Mechanism, Step]) -> tuple[Mechanism, Step]:
+        nonlocal mechanism
+        mechanism = outcome[0]
+        return outcome
+
     states = random_states(full, MOTION_STATES, rng).q
     alike = motion(full, states)
     for names in parallel_rods(full, states):
-        mechanism, step = merge_rods(mechanism, names)
-        yield mechanism, step
-    held = [full.topology.velocity_names[i] for i in full.assembly.frozen]
+        yield done(merge_rods(mechanism, names))
+    held = [name for i in full.assembly.frozen if (name := full.topology.velocity_names[i]).startswith("platform.")]
     platform = mechanism.platform.body
-    if platform in alike.translating and any(name.startswith("platform.") for name in held):
-        mechanism, step = hold_platform(mechanism, [n for n in held if n.startswith("platform.")], alike)
-        yield mechanism, step
+    if platform in alike.translating and held:
+        yield done(hold_platform(mechanism, held, alike))
     for behind in (True, False):
         for outcome in _one_of_each(mechanism, alike, behind=behind):
-            mechanism, step = outcome
-            yield outcome
+            yield done(outcome)
     for body in [body.name for body in mechanism.bodies if body.name in alike.translating - {platform}]:
-        try:
-            mechanism, step = lump_translating_body(mechanism, body, alike)
-        except InputError:
-            continue  # it has a purpose of its own: a cart, a slide
-        yield mechanism, step
+        with suppress(InputError):  # it has a purpose of its own: a cart, a slide
+            yield done(lump_translating_body(mechanism, body, alike))
     if platform in alike.translating:
-        try:
-            mechanism, step = gather_joints(mechanism, platform, alike)
-            yield mechanism, step
-        except InputError:
-            pass
-    mechanism, step = point_masses(mechanism, alike)
-    yield mechanism, step
+        with suppress(InputError):
+            yield done(gather_joints(mechanism, platform, alike))
+    yield done(point_masses(mechanism, alike))
     if is_planar(mechanism):
-        mechanism, step = planar_inertia(mechanism)
-        yield mechanism, step
-        mechanism, step = links_as_rods(mechanism)
-        yield mechanism, step
+        yield done(planar_inertia(mechanism))
+        yield done(links_as_rods(mechanism))
     if options.massless_rods:
-        mechanism, step = drop_rod_inertia(mechanism, options.massless_rods)
-        yield mechanism, step
+        yield done(drop_rod_inertia(mechanism, options.massless_rods))
     if options.lumped_rods:
-        mechanism, step = lump_rods(mechanism, options.lumped_rods)
-        yield mechanism, step
-    mechanism = without_unused_parameters(mechanism)
+        yield done(lump_rods(mechanism, options.lumped_rods))
     if options.shares_parameters:
-        mechanism, step = share_parameters(mechanism)
-        yield mechanism, step
+        yield done(share_parameters(without_unused_parameters(mechanism)))
 
 
 def _newton_euler(full: Mechanism, flat: Mechanism, reduced: Mechanism) -> Iterator[NewtonEulerCount]:

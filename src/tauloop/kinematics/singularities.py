@@ -191,24 +191,22 @@ def singularity_report(model: Model, motion: State, *, entry: Entry = PLATFORM) 
     columns = functions.ports.position.columns
     values = functions.ports.at(q)
     measures = singularities(model, q)
-    approaches = []
-    for kind in KINDS:
-        nearest = int(np.argmin(measures.distance(kind)))
-        approaches.append(
-            Approach(
-                kind=kind,
-                sample=nearest,
-                distance=float(measures.distance(kind)[nearest]),
-                pose=dict(zip(columns, map(float, values[nearest]), strict=True)),
-            )
-        )
+    nearest = {kind: int(np.argmin(measures.distance(kind))) for kind in KINDS}
     crossings = [
         crossing
         for kind in ("serial", "parallel")
         for crossing in _crossings(model, entry, kind, measures.distance(f"{kind}_determinant"), values, q)
     ]
     return SingularityReport(
-        approaches=tuple(approaches),
+        approaches=tuple(
+            Approach(
+                kind=kind,
+                sample=i,
+                distance=float(measures.distance(kind)[i]),
+                pose=dict(zip(columns, map(float, values[i]), strict=True)),
+            )
+            for kind, i in nearest.items()
+        ),
         crossings=tuple(sorted(crossings, key=lambda crossing: crossing.at)),
         measures=measures,
     )

@@ -141,17 +141,12 @@ def _read_moments(cursor: Cursor | None, values: ValueReader) -> Moments | None:
     if cursor.text is not None:
         cursor.problem("a single moment does not describe a body", "write inertia: {xx: ..., yy: ..., zz: ...}")
         return None
-    read: dict[str, Expression] = {}
-    for field in MOMENTS.fields:
-        if cursor.has(field.name):
-            moment = values.expression(cursor.get(field.name))
-            if moment is not None:
-                read[field.name] = moment
-        else:
-            read[field.name] = ZERO
-    if len(read) < len(MOMENTS.fields):
+    keys = [field.name for field in MOMENTS.fields]
+    read = {key: values.expression(cursor.get(key)) if cursor.has(key) else ZERO for key in keys}
+    known = {key: moment for key, moment in read.items() if moment is not None}
+    if len(known) < len(read):
         return None
-    return read["xx"], read["xy"], read["yy"], read["xz"], read["yz"], read["zz"]
+    return known["xx"], known["xy"], known["yy"], known["xz"], known["yz"], known["zz"]
 
 
 def principal_moments(parameters: Sequence[float]) -> tuple[np.ndarray, float] | None:

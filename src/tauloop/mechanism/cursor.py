@@ -293,6 +293,16 @@ class Cursor:
             for entry in self.node.entries:
                 yield entry.key, self._child(entry.value, kind.item, f".{entry.key}")
 
+    def items_of(self, key: str) -> list[Cursor]:
+        """The items of the list behind a key; none without one."""
+        child = self.get(key)
+        return child.items() if child is not None else []
+
+    def entries_of(self, key: str) -> list[tuple[str, Cursor]]:
+        """Names and contents of the mapping behind a key; none without one."""
+        child = self.get(key)
+        return list(child.entries()) if child is not None else []
+
     def _child(self, node: Node, kind: Kind, suffix: str) -> Cursor:
         def joined(path: str) -> str:
             return path + suffix if path else suffix.removeprefix(".")

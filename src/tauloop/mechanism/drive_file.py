@@ -7,12 +7,12 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from tauloop.mechanism import units
-from tauloop.mechanism.cursor import Choice, Collector, Cursor, MapOf, Name, Reference, Shape, Text, field, need, value
+from tauloop.mechanism.cursor import Choice, MapOf, Name, Reference, Shape, Text, field, need, value
+from tauloop.mechanism.documents import document
 from tauloop.mechanism.drive_grammar import SECTIONS
 from tauloop.mechanism.drive_line import DriveLine, Performance
 from tauloop.mechanism.drive_reader import DriveReader
 from tauloop.mechanism.grammar import PROVENANCE
-from tauloop.mechanism.structure import check_structure
 from tauloop.mechanism.values import ValueReader
 from tauloop.mechanism.yaml_nodes import parse_nodes
 
@@ -56,13 +56,10 @@ def read_drive(text: str, file: str = "<text>", values: Mapping[str, float] = Ma
     Raises:
         DescriptionError: with every problem, each with line, key path and remedy.
     """
-    collector = Collector(file)
-    root = Cursor(node=parse_nodes(text, file), kind=DRIVE, where="", leaf="", prefix="", collector=collector)
-    check_structure(root)
-    collector.raise_any()
+    root = document(parse_nodes(text, file), file, DRIVE)
+    root.collector.raise_any()
     table = ValueReader(root.get("provenance"))
-    named = root.get("parameters")
-    for name, cursor in named.entries() if named is not None else ():
+    for name, cursor in root.entries_of("parameters"):
         table.define(name, cursor)
     table.work_out(values)
     reader = DriveReader(root, table)
@@ -70,7 +67,7 @@ def read_drive(text: str, file: str = "<text>", values: Mapping[str, float] = Ma
     judged = reader.place(root, "performance")
     of = reader.refer(judged, "of", {inertia.name: inertia for inertia in line.inertias}, "inertia")
     band = reader.need(judged, "band", reader.turns(of))
-    collector.raise_any()
+    root.collector.raise_any()
     return replace(
         line,
         description=(root.word("description") or "").strip(),

@@ -106,10 +106,9 @@ def _from_file(name: str, cursor: Cursor, values: ValueReader, turns: bool) -> D
 
 def _changed(cursor: Cursor, values: ValueReader, line: DriveLine) -> dict[str, Expression] | None:
     """Expressions for the file's parameters that `set` changes; None if one of them is wrong, which is noted."""
-    changes = cursor.get("set")
     expressions: dict[str, Expression] = {}
     is_good = True
-    for key, place in changes.entries() if changes is not None else ():
+    for key, place in cursor.entries_of("set"):
         quantity = values.quantity(place)
         if key not in line.parameters.names:
             remedy = suggestion(key, line.parameters.names) or f"it has {listing(line.parameters.names, 30)}"

@@ -100,11 +100,7 @@ def read_actuator(name: str, cursor: Cursor, values: ValueReader, coordinates: C
         cursor.problem("the actuator drives nothing", "add on, or drives", "on")
     if several is not None and cursor.has("ratio"):
         cursor.problem("ratios stand behind each coordinate of drives", "remove ratio", "ratio")
-    places: list[tuple[str, Cursor, Cursor | None]]
-    if on is not None:
-        places = [(on.text or "", on, cursor.get("ratio"))]
-    else:
-        places = [(word, place, place) for word, place in several.entries()] if several is not None else []
+    places = _summed(cursor, "drives") if on is None else [(on.text or "", on, cursor.get("ratio"))]
     drives, is_angular = read_terms(cursor, places, values, coordinates, "motor")
     if is_angular is None:
         return None
@@ -129,16 +125,18 @@ def read_actuator(name: str, cursor: Cursor, values: ValueReader, coordinates: C
 
 def read_coupling(name: str, cursor: Cursor, values: ValueReader, coordinates: Coordinates) -> Coupling | None:
     """A gear between coordinates; None if something is wrong, which is noted."""
-    of = cursor.get("of")
-    places: list[tuple[str, Cursor, Cursor | None]]
-    places = [(word, place, place) for word, place in of.entries()] if of is not None else []
-    terms, turns = read_terms(cursor, places, values, coordinates, "gear")
+    terms, turns = read_terms(cursor, _summed(cursor, "of"), values, coordinates, "gear")
     if turns is None:
         return None
     offset = values.expression(cursor.get("offset"), turns)
     if offset is None and cursor.has("offset"):
         return None
     return Coupling(name=name, terms=terms, offset=ZERO if offset is None else offset, turns=turns)
+
+
+def _summed(cursor: Cursor, key: str) -> list[tuple[str, Cursor, Cursor | None]]:
+    """Coordinates that are summed behind a key: each with its place and that of its ratio."""
+    return [(word, place, place) for word, place in cursor.entries_of(key)]
 
 
 def read_terms(
@@ -201,8 +199,7 @@ def platform_joint(cursor: Cursor, values: ValueReader, names: Names) -> Joint |
         return None
     reference = read_reference(cursor.get("reference"), motion, values)
     freedoms = [Freedom()] * len(kind.velocities)
-    limits = cursor.get("limits")
-    for suffix, place in limits.entries() if limits is not None else ():
+    for suffix, place in cursor.entries_of("limits"):
         if suffix not in kind.velocities:
             note_unknown_freedom(place, suffix, motion)
         elif suffix not in kind.coordinates:
@@ -228,21 +225,16 @@ def read_platform(cursor: Cursor, placements: Placements, names: Names, coordina
     body = names.find(cursor.get("body"), ("body",))
     if body == BASE:
         cursor.problem("the platform is the immovable base", "name a body that moves", "body")
-    tool = Placement(body=body or BASE)
-    place = cursor.get("tool")
-    if place is not None:
-        local = placements.local(place)
-        if local is not None:
-            tool = Placement(body=body or BASE, position=local[0], turns=local[1])
+    tool = placements.on(body or BASE, cursor.get("tool"))
     independent = _read_independent(cursor, coordinates)
     return None if body is None else Platform(body=body, tool=tool, independent=independent)
 
 
 def _read_independent(cursor: Cursor, coordinates: Coordinates) -> tuple[str, ...]:
-    place, motion = cursor.get("independent"), cursor.word("motion")
+    motion = cursor.word("motion")
     kind = JOINT_KINDS.get(motion) if motion else None
     names: list[str] = []
-    for item in place.items() if place is not None else ():
+    for item in cursor.items_of("independent"):
         word = item.text or ""
         if motion is None or coordinates.knows(item, word):
             if motion is not None and kind is not None and word in kind.velocities:
@@ -271,10 +263,9 @@ def read_loss(
         cursor.problem(f"the loss {what}", "give of (coordinates) or motors", "of")
         return None
     if of is not None:
-        places: list[tuple[str, Cursor, Cursor | None]] = [(word, place, place) for word, place in of.entries()]
-        terms, turns = read_terms(cursor, places, values, coordinates, "loss")
+        terms, turns = read_terms(cursor, _summed(cursor, "of"), values, coordinates, "loss")
     else:
-        terms, turns = _of_motors(cursor, motors, values, actuators)
+        terms, turns = _of_motors(cursor, values, actuators)
     if turns is None:
         return None  # which units friction has cannot be known
     friction = read_friction(cursor.get("friction"), values, turns)
@@ -284,12 +275,12 @@ def read_loss(
 
 
 def _of_motors(
-    cursor: Cursor, motors: Cursor | None, values: ValueReader, actuators: Mapping[str, Actuator | None]
+    cursor: Cursor, values: ValueReader, actuators: Mapping[str, Actuator | None]
 ) -> tuple[tuple[tuple[str, Expression], ...], bool | None]:
     """A combination of motors as one of the coordinates that they drive; None where nothing is left of it."""
     terms: dict[str, Expression] = {}
     turning: set[bool] = set()
-    for word, place in motors.entries() if motors is not None else ():
+    for word, place in cursor.entries_of("motors"):
         motor = next((candidate for candidate in (cursor.prefix + word, word) if candidate in actuators), None)
         if motor is None:
             note_unknown(place, word, "actuator", actuators)

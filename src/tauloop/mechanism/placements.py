@@ -162,6 +162,11 @@ class Placements:
             return None
         return placement
 
+    def on(self, body: str, cursor: Cursor | None) -> Placement:
+        """The frame on a body that `at` and `turn` say; the body's own without them, or if they are wrong."""
+        local = self.local(cursor) if cursor is not None else None
+        return Placement(body=body) if local is None else Placement(body=body, position=local[0], turns=local[1])
+
     def local(self, cursor: Cursor) -> tuple[Vector, tuple[Turn, ...]] | None:
         """`at` and `turn` of a mapping."""
         at = cursor.get("at")

@@ -66,25 +66,13 @@ def primitives(joint: Joint, *, is_reversed: bool = False) -> tuple[Primitive, .
     q, v = joint.coordinate_names, joint.velocity_names
     kind = JOINT_KINDS[joint.kind]
     start, freedoms = joint.reference or kind.neutral, joint.freedoms or (Freedom(),) * len(kind.velocities)
-    chain = [
-        Primitive(
-            kind=word,
-            name=q[i],
-            axis=np.array(UNIT_VECTORS[letter]),
-            coordinates=(q[i],),
-            velocities=(v[i],),
-            reference=(start[i],),
-            freedom=freedoms[i],
-        )
-        for i, (word, letter) in enumerate(_scalar_chain(joint))
-    ]
+    chain = [single(word, q[i], axis, start[i], freedoms[i]) for i, (word, axis) in enumerate(_scalar_chain(joint))]
     if joint.kind in ("spherical", "free"):
-        z = np.array(UNIT_VECTORS["z"])
         chain.append(
             Primitive(
                 kind="ball",
                 name=f"{joint.name}.turn" if joint.kind == "free" else joint.name,
-                axis=z,
+                axis=np.array(UNIT_VECTORS["z"]),
                 coordinates=q[-4:],
                 velocities=v[-3:],
                 reference=start[-4:],
@@ -94,6 +82,19 @@ def primitives(joint: Joint, *, is_reversed: bool = False) -> tuple[Primitive, .
     if not is_reversed:
         return tuple(chain)
     return tuple(replace(primitive, axis=-primitive.axis, is_reversed=True) for primitive in reversed(chain))
+
+
+def single(kind: Literal["hinge", "slide"], name: str, axis: str, start: float, freedom: Freedom) -> Primitive:
+    """A hinge or slide along the axis of a letter; its coordinate and its velocity share its name."""
+    return Primitive(
+        kind=kind,
+        name=name,
+        axis=np.array(UNIT_VECTORS[axis]),
+        coordinates=(name,),
+        velocities=(name,),
+        reference=(start,),
+        freedom=freedom,
+    )
 
 
 def _scalar_chain(joint: Joint) -> Sequence[tuple[Literal["hinge", "slide"], str]]:

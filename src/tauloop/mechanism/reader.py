@@ -10,7 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from tauloop.mechanism.bodies import read_body, read_rod
-from tauloop.mechanism.cursor import Collector, Cursor
+from tauloop.mechanism.cursor import Cursor
+from tauloop.mechanism.documents import document
 from tauloop.mechanism.elements import (
     Coordinates,
     platform_joint,
@@ -24,7 +25,7 @@ from tauloop.mechanism.graph import steps_from
 from tauloop.mechanism.joints import read_joint
 from tauloop.mechanism.model import BASE, PLATFORM_JOINT, Actuator, Joint, Mechanism
 from tauloop.mechanism.placements import Placements
-from tauloop.mechanism.structure import SECTIONS, Names, Scope, check_structure, scopes
+from tauloop.mechanism.structure import SECTIONS, Names, Scope, scopes
 from tauloop.mechanism.values import ValueReader
 from tauloop.mechanism.visual import read_visual
 from tauloop.mechanism.yaml_nodes import parse_nodes
@@ -41,11 +42,9 @@ def read_machine(text: str, file: str, folder: Path | None = None) -> Mechanism:
     Raises:
         DescriptionError: with every problem of the file, each with line, key path and remedy.
     """
-    collector = Collector(file, folder)
-    root = Cursor(node=parse_nodes(text, file), kind=MACHINE, where="", leaf="", prefix="", collector=collector)
-    check_structure(root)
+    root = document(parse_nodes(text, file), file, MACHINE, folder)
     mechanism = _read(root, scopes(root))
-    collector.raise_any()
+    root.collector.raise_any()
     if mechanism is None:
         raise AssertionError("a mechanism that cannot be built has a problem that was noted")
     return mechanism

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import field
-from typing import Literal
 
 import numpy as np
 
@@ -31,7 +30,7 @@ from tauloop.mechanism.model import (
 )
 from tauloop.mechanism.placements import turns_to_axes
 from tauloop.mechanism.poses import IDENTITY, UNIT_VECTORS, Array, FramePose, placement_pose
-from tauloop.mechanism.primitives import Primitive, primitives
+from tauloop.mechanism.primitives import Primitive, primitives, single
 from tauloop.records import dataclass
 
 #: Unit vectors (3,) by axis letter.
@@ -233,7 +232,7 @@ class _TreeBuilder:
         # z of the rod is (sin b, -sin a cos b, cos a cos b) after turns a about x and b about y
         first, second = float(np.arctan2(-y, z)), float(np.arcsin(np.clip(x, -1.0, 1.0)))
         angles = (("first", "x", first), ("second", "y", second))
-        hinges = tuple(_single("hinge", f"{rod.name}.{word}", axis, angle, Freedom()) for word, axis, angle in angles)
+        hinges = tuple(single("hinge", f"{rod.name}.{word}", axis, angle, Freedom()) for word, axis, angle in angles)
         if rod.tension is not None:
             self.notes.append(
                 f"rod {rod.name}: bounds of its tension have no place there; it pushes as well as it pulls"
@@ -244,7 +243,7 @@ class _TreeBuilder:
         length = 0.0 if rod.length is None else self.mechanism.value(rod.length)
         tip, tip_pose = lower, FramePose(position=np.array([0.0, 0.0, length]))
         if rod.telescope is not None:
-            slide = _single("slide", rod.name, "z", rod.telescope.reference, rod.telescope.freedom)
+            slide = single("slide", rod.name, "z", rod.telescope.reference, rod.telescope.freedom)
             tip, tip_pose = f"{rod.name}.upper", IDENTITY
             mass = self._part(rod, rod.upper, -1.0)
             self._append(Link(name=tip, parent=lower, at=IDENTITY, chain=(slide,), mass=mass, joint=rod.name))
@@ -318,19 +317,6 @@ class _TreeBuilder:
             return LinkInertia(mass=0.0, center=np.zeros(3), about_center=about) if about.any() else None
         center, about = about_center(m, h, about)
         return LinkInertia(mass=m, center=center, about_center=about)
-
-
-def _single(kind: Literal["hinge", "slide"], name: str, axis: str, start: float, freedom: Freedom) -> Primitive:
-    names = (name,)
-    return Primitive(
-        kind=kind,
-        name=name,
-        axis=VECTORS[axis],
-        coordinates=names,
-        velocities=names,
-        reference=(start,),
-        freedom=freedom,
-    )
 
 
 def constant_angles(rotation: np.ndarray) -> dict[AxisName, float]:

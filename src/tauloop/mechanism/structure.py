@@ -81,14 +81,7 @@ def check_structure(cursor: Cursor) -> None:
 
 def qualified(cursor: Cursor) -> Cursor:
     """The same place, seen as a qualified value."""
-    return Cursor(
-        node=cursor.node,
-        kind=QUALIFIED,
-        where=cursor.where,
-        leaf=cursor.leaf,
-        prefix=cursor.prefix,
-        collector=cursor.collector,
-    )
+    return replace(cursor, kind=QUALIFIED)
 
 
 def _check_shape(cursor: Cursor, shape: Shape) -> None:
@@ -223,8 +216,7 @@ class Scope:
 
     def elements(self, section: str) -> Iterator[tuple[str, Cursor]]:
         """Complete name and place of every element of a section; its name also starts those of its leaves."""
-        inside = self.cursor.get(section)
-        for name, cursor in inside.entries() if inside is not None else ():
+        for name, cursor in self.cursor.entries_of(section):
             full = self.prefix + name
             yield full, replace(cursor, leaf=full)
 
@@ -240,14 +232,12 @@ class Scope:
 def scopes(machine: Cursor) -> list[Scope]:
     """The top and all legs, in the order of the file; lists of the wrong length are noted."""
     listed = [Scope("", machine)]
-    legs = machine.get("legs")
-    for leg in legs.items() if legs is not None else ():
+    for leg in machine.items_of("legs"):
         name, repeat = leg.word("name"), leg.word("repeat") or ""
         number = int(repeat) if repeat.isdecimal() and len(repeat) < 4 else 0
         if name is None or not 1 <= number <= MAX_REPEAT:
             continue
-        each = leg.get("each")
-        for _, values in each.entries() if each is not None else ():
+        for _, values in leg.entries_of("each"):
             count, remedy = len(values.items()), "write one value for each leg, or change repeat"
             if count > MAX_REPEAT:
                 raise values.refused(f"{count} values for {number} legs", remedy)

@@ -166,16 +166,14 @@ def _series(
 def _file(root: Cursor, folder: Path, mechanism: Mechanism) -> MeasurementSet:
     values = ValueReader(None)
     content = contents(root, values) or {}
-    places = root.get("series")
-    series = [_series_of(place, values, folder, mechanism) for place in (places.items() if places is not None else ())]
+    series = [_series_of(place, values, folder, mechanism) for place in root.items_of("series")]
     tolerances = dict(content.get("tolerances") or {})
     if "named" in tolerances:
         tolerances["named"] = {name: amount.value for name, amount in tolerances["named"].items() if amount is not None}
     if "priors" in tolerances:
         tolerances["priors"] = _several(tolerances["priors"])
     bounds: dict[str, Bounds] = {}
-    limits = root.get("bounds")
-    for name, place in limits.entries() if limits is not None else ():
+    for name, place in root.entries_of("bounds"):
         try:
             bounds[name] = bounds_of(place.text or "", " to ")
         except UnitError as error:
