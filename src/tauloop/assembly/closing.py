@@ -98,10 +98,7 @@ def _close_weakly(loops: Loops, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     for _ in range(60):
         if np.abs(phi).max() < CLOSED:
             break
-        U, s, Vt = np.linalg.svd(loops.scaled(K), full_matrices=False)
-        weak = (s < WEAK * s[:, :1]) & (s > RANK_FLOOR * s[:, :1])
-        inverse = np.where(weak, 1.0 / np.where(weak, s, 1.0), 0.0)
-        step = -np.einsum("nji,nj,nkj,nk->ni", Vt, inverse, U, loops.row_scale * phi)
+        step = _full_step(loops, phi, K, RANK_FLOOR, WEAK)
         step *= np.minimum(1.0, STEP / np.maximum(np.abs(step).max(axis=1), 1e-300))[:, None]
         for halving in range(8):
             trial = integrate(loops.topology, q, 0.5**halving * step * loops.velocity_scale)
@@ -119,12 +116,17 @@ def _close_strongly(loops: Loops, q: np.ndarray) -> np.ndarray:
     """Gauss-Newton on what the strong directions can remove."""
     for _ in range(8):
         phi, K = loops.residuals(q)
-        U, s, Vt = np.linalg.svd(loops.scaled(K), full_matrices=False)
-        strong = s >= WEAK * s[:, :1]
-        inverse = np.where(strong, 1.0 / np.where(strong, s, 1.0), 0.0)
-        step = -np.einsum("nji,nj,nkj,nk->ni", Vt, inverse, U, loops.row_scale * phi)
+        step = _full_step(loops, phi, K, WEAK)
         q = integrate(loops.topology, q, step * loops.velocity_scale)
     return q
+
+
+def _full_step(loops: Loops, phi: np.ndarray, K: np.ndarray, least: float, most: float = np.inf) -> np.ndarray:
+    """Unit-free Gauss-Newton step (N, n_v) along directions of singular values between two shares of the largest."""
+    U, s, Vt = np.linalg.svd(loops.scaled(K), full_matrices=False)
+    kept = (s >= least * s[:, :1]) & (s < most * s[:, :1])
+    inverse = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)
+    return np.asarray(-np.einsum("nji,nj,nkj,nk->ni", Vt, inverse, U, loops.row_scale * phi))
 
 
 @np.errstate(over="ignore", invalid="ignore")  # of starts that are too far away for numbers to hold

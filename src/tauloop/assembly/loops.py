@@ -9,7 +9,7 @@ them on batches, for assembly and its checks.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any
 
 import casadi as ca
@@ -34,9 +34,9 @@ class ClosureRow:
         element: name of the rod or cut joint.
         what: which condition of that element.
         psi: polynomial in coordinates, cosines and sines; (d.d - L^2)/2 for a rod.
-        scale: the length L of a rod (m), else one; constant where psi = 0 is differentiated.
         psi_rate: d(psi)/dt, linear in v.
         psi_acceleration: d^2(psi)/dt^2, affine in a.
+        scale: the length L of a rod (m), else one; constant where psi = 0 is differentiated.
         is_length: whether phi is in metres (else a pure number).
         difference: d from A to B of a rod; else None.
     """
@@ -44,9 +44,9 @@ class ClosureRow:
     element: str
     what: str
     psi: ca.SX
-    scale: ca.SX
     psi_rate: ca.SX
     psi_acceleration: ca.SX
+    scale: ca.SX = field(default_factory=lambda: ca.SX(1))
     is_length: bool = True
     difference: ca.SX | None = None
 
@@ -95,7 +95,6 @@ def _coupling_row(coupling: Coupling, motion: TreeMotion) -> ClosureRow:
         element=coupling.name,
         what="gear",
         psi=total,
-        scale=ca.SX(1),
         psi_rate=rate,
         psi_acceleration=acceleration,
         is_length=not coupling.turns,
@@ -103,8 +102,7 @@ def _coupling_row(coupling: Coupling, motion: TreeMotion) -> ClosureRow:
 
 
 def _rod_row(rod: Rod, motion: TreeMotion, lengths: dict[str, tuple[ca.SX, ca.SX, ca.SX]]) -> ClosureRow:
-    A, B = motion.point(rod.start), motion.point(rod.end)
-    d, d_rate, d_acceleration = B.p - A.p, B.v - A.v, B.a - A.a
+    d = _between(motion.point(rod.start), motion.point(rod.end))
     if rod.name in lengths:
         L, rate, acceleration = lengths[rod.name]
     else:
@@ -112,35 +110,48 @@ def _rod_row(rod: Rod, motion: TreeMotion, lengths: dict[str, tuple[ca.SX, ca.SX
     return ClosureRow(
         element=rod.name,
         what="length",
-        psi=(ca.dot(d, d) - L * L) / 2,
+        psi=(ca.dot(d.x, d.x) - L * L) / 2,
+        psi_rate=ca.dot(d.x, d.rate) - L * rate,
+        psi_acceleration=ca.dot(d.x, d.acceleration) + ca.dot(d.rate, d.rate) - rate * rate - L * acceleration,
         scale=L,
-        psi_rate=ca.dot(d, d_rate) - L * rate,
-        psi_acceleration=ca.dot(d, d_acceleration) + ca.dot(d_rate, d_rate) - rate * rate - L * acceleration,
-        difference=d,
+        difference=d.x,
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Direction:
-    """A unit vector fixed to a body, with its first and second rate, in the base frame."""
+@dataclass(frozen=True, slots=True)
+class _Vector:
+    """A vector (3,) with its first and second rate, in the base frame."""
 
-    e: ca.SX
+    x: ca.SX
     rate: ca.SX
     acceleration: ca.SX
 
 
-def _direction(body: BodyMotion, e: ca.SX) -> _Direction:
-    e_W = body.R @ e
-    rate = ca.cross(body.in_base.w, e_W)
-    return _Direction(
-        e=e_W,
-        rate=rate,
-        acceleration=ca.cross(body.in_base.alpha, e_W) + ca.cross(body.in_base.w, rate),
-    )
+def _between(A: PointMotion, B: PointMotion) -> _Vector:
+    return _Vector(B.p - A.p, B.v - A.v, B.a - A.a)
 
 
-def _frame(joint_placement_rotation: ca.SX, body: BodyMotion) -> dict[str, _Direction]:
+def _direction(body: BodyMotion, e: ca.SX) -> _Vector:
+    """A unit vector fixed to a body."""
+    e_W, w = body.R @ e, body.in_base.w
+    rate = ca.cross(w, e_W)
+    return _Vector(e_W, rate, ca.cross(body.in_base.alpha, e_W) + ca.cross(w, rate))
+
+
+def _frame(joint_placement_rotation: ca.SX, body: BodyMotion) -> dict[str, _Vector]:
     return {axis: _direction(body, joint_placement_rotation @ unit_vector(axis)) for axis in "xyz"}
+
+
+def _product_row(joint: Joint, what: str, e: _Vector, f: _Vector, *, is_length: bool) -> ClosureRow:
+    """That the scalar product of two vectors is zero."""
+    return ClosureRow(
+        element=joint.name,
+        what=what,
+        psi=ca.dot(e.x, f.x),
+        psi_rate=ca.dot(e.rate, f.x) + ca.dot(e.x, f.rate),
+        psi_acceleration=ca.dot(e.acceleration, f.x) + 2 * ca.dot(e.rate, f.rate) + ca.dot(e.x, f.acceleration),
+        is_length=is_length,
+    )
 
 
 #: Which conditions a cut joint imposes: coordinates of the offset in the parent frame (or of the base frame, when all
@@ -166,8 +177,7 @@ def _cut_rows(joint: Joint, motion: TreeMotion) -> Iterator[ClosureRow]:
     A, B = bodies[joint.parent.body], bodies[joint.child.body]
     R_A, p_A = values.placement(joint.parent)
     R_B, p_B = values.placement(joint.child)
-    F, C = A.point(p_A), B.point(p_B)
-    frame, child = _frame(R_A, A), _frame(R_B, B)
+    d, frame, child = _between(A.point(p_A), B.point(p_B)), _frame(R_A, A), _frame(R_B, B)
     axis = joint.axes[0] if joint.axes else "z"
     letters = {letter: letter for letter in "xyz"} | {
         "a": axis,
@@ -179,40 +189,15 @@ def _cut_rows(joint: Joint, motion: TreeMotion) -> Iterator[ClosureRow]:
     if offsets == "all":
         for i, letter in enumerate("xyz"):
             yield ClosureRow(
-                element=joint.name,
-                what=letter,
-                psi=C.p[i] - F.p[i],
-                scale=ca.SX(1),
-                psi_rate=C.v[i] - F.v[i],
-                psi_acceleration=C.a[i] - F.a[i],
+                element=joint.name, what=letter, psi=d.x[i], psi_rate=d.rate[i], psi_acceleration=d.acceleration[i]
             )
     else:
-        for letter in offsets:
-            yield _offset_row(joint, letters[letter], frame[letters[letter]], F, C)
+        for across in offsets:
+            letter = letters[across]
+            yield _product_row(joint, f"along {letter}", frame[letter], d, is_length=True)
     for pair in perpendicular:
-        parent_letter, child_letter = pair[0], pair[1]
-        e, f = frame[letters[parent_letter]], child[letters[child_letter]]
-        yield ClosureRow(
-            element=joint.name,
-            what=f"{letters[parent_letter]} across {letters[child_letter]}",
-            psi=ca.dot(e.e, f.e),
-            scale=ca.SX(1),
-            psi_rate=ca.dot(e.rate, f.e) + ca.dot(e.e, f.rate),
-            psi_acceleration=ca.dot(e.acceleration, f.e) + 2 * ca.dot(e.rate, f.rate) + ca.dot(e.e, f.acceleration),
-            is_length=False,
-        )
-
-
-def _offset_row(joint: Joint, letter: str, e: _Direction, F: PointMotion, C: PointMotion) -> ClosureRow:
-    d, d_rate = C.p - F.p, C.v - F.v
-    return ClosureRow(
-        element=joint.name,
-        what=f"along {letter}",
-        psi=ca.dot(e.e, d),
-        scale=ca.SX(1),
-        psi_rate=ca.dot(e.rate, d) + ca.dot(e.e, d_rate),
-        psi_acceleration=ca.dot(e.acceleration, d) + 2 * ca.dot(e.rate, d_rate) + ca.dot(e.e, C.a - F.a),
-    )
+        first, second = (letters[letter] for letter in pair)
+        yield _product_row(joint, f"{first} across {second}", frame[first], child[second], is_length=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

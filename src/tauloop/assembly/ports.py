@@ -139,18 +139,9 @@ def _as_array(port: Port, argument: object, problems: Problems) -> np.ndarray | 
         unknown = [str(key) for key in argument if key not in port.columns]
         missing = [column for column in port.columns if column not in argument]
         if unknown or missing:
-            problems.add(
-                port.name,
-                "; ".join(
-                    text
-                    for text in (
-                        f"unknown columns {', '.join(unknown)}" if unknown else "",
-                        f"missing columns {', '.join(missing)}" if missing else "",
-                    )
-                    if text
-                ),
-                f"columns are: {', '.join(port.columns)}",
-            )
+            wrong = {"unknown": unknown, "missing": missing}
+            what = "; ".join(f"{word} columns {', '.join(names)}" for word, names in wrong.items() if names)
+            problems.add(port.name, what, f"columns are: {', '.join(port.columns)}")
             return None
     try:
         if isinstance(argument, Mapping):

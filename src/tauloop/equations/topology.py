@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from itertools import accumulate
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from tauloop.mechanism.model import (
     Mechanism,
     Placement,
     Rod,
+    Telescope,
 )
 from tauloop.mechanism.poses import turned_quaternion
 from tauloop.records import dataclass
@@ -110,62 +112,47 @@ def topology(mechanism: Mechanism) -> Topology:
     cuts = _left_over(mechanism, edges)
     assert not any(mechanism.is_loaded(joint) for joint in cuts)
 
-    names: list[str] = []
-    velocities: list[str] = []
-    angular: list[bool] = []
-    is_angle: list[bool] = []
-    quaternions: list[tuple[int, int]] = []
-    freedoms: list[Freedom] = []
-    q_of_v: list[int] = []
-    reference: list[float] = []
-    tree: list[TreeJoint] = []
-    for joint, is_reversed in edges:
-        kind = JOINT_KINDS[joint.kind]
-        q0, v0 = len(names), len(velocities)
-        names += joint.coordinate_names
-        velocities += joint.velocity_names
-        angular += kind.angular
-        freedoms += joint.freedoms or (Freedom(),) * len(kind.velocities)
-        reference += joint.reference or kind.neutral
-        scalar = [name for name in kind.coordinates if not name.startswith("q")]
-        is_angle += [name in scalar and kind.angular[i] for i, name in enumerate(kind.coordinates)]
-        q_of_v += [q0 + i if i < len(scalar) else -1 for i in range(len(kind.velocities))]
-        if len(scalar) < len(kind.coordinates):
-            quaternions.append((q0 + len(scalar), v0 + len(scalar)))
-        inner, outer = (joint.child, joint.parent) if is_reversed else (joint.parent, joint.child)
-        tree.append(
+    lengths = [(rod, _length(rod, rod.telescope)) for rod in mechanism.rods if rod.telescope is not None]
+    joints = [*(joint for joint, _ in edges), *(length for _, length in lengths)]
+    kinds = [JOINT_KINDS[joint.kind] for joint in joints]
+    starts_q = [0, *accumulate(len(kind.coordinates) for kind in kinds)]
+    starts_v = [0, *accumulate(len(kind.velocities) for kind in kinds)]
+    scalars = [sum(not name.startswith("q") for name in kind.coordinates) for kind in kinds]  # a quaternion comes last
+    blocks = list(zip(kinds, scalars, starts_q, starts_v, strict=False))
+    return Topology(
+        tree=tuple(
             TreeJoint(
                 joint=joint,
-                inner=inner,
-                outer=outer,
+                inner=joint.child if is_reversed else joint.parent,
+                outer=joint.parent if is_reversed else joint.child,
                 is_reversed=is_reversed,
-                q=range(q0, len(names)),
-                v=range(v0, len(velocities)),
+                q=range(starts_q[k], starts_q[k + 1]),
+                v=range(starts_v[k], starts_v[k + 1]),
             )
-        )
-    telescopes: list[tuple[Rod, int, int]] = []
-    for rod in mechanism.rods:
-        if rod.telescope is not None:
-            telescopes.append((rod, len(names), len(velocities)))
-            q_of_v.append(len(names))
-            names.append(rod.name)
-            velocities.append(rod.name)
-            angular.append(False)
-            is_angle.append(False)
-            freedoms.append(rod.telescope.freedom)
-            reference.append(rod.telescope.reference)
-    return Topology(
-        tree=tuple(tree),
+            for k, (joint, is_reversed) in enumerate(edges)
+        ),
         cuts=cuts,
-        telescopes=tuple(telescopes),
-        coordinate_names=tuple(names),
-        velocity_names=tuple(velocities),
-        angular=tuple(angular),
-        is_angle=tuple(is_angle),
-        quaternions=tuple(quaternions),
-        freedoms=tuple(freedoms),
-        q_of_v=tuple(q_of_v),
-        reference=tuple(reference),
+        telescopes=tuple((rod, starts_q[k], starts_v[k]) for k, (rod, _) in enumerate(lengths, len(edges))),
+        coordinate_names=tuple(name for joint in joints for name in joint.coordinate_names),
+        velocity_names=tuple(name for joint in joints for name in joint.velocity_names),
+        angular=tuple(turns for kind in kinds for turns in kind.angular),
+        is_angle=tuple(i < n and kind.angular[i] for kind, n, _, _ in blocks for i in range(len(kind.coordinates))),
+        quaternions=tuple((q + n, v + n) for kind, n, q, v in blocks if n < len(kind.coordinates)),
+        freedoms=tuple(
+            freedom
+            for joint, kind in zip(joints, kinds, strict=True)
+            for freedom in joint.freedoms or (Freedom(),) * len(kind.velocities)
+        ),
+        q_of_v=tuple(q + i if i < n else -1 for kind, n, q, _ in blocks for i in range(len(kind.velocities))),
+        reference=tuple(x for joint, kind in zip(joints, kinds, strict=True) for x in joint.reference or kind.neutral),
+    )
+
+
+def _length(rod: Rod, telescope: Telescope) -> Joint:
+    """The slide that the length of a telescopic rod is, as far as coordinates go."""
+    freedoms, reference = (telescope.freedom,), (telescope.reference,)
+    return Joint(
+        name=rod.name, kind="prismatic", parent=rod.start, child=rod.end, reference=reference, freedoms=freedoms
     )
 
 

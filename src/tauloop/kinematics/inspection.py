@@ -7,7 +7,7 @@ import numpy as np
 from tauloop.assembly.assembly import Assembly
 from tauloop.assembly.reference_pose import closed_from_further_starts, displacement, distance, named_pose
 from tauloop.assembly.spins import find_spins
-from tauloop.errors import Problem, TauloopError
+from tauloop.errors import Problem, Problems, TauloopError
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.model import BASE, PLATFORM_JOINT, Mechanism
 from tauloop.model import Model
@@ -125,33 +125,21 @@ def check(machine: Mechanism | Model, options: CheckOptions | None = None) -> In
     model, driven = modelled(machine), (options or CheckOptions()).driven
     assembly, mechanism = model.assembly, model.mechanism
     free = undriven(assembly)
-    problems, notes = list(assembly.findings), list(assembly.notes)
-    problems += _beyond_stops(model)
+    problems = Problems([*assembly.findings, *_beyond_stops(model)])
     if not mechanism.actuators:
-        problems.append(
-            Problem(
-                where="actuators",
-                what="nothing is driven: the machine has no actuator",
-                remedy="name the joints or rods that motors act on, such as `actuators: {motor: {on: JOINT}}`",
-                file=mechanism.file,
-            )
-        )
+        what = "nothing is driven: the machine has no actuator"
+        remedy = "name the joints or rods that motors act on, such as `actuators: {motor: {on: JOINT}}`"
+        problems.add("actuators", what, remedy, file=mechanism.file)
     elif driven and free:
-        problems.append(
-            Problem(
-                where="actuators",
-                what=f"nothing drives {len(free)} of the {assembly.mobility} freedoms: {', '.join(map(str, free))}",
-                remedy="add actuators, or lock these freedoms",
-                file=mechanism.file,
-            )
-        )
+        what = f"nothing drives {len(free)} of the {assembly.mobility} freedoms: {', '.join(map(str, free))}"
+        problems.add("actuators", what, "add actuators, or lock these freedoms", file=mechanism.file)
     others, guessed = _other_modes(assembly)
     return Inspection(
         model=model,
         undriven=free,
         other_modes=others,
         problems=tuple(problems),
-        notes=(*notes, *((guessed,) if guessed else ())),
+        notes=(*assembly.notes, *((guessed,) if guessed else ())),
     )
 
 

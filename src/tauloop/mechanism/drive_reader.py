@@ -56,7 +56,7 @@ class DriveReader:
         Args:
             name: its name.
         """
-        inertias = {key: self._inertia(key, cursor) for key, cursor in self._entries("inertias")}
+        inertias = {key: self._inertia(key, cursor) for key, cursor in self._root.entries_of("inertias")}
         if self._load is not None:
             load, turns = self._load
             if load in inertias:
@@ -64,9 +64,9 @@ class DriveReader:
                 self._root.problem(what, "take it out of the inertias, or give the load another name", "inertias")
             self._turns[load] = turns
             inertias[load] = LineInertia(name=load, turns=turns, value=ZERO)
-        connections = [self._connection(key, cursor) for key, cursor in self._entries("connections")]
-        motors = {key: self._motor(key, cursor) for key, cursor in self._entries("motors")}
-        encoders = {key: self._encoder(key, cursor) for key, cursor in self._entries("encoders")}
+        connections = [self._connection(key, cursor) for key, cursor in self._root.entries_of("connections")]
+        motors = {key: self._motor(key, cursor) for key, cursor in self._root.entries_of("motors")}
+        encoders = {key: self._encoder(key, cursor) for key, cursor in self._root.entries_of("encoders")}
         control = self._control(self.place(self._root, "control"), motors, encoders)
         of = self._load[0] if self._load is not None else next((e.on for e in encoders.values()), "")
         return DriveLine(
@@ -82,10 +82,6 @@ class DriveReader:
     def turns(self, inertia: str) -> bool:
         """Whether an inertia turns; False for one that does not exist."""
         return self._turns.get(inertia, False)
-
-    def _entries(self, section: str) -> list[tuple[str, Cursor]]:
-        cursor = self._root.get(section)
-        return list(cursor.entries()) if cursor is not None else []
 
     def place(self, cursor: Cursor, key: str) -> Cursor:
         """What stands behind a key that the form has been checked for."""
