@@ -40,7 +40,8 @@ def end_forces(seed: int, spins: bool, is_fixed: bool, with_upper: bool, *, alon
     A = point(p_A, v_A, a_A)
     B = point(p_A + d, v_A + d_rate, a_A + d_acceleration)
     R = Rotation.random(rng=rng).as_matrix()
-    neighbour: Any = SimpleNamespace(R=ca.SX(R), w_W=ca.SX(W), alpha_W=ca.SX(dW))
+    turning = SimpleNamespace(w=ca.SX(W), alpha=ca.SX(dW))
+    neighbour: Any = SimpleNamespace(R=ca.SX(R), in_base=turning)
     h = R.T @ u
     while not along and 1 - np.dot(R @ h, u) ** 2 < OPEN:
         h = Rotation.random(rng=rng).apply(h)

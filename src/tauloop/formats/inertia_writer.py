@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tauloop.mechanism.bodies import Moments, about_origin
+from collections.abc import Sequence
+
+from tauloop.mechanism.bodies import about_origin
 from tauloop.mechanism.expression import ZERO, Call, Expression, divide, multiply, subtract
 from tauloop.mechanism.model import Inertia, SlenderPart, Vector
 
@@ -22,7 +24,7 @@ def along_the_rod(part: SlenderPart) -> tuple[Expression, Expression, Expression
     return m, s, subtract(J, steiner)
 
 
-def centred(inertia: Inertia) -> tuple[Vector, Moments] | None:
+def centred(inertia: Inertia) -> tuple[Vector, Sequence[Expression]] | None:
     """Mass centre and moments about it, where the inertia is `about_origin` of such; else None.
 
     The moments about the origin are then sums and differences whose last terms are those of the parallel axes.
@@ -52,6 +54,4 @@ def centred(inertia: Inertia) -> tuple[Vector, Moments] | None:
             elif isinstance(rest, Call) and rest.operation in "+-" and rest.arguments[-1] == term:
                 rest = rest.arguments[0]
         moments.append(rest)
-    xx, xy, yy, xz, yz, zz = moments
-    recomputed = about_origin(m, (x, y, z), (xx, xy, yy, xz, yz, zz))
-    return ((x, y, z), (xx, xy, yy, xz, yz, zz)) if recomputed == inertia else None
+    return ((x, y, z), moments) if about_origin(m, (x, y, z), moments) == inertia else None

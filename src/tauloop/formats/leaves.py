@@ -9,14 +9,11 @@ import numpy as np
 
 from tauloop.mechanism.bodies import about_origin
 from tauloop.mechanism.cursor import Value
-from tauloop.mechanism.expression import ZERO, Expression, Leaf, Parameter, evaluate
+from tauloop.mechanism.expression import ZERO, Expression, Leaf, Parameter, evaluate, triple
 from tauloop.mechanism.grammar import FRICTION
-from tauloop.mechanism.model import Inertia, Vector
+from tauloop.mechanism.model import MOMENT_ENTRIES, Inertia, Vector
 from tauloop.mechanism.rigid_tree import LinkInertia
 from tauloop.records import dataclass
-
-#: Entries of an inertia in the order of `Inertia`.
-_MOMENTS = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +54,7 @@ class Leaves:
 
     def vector(self, name: str, values: Sequence[float] | np.ndarray, unit: str, group: str) -> Vector:
         """Three structural numbers, ``name[0]`` to ``name[2]``."""
-        x, y, z = (self.structural(f"{name}[{k}]", float(values[k]), unit, group) for k in range(3))
-        return x, y, z
+        return triple(self.structural(f"{name}[{k}]", float(values[k]), unit, group) for k in range(3))
 
     def origin(self, name: str, value: float, unit: str) -> Expression:
         """A number of an origin: a leaf, or the constant zero where zeros are structure."""
@@ -67,12 +63,12 @@ class Leaves:
     def inertia(self, name: str, link: LinkInertia, *, lower: float = 0.0) -> Inertia:
         """Ten inertial leaves (zero or not: all may be identified), the mass with a lower bound."""
         mass = self.leaf(f"{name}.mass", link.mass, "kg", "inertia", lower=lower)
-        x, y, z = (self.leaf(f"{name}.center[{k}]", float(link.center[k]), "m", "inertia") for k in range(3))
-        xx, xy, yy, xz, yz, zz = (
+        center = triple(self.leaf(f"{name}.center[{k}]", float(link.center[k]), "m", "inertia") for k in range(3))
+        moments = [
             self.leaf(f"{name}.inertia.{'xyz'[i]}{'xyz'[j]}", float(link.about_center[i, j]), "kg m^2", "inertia")
-            for i, j in _MOMENTS
-        )
-        return about_origin(mass, (x, y, z), (xx, xy, yy, xz, yz, zz))
+            for i, j in MOMENT_ENTRIES
+        ]
+        return about_origin(mass, center, moments)
 
     def friction(self, name: str, turns: bool, **terms: float) -> dict[str, Leaf]:
         """Terms of a friction by the keys of machine files, those that are not zero."""

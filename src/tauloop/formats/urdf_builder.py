@@ -9,7 +9,7 @@ import numpy as np
 
 from tauloop.formats.leaves import Leaves
 from tauloop.formats.urdf_parts import LinkFrame, Triple, UrdfCoupling, UrdfJoint, UrdfLoop
-from tauloop.mechanism.expression import ZERO, Constant, Expression, add, multiply, negate
+from tauloop.mechanism.expression import ZERO, Constant, Expression, add, multiply, negate, triple
 from tauloop.mechanism.model import (
     BASE,
     JOINT_KINDS,
@@ -132,8 +132,7 @@ def closing_joint(name: str, kind: str, parent: Placement, child: Placement, axe
 def _across(axis: Triple) -> Triple:
     """A unit vector at right angles to an axis."""
     other = np.cross(axis, np.eye(3)[int(np.argmin(np.abs(axis)))])
-    x, y, z = (float(component) for component in other / np.linalg.norm(other))
-    return x, y, z
+    return triple(float(component) for component in other / np.linalg.norm(other))
 
 
 def make_coupling(coupling: UrdfCoupling, turns: bool, leaves: Leaves) -> Coupling:
@@ -147,17 +146,15 @@ def make_coupling(coupling: UrdfCoupling, turns: bool, leaves: Leaves) -> Coupli
 
 
 def _placement(frame: LinkFrame, root: str, name: str, leaves: Leaves) -> Placement:
-    x, y, z = (leaves.origin(f"{name}.xyz[{k}]", frame.xyz[k], "m") for k in range(3))
+    position = triple(leaves.origin(f"{name}.xyz[{k}]", frame.xyz[k], "m") for k in range(3))
     angles = [(letter, leaves.origin(f"{name}.rpy[{k}]", frame.rpy[k], "rad")) for k, letter in _ROLL_PITCH_YAW]
     turns = tuple(Turn(letter, angle) for letter, angle in angles if angle != ZERO)
-    return Placement(body=BASE if frame.link == root else frame.link, position=(x, y, z), turns=turns)
+    return Placement(body=BASE if frame.link == root else frame.link, position=position, turns=turns)
 
 
 def _shifted(placement: Placement, axis: Triple, distance: Expression) -> Placement:
-    x, y, z = (
-        add(p, multiply(Constant(component), distance)) for p, component in zip(placement.position, axis, strict=True)
-    )
-    return Placement(body=placement.body, position=(x, y, z), turns=placement.turns)
+    pairs = zip(placement.position, axis, strict=True)
+    return replace(placement, position=triple(add(p, multiply(Constant(x), distance)) for p, x in pairs))
 
 
 def _freedoms(joint: UrdfJoint, extra: JointExtra, leaves: Leaves) -> tuple[Freedom, ...]:

@@ -213,7 +213,7 @@ class _YamlWriter:
         """About the mass centre where the expressions are those of such a description; else about the origin."""
         written: dict[str, Any] = {"mass": self._text(inertia.mass, units.MASS)}
         central = centred(inertia)
-        moments = inertia.second_moment
+        moments: Sequence[Expression] = inertia.second_moment
         if central is not None:
             center, moments = central
             if center != ZERO_VECTOR:

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from tauloop.errors import Problem
 from tauloop.mechanism.cursor import Cursor, Value
 from tauloop.mechanism.expression import ZERO, Expression, add, multiply, subtract
-from tauloop.mechanism.grammar import MOMENTS
 from tauloop.mechanism.joints import read_direction, read_freedom
 from tauloop.mechanism.model import (
+    MOMENT_ENTRIES,
     ZERO_VECTOR,
     Body,
     Inertia,
@@ -59,8 +59,6 @@ def about_center(mass: float, first_moment: Array, about_origin: Array) -> tuple
     return c, about_origin - mass * offset_inertia(c)
 
 
-Moments = tuple[Expression, Expression, Expression, Expression, Expression, Expression]
-
 #: Principal moments may violate positivity and the triangle inequality by this share of the trace: a flat body and a
 #: thin bar are equalities, and rounding must not refuse them.
 DEGENERACY_TOLERANCE = 1e-9
@@ -68,28 +66,24 @@ DEGENERACY_TOLERANCE = 1e-9
 _LARGEST = 1e30
 
 
-def about_origin(mass: Expression, center: Vector, moments: Moments) -> Inertia:
+def about_origin(mass: Expression, center: Vector, moments: Sequence[Expression]) -> Inertia:
     """Inertia about the frame's origin from that about the mass centre c (same axes): I + m (c.c 1 - c c^T)."""
     x, y, z = center
     xx, yy, zz = (multiply(mass, component, component) for component in center)
     I_xx, I_xy, I_yy, I_xz, I_yz, I_zz = moments
-    return Inertia(
-        mass=mass,
-        first_moment=_times(mass, center),
-        second_moment=(
+    first = (multiply(mass, component) for component in center)
+    return Inertia.of(
+        (
+            mass,
+            *first,
             add(I_xx, yy, zz),
             subtract(I_xy, multiply(mass, x, y)),
             add(I_yy, xx, zz),
             subtract(I_xz, multiply(mass, x, z)),
             subtract(I_yz, multiply(mass, y, z)),
             add(I_zz, xx, yy),
-        ),
+        )
     )
-
-
-def _times(mass: Expression, center: Vector) -> Vector:
-    x, y, z = (multiply(mass, component) for component in center)
-    return x, y, z
 
 
 def read_inertia(cursor: Cursor, values: ValueReader) -> Inertia | None:
@@ -118,9 +112,9 @@ def read_inertia(cursor: Cursor, values: ValueReader) -> Inertia | None:
     if mass is None or c is None or h is None or moments is None:
         return None
     if first_moment is not None:
-        inertia = Inertia(mass=mass, first_moment=h, second_moment=moments)
+        inertia = Inertia.of((mass, *h, *moments))
     elif is_about_origin:
-        inertia = Inertia(mass=mass, first_moment=_times(mass, c), second_moment=moments)
+        inertia = Inertia.of((mass, *(multiply(mass, component) for component in c), *moments))
     else:
         inertia = about_origin(mass, c, moments)
     return inertia if cursor.word("unchecked") == "yes" or _is_possible(inertia, cursor, values) else None
@@ -134,19 +128,17 @@ def _unchecked(cursor: Cursor, key: str) -> Cursor | None:
     return replace(place, kind=replace(place.kind, sign=""))
 
 
-def _read_moments(cursor: Cursor | None, values: ValueReader) -> Moments | None:
+def _read_moments(cursor: Cursor | None, values: ValueReader) -> tuple[Expression, ...] | None:
     """The six moments in Pinocchio's order; what is absent is zero."""
     if cursor is None:
         return (ZERO,) * 6
     if cursor.text is not None:
         cursor.problem("a single moment does not describe a body", "write inertia: {xx: ..., yy: ..., zz: ...}")
         return None
-    keys = [field.name for field in MOMENTS.fields]
-    read = {key: values.expression(cursor.get(key)) if cursor.has(key) else ZERO for key in keys}
-    known = {key: moment for key, moment in read.items() if moment is not None}
-    if len(known) < len(read):
-        return None
-    return known["xx"], known["xy"], known["yy"], known["xz"], known["yz"], known["zz"]
+    keys = [f"{'xyz'[i]}{'xyz'[j]}" for i, j in MOMENT_ENTRIES]
+    read = [values.expression(cursor.get(key)) if cursor.has(key) else ZERO for key in keys]
+    moments = tuple(moment for moment in read if moment is not None)
+    return moments if len(moments) == len(read) else None
 
 
 def principal_moments(parameters: Sequence[float]) -> tuple[np.ndarray, float] | None:

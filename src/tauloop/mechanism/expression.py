@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,8 @@ FUNCTIONS: dict[str, int] = {
     "sqrt": 1,
     "abs": 1,
 }
+
+Item = TypeVar("Item")
 
 #: What a leaf parameter may belong to.
 GROUPS = ("geometry", "inertia", "friction", "drive", "spring", "gravity")
@@ -138,10 +140,16 @@ def add(*terms: Expression) -> Expression:
     return total
 
 
+def triple(items: Iterable[Item]) -> tuple[Item, Item, Item]:
+    """Three items, as a vector has them."""
+    x, y, z = items
+    return x, y, z
+
+
 def moved(vector: Sequence[Expression], by: Sequence[float]) -> tuple[Expression, Expression, Expression]:
     """A vector of three expressions with numbers added to them (three too)."""
-    x, y, z = (add(term, Constant(float(number))) if number else term for term, number in zip(vector, by, strict=True))
-    return x, y, z
+    pairs = zip(vector, by, strict=True)
+    return triple(add(term, Constant(float(number))) if number else term for term, number in pairs)
 
 
 def negate(x: Expression) -> Expression:

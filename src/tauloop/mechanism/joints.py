@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 
 from tauloop.mechanism import yaml_nodes
 from tauloop.mechanism.cursor import Cursor
-from tauloop.mechanism.expression import ZERO, Expression
+from tauloop.mechanism.expression import ZERO, Expression, triple
 from tauloop.mechanism.grammar import FREEDOM
 from tauloop.mechanism.model import (
     JOINT_KINDS,
@@ -144,8 +144,7 @@ def read_direction(cursor: Cursor, values: ValueReader) -> Direction | None:
     if not 0.0 < length < math.inf:
         cursor.problem("the direction has no length", "write three numbers that are not all zero")
         return None
-    x, y, z = (component / length for component in components)
-    return x, y, z
+    return triple(component / length for component in components)
 
 
 def read_reference(cursor: Cursor | None, kind: str, values: ValueReader) -> tuple[float, ...] | None:

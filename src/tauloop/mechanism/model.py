@@ -7,7 +7,7 @@ steer a computation (start values, limits) are plain floats in SI units.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:  # drive lines have parameters as machines have them
 AxisName = Literal["x", "y", "z"]
 Vector = tuple[Expression, Expression, Expression]
 ZERO_VECTOR: Vector = (ZERO, ZERO, ZERO)
+#: Where the six moments of an `Inertia` stand in the matrix, in their order.
+MOMENT_ENTRIES = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
 
 #: Name of the immovable body to which a machine is bolted.
 BASE = "base"
@@ -70,6 +72,12 @@ class Inertia:
     mass: Expression
     first_moment: Vector = ZERO_VECTOR
     second_moment: tuple[Expression, Expression, Expression, Expression, Expression, Expression] = (ZERO,) * 6
+
+    @classmethod
+    def of(cls, parameters: Iterable[Expression]) -> Inertia:
+        """From its ten `parameters`."""
+        m, hx, hy, hz, xx, xy, yy, xz, yz, zz = parameters
+        return cls(mass=m, first_moment=(hx, hy, hz), second_moment=(xx, xy, yy, xz, yz, zz))
 
     @property
     def parameters(self) -> tuple[Expression, ...]:
@@ -266,6 +274,12 @@ class SlenderPart:
     mass: Expression
     first_moment: Expression
     second_moment: Expression
+
+    @classmethod
+    def of(cls, parameters: Iterable[Expression]) -> SlenderPart:
+        """From its three `parameters`."""
+        m, h, J = parameters
+        return cls(mass=m, first_moment=h, second_moment=J)
 
     @property
     def parameters(self) -> tuple[Expression, ...]:

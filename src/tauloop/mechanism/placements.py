@@ -25,6 +25,7 @@ from tauloop.mechanism.expression import (
     ordered,
     sine,
     subtract,
+    triple,
 )
 from tauloop.mechanism.model import ZERO_VECTOR, AxisName, Placement, Turn, Vector
 from tauloop.mechanism.parser import is_too_large
@@ -50,8 +51,7 @@ def rotated(turns: Sequence[Turn], vector: Vector) -> Vector:
             subtract(_times(c, components[j]), _times(s, components[k])),
             add(_times(s, components[j]), _times(c, components[k])),
         )
-    x, y, z = components
-    return x, y, z
+    return triple(components)
 
 
 def _times(factor: Expression, component: Expression) -> Expression:
@@ -106,8 +106,8 @@ _AXES: tuple[AxisName, ...] = ("x", "y", "z")
 
 def placed(outer: Placement, position: Vector, turns: tuple[Turn, ...]) -> Placement:
     """A frame given in another frame, on the body of that one: p = p_1 + R_1 p_2, turns one after the other."""
-    x, y, z = (add(a, b) for a, b in zip(outer.position, rotated(outer.turns, position), strict=True))
-    return Placement(body=outer.body, position=(x, y, z), turns=(*outer.turns, *turns))
+    shifted = triple(add(a, b) for a, b in zip(outer.position, rotated(outer.turns, position), strict=True))
+    return Placement(body=outer.body, position=shifted, turns=(*outer.turns, *turns))
 
 
 @dataclass(slots=True)
@@ -209,5 +209,4 @@ def with_turns(placement: Placement, turns: tuple[Turn, ...]) -> Placement:
 
 def constant_vector(components: tuple[float, float, float]) -> Vector:
     """Numbers that are part of the description, as expressions."""
-    x, y, z = (Constant(component) for component in components)
-    return x, y, z
+    return triple(map(Constant, components))

@@ -3,43 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 
-from tauloop.mechanism.expression import ZERO, Constant, Expression, add, divide, multiply, negate, subtract
-from tauloop.mechanism.model import ZERO_VECTOR, Inertia, Vector
+from tauloop.mechanism.expression import ZERO, Constant, Expression, add, divide, multiply, negate, subtract, triple
+from tauloop.mechanism.model import MOMENT_ENTRIES, ZERO_VECTOR, Inertia, SlenderPart, Vector
 from tauloop.reduction.collect import collected
 
-Moments = tuple[Expression, Expression, Expression, Expression, Expression, Expression]
+Part = TypeVar("Part", Inertia, SlenderPart)
 
 #: Entries of a measured rotation matrix this near to 0, 1 or -1 are meant to be that.
 ROUNDING = 1e-9
-_MOMENTS = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
 
 
 def plus(*vectors: Vector) -> Vector:
     """Sum of vectors; what cancels is gone."""
-    x, y, z = (collected(*components) for components in zip(*vectors, strict=True))
-    return x, y, z
+    return triple(collected(*components) for components in zip(*vectors, strict=True))
 
 
 def minus(a: Vector, b: Vector) -> Vector:
     """Difference a - b; what cancels is gone."""
-    x, y, z = (collected(p, negate(q)) for p, q in zip(a, b, strict=True))
-    return x, y, z
+    return triple(collected(p, negate(q)) for p, q in zip(a, b, strict=True))
 
 
 def mean(vectors: Sequence[Vector]) -> Vector:
     """Mean of vectors; what cancels is gone."""
     count = Constant(float(len(vectors)))
-    x, y, z = (divide(collected(*components), count) for components in zip(*vectors, strict=True))
-    return x, y, z
+    return triple(divide(collected(*components), count) for components in zip(*vectors, strict=True))
 
 
 def turned_vector(R: np.ndarray, vector: Vector) -> Vector:
     """R r for a constant rotation R (3, 3)."""
-    x, y, z = (add(*(_times(R[i, j], vector[j]) for j in range(3))) for i in range(3))
-    return x, y, z
+    return triple(add(*(_times(R[i, j], vector[j]) for j in range(3))) for i in range(3))
 
 
 def clean(R: np.ndarray) -> np.ndarray:
@@ -48,15 +44,9 @@ def clean(R: np.ndarray) -> np.ndarray:
     return np.where(np.abs(R - nearest) < ROUNDING, nearest, R)
 
 
-def total(*inertias: Inertia) -> Inertia:
-    """Inertia of several parts in the same frame."""
-    hx, hy, hz = (add(*terms) for terms in zip(*(i.first_moment for i in inertias), strict=True))
-    xx, xy, yy, xz, yz, zz = (add(*terms) for terms in zip(*(i.second_moment for i in inertias), strict=True))
-    return Inertia(
-        mass=add(*(i.mass for i in inertias)),
-        first_moment=(hx, hy, hz),
-        second_moment=(xx, xy, yy, xz, yz, zz),
-    )
+def total(*parts: Part) -> Part:
+    """Inertia of several parts in the same frame, or of slender ones about the same end."""
+    return type(parts[0]).of(add(*terms) for terms in zip(*(part.parameters for part in parts), strict=True))
 
 
 def about(inertia: Inertia, point: Vector) -> Inertia:
@@ -66,7 +56,7 @@ def about(inertia: Inertia, point: Vector) -> Inertia:
     """
     m, h, s = inertia.mass, inertia.first_moment, point
     moments = []
-    for (i, j), moment in zip(_MOMENTS, inertia.second_moment, strict=True):
+    for (i, j), moment in zip(MOMENT_ENTRIES, inertia.second_moment, strict=True):
         if i == j:
             a, b = (i + 1) % 3, (i + 2) % 3
             static = add(multiply(s[a], h[a]), multiply(s[b], h[b]))
@@ -75,9 +65,7 @@ def about(inertia: Inertia, point: Vector) -> Inertia:
         else:
             static = add(multiply(h[i], s[j]), multiply(h[j], s[i]))
             moments.append(subtract(add(moment, static), multiply(m, s[i], s[j])))
-    xx, xy, yy, xz, yz, zz = moments
-    x, y, z = (subtract(h[i], multiply(m, s[i])) for i in range(3))
-    return Inertia(mass=m, first_moment=(x, y, z), second_moment=(xx, xy, yy, xz, yz, zz))
+    return Inertia.of([m, *(subtract(h[i], multiply(m, s[i])) for i in range(3)), *moments])
 
 
 def turned(inertia: Inertia, R: np.ndarray) -> Inertia:
@@ -85,16 +73,12 @@ def turned(inertia: Inertia, R: np.ndarray) -> Inertia:
     if np.array_equal(R, np.eye(3)):
         return inertia
     I: list[list[Expression]] = [[ZERO] * 3 for _ in range(3)]
-    for (i, j), moment in zip(_MOMENTS, inertia.second_moment, strict=True):
+    for (i, j), moment in zip(MOMENT_ENTRIES, inertia.second_moment, strict=True):
         I[i][j] = I[j][i] = moment
-    xx, xy, yy, xz, yz, zz = (
-        add(*(_times(R[i, k] * R[j, l], I[k][l]) for k in range(3) for l in range(3))) for i, j in _MOMENTS
+    moments = (
+        add(*(_times(R[i, k] * R[j, l], I[k][l]) for k in range(3) for l in range(3))) for i, j in MOMENT_ENTRIES
     )
-    return Inertia(
-        mass=inertia.mass,
-        first_moment=turned_vector(R, inertia.first_moment),
-        second_moment=(xx, xy, yy, xz, yz, zz),
-    )
+    return Inertia.of([inertia.mass, *turned_vector(R, inertia.first_moment), *moments])
 
 
 def carried(inertia: Inertia, at: Vector, to: Vector, R: np.ndarray) -> Inertia:
@@ -117,8 +101,7 @@ def point_mass(mass: Expression, position: Vector) -> Inertia:
 def _opposite(vector: Vector) -> Vector:
     if vector == ZERO_VECTOR:
         return vector
-    x, y, z = (negate(component) for component in vector)
-    return x, y, z
+    return triple(map(negate, vector))
 
 
 def _times(factor: float, expression: Expression) -> Expression:

@@ -12,7 +12,6 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.errors import Problem, Problems
-from tauloop.mechanism.expression import add
 from tauloop.mechanism.graph import far_end, far_side, joints_of, rods_of, side, steps_from
 from tauloop.mechanism.model import BASE, Inertia, Joint, Mechanism, Placement, Rod, SlenderPart, Vector
 from tauloop.reduction.graph import (
@@ -197,10 +196,4 @@ def merge_rods(mechanism: Mechanism, names: Sequence[str]) -> tuple[Mechanism, S
 def _summed(parts: Sequence[SlenderPart | Inertia]) -> SlenderPart | Inertia | None:
     slender = [part for part in parts if isinstance(part, SlenderPart)]
     full = [part for part in parts if isinstance(part, Inertia)]
-    if slender:
-        return SlenderPart(
-            mass=add(*(part.mass for part in slender)),
-            first_moment=add(*(part.first_moment for part in slender)),
-            second_moment=add(*(part.second_moment for part in slender)),
-        )
-    return total(*full) if full else None
+    return total(*slender) if slender else total(*full) if full else None

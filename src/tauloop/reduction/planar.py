@@ -11,9 +11,20 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.errors import InputError, Problem
-from tauloop.mechanism.expression import ZERO, Call, Constant, Expression, add, divide, multiply, subtract
+from tauloop.mechanism.expression import ZERO, Call, Constant, Expression, add, divide, multiply, subtract, triple
 from tauloop.mechanism.graph import far_side, joints_of, rods_of, side, steps_from
-from tauloop.mechanism.model import BASE, Body, Inertia, Joint, Mechanism, Placement, Rod, SlenderPart, Vector
+from tauloop.mechanism.model import (
+    BASE,
+    MOMENT_ENTRIES,
+    Body,
+    Inertia,
+    Joint,
+    Mechanism,
+    Placement,
+    Rod,
+    SlenderPart,
+    Vector,
+)
 from tauloop.mechanism.poses import UNIT_VECTORS, rotation_matrix
 from tauloop.reduction.graph import without
 from tauloop.reduction.inertia import clean, minus
@@ -112,16 +123,13 @@ def planar_inertia(mechanism: Mechanism) -> tuple[Mechanism, Step]:
     def flattened(body: Body) -> Body:
         if body.inertia is None or body.name not in directions:
             return body
-        n = directions[body.name]
-        h = body.inertia.first_moment
-        moment = normal_moment(body.inertia, n)
-        xx, xy, yy, xz, yz, zz = (
-            _scaled(n[i] * n[j], moment) for i, j in ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
+        n, h, moment = (
+            directions[body.name],
+            body.inertia.first_moment,
+            normal_moment(body.inertia, directions[body.name]),
         )
-        inertia = Inertia(
-            mass=body.inertia.mass, first_moment=minus_normal(h, n), second_moment=(xx, xy, yy, xz, yz, zz)
-        )
-        return replace(body, inertia=inertia)
+        moments = (_scaled(n[i] * n[j], moment) for i, j in MOMENT_ENTRIES)
+        return replace(body, inertia=Inertia.of([body.inertia.mass, *minus_normal(h, n), *moments]))
 
     bodies = tuple(flattened(body) for body in mechanism.bodies)
     step = Step(
@@ -156,8 +164,7 @@ def as_laminas(mechanism: Mechanism) -> Mechanism:
             whole = add(_scaled(along, J), _scaled(float(i == j) - along, across))
             return subtract(whole, divide(multiply(h[i], h[j]), m))
 
-        second = (moment(0, 0), moment(0, 1), moment(1, 1), moment(0, 2), moment(1, 2), moment(2, 2))
-        return replace(body, inertia=replace(inertia, second_moment=second))
+        return replace(body, inertia=Inertia.of([m, *h, *(moment(i, j) for i, j in MOMENT_ENTRIES)]))
 
     return replace(mechanism, bodies=tuple(filled(body) for body in mechanism.bodies))
 
@@ -253,8 +260,7 @@ def _rod(body: Body, ends: tuple[Joint, ...], n: np.ndarray) -> Rod:
 def minus_normal(vector: Vector, n: np.ndarray) -> Vector:
     """The part of a vector in the plane."""
     along = _dot(n, vector)
-    x, y, z = (ZERO if abs(n[i]) == 1.0 else subtract(vector[i], _scaled(n[i], along)) for i in range(3))
-    return x, y, z
+    return triple(ZERO if abs(n[i]) == 1.0 else subtract(vector[i], _scaled(n[i], along)) for i in range(3))
 
 
 def _length(d: Vector) -> Expression:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.errors import Problem, Problems
-from tauloop.mechanism.expression import Constant
+from tauloop.mechanism.expression import Constant, triple
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Body, Freedom, Joint, Mechanism, Placement, Turn, Vector
 from tauloop.mechanism.placements import turns_to_axes
 from tauloop.reduction.inertia import clean
@@ -79,8 +79,9 @@ def hold_platform(mechanism: Mechanism, held: Iterable[str], motion: BodyMotions
             freedoms=tuple(freedoms[i] for i in moving),
         )
         return replace(mechanism, joints=(new, *others)), step
-    x, y, z = (Constant(0.0 if i in moving or abs(origin[i]) < 1e-12 else float(origin[i])) for i in range(3))
-    position: Vector = (x, y, z)
+    position: Vector = triple(
+        Constant(0.0 if i in moving or abs(origin[i]) < 1e-12 else float(origin[i])) for i in range(3)
+    )
     chain, slides = [], []
     parent = Placement(body=BASE, position=position)
     for i in moving:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tauloop.mechanism.expression import ONE, ZERO, Constant, ParameterTable
+from tauloop.mechanism.expression import ONE, ZERO, Constant, ParameterTable, triple
 from tauloop.mechanism.model import (
     BASE,
     JOINT_KINDS,
@@ -28,8 +28,7 @@ from tauloop.mechanism.model import (
 
 def vector(values: np.ndarray) -> Vector:
     """Three constant expressions of three numbers."""
-    x, y, z = (Constant(float(value)) for value in values)
-    return (x, y, z)
+    return triple(Constant(float(value)) for value in values)
 
 
 def placement(rng: np.random.Generator, body: str, size: float = 0.3) -> Placement:

@@ -11,7 +11,7 @@ import numpy as np
 from tauloop.equations.values import BODY_SUFFIXES, SLENDER_SUFFIXES, DynamicParameter
 from tauloop.errors import InputError
 from tauloop.mechanism.expression import ZERO, Call, Constant, Expression, Leaf, Parameter, ParameterTable, add, leaves
-from tauloop.mechanism.model import Actuator, Body, Freedom, Inertia, Joint, Mechanism, Rod, SlenderPart
+from tauloop.mechanism.model import Actuator, Body, Freedom, Joint, Mechanism, Rod, SlenderPart
 from tauloop.model import Model
 
 
@@ -90,11 +90,7 @@ class _LeafWriter:
         values: list[Any] = [
             self._leaf(element, prefix + role, old) for role, old in zip(roles, part.parameters, strict=True)
         ]
-        if isinstance(part, SlenderPart):
-            return SlenderPart(mass=values[0], first_moment=values[1], second_moment=values[2])
-        x, y, z = values[1:4]
-        xx, xy, yy, xz, yz, zz = values[4:]
-        return Inertia(mass=values[0], first_moment=(x, y, z), second_moment=(xx, xy, yy, xz, yz, zz))
+        return type(part).of(values)
 
     def _rod(self, rod: Rod) -> Rod:
         lower = None if rod.lower is None else self._part(rod.name, "", rod.lower)
