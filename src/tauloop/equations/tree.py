@@ -86,7 +86,7 @@ class TreeLink:
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
+class BodyRates:
     """Angular velocity, velocity of the origin and their rates (3,) of a body, in some axes."""
 
     w: ca.SX
@@ -110,8 +110,8 @@ class BodyMotion:
 
     R: ca.SX
     p: ca.SX
-    in_body: Rates
-    in_base: Rates
+    in_body: BodyRates
+    in_base: BodyRates
     is_native_in_base: bool = False
     hinge: Hinge | None = None
 
@@ -239,7 +239,7 @@ def tree_motion(topology: Topology, values: Values, configuration: Configuration
         a: accelerations (n_v,).
     """
     zero = ca.SX(3, 1)
-    at_rest = Rates(zero, zero, zero, zero)
+    at_rest = BodyRates(zero, zero, zero, zero)
     base = BodyMotion(R=ca.SX(ca.DM.eye(3)), p=zero, in_body=at_rest, in_base=at_rest, is_native_in_base=True)
     bodies = {BASE: base}
     links = []
@@ -301,7 +301,9 @@ def _hinge(
     )
 
 
-def _carried(partial: Partial, v_joint: ca.SX, a_joint: ca.SX, r: ca.SX, E: ca.SX | None, inner: Rates) -> Rates:
+def _carried(
+    partial: Partial, v_joint: ca.SX, a_joint: ca.SX, r: ca.SX, E: ca.SX | None, inner: BodyRates
+) -> BodyRates:
     """Velocities and accelerations of the outer body from those of the inner one, r from origin to origin.
 
     Args:
@@ -318,7 +320,7 @@ def _carried(partial: Partial, v_joint: ca.SX, a_joint: ca.SX, r: ca.SX, E: ca.S
     w_r = ca.cross(inner.w, r)
     w_P = turned(inner.w)
     w_rel, v_rel = partial.w @ v_joint, partial.v @ v_joint
-    return Rates(
+    return BodyRates(
         w_P + w_rel,
         turned(inner.v + w_r) + v_rel,
         turned(inner.alpha) + partial.w @ a_joint + partial.bias_w + ca.cross(w_P, w_rel),
