@@ -122,7 +122,7 @@ def test_a_double_pendulum_beside_variational_equations_by_scipy(integrator):
         both, (0, duration), np.concatenate([y0, start.ravel()]), method="DOP853", rtol=1e-12, atol=1e-13
     )
     expected = np.linalg.solve(whole, wanted.y[4:, -1].reshape(4, 7))
-    np.testing.assert_allclose(ends(run.sensitivities), expected, rtol=CLOSE, atol=100 * CLOSE)
+    assert np.abs(ends(run.sensitivities) - expected).max() <= CLOSE * np.abs(expected).max()
     np.testing.assert_allclose([*run.q[-1], *run.v[-1]], np.linalg.solve(whole, wanted.y[:4, -1]), atol=CLOSE)
 
 
