@@ -29,6 +29,13 @@ QUOTED = {
         ("Table 1, 3-DOF", 2, "Table 1, 3-DOF"),
         ("Table 1, 5-DOF I ", 2, "Table 1, 5-DOF I:"),
         ("Table 1, 5-DOF II", 2, "Table 1, 5-DOF II"),
+        ("Table 1: 3-DOF and 5-DOF I apart", 2, "Table 1: 3-DOF and 5-DOF I apart"),
+        ("Table 1, nearest plant, rigid, 3 rows", 2, "Table 1, nearest plant, rigid, by its first 3"),
+        (
+            "the same with friction and frame, 3 rows",
+            2,
+            "Table 1, nearest plant, with friction and frame, by its first 3",
+        ),
         ("Table 1, identified", 2, "Table 1, identified"),
         ("inertias negative by more", 2, "moments of inertia below zero"),
         ("physically consistent fit: negative", 2, "physically consistent fit, small motions"),

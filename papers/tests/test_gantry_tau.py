@@ -27,8 +27,9 @@ from tauloop_papers.gantry_tau.fits import (
     relative_rms,
 )
 from tauloop_papers.gantry_tau.frame_vibration import FrameMode
+from tauloop_papers.gantry_tau.identifiability import designed, judged
 from tauloop_papers.gantry_tau.identification import TwoRunIdentification, run
-from tauloop_papers.gantry_tau.identification_figures import figures
+from tauloop_papers.gantry_tau.identification_figures import CAPTIONS, figures, films
 from tauloop_papers.gantry_tau.plant import Plant, built_parameters, hand_errors
 from tauloop_papers.gantry_tau.settings import SETTINGS, TwoRunSettings, by_name
 
@@ -39,6 +40,8 @@ STEPPED = 2e-3
 CLOSED_FORM = 1e-9
 #: Inverse dynamics against regressor times parameters, N.
 SAME_FORCE = 1e-7
+#: Logarithm of the information's determinant of two searches for one design.
+SAME_DESIGN = 0.1
 #: Errors of forces from noise alone scatter by some per cent over 6 000 samples.
 SCATTER = 0.1
 
@@ -66,7 +69,7 @@ def model(settings: TwoRunSettings) -> Model:
 def result(settings: TwoRunSettings) -> TwoRunIdentification:
     steps: list[str] = []
     found = run(steps.append, settings)
-    assert len(steps) == 5
+    assert len(steps) == 6
     return found
 
 
@@ -117,6 +120,7 @@ def test_the_frame_follows_its_equation() -> None:
 
 def test_built_machines_can_exist_and_links_of_one_kind_are_alike(settings: TwoRunSettings, model: Model) -> None:
     bodies = cones(model.parameters)
+    z = np.zeros(hand_errors(model.pi, bodies))
     for seed in range(5):
         z = np.random.default_rng(seed).normal(size=hand_errors(model.pi, bodies))
         pi = built_parameters(model.pi, bodies, settings.built, z)
@@ -241,6 +245,35 @@ def test_a_design_keeps_limits_and_tells_more(result: TwoRunIdentification) -> N
     assert np.median(small.by_noise / designed.by_noise) > 1.0
 
 
+def test_tables_stand_as_in_print_with_telescopic_forces(result: TwoRunIdentification) -> None:
+    tables = {table.name: table for table in result.printed}
+    assert list(tables) == ["Table 1", "Table 1, nearest plant", "Table 2", "Table 3"]
+    for table in tables.values():
+        assert all("" not in row.stated[:3] and "" not in row.ours[:3] for row in table.rows)
+    for row in tables["Table 3"].rows:
+        assert [float(cell) for cell in row.stated] == [float(cell) for cell in row.ours]
+    telescopes = {row.name: row.ours[3:] for row in tables["Table 1"].rows}
+    assert telescopes.pop("3-DOF") == ("", "")
+    # the authors expect of the telescopic forces what the others have: near for weighed parameters, not for those that
+    # are identified without them
+    identified = telescopes.pop("3-DOF Id in print; 5-dof model")
+    assert all(1.0 < float(cell.split()[0]) < 40.0 for cells in telescopes.values() for cell in cells)
+    assert all(float(cell.split()[0]) > 20.0 for cell in identified)
+
+
+@pytest.mark.parametrize("number", range(len(SETTINGS.designs)))
+def test_the_search_behind_stored_designs_finds_them(number: int) -> None:
+    """Minutes: where the solver is stopped depends on rounding, so what a design tells is compared more strictly."""
+    design = SETTINGS.designs[number]
+    mechanism = load(SETTINGS.machine).with_values(dict.fromkeys(SETTINGS.removed, 0.0))
+    stored, anew = (
+        judged(SETTINGS, mechanism, design.name, designed(SETTINGS, mechanism, replace(design, series=series)))
+        for series in (design.series, ())
+    )
+    assert anew.conditions.log_determinant == pytest.approx(stored.conditions.log_determinant, abs=SAME_DESIGN)
+    assert anew.used <= 1.0 + 1e-9
+
+
 def test_ranks_are_those_of_the_notes(result: TwoRunIdentification) -> None:
     assert [row.rank for row in result.findings.told] == [10, 12, 13, 15]
     assert [row.stated for row in result.findings.told] == [10, 12, 13, 15]
@@ -252,8 +285,13 @@ def test_the_result_is_complete(result: TwoRunIdentification) -> None:
     assert result.advice == ()
     quantities = [row.quantity for row in result.comparisons]
     assert [name for name in result.parameters if name not in quantities] == ["m_p"]
-    assert sum(quantity.startswith("Table 1") for quantity in quantities) == 4
-    assert len(result.choices) == 12
+    assert sum(quantity.startswith("Table 1, ") and "(eq. 3)" in quantity for quantity in quantities) == 4
+    assert len(result.choices) == 13
+    assert any("the one of twelve" in choice and "10 to 90 %" in choice for choice in result.choices)
     document = plain(result)
     assert len(document["findings"]["estimates"][0]["values"]) == 16
-    assert set(figures(result)) == {"forces", "two-runs", "parameters"}
+    drawn = {*(f"figure-{number}" for number in range(3, 7)), "table-1", "pattern", "two-runs", "parameters"}
+    assert set(figures(result)) == drawn == set(CAPTIONS)
+    film = films(result)["motion"].playback
+    assert film is not None
+    assert len(film.time) == 100

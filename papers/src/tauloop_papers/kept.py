@@ -130,7 +130,7 @@ def code_of(experiment: Experiment) -> str:
     made_by = provenance(packages=("numpy", "scipy", "casadi"), options=plain(experiment.settings))
     digest = hashlib.sha256(json.dumps(plain(made_by), sort_keys=True).encode())
     for root in (Path(tl.__file__).parent, Path(__file__).parent):
-        for path in sorted(path for path in root.rglob("*") if path.suffix in (".py", ".c", ".yaml")):
+        for path in sorted(path for path in root.rglob("*") if path.suffix in (".py", ".c", ".yaml", ".json")):
             digest.update(path.read_bytes())
     return digest.hexdigest()
 

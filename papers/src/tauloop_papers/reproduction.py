@@ -102,7 +102,7 @@ EXPERIMENTS = {
             source="Lyzell and Hovland: Verification of the Dynamics of the 5-DOF Gantry-Tau Parallel Kinematic "
             "Machine, sections 3 and 4",
             procedure="gantry_tau.identification",
-            budget=40,
+            budget=60,
         ),
         Experiment(
             name="gantry-tau-calibration",

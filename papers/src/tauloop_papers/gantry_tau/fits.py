@@ -230,6 +230,13 @@ def predicted(one: DataSet, parameters: np.ndarray) -> np.ndarray:
     return np.asarray((one.data.regressor @ parameters)[:, one.data.kept])
 
 
+def unmeasured_rms(one: DataSet, parameters: np.ndarray) -> tuple[float, ...]:
+    """Eq. 3 in % for the actuators whose forces are not measured, against the plant's own, per actuator."""
+    whole = one.data.regressor @ parameters
+    others = [k for k in range(whole.shape[1]) if k not in one.data.kept]
+    return relative_rms(one.parts.others, whole[:, others])
+
+
 def without_second_run(sets: Sequence[DataSet], held_out: DataSet) -> Identification:
     """The drives' friction and moved mass identified with the structure, from connected runs alone."""
     whole = [one.whole for one in (*sets, held_out) if one.whole is not None]

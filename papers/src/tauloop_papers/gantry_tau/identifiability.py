@@ -86,7 +86,12 @@ def designed(settings: TwoRunSettings, mechanism: Mechanism, design: Design) -> 
         time = np.arange(SAMPLES) * period / SAMPLES
         before = tuple(series.sample(time) for series in found)
         search = replace(
-            settings.search, task=task, criterion=LogDeterminant(), after=before, seed=settings.search_seed
+            settings.search,
+            task=task,
+            criterion=LogDeterminant(),
+            solver=replace(settings.search.solver, iterations=design.iterations),
+            after=before,
+            seed=settings.search_seed,
         )
         one = excite(mechanism, search)
         found.append(one.series)

@@ -15,7 +15,7 @@ from tauloop.formats import load
 from tauloop.identification import CONNECTED, OWN, leaf_ties
 from tauloop.logs import TIME, samples
 from tauloop.model import Model
-from tauloop.motion import SampledMotion
+from tauloop.motion import Multisine
 from tauloop.result import Evidence, plain, provenance
 from tauloop_papers.gantry_tau.fits import (
     DataSet,
@@ -29,17 +29,21 @@ from tauloop_papers.gantry_tau.fits import (
     predicted,
     relative_rms,
     simple_forces,
+    unmeasured_rms,
     without_second_run,
 )
 from tauloop_papers.gantry_tau.identifiability import designed, judged, told
+from tauloop_papers.gantry_tau.pattern import pattern
 from tauloop_papers.gantry_tau.plant import Plant
-from tauloop_papers.gantry_tau.results import Estimates, Example, Findings, Left
+from tauloop_papers.gantry_tau.results import Findings, Left, Shown
 from tauloop_papers.gantry_tau.settings import SETTINGS, TwoRunSettings
-from tauloop_papers.gantry_tau.table import choices, comparisons
+from tauloop_papers.gantry_tau.table import choices, comparisons, printed
 from tauloop_papers.reproduction import EXPERIMENTS, Progress, Reproduction
 
 #: The delay between the runs is found to this, s; a hundredth of a sample.
 DELAY_ERROR = 5e-5
+#: Pictures of the film, Hz.
+FILM_RATE = 10.0
 #: Limits may be exceeded by this share: rounding.
 ROUNDING = 1e-9
 
@@ -54,7 +58,8 @@ class TwoRunIdentification(Reproduction):
         parameters, units: the unknowns.
         described: values of the unknowns in the machine file, SI.
         findings: all figures.
-        example: time series.
+        shown: the rows of Table 1 over time, the last one on the hold-out motion.
+        filmed: positions of all actuators (N, n_u) on the motion of all, m, at `FILM_RATE`.
     """
 
     settings: TwoRunSettings
@@ -63,7 +68,8 @@ class TwoRunIdentification(Reproduction):
     units: tuple[str, ...]
     described: np.ndarray
     findings: Findings
-    example: Example
+    shown: tuple[Shown, ...]
+    filmed: np.ndarray
 
 
 def run(progress: Progress, settings: TwoRunSettings = SETTINGS) -> TwoRunIdentification:
@@ -78,8 +84,10 @@ def run(progress: Progress, settings: TwoRunSettings = SETTINGS) -> TwoRunIdenti
     rng = np.random.default_rng(settings.seed)
     plant = Plant(settings, model, rng)
     progress("recording small motions, with the structure and without")
-    first = data_set(settings, plant, model, multisine(settings, model, settings.first, rng), rng, "first")
-    moving = data_set(settings, plant, model, multisine(settings, model, None, rng), rng, "moving")
+    motion_first = multisine(settings, model, settings.first, rng)
+    first = data_set(settings, plant, model, motion_first, rng, "first")
+    motion_moving = multisine(settings, model, None, rng)
+    moving = data_set(settings, plant, model, motion_moving, rng, "moving")
     training = [
         data_set(settings, plant, model, multisine(settings, model, held, rng), rng, f"set {k + 1}", whole)
         for k, held in enumerate(settings.training)
@@ -103,18 +111,26 @@ def run(progress: Progress, settings: TwoRunSettings = SETTINGS) -> TwoRunIdenti
         motions.append(judged(settings, structure, design.name, found))
     progress("asking what can be told")
     table = told(settings, structure)
+    progress("looking for plants with the paper's pattern")
+    plants = pattern(settings)
     progress("trying other machines")
     signs = negative_share(settings, model, training, rng)
     errors = growth(settings, model, first, rng)
-    rows = {
-        "3-DOF": relative_rms(first.forces, simple_forces(settings, first)),
-        "5-DOF I": relative_rms(first.forces, predicted(first, model.pi)),
-        "5-DOF II": relative_rms(moving.forces, predicted(moving, model.pi)),
-        "identified": small.rows,
-    }
-    period = motion.sample(held_out.two.log[TIME].to_numpy())
+    identified = small.values if held_out.data.ties is None else held_out.data.ties.expand(small.values)
+    shown = (
+        _shown("3-DOF", first, motion_first, simple_forces(settings, first)),
+        _shown("5-DOF I", first, motion_first, predicted(first, model.pi)),
+        _shown("5-DOF II", moving, motion_moving, predicted(moving, model.pi)),
+        _shown("identified", held_out, motion, predicted(held_out, identified)),
+    )
+    described = np.array([mechanism.parameters[name].value for name in settings.parameters])
     findings = Findings(
-        rows=rows,
+        rows={curves.row: relative_rms(curves.connected - curves.own, curves.model) for curves in shown},
+        unmeasured={
+            "5-DOF I": unmeasured_rms(first, model.pi),
+            "5-DOF II": unmeasured_rms(moving, model.pi),
+            "identified": unmeasured_rms(held_out, identified),
+        },
         over_connected=_over_connected(first),
         built=built,
         estimates=tuple(estimates),
@@ -126,18 +142,21 @@ def run(progress: Progress, settings: TwoRunSettings = SETTINGS) -> TwoRunIdenti
         delay=held_out.two.delay,
         signs=signs,
         growth=errors,
+        pattern=plants,
     )
     return TwoRunIdentification(
         experiment=EXPERIMENTS["gantry-tau"],
         settings=settings,
         comparisons=comparisons(settings, ties.units, findings),
-        choices=choices(settings, plant, structure),
+        choices=choices(settings, plant, structure, errors),
+        printed=printed(settings, findings, described),
         outputs=settings.measured,
         parameters=settings.parameters,
         units=ties.units,
-        described=np.array([mechanism.parameters[name].value for name in settings.parameters]),
+        described=described,
         findings=findings,
-        example=_example(held_out, period, model, small),
+        shown=shown,
+        filmed=motion_moving.sample(np.arange(0.0, settings.recording.period, 1.0 / FILM_RATE)).position,
         evidence=_evidence(settings, [first, moving, *training, held_out], findings),
         provenance=provenance(
             packages=("numpy", "scipy", "casadi", "cvxpy", "clarabel"), options=plain(settings), inputs={}
@@ -164,17 +183,16 @@ def _over_connected(one: DataSet) -> float:
     return float(np.mean(np.abs(one.forces).max(axis=0) / whole))
 
 
-def _example(one: DataSet, period: SampledMotion, model: Model, small: Estimates) -> Example:
-    kept = one.data.kept
-    ties = one.data.ties
-    return Example(
+def _shown(row: str, one: DataSet, motion: Multisine, model: np.ndarray) -> Shown:
+    log = one.two.log
+    period = motion.sample(log[TIME].to_numpy())
+    return Shown(
+        row=row,
         time=period.time,
-        connected=samples(one.two.log, CONNECTED),
-        own=samples(one.two.log, OWN),
-        velocity=period.velocity[:, kept],
-        structure=one.forces,
-        described=predicted(one, model.pi),
-        identified=predicted(one, small.values if ties is None else ties.expand(small.values)),
+        connected=samples(log, CONNECTED),
+        own=samples(log, OWN),
+        model=model,
+        velocity=period.velocity[:, one.data.kept],
     )
 
 

@@ -6,8 +6,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+import tauloop as tl
 from tauloop.report import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean
-from tauloop_papers.gantry_tau.identification import TwoRunIdentification
+from tauloop.viewer import Playback, View
+from tauloop_papers.gantry_tau.identification import FILM_RATE, TwoRunIdentification
+from tauloop_papers.gantry_tau.results import Shown
 
 #: Parameters are drawn on a scale that is linear below this size, and logarithmic above.
 LINEAR = 0.01
@@ -16,48 +19,115 @@ MARKERS = ("o", "s", "D", "^")
 #: Of the consistent fits to the small motions, and to the last design.
 CONSISTENT = ("#b8860b", "#e0b23c")
 COLOURS = (RESIDUAL, PREDICTED, "#3f7f5f", "#8a6fb0")
+_CURVES = "Thick: measured with the structure connected. Thin: the disconnected run plus the model's forces. "
+#: The paper's figure of each row of Table 1. Its text counts them one further than its captions.
+FIGURES = {"3-DOF": "3", "5-DOF I": "4", "5-DOF II": "5", "identified": "6"}
+_MODELS = {
+    "3-DOF": "the 3-dof model, lengths held.",
+    "5-DOF I": "the 5-dof model on the same motion.",
+    "5-DOF II": "the 5-dof model, all actuators moving.",
+    "identified": "the 5-dof model with the parameters of Table 2, on a motion that was not fitted.",
+}
 #: What each figure shows.
 CAPTIONS = {
-    "forces": "As the paper's Figures 3 to 6: forces of the three carts on the held-out motion, measured by two runs, "
-    "as described before identification, and identified. Beside them Table 1 as bars, and how errors before "
-    "identification grow with those of weighing by hand.",
+    **{f"figure-{FIGURES[row]}": f"As the paper's Figure {FIGURES[row]}. {_CURVES}{_MODELS[row]}" for row in FIGURES},
+    "table-1": "Table 1 as bars, and how errors before identification grow with those of weighing by hand.",
+    "pattern": "Table 1's pattern over the actuators. Left: how far the rows 3-DOF and 5-DOF I are apart in print, and "
+    "how far they can be apart on any plant, rigid or not, by what the 3-dof model counts. Right: the nearest plants "
+    "of the search, by how far hand measurement may be off.",
     "two-runs": "The two-run method of section 3: force with the structure, without it, and their difference.",
     "parameters": "The sixteen parameters of Table 2 with standard deviations, and which of them each motion shows.",
 }
+#: What each film shows.
+FILMS = {"motion": "The motion of the row 5-DOF II, in which all five actuators move. Drag to turn it."}
+
+
+def films(identification: TwoRunIdentification) -> dict[str, View]:
+    """All motions of the experiment by the ending of their files' names."""
+    model = tl.Model(tl.load(identification.settings.machine))
+    q = model.forward_kinematics(identification.filmed).q
+    return {"motion": tl.view(model, tl.ViewOptions(motion=Playback(time=np.arange(len(q)) / FILM_RATE, q=q)))}
 
 
 def figures(found: TwoRunIdentification) -> dict[str, Figure]:
     """All figures of the experiment by the ending of their files' names."""
-    return {"forces": _forces(found), "two-runs": _runs(found), "parameters": _parameters(found)}
+    rows = {f"figure-{FIGURES[curves.row]}": _forces(found, curves) for curves in found.shown}
+    return {
+        **rows,
+        "table-1": _errors(found),
+        "pattern": _pattern(found),
+        "two-runs": _runs(found),
+        "parameters": _parameters(found),
+    }
 
 
-def _forces(found: TwoRunIdentification) -> Figure:
-    """The structure's forces of the hold-out motion as in the paper's Figures 3 to 6, and Table 1."""
-    figure = Figure(figsize=(11.5, 7.6), layout="constrained")
-    count = len(found.outputs)
-    grid = figure.add_gridspec(count, 2, width_ratios=(1.7, 1.0))
-    example = found.example
-    panels = [figure.add_subplot(grid[k, 0]) for k in range(count)]
-    for k, (name, axes) in enumerate(zip(found.outputs, panels, strict=True)):
+def _forces(identification: TwoRunIdentification, curves: Shown) -> Figure:
+    """Forces with the structure and without plus the model's, as the paper draws them."""
+    figure = Figure(figsize=(9.4, 6.4), layout="constrained")
+    panels = figure.subplots(len(identification.outputs), 1, sharex=True)
+    errors = identification.findings.rows[curves.row]
+    printed = identification.settings.stated.rows[curves.row]
+    for k, axes in enumerate(panels):
         clean(axes)
-        residual = example.structure[:, k] - example.identified[:, k]
-        axes.plot(example.time, example.structure[:, k], color=MEASURED, linewidth=3.0, label="measured, two runs")
+        axes.plot(curves.time, curves.connected[:, k], color=MEASURED, linewidth=3.0, label="measured, connected")
         axes.plot(
-            example.time, example.described[:, k], color=RESIDUAL, linewidth=1.0, linestyle="--", label="as described"
+            curves.time,
+            curves.own[:, k] + curves.model[:, k],
+            color=RESIDUAL,
+            linewidth=0.9,
+            label="disconnected + model",
         )
-        axes.plot(example.time, example.identified[:, k], color=PREDICTED, linewidth=1.0, label="identified")
-        axes.plot(example.time, residual, color=FAINT, linewidth=0.7, label="measured less identified", zorder=1)
-        axes.set_ylabel(f"{name} [N]", fontsize=NORMAL, color=TEXT)
-        if k == 0:
-            axes.set_title(
-                "Structure's forces of the hold-out motion", fontsize=LARGE, color=TEXT, loc="left", pad=20.0
-            )
-            axes.legend(
-                fontsize=SMALL, frameon=False, ncols=4, loc="lower left", bbox_to_anchor=(0.0, 0.99), borderpad=0.0
-            )
+        axes.set_ylabel(f"actuator {k + 1} [N]", fontsize=NORMAL, color=TEXT)
+        axes.set_title(
+            f"error by eq. 3: {errors[k]:.2f} % (printed {printed[k]:.2f} %)", fontsize=NORMAL, color=TEXT, loc="right"
+        )
+    panels[0].legend(
+        fontsize=SMALL, frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0.0, 0.99), borderpad=0.0
+    )
     panels[-1].set_xlabel("time [s]", fontsize=NORMAL, color=TEXT)
-    _table(found, figure.add_subplot(grid[: count - 1, 1]))
-    _growth(found, figure.add_subplot(grid[count - 1, 1]))
+    return figure
+
+
+def _errors(identification: TwoRunIdentification) -> Figure:
+    figure = Figure(figsize=(9.4, 4.6), layout="constrained")
+    table, growth = figure.subplots(1, 2)
+    _table(identification, table)
+    _growth(identification, growth)
+    return figure
+
+
+def _pattern(identification: TwoRunIdentification) -> Figure:
+    plants = identification.findings.pattern
+    figure = Figure(figsize=(9.4, 4.4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    clean(left)
+    bars = {"printed": plants.needed, **plants.bounds}
+    place = np.arange(len(plants.needed))
+    width = 0.8 / len(bars)
+    for k, ((label, heights), colour) in enumerate(zip(bars.items(), (TEXT, *COLOURS, MEASURED), strict=False)):
+        left.bar(place + (k - 0.5 * len(bars) + 0.5) * width, heights, width, color=colour, label=label)
+    left.set_xticks(place, [f"actuator {k + 1}" for k in place])
+    left.set_ylabel("3-DOF and 5-DOF I apart [points]", fontsize=NORMAL, color=TEXT)
+    left.legend(fontsize=SMALL, frameon=False, loc="lower left", bbox_to_anchor=(0.0, 1.0), borderpad=0.0)
+    clean(right)
+    styles = {2: "--", 3: "-"}
+    for (structure, rows), colour in zip(
+        dict.fromkeys((plant.structure, plant.rows) for plant in plants.nearest), COLOURS, strict=False
+    ):
+        curve = [plant for plant in plants.nearest if (plant.structure, plant.rows) == (structure, rows)]
+        right.plot(
+            [plant.size for plant in curve],
+            [plant.worst for plant in curve],
+            styles[rows],
+            marker=".",
+            color=colour,
+            label=f"{structure}, {rows} rows",
+        )
+    right.set_ylim(0.0, None)
+    right.set_xticks(sorted({plant.size for plant in plants.nearest}))
+    right.set_xlabel("errors of the hand within [standard deviations]", fontsize=NORMAL, color=TEXT)
+    right.set_ylabel("worst cell off the printed one [points]", fontsize=NORMAL, color=TEXT)
+    right.legend(fontsize=SMALL, frameon=False, loc="lower left", bbox_to_anchor=(0.0, 1.0), borderpad=0.0)
     return figure
 
 
@@ -111,11 +181,11 @@ def _runs(found: TwoRunIdentification) -> Figure:
     figure = Figure(figsize=(11.5, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1.6, 1.0))
     clean(left)
-    example = found.example
+    example = found.shown[-1]
     for values, colour, width, label in (
         (example.connected, MEASURED, 1.0, "with the structure"),
         (example.own, RESIDUAL, 1.0, "without: the actuator alone"),
-        (example.structure, PREDICTED, 1.2, "difference: the structure"),
+        (example.connected - example.own, PREDICTED, 1.2, "difference: the structure"),
     ):
         left.plot(example.time, values[:, 0], color=colour, linewidth=width, label=label)
     left.set_xlabel("time [s]", fontsize=NORMAL, color=TEXT)

@@ -25,11 +25,13 @@ class Parts:
         structure: of the structure alone on a rigid frame.
         vibration: what the frame's acceleration adds.
         own: of the actuator: inertia, friction and hysteresis under load.
+        others: of structure and vibration at the actuators that are not measured (N, m).
     """
 
     structure: np.ndarray
     vibration: np.ndarray
     own: np.ndarray
+    others: np.ndarray
 
 
 class Plant:
@@ -70,17 +72,17 @@ class Plant:
         names = tuple(actuator.name for actuator in nominal.actuators)
         self._names = names
         self._measured = [names.index(name) for name in settings.measured]
+        self._others = [k for k in range(len(names)) if k not in self._measured]
 
     def parts(self, motion: SampledMotion) -> Parts:
         """Forces of one period of a periodic motion, with the structure connected."""
         rate, mass = self.settings.recording.rate, self.settings.drive.mass
         start = self._still.actuators.track(motion.position).q
-        force, pulled = (
-            (model.actuators.regressor(motion.position, motion.velocity, motion.acceleration, start=start) @ self.pi)[
-                :, self._measured
-            ]
+        everything, pulled_everything = (
+            model.actuators.regressor(motion.position, motion.velocity, motion.acceleration, start=start) @ self.pi
             for model in (self._still, self._pulled)
         )
+        force, pulled = everything[:, self._measured], pulled_everything[:, self._measured]
         velocity, acceleration = motion.velocity[:, self._measured], motion.acceleration[:, self._measured]
         shaken = self._shaken(force, acceleration)
         return Parts(
@@ -88,6 +90,7 @@ class Plant:
             # a frame that accelerates by a is gravity less a; all of the structure and the moved mass feel it
             vibration=shaken[:, None] * (force - pulled + mass),
             own=mass * acceleration + self.settings.drive.bristles.force(velocity, rate, force),
+            others=(everything + shaken[:, None] * (everything - pulled_everything))[:, self._others],
         )
 
     def own(self, motion: SampledMotion) -> np.ndarray:

@@ -122,24 +122,65 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Example:
-    """Time series for figures: the hold-out motion at the measured actuators.
+class Shown:
+    """A row of Table 1 as a figure of the paper: forces over time at the measured actuators.
 
     Attributes:
+        row: of Table 1.
         time: (N,), s.
         connected, own: forces with the structure and without (N, n), N.
-        velocity: (N, n), m/s.
-        structure: the structure's measured forces (N, n), N.
-        described, identified: predictions of these by the model as described, and by least squares (N, n), N.
+        model: the structure's forces by the model (N, n), N.
+        velocity: of the actuators (N, n), m/s.
     """
 
+    row: str
     time: np.ndarray
     connected: np.ndarray
     own: np.ndarray
+    model: np.ndarray
     velocity: np.ndarray
-    structure: np.ndarray
-    described: np.ndarray
-    identified: np.ndarray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nearest:
+    """The plant of a family whose rows of Table 1 are nearest to the printed ones.
+
+    Attributes:
+        structure, rows, size: which plants, by how many rows, with errors of the hand within so many deviations.
+        held, motion: lengths on the first motion (m); strokes (m) and highest frequency (Hz).
+        share: of the telescopic links' masses that its 3-dof model counts.
+        friction: share of the load by which friction grows.
+        mobility: of the frame, 1/kg.
+        table: its rows of Table 1 (3, 3), %.
+        worst: largest difference of the rows that count from the printed ones, points.
+    """
+
+    structure: str
+    rows: int
+    size: float
+    held: tuple[float, ...]
+    motion: tuple[float, float]
+    share: float
+    friction: float
+    mobility: float
+    table: np.ndarray
+    worst: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pattern:
+    """Table 1's pattern over the actuators.
+
+    Attributes:
+        needed: printed differences of the rows 3-DOF and 5-DOF I (n,), points.
+        bounds: what any plant can have at most (n,), points, by held lengths and the share of the telescopic links'
+            masses that the 3-dof model counts.
+        nearest: of each structure, number of rows and size.
+    """
+
+    needed: np.ndarray
+    bounds: Mapping[str, np.ndarray]
+    nearest: tuple[Nearest, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -148,6 +189,7 @@ class Findings:
 
     Attributes:
         rows: relative RMS errors of Table 1's models, % per measured actuator.
+        unmeasured: the same of the other actuators against the plant's own forces; the 3-dof model has none.
         over_connected: largest force of the structure over the largest of the connected run.
         built: values of the unknowns nearest to the machine as built, SI.
         estimates: least squares on the small motions, then on every design.
@@ -159,9 +201,11 @@ class Findings:
         delay: between the runs of the hold-out motion, as found, s.
         signs: share of other machines for which least squares makes an inertia surely negative, and their mean number.
         growth: errors of the model as described, by the size of the hand's errors (sizes, draws, actuators), %.
+        pattern: which plants can have Table 1's.
     """
 
     rows: Mapping[str, tuple[float, ...]]
+    unmeasured: Mapping[str, tuple[float, ...]]
     over_connected: float
     built: np.ndarray
     estimates: tuple[Estimates, ...]
@@ -173,3 +217,4 @@ class Findings:
     delay: float
     signs: tuple[float, float]
     growth: np.ndarray
+    pattern: Pattern

@@ -1,0 +1,335 @@
+"""Table 1's pattern over the actuators: which plants can have it, and a bound that holds for any plant.
+
+On the first motion both models judge the same measured forces y, so per actuator, with the printed errors e in shares
+of max|y| (eq. 3),
+
+    |e_3dof - e_5dof| max|y| <= rms(f_3dof - f_5dof),    max|y| >= rms(f) / (1 + e),
+
+whatever y is: two models that are near to each other have errors near to each other, on a rigid machine or any other.
+Where the models are far enough from each other, plants are searched: rigid bodies whose masses, mass centres, radii of
+gyration and mounting are off, alone or with friction that grows with the load and a frame that gives way.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tauloop.formats import load
+from tauloop.identification import cones
+from tauloop.mechanism import moved
+from tauloop.model import Model
+from tauloop_papers.gantry_tau.fits import lumped, multisine
+from tauloop_papers.gantry_tau.plant import built_parameters, hand_errors
+from tauloop_papers.gantry_tau.results import Nearest, Pattern
+from tauloop_papers.gantry_tau.settings import Held, TwoRunSettings
+
+#: What the search has found (`pattern_search`).
+FOUND = Path(__file__).with_name("found_plants.json")
+#: Rows of Table 1 without identification, in their order.
+ROWS = ("3-DOF", "5-DOF I", "5-DOF II")
+GRAVITY = 9.81
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FamilySettings:
+    """What is tried; SI.
+
+    Attributes:
+        lengths: of the held actuators on the first motion.
+        motions: strokes of the carts (m) and highest frequency (Hz) of eq. 2.
+        structures: plants by what they have beyond rigid bodies, with the bounds of the friction's share of the load
+            and of the frame's mobility, 1/kg.
+        sizes: errors of the hand and of mounting are within so many standard deviations.
+        rows: that are to be met, by how many of `ROWS`.
+        mounting: standard deviation of the machine's turn about its x and y axes, rad.
+        starts: random ones; those of a larger size begin where the next smaller one ended, too.
+        evaluations: at most, of a start.
+        samples: of one period.
+        seed: of motions and starts.
+    """
+
+    lengths: tuple[tuple[float, ...], ...]
+    motions: tuple[tuple[float, float], ...]
+    structures: Mapping[str, tuple[float, float]]
+    sizes: tuple[float, ...]
+    rows: tuple[int, ...]
+    mounting: float
+    starts: int
+    evaluations: int
+    samples: int
+    seed: int
+
+
+FAMILY = FamilySettings(
+    lengths=((1.235, 1.27), (1.2, 1.3), (1.3, 1.2)),
+    motions=((0.08, 1.2), (0.2, 1.2), (0.2, 2.0)),
+    structures={"rigid": (0.0, 0.0), "with friction and frame": (0.1, 0.01)},
+    sizes=(1.0, 2.0, 3.0),
+    rows=(2, 3),
+    mounting=np.pi / 180,
+    starts=4,
+    evaluations=40,
+    samples=200,
+    seed=3,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sampled:
+    """One motion of a period of N samples.
+
+    Attributes:
+        upright: transposed regressor (n_pi, 3 N).
+        along_x, along_y: its change by 1 m/s^2 of gravity along x and y.
+        described: forces (N, 3) of the machine as described, N.
+        simple: of the 3-dof model with links of fixed length alone, and with all links as they are (N, 3), N.
+        friction: that grows with the load as described, per share of it (N, 3), N.
+        acceleration: of the carts (N, 3), m/s^2.
+        shaking: acceleration of a frame of 1 kg by the force on it, transposed (N, N), 1/kg.
+    """
+
+    upright: np.ndarray
+    along_x: np.ndarray
+    along_y: np.ndarray
+    described: np.ndarray
+    simple: tuple[np.ndarray, np.ndarray]
+    friction: np.ndarray
+    acceleration: np.ndarray
+    shaking: np.ndarray
+
+
+class Machines:
+    """What all families share; constant once made.
+
+    Attributes:
+        model: the machine as described, without what stays with the actuators.
+        leaning: the same with 1 m/s^2 more of gravity along x, and along y.
+        simple: the 3-dof model.
+        fixed, whole: its parameters with links of fixed length alone, and with all links as they are.
+        bodies: cones of the model's parameters.
+    """
+
+    def __init__(self, settings: TwoRunSettings) -> None:
+        """Assemble them."""
+        mechanism = load(settings.machine).with_values(dict.fromkeys(settings.removed, 0.0))
+        self.model = Model(mechanism)
+        self.leaning = [
+            Model(replace(mechanism, gravity=moved(mechanism.gravity, axis)))
+            for axis in ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0))
+        ]
+        self.simple = Model(load(settings.simple.machine).with_values(settings.simple.values))
+        self.fixed, self.whole = np.array(self.simple.pi), lumped(self.simple, settings.simple)
+        self.bodies = cones(self.model.parameters)
+
+
+class Family:
+    """The plants of one pair of held lengths and one kind of motion; constant once made.
+
+    An unknown plant is a vector u: errors of the hand in standard deviations, two turns of the mounting in standard
+    deviations, the share of the telescopic links' masses that the 3-dof model counts (0: as if they were links of fixed
+    length), the friction's share of the load, and the frame's mobility in 1/kg.
+    """
+
+    def __init__(
+        self,
+        machines: Machines,
+        settings: TwoRunSettings,
+        family: FamilySettings,
+        held: Held,
+        motion: tuple[float, float],
+    ) -> None:
+        """Sample both motions: that of rows 1 and 2 with held lengths, that of row 3 with moving ones."""
+        strokes, highest = motion
+        multisines = replace(settings.multisine, strokes={"track?.motor": strokes}, highest=highest)
+        self.machines = machines
+        self.settings = replace(settings, multisine=multisines)
+        self.family = family
+        rng = np.random.default_rng(family.seed)
+        self._motions = [self._sampled(lengths, rng) for lengths in (held, None)]
+
+    @property
+    def size(self) -> int:
+        """Number of unknowns."""
+        return hand_errors(self.machines.model.pi, self.machines.bodies) + 5
+
+    def bounds(self, structure: str, size: float) -> tuple[np.ndarray, np.ndarray]:
+        """Least and largest unknowns (n,) of a structure."""
+        high = np.full(self.size, size)
+        high[-3:] = 1.0, *self.family.structures[structure]
+        low = -high
+        low[-3:] = 0.0
+        return low, high
+
+    def rows(self, u: np.ndarray) -> np.ndarray:
+        """Rows of Table 1 (..., 3, 3), %: by model and actuator, of plants u (..., n)."""
+        rows = []
+        for k, sampled in enumerate(self._motions):
+            y = self._forces(sampled, u)
+            models = [sampled.described]
+            if k == 0:
+                models.insert(0, self._simple_forces(u[..., -3]))
+            rows += [100.0 * _rms(y - f) / np.abs(y).max(axis=-2) for f in models]
+        return np.stack(rows, axis=-2)
+
+    def bound(self, share: float) -> np.ndarray:
+        """What any plant's printed errors of 3-DOF and 5-DOF I can differ by at most (3,), points.
+
+        Args:
+            share: of the telescopic links' masses that the 3-dof model counts.
+        """
+        stated = self.settings.stated.rows
+        forces = self._simple_forces(np.array(share)), self._motions[0].described
+        least = [_rms(f) / (1.0 + np.array(stated[name]) / 100.0) for f, name in zip(forces, ROWS[:2], strict=True)]
+        return np.asarray(100.0 * _rms(forces[0] - forces[1]) / np.maximum(*least))
+
+    def _simple_forces(self, share: np.ndarray) -> np.ndarray:
+        """Of the 3-dof model on the first motion (..., N, 3), N, by the share of the telescopic links' masses."""
+        fixed, whole = self._motions[0].simple
+        return np.asarray(fixed + share[..., None, None] * (whole - fixed))
+
+    def _forces(self, motion: _Sampled, u: np.ndarray) -> np.ndarray:
+        """What two runs make of the plants' forces (..., N, 3), N, without noise."""
+        machines = self.machines
+        pi = built_parameters(machines.model.pi, machines.bodies, self.settings.built, u[..., :-5])
+        turned = GRAVITY * self.family.mounting * u[..., None, None, -5:-3]
+        upright, along_x, along_y = (
+            (pi @ part).reshape(*pi.shape[:-1], -1, 3) for part in (motion.upright, motion.along_x, motion.along_y)
+        )
+        y = upright + turned[..., 0] * along_x + turned[..., 1] * along_y
+        # a frame that accelerates by a is gravity less a; all of the structure and the moved mass feel it
+        mass, mobility = self.settings.drive.mass, u[..., -1, None]
+        by_structure = -mobility * (y.sum(axis=-1) @ motion.shaking)
+        whole = by_structure - mobility * mass * (motion.acceleration.sum(axis=-1) @ motion.shaking)
+        vibration = mass * by_structure[..., None] - whole[..., None] * along_x
+        return np.asarray(y + u[..., -2, None, None] * motion.friction + vibration)
+
+    def _sampled(self, held: Held, rng: np.random.Generator) -> _Sampled:
+        settings, family, machines = self.settings, self.family, self.machines
+        model = machines.model
+        names = [actuator.name for actuator in model.mechanism.actuators]
+        kept = [names.index(name) for name in settings.measured]
+        period = settings.recording.period
+        motion = multisine(settings, model, held, rng)
+        at = motion.sample(np.arange(family.samples) * period / family.samples)
+        start = model.forward_kinematics(at.position).q
+        regressor, along_x, along_y = (
+            machine.actuators.regressor(at.position, at.velocity, at.acceleration, start=start)[:, kept]
+            for machine in (model, *machines.leaning)
+        )
+        carts = at.position[:, kept], at.velocity[:, kept], at.acceleration[:, kept]
+        columns = machines.simple.actuators.regressor(*carts)
+        force = regressor @ model.pi
+        # friction by the load as described, on a finer grid than that of the forces
+        fine, law = 10, replace(settings.drive.bristles, load_share=1.0)
+        rate = fine * family.samples / period
+        velocity = motion.sample(np.arange(fine * family.samples) / rate).velocity[:, kept]
+        loaded = law.force(velocity, rate, np.repeat(force, fine, axis=0)) - law.force(velocity, rate)
+        mode, each = replace(settings.frame, mass=1.0), np.eye(family.samples)
+        return _Sampled(
+            upright=_transposed(regressor),
+            along_x=_transposed(along_x - regressor),
+            along_y=_transposed(along_y - regressor),
+            described=force,
+            simple=(columns @ machines.fixed, columns @ machines.whole),
+            friction=loaded[::fine],
+            acceleration=at.acceleration[:, kept],
+            shaking=np.stack([mode.acceleration(push, family.samples / period) for push in each]),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One part of the search.
+
+    Attributes:
+        structure, held, motion, rows: as in the family's settings.
+    """
+
+    structure: str
+    held: tuple[float, ...]
+    motion: tuple[float, float]
+    rows: int
+
+    @property
+    def key(self) -> str:
+        """Of the cell in the file."""
+        lengths, motion = (" ".join(f"{x:g}" for x in values) for values in (self.held, self.motion))
+        return f"{self.structure}; {self.rows} rows; held {lengths}; motion {motion}"
+
+
+def cells(family: FamilySettings = FAMILY) -> Iterator[Cell]:
+    """All of them, those of one family of motions together."""
+    for motion in family.motions:
+        for held in family.lengths:
+            for structure in family.structures:
+                for rows in family.rows:
+                    yield Cell(structure=structure, held=held, motion=motion, rows=rows)
+
+
+def read(path: Path = FOUND) -> dict[str, list[dict[str, Any]]]:
+    """What has been found, by the cells' keys."""
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
+
+
+def printed_rows(settings: TwoRunSettings, count: int) -> np.ndarray:
+    """The first rows of Table 1 (count, n), %."""
+    return np.array([settings.stated.rows[name] for name in ROWS[:count]])
+
+
+def pattern(settings: TwoRunSettings, family: FamilySettings = FAMILY) -> Pattern:
+    """Table 1's pattern: the bounds, and the plants that the search has found, evaluated again."""
+    machines, results = Machines(settings), read()
+    families = {
+        (held, motion): Family(machines, settings, family, held, motion)
+        for held in family.lengths
+        for motion in family.motions
+    }
+    small = family.motions[0]
+    bounds = {
+        f"held {held[0]:g} and {held[1]:g} m, {name}": families[held, small].bound(share)
+        for held, share, name in (
+            (family.lengths[0], 1.0, "all links' masses"),
+            (family.lengths[1], 1.0, "all links' masses"),
+            (family.lengths[0], 0.0, "masses of fixed links"),
+        )
+    }
+    nearest = []
+    for structure in family.structures:
+        for rows in family.rows:
+            for k, size in enumerate(family.sizes):
+                alike = [cell for cell in cells(family) if (cell.structure, cell.rows) == (structure, rows)]
+                misses = [results[cell.key][k]["worst"] for cell in alike]
+                cell = alike[int(np.argmin(misses))]
+                u = np.array(results[cell.key][k]["u"])
+                table = families[cell.held, cell.motion].rows(u)
+                nearest.append(
+                    Nearest(
+                        structure=structure,
+                        rows=rows,
+                        size=size,
+                        held=cell.held,
+                        motion=cell.motion,
+                        share=float(u[-3]),
+                        friction=float(u[-2]),
+                        mobility=float(u[-1]),
+                        table=table,
+                        worst=float(np.abs(table[:rows] - printed_rows(settings, rows)).max()),
+                    )
+                )
+    needed = np.abs(np.subtract(*printed_rows(settings, 2)))
+    return Pattern(needed=needed, bounds=bounds, nearest=tuple(nearest))
+
+
+def _rms(values: np.ndarray) -> np.ndarray:
+    return np.asarray(np.sqrt(np.mean(values**2, axis=-2)))
+
+
+def _transposed(regressor: np.ndarray) -> np.ndarray:
+    """(n_pi, 3 N) of a regressor (N, 3, n_pi)."""
+    return np.ascontiguousarray(regressor.reshape(-1, regressor.shape[-1]).T)
