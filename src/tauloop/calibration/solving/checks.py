@@ -7,7 +7,7 @@ from itertools import permutations
 
 import numpy as np
 
-from tauloop.assembly.limits import coordinate_limits
+from tauloop.assembly.limits import limits_of
 from tauloop.calibration.measurements.instruments import Contact
 from tauloop.calibration.measurements.series import Series
 from tauloop.calibration.measurements.surfaces import Plane
@@ -60,10 +60,9 @@ def inspect(
     rows = len(problem.pose_of_row)
     priors = sum(unknown.has_prior for unknown in problem.estimated)
     if rows + priors < n:
+        what = f"{rows} residuals of {problem.n_poses} poses cannot give {n} unknowns"
         problems.add(
-            "measurements",
-            f"{rows} residuals of {problem.n_poses} poses cannot give {n} unknowns",
-            "measure more poses, estimate fewer parameters, or give priors from tolerances",
+            "measurements", what, "measure more poses, estimate fewer parameters, or give priors from tolerances"
         )
     forward = problem.predicting()
     evaluation = forward.evaluate(np.zeros(n)) if start is None else start
@@ -95,18 +94,11 @@ def _on_a_line(series: Series, points: np.ndarray) -> list[Problem]:
     spreads = _spreads(points)
     if spreads[1] > FLAT * max(spreads[0], 1e-12):
         return []
-    name = series.instrument.name
     on_plane = isinstance(series.instrument, Contact) and isinstance(series.instrument.surface, Plane)
     what = "the plane is touched on one line only" if on_plane else "all poses lie on one line"
-    return [
-        Problem(
-            where=name,
-            what=f"{what}: they spread by {1e3 * spreads[0]:.3g} mm along it and {1e3 * spreads[1]:.3g} mm across",
-            remedy="spread the poses over the whole work volume"
-            if not on_plane
-            else "touch the plane in two directions",
-        )
-    ]
+    what = f"{what}: they spread by {1e3 * spreads[0]:.3g} mm along it and {1e3 * spreads[1]:.3g} mm across"
+    remedy = "touch the plane in two directions" if on_plane else "spread the poses over the whole work volume"
+    return [Problem(series.instrument.name, what, remedy)]
 
 
 def kabsch(measured: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, float, float]:
@@ -237,26 +229,23 @@ def _left(
 
 def _beyond_range(problem: CalibrationProblem, station: Station, q: np.ndarray) -> list[Problem]:
     """Poses that close, but with driven joints far beyond their stops in the machine file."""
-    loops = problem.assembly.loops
-    lower, upper = coordinate_limits(loops.topology, ("stop",))
-    width = upper - lower
-    over = np.maximum(lower - q, q - upper)
+    limits = limits_of(problem.mechanism, problem.assembly.topology)
+    values, over, width = limits.values(q), -limits.room(q, ("stop",)), limits.upper - limits.lower
     driven = {name for actuator in problem.mechanism.actuators for name, _ in actuator.drives}
-    counts = np.array([name in driven for name in loops.topology.coordinate_names])
-    over[:, ~(counts & np.isfinite(width))] = -np.inf
+    over[:, [name not in driven for name in limits.names]] = -np.inf
     far = np.flatnonzero((over > BEYOND * width).any(axis=1))
     problems = Problems()
     for pose in far[:NAMED]:
         j = int(over[pose].argmax())
-        factor, unit = (np.degrees(1.0), "deg") if loops.topology.is_angle[j] else (1e3, "mm")
+        factor, unit = (np.degrees(1.0), "deg") if limits.units[j] == "rad" else (1e3, "mm")
         what = (
-            f"the encoders put {loops.topology.coordinate_names[j]} at {factor * q[pose, j]:.4g} {unit}, "
-            f"{factor * over[pose, j]:.3g} {unit} beyond its range of {factor * lower[j]:.4g} to "
-            f"{factor * upper[j]:.4g} {unit}; {len(far)} of {len(q)} are like that"
+            f"the encoders put {limits.names[j]} at {factor * values[pose, j]:.4g} {unit}, "
+            f"{factor * over[pose, j]:.3g} {unit} beyond its range of {factor * limits.lower[j]:.4g} to "
+            f"{factor * limits.upper[j]:.4g} {unit}; {len(far)} of {len(q)} are like that"
         )
         remedy = "check the encoders of this pose, their unit and zero, or leave it out; else mend the machine's limits"
         where = f"{station.series.instrument.name}, {station.series.label(int(pose))}"
-        problems.append(Problem(where=where, what=what, remedy=remedy))
+        problems.add(where, what, remedy)
     return problems
 
 
@@ -279,7 +268,7 @@ def _gross(problem: CalibrationProblem, station: Station, errors: np.ndarray, sp
         remedy = "measure this pose again or leave it out, or use a robust loss"
         if unit:
             what, remedy = f"{what}; {unit}: two units in one table?", "bring all rows to one unit"
-        problems.append(Problem(where=f"{series.instrument.name}, {series.label(int(pose))}", what=what, remedy=remedy))
+        problems.add(f"{series.instrument.name}, {series.label(int(pose))}", what, remedy)
     return problems
 
 
