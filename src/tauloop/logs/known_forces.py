@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.errors import InputError, LogError, Problems
-from tauloop.logs.channels import Log, Signals, as_signals, channels, samples, units
+from tauloop.logs.channels import Log, Signals, as_signals, samples, units
 from tauloop.mechanism.suggestions import listing, suggestion
 from tauloop.records import dataclass
 
@@ -100,20 +100,17 @@ def without_known_forces(log: Log, known: Sequence[KnownForce]) -> tuple[Signals
         LogError: a channel is missing, or positions go beyond a table; all problems.
     """
     signals = as_signals(log)
-    forces, positions = channels(signals, "force"), channels(signals, "position")
+    present = {quantity: units(signals, quantity) for quantity in ("position", "force")}
     problems = Problems()
     for known_force in known:
         where = f"known_forces.{known_force.channel}"
-        sides = (
-            ("position", known_force.of, positions, known_force.units[0]),
-            ("force", known_force.channel, forces, known_force.units[1]),
-        )
-        for quantity, name, present, unit in sides:
-            if name not in present:
-                remedy = suggestion(name, present) or f"choose among {listing(present)}"
+        names = (known_force.of, known_force.channel)
+        for (quantity, actual), name, unit in zip(present.items(), names, known_force.units, strict=True):
+            if name not in actual:
+                remedy = suggestion(name, actual) or f"choose among {listing(actual)}"
                 problems.add(where, f"{quantity}.{name} is not in the log", remedy)
-            elif unit and unit != units(signals, quantity)[name]:
-                what = f"is a law in {unit}, and {quantity}.{name} is in {units(signals, quantity)[name]}"
+            elif unit and unit != actual[name]:
+                what = f"is a law in {unit}, and {quantity}.{name} is in {actual[name]}"
                 problems.add(where, what, "correct the units of the law or of the channel")
     LogError.raise_if_any(problems)
     values = {channel.channel: channel.values for channel in signals.channels if channel.quantity == "force"}
@@ -122,7 +119,7 @@ def without_known_forces(log: Log, known: Sequence[KnownForce]) -> tuple[Signals
         (position,) = samples(signals, "position", (known_force.of,)).T
         low, high = known_force.law.known()
         slack = ROUNDING * (high - low) if np.isfinite(high - low) else 0.0
-        unit = units(signals, "position")[known_force.of]
+        unit = present["position"][known_force.of]
         if position.min() < low - slack or position.max() > high + slack:
             what = f"position.{known_force.of} goes from {position.min():.6g} to {position.max():.6g} {unit}, "
             what += f"and the table from {low:.6g} to {high:.6g}"
@@ -131,7 +128,7 @@ def without_known_forces(log: Log, known: Sequence[KnownForce]) -> tuple[Signals
             continue
         force = known_force.law.at(position)
         values[known_force.channel] = values[known_force.channel] - force
-        unit = units(signals, "force")[known_force.channel]
+        unit = present["force"][known_force.channel]
         remarks.append(
             f"force.{known_force.channel}: a known force of position.{known_force.of} is taken off, "
             f"from {force.min():.3g} to {force.max():.3g} {unit}"

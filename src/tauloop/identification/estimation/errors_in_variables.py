@@ -157,15 +157,10 @@ class InstrumentalVariables(Estimator):
             for columns in (self._columns(regression, estimate.values), regression.regressor)
         ]
         least = float(np.linalg.svd(spaces[0].T @ spaces[1], compute_uv=False)[-1])
-        return (
-            Evidence(
-                name="least correlation of the instruments with the regressor (canonical)",
-                value=least,
-                lower=WEAK,
-                advice="the instruments say little of some parameters: give the commanded motion of this log, filter "
-                "the positions more, or record a motion that excites more",
-            ),
-        )
+        name = "least correlation of the instruments with the regressor (canonical)"
+        advice = "the instruments say little of some parameters: give the commanded motion of this log, filter the "
+        advice += "positions more, or record a motion that excites more"
+        return (Evidence(name=name, value=least, lower=WEAK, advice=advice),)
 
     def _solve(self, regression: BaseRegression, start: Estimate) -> Estimate:
         columns, regressor = self._columns(regression, start.values), regression.regressor

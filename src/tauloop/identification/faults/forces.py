@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tauloop.errors import Problem
+from tauloop.errors import Problem, Problems
 from tauloop.identification.estimation.estimators import weighted_solution
 from tauloop.identification.estimation.evaluation import OutputFit
 from tauloop.identification.regression.base_parameters import base_parameters
@@ -53,15 +53,11 @@ def wrong_signs(
         misfit = trials[best]
     if 2 * np.sum(signs < 0.0) > len(signs):
         signs = -signs  # the same misfit: say it with fewer
-    problems = [
-        Problem(
-            f"force.{names[k]}",
-            f"has the wrong sign: with it turned the relative misfit of all outputs falls from {first:.3g} to "
-            f"{misfit:.3g}",
-            "turn the sign in the column's unit ('-1 N m'), or the actuator's ratio in the machine file",
-        )
-        for k in np.flatnonzero(signs < 0.0)
-    ]
+    problems = Problems()
+    for k in np.flatnonzero(signs < 0.0):
+        what = f"has the wrong sign: with it turned the relative misfit of all outputs falls from {first:.3g} to "
+        remedy = "turn the sign in the column's unit ('-1 N m'), or the actuator's ratio in the machine file"
+        problems.add(f"force.{names[k]}", f"{what}{misfit:.3g}", remedy)
     estimate = weighted_solution(signs_applied(triangles, signs), data.counts, weights)
     negative: dict[str, list[str]] = {}
     for i, parameter in enumerate(base.base):
@@ -75,14 +71,11 @@ def wrong_signs(
             )
     if any(where not in dissipative for where in negative):  # passive joints then follow from the drives
         negative = {where: figures for where, figures in negative.items() if where not in dissipative}
-    return tuple(problems) + tuple(
-        Problem(
-            where,
-            f"gains energy from friction, which comes out negative: {'; '.join(figures)}",
-            "look at the signs of its force and position, or of all forces, or at what the friction model lacks",
-        )
-        for where, figures in negative.items()
-    )
+    for where, figures in negative.items():
+        what = f"gains energy from friction, which comes out negative: {'; '.join(figures)}"
+        remedy = "look at the signs of its force and position, or of all forces, or at what the friction model lacks"
+        problems.add(where, what, remedy)
+    return tuple(problems)
 
 
 def unexplained(training: Sequence[OutputFit], held_out: Sequence[OutputFit]) -> tuple[Problem, ...]:
