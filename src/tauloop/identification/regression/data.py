@@ -1,4 +1,7 @@
-"""What identification works on: a stacked regressor and the forces measured with it, whole or as small triangles."""
+"""What identification works on: a stacked regressor and the forces measured with it, whole or as small triangles.
+
+Source: Golub and Van Loan 2013, Matrix Computations: least squares by triangularisation.
+"""
 
 from __future__ import annotations
 
@@ -151,9 +154,9 @@ class RegressionData(Shown):
     def triangles(self) -> np.ndarray:
         """All that least squares asks of the samples: R_k with R_k^T R_k = [Y_k f_k]^T [Y_k f_k] of measured outputs k.
 
-        Householder QR of the samples in chunks, each below the triangle so far (LAPACK's tpqrt; Golub and Van Loan
-        2013, Matrix Computations). Nothing is squared, so the singular values and the least-squares solutions, with any
-        weights of the outputs, are those of the whole regressor.
+        Householder QR of the samples in chunks, each below the triangle so far (LAPACK's tpqrt). Nothing is squared, so
+        the singular values and the least-squares solutions, with any weights of the outputs, are those of the whole
+        regressor.
 
         Returns:
             (n_measured, n + 1, n + 1) for n unknowns; the force is the last column.
