@@ -52,6 +52,8 @@ LAYERS = (
 COMPILES = "records"
 #: Names that suit everything, and hence say nothing.
 EMPTY_NAMES = frozenset({"found", "one", "given", "told", "said"})
+#: Papers whose code still has such names.
+STILL_EMPTY = ("gantry_tau", "dual_motor")
 HEIGHT = {package: height for height, layer in enumerate(LAYERS) for package in layer}
 
 #: Most lines of code of each package (`code_lines.py`; docstrings, comments, blank lines and imports do not count). A
@@ -426,9 +428,10 @@ def test_empty_names_are_seen(source: str) -> None:
     assert list(empty_names(ast.parse("class Pose:\n    given: Entry\nrows = f(given=pose.given)"))) == []
 
 
-@pytest.mark.parametrize("folder", ["tests"])
+@pytest.mark.parametrize("folder", ["tests", "papers", "examples"])
 def test_tests_and_papers_name_things_after_what_they_are(folder: str) -> None:
-    sources = [*(PACKAGE.parents[1] / folder).rglob("*.py")]
+    paths = [*(PACKAGE.parents[1] / folder).rglob("*.py")]
+    sources = [path for path in paths if not any(paper in str(path) for paper in STILL_EMPTY)]
     assert len(sources) > 3
     faults = {str(path): [*empty_names(ast.parse(path.read_text(encoding="utf-8")))] for path in sources}
     assert {path: names for path, names in faults.items() if names} == {}
