@@ -29,7 +29,7 @@ def counted(machine: str, formulation: str) -> Any:
 def test_every_function_checks_itself_and_is_timed(name: str) -> None:
     for export in CONTROLLERS[name]():
         run = measured(export)
-        assert (run.agrees, run.said) == (True, "all agree")
+        assert (run.agrees, run.verdict) == (True, "all agree")
         assert set(run.nanoseconds) == {item["name"] for item in functions(export)}
         # a core does no more than sixteen operations in a nanosecond, and needs no microsecond for one
         for item in functions(export):
@@ -83,11 +83,11 @@ def test_a_wrong_number_in_the_code_shows() -> None:
     number = next(p for p in ("292.01", "200.0", "1.24") if p in text)
     damaged = {**export.files, f"{export.name}.c": text.replace(number, f"{float(number) + 0.01}")}
     run = measured(replace(export, files=damaged))
-    assert (run.agrees, run.said) == (False, "FAILED")
+    assert (run.agrees, run.verdict) == (False, "FAILED")
 
 
 def test_what_a_compiler_refuses_is_said() -> None:
     (export,) = CONTROLLERS["dual-motor"]()
     run = measured(replace(export, files={**export.files, f"{export.name}.c": "int main(void) { return }"}))
     assert run.agrees is False
-    assert "error" in run.said
+    assert "error" in run.verdict

@@ -35,9 +35,9 @@ def numbers(text: str) -> list[float]:
     "name", [pytest.param(name, marks=[] if name in BY_DAY else pytest.mark.nightly) for name in NOTES]
 )
 def test_a_notes_table_is_what_the_command_finds(name: str) -> None:
-    written, by_name = rows(name), {claim.what: claim.figure for claim in claims(name)}
-    assert set(written) == set(by_name)
-    for what, figure in by_name.items():
+    written, claimed = rows(name), {claim.what: claim.figure for claim in claims(name)}
+    assert set(written) == set(claimed)
+    for what, figure in claimed.items():
         if what.startswith(OPTIMA):
             assert numbers(written[what]) == pytest.approx(numbers(figure), rel=NEAR)
         else:

@@ -14,7 +14,7 @@ from tauloop.result import Status, plain
 from tauloop.simulation import IndependentCoordinates
 from tauloop_papers.nuwar.results import Strokes
 from tauloop_papers.nuwar.settings import SETTINGS
-from tauloop_papers.nuwar.strokes import COLUMNS, ellipse, paths, printed_ellipse, run, torques, trip
+from tauloop_papers.nuwar.strokes import COLUMNS, ellipse, fastest, paths, printed_ellipse, run, torques, trip
 from tauloop_papers.nuwar.strokes_figures import CAPTIONS, figures
 
 #: Angular accelerations by central differences over 1 µs of rates of 30 rad/s: 1e-16 · 30 / 1e-6 of rounding, rad/s².
@@ -108,6 +108,19 @@ def test_the_printed_ellipse_is_out_of_reach_by_what_a_formula_says() -> None:
     for miss, gap in zip(misses, gaps(1.0), strict=True):
         assert f"out of reach by {1e3 * gap:.1f} mm" in miss
     assert max(gaps(fits)) == pytest.approx(0.0, abs=2e-4)
+
+
+def test_no_torques_within_the_limit_accelerate_more_than_those_of_a_corner() -> None:
+    """From rest on the axis, by inverse dynamics: of random accelerations of that size all need more torque."""
+    model = tl.Model(tl.load("nuwar"))
+    most = fastest(model, SETTINGS)
+    rng = np.random.default_rng(5)
+    way = rng.normal(size=(400, 3))
+    way *= 1.001 * most / np.linalg.norm(way, axis=1, keepdims=True)
+    position = np.zeros((400, 3))
+    position[:, 2] = SETTINGS.scale * (SETTINGS.bottom + SETTINGS.rise * rng.uniform(0.0, 1.0, 400))
+    torque = model.platform.inverse_dynamics(position, np.zeros((400, 3)), way).force
+    assert (np.abs(torque).max(axis=1) > SETTINGS.limit).all()
 
 
 def test_shapes_lie_in_the_plane_of_the_stroke_within_reach() -> None:

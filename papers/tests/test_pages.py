@@ -175,13 +175,13 @@ def test_the_controllers_code_lies_beside_its_page_and_is_checked(
     assert "no C compiler here" in write_page(tmp_path / "a.html", [kept]).read_text(encoding="utf-8")
     assert kept.status is Status.OK
     monkeypatch.undo()
-    for agrees, text in ((True, "all agree"), (False, "FAILED")):
-        run = Measured(compiler="cc", agrees=agrees, said=text, nanoseconds={made[0].name: 12.3})
+    for agrees, verdict in ((True, "all agree"), (False, "FAILED")):
+        run = Measured(compiler="cc", agrees=agrees, verdict=verdict, nanoseconds={made[0].name: 12.3})
         monkeypatch.setattr(tauloop_papers.kept, "controllers", lambda _: made)
         monkeypatch.setattr(tauloop_papers.kept, "measured", lambda _, run=run: run)
         kept = done(item, tmp_path)
         page = write_page(tmp_path / "a.html", [kept]).read_text(encoding="utf-8")
-        assert text in page
+        assert verdict in page
         assert ">12<" in page
         assert (kept.status is Status.OK) == agrees
         assert not any("measured" in path.name for path in kept.files)

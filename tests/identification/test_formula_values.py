@@ -70,11 +70,11 @@ def test_values_and_deviations_are_those_of_least_squares_in_the_formulas_column
     )
     fitted = fit(data, None, OrdinaryLeastSquares(), errors=IndependentErrors())
     assert {item.representative for item in fitted.base.base} != {item.representative for item in regrouping.base}
-    result = formula_values(fitted, regrouping)
+    formulas = formula_values(fitted, regrouping)
     values, (squares,), *_ = np.linalg.lstsq(own, f)
     covariance = squares / (400 - own.shape[1]) * np.linalg.inv(own.T @ own)
-    assert [item.value for item in result] == pytest.approx(values, rel=SAME)
-    assert [item.deviation for item in result] == pytest.approx(np.sqrt(np.diag(covariance)), rel=1e-6)
+    assert [item.value for item in formulas] == pytest.approx(values, rel=SAME)
+    assert [item.deviation for item in formulas] == pytest.approx(np.sqrt(np.diag(covariance)), rel=1e-6)
     first = regrouping.base[0].representative
     without = replace(
         data, regressor=np.where(np.array(data.parameters) == first, 0.0, data.regressor)

@@ -78,13 +78,13 @@ class Measured:
     Attributes:
         compiler: by which; "" where there is none.
         agrees: whether the self-check passed; None where it could not be run.
-        said: the last line of it, or what the compiler said.
+        verdict: the last line of it, or what the compiler said.
         nanoseconds: of a call, by function.
     """
 
     compiler: str
     agrees: bool | None
-    said: str
+    verdict: str
     nanoseconds: Mapping[str, float]
 
 
@@ -106,7 +106,7 @@ def measured(export: Export) -> Measured:
     """Compile an export with its test program, run that, and time the calls."""
     compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
     if compiler is None:
-        return Measured(compiler="", agrees=None, said="no C compiler here", nanoseconds={})
+        return Measured(compiler="", agrees=None, verdict="no C compiler here", nanoseconds={})
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         for file, text in {**export.files, "timed.c": _timing_text(export)}.items():
@@ -114,13 +114,13 @@ def measured(export: Export) -> Measured:
         build = [compiler, *FLAGS, f"{export.name}.c", "timed.c", "-o", "timed", "-lm"]
         built = subprocess.run(build, cwd=folder, capture_output=True, text=True, check=False)
         if built.returncode:
-            return Measured(compiler=compiler, agrees=False, said=built.stderr.strip()[-500:], nanoseconds={})
+            return Measured(compiler=compiler, agrees=False, verdict=built.stderr.strip()[-500:], nanoseconds={})
         done = subprocess.run([str(folder / "timed")], capture_output=True, text=True, check=False)
     checked, *times = done.stdout.split("--\n")
     return Measured(
         compiler=Path(compiler).name,
         agrees=done.returncode == 0,
-        said=checked.strip().splitlines()[-1],
+        verdict=checked.strip().splitlines()[-1],
         nanoseconds={line.split()[0]: float(line.split()[1]) for line in "".join(times).splitlines()},
     )
 

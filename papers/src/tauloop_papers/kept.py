@@ -80,7 +80,7 @@ def keep(reproduction: Reproduction, folder: Path, code: str) -> Kept:
     experiment = reproduction.experiment
     made = controllers(experiment.name)
     runs = {export.name: measured(export) for export in made}
-    faults = [f"{name}: {run.said}" for name, run in runs.items() if run.agrees is False]
+    faults = [f"{name}: {run.verdict}" for name, run in runs.items() if run.agrees is False]
     data = {
         "status": Status.DOUBTFUL if faults else reproduction.status,
         "code": code,

@@ -67,7 +67,7 @@ def _rank(mechanism: Mechanism) -> str:
     model = Model(mechanism)
     states = random_states(model, STATES, np.random.default_rng(0))
     regressor = model.platform.regressor(states.position, states.velocity, states.acceleration)
-    inertial = [k for k, case in enumerate(model.parameters) if case.group == "inertia"]
+    inertial = [k for k, parameter in enumerate(model.parameters) if parameter.group == "inertia"]
     names, units = zip(*((model.parameters[k].name, model.parameters[k].unit) for k in inertial), strict=True)
     base = base_parameters(regressor[:, :, inertial].reshape(-1, len(inertial)), names, units)
     return f"{base.rank} of {len(inertial)}"
@@ -124,7 +124,9 @@ def _nuwar() -> Iterator[tuple[str, str]]:
     motion = (stroke.position, stroke.velocity, stroke.acceleration)
     exact = model.platform.inverse_dynamics(*motion).force
     known = tuple(name for name in NUWAR_FIGURES if name != "elbow_mass")
-    shares = _deviations(mechanism, known, lambda case: case.platform.inverse_dynamics(*motion).force, TORQUE_NOISE)
+    shares = _deviations(
+        mechanism, known, lambda machine: machine.platform.inverse_dynamics(*motion).force, TORQUE_NOISE
+    )
     yield "base parameters of inertial parameters", _rank(mechanism)
     excitation = _excited(mechanism, NUWAR_FIGURES, BRISK)
     yield "base parameters of the five printed figures", f"{excitation.base.rank}"

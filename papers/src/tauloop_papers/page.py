@@ -125,11 +125,11 @@ def controller_rows(kept: Kept) -> list[tuple[str, ...]]:
     """Functions in the controller: name, meaning, operations, those of each Newton step, self-check, time of a call."""
     rows: list[tuple[str, ...]] = []
     for item in kept.data["controllers"]:
-        run = kept.measured.get(item["name"], {"agrees": None, "said": "not run here", "nanoseconds": {}})
+        run = kept.measured.get(item["name"], {"agrees": None, "verdict": "not run here", "nanoseconds": {}})
         for function in item["functions"]:
             time = run["nanoseconds"].get(function["name"])
             counts = (str(function["total"]), str(function["each_newton_step"] or ""))
-            rows.append((function["name"], function["meaning"], *counts, run["said"], f"{time:.0f}" if time else ""))
+            rows.append((function["name"], function["meaning"], *counts, run["verdict"], f"{time:.0f}" if time else ""))
     return rows
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -20,6 +21,8 @@ STATES, WORST_CONDITION = 3, 1e3
 #: Largest difference over the largest value: rounding, 1e-16, times the condition numbers of some blocks.
 AGREEMENT = 1e-9
 TINY = np.finfo(float).tiny
+#: All that a written module needs beside NumPy.
+BUILTINS = ("__import__", "abs", "float", "max", "min", "range", "ValueError")
 _FAULT = "the text is wrong: this is a fault in Tauloop"
 
 
@@ -32,7 +35,7 @@ def compared(model: Model, entry: Entry, python: str, implicit: Mapping[str, ca.
         python: the module.
         implicit: functions of q, v, a, u, lambda and theta behind the loops and the dynamics that are written.
     """
-    module: dict[str, Any] = {}
+    module: dict[str, Any] = {"__builtins__": {name: getattr(builtins, name) for name in BUILTINS}}
     exec(compile(python, "equations.py", "exec"), module)  # names of files are in it by letters and digits alone
     rng = np.random.default_rng(0)
     q = model.assembly.states[:STATES]

@@ -80,6 +80,7 @@ class Strokes(Reproduction):
         shapes: points of the paths (N, 3), m.
         operations: of one sample of inverse dynamics on NUWAR, by formulation.
         coordinates: of the extended space.
+        fastest: acceleration from rest at the motors' limit on the machine's axis, the largest there, m/s^2.
     """
 
     settings: StrokeSettings
@@ -90,3 +91,4 @@ class Strokes(Reproduction):
     shapes: dict[str, np.ndarray]
     operations: dict[str, int]
     coordinates: int
+    fastest: float

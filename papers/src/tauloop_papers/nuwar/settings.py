@@ -17,6 +17,9 @@ class StrokeSettings:
         acceleration: its largest, m/s^2.
         peaks: printed largest torques by machine, N m.
         limit: of the motors, N m.
+        capable: printed acceleration that the machine can reach, m/s^2.
+        joints, relative: printed numbers of its revolute joints and of relative coordinates.
+        cycle: printed time after which a control signal should come, s.
         saving: printed share of operations that Hamilton's equations save against Lagrange's.
         scale: of the ellipse that is run, because the printed one is out of reach.
         turns: directions of the stroke from the first leg, deg.
@@ -48,6 +51,10 @@ class StrokeSettings:
     acceleration: float = 294.82
     peaks: Mapping[str, float] = field(default_factory=lambda: {"nuwar": 35.68, "delta": 36.30})
     limit: float = 41.76
+    capable: float = 600.0
+    joints: int = 21
+    relative: int = 15
+    cycle: float = 1e-3
     saving: float = 0.28
     scale: float = 0.72
     turns: tuple[float, ...] = (0.0, 15.0, 30.0, 45.0)

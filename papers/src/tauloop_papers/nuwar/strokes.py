@@ -7,6 +7,7 @@ Hamilton's equations with Baumgarte's stabilisation, as in the paper, and by ind
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 
@@ -37,6 +38,8 @@ from tauloop_papers.reproduction import EXPERIMENTS, Progress
 COLUMNS = ("platform.x", "platform.y", "platform.z")
 #: Formulations must agree to this share of the largest torque; a round trip shall return to within so many metres.
 AGREEMENT, RETURNED = 1e-10, 1e-9
+#: At which accelerations are looked at.
+HEIGHTS = 25
 
 
 def run(progress: Progress, settings: StrokeSettings = SETTINGS) -> Strokes:
@@ -76,6 +79,7 @@ def run(progress: Progress, settings: StrokeSettings = SETTINGS) -> Strokes:
         shapes={name: path.at(np.linspace(0.0, 1.0, 101)).position for name, path in shapes.items()},
         operations=operations,
         coordinates=model.topology.n_q,
+        fastest=fastest(model, settings),
         evidence=(
             Evidence(
                 name="torques by Hamilton and by Newton and Euler: difference over the largest",
@@ -94,6 +98,20 @@ def run(progress: Progress, settings: StrokeSettings = SETTINGS) -> Strokes:
         provenance=provenance(packages=("numpy", "scipy", "casadi"), options=plain(settings), inputs={}),
     )
     return replace(findings, comparisons=comparisons(findings), printed=printed(findings, model))
+
+
+def fastest(model: tl.Model, settings: StrokeSettings) -> float:
+    """Largest acceleration from rest that the motors' limit gives, on the axis over the heights of the stroke, m/s^2.
+
+    It is linear in the torques, so some corner of their cube gives the largest.
+    """
+    corners = settings.limit * np.array(list(product((-1.0, 1.0), repeat=3)))
+    heights = settings.scale * (settings.bottom + settings.rise * np.linspace(0.0, 1.0, HEIGHTS))
+    position = np.zeros((HEIGHTS * len(corners), 3))
+    position[:, 2] = np.repeat(heights, len(corners))
+    state = model.platform.forward_dynamics(position, np.zeros_like(position), np.tile(corners, (HEIGHTS, 1)))
+    acceleration = np.asarray(state.a)[:, list(model.platform.ports.v)]
+    return float(np.linalg.norm(acceleration, axis=1).max())
 
 
 def ellipse(settings: StrokeSettings, scale: float, direction: float = 90.0) -> Ellipse:

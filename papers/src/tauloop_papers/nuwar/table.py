@@ -25,7 +25,27 @@ def comparisons(strokes: Strokes) -> tuple[Comparison, ...]:
             stated="6",
             ours=str(strokes.coordinates),
             why="three of the plate and three motor angles; one rod stands for each parallelogram",
-        )
+        ),
+        Comparison(
+            quantity="revolute joints; relative coordinates",
+            stated=f"{settings.joints}; {settings.relative}",
+            ours="3; none",
+            why="three motors; the 18 joints of the forearms are ends of rods, which need no angles",
+        ),
+        Comparison(
+            quantity="acceleration from rest at the motors' limit, on the axis, the largest over the stroke's heights",
+            unit="m/s²",
+            stated=f"{settings.capable:g} (the machine is capable of)",
+            ours=f"{strokes.fastest:.0f}",
+            why=f"by the printed masses and {settings.limit:g} N m; the paper does not say where, nor with which peak "
+            "torque of the motors",
+        ),
+        Comparison(
+            quantity="time between control signals; operations of a sample",
+            stated=f"{1e3 * settings.cycle:g} ms, approximately",
+            ours=f"{strokes.operations['hamilton, sampled']} operations",
+            why="calculation takes considerably less, the paper says; ours is timed at the end of the page",
+        ),
     ]
     for name, (scale, misses) in strokes.fits.items():
         rows.append(

@@ -40,6 +40,9 @@ class ImpedanceSettings:
         stroke: printed displacement of the actuators, m.
         radius, turn: of the sphere and of the rotation that they shall reach, m and rad.
         total_mass, payload, speed: printed, kg and m/s.
+        height, diameter: printed, of the machine with its platform up, m.
+        acceleration_range, force_range: printed, of the sensors on drives and platform, m/s^2 and N.
+        singular: printed pitch at which the Euler angles are singular, rad.
         poses, seed: random poses from which the search for extreme strokes starts.
         surface: height above the platform's home at which it is touched, m.
         surface_stiffness, surface_damping: of what is touched, N/m and N s/m.
@@ -66,6 +69,11 @@ class ImpedanceSettings:
     total_mass: float = 9.7
     payload: float = 5.0
     speed: float = 0.22
+    height: float = 0.530
+    diameter: float = 0.265
+    acceleration_range: float = 5 * 9.81
+    force_range: float = 200.0
+    singular: float = float(np.deg2rad(90.0))
     poses: int = 4000
     seed: int = 1
     surface: float = 0.003

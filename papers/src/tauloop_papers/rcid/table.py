@@ -59,10 +59,38 @@ def comparisons(results: Impedance) -> tuple[Comparison, ...]:
             ours=f"{results.masses:.3g}",
             why="how it is shared among the parts is chosen",
         ),
+        Comparison(
+            quantity="maximal height: platform level and up, above the lowest place of its carriages",
+            unit="mm",
+            stated=f"{1e3 * settings.height:.0f}, approximately (the whole machine)",
+            ours=f"{1e3 * (settings.stroke + _arch(settings)):.0f}",
+            why="the rest is housing, motors and flange, which no equation has and the paper does not dimension",
+        ),
+        Comparison(
+            quantity="largest diameter: circle of the carriages",
+            unit="mm",
+            stated=f"{1e3 * settings.diameter:.0f}, approximately (fixed platforms)",
+            ours=f"{2 * settings.geometry['base_radius'][3]:.0f}",
+            why="the same",
+        ),
+        Comparison(
+            quantity="pitch at which the Euler angles are singular; largest prescribed turn",
+            unit="deg",
+            stated=f"{np.rad2deg(settings.singular):.0f}",
+            ours=f"{np.rad2deg(settings.singular):.0f}; {np.rad2deg(settings.turn):.0f}",
+            why="far outside, as the paper says; ours moves by quaternions",
+        ),
     ]
     for touch in results.touches:
         rows += _touch_rows(touch, settings)
     return tuple(rows)
+
+
+def _arch(settings: ImpedanceSettings) -> float:
+    """Height of the level platform above its carriages, m: sqrt(L^2 - |P_i - B_i|^2)."""
+    base, plate, length = (1e-3 * settings.geometry[name][3] for name in ("base_radius", "plate_radius", "link_length"))
+    between = np.deg2rad(60.0 - settings.geometry["phi_B"][3] - settings.geometry["phi_P"][3])
+    return float(np.sqrt(length**2 - base**2 - plate**2 + 2 * base * plate * np.cos(between)))
 
 
 def _touch_rows(touch: Touch, settings: ImpedanceSettings) -> list[Comparison]:
@@ -84,6 +112,13 @@ def _touch_rows(touch: Touch, settings: ImpedanceSettings) -> list[Comparison]:
             unit="µm",
             ours=f"{1e6 * touch.miss:.2g}",
             why="inverse dynamics makes the machine like them; they are solved beside it by SciPy",
+        ),
+        Comparison(
+            quantity=f"{task.name} control: largest acceleration of a drive; largest force on the surface",
+            unit="m/s²; N",
+            stated=f"{settings.acceleration_range:.1f}; {settings.force_range:g} (ranges of the sensors)",
+            ours=f"{np.abs(np.gradient(touch.speed, touch.time, axis=0)).max():.1f}; {touch.pressure.max():.1f}",
+            why="within the ranges",
         ),
         Comparison(
             quantity=f"{task.name} control: largest speed of a drive, largest force",

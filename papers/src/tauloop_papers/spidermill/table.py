@@ -37,7 +37,7 @@ def _errors(settings: ReducedSettings, findings: Findings, fit: Fit, printed: Pr
             Comparison(
                 quantity=f"{fit.trajectory.name} trajectory, {side}: mean |error| / |force|, before -> after",
                 unit="%",
-                stated=f"{printed.before[i]:.2f} -> {printed.after[i]:.2f}, cut by {printed.cut(i):.0%} "
+                stated=f"{printed.before[i]:.2f} -> {printed.after[i]:.2f}, cut by {printed.cut(i):.1%} "
                 f"({settings.stated.by})",
                 ours=f"{before[i]:.2f} -> {after[i]:.3g}, cut by {fit.cuts[i]:.1%}",
                 why=f"{counts:.0%} of the samples count (force at least {settings.least_force:.0%} of the largest); "
