@@ -41,7 +41,7 @@ LAYERS = (
     ("kinematics",),
     ("motion", "solids"),
     ("simulation", "identification", "calibration", "drives", "conversion"),
-    ("engines",),
+    ("engines", "health"),
     ("report",),
     ("testing",),
     ("viewer",),

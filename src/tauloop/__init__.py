@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     )
     from tauloop.engines.verification import VerifyOptions as VerifyOptions, verify as verify
     from tauloop.formats import dumps as dumps, load as load, loads as loads
+    from tauloop.health import doctor as doctor
     from tauloop.identification import (
         ExcitationOptions as ExcitationOptions,
         IdentificationOptions as IdentificationOptions,

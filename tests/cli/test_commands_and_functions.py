@@ -161,6 +161,7 @@ BESIDE = {
     "regroup": "test_regroup.py",
     "link-parameters": "test_link_parameters.py",
     "tune": "test_tune.py",
+    "doctor": "test_doctor.py",
 }
 
 

@@ -10,49 +10,70 @@ import enum
 import functools
 import importlib
 from contextlib import suppress
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+import tauloop
 from tauloop.extensions import brought
+from tauloop.mechanism.suggestions import suggestion
 
-#: Commands in the order of the help, the module that holds each, and what the list of commands says of it.
-COMMANDS = {
-    "machines": ("machines", "List the shipped machines."),
-    "show": ("describe", "A machine's coordinates, mobility, loops, actuators, parameters."),
-    "check": ("describe", "Does a machine file read, do its loops close, is it driven?"),
-    "verify": ("verify", "Compare the dynamics with Pinocchio and MuJoCo."),
-    "view": ("view", "Look at a machine in the browser, or as a picture."),
-    "fk": ("kinematics", "Forward kinematics: the platform from the actuators."),
-    "ik": ("kinematics", "Inverse kinematics: the actuators from the platform."),
-    "jacobian": ("kinematics", "Velocities of tool, actuators or platform per unit of others."),
-    "modes": ("modes", "All assembly modes at given actuator positions."),
-    "workspace": ("workspace", "Where a machine can work: reach, singularities, interference."),
-    "dynamics": ("dynamics", "Actuator forces that a motion needs (inverse dynamics)."),
-    "motion": ("motion", "Plan a trajectory: a path, a motion law and a duration."),
-    "simulate": ("simulate", "Simulate a machine: constant forces, a swing, a round trip."),
-    "control": ("control", "Follow a trajectory under sampled controllers."),
-    "cost": ("cost", "Count the operations of a machine's functions."),
-    "equations": ("equations", "Write a machine's equations as text, LaTeX and Python."),
-    "reduce": ("reduce", "Reduce a machine by equivalent lumped masses."),
-    "regroup": ("regroup", "A machine's base parameters as formulas in its lengths."),
-    "export": ("export", "Write functions of a machine as C99."),
-    "convert": ("convert", "Write a machine as YAML, MJCF, or URDF with a side file."),
-    "excite": ("excite", "Optimise an excitation for identification, under limits."),
-    "subtract": ("subtract", "Subtract the actuators' own forces from a log."),
-    "identify": ("identify", "Identify dynamic parameters from logs."),
-    "link-parameters": ("link_parameters", "Masses and centres of links from identified parameters."),
-    "calibrate": ("calibrate", "Calibrate a machine's geometry, with error bars."),
-    "poses": ("poses", "Choose the poses of a calibration."),
-    "drive": ("drive", "Simulate a step of a drive line with its control."),
-    "tune": ("tune", "Tune the control of a drive line: least cost, compromises."),
-    "fit-plant": ("fit_plant", "Identify a drive line's parameters from measured steps."),
-    "ballbar": ("drive_machine", "Drive a machine with drive lines round a circle."),
-    "play": ("drive_machine", "How play at the actuators shows at the tool."),
-    "cache": ("cache", "Compiled libraries that are kept: list or remove them."),
-    "schema": ("describe", "Print the JSON Schema of machine files, for editors."),
+#: Commands by group, in the order of the help: the module that holds each, and what the list of commands says of it.
+GROUPS: dict[str, dict[str, tuple[str, str]]] = {
+    "Describe": {
+        "machines": ("machines", "List the shipped machines."),
+        "show": ("describe", "A machine's coordinates, mobility, loops, actuators, parameters."),
+        "check": ("describe", "Does a machine file read, do its loops close, is it driven?"),
+        "view": ("view", "Look at a machine in the browser, or as a picture."),
+        "verify": ("verify", "Compare the dynamics with Pinocchio and MuJoCo."),
+        "schema": ("describe", "Print the JSON Schema of machine files, for editors."),
+    },
+    "Kinematics": {
+        "fk": ("kinematics", "Forward kinematics: the platform from the actuators."),
+        "ik": ("kinematics", "Inverse kinematics: the actuators from the platform."),
+        "jacobian": ("kinematics", "Velocities of tool, actuators or platform per unit of others."),
+        "modes": ("modes", "All assembly modes at given actuator positions."),
+        "workspace": ("workspace", "Where a machine can work: reach, singularities, interference."),
+        "play": ("drive_machine", "How play at the actuators shows at the tool."),
+    },
+    "Dynamics": {
+        "dynamics": ("dynamics", "Actuator forces that a motion needs (inverse dynamics)."),
+        "simulate": ("simulate", "Simulate a machine: constant forces, a swing, a round trip."),
+        "equations": ("equations", "Write a machine's equations as text, LaTeX and Python."),
+        "cost": ("cost", "Count the operations of a machine's functions."),
+        "reduce": ("reduce", "Reduce a machine by equivalent lumped masses."),
+        "regroup": ("regroup", "A machine's base parameters as formulas in its lengths."),
+    },
+    "Motion": {
+        "motion": ("motion", "Plan a trajectory: a path, a motion law and a duration."),
+    },
+    "Measure": {
+        "excite": ("excite", "Optimise an excitation for identification, under limits."),
+        "identify": ("identify", "Identify dynamic parameters from logs."),
+        "link-parameters": ("link_parameters", "Masses and centres of links from identified parameters."),
+        "subtract": ("subtract", "Subtract the actuators' own forces from a log."),
+        "poses": ("poses", "Choose the poses of a calibration."),
+        "calibrate": ("calibrate", "Calibrate a machine's geometry, with error bars."),
+    },
+    "Control": {
+        "control": ("control", "Follow a trajectory under sampled controllers."),
+        "drive": ("drive", "Simulate a step of a drive line with its control."),
+        "tune": ("tune", "Tune the control of a drive line: least cost, compromises."),
+        "fit-plant": ("fit_plant", "Identify a drive line's parameters from measured steps."),
+        "ballbar": ("drive_machine", "Drive a machine with drive lines round a circle."),
+    },
+    "Export": {
+        "export": ("export", "Write functions of a machine as C99."),
+        "convert": ("convert", "Write a machine as YAML, MJCF, or URDF with a side file."),
+    },
+    "This computer": {
+        "doctor": ("doctor", "What is installed, what is missing, and how to get it."),
+        "cache": ("cache", "Compiled libraries that are kept: list or remove them."),
+    },
 }
+#: All of them by name.
+COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 #: Group of the entry points by which other distributions bring commands: name of the command, and its function.
 BROUGHT = "tauloop.commands"
 #: Commands of Tauloop's own other distributions: how each is installed, and what the list says of it.
@@ -62,6 +83,10 @@ ELSEWHERE = {
         "Do a paper's experiment again, beside what it states.",
     ),
 }
+
+
+#: Both ways to ask for help.
+HELP = {"help_option_names": ["-h", "--help"]}
 
 
 class Quick:
@@ -101,6 +126,12 @@ class LazyGroup(Quick, TyperGroup):
         """Names of all commands."""
         return [*COMMANDS, *sorted({*ELSEWHERE, *brought(BROUGHT)} - {*COMMANDS})]
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command of the first word; of an unknown one, what was meant."""
+        if hint := suggestion(args[0], self.list_commands(ctx)) if args[0] not in self.list_commands(ctx) else "":
+            ctx.fail(f"No such command {args[0]!r}: {hint}")
+        return super().resolve_command(ctx, args)
+
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of that name, or None."""
         if cmd_name in COMMANDS:
@@ -113,18 +144,18 @@ class LazyGroup(Quick, TyperGroup):
             if cmd_name in ELSEWHERE:
                 ctx.fail(f"{cmd_name} is not installed: {ELSEWHERE[cmd_name][0]}")
             return None
-        single = typer.Typer(add_completion=False, rich_markup_mode=None)
+        single = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=HELP)
         single.command(cmd_name, cls=QuickCommand)(function)
         return typer.main.get_command(single)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """The list of commands, for which none of them is imported."""
-        with formatter.section("Commands"):
-            summaries = {
-                name: f"Brought by {entry.dist.name}." for name, entry in brought(BROUGHT).items() if entry.dist
-            }
-            summaries |= {name: summary for name, (_, summary) in (COMMANDS | ELSEWHERE).items()}
-            formatter.write_dl([(name, summaries[name]) for name in self.list_commands(ctx)])
+        summaries = {name: f"Brought by {entry.dist.name}." for name, entry in brought(BROUGHT).items() if entry.dist}
+        summaries |= {name: summary for name, (_, summary) in ELSEWHERE.items()}
+        others = {name: ("", summary) for name, summary in sorted(summaries.items()) if name not in COMMANDS}
+        for title, commands in {**GROUPS, "Others": others}.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, summary) for name, (_, summary) in commands.items()])
 
 
 app = typer.Typer(
@@ -132,14 +163,25 @@ app = typer.Typer(
     name="tauloop",
     help="Parallel robots: one description of a machine gives its kinematics, dynamics, simulation and identification.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
+    context_settings=HELP,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 
 
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"tauloop {tauloop.__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def _frame() -> None:
+def _frame(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
     """Make a group of the commands above."""
 
 

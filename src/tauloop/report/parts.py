@@ -74,6 +74,7 @@ _OWN = (
     _OwnPart("Excitation", "excitation_table.excitation_tables", "excitation_figure.excitation_figure"),
     _OwnPart("Export", "export_table.export_tables"),
     _OwnPart("FittedPlant", "plant_table.plant_tables"),
+    _OwnPart("Checkup", "health_table.health_lines"),
     _OwnPart("Inspection", "machine_tables.check_tables"),
     _OwnPart("Jacobian", "kinematics_table.jacobian_tables"),
     _OwnPart("LinkParameters", "link_table.link_tables"),
