@@ -80,6 +80,16 @@ def test_rows_show_stated_and_own_figures(found: DriveTuning) -> None:
     assert f"{found.energies[0]:.0f} and {found.energies[1]:.0f}" in saved.ours
 
 
+def test_the_papers_tables_are_in_its_layout(found: DriveTuning) -> None:
+    assert [(table.name, len(table.rows)) for table in found.printed] == [
+        ("Table 1", 4),
+        ("Table 2", 8),
+        ("Table 3", 8),
+    ]
+    assert found.printed[0].rows[0].stated == ("(292, 1.24, 0.01)", "1.67645")
+    assert found.printed[2].rows[0].stated == ("(0.67, 0.4)", "8.50622, 0.51865")
+
+
 def test_printed_rows_agree_with_the_weights_that_are_used() -> None:
     """Table 3 prints both parts of the worse-of cost; with W1 = 216.5 their sums are Table 2's costs to 1e-3."""
     both = {(0.5, 0.25): (8.8531, 0.6901), (0.25, 0.01): (10.02246, 0.924029)}
@@ -102,7 +112,7 @@ def test_random_plants_all_come_to_their_end(found: DriveTuning) -> None:
 def test_result_has_a_plain_form_and_figures(found: DriveTuning) -> None:
     json.dumps(plain(found), allow_nan=False)
     drawn = figures(found)
-    assert set(drawn) == {"descents", "map", "front"}
+    assert set(drawn) == {"figure-8", "figure-9", "descents", "map", "front"}
     assert len(drawn["descents"].axes) == 5
     for figure in drawn.values():
         figure.canvas.draw()

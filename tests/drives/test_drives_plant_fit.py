@@ -9,7 +9,14 @@ import pytest
 
 from tauloop.codegen.compiler import find_compiler
 from tauloop.drives import LINE_INTEGRATOR, Axis, load_drive, simulate_axis
-from tauloop.drives.plant_search import Observation, PlantUnknown, assess_plant, predicted, search_plant
+from tauloop.drives.machine.lines import with_motors
+from tauloop.drives.plant_search import (
+    Observation,
+    PlantUnknown,
+    assess_plant,
+    predicted,
+    search_plant,
+)
 from tauloop.errors import InputError
 
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler")
@@ -168,3 +175,20 @@ def test_bad_input_is_refused_with_all_problems_at_once(axis: Axis, observations
         "second: has a figure cost",
     ):
         assert part in text
+
+
+def test_steps_of_other_motors_are_those_of_the_other_line(axis: Axis) -> None:
+    """A slave that pulls back all the time, and none: as the lines that `with_motors` makes, one at a time."""
+    for motors in ("preloaded", "one"):
+        alone = simulate_axis(Axis(with_motors(axis.line, motors)), GAINS | {"cart_viscous": 2400.0}, step=0.1)
+        row = Observation(
+            name=motors,
+            parameters=GAINS | {"cart_viscous": 2400.0, "switch_min": 0.02},
+            step=0.1,
+            printed={"rise_time": 1.0, "energy": 1.0},
+            tolerances={"rise_time": 0.01, "energy": 0.01},
+            weights={},
+            motors=motors,
+        )
+        both = predicted(axis, UNKNOWNS[1:2], [row], np.array([[UNKNOWNS[1].share(10.2)]]))[0]
+        np.testing.assert_allclose(both, [alone.rise_time[0], alone.energy[0]], rtol=1e-6)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +10,7 @@ from scipy.optimize import differential_evolution, least_squares
 
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis, simulate_axis
 from tauloop.drives.criteria import NAMES
+from tauloop.drives.machine.lines import MOTORS
 from tauloop.drives.tuning.evaluations import box_differences
 from tauloop.errors import InputError, Problems, solving
 from tauloop.integrate.integrators import Integrator
@@ -39,6 +40,7 @@ class Observation(Shown):
         printed: figures by criterion; with weights the one figure ``cost``.
         tolerances: of these figures, in their units.
         held_out: whether it judges the fit only.
+        motors: how they are used in it, as of `DriveOptions`; parameters that the line then does not have play no part.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Observation(Shown):
     tolerances: Mapping[str, float]
     weights: Mapping[str, float]
     held_out: bool = False
+    motors: str = MOTORS[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,36 +136,40 @@ def predicted(
     """
     values = {name: np.full(len(shares), value) for name, value in (known or {}).items()}
     values |= {unknown.name: unknown.at(column) for unknown, column in zip(unknowns, shares.T, strict=True)}
-    plants, count = len(shares), len(observations)
-    common = {name: value for name, value in values.items() if name in axis.names}
 
-    def column(name: str) -> np.ndarray:
-        nominal = float(axis.nominal[axis.names.index(name)])
-        filled = np.empty((plants, count))
-        for k, observation in enumerate(observations):
-            stated = observation.parameters.get(name, common.get(name, nominal))
-            filled[:, k] = values[stated] if isinstance(stated, str) else stated
-        return filled.ravel()
+    def column(stated: float | str) -> np.ndarray:
+        return values[stated] if isinstance(stated, str) else np.full(len(shares), stated)
 
-    named = set(common).union(*(observation.parameters for observation in observations))
-    steps = np.empty((plants, count))
-    for k, observation in enumerate(observations):
-        steps[:, k] = values[observation.step] if isinstance(observation.step, str) else observation.step
-    runs = simulate_axis(
-        axis,
-        {name: column(name) for name in sorted(named)},
-        step=steps.ravel(),
-        integrator=integrator or LINE_INTEGRATOR,
-    )
-    criteria = {name: getattr(runs, name).reshape(plants, count) for name in NAMES}
-    columns = []
-    for k, observation in enumerate(observations):
-        for name in observation.printed:
-            if name == "cost":
-                columns.append(sum(criteria[key][:, k] / weight for key, weight in observation.weights.items()))
-            else:
-                columns.append(criteria[name][:, k])
-    return np.stack(columns, axis=1)
+    figures: dict[int, list[np.ndarray]] = {}
+    for motors in dict.fromkeys(observation.motors for observation in observations):
+        used = axis.with_motors(motors)
+        chosen = [(k, observation) for k, observation in enumerate(observations) if observation.motors == motors]
+        stated = [_stated(used, values, observation) for _, observation in chosen]
+        runs = simulate_axis(
+            used,
+            {
+                name: np.concatenate([column(row.get(name, used.line.parameters.values[name])) for row in stated])
+                for name in sorted(set().union(*stated))
+            },
+            step=np.concatenate([column(observation.step) for _, observation in chosen]),
+            integrator=integrator or LINE_INTEGRATOR,
+        )
+        criteria = {name: getattr(runs, name).reshape(len(chosen), len(shares)) for name in NAMES}
+        for row, (k, observation) in enumerate(chosen):
+            weights = observation.weights
+            figures[k] = [
+                sum(criteria[key][row] / weight for key, weight in weights.items())
+                if name == "cost"
+                else criteria[name][row]
+                for name in observation.printed
+            ]
+    return np.stack([column for k in range(len(observations)) for column in figures[k]], axis=1)
+
+
+def _stated(axis: Axis, values: Iterable[str], observation: Observation) -> dict[str, float | str]:
+    """Parameters of a line in an observation: numbers, or names of values."""
+    stated = {name: name for name in values} | dict(observation.parameters)
+    return {name: value for name, value in stated.items() if name in axis.names}
 
 
 @solving(InputError)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from tauloop.drives import Record
 from tauloop_papers.dual_motor.settings import Start, Study
 
 
@@ -81,3 +83,22 @@ class Scatter:
     at: tuple[float, ...]
     quantiles: tuple[float | None, ...]
     failures: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cycling:
+    """Figure 8: steps of one plant with one motor and with both.
+
+    Attributes:
+        records: the steps by the use of the motors.
+        swings: of the cart in the last quarter of a long run, m, likewise.
+        duration: of that run, s.
+        gap: play of a rack, m.
+        overshoot: with both, as a share of the step.
+    """
+
+    records: Mapping[str, Record]
+    swings: Mapping[str, float]
+    duration: float
+    gap: float
+    overshoot: float

@@ -18,18 +18,19 @@ from tauloop.drives import (
     ParetoFront,
     PlantFit,
     Robustness,
-    SensitiveAxis,
     assess_plant,
     dense_grid,
     load_drive,
     minimise,
     pareto_front,
+    record_axis,
     robustness,
+    simulate_axis,
 )
 from tauloop.result import Evidence, plain, provenance
-from tauloop_papers.dual_motor.results import Scatter, Search, Table
+from tauloop_papers.dual_motor.results import Cycling, Scatter, Search, Table
 from tauloop_papers.dual_motor.settings import SETTINGS, STEPPING, THREADS, DriveSettings, Start, Study
-from tauloop_papers.dual_motor.table import choices, comparisons
+from tauloop_papers.dual_motor.table import choices, comparisons, printed_tables
 from tauloop_papers.reproduction import EXPERIMENTS, Progress, Reproduction
 
 #: The best method of a study is at most this share above the best point of the grid.
@@ -37,6 +38,8 @@ ABOVE_GRID = 0.01
 #: The plant meets printed times and energies to this share.
 PLANT_ERROR = 0.02
 TIMES_AND_ENERGIES = ("rise_time", "settling_time", "energy")
+#: Figure 8 shows this long a step, s; whether it goes on for ever is seen in the last quarter of a longer one.
+SHOWN, LASTING = 10.0, 120.0
 #: Costs are computed to this.
 COST_ERROR = 1e-3
 #: Tolerances of the integrator are tightened by this for the costs of the evidence.
@@ -50,6 +53,7 @@ class DriveTuning(Reproduction):
     Attributes:
         settings: of the experiment.
         plant: how well the plant meets what is printed of it, and what that tells about it.
+        cycling: steps with one motor and with both.
         tables: the paper's.
         energies: before and after the tuning of the switching, as the paper compares them.
         front, front_criteria: switching parameters (m, 2) on the Pareto front, and energy and overshoot there (m, 2).
@@ -59,6 +63,7 @@ class DriveTuning(Reproduction):
 
     settings: DriveSettings
     plant: PlantFit
+    cycling: Cycling
     tables: tuple[Table, ...]
     energies: tuple[float, float]
     front: np.ndarray
@@ -77,6 +82,8 @@ def run(progress: Progress, settings: DriveSettings = SETTINGS) -> DriveTuning:
     axis = Axis(load_drive(settings.line), threads=THREADS)
     progress("comparing the plant with what is printed of it")
     plant = assess_plant(axis, settings.unknowns, settings.observations, settings.shares(axis), integrator=STEPPING)
+    progress("one motor and two")
+    cycling = _cycling(axis)
     tables = tuple(_table(axis, study, settings, progress) for study in settings.studies)
     exact = tuple(_exact(axis, table, settings, progress) for table in tables)
     switching = tables[1]
@@ -119,10 +126,12 @@ def run(progress: Progress, settings: DriveSettings = SETTINGS) -> DriveTuning:
         experiment=EXPERIMENTS["dual-motor"],
         settings=settings,
         comparisons=comparisons(
-            settings, plant, tables, (float(energies[0]), float(energies[1])), front, scatters, exact
+            settings, plant, cycling, tables, (float(energies[0]), float(energies[1])), front, scatters, exact
         ),
         choices=choices(settings, axis),
+        printed=printed_tables(tables),
         plant=plant,
+        cycling=cycling,
         tables=tables,
         energies=(float(energies[0]), float(energies[1])),
         front=front.points,
@@ -131,6 +140,23 @@ def run(progress: Progress, settings: DriveSettings = SETTINGS) -> DriveTuning:
         exact=exact,
         evidence=tuple(evidence),
         provenance=provenance(packages=("numpy", "scipy", "casadi", "pymoo"), options=plain(settings), inputs={}),
+    )
+
+
+def _cycling(axis: Axis) -> Cycling:
+    """One plant, one motor and both, with the nominal gains."""
+    records, swings = {}, {}
+    for motors in ("one", "as-written"):
+        used = axis.with_motors(motors)
+        records[motors] = record_axis(used, duration=SHOWN, samples=4001, integrator=STEPPING)
+        swings[motors] = float(simulate_axis(used, duration=LASTING, integrator=STEPPING).swing[0])
+    both = records["as-written"]
+    return Cycling(
+        records=records,
+        swings=swings,
+        duration=LASTING,
+        gap=float(axis.line.parameters.values["gap"]),
+        overshoot=float(both.criteria.overshoot[0] / (both.reference - both.before)),
     )
 
 
@@ -169,7 +195,7 @@ def _exact(axis: Axis, table: Table, settings: DriveSettings, progress: Progress
     """SQP along exact gradients from the first start."""
     study, start = table.study, table.study.starts[0]
     progress(f"{study.name}: exact gradients from {start.at}")
-    gradient = study.gradient(SensitiveAxis(axis.line, tuple(study.bounds)))
+    gradient = study.gradient(axis)
     tuning = minimise(study.cost(axis), study.bounds, start.at, SQP(gradient=gradient), budget=settings.budget)
     least = min(table.grid_cost, table.best.cost, tuning.cost)
     return _search("SQP, exact gradients", start, tuning, least, None)

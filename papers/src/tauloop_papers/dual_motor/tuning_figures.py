@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+import tauloop as tl
 from tauloop.report import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean
+from tauloop.viewer import Playback, View
 from tauloop_papers.dual_motor.results import Table
 from tauloop_papers.dual_motor.tuning import DriveTuning
 
@@ -14,8 +18,14 @@ from tauloop_papers.dual_motor.tuning import DriveTuning
 LOOKS = ((PREDICTED, "o"), (RESIDUAL, "s"), ("#4f8a5b", "^"), (MEASURED, "D"))
 #: The cost map is coloured up to this much above its least cost; beyond it all is as bad.
 SHOWN = 0.25
+#: What each film shows, and so much of the motion, s.
+FILMS = {"step": "Figure 5: a step of the cart on its rack; the master's and the slave's pinion turn. Drag to turn it."}
+FILM = 4.0
 #: What each figure shows.
 CAPTIONS = {
+    "figure-8": "As the paper's Figure 8: a step of the axis with two motors, position and torques; beside it the same "
+    "plant with one motor, which should swing for ever and does not here. The paper prints no scales.",
+    "figure-9": "As the paper's Figure 9: the switching function, for the first and the chosen pair of parameters.",
     "descents": "Tables 1 to 3 as they came about: least cost by number of simulations, for each method and start.",
     "map": "Cost of the switching over both thresholds, with starts and ends of all searches.",
     "front": "Not in the paper: compromises of energy and overshoot, and designs over plants that scatter.",
@@ -24,7 +34,71 @@ CAPTIONS = {
 
 def figures(found: DriveTuning) -> dict[str, Figure]:
     """All figures of the experiment by the ending of their files' names."""
-    return {"descents": _descents(found), "map": _maps(found), "front": _front(found)}
+    return {
+        "figure-8": _steps(found),
+        "figure-9": _switching(found),
+        "descents": _descents(found),
+        "map": _maps(found),
+        "front": _front(found),
+    }
+
+
+def films(found: DriveTuning) -> dict[str, View]:
+    """All motions of the experiment by the ending of their files' names."""
+    record = found.cycling.records["as-written"]
+    model = tl.Model(tl.loads(files("tauloop_papers.dual_motor").joinpath("axis.yaml").read_text(encoding="utf-8")))
+    cart = record.signal("cart.position")
+    turns = [record.signal(f"motor{k}.position") for k in (1, 2)]
+    shown = record.time <= FILM
+    played = Playback(time=record.time[shown], q=np.column_stack([cart, *turns])[shown])
+    return {"step": tl.view(model, tl.ViewOptions(motion=played))}
+
+
+def _steps(found: DriveTuning) -> Figure:
+    """Position and torques, two motors and one."""
+    figure = Figure(figsize=(10.0, 6.0), layout="constrained")
+    panels = figure.subplots(3, 2, sharex=True, sharey="row", height_ratios=(2, 1, 2))
+    names = {"as-written": "two motors, switching", "one": "one motor, the same plant"}
+    for column, (motors, title) in enumerate(names.items()):
+        record = found.cycling.records[motors]
+        position, error, torque = panels[:, column]
+        for axes in panels[:, column]:
+            clean(axes)
+        place = record.signal("cart.position")
+        position.axhline(1e3 * record.reference, color=FAINT, linewidth=1.0, linestyle="--")
+        position.plot(record.time, 1e3 * place, color=PREDICTED, linewidth=1.4)
+        position.set_title(title, fontsize=NORMAL, color=TEXT, loc="left")
+        error.plot(record.time, 1e3 * (place - record.reference), color=PREDICTED, linewidth=1.2)
+        error.set_ylim(-2.5, 2.5)
+        for k, colour in ((1, RESIDUAL), (2, MEASURED)):
+            if f"drive{k}.torque [N m]" in record.signals:
+                torque.plot(
+                    record.time, record.signal(f"drive{k}.torque"), color=colour, linewidth=1.2, label=f"motor {k}"
+                )
+        torque.set_ylim(-15, 25)
+        torque.set_xlabel("time [s]", fontsize=NORMAL, color=TEXT)
+    labels = ("position [mm]", "near the end [mm]", "torque [N m]")
+    for axes, label in zip(panels[:, 0], labels, strict=True):
+        axes.set_ylabel(label, fontsize=NORMAL, color=TEXT)
+    panels[2, 0].legend(frameon=False, fontsize=SMALL)
+    return figure
+
+
+def _switching(found: DriveTuning) -> Figure:
+    """The switching variable over the relative error, as simulated."""
+    figure = Figure(figsize=(6.4, 3.2), layout="constrained")
+    axes = figure.add_subplot()
+    clean(axes)
+    pairs = ((found.settings.before.best, FAINT), (found.settings.after.best, PREDICTED))
+    relative = np.linspace(0.0, 1.0, 401)
+    for (most, least), colour in pairs:
+        share = np.clip((relative - least) / (most - least), 0.0, 1.0)
+        label = f"e_max {most:g}, e_min {least:g}"
+        axes.plot(relative, 1 - share**2 * (3 - 2 * share), color=colour, linewidth=1.8, label=label)
+    axes.set_xlabel("relative error e_abs", fontsize=NORMAL, color=TEXT)
+    axes.set_ylabel("|v|", fontsize=NORMAL, color=TEXT)
+    axes.legend(frameon=False, fontsize=SMALL)
+    return figure
 
 
 def _descents(found: DriveTuning) -> Figure:

@@ -14,6 +14,7 @@ from tauloop.drives.axis.interpreted import InterpretedAxis
 from tauloop.drives.axis.source import REPORT, axis_routines, axis_source
 from tauloop.drives.criteria import Criteria, Outcome, priced
 from tauloop.drives.equations.system import AxisSystem, build_system, senseless
+from tauloop.drives.machine.lines import MOTORS, with_motors
 from tauloop.errors import EngineError, InputError, Problem, Problems
 from tauloop.integrate.events import Occurrence, ValuePassed
 from tauloop.integrate.integrators import DormandPrince, Integrator
@@ -67,6 +68,8 @@ class Axis:
         self.nominal = line.parameters.vector()
         self._folder = folder
         self._interpreted = InterpretedAxis(self.system, self._routines) if interpreted else None
+        #: The same line with its motors used in other ways.
+        self._others: dict[str, Axis] = {}
         #: Compiled runs by the tableau of their integrator.
         self._compiled: dict[Tableau | None, Callable[..., None]] = {}
         if not interpreted:
@@ -87,6 +90,20 @@ class Axis:
                 return None
             self._compiled[tableau] = library.function("drive_batch", "ni**ddddd*n****n*")
         return self._compiled[tableau]
+
+    def with_motors(self, motors: str) -> Axis:
+        """The axis with its motors used in one of the ways of `DriveOptions`, made once.
+
+        Raises:
+            InputError: as of `with_motors`.
+        """
+        if motors == MOTORS[0]:
+            return self
+        if motors not in self._others:
+            interpreted = self._interpreted is not None
+            line = with_motors(self.line, motors)
+            self._others[motors] = Axis(line, threads=self.threads, folder=self._folder, interpreted=interpreted)
+        return self._others[motors]
 
     @property
     def is_compiled(self) -> bool:
