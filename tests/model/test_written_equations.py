@@ -22,6 +22,7 @@ from tauloop.cli.app import app
 from tauloop.errors import InputError
 from tauloop.kinematics import random_states
 from tauloop.model import equation_check, written_equations
+from tauloop.model.equation_check import require_plain
 from tauloop.model.equation_texts import written_name
 from tauloop.result import Status
 
@@ -188,3 +189,12 @@ def test_cables_are_no_formulas() -> None:
     with pytest.raises(InputError, match="cables pull alone"):
         tl.write_equations(cables)
     assert "0 = " in tl.write_equations(cables, tl.EquationOptions(parts=("loops", "dynamics"))).text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["import os", "from os import path", "().__class__.__base__", "__import__('os')", "x = np.x._y"],
+)
+def test_text_that_does_more_than_calculate_is_not_run(text: str) -> None:
+    with pytest.raises(AssertionError, match="line 1 of written equations"):
+        require_plain(ast.parse(text))

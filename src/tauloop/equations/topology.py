@@ -9,7 +9,6 @@ from itertools import accumulate
 import numpy as np
 
 from tauloop.errors import DescriptionError
-from tauloop.mechanism.graph import spanning_joints
 from tauloop.mechanism.model import (
     JOINT_KINDS,
     Actuator,
@@ -20,6 +19,7 @@ from tauloop.mechanism.model import (
     Placement,
     Rod,
     Telescope,
+    spanning_joints,
 )
 from tauloop.mechanism.poses import turned_quaternion
 from tauloop.records import dataclass

@@ -8,7 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from tauloop.mechanism.bodies import as_matrices, offset_inertia
-from tauloop.mechanism.graph import joints_of, steps_from
+from tauloop.mechanism.expression import steps_from
+from tauloop.mechanism.graph import joints_of
 from tauloop.mechanism.model import BASE, Joint, Mechanism, Placement
 from tauloop.mechanism.poses import FramePose, placement_pose
 from tauloop.mechanism.primitives import joint_pose, spread

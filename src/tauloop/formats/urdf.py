@@ -22,8 +22,7 @@ from tauloop.formats.urdf_builder import JointExtra, make_coupling, make_joint, 
 from tauloop.formats.urdf_parts import UrdfTree
 from tauloop.formats.urdf_side import Side, read_side
 from tauloop.formats.urdf_tree import read_urdf_tree
-from tauloop.mechanism.expression import ONE, Parameter, ParameterTable
-from tauloop.mechanism.graph import steps_from
+from tauloop.mechanism.expression import ONE, Parameter, ParameterTable, steps_from
 from tauloop.mechanism.model import BASE, ZERO_VECTOR, Actuator, Body, Joint, Mechanism, Placement, Platform, Vector
 
 #: Gravity of the tools that a description was written for, m/s^2, where neither it nor a side file says one.

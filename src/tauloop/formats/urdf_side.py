@@ -50,7 +50,6 @@ from tauloop.formats.urdf_builder import Floating, JointExtra
 from tauloop.formats.urdf_parts import UrdfJoint, UrdfLoop, UrdfTree, identifier, rotation
 from tauloop.mechanism import yaml_nodes
 from tauloop.mechanism.cursor import Collector, Cursor
-from tauloop.mechanism.documents import document
 from tauloop.mechanism.elements import Coordinates, read_actuator, read_coupling, read_loss
 from tauloop.mechanism.expression import ZERO, Expression, Parameter
 from tauloop.mechanism.joints import read_freedom
@@ -58,7 +57,7 @@ from tauloop.mechanism.model import JOINT_KINDS, Actuator, CombinedFriction, Cou
 from tauloop.mechanism.placements import Placements
 from tauloop.mechanism.poses import rotation_matrix, rotation_quaternion
 from tauloop.mechanism.reader import check_actuators
-from tauloop.mechanism.structure import Names
+from tauloop.mechanism.structure import Names, document
 from tauloop.mechanism.suggestions import listing, suggestion
 from tauloop.mechanism.values import ValueReader
 from tauloop.mechanism.yaml_nodes import Scalar, parse_nodes, read_text

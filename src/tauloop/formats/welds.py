@@ -11,8 +11,7 @@ from dataclasses import replace
 from tauloop.formats.leaves import Leaves
 from tauloop.formats.linkage import Linkage
 from tauloop.formats.rod_inertia import source_of
-from tauloop.mechanism.expression import Parameter, ParameterTable, leaves
-from tauloop.mechanism.graph import steps_from
+from tauloop.mechanism.expression import Parameter, ParameterTable, leaves, steps_from
 from tauloop.mechanism.model import BASE, Body, Inertia, Mechanism
 
 

@@ -8,7 +8,7 @@ import casadi as ca
 import numpy as np
 
 from tauloop.equations.values import Values
-from tauloop.mechanism.graph import steps_from
+from tauloop.mechanism.expression import steps_from
 from tauloop.mechanism.model import BASE, Joint, Mechanism, Placement
 from tauloop.records import dataclass
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tauloop.mechanism.cursor import Collector, Cursor, ListOf, MapOf, Shape, Value, Whole, accepts, chosen
-from tauloop.mechanism.structure import check_structure
+from tauloop.mechanism.cursor import Cursor, ListOf, MapOf, Shape, Value, Whole, accepts, chosen
+from tauloop.mechanism.structure import document
 from tauloop.mechanism.units import Dimension
 from tauloop.mechanism.values import ValueReader
-from tauloop.mechanism.yaml_nodes import Node, parse_nodes, read_text
+from tauloop.mechanism.yaml_nodes import parse_nodes, read_text
 from tauloop.records import dataclass
 
 
@@ -19,24 +19,6 @@ class Amount:
 
     value: float
     dimension: Dimension
-
-
-def document(
-    node: Node, file: str, shape: Shape, folder: Path | None = None, collector: Collector | None = None
-) -> Cursor:
-    """The top of a document whose form is checked; what is wrong is with its collector, which raises it.
-
-    Args:
-        node: what the file holds.
-        file: its name, for messages.
-        shape: its grammar.
-        folder: where files that it names are looked for; None for a text that is no file.
-        collector: takes the problems, where there are some before.
-    """
-    collector = collector or Collector(file, folder)
-    root = Cursor(node=node, kind=shape, where="", leaf="", prefix="", collector=collector)
-    check_structure(root)
-    return root
 
 
 def open_document(path: str | Path, shape: Shape) -> Cursor:

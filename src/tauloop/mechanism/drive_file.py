@@ -8,11 +8,11 @@ from types import MappingProxyType
 
 from tauloop.mechanism import units
 from tauloop.mechanism.cursor import Choice, MapOf, Name, Reference, Shape, Text, field, need, value
-from tauloop.mechanism.documents import document
 from tauloop.mechanism.drive_grammar import SECTIONS
 from tauloop.mechanism.drive_line import DriveLine, Performance
 from tauloop.mechanism.drive_reader import DriveReader
 from tauloop.mechanism.grammar import PROVENANCE
+from tauloop.mechanism.structure import document
 from tauloop.mechanism.values import ValueReader
 from tauloop.mechanism.yaml_nodes import parse_nodes
 

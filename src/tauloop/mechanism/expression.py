@@ -253,6 +253,20 @@ def evaluate(
     return operations[expression.operation](*(evaluate(a, values, operations) for a in expression.arguments))
 
 
+def steps_from(start: str, pairs: Iterable[tuple[str, str]]) -> dict[str, int]:
+    """How many steps what pairs lead to is away from a start, itself among it; pairs are walked both ways."""
+    beside: dict[str, list[str]] = {}
+    for first, second in pairs:
+        beside.setdefault(first, []).append(second)
+        beside.setdefault(second, []).append(first)
+    steps, waiting = {start: 0}, [start]
+    for name in waiting:  # which grows
+        further = [other for other in dict.fromkeys(beside.get(name, ())) if other not in steps]
+        steps |= dict.fromkeys(further, steps[name] + 1)
+        waiting += further
+    return steps
+
+
 def ordered(graph: Mapping[str, Iterable[str]], report: Callable[[list[str]], None]) -> list[str]:
     """Names in an order in which each follows those it needs; the same for the same graph.
 

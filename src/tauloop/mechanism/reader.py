@@ -11,7 +11,6 @@ from pathlib import Path
 
 from tauloop.mechanism.bodies import read_body, read_rod
 from tauloop.mechanism.cursor import Cursor
-from tauloop.mechanism.documents import document
 from tauloop.mechanism.elements import (
     Coordinates,
     platform_joint,
@@ -20,12 +19,12 @@ from tauloop.mechanism.elements import (
     read_loss,
     read_platform,
 )
+from tauloop.mechanism.expression import steps_from
 from tauloop.mechanism.grammar import MACHINE
-from tauloop.mechanism.graph import steps_from
 from tauloop.mechanism.joints import read_joint
 from tauloop.mechanism.model import BASE, PLATFORM_JOINT, Actuator, Joint, Mechanism
 from tauloop.mechanism.placements import Placements
-from tauloop.mechanism.structure import SECTIONS, Names, Scope, scopes
+from tauloop.mechanism.structure import SECTIONS, Names, Scope, document, scopes
 from tauloop.mechanism.values import ValueReader
 from tauloop.mechanism.visual import read_visual
 from tauloop.mechanism.yaml_nodes import parse_nodes

@@ -16,7 +16,6 @@ import numpy as np
 from tauloop.errors import Problems, TauloopError
 from tauloop.mechanism.bodies import about_center, as_matrices
 from tauloop.mechanism.expression import evaluate
-from tauloop.mechanism.graph import spanning_joints
 from tauloop.mechanism.model import (
     BASE,
     JOINT_KINDS,
@@ -27,6 +26,7 @@ from tauloop.mechanism.model import (
     Mechanism,
     Rod,
     SlenderPart,
+    spanning_joints,
 )
 from tauloop.mechanism.placements import turns_to_axes
 from tauloop.mechanism.poses import IDENTITY, UNIT_VECTORS, Array, FramePose, placement_pose

@@ -10,9 +10,11 @@ import dataclasses
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 from tauloop.mechanism.cursor import (
     Choice,
+    Collector,
     Cursor,
     Either,
     Kind,
@@ -32,7 +34,7 @@ from tauloop.mechanism.grammar import MAX_REPEAT, QUALIFIED
 from tauloop.mechanism.model import BASE
 from tauloop.mechanism.parser import CONSTANTS
 from tauloop.mechanism.suggestions import a, listing, nearest, suggestion
-from tauloop.mechanism.yaml_nodes import Mapping, MappingEntry, Scalar, Sequence
+from tauloop.mechanism.yaml_nodes import Mapping, MappingEntry, Node, Scalar, Sequence
 from tauloop.records import dataclass
 
 IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
@@ -52,6 +54,24 @@ _RESERVED = {
         **dict.fromkeys(FUNCTIONS, "a function"),
     },
 }
+
+
+def document(
+    node: Node, file: str, shape: Shape, folder: Path | None = None, collector: Collector | None = None
+) -> Cursor:
+    """The top of a document whose form is checked; what is wrong is with its collector, which raises it.
+
+    Args:
+        node: what the file holds.
+        file: its name, for messages.
+        shape: its grammar.
+        folder: where files that it names are looked for; None for a text that is no file.
+        collector: takes the problems, where there are some before.
+    """
+    collector = collector or Collector(file, folder)
+    root = Cursor(node=node, kind=shape, where="", leaf="", prefix="", collector=collector)
+    check_structure(root)
+    return root
 
 
 def check_structure(cursor: Cursor) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -36,7 +37,9 @@ def compared(model: Model, entry: Entry, python: str, implicit: Mapping[str, ca.
         implicit: functions of q, v, a, u, lambda and theta behind the loops and the dynamics that are written.
     """
     module: dict[str, Any] = {"__builtins__": {name: getattr(builtins, name) for name in BUILTINS}}
-    exec(compile(python, "equations.py", "exec"), module)  # names of files are in it by letters and digits alone
+    tree = ast.parse(python)
+    require_plain(tree)
+    exec(compile(tree, "equations.py", "exec"), module)
     rng = np.random.default_rng(0)
     q = model.assembly.states[:STATES]
     nominal = np.array([model.mechanism.parameters[name].value for name in model.free])
@@ -54,6 +57,20 @@ def compared(model: Model, entry: Entry, python: str, implicit: Mapping[str, ca.
             yield _evidence(f"{title}, written and compiled: largest difference over the largest", pairs)
     if FUNCTION_NAMES["solved"] in module:
         yield from _solved(model, entry, module, q, rng)
+
+
+def require_plain(tree: ast.Module) -> None:
+    """Refuse text that could do more than calculate: names from a machine's file stand in it.
+
+    Raises:
+        AssertionError: it imports something beside NumPy, or reaches for what Python keeps behind underscores.
+    """
+    for node in ast.walk(tree):
+        imported = {alias.name for alias in node.names} if isinstance(node, ast.Import | ast.ImportFrom) else set()
+        reaches = isinstance(node, ast.Attribute) and node.attr.startswith("_")
+        reaches |= isinstance(node, ast.Name) and node.id.startswith("__")
+        if reaches or imported - {"numpy", "annotations"}:
+            raise AssertionError(f"line {getattr(node, 'lineno', 0)} of written equations does more than calculate")
 
 
 def _solved(

@@ -12,7 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.errors import Problem, Problems
-from tauloop.mechanism.graph import far_end, far_side, joints_of, rods_of, side, steps_from
+from tauloop.mechanism.expression import steps_from
+from tauloop.mechanism.graph import far_end, far_side, joints_of, rods_of, side
 from tauloop.mechanism.model import BASE, Inertia, Joint, Mechanism, Placement, Rod, Vector
 from tauloop.mechanism.poses import rotation_matrix
 from tauloop.records import dataclass

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.errors import Problems
-from tauloop.mechanism.graph import steps_from
+from tauloop.mechanism.expression import steps_from
 from tauloop.mechanism.model import BASE, ZERO_VECTOR, Body, Inertia, Joint, Mechanism, Placement, Rod, Vector
 from tauloop.reduction.inertia import clean, plus, total, turned_vector
 from tauloop.reduction.steps import BodyMotions, require

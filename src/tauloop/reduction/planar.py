@@ -11,8 +11,19 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.errors import InputError, Problem
-from tauloop.mechanism.expression import ZERO, Call, Constant, Expression, add, divide, multiply, subtract, triple
-from tauloop.mechanism.graph import far_side, joints_of, rods_of, side, steps_from
+from tauloop.mechanism.expression import (
+    ZERO,
+    Call,
+    Constant,
+    Expression,
+    add,
+    divide,
+    multiply,
+    steps_from,
+    subtract,
+    triple,
+)
+from tauloop.mechanism.graph import far_side, joints_of, rods_of, side
 from tauloop.mechanism.model import (
     BASE,
     MOMENT_ENTRIES,
