@@ -47,6 +47,7 @@ LAYERS = (
     ("viewer",),
     ("",),  # tauloop/__init__.py: the public names
     ("cli",),
+    ("__main__",),
 )
 #: What compiles text: names of fields, which stand in the code, as Python's own dataclasses do; and equations that were
 #: written, in which names of a file are letters and digits alone, run as their reader would run them.
@@ -60,30 +61,31 @@ HEIGHT = {package: height for height, layer in enumerate(LAYERS) for package in 
 #: Most lines of code of each package (`code_lines.py`; docstrings, comments, blank lines and imports do not count). A
 #: commit that raises one says which ability it pays for; whoever removes lines lowers it.
 CEILINGS = {
-    "assembly": 2060,
-    "calibration": 3670,
-    "cli": 1080,
+    "assembly": 2010,
+    "calibration": 3600,
+    "cli": 1110,
     "codegen": 2220,
-    "conversion": 60,
+    "conversion": 50,
     "drives": 3730,
-    "engines": 1460,
-    "equations": 1400,
-    "formats": 4170,
-    "identification": 8160,
-    "integrate": 1700,
-    "kinematics": 3160,
-    "logs": 1660,
+    "engines": 1440,
+    "equations": 1300,
+    "formats": 4080,
+    "health": 120,
+    "identification": 7910,
+    "integrate": 1770,
+    "kinematics": 2970,
+    "logs": 1650,
     "mechanism": 4620,
-    "model": 2370,
-    "motion": 1320,
-    "programs": 2020,
-    "reduction": 980,
-    "report": 2300,
-    "simulation": 3070,
-    "solids": 600,
-    "tauloop": 760,
+    "model": 2440,
+    "motion": 1260,
+    "programs": 2030,
+    "reduction": 860,
+    "report": 2240,
+    "simulation": 3060,
+    "solids": 420,
+    "tauloop": 680,
     "testing": 490,
-    "viewer": 530,
+    "viewer": 590,
 }
 #: Lines by which a ceiling may stand above its package: enough to work under, too few to build on.
 ROOM = 60

@@ -21,6 +21,7 @@ from tauloop.codegen import CacheOptions, Interpreted, compiled_cache
 from tauloop.codegen.compiler import Compiler, find_compiler
 from tauloop.errors import EngineError
 from tauloop.formats import load
+from tauloop.mechanism import shipped_machines
 from tauloop.model import Model, load_function
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
@@ -37,8 +38,8 @@ USES = {
     "view": "the viewer, films, solids",
     "film": "films as MP4",
 }
-#: The machine on which compiled functions are compared with the interpreter, and how far they may differ, relative.
-TRIED, SAME = "five_bar", 1e-9
+#: How far compiled functions may differ from the interpreter, relative.
+SAME = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,8 +130,8 @@ def _cache() -> tuple[CheckedPart, ...]:
 def _extras() -> tuple[CheckedPart, ...]:
     """Every package that an extra for users brings, by what the installed distribution says."""
     own = metadata_of("tauloop")
-    found = [re.match(r"([\w.-]+).*extra == ['\"](\w+)['\"]", need) for need in (own.requires or [] if own else [])]
-    pairs = [(match[1], match[2]) for match in found if match and match[2] in USES and match[1] != "tauloop"]
+    needs = [re.match(r"([\w.-]+).*extra == ['\"](\w+)['\"]", need) for need in (own.requires or [] if own else [])]
+    pairs = [(match[1], match[2]) for match in needs if match and match[2] in USES and match[1] != "tauloop"]
     parts = []
     for package, extra in pairs:
         package_metadata = metadata_of(package)
@@ -176,14 +177,15 @@ def metadata_of(package: str) -> metadata.Distribution | None:
 
 def _compiled() -> tuple[Evidence, ...]:
     """Whether a function can be compiled here, and how far it is from the interpreter at random states."""
-    model = Model(load(TRIED), evaluator=Interpreted())
+    machine = shipped_machines()[0]
+    model = Model(load(machine), evaluator=Interpreted())
     x = model.platform.ports.at(model.assembly.states)
     v = np.ones_like(x)
     right = np.asarray(model.platform.inverse_dynamics(x, v, v).force)
     name = "functions that the compiler makes, of 1 tried"
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # made now: one from the cache would prove nothing
         try:
-            made = np.asarray(load_function(TRIED, folder=Path(folder))(x, v, v))
+            made = np.asarray(load_function(machine, folder=Path(folder))(x, v, v))
         except EngineError as error:
             return (Evidence(name=name, value=0.0, lower=1.0, advice=str(error)),)
     advice = "the compiler makes wrong code: put another one before it on the path"
