@@ -180,6 +180,7 @@ WORDS = {
 WITHOUT = {
     "ballbar": "has it; its machine needs drive lines (see test_drives_machine.py)",
     "machines": "uses no pose",
+    "doctor": "uses no pose",
     "show": "describes the machine",
     "check": "says it of the reference pose, which is a problem: exit code 1",
     "regroup": "is about parameters at all poses",

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tauloop as tl
-from tauloop.assembly.named_values import TOOL, assigned, named_values
+from tauloop.assembly.named_values import TOOL, named_values
 from tauloop.assembly.ports import Port
 from tauloop.calibration import read_instrument
 from tauloop.errors import InputError, Problems, TauloopError
@@ -143,16 +143,16 @@ START = np.array([0.1, 0.0, 0.0, -0.5, 1.0, 0.0, 0.0, 0.0])
 
 
 def test_positions_take_units_and_short_names() -> None:
-    values = assigned(POSE, "--position", "arm=30 deg, x=100mm, platform.z=-0.4", START)
+    values = named_values(POSE, "--position", "arm=30 deg, x=100mm, platform.z=-0.4", START)
     assert values == pytest.approx([np.pi / 6, 0.1, 0.0, -0.4, 1.0, 0.0, 0.0, 0.0], rel=1e-15)
     assert named_values(POSE, "position", {"y": 0.25}, START)[2] == 0.25
 
 
 def test_a_rotation_vector_turns_the_orientation_that_is_there() -> None:
     """Oracle: a turn by 90 degrees about z, then one by 90 degrees about x of the base, written out by hand."""
-    turned = assigned(POSE, "--position", "rz=90 deg", START)
+    turned = named_values(POSE, "--position", "rz=90 deg", START)
     assert turned[4:] == pytest.approx([np.sqrt(0.5), 0.0, 0.0, np.sqrt(0.5)], abs=1e-15)
-    twice = assigned(POSE, "--position", "platform.rx=90deg", turned)
+    twice = named_values(POSE, "--position", "platform.rx=90deg", turned)
     assert twice[4:] == pytest.approx([0.5, 0.5, -0.5, 0.5], abs=1e-15)
 
 
@@ -169,12 +169,12 @@ def test_a_rotation_vector_turns_the_orientation_that_is_there() -> None:
 )
 def test_what_is_no_position_is_refused(text: str, says: str) -> None:
     with pytest.raises(InputError) as error:
-        assigned(POSE, "--position", text, START)
+        named_values(POSE, "--position", text, START)
     assert says in str(error.value)
 
 
 def test_a_wrench_has_forces_and_moments() -> None:
-    values = assigned(TOOL, "--wrench", "fz=-2 kN,mx=30 N mm", np.zeros(6))
+    values = named_values(TOOL, "--wrench", "fz=-2 kN,mx=30 N mm", np.zeros(6))
     assert values == pytest.approx([0, 0, -2000, 0.03, 0, 0])
 
 

@@ -64,7 +64,7 @@ def test_constant_forces_and_a_written_motion(tmp_path):
 def test_events_that_cannot_be_read_are_refused(text):
     answer = text_of("simulate", "delta", "--until", text, "--watch", "shoulder>1", code=2)
     assert "2 problems" in answer
-    assert "may be any of several" in answer
+    assert "may be any of leg1.shoulder, leg2.shoulder" in answer
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ def test_inverse_dynamics_has_all_terms(model, motion):
 
 
 def test_a_urdf_carries_all_of_it_in_its_side_file_and_mjcf_says_what_it_leaves_out(machine, motion, tmp_path):
-    side, notes = write_urdf(machine, tmp_path / "belt.urdf")
+    (side, *_), notes = write_urdf(machine, tmp_path / "belt.urdf")
     assert notes == ("parameters are written as numbers",)
     force = Model(load_urdf(tmp_path / "belt.urdf", side)).platform.inverse_dynamics(*motion).force
     np.testing.assert_allclose(force, forces_by_hand(*motion), rtol=SAME, atol=SAME * np.abs(force).max())

@@ -11,6 +11,7 @@ from compiled_machines import compilers
 from scipy.integrate import solve_ivp
 from simulation_machines import FINE, frictionless, interpreted, simulated, swinger, swinging
 
+import tauloop as tl
 from tauloop import Model, load
 from tauloop.assembly.closing import close_loops
 from tauloop.codegen.evaluator import Interpreted
@@ -582,3 +583,16 @@ def test_closed_forms_follow_the_branch_of_the_start():
     assert many.status is Status.OK
     assert np.abs(many.q[[0, 2], -1] - full.q[-1]).max() < 1e-8
     assert np.abs(many.q[1, -1] - simulated(model, 0.05, integrator=tight).q[-1]).max() < 1e-8
+
+
+def test_a_start_is_stated_in_a_text_or_by_names() -> None:
+    model = Model(load("delta"))
+    text, names = (
+        tl.simulate(model, tl.SimulationOptions(duration=0.001, position=at, velocity=speed, force=force))
+        for at, speed, force in (
+            ("x=10 mm", "z=0.1", "leg1.motor=1"),
+            ({"x": 0.01}, {"z": "0.1 m/s"}, {"leg1.motor": "1 N m"}),
+        )
+    )
+    assert text.q.tolist() == names.q.tolist()
+    assert text.force[0].tolist() == [1.0, 0.0, 0.0]

@@ -46,21 +46,40 @@ def quaternion_start(port: Port) -> int | None:
     return next((i for i in range(len(ends) - 3) if ends[i : i + 4] == QUATERNION), None)
 
 
-def named_values(port: Port, where: str, values: Mapping[str, str | float], default: np.ndarray) -> np.ndarray:
-    """Numbers (n,) of a port from those that are named; the others are the default's.
+def named_values(port: Port, where: str, values: object, default: np.ndarray) -> np.ndarray:
+    """Numbers (n,) of a port, however they are stated.
 
     Args:
         port: names and units.
         where: name of the option or argument, for messages.
-        values: numbers in SI units or texts with units, by whole name or its last part. Where the port has a
+        values: a row of numbers in SI units; a mapping from whole names or their last parts to numbers in SI units or
+            texts with units; a text such as ``x=50mm,rz=10deg``; None for the default. Where the port has a
             quaternion, ``rx``, ``ry``, ``rz`` (a rotation vector r, rad, at most half a turn) turn that of the default:
             R = exp([r]) R_default.
-        default: the other numbers (n,).
+        default: numbers (n,), which stay where they are not named.
 
     Raises:
-        InputError: names that are not known or not the only ones, wrong units, numbers that are not finite.
+        InputError: names that are not known or not the only ones, wrong units, sizes, numbers that are not finite; all
+            at once.
     """
-    result, problems = np.array(default, dtype=float), Problems()
+    problems = Problems()
+    if values is None:
+        return np.asarray(default)
+    if isinstance(values, str):
+        values = pairs(where, values, problems)
+    if isinstance(values, Mapping):
+        return _by_name(port, where, values, default, problems)
+    arrays, single = checked({where: port}, {where: values})
+    if not single:
+        what, remedy = f"has {len(arrays[where])} rows", f"give one position: {', '.join(port.columns)}"
+        raise InputError.of(where, what, remedy)
+    return np.asarray(arrays[where][0])
+
+
+def _by_name(
+    port: Port, where: str, values: Mapping[str, str | float], default: np.ndarray, problems: Problems
+) -> np.ndarray:
+    result = np.array(default, dtype=float)
     start = quaternion_start(port)
     units = dict(zip(port.columns, port.units, strict=True))
     if start is not None:
@@ -84,20 +103,6 @@ def named_values(port: Port, where: str, values: Mapping[str, str | float], defa
     if start is not None and any(turn):
         result[start : start + 4] = turned_quaternion(result[start : start + 4], np.array(turn))
     return result
-
-
-def assigned(port: Port, where: str, text: str | None, default: np.ndarray) -> np.ndarray:
-    """Numbers (n,) of a port from ``NAME=VALUE,NAME=VALUE`` (see `named_values`).
-
-    Raises:
-        InputError: all that is wrong, at once.
-    """
-    problems = Problems()
-    values = pairs(where, text, problems)
-    with problems.collecting(InputError):
-        default = named_values(port, where, values, default)
-    InputError.raise_if_any(problems)
-    return default
 
 
 def ranges_of(text: str | None) -> dict[str, tuple[float, float]]:
@@ -130,30 +135,4 @@ def numbers_of(text: str | None, where: str = "section", *wanted: Dimension) -> 
 
 def wrench_of(text: str) -> tuple[float, ...]:
     """A force and moment at the tool from text such as ``fx=10,mz=0.5``."""
-    return tuple(map(float, assigned(TOOL, "wrench", text, np.zeros(6))))
-
-
-def given_numbers(port: Port, where: str, values: object, default: np.ndarray) -> np.ndarray:
-    """Numbers (n,) of a port, however they are given.
-
-    Args:
-        port: names and units.
-        where: name of the option or argument, for messages.
-        values: a row of numbers in SI units; a mapping from names, or a text such as ``x=50mm,rz=10deg`` (see
-            `named_values`), where the rest is the default's; None for the default.
-        default: numbers (n,).
-
-    Raises:
-        InputError: wrong names, units, sizes or values.
-    """
-    if values is None:
-        return np.asarray(default)
-    if isinstance(values, str):
-        return assigned(port, where, values, default)
-    if isinstance(values, Mapping):
-        return named_values(port, where, values, default)
-    arrays, single = checked({where: port}, {where: values})
-    if not single:
-        what, remedy = f"has {len(arrays[where])} rows", f"give one position: {', '.join(port.columns)}"
-        raise InputError.of(where, what, remedy)
-    return np.asarray(arrays[where][0])
+    return tuple(map(float, named_values(TOOL, "wrench", text, np.zeros(6))))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tauloop.assembly.named_values import given_numbers
+from tauloop.assembly.named_values import named_values
 from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, Port
 from tauloop.errors import InputError, Problems
 from tauloop.kinematics.singularities import require_regular, singularity_report
@@ -233,7 +233,7 @@ def _one_pose(
     for name, port in ports.items():
         with problems.collecting(InputError):
             default = reference if name == "position" else np.zeros(port.size)
-            values[name] = given_numbers(port, name, getattr(options, name), default)[None, :]
+            values[name] = named_values(port, name, getattr(options, name), default)[None, :]
     InputError.raise_if_any(problems)
     return np.zeros(1), values
 

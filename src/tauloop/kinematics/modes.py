@@ -13,7 +13,7 @@ import numpy as np
 from tauloop.assembly.coordinates import conditions
 from tauloop.assembly.limits import Beyond, Limits
 from tauloop.assembly.loops import aligned
-from tauloop.assembly.named_values import given_numbers
+from tauloop.assembly.named_values import named_values
 from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, EntryPorts, coordinate_units, entry_ports
 from tauloop.errors import AssemblyError, PoseError, TauloopError, solving
 from tauloop.kinematics.assembly_modes_equations import PositionProblem, Variables, position_problem
@@ -227,7 +227,7 @@ def _modes(
     assembly, rng = model.assembly, np.random.default_rng(options.seed)
     AssemblyError.raise_if_any(assembly.findings)
     ports = entry_ports(assembly, entry)
-    values = given_numbers(ports.position, "position", position, ports.at(assembly.q))
+    values = named_values(ports.position, "position", position, ports.at(assembly.q))
     monodromy = options.monodromy
     if options.thorough:
         monodromy = replace(monodromy, traced_angles=len(model.topology.is_angle))

@@ -8,7 +8,7 @@ import numpy as np
 
 from tauloop.assembly.coordinates import conditions
 from tauloop.assembly.limits import Beyond, require_within_limits
-from tauloop.assembly.named_values import given_numbers
+from tauloop.assembly.named_values import named_values
 from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, Port, motor_port
 from tauloop.errors import InputError
 from tauloop.kinematics.homotopy_monodromy import Report, unreported
@@ -140,7 +140,7 @@ def inverse_kinematics(
 
 def _poses(model: Model, entry: Entry, position: object, options: KinematicsOptions, report: Report) -> Poses:
     ports = model.motion(entry).ports
-    values = given_numbers(ports.position, entry.name, position, ports.at(model.assembly.q))
+    values = named_values(ports.position, entry.name, position, ports.at(model.assembly.q))
     evidence: tuple[Evidence, ...] = ()
     if options.all_modes:
         search = assembly_modes if entry is ACTUATORS else working_modes
@@ -258,7 +258,7 @@ def jacobian(
         raise InputError.of("actuators", "given beside a position of the platform", remedy)
     at = ACTUATORS if actuators is not None else PLATFORM
     ports = model.motion(at).ports
-    values = given_numbers(
+    values = named_values(
         ports.position, at.name, platform if actuators is None else actuators, ports.at(model.assembly.q)
     )
     q = np.asarray((model.inverse_kinematics if at is PLATFORM else model.forward_kinematics)(values).q)

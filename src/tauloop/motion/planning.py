@@ -242,7 +242,7 @@ def _path(
         log = read_log(options.points)
         names = tuple(name for name in port.columns if name in channels(log, "position"))
         return names, SampledPath(samples(log, "position", names)), base
-    first = named_values(port, "start", options.start or {}, base)
+    first = named_values(port, "start", options.start, base)
     if options.end is None:
         return (), None, first
     points = [pairs_reader("via")(point) if isinstance(point, str) else point for point in via]

@@ -96,10 +96,10 @@ class SimulationOptions(Shown):
     """
 
     duration: float | None = option(None, least=0.0)
-    force: Mapping[str, str | float] | ForceLaw | None = option(None, read=pairs_reader("force", "motor1=1.5"))
+    force: str | Mapping[str, str | float] | ForceLaw | None = option(None, read=pairs_reader("force", "motor1=1.5"))
     wrench: Mapping[str, str | float] | Wrench | None = option(None, read=pairs_reader("wrench", "fx=10"))
-    position: Mapping[str, str | float] | None = option(None, read=pairs_reader("position"))
-    velocity: Mapping[str, str | float] | None = option(None, read=pairs_reader("velocity"))
+    position: str | Mapping[str, str | float] | None = option(None, read=pairs_reader("position"))
+    velocity: str | Mapping[str, str | float] | None = option(None, read=pairs_reader("velocity"))
     until: tuple[str | Event, ...] = ()
     watch: tuple[str | Event, ...] = ()
     route: Route = _ROUTE
@@ -206,7 +206,7 @@ def _start(model: Model, options: SimulationOptions) -> tuple[np.ndarray, np.nda
         ("velocity", np.zeros(ports["velocity"].size)),
     ):
         with problems.collecting(InputError):
-            state.append(named_values(ports[name], name, getattr(options, name) or {}, default))
+            state.append(named_values(ports[name], name, getattr(options, name), default))
     InputError.raise_if_any(problems)
     return start_state(model, *state)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tauloop.assembly.named_values import given_numbers
+from tauloop.assembly.named_values import named_values
 from tauloop.assembly.ports import PLATFORM, Entry
 from tauloop.errors import InputError, Problems
 from tauloop.kinematics.machine_geometry import MachineGeometry, machine_geometry
@@ -139,5 +139,5 @@ def _pose(model: Model, options: ViewOptions) -> np.ndarray:
         return model.assembly.q  # also of a machine that lacks motors, and so has no entries
     functions = model.motion(options.entry)
     ports = functions.ports
-    values = given_numbers(ports.position, "position", options.position, ports.at(model.assembly.q))
+    values = named_values(ports.position, "position", options.position, ports.at(model.assembly.q))
     return np.asarray(functions.follow(values).q)
