@@ -105,3 +105,10 @@ def test_the_pages_have_code_to_look_at():
     assert sum(len(list(blocks(text, "python", "py"))) for text in texts) > 20
     assert sum(len(list(lines_of_commands(text))) for text in texts) > 100
     assert app.info.name == "tauloop"
+
+
+def test_every_page_has_a_place_in_the_documentation() -> None:
+    """`make docs` refuses a page that the order of the site leaves out; this says so at once."""
+    order = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    pages = [path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")]
+    assert [page for page in pages if f" {page}\n" not in order] == []
