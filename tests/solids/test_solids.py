@@ -30,6 +30,10 @@ def model(name: str) -> tl.Model:
     return tl.Model(tl.load(name if "." not in name else CASES / name))
 
 
+def at_reference(machine: tl.Model) -> MachineGeometry:
+    return machine_geometry(machine, machine.assembly.q)
+
+
 def centres(mechanism: Mechanism) -> list[tuple[str, np.ndarray]]:
     """Bodies with a joint centre (3,) on each, in its coordinates."""
     sides = [side for joint in mechanism.joints if joint.kind in CENTRED for side in (joint.parent, joint.child)]
@@ -45,7 +49,7 @@ def test_a_solid_is_built_about_every_joint_centre(name: str) -> None:
     """
     machine = model(name)
     geometry = machine_geometry(machine, machine.assembly.states[:3])
-    placed, solids = frames(machine.mechanism, geometry), machine_solids(machine)
+    placed, solids = frames(machine.mechanism, geometry, at_reference(machine)), machine_solids(machine)
     for body, centre in centres(machine.mechanism):
         place = geometry.fixed_to(body, centre[None])[:, 0]
         off = np.array([_off_axis(solid, *placed[solid.body], place) for solid in solids if solid.shape != "mesh"])
@@ -102,7 +106,7 @@ def test_every_rod_motor_and_platform_is_seen_at_three_poses(name: str) -> None:
     machine = model(name)
     q = np.concatenate([machine.assembly.q[None], machine.assembly.states[:2]])
     geometry = machine_geometry(machine, q)
-    placed, solids = frames(machine.mechanism, geometry), machine_solids(machine)
+    placed, solids = frames(machine.mechanism, geometry, at_reference(machine)), machine_solids(machine)
     wanted = {(s.body, s.role) for s in solids if s.role in ("rod", "motor", "platform")}
     low, high = geometry.extent
     eye = (low + high) / 2 + np.array([0.75, -1.05, 0.45]) * geometry.size
@@ -184,7 +188,7 @@ def test_mujoco_shows_the_solids_where_they_are_here(name: str, tmp_path: Path) 
     mujoco.mj_forward(read, data)
     solids = machine_solids(machine)
     assert read.ngeom == len(solids)
-    placed = frames(machine.mechanism, machine_geometry(machine, machine.assembly.q))
+    placed = frames(machine.mechanism, at_reference(machine), at_reference(machine))
     for number, solid in enumerate(solids):
         R, p = (value[0] for value in placed[solid.body])
         shown = triangles(solid).vertices @ R.T + p
@@ -220,3 +224,31 @@ def test_urdf_has_visuals_and_its_meshes_lie_beside_it(tmp_path: Path) -> None:
     without = tl.convert(machine.mechanism, tmp_path / "bare.urdf", tl.ConvertOptions(solids=False))
     assert "<visual>" not in (tmp_path / "bare.urdf").read_text()
     assert len(without.written.files) == 2
+
+
+def test_both_bars_of_a_parallelogram_keep_their_place_on_the_plate() -> None:
+    """At every pose they are parallel and as far apart along the plate, whose joints do not move on it."""
+    machine = model("linear_delta")
+    states = machine_geometry(machine, machine.assembly.states[:5])
+    each = [
+        frames(machine.mechanism, states.shape.at(q[None]), at_reference(machine)) for q in machine.assembly.states[:5]
+    ]
+    together = frames(machine.mechanism, states, at_reference(machine))
+    for name in ("tower1.link", "tower2.link", "tower3.link"):
+        alone = np.concatenate([placed[name][0] for placed in each])
+        assert alone == pytest.approx(together[name][0], abs=1e-12)
+
+
+@pytest.mark.parametrize(("name", "words"), [("part.off", "which MuJoCo reads"), ("gone.stl", "is not there")])
+def test_meshes_that_mujoco_cannot_read_are_left_out_and_named(name: str, words: str, tmp_path: Path) -> None:
+    mujoco = extra("mujoco")
+    extra("trimesh").creation.box(extents=(1.0, 1.0, 1.0)).export(tmp_path / name)
+    text = tl.dumps(tl.load("five_bar")) + f"visual:\n  part: {{on: crank_1, mesh: {name}, scale: 0.05}}\n"
+    (tmp_path / "m.yaml").write_text(text)
+    machine = tl.load(tmp_path / "m.yaml")
+    assert tl.loads(tl.dumps(machine)).solids == machine.solids  # wherever it is written
+    if name == "gone.stl":
+        (tmp_path / name).unlink()
+    written = tl.convert(machine, tmp_path / "m.xml").written
+    assert any(words in note for note in written.notes)
+    assert mujoco.MjModel.from_xml_path(str(tmp_path / "m.xml")).nmesh == 0

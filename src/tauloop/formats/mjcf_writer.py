@@ -243,7 +243,10 @@ class _MjcfWriter:
         ElementTree.SubElement(self.bodies[body], "site", {"name": name} | _placed(pose))
 
     def _solid(self, assets: ElementTree.Element, solid: Solid, name: str) -> None:
-        """A geom that is seen and does nothing else."""
+        """A geom that is seen and does nothing else; a file that MuJoCo would stop at is left out."""
+        if isinstance(solid.mesh, Path) and (fault := _unreadable(solid.mesh)):
+            self.notes.append(f"solid on {solid.body}: {solid.mesh.name} {fault}; it is not written")
+            return
         turn = FramePose(rotation_matrix(solid.turns), np.array(solid.position))
         attributes = {"name": name, "type": solid.shape} | _placed(turn) | _SEEN | {"rgba": rgba(colour(solid))}
         x, *rest = solid.size
@@ -335,6 +338,13 @@ def _accepted(inertia: np.ndarray) -> np.ndarray:
 
 def _nonzero(numbers: Mapping[str, float]) -> dict[str, str]:
     return {key: _number(number) for key, number in numbers.items() if number}
+
+
+def _unreadable(mesh: Path) -> str:
+    """Why MuJoCo cannot read the file of a mesh; "" if it can."""
+    if mesh.suffix.lower() not in (".stl", ".obj"):
+        return "is no STL or OBJ, which MuJoCo reads"
+    return "" if mesh.is_file() else "is not there"
 
 
 def _number(value: float) -> str:

@@ -106,7 +106,7 @@ def _mesh(cursor: Cursor) -> Path | None:
         place.problem(f"{path.name} is no mesh that is read", f"its ending must be one of {', '.join(MESH_ENDINGS)}")
     if cursor.collector.folder is None and not path.is_absolute():
         return path  # a text that is no file: looked for where the program runs
-    path = (cursor.collector.folder or Path()) / path
+    path = ((cursor.collector.folder or Path()) / path).resolve()  # other files that name it lie elsewhere
     if not path.is_file():
         place.problem(f"there is no file {path}", "correct the path; it starts at the folder of the machine file")
     return path

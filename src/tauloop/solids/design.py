@@ -89,7 +89,7 @@ def _shifts(mechanism: Mechanism, geometry: MachineGeometry, radius: float) -> d
     the base outwards; what slides on a body lies in its layer. Empty where hinges have different directions, or joints
     and rods are there that a layer would part.
     """
-    turns = frames(mechanism, geometry)
+    turns = frames(mechanism, geometry, geometry)
     hinges = [joint for joint in mechanism.joints if joint.kind == "revolute"]
     axes = np.array([turns[j.parent.body][0][0] @ _axis(mechanism, j.parent, j.axes[0])[1] for j in hinges])
     is_flat = len(axes) and np.abs(np.cross(axes[0], axes)).max() < 1e-6
@@ -243,7 +243,7 @@ class _Design:
                 yield solid_at(rod.name, "cylinder", (ROD * r, length), side + 0.5 * length * z, eye, "rod")
                 for height in (0.0, length):
                     yield ball(rod.name, side + height * z, BALL * ROD * r * 1.3, "joint")
-            frame = frames(self.mechanism, self.geometry)
+            frame = frames(self.mechanism, self.geometry, self.geometry)
             R, p = (value[0] for value in frame[rod.name])
             for body, height in zip(segment.bodies, (0.0, length), strict=True):
                 if body != BASE:

@@ -104,7 +104,10 @@ def _pictures(model: Model, geometry: MachineGeometry, heading: str, path: Path,
     axes: Any = figure.add_subplot(projection="3d")
     rate = len(geometry) / lasts
     writer = PillowWriter(fps=round(rate)) if ending.lower() == ".gif" else FFMpegWriter(fps=round(rate))
-    meshes, placed = parts(machine_solids(model), COARSE), frames(model.mechanism, geometry)
+    meshes, placed = (
+        parts(machine_solids(model), COARSE),
+        frames(model.mechanism, geometry, machine_geometry(model, model.assembly.q)),
+    )
     whole_path = path.with_suffix(ending)
 
     def draw(state: int) -> None:

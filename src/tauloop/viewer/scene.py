@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.colors import to_rgb
 from scipy.spatial.transform import Rotation
 
-from tauloop.kinematics.machine_geometry import MachineGeometry
+from tauloop.kinematics.machine_geometry import MachineGeometry, machine_geometry
 from tauloop.model import Model
 from tauloop.report.figures import RESIDUAL
 from tauloop.solids import frames, machine_solids, parts
@@ -36,7 +36,8 @@ class MachineScene:
         """
         self._scene, self.shape, self._mechanism = server.scene, geometry.shape, model.mechanism
         self._size, self._shown = geometry.size, geometry
-        self._frames = frames(self._mechanism, geometry)
+        self._reference = machine_geometry(model, model.assembly.q)
+        self._frames = frames(self._mechanism, geometry, self._reference)
         meshes = parts(machine_solids(model))
         self._nodes = {name: self._scene.add_frame(node_path(name), show_axes=False) for name, _ in meshes}
         drawn = {
@@ -80,7 +81,7 @@ class MachineScene:
     def show(self, geometry: MachineGeometry, state: int = 0) -> None:
         """Move all nodes to one state of a geometry."""
         if geometry is not self._shown:
-            self._shown, self._frames = geometry, frames(self._mechanism, geometry)
+            self._shown, self._frames = geometry, frames(self._mechanism, geometry, self._reference)
         for name, node in self._nodes.items():
             R, p = self._frames[name]
             node.position, node.wxyz = p[state], Rotation.from_matrix(R[state]).as_quat(scalar_first=True)
