@@ -1,4 +1,4 @@
-"""Every kind of bad input that issue 6 names, through the command: what is said, and what to do."""
+"""Every kind of bad measurements that issue 6 names: what is said, and what to do."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from calibration_sessions import encoders, home, machine, measured, part_errors
-from typer.testing import CliRunner
+from calibration_sessions import encoders, home, machine, measured, part_errors, written
 
 from tauloop import Model
-from tauloop.calibration import Contact, Position, Series
-from tauloop.cli.app import app
+from tauloop.calibration import Calibration, CalibrationOptions, Contact, Position, Series, calibrate
+from tauloop.errors import TauloopError
+from tauloop.result import Status
 
 NAME, NOISE, POSES = "gantry_tau_3dof", 2e-5, 176
 Spoil = Callable[[Series], Series]
@@ -26,17 +26,9 @@ def session() -> Series:
     return measured(NAME, true, Position(name="t"), encoders(NAME, POSES, draw), NOISE)
 
 
-def written(series: Series, path: Path) -> Path:
-    header = [f"encoder.{a.name} [m]" for a in machine(NAME).actuators] + [f"measured.{c} [m]" for c in "xyz"]
-    values = np.hstack([series.encoders, series.readings])
-    np.savetxt(path, values, delimiter=",", header=",".join(header), comments="", fmt="%.12f")
-    return path
-
-
-def run(machine_name: str, path: Path, *arguments: str) -> tuple[int, str]:
-    result = CliRunner().invoke(app, ["calibrate", machine_name, str(path), *arguments])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result.exit_code, " ".join(result.output.split())
+def calibrated(series: Series, path: Path, *parameters: str) -> Calibration:
+    options = CalibrationOptions(noise="0.02 mm", parameters=parameters or ("track*.length",))
+    return calibrate(machine(NAME), written(series, path / "t.csv"), options)
 
 
 def readings(series: Series, change: Callable[[np.ndarray], np.ndarray]) -> Series:
@@ -72,7 +64,7 @@ def along_x(series: Series) -> Series:
 CASES: dict[str, tuple[Spoil, tuple[str, ...], str, str]] = {
     "fewer data than parameters": (
         lambda s: s.take(np.arange(2)),
-        ("-p", "track*.length,track*.offset_?"),
+        ("track*.length", "track*.offset_?"),
         "6 residuals of 2 poses cannot give 12 unknowns",
         "measure more poses, estimate fewer parameters, or give priors from tolerances",
     ),
@@ -109,7 +101,7 @@ CASES: dict[str, tuple[Spoil, tuple[str, ...], str, str]] = {
     ),
     "a mirrored tracker frame": (
         lambda s: readings(s, lambda y: y * [1.0, -1.0, 1.0]),
-        ("-p", "track*.length,tracker.frame.*"),
+        ("track*.length", "tracker.frame.*"),
         "the readings are a mirror image",
         "turn the sign of one column, or swap two columns: the instrument's frame is left-handed",
     ),
@@ -135,44 +127,39 @@ CASES: dict[str, tuple[Spoil, tuple[str, ...], str, str]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_command_names_it_and_says_what_to_do(session, tmp_path, case):
-    spoil, arguments, message, remedy = CASES[case]
-    words = arguments or ("-p", "track*.length")
-    code, text = run(NAME, written(spoil(session), tmp_path / "t.csv"), "--noise", "0.02 mm", *words)
-    assert code == 2
-    assert message in text
-    assert remedy in text
+def test_it_is_named_with_what_to_do(session, tmp_path, case):
+    spoil, parameters, message, remedy = CASES[case]
+    with pytest.raises(TauloopError) as refused:
+        calibrated(spoil(session), tmp_path, *parameters)
+    assert any(message in f"{p.where}: {p.what}" and remedy in p.remedy for p in refused.value.problems)
 
 
 def test_a_smaller_outlier_among_176_is_named_after_the_fit(session, tmp_path):
-    path = written(readings(session, off(57, 1, 30 * NOISE)), tmp_path / "t.csv")
-    code, text = run(NAME, path, "--noise", "0.02 mm", "-p", "track*.length")
-    assert code == 1
-    assert "outlier: tracker, pose 58 (line 59): y off by -0.6" in text
-    assert "measure these poses again or leave them out, or use a robust loss" in text
+    result = calibrated(readings(session, off(57, 1, 30 * NOISE)), tmp_path)
+    assert result.status is Status.DOUBTFUL
+    (outlier,) = result.outliers
+    assert (outlier.label, outlier.quantity) == ("tracker, pose 58 (line 59)", "y")
+    assert outlier.error == pytest.approx(-30 * NOISE, rel=0.2)
+    assert any("measure these poses again or leave them out, or use a robust loss" in line for line in result.advice)
 
 
 def test_a_plane_touched_on_one_line_and_swaps_that_cannot_be_seen(tmp_path):
     """The printer's bed: towers are alike, so no swap of its columns can be told from its contacts."""
     name = "linear_delta"
-    names = [actuator.name for actuator in machine(name).actuators]
     start = encoders(name, 1, np.random.default_rng(0), 0.0)[0]
-    draw = np.random.default_rng(1)
-    spread = start + draw.uniform(-0.02, 0.02, (30, 3))
+    spread = start + np.random.default_rng(1).uniform(-0.02, 0.02, (30, 3))
     model = Model(machine(name))
     side = np.column_stack([np.linspace(-0.05, 0.05, 20), np.zeros(20), np.full(20, 0.01)])
     line = model.actuator_position(model.platform.evaluate(side).q)
-    for poses, code, message in (
-        (line, 2, "the plane is touched on one line only"),
-        (spread, None, "a swap of the encoders of tower1.motor and tower2.motor cannot be seen in these data"),
-    ):
-        path = tmp_path / "bed.csv"
-        header = [f"encoder.{n} [m]" for n in names] + ["measured.gap [m]"]
-        gaps = measured(name, {}, Contact(name="bed"), poses, 2e-5).readings
-        np.savetxt(path, np.hstack([poses, gaps]), delimiter=",", header=",".join(header), comments="", fmt="%.12f")
-        result, text = run(name, path, "--measure", "contact", "--noise", "0.02 mm", "-p", "tower*.end_stop")
-        assert message in text
-        if code is None:
-            assert "check the wiring by hand" in text
-        else:
-            assert (result, "touch the plane in two directions" in text) == (code, True)
+    options = CalibrationOptions(measure="contact", noise="0.02 mm", parameters=("tower*.end_stop",))
+
+    def touched(poses: np.ndarray) -> Path:
+        return written(measured(name, {}, Contact(name="bed"), poses, NOISE), tmp_path / "bed.csv", name)
+
+    with pytest.raises(TauloopError) as refused:
+        calibrate(machine(name), touched(line), options)
+    (problem,) = [p for p in refused.value.problems if "the plane is touched on one line only" in p.what]
+    assert "touch the plane in two directions" in problem.remedy
+    exchanges = calibrate(machine(name), touched(spread), options).exchanges
+    assert exchanges is not None
+    assert ("tower1.motor", "tower2.motor") in exchanges.pairs

@@ -1,14 +1,10 @@
-"""Bounds on unknowns: in Python, in files and on the command line."""
+"""Bounds on unknowns: in Python, as texts and in files."""
 
 from __future__ import annotations
-
-import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 from calibration_sessions import encoders, machine, measured, part_errors
-from typer.testing import CliRunner
 
 from tauloop.calibration import (
     Bounds,
@@ -20,7 +16,7 @@ from tauloop.calibration import (
     fit_geometry,
 )
 from tauloop.calibration.measurements.reading import read_measurements
-from tauloop.cli.app import app
+from tauloop.calibration.problem.unknowns import read_bounds
 from tauloop.errors import InputError
 from tauloop.result import Status
 
@@ -115,36 +111,7 @@ def test_all_wrong_bounds_are_told_at_once(problem):
     assert len(caught.value.problems) == 3
 
 
-# Files and the command line
-
-
-@pytest.fixture(scope="module")
-def table(problem, tmp_path_factory) -> Path:
-    series = problem.series[0]
-    header = [f"encoder.{a.name} [mm]" for a in machine(NAME).actuators] + [f"measured.{c} [mm]" for c in "xyz"]
-    path = tmp_path_factory.mktemp("bounds") / "t.csv"
-    values = 1e3 * np.hstack([series.encoders, series.readings])
-    np.savetxt(path, values, delimiter=",", header=",".join(header), comments="", fmt="%.9f")
-    return path
-
-
-def run(table: Path, *arguments: str) -> tuple[int, str]:
-    common = ("calibrate", NAME, str(table), "--noise", "0.02 mm", "-p", ",".join(PARAMETERS))
-    result = CliRunner().invoke(app, [*common, *arguments])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result.exit_code, result.output
-
-
-def test_the_command_takes_bounds_with_units(problem, table):
-    name, bounds, edge = half_way(problem)
-    text = f"{1e3 * edge:.9f} mm"
-    limits = f"{name}={text}:" if np.isfinite(bounds.lower) else f"{name}=:{text}"
-    code, output = run(table, "--bounds", f"{limits},track1.yaw=-5 deg:5 deg", "--json")
-    assert code == 1
-    document = json.loads(output)
-    assert next(row["bound"] for row in document["parameters"] if row["name"] == name) == pytest.approx(edge)
-    code, output = run(table, "--bounds", limits)
-    assert f"unknowns at a bound ({name}): 1" in " ".join(output.split())
+# Texts and files
 
 
 @pytest.mark.parametrize(
@@ -157,10 +124,18 @@ def test_the_command_takes_bounds_with_units(problem, table):
         ("=1 m:2 m", "names no unknown"),
     ],
 )
-def test_bounds_that_cannot_be_read(table, text, message):
-    code, output = run(table, "--bounds", text)
-    assert code == 2
-    assert message in " ".join(output.split())
+def test_bounds_that_cannot_be_read(problem, text, message):
+    with pytest.raises(InputError) as caught:
+        problem.bounded(read_bounds(text))
+    assert message in caught.value.problems[0].what
+    assert caught.value.problems[0].remedy
+
+
+def test_bounds_are_read_with_their_units():
+    assert read_bounds("track1.length=1200 mm:,track*.yaw=-5 deg:5 deg") == {
+        "track1.length": Bounds(lower=1.2, unit="m"),
+        "track*.yaw": Bounds(lower=-np.radians(5), upper=np.radians(5), unit="rad"),
+    }
 
 
 def test_a_file_states_bounds(tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from typer.testing import CliRunner
+from printed import printed
 
 from tauloop import Model, load
 from tauloop.calibration import PosePlan, PosePlanOptions, plan_poses
@@ -24,10 +23,10 @@ from tauloop.calibration.pose_selection.selection import CRITERIA, D_OPTIMAL, E_
 from tauloop.calibration.problem.problem import calibration_problem
 from tauloop.calibration.problem.unknowns import Tolerances
 from tauloop.calibration.solving.solver import solve
-from tauloop.cli.app import app
 from tauloop.errors import IdentificationError, InputError, PoseError
 from tauloop.kinematics.clearance import rod_clearance
 from tauloop.kinematics.singularities import KINDS, singularities
+from tauloop.report.poses_table import poses_tables
 
 #: The same figure by two routes of linear algebra on well-conditioned matrices.
 SAME = 1e-9
@@ -301,37 +300,10 @@ def test_e_optimal_is_best_in_its_own_criterion() -> None:
     assert D_OPTIMAL.value(np.diag([4.0, 9.0])) == pytest.approx(1 / np.sqrt(6), rel=SAME)
 
 
-# The command.
-
-
-def run_command(*arguments: str, code: int = 0) -> str:
-    result = CliRunner().invoke(app, ["poses", *arguments])
-    assert result.exit_code == code, result.output
-    return result.stdout
-
-
-def test_the_command_writes_poses_figure_and_json(tmp_path: Path) -> None:
-    files = ["--figure", str(tmp_path / "poses.png"), "--out", str(tmp_path / "poses.csv")]
-    sizes = ["--parameters", "track*.length,track*.offset_?", "--count", "10", "--candidates", "60"]
-    answer = json.loads(run_command("gantry_tau_3dof", *sizes, *files, "--curve", "--range", "y=-200:200 mm", "--json"))
-    limits = PoseLimits(ranges={"platform.y": (-0.2, 0.2)})
-    parameters = ("track*.length", "track*.offset_?")
-    options = PosePlanOptions(parameters=parameters, count=10, candidates=60, curve=True, limits=limits)
-    assert answer == json.loads(json.dumps(plan_poses(load("gantry_tau_3dof"), options).as_dict()))
-    assert answer["status"] == "ok"
-    assert len(answer["positions"]) == len(answer["encoders"]) == 10
-    assert (tmp_path / "poses.png").stat().st_size > 10_000
-    lines = (tmp_path / "poses.csv").read_text().splitlines()
-    assert lines[0] == "pose,track1.motor,track2.motor,track3.motor,platform.x,platform.y,platform.z"
-    assert [float(text) for text in lines[1].split(",")[1:4]] == pytest.approx(answer["encoders"][0], abs=1e-8)
-    text = run_command("gantry_tau_3dof", *sizes)
-    assert "observability O5" in text
-    assert [point["count"] for point in answer["curve"]] == [4, 6, 8, 10, 15, 20, 30, 40]
-
-
-def test_the_command_refuses_all_bad_options_at_once() -> None:
-    answer = json.loads(run_command("gantry_tau_3dof", "--measure", "smell", "--criterion", "Q", "--json", code=2))
-    assert {problem["where"] for problem in answer["problems"]} == {"--measure", "--criterion", "--parameters"}
+def test_all_bad_options_are_refused_at_once() -> None:
+    with pytest.raises(InputError) as caught:
+        PosePlanOptions(measure="smell", count=0)
+    assert {problem.where for problem in caught.value.problems} == {"measure", "count", "parameters"}
 
 
 # Contacts, ball bars and joint sensors.
@@ -390,46 +362,47 @@ def test_rods_keep_a_sensible_distance_unless_told_otherwise() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "parameters", "extra", "kind"),
+    ("name", "parameters", "options"),
     [
-        ("linear_delta", "tower*.radius,tower*.end_stop", ("--measure", "contact"), "contact"),
-        ("gantry_tau_3dof", "track*.length", ("--measure", "distance", "--center", "0 m, 0.1 m, -0.6 m"), "distance"),
-        ("delta", "arm_length,forearm_length", ("--measure", "joint", "--coordinate", "platform.z"), "joint"),
+        ("linear_delta", ("tower*.radius", "tower*.end_stop"), {"measure": "contact"}),
+        ("gantry_tau_3dof", ("track*.length",), {"measure": "distance", "center": (0.0, 0.1, -0.6)}),
+        ("delta", ("arm_length", "forearm_length"), {"measure": "joint", "coordinate": "platform.z"}),
     ],
 )
-def test_the_command_plans_contacts_bars_and_joint_sensors(
-    name: str, parameters: str, extra: tuple[str, ...], kind: str
+def test_contacts_bars_and_joint_sensors_are_planned(
+    name: str, parameters: tuple[str, ...], options: dict[str, Any]
 ) -> None:
-    text = run_command(name, "--parameters", parameters, "--count", "12", "--candidates", "40", *extra)
-    assert f"{kind} measured" in text
+    plan = plan_poses(Model(load(name)), PosePlanOptions(parameters=parameters, count=12, candidates=40, **options))
+    assert len(plan.selection.chosen) == 12
+    assert np.isfinite(plan.deviations).all()
+    text = printed(poses_tables(plan))
+    assert f"{options['measure']} measured" in text
     assert "interference of rods was not looked at" in text or "rods have no thickness in machine files" in text
 
 
-def test_an_instrument_may_be_described_by_a_file(tmp_path: Path) -> None:
+def test_an_instrument_may_be_described_by_a_file(tau: Model, tmp_path: Path) -> None:
     path = tmp_path / "ball.yaml"
     path.write_text("kind: contact\nsurface: {sphere: {center: [0 m, 0 m, -0.3 m], radius: 10 cm}}\n", encoding="utf-8")
-    sizes = ["--parameters", "track*.length", "--count", "8", "--candidates", "30", "--instrument", str(path), "--json"]
-    answer = json.loads(run_command("gantry_tau_3dof", *sizes))
-    points = np.array(answer["positions"]) + np.array([0.0, 0.0, -0.2])  # the tool centre point
-    assert np.linalg.norm(points - [0.0, 0.0, -0.3], axis=1) == pytest.approx(0.1, abs=1e-9)
+    options = PosePlanOptions(parameters=("track*.length",), count=8, candidates=30, instrument=path)
+    points = np.array(plan_poses(tau, options).as_dict()["positions"])
+    tool = np.array([0.0, 0.0, -0.2])  # the tool centre point
+    assert np.linalg.norm(points + tool - [0.0, 0.0, -0.3], axis=1) == pytest.approx(0.1, abs=1e-9)
     path.write_text("kind: contakt\nnoise: 1 mm\n", encoding="utf-8")
-    problems = " ".join(
-        json.dumps(problem) for problem in json.loads(run_command("gantry_tau_3dof", *sizes, code=2))["problems"]
-    )
-    assert "did you mean contact" in problems
-    assert "unknown key" in problems
+    with pytest.raises(InputError) as caught:
+        plan_poses(tau, options)
+    assert any("did you mean contact" in problem.remedy for problem in caught.value.problems)
+    assert any("unknown key" in problem.what for problem in caught.value.problems)
 
 
 @pytest.mark.parametrize(
-    ("extra", "message"),
+    ("options", "message"),
     [
-        (("--measure", "distance"), "give the fixed centre of the bar"),
-        (("--measure", "distance", "--center", "1, 2"), "is not three lengths"),
-        (("--measure", "distance", "--center", "1 deg, 2, 3"), "is an angle (rad) where a length (m)"),
-        (("--measure", "joint"), "name the coordinate that is read: platform.x"),
-        (("--measure", "joint", "--coordinate", "elbow"), "is no scalar coordinate"),
+        ({"measure": "distance"}, "give the fixed centre of the bar"),
+        ({"measure": "joint"}, "name the coordinate that is read: platform.x"),
+        ({"measure": "joint", "coordinate": "elbow"}, "is no scalar coordinate"),
     ],
 )
-def test_what_is_missing_of_an_instrument_is_told(extra: tuple[str, ...], message: str) -> None:
-    answer = run_command("gantry_tau_3dof", "--parameters", "track1.length", *extra, "--json", code=2)
-    assert message in " ".join(f"{problem['what']} {problem['remedy']}" for problem in json.loads(answer)["problems"])
+def test_what_is_missing_of_an_instrument_is_told(tau: Model, options: dict[str, str], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        plan_poses(tau, PosePlanOptions(parameters=("track1.length",), **options))
+    assert message in " ".join(f"{problem.what} {problem.remedy}" for problem in caught.value.problems)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy.stats
 from calibration_sessions import encoders, machine, measured, part_errors
-from typer.testing import CliRunner
 
 from tauloop.calibration import Calibration, LoopEquations, Position, Series, calibration_problem, fit_geometry
 from tauloop.calibration.judging.residual_analysis import _quantity, _trend
-from tauloop.cli.app import app
 
 NAME, NOISE, POSES = "gantry_tau_3dof", 2e-5, 100
 LENGTHS = ("track*.length",)
@@ -124,16 +121,8 @@ def test_chance_is_what_p_says():
     assert sum(s.correlation_p < 0.05 for s in sets) <= 2 * high
 
 
-def test_the_command_prints_and_writes_it(series, tmp_path):
-    spoiled = added(series, 1, 2 * NOISE * np.linspace(-1, 1, POSES))
-    header = [f"encoder.{a.name} [mm]" for a in machine(NAME).actuators] + [f"measured.{c} [mm]" for c in "xyz"]
-    path, document = tmp_path / "t.csv", tmp_path / "c.json"
-    values = 1e3 * np.hstack([spoiled.encoders, spoiled.readings])
-    np.savetxt(path, values, delimiter=",", header=",".join(header), comments="", fmt="%.9f")
-    arguments = [NAME, str(path), "--noise", "0.02 mm", "-p", LENGTHS[0], "--json-file", str(document)]
-    text = " ".join(CliRunner().invoke(app, ["calibrate", *arguments]).output.split())
-    assert "residuals: y of tracker trends with order" in text
-    data = json.loads(document.read_text(encoding="utf-8"))
+def test_the_document_has_it_beside_covariance_and_correlations(series):
+    data = calibrated(added(series, 1, 2 * NOISE * np.linspace(-1, 1, POSES))).as_dict()
     assert data["residual_analysis"]["remarks"]
     assert {t["against"] for t in data["residual_analysis"]["quantities"][1]["trends"]} >= {"order", "target x"}
     C, R = np.array(data["covariance"]), np.array(data["correlations"])

@@ -15,6 +15,7 @@ import tauloop.engines.verification
 from tauloop import Model, load
 from tauloop.assembly.ports import ACTUATORS, Entry
 from tauloop.cli.app import COMMANDS
+from tauloop.codegen.compiler import compiler_path
 from tauloop.logs import read_log, samples, units, write_log
 from tauloop.logs.channels import Channel, build_log
 from tauloop.mechanism import json_schema, shipped_machines
@@ -396,6 +397,20 @@ def test_a_log_of_another_machine(tmp_path):
         **{f"position.leg{i}.motor": "is in m, the machine needs rad" for i in (1, 2, 3)},
         **{f"force.leg{i}.motor": "is in N, the machine needs N m" for i in (1, 2, 3)},
     }
+
+
+# The cache
+
+
+@pytest.mark.skipif(compiler_path() is None, reason="needs a C compiler, and there is none here")
+def test_cache_lists_what_is_damaged_and_removes_all(tmp_path):
+    library = tl.load_function("pendulum_arm", folder=tmp_path).library
+    content = library.read_bytes()
+    library.unlink()  # this process has loaded it: the same file must not change under its feet
+    library.write_bytes(content[:-1] + b"?")
+    assert "1 damaged" in run("cache", "--folder", tmp_path, code=1).stdout
+    run("cache", "--folder", tmp_path, "--clear")
+    assert list(tmp_path.iterdir()) == []
 
 
 # The frame

@@ -52,7 +52,9 @@ IDENTIFIED = tl.IdentificationOptions(
     hold_out=0.4,
     terms=TermOptions(known={"crank_1.m": "0.3kg"}),
 )
-PLANNED = tl.PosePlanOptions(parameters=("track*.length", "track*.offset_?"), count=10, candidates=60, curve=True)
+BAR = tl.PosePlanOptions(
+    parameters=("track*.length",), measure="distance", center=(0.0, 0.1, -0.6), count=8, candidates=30
+)
 POSE = tl.DynamicsOptions(position={"x": 0.1, "z": "-50 cm"}, velocity={"y": -1}, acceleration="z=2")
 
 #: The words of the command line, where FOLDER is an empty folder, and the result of the function behind it.
@@ -149,18 +151,17 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     "identify five_bar FOLDER/log.csv --cutoff 40 --trim 10 --errors blocks --hold-out 0.4 --known crank_1.m=0.3kg": (
         lambda folder: tl.identify(tl.load("five_bar"), folder / "log.csv", IDENTIFIED)
     ),
-    "poses gantry_tau_3dof --parameters track*.length,track*.offset_? --count 10 --candidates 60 --curve": lambda _: (
-        tl.plan_poses(tl.load("gantry_tau_3dof"), PLANNED)
-    ),
+    "poses gantry_tau_3dof --parameters track*.length --measure distance --center 0,0.1m,-60cm --count 8 "
+    "--candidates 30": lambda _: tl.plan_poses(tl.load("gantry_tau_3dof"), BAR),
 }
 #: Commands whose pair needs files, or minutes, that another test has made.
 BESIDE = {
     "excite": "test_identification_commands.py",
-    "calibrate": "test_calibrate_command.py",
-    "fit-plant": "test_fit_plant.py",
-    "regroup": "test_regroup.py",
-    "link-parameters": "test_link_parameters.py",
-    "tune": "test_tune.py",
+    "calibrate": "test_calibration_commands.py",
+    "fit-plant": "test_drive_commands.py",
+    "regroup": "test_identification_commands.py",
+    "link-parameters": "test_identification_commands.py",
+    "tune": "test_drive_commands.py",
     "doctor": "test_doctor.py",
 }
 

@@ -8,10 +8,18 @@ from pathlib import Path
 import pytest
 from command_line import problems, run, run_json, text_of
 
+import tauloop as tl
+from tauloop.drives import PlantFitOptions, TuningOptions, export_control, load_drive
 from tauloop.mechanism.drive_file import FORMAT
 
 RACKS = Path(__file__).parents[2] / "examples" / "gantry_tau_racks" / "gantry_tau_racks.yaml"
 PNG = b"\x89PNG"
+STEPS = """
+format: tauloop-steps/1
+steps:
+  slow: {step: 100 mm, set: {kp: 150, ti: 1.8}, measured: {rise_time: 660 ms, energy: 2000 N^2 m^2 s}}
+  judge: {step: 50 mm, set: {kp: 200, ti: 1.5}, measured: {rise_time: 560 ms}, held_out: yes}
+"""
 TUNE = "tune dual_motor_axis --bounds kp=100:300,ti=0.5:2 --weight rise_time=1.7 --weight settling_time=4 --budget 20"
 
 
@@ -23,6 +31,13 @@ def test_drive_prints_its_cycle_and_draws(tmp_path: Path) -> None:
         assert word in text
     assert picture.read_bytes().startswith(PNG)
     assert "cart.position > 0.03, the end" in text_of("drive", "dual_motor_axis", "--until", "cart.position>0.03")
+
+
+def test_drive_writes_the_control_law_in_c(tmp_path: Path) -> None:
+    text = run("drive", "dual_motor_axis", "--duration", 0.01, "--control-c", tmp_path).stdout
+    made = export_control(load_drive("dual_motor_axis"))
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == dict(made.files)
+    assert f"{made.name}.h" in text.replace("\n", "")
 
 
 def test_a_step_that_diverges_is_said_and_fails() -> None:
@@ -82,10 +97,28 @@ def test_show_and_schema_know_drive_lines() -> None:
     assert json.loads(run("schema", "--drive").stdout)["title"] == FORMAT
 
 
-def test_tune_says_how_to_use_what_it_has_found() -> None:
+def test_tune_says_how_to_use_what_it_has_found_and_its_json_is_the_functions() -> None:
     assert "tauloop drive dual_motor_axis --set kp=" in text_of(*TUNE.split(), "--duration", 6, code=None)
+    options = TuningOptions(
+        bounds={"kp": (100.0, 300.0), "ti": (0.5, 2.0)},
+        weights={"rise_time": 1.7, "settling_time": 4.0},
+        budget=20,
+        duration=6.0,
+    )
+    tuning = tl.tune(load_drive("dual_motor_axis"), options)
+    assert run_json(*TUNE.split(), "--duration", 6, code=None) == json.loads(json.dumps(tuning.as_dict()))
     problem, *_ = problems("tune", "dual_motor_axis", "--bounds", "kp=1")
     assert "'kp=1' is not NAME=LOW:HIGH" in problem["what"]
+
+
+def test_fit_plant_prints_what_was_held_out_and_its_json_is_the_functions(tmp_path: Path) -> None:
+    steps = tmp_path / "steps.yaml"
+    steps.write_text(STEPS, encoding="utf-8")
+    words = ("fit-plant", "dual_motor_axis", steps, "--unknown", "cart_viscous=10:100,preload=5:12", "--generations", 0)
+    assert "held out" in text_of(*words, code=None)
+    options = PlantFitOptions(unknowns={"cart_viscous": (10.0, 100.0), "preload": (5.0, 12.0)}, generations=0)
+    fitted = tl.fit_plant(load_drive("dual_motor_axis"), steps, options)
+    assert run_json(*words, code=None) == json.loads(json.dumps(fitted.as_dict()))
 
 
 def test_fit_plant_says_all_that_is_wrong_with_its_file(tmp_path: Path) -> None:

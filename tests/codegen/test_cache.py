@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import signal
 import stat
@@ -15,14 +14,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from compiled_machines import compiler, compilers
-from typer.testing import CliRunner
+from printed import printed
 
 from tauloop import load_function
-from tauloop.cli.app import app
-from tauloop.codegen import cache, caller
-from tauloop.codegen.cache import clear, is_intact, keep, kept, private, sweep
+from tauloop.codegen import CacheOptions, cache, caller, compiled_cache
+from tauloop.codegen.cache import CompiledCache, clear, is_intact, keep, kept, private, sweep
 from tauloop.codegen.compiler import build
 from tauloop.errors import EngineError
+from tauloop.report.cache_table import cache_tables
+from tauloop.result import Status
 
 pytestmark = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
 NUMBER = 0.7320508075688772
@@ -218,31 +218,27 @@ def test_clearing_removes_what_is_ours_and_nothing_else(tmp_path):
     assert clear(tmp_path / "missing") == 0
 
 
-def test_the_command_lists_and_clears(tmp_path):
+def test_what_is_kept_is_listed_and_cleared(tmp_path):
     made = load_function("pendulum_arm", folder=tmp_path)
 
-    def run(*arguments: str) -> tuple[int, str]:
-        result = CliRunner().invoke(app, ["cache", "--folder", str(tmp_path), *arguments])
-        return result.exit_code, result.output
+    def listed(**options: bool) -> CompiledCache:
+        return compiled_cache(CacheOptions(folder=tmp_path, **options))
 
-    code, text = run("--json")
-    (library,) = json.loads(text)["libraries"]
-    assert code == 0
+    (library,) = listed().as_dict()["libraries"]
+    assert listed().status is Status.OK
     assert library["name"] == made.library.name
-    assert library["functions"] == [made.function.name]
+    assert list(library["functions"]) == [made.function.name]
     assert library["state"] == "intact"
     assert library["bytes"] == made.library.stat().st_size + next(tmp_path.glob("*.json")).stat().st_size
     content = made.library.read_bytes()
     made.library.unlink()
     made.library.write_bytes(content[:-1] + b"?")
-    code, text = run()
-    assert code == 1
-    assert "1 damaged" in text
+    assert listed().status is Status.DOUBTFUL
+    assert "1 damaged" in printed(cache_tables(listed()))
     made.library.with_name(made.library.name + ".sha256").unlink()
-    code, text = run()
-    assert code == 0
-    assert "1 unchecked" in text
-    assert run("--clear")[0] == 0
+    assert listed().status is Status.OK
+    assert "1 unchecked" in printed(cache_tables(listed()))
+    assert listed(clear=True).status is Status.OK
     assert list(tmp_path.iterdir()) == []
-    assert json.loads(run("--json")[1])["libraries"] == []
+    assert listed().as_dict()["libraries"] == []
     assert kept(tmp_path / "missing") == ()

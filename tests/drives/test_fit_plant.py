@@ -1,12 +1,10 @@
-"""Parameters of a drive line from a file of measured steps, as a call and as a command."""
+"""Parameters of a drive line from a file of measured steps."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-from command_line import run_json, text_of
 
 import tauloop as tl
 from tauloop.codegen.compiler import find_compiler
@@ -19,7 +17,6 @@ pytestmark = pytest.mark.skipif(find_compiler() is None, reason="needs a C compi
 SAME = 1e-3
 TRUTH = {"cart_viscous": 40.0, "preload": 9.0}
 OPTIONS = PlantFitOptions(unknowns={"cart_viscous": (10.0, 100.0), "preload": (5.0, 12.0)}, generations=0)
-WORDS = ("--unknown", "cart_viscous=10:100,preload=5:12", "--generations", 0)
 
 
 def step(axis: Axis, name: str, size: str, gains: str, more: str = "") -> str:
@@ -72,12 +69,6 @@ def test_steps_are_read_with_units_and_tolerances(steps: Path) -> None:
     assert slow.tolerances["rise_time"] == pytest.approx(0.02 * slow.printed["rise_time"])
     assert fast.tolerances["rise_time"] == 1e-3
     assert (slow.held_out, judge.held_out) == (False, True)
-
-
-def test_the_command_is_the_function(fitted: FittedPlant, steps: Path) -> None:
-    words = ("fit-plant", "dual_motor_axis", steps, *WORDS)
-    assert run_json(*words) == json.loads(json.dumps(fitted.as_dict()))
-    assert "held out" in text_of(*words)
 
 
 def test_all_that_is_wrong_is_said_at_once(steps: Path) -> None:

@@ -1,8 +1,7 @@
-"""Tuning of a drive line, as a call and as a command: what it finds, keeps at Ctrl-C and refuses."""
+"""Tuning of a drive line: what it finds, keeps at Ctrl-C and refuses."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import threading
@@ -10,7 +9,6 @@ import time
 
 import numpy as np
 import pytest
-from command_line import run_json
 from extras import extra
 
 import tauloop as tl
@@ -27,7 +25,6 @@ SAME_COST = 1e-3
 BOUNDS = {"kp": (100.0, 300.0), "ti": (0.5, 2.0)}
 WEIGHTS = {"rise_time": 1.7, "settling_time": 4.0}
 OPTIONS = TuningOptions(bounds=BOUNDS, weights=WEIGHTS, budget=80, duration=6.0)
-WORDS = "tune dual_motor_axis --bounds kp=100:300,ti=0.5:2 --weight rise_time=1.7 --weight settling_time=4 --budget 80"
 
 
 @pytest.fixture(scope="module")
@@ -77,10 +74,6 @@ def test_no_compromise_is_better_than_another_in_everything() -> None:
         assert not (front.criteria < point).all(axis=1).any()
     again = simulate_axis(Axis(load_drive("dual_motor_axis")), {"kp": front.points[:, 0], "ti": front.points[:, 1]})
     np.testing.assert_allclose(front.criteria[:, 1], again.overshoot)
-
-
-def test_the_command_is_the_function(tuning: Tuning) -> None:
-    assert run_json(*WORDS.split(), "--duration", "6", code=None) == json.loads(json.dumps(tuning.as_dict()))
 
 
 def test_all_that_is_wrong_is_said_at_once() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -116,6 +117,15 @@ def measured(
         readings=disturbed(instrument, values, noise, rng),
         noise=noise,
     )
+
+
+def written(series: Series, path: Path, name: str = "gantry_tau_3dof") -> Path:
+    """A bare table of positions or gaps in mm, to 1e-9 mm."""
+    axes = "xyz" if series.readings.shape[1] == 3 else ["gap"]
+    header = [f"encoder.{a.name} [mm]" for a in machine(name).actuators] + [f"measured.{c} [mm]" for c in axes]
+    values = 1e3 * np.hstack([series.encoders, series.readings])
+    np.savetxt(path, values, delimiter=",", header=",".join(header), comments="", fmt="%.9f")
+    return path
 
 
 def part_errors(name: str, patterns: tuple[str, ...], size: float, rng: np.random.Generator) -> dict[str, float]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import fields
 from typing import Any
 
-from rich.console import Console
+from printed import printed
 
 from tauloop import Mechanism, Model
 from tauloop.identification import (
@@ -35,7 +34,5 @@ def identified(machine: Mechanism | Model, *logs: Any, **options: Any) -> dict[s
 
 
 def tables_of(result: MachineIdentification) -> str:
-    """What the command prints of a result, in lines of 160 characters."""
-    console = Console(width=160, color_system=None, legacy_windows=False, file=io.StringIO(), record=True)
-    console.print(*machine_identification_tables(result))
-    return console.export_text()
+    """What the command prints of a result."""
+    return printed(machine_identification_tables(result))

@@ -1,20 +1,15 @@
-"""The workflow of a calibration: `calibrate`, ``tauloop calibrate``, and the files of measurements that both read."""
+"""The workflow of a calibration, `calibrate`, and the files of measurements that it reads."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from calibration_sessions import encoders, machine, measured, part_errors
-from typer.testing import CliRunner
+from calibration_sessions import encoders, machine, measured, part_errors, written
 
-from tauloop import load
 from tauloop.calibration import (
-    Bounds,
     CalibrationOptions,
-    Cauchy,
     Contact,
     Cylinder,
     Distance,
@@ -30,20 +25,13 @@ from tauloop.calibration import (
     calibrate,
     read_measurements,
 )
-from tauloop.cli.app import app
-from tauloop.errors import InputError, LogError
+from tauloop.errors import InputError, LogError, TauloopError
 from tauloop.result import Status
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "delta_printer"
 NAME, NOISE = "gantry_tau_3dof", 2e-5
 #: Digits written to the table: 1e-9 mm.
 WRITTEN = 1e-11
-
-
-def run(*arguments: object) -> tuple[int, str]:
-    result = CliRunner().invoke(app, ["calibrate", *(str(argument) for argument in arguments)])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result.exit_code, result.output
 
 
 @pytest.fixture(scope="module")
@@ -53,34 +41,27 @@ def session(tmp_path_factory) -> tuple[Path, dict[str, float], np.ndarray]:
     true = part_errors(NAME, ("track*.length",), 3e-4, draw)
     positions = encoders(NAME, 25, draw)
     series = measured(NAME, true, Position(name="t"), positions, NOISE)
-    header = [f"encoder.{a.name} [mm]" for a in machine(NAME).actuators] + [f"measured.{c} [mm]" for c in "xyz"]
-    path = tmp_path_factory.mktemp("session") / "tracker.csv"
-    values = 1e3 * np.hstack([series.encoders, series.readings])
-    np.savetxt(path, values, delimiter=",", header=",".join(header), comments="", fmt="%.9f")
-    return path, true, series.readings
+    return written(series, tmp_path_factory.mktemp("session") / "tracker.csv"), true, series.readings
 
 
-def test_a_table_is_calibrated_and_the_machine_written(session, tmp_path):
+def test_a_table_is_calibrated_and_judged_as_asked(session):
     path, true, _ = session
-    out, figure, document = tmp_path / "c.yaml", tmp_path / "c.png", tmp_path / "c.json"
-    code, text = run(
-        *(NAME, path, "--measure", "position", "--noise", "0.02 mm", "--parameters", "track*.length"),
-        *("--out", out, "--figure", figure, "--json-file", document, "--leave-one-out", "--bootstrap", "30"),
-        *("--against", "track*.length,track*.yaw", "--draws", "2"),
+    options = CalibrationOptions(
+        noise="0.02 mm",
+        parameters=("track*.length",),
+        leave_one_out=True,
+        replicates=30,
+        against=("track*.length", "track*.yaw"),
+        draws=2,
     )
-    assert code == 0, text
-    assert "status: ok" in text
-    assert "recommended: --parameters" in text
-    content = json.loads(document.read_text(encoding="utf-8"))
-    again = load(out)
-    for row in content["parameters"]:
-        assert abs(row["value"] - true[row["name"]]) < 4.5 * row["deviation"]
-        assert again.parameters[row["name"]].value == pytest.approx(row["value"], rel=1e-12)
-        assert again.parameters[row["name"]].status == "calibrated"
-    assert content["leave_one_out"]["rms"] == pytest.approx(NOISE, rel=0.4)
-    assert set(content["bootstrap"]["intervals_95"]) == set(true)
-    assert len(content["comparison"]["models"][0]["fold_rms"]) == 2
-    assert figure.read_bytes().startswith(b"\x89PNG")
+    result = calibrate(machine(NAME), path, options)
+    assert result.status is Status.OK
+    for estimate in result.estimates:
+        assert abs(estimate.value - true[estimate.name]) < 4.5 * estimate.deviation
+    assert result.leave_one_out.rms == pytest.approx(NOISE, rel=0.4)
+    document = result.as_dict()
+    assert set(document["bootstrap"]["intervals_95"]) == set(true)
+    assert len(document["comparison"]["models"][0]["fold_rms"]) == 2
 
 
 @pytest.mark.parametrize(
@@ -91,23 +72,6 @@ def test_both_kinds_of_residuals_robust_losses_and_priors(session, more):
     options = CalibrationOptions(noise=NOISE, parameters=("track*.length",), **more)
     for estimate in calibrate(machine(NAME), path, options).estimates:
         assert abs(estimate.value - true[estimate.name]) < 6 * estimate.deviation
-
-
-def test_the_commands_json_is_the_functions(session):
-    """Words of the command line on one side, an object of options on the other."""
-    words = ("--loss", "CAUCHY", "--prior", "track1*,track2*", "--prior", "track3*", "--bounds", "track1.length=:2 m")
-    code, text = run(NAME, session[0], "--noise", "20 um", "-p", "track*.length", *words, "--bootstrap", 3, "--json")
-    limits = {"track1.length": Bounds(upper=2.0, unit="m")}
-    options = CalibrationOptions(
-        noise="20 um",
-        parameters=("track*.length",),
-        priors=("track1*", "track2*", "track3*"),
-        fit=FitOptions(loss=Cauchy(), bounds=limits),
-        replicates=3,
-    )
-    result = calibrate(machine(NAME), [session[0]], options)
-    assert code == (0 if result.status is Status.OK else 1)
-    assert json.loads(text) == json.loads(json.dumps(result.as_dict()))
 
 
 def test_files_and_loaded_measurement_sets_together(session):
@@ -141,21 +105,20 @@ def test_an_unknown_frame_is_found_with_align(session, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("options", "message"),
     [
-        (("--parameters", "track*.length"), "standard deviation of the readings"),
-        (("--noise", "0.02 deg", "--parameters", "track*.length"), "is an angle (rad) where a length (m) is needed"),
-        (("--noise", "0.02 mm"), "no unknowns are named"),
-        (("--noise", "0.02 mm", "--measure", "distance", "-p", "x"), "cannot be read from a bare table"),
-        (("--noise", "0.02 mm", "--measure", "pose", "-p", "track*.length"), "no column 'measured.qw'"),
-        (("--noise", "0.02 mm", "-p", "track1.lenght"), "did you mean"),
-        (("--noise", "0.02 mm", "-p", "track1.length", "--loss", "cubic"), "squares, huber, cauchy"),
+        ({"parameters": ("track*.length",)}, "standard deviation of the readings"),
+        ({"noise": "0.02 deg", "parameters": ("track*.length",)}, "is an angle (rad) where a length (m) is needed"),
+        ({"noise": "0.02 mm"}, "no unknowns are named"),
+        ({"noise": "0.02 mm", "measure": "distance", "parameters": ("x",)}, "cannot be read from a bare table"),
+        ({"noise": "0.02 mm", "measure": "pose", "parameters": ("track*.length",)}, "no column 'measured.qw'"),
+        ({"noise": "0.02 mm", "parameters": ("track1.lenght",)}, "did you mean"),
     ],
 )
-def test_bad_arguments_are_told_with_exit_code_2(session, arguments, message):
-    code, text = run(NAME, session[0], *arguments)
-    assert code == 2
-    assert message in " ".join(text.split())
+def test_options_that_do_not_fit_a_table_are_refused(session, options, message):
+    with pytest.raises(TauloopError) as refused:
+        calibrate(machine(NAME), session[0], CalibrationOptions(**options))
+    assert any(message in f"{problem.what} {problem.remedy}" for problem in refused.value.problems)
 
 
 # Files
@@ -261,10 +224,9 @@ def test_the_printer_example(shared, file, rms, unknowns, gauge):
     data = shared / "data" / "delta_printer"
     if not data.is_dir():
         pytest.skip("needs data/delta_printer of the shared folder, which is not here")
-    code, text = run("linear_delta", EXAMPLES / file, "--data", data, "--json")
-    document = json.loads(text)
-    assert code == 0, document["advice"]
-    assert len(document["parameters"]) == unknowns
-    assert len(document["identifiability"]["gauge"]) == gauge
-    assert 1e3 * document["errors_after"][0]["rms"] <= rms
-    assert len(document["indistinguishable_swaps"]) == 3
+    result = calibrate(machine("linear_delta"), EXAMPLES / file, CalibrationOptions(data=data))
+    assert result.status is Status.OK, result.advice
+    assert len(result.estimates) == unknowns
+    assert len(result.identifiability.gauge) == gauge
+    assert 1e3 * result.after[0].rms <= rms
+    assert len(result.exchanges.pairs) == 3
