@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 
 import casadi as ca
 
-from tauloop.codegen.batch_source import LANES, LANES_OF_WIDE_REGISTERS, MOST_LINES, argument, batch_text
+from tauloop.codegen.batch_source import LANES, LANES_OF_WIDE_REGISTERS, MOST_LINES, batch_text
 from tauloop.codegen.c_helpers import used_helpers
 from tauloop.codegen.scheduling import scheduled
-from tauloop.codegen.signature import LARGEST, CPort, CSignature
+from tauloop.codegen.signature import LARGEST, CSignature
 from tauloop.codegen.straight import Instruction, Piece, instructions, pieces, with_reciprocals
 from tauloop.errors import InputError
 from tauloop.programs.bounded import Bounded
@@ -106,7 +106,7 @@ def c_source(
     for function in functions:
         parts.append(scalar_text(function))
         if with_batch:
-            block, apart = _block(function)
+            block, apart = _text(function, _LANES)
             is_whole = is_whole and not apart
             parts += [*(piece.text for piece in apart), block, batch_text(function)]
     return c_text("\n".join([*parts, *([further] if further else [])]), note, includes, is_whole=is_whole)
@@ -122,7 +122,7 @@ def c_units(function: CFunction, note: str, further: str = "") -> tuple[str, ...
         note: text for the comment at the top (escaped here).
         further: text behind the function of one sample.
     """
-    block, apart = _block(function)
+    block, apart = _text(function, _LANES)
     if not apart and block.count("\n") < SHORT:
         return (c_source([function], note, further=further),)
     declared = "".join(f"{piece.declaration}\n" for piece in apart)
@@ -162,13 +162,10 @@ def c_text(body: str, note: str, includes: Sequence[str] = (), *, is_whole: bool
     return "\n".join([*head, *used_helpers(body), body])
 
 
-def declarations(function: CFunction, *, with_batch: bool = True) -> list[str]:
+def declarations(function: CFunction) -> list[str]:
     """Prototypes of a function's C entry points."""
-    scalar = ", ".join(_argument(port, port in function.inputs) for port in function.arguments)
-    lines = [f"void {function.name}({scalar});"]
-    if with_batch:
-        lines.append(f"void {function.name}_batch(size_t n, {scalar});")
-    return lines
+    scalar = _arguments(function, lambda name: f"double *{name}")
+    return [f"void {function.name}({scalar});", f"void {function.name}_batch(size_t n, {scalar});"]
 
 
 def comment(text: str) -> str:
@@ -178,8 +175,10 @@ def comment(text: str) -> str:
     return plain.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?").rstrip("\\")
 
 
-def _argument(port: CPort, is_input: bool) -> str:
-    return f"{'const ' if is_input else ''}double *{port.name}"
+def _arguments(function: CFunction, parameter: Callable[[str], str]) -> str:
+    """All arguments of a function, each passed as `parameter` says of its name."""
+    inputs = function.inputs
+    return ", ".join(("const " if port in inputs else "") + parameter(port.name) for port in function.arguments)
 
 
 Access = Callable[[str, int], str]
@@ -432,7 +431,7 @@ def _newton(step: Newton, layout: _Layout, last_step: float) -> list[str]:
     ]
 
 
-def _health(function: CFunction, access: Access, indent: str) -> list[str]:
+def _health(function: CFunction, access: Access) -> list[str]:
     """Reduce the evidence to four numbers; not-a-number, which spoils a sum, counts as the worst value."""
     program = function.program
     discriminants = [access("discriminants", i) for i in range(len(program.closed_forms))]
@@ -448,7 +447,7 @@ def _health(function: CFunction, access: Access, indent: str) -> list[str]:
     lines = [*_least("d", discriminants, 1.0, -1e300), *_least("p", pivots, 1e300, 0.0), *_total(function, access)]
     within = f"total < {LARGEST!r} ? d : -1e300"
     lines += [f"{access('health', i)} = {value};" for i, value in enumerate((within, "p", residual, count))]
-    return [indent + line for line in lines]
+    return ["        " + line for line in lines]
 
 
 def _total(function: CFunction, access: Access) -> list[str]:
@@ -476,11 +475,8 @@ def _least(name: str, values: Sequence[str], most: float, worst: float) -> list[
     last one: compilers would merge the choices to branches, or to masks of lanes.
     """
     lines = [f"const double {name}_0_{i} = {value};" for i, value in enumerate(values)]
-    least, total, level = (
-        [f"{name}_0_{i}" for i in range(len(values))],
-        [f"{name}_0_{i}" for i in range(len(values))],
-        0,
-    )
+    least = total = [f"{name}_0_{i}" for i in range(len(values))]
+    level = 0
     while len(least) > 1:
         level += 1
         pairs = [(i, i + 1) for i in range(0, len(least) - 1, 2)]
@@ -510,46 +506,29 @@ def _iterated_state(program: Program) -> tuple[str, ...]:
 
 def scalar_text(function: CFunction) -> str:
     """The function of one sample."""
-    text, apart = _scalar(function)
+    text, apart = _text(function, _ONE_SAMPLE)
     return "\n".join([*(piece.text for piece in apart), text])
-
-
-def _scalar(function: CFunction) -> tuple[str, list[_Apart]]:
-    """The function of one sample, and the pieces that it calls."""
-    arguments = ", ".join(argument(port, port in function.inputs) for port in function.arguments)
-    stored = _stored(function)
-    lines = [f"void {function.name}({arguments})", "{"]
-    lines += [f"    double {name}[{max(size, 1)}];" for name, size in stored.items()]
-    lines += [f"    double {name}[1] = {{0.0}};" for name in _iterated_state(function.program)]
-    if _has_newton(function.program):
-        lines.append("    int iterations = 0;")
-    lines += [f"    (void){port.name};" for port in function.arguments if port in function.inputs or not port.size]
-    steps, apart = _steps(function, _ONE_SAMPLE)
-    lines += [*steps, "    {", *_health(function, _ONE_SAMPLE.access, "        "), "    }", "}", ""]
-    return "\n".join(lines), apart
 
 
 def block_text(function: CFunction) -> str:
     """The kernel of one block of lanes."""
-    text, apart = _block(function)
+    text, apart = _text(function, _LANES)
     return "\n".join([*(piece.text for piece in apart), text])
 
 
-def _block(function: CFunction) -> tuple[str, list[_Apart]]:
-    """The kernel of one block of lanes, and the pieces that it calls."""
-    arguments = ", ".join(
-        f"{'const ' if port in function.inputs else ''}double {port.name}[restrict][TL_LANES]"
-        for port in function.arguments
-    )
-    loop = _LANES.loop
-    lines = [f"static void {function.name}_block({arguments})", "{"]
-    lines += [f"    double {name}[{max(size, 1)}][TL_LANES];" for name, size in _stored(function).items()]
-    iterated = [f"{name}[1][TL_LANES]" for name in _iterated_state(function.program)]
-    lines += [f"    double {', '.join(iterated)};"] * bool(iterated)
+def _text(function: CFunction, layout: _Layout) -> tuple[str, list[_Apart]]:
+    """The function of one sample, or the kernel of one block of lanes, and the pieces that it calls."""
+    kind, iterated = "static void" if layout is _LANES else "void", _iterated_state(function.program)
+    lines = [f"{kind} {function.name}{layout.suffix}({_arguments(function, layout.parameter)})", "{"]
+    lines += [f"    double {name}[{max(size, 1)}]{layout.width};" for name, size in _stored(function).items()]
+    if layout is _ONE_SAMPLE:
+        lines += [f"    double {name}[1] = {{0.0}};" for name in iterated]
+    elif iterated:
+        lines.append(f"    double {', '.join(f'{name}[1]{layout.width}' for name in iterated)};")
     lines += ["    int iterations = 0;"] * _has_newton(function.program)
-    if _has_residual(function.program):
-        lines += [f"    {loop}", "        residual[0][l] = 0.0;", "    }"]
+    if layout is _LANES and _has_residual(function.program):
+        lines += [f"    {layout.loop}", "        residual[0][l] = 0.0;", "    }"]
     lines += [f"    (void){port.name};" for port in function.arguments if port in function.inputs or not port.size]
-    steps, apart = _steps(function, _LANES)
-    lines += [*steps, f"    {loop}", *_health(function, _LANES.access, "        "), "    }", "}", ""]
+    steps, apart = _steps(function, layout)
+    lines += [*steps, f"    {layout.loop}", *_health(function, layout.access), "    }", "}", ""]
     return "\n".join(lines), apart
