@@ -18,8 +18,9 @@ import numpy as np
 from tauloop.equations.newton_euler import combination, transmission
 from tauloop.equations.topology import Topology, topology, with_ends
 from tauloop.equations.tree import BodyMotion, PointMotion, TreeMotion, symbolic_motion
-from tauloop.equations.values import BatchFunction, Values, quantile, unit_vector
+from tauloop.equations.values import BatchFunction, Values, unit_vector
 from tauloop.mechanism.model import Coupling, Joint, Mechanism, Rod
+from tauloop.mechanism.poses import characteristic_length
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -335,14 +336,3 @@ def stacked(rows: tuple[ClosureRow, ...]) -> tuple[ca.SX, ca.SX, ca.SX]:
         ca.vertcat(*(row.rate for row in rows)),
         ca.vertcat(*(row.acceleration for row in rows)),
     )
-
-
-def characteristic_length(mechanism: Mechanism) -> float:
-    """A typical dimension of the machine, m: the median of its rod lengths and joint offsets that are not zero."""
-    lengths = [mechanism.value(rod.length) for rod in mechanism.rods if rod.length is not None]
-    lengths += [rod.telescope.reference for rod in mechanism.rods if rod.telescope is not None]
-    frames = [frame for joint in mechanism.joints for frame in (joint.parent, joint.child)]
-    frames += [frame for rod in mechanism.rods for frame in (rod.start, rod.end)]
-    lengths += [float(np.linalg.norm([mechanism.value(x) for x in frame.position])) for frame in frames]
-    lengths = [length for length in lengths if length > 1e-9]
-    return float(quantile(lengths, 0.5)) if lengths else 1.0

@@ -17,9 +17,10 @@ from scipy.spatial import ConvexHull
 from tauloop.assembly import Loops
 from tauloop.assembly.loops import nominal
 from tauloop.equations.tree import symbolic_motion
-from tauloop.equations.values import BatchFunction, Values
+from tauloop.equations.values import BatchFunction
 from tauloop.kinematics.spherical_arcs import SphericalBody, spherical_bodies
-from tauloop.mechanism.model import BASE, JOINT_KINDS, Body, Joint, Mechanism, Placement
+from tauloop.mechanism.model import BASE, JOINT_KINDS, Body, Freedom, Joint, Mechanism, Placement
+from tauloop.mechanism.poses import placement_pose
 from tauloop.model import Model
 from tauloop.records import dataclass
 
@@ -227,7 +228,7 @@ def machine_shape(loops: Loops) -> MachineShape:
     poses = BatchFunction(ca.Function("poses", [motion.q], [ca.densify(ca.vertcat(ca.SX(0, 1), *columns))]))
     places: dict[str, list[np.ndarray]] = {name: [] for name in (BASE, *names)}
     for placement in _joint_centres(mechanism):
-        places[placement.body].append(_frame(placement, values)[0])
+        places[placement.body].append(placement_pose(mechanism, placement).position)
     spherical = spherical_bodies(
         mechanism, values, {name: np.array(points) for name, points in places.items()}, loops.length
     )
@@ -235,15 +236,15 @@ def machine_shape(loops: Loops) -> MachineShape:
         centre = _mass_centre(mechanism, body)
         if centre is not None and len(_distinct(np.array(places[body.name]).reshape(-1, 3))) == 1:
             places[body.name].append(centre)
-    tool = _frame(mechanism.platform.tool, values)
+    tool = placement_pose(mechanism, mechanism.platform.tool)
     return MachineShape(
         bodies=tuple(
             _body_shape(name, np.array(points).reshape(-1, 3), spherical.get(name)) for name, points in places.items()
         ),
         platform=mechanism.platform.body,
-        segments=tuple(_segments(mechanism, values)),
-        drives=tuple(_at_arcs(axis, spherical) for axis in _drive_axes(mechanism, values)),
-        tool=tool,
+        segments=tuple(_segments(mechanism)),
+        drives=tuple(_at_arcs(axis, spherical) for axis in _drive_axes(mechanism)),
+        tool=(tool.position, tool.rotation),
         length=loops.length,
         poses=poses,
     )
@@ -266,31 +267,24 @@ def _joint_centres(mechanism: Mechanism) -> Iterator[Placement]:
             yield from (joint.parent, joint.child)
 
 
-def _frame(placement: Placement, values: Values) -> tuple[np.ndarray, np.ndarray]:
-    """Origin (3,) and orientation (3, 3) of a frame in its body."""
-    R, p = values.placement(placement)
-    return ca.evalf(p).full()[:, 0], ca.evalf(R).full()
-
-
-def _segments(mechanism: Mechanism, values: Values) -> Iterator[Segment]:
+def _segments(mechanism: Mechanism) -> Iterator[Segment]:
     for rod in mechanism.rods:
-        ends = np.stack([_frame(rod.start, values)[0], _frame(rod.end, values)[0]])
+        ends = np.stack([placement_pose(mechanism, side).position for side in (rod.start, rod.end)])
         yield Segment(name=rod.name, kind="rod", bodies=(rod.start.body, rod.end.body), ends=ends)
     for joint in mechanism.joints:
         if joint.kind not in ("prismatic", "cylindrical"):
             continue
-        origin, R = _frame(joint.parent, values)
-        ends = np.stack([origin, _frame(joint.child, values)[0]])
+        start, end = placement_pose(mechanism, joint.parent), placement_pose(mechanism, joint.child)
+        ends = np.stack([start.position, end.position])
         yield Segment(name=joint.name, kind="slide", bodies=(joint.parent.body, joint.child.body), ends=ends)
-        limits = (
-            np.array([joint.freedoms[-1].lower, joint.freedoms[-1].upper]) if joint.freedoms else np.array([np.inf])
-        )
+        slide = joint.freedoms[-1] if joint.freedoms else Freedom()
+        limits = np.array([slide.lower, slide.upper])
         if np.isfinite(limits).all():
-            ends = origin + limits[:, None] * R[:, "xyz".index(joint.axes[0])]
+            ends = start.position + limits[:, None] * start.rotation[:, "xyz".index(joint.axes[0])]
             yield Segment(name=joint.name, kind="rail", bodies=(joint.parent.body,) * 2, ends=ends)
 
 
-def _drive_axes(mechanism: Mechanism, values: Values) -> Iterator[DriveAxis]:
+def _drive_axes(mechanism: Mechanism) -> Iterator[DriveAxis]:
     """Axes of the coordinates that actuators drive."""
     rods = {rod.name: rod for rod in mechanism.rods}
     joints = {name: joint for joint in mechanism.joints for name in joint.velocity_names}
@@ -298,15 +292,15 @@ def _drive_axes(mechanism: Mechanism, values: Values) -> Iterator[DriveAxis]:
         for coordinate, _ in actuator.drives:
             if coordinate in rods:
                 start = rods[coordinate].start
-                origin = _frame(start, values)[0]
+                origin = placement_pose(mechanism, start).position
                 yield DriveAxis(
                     name=actuator.name, turns=False, body=start.body, origin=origin, direction=None, rod=coordinate
                 )
             else:
                 joint = joints[coordinate]
                 letter, turns, frame = _axis(joint, joint.velocity_names.index(coordinate))
-                origin, R = _frame(frame, values)
-                direction = R[:, "xyz".index(letter)]
+                pose = placement_pose(mechanism, frame)
+                origin, direction = pose.position, pose.rotation[:, "xyz".index(letter)]
                 yield DriveAxis(name=actuator.name, turns=turns, body=frame.body, origin=origin, direction=direction)
 
 
