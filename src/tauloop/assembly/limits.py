@@ -286,16 +286,11 @@ def _stops(freedom: Freedom) -> bool:
     return freedom.limit == "stop" and bool(np.isfinite([freedom.lower, freedom.upper]).any())
 
 
-def coordinate_limits(topology: Topology, kinds: tuple[LimitKind, ...] = LIMIT_KINDS) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper limits (n_q,) of the coordinates, SI; infinite where the file gives none.
-
-    Args:
-        topology: the coordinates.
-        kinds: the kinds of limits that count: all for a search, ("stop",) for what is given.
-    """
+def coordinate_limits(topology: Topology) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper limits (n_q,) of the coordinates, of all kinds, SI; infinite where the file gives none."""
     lower, upper = np.full(topology.n_q, -np.inf), np.full(topology.n_q, np.inf)
     for i, freedom in zip(topology.q_of_v, topology.freedoms, strict=True):
-        if i >= 0 and freedom.limit in kinds:
+        if i >= 0:
             lower[i], upper[i] = freedom.lower, freedom.upper
     return lower, upper
 
@@ -327,18 +322,13 @@ def limited(loops: Loops) -> Loops:
     chosen = [i for i, j in enumerate(topology.q_of_v) if j >= 0 and np.isfinite([lower[j], upper[j]]).any()]
     q = ca.SX.sym("q", topology.n_q)
     phi, K = loops.function.function(q) if loops.names else (ca.SX(0, 1), ca.SX(0, 1))
-    rows, columns = [], []
-    for i in chosen:
-        j = topology.q_of_v[i]
-        above = q[j] - (upper[j] - margin[j]) if np.isfinite(upper[j]) else ca.SX(-1)
-        below = (lower[j] + margin[j]) - q[j] if np.isfinite(lower[j]) else ca.SX(-1)
-        rows.append(ca.fmax(above, 0) - ca.fmax(below, 0))
-        columns.append((i, ca.logic_or(above > 0, below > 0)))
-    K = ca.reshape(K, len(loops.names), topology.n_v)
+    above, below = q - (upper - margin), (lower + margin) - q
+    outside, is_outside = ca.fmax(above, 0) - ca.fmax(below, 0), ca.logic_or(above > 0, below > 0)
     extra = ca.SX(len(chosen), topology.n_v)
-    for row, (i, active) in enumerate(columns):
-        extra[row, i] = active
-    phi, K = ca.vertcat(phi, *rows), ca.vertcat(K, extra)
+    for row, i in enumerate(chosen):
+        extra[row, i] = is_outside[topology.q_of_v[i]]
+    K = ca.vertcat(ca.reshape(K, len(loops.names), topology.n_v), extra)
+    phi = ca.vertcat(phi, outside[[topology.q_of_v[i] for i in chosen]])
     names = tuple(topology.velocity_names[i] for i in chosen)
     return replace(
         loops,

@@ -16,10 +16,11 @@ import numpy as np
 
 from tauloop.assembly.closing import ALIGNED, CLOSED, RANK_FLOOR, Probe, close_from_reference, close_loops
 from tauloop.assembly.coordinates import Actuation, unit_free
-from tauloop.assembly.limits import coordinate_limits, excess, limited, moved_inside
+from tauloop.assembly.limits import coordinate_limits, excess, limited, limits_of, moved_inside
 from tauloop.assembly.loops import Loops, aligned
 from tauloop.equations.topology import integrate
 from tauloop.errors import Problem
+from tauloop.mechanism.model import LIMIT_KINDS
 from tauloop.records import dataclass
 
 #: A pose is singular where a kept singular value falls below this share of the largest, and not so at other poses; a
@@ -172,7 +173,8 @@ def _on_the_nearest_turn(
 
 def _within_limits(loops: Loops, start: np.ndarray, q: np.ndarray, residual: np.ndarray) -> ReferencePose:
     """A pose within the limits, where closing left them."""
-    exceeded = beyond(loops, q)
+    limits = limits_of(loops.mechanism, loops.topology)
+    exceeded = "; ".join(str(item) for kind in LIMIT_KINDS for item in limits.beyond(q, kind=kind))
     inside = moved_inside(loops, start)
     lower, upper = coordinate_limits(loops.topology)
     ranged = tuple(i for i, j in enumerate(loops.topology.q_of_v) if j >= 0 and np.isfinite([lower[j], upper[j]]).any())
@@ -207,18 +209,6 @@ def named_pose(loops: Loops, q: np.ndarray, way: np.ndarray) -> str:
         + (f"{np.degrees(q[topology.q_of_v[i]]):.4g} deg" if topology.angular[i] else f"{q[topology.q_of_v[i]]:.4g} m")
         for i in sorted(moved[:NAMED])
     )
-
-
-def beyond(loops: Loops, q: np.ndarray) -> str:
-    """Which coordinates of a pose (1, n_q) leave their limits, and by how much."""
-    topology = loops.topology
-    lower, upper = coordinate_limits(loops.topology)
-    texts = []
-    for i in np.flatnonzero(excess(loops, q)[0]):
-        factor, unit = (180 / np.pi, "deg") if topology.is_angle[i] else (1.0, "m")
-        ends = f"{factor * lower[i]:.4g} to {factor * upper[i]:.4g} {unit}"
-        texts.append(f"{topology.coordinate_names[i]} is at {factor * q[0, i]:.4g} {unit} (limits {ends})")
-    return ", ".join(texts)
 
 
 #: What each kind of singular pose does.
