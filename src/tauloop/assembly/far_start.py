@@ -13,11 +13,11 @@ from tauloop.equations.topology import Topology, integrate
 
 #: Changes of the cost, of the coordinates and of the gradient, all free of units, below which nothing more is gained.
 ROUNDING = 1e-15
+#: Most evaluations of the loops.
+EVALUATIONS = 300
 
 
-def close_from_afar(
-    loops: Loops, q: np.ndarray, *, held: tuple[int, ...] = (), evaluations: int = 300
-) -> tuple[np.ndarray, float]:
+def close_from_afar(loops: Loops, q: np.ndarray, *, held: tuple[int, ...] = ()) -> tuple[np.ndarray, float]:
     """Coordinates that close the loops as well as can be, from one start of any distance.
 
     Minimises |W phi(q)|^2, with W the row scales that make residuals free of units. A minimum that does not close the
@@ -27,7 +27,6 @@ def close_from_afar(
         loops: the loop equations; `aligned` ones keep joints from closing turned over.
         q: start coordinates (n_q,).
         held: indices of velocities whose coordinates are not moved.
-        evaluations: most evaluations of the loops.
 
     Returns:
         Coordinates (n_q,) and the largest residual, m (or pure number).
@@ -61,7 +60,7 @@ def close_from_afar(
         xtol=ROUNDING,
         ftol=ROUNDING,
         gtol=ROUNDING,
-        max_nfev=evaluations,
+        max_nfev=EVALUATIONS,
     )
     closed = integrate(topology, q[None, :], displacement(solution.x))
     return closed[0], float(np.abs(loops.residuals(closed)[0]).max())

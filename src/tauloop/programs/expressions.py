@@ -95,9 +95,9 @@ class Expressions:
         a = ca.SX.sym("a", self.topology.n_v)
         return ca.sparsify(ca.jacobian(self.forces(v, a), a))
 
-    def canonical(self, v: ca.SX, a: ca.SX | None = None) -> CanonicalTerms:
+    def canonical(self, v: ca.SX) -> CanonicalTerms:
         """Momenta and their terms at velocities (n_v,)."""
-        return canonical_terms(self.mechanism, self.motion(v, a), self.entries)
+        return canonical_terms(self.mechanism, self.motion(v), self.entries)
 
 
 class MotionState(Expressions):

@@ -23,7 +23,6 @@ Decode = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 def occurrences(
     events: tuple[Event, ...],
     steps: Steps,
-    last: tuple[np.ndarray, np.ndarray],
     decode: Decode,
 ) -> list[Occurrence]:
     """Events within some steps in the order of time, none after the first terminal one.
@@ -31,12 +30,12 @@ def occurrences(
     Args:
         events: what to look for.
         steps: where.
-        last: coordinates and velocities at the end of the last step.
         decode: from states to coordinates and velocities.
     """
     if not len(steps) or not events:
         return []
-    q, v = np.vstack([steps.q, last[0]]), np.vstack([steps.v, last[1]])
+    last_q, last_v = decode(steps.y[-1:], steps.q[-1:])
+    q, v = np.vstack([steps.q, last_q]), np.vstack([steps.v, last_v])
     occurred: list[Occurrence] = []
     for event in events:
         values = np.asarray(event.function(steps.time, q, v), dtype=float)

@@ -247,7 +247,7 @@ class Simulator:
         ending: Ending | None = None
         while ending is None:
             part = self.stepper.advance(progress, duration)
-            occurred = self._occurrences(tuple(events), part, progress)
+            occurred = occurrences(tuple(events), part, partial(decoded, self.system))
             happened += occurred
             parts.append(part)
             if occurred and occurred[-1].is_terminal:
@@ -306,16 +306,6 @@ class Simulator:
             what = f"the start is not where its independent coordinates lead: off by {miss.max():.4g} (m or rad)"
             remedy = "simulate in full coordinates (`Projected`), or make the start the reference (`Model.at`)"
             raise InputError.of(name, what, remedy)
-
-    def _occurrences(self, events: tuple[Event, ...], part: Steps, progress: SteppingState) -> list[Occurrence]:
-        if not events or not len(part):
-            return []
-
-        def decode(y: np.ndarray, near: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            return decoded(self.system, y, near)
-
-        last = decode(part.y[-1:], part.q[-1:])
-        return occurrences(events, part, (last[0][0], last[1][0]), decode)
 
     def _result(
         self,
