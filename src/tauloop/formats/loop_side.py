@@ -21,9 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, cast
-
-import numpy as np
+from typing import cast
 
 from tauloop.formats.side_grammar import LOOP_SIDE
 from tauloop.formats.urdf_parts import LinkFrame, UrdfJoint, UrdfLoop, UrdfTree, identifier
@@ -33,14 +31,6 @@ from tauloop.mechanism.model import AxisName
 from tauloop.mechanism.suggestions import listing, suggestion
 
 #: A universal joint by the letters of its axes, the first on the parent's side; CARDAN is its older name.
-_FREE: dict[str, Any] = {
-    "lower": -np.inf,
-    "upper": np.inf,
-    "effort": np.inf,
-    "velocity": np.inf,
-    "damping": 0.0,
-    "friction": 0.0,
-}
 _UNIVERSAL = re.compile(r"UJOINT_([XYZ])([XYZ])|CARDAN")
 #: What two frames that coincide make: a ball joint, or a weld.
 _TYPES = {"3d": "spherical", "6d": "fixed"}
@@ -147,7 +137,8 @@ def _joint_kind(place: Cursor, word: str) -> tuple[str, tuple[AxisName, ...]] | 
 
 def _of_kind(joint: UrdfJoint, kind: str, axes: tuple[AxisName, ...]) -> UrdfJoint:
     """A joint of another kind in the same frame; nothing of what acted on its axis is left."""
-    return replace(joint, kind=kind, axes=axes, **_FREE)
+    place = {name: getattr(joint, name) for name in ("name", "parent", "child", "xyz", "rpy", "axis")}
+    return UrdfJoint(kind=kind, axes=axes, **place)
 
 
 def read_motors(root: Cursor, tree: UrdfTree) -> tuple[str, ...] | None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.formats.leaves import Leaves
-from tauloop.formats.mjcf_settings import ACTUATORS, MjcfReader
+from tauloop.formats.mjcf_settings import ACTUATORS, SERVOS, MjcfReader
 from tauloop.formats.mjcf_tree import Bodies, TreeReader
 from tauloop.formats.urdf_builder import closing_joint
 from tauloop.formats.urdf_parts import identifier
@@ -23,8 +23,6 @@ _TENDON_LOSSES = ("armature", "damping", "frictionloss")
 _SCALAR = ("revolute", "prismatic")
 #: What an ideal motor says of its control law.
 _IDEAL = ("", "none", "fixed")
-#: A position or velocity servo, or a muscle, is more than an ideal motor.
-_SERVOS = ("position", "velocity", "intvelocity", "damper", "cylinder", "muscle", "adhesion", "dcmotor")
 
 
 class ConstraintReader:
@@ -275,7 +273,7 @@ class ConstraintReader:
     def _actuator(self, node: XmlNode, name: str, drives: tuple[tuple[str, Expression], ...]) -> Actuator:
         reader = self._reader
         laws = [key for key in ("dyntype", "gaintype", "biastype") if reader.word(node, key) not in _IDEAL]
-        if node.tag in _SERVOS or laws:
+        if node.tag in SERVOS or laws:
             reader.notes.append(f"{name}: a {node.tag} actuator is taken for an ideal motor, without its control law")
         force = self._limit(node, name, "forcerange", "forcelimited")
         if node.tag == "motor":

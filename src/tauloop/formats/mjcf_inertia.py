@@ -125,12 +125,10 @@ def _solid(kind: str, size: np.ndarray) -> tuple[float, np.ndarray]:
     if kind == "sphere":
         (r,) = size
         return 4 / 3 * math.pi * r**3, np.full(3, 0.4 * r * r)
-    if kind == "box":
+    if kind in ("box", "ellipsoid"):
         a2, b2, c2 = size**2
-        return 8 * float(np.prod(size)), np.array([b2 + c2, a2 + c2, a2 + b2]) / 3
-    if kind == "ellipsoid":
-        a2, b2, c2 = size**2
-        return 4 / 3 * math.pi * float(np.prod(size)), np.array([b2 + c2, a2 + c2, a2 + b2]) / 5
+        factor, share = (8, 3) if kind == "box" else (4 / 3 * math.pi, 5)
+        return factor * float(np.prod(size)), np.array([b2 + c2, a2 + c2, a2 + b2]) / share
     r, h = size  # h is half the length between the ends of the cylinder
     tube = 2 * math.pi * r * r * h
     tube_across, tube_along = r * r / 4 + h * h / 3, r * r / 2
@@ -138,15 +136,9 @@ def _solid(kind: str, size: np.ndarray) -> tuple[float, np.ndarray]:
         return tube, np.array([tube_across, tube_across, tube_along])
     # two half balls, each with its mass centre 3/8 r beyond the end of the cylinder
     balls = 4 / 3 * math.pi * r**3
-    across = 0.4 * r * r + h * h + 0.75 * h * r
-    volume = tube + balls
-    return volume, np.array(
-        [
-            (tube * tube_across + balls * across) / volume,
-            (tube * tube_across + balls * across) / volume,
-            (tube * tube_along + balls * 0.4 * r * r) / volume,
-        ]
-    )
+    across = tube * tube_across + balls * (0.4 * r * r + h * h + 0.75 * h * r)
+    along = tube * tube_along + balls * 0.4 * r * r
+    return tube + balls, np.array([across, across, along]) / (tube + balls)
 
 
 def _sum(parts: Sequence[LinkInertia]) -> LinkInertia:

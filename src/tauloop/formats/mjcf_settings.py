@@ -15,22 +15,14 @@ from tauloop.records import dataclass
 
 #: The class of everything that names none.
 MAIN = "main"
+#: A position or velocity servo, or a muscle, is more than an ideal motor.
+SERVOS = ("position", "velocity", "intvelocity", "damper", "cylinder", "muscle", "adhesion", "dcmotor")
 #: Actuators share one set of defaults, whatever they are called.
-ACTUATORS = (
-    "general",
-    "motor",
-    "position",
-    "velocity",
-    "intvelocity",
-    "damper",
-    "cylinder",
-    "muscle",
-    "adhesion",
-    "dcmotor",
-)
+ACTUATORS = ("general", "motor", *SERVOS)
 #: Names in ``<custom>`` of what MJCF has no place for: ``tauloop.joint.NAME.friction.offset``, ``tauloop.platform``.
 CUSTOM = "tauloop."
-_ORIENTATIONS = ("quat", "axisangle", "xyaxes", "zaxis", "euler")
+#: Ways to write an orientation, with how many numbers each has.
+_ORIENTATIONS = {"quat": 4, "axisangle": 4, "xyaxes": 6, "zaxis": 3, "euler": 3}
 #: Axes must be longer than this to have a direction.
 _NO_DIRECTION = 1e-12
 #: Bounds of masses (kg) and moments (kg m^2) up to here only let zeros through MuJoCo, and are left out.
@@ -213,8 +205,7 @@ class MjcfReader(XmlReader):
             self.problem(node, where, f"says its orientation {len(keys)} times: {', '.join(keys)}", "keep one")
         if not keys:
             return np.eye(3)
-        count = {"quat": 4, "axisangle": 4, "xyaxes": 6, "zaxis": 3, "euler": 3}[keys[0]]
-        x = np.array(self.vector(node, where, keys[0], (0.0,) * count))
+        x = np.array(self.vector(node, where, keys[0], (0.0,) * _ORIENTATIONS[keys[0]]))
         if not np.isfinite(x).all():
             return np.eye(3)
         rotation = self._rotation(keys[0], x)

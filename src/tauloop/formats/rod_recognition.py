@@ -71,8 +71,7 @@ def recognise_rods(mechanism: Mechanism, options: RodRecognition) -> tuple[Mecha
         ends = ends_of(linkage, link)
         if ends is None or gone_joints & {name for end in ends for name in end.joints}:
             continue
-        name = _name(linkage, link)
-        made = _rod(linkage, link, name, ends, options, notes)
+        made = _rod(linkage, link, ends, options, notes)
         if made is not None:
             take(*made, link, ends)
     if not rods:
@@ -133,20 +132,11 @@ def finished(
     return replace(mechanism, description="\n".join([head, *(f"- {note}" for note in remarks)]))
 
 
-def _name(linkage: Linkage, link: Sequence[str]) -> str:
-    """A rod is called after the heaviest body of its link."""
-    return max(link, key=lambda body: linkage.mass(body))
-
-
 def _rod(
-    linkage: Linkage,
-    link: Sequence[str],
-    name: str,
-    ends: tuple[End, End],
-    options: RodRecognition,
-    notes: list[str],
+    linkage: Linkage, link: Sequence[str], ends: tuple[End, End], options: RodRecognition, notes: list[str]
 ) -> tuple[Rod, list[Parameter]] | None:
-    """The rod with its leaf parameters; None where the link must stay a body, which is noted."""
+    """The rod, called after its heaviest body, with its leaf parameters; None where it must stay a body, noted."""
+    name = max(link, key=linkage.mass)
     if ends[1].kind == "universal":
         ends = (ends[1], ends[0])
     A, B = ends

@@ -38,10 +38,6 @@ def _each(names: list[str], kind: Kind, what: str) -> Shape:
     return Shape(name=what, doc=f"{what} by name", fields=tuple(field(name, kind, what) for name in names))
 
 
-def _elements(shape: Shape, key: str) -> MapOf:
-    return MapOf(item=shape, key=key)
-
-
 def side_shape(tree: UrdfTree) -> Shape:
     """The grammar of a side file for one URDF, whose joints it may name."""
     stiffness, rest = SPRING.fields
@@ -83,9 +79,9 @@ def side_shape(tree: UrdfTree) -> Shape:
             field("offsets", Shape(name="offsets", doc="By joint.", fields=offsets), "URDF's coordinate less measured"),
             field("joints", _each([joint.name for joint in moving], acting, "joint"), "what acts on joints"),
             field("floating", _each(free, floating, "floating joint"), "floating joints"),
-            field("couplings", _elements(COUPLING, "coupling"), "gears between joints"),
-            field("losses", _elements(LOSS, "loss"), "friction of combinations"),
-            field("actuators", _elements(ACTUATOR, "actuator"), "motors"),
+            field("couplings", MapOf(item=COUPLING, key="coupling"), "gears between joints"),
+            field("losses", MapOf(item=LOSS, key="loss"), "friction of combinations"),
+            field("actuators", MapOf(item=ACTUATOR, key="actuator"), "motors"),
             *CLOSURES,
         ),
     )

@@ -34,14 +34,8 @@ from tauloop.records import dataclass
 BALL = "drake:ball_constraint"
 ELEMENTS = ("loop", "coupling", CUT, BALL)
 #: Types of GRBDA's loops, and what they are here.
-_LOOP_KINDS = {
-    "revolute": "revolute",
-    "continuous": "revolute",
-    "prismatic": "prismatic",
-    "cylindrical": "cylindrical",
-    "spherical": "spherical",
-    "fixed": "fixed",
-}
+_LOOP_KINDS = {kind: kind for kind in ("revolute", "prismatic", "cylindrical", "spherical", "fixed")}
+_LOOP_KINDS["continuous"] = "revolute"
 
 
 def read_loops(reader: UrdfReader, robot: XmlNode, links: Mapping[str, XmlNode]) -> tuple[UrdfLoop, ...]:

@@ -13,7 +13,7 @@ from tauloop.formats.xml_nodes import XmlNode, XmlReader
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import AxisName
 from tauloop.mechanism.placements import turns_to_axes
-from tauloop.mechanism.poses import rotation_matrix
+from tauloop.mechanism.poses import quaternion_rotation, rotation_matrix
 from tauloop.mechanism.rigid_tree import LinkInertia
 from tauloop.records import dataclass
 
@@ -54,12 +54,12 @@ class UrdfJoint:
     xyz: Triple
     rpy: Triple
     axis: Triple
-    lower: float
-    upper: float
-    effort: float
-    velocity: float
-    damping: float
-    friction: float
+    lower: float = -math.inf
+    upper: float = math.inf
+    effort: float = math.inf
+    velocity: float = math.inf
+    damping: float = 0.0
+    friction: float = 0.0
     axes: tuple[AxisName, ...] = ()
 
 
@@ -206,7 +206,8 @@ class UrdfReader(XmlReader):
         if not abs(length - 1.0) < _UNIT_QUATERNION:
             self.problem(origin, name, f"the quaternion has length {length:.6g}", "give one of length 1: x y z w")
             return 0.0, 0.0, 0.0
-        turns = turns_to_axes(*_first_two_columns(x, y, z, w))
+        first, second, _ = quaternion_rotation(np.array([w, x, y, z])).T.tolist()
+        turns = turns_to_axes(first, second)
         angles = {turn.axis: turn.angle.value for turn in turns if isinstance(turn.angle, Constant)}
         return angles.get("x", 0.0), angles.get("y", 0.0), angles.get("z", 0.0)
 
@@ -243,15 +244,6 @@ class UrdfReader(XmlReader):
             return ""
         what = f"the {tag} link {original!r} does not exist"
         return link if self.look_up(element, name, link, links, what, "add the link or correct the name") else ""
-
-
-def _first_two_columns(x: float, y: float, z: float, w: float) -> tuple[Triple, Triple]:
-    """Directions of the x and the y axis of a frame that a quaternion turns, each of length one."""
-    n = (x * x + y * y + z * z + w * w) / 2.0
-    return (
-        (1.0 - (y * y + z * z) / n, (x * y + z * w) / n, (x * z - y * w) / n),
-        ((x * y - z * w) / n, 1.0 - (x * x + z * z) / n, (y * z + x * w) / n),
-    )
 
 
 def identifier(name: str) -> str:

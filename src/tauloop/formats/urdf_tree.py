@@ -103,10 +103,10 @@ class _TreeReader(UrdfReader):
         base = self._root(read_joints, links, joints) if links else ""
         refuse_ties(self, robot)
         refuse_repeats(self, robot)
-        shapes = [link.name for link in read_links if link.inertial is None and _has_shape(links[link.name])]
-        for name in shapes:
-            if name != base:
-                self.note(name, "it has a shape and no <inertial>, and counts as massless")
+        for link in read_links:
+            has_shape = any(links[link.name].first(tag) is not None for tag in _SHAPES)
+            if has_shape and link.inertial is None and link.name != base:
+                self.note(link.name, "it has a shape and no <inertial>, and counts as massless")
         notes = [*self.listed(), *unread(self._unread, self._unread_attributes)]
         return UrdfTree(
             name=name,
@@ -284,7 +284,3 @@ class _TreeReader(UrdfReader):
                 self._list_unread(child)
             else:
                 self._unread[child.tag if node.tag == "robot" else f"{child.tag} of {node.tag}"] += 1
-
-
-def _has_shape(link: XmlNode) -> bool:
-    return any(link.first(tag) is not None for tag in _SHAPES)

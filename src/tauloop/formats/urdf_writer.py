@@ -86,14 +86,10 @@ def write_urdf(mechanism: Mechanism, path: str | Path) -> tuple[tuple[Path, ...]
     beside = [side, *(folder / name for name in written.meshes)]
     for name, content in written.meshes.items():
         folder.mkdir(exist_ok=True)
-        write_file(folder / name, partial(_write_bytes, content))
+        write_file(folder / name, partial(Path.write_bytes, data=content))
     write_text(side, written.side)
     write_text(path, written.urdf)
     return tuple(beside), written.notes
-
-
-def _write_bytes(content: bytes, path: Path) -> None:
-    path.write_bytes(content)
 
 
 @dataclass(slots=True)
