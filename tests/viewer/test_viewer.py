@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import json
+import re
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,6 +19,7 @@ from extras import extra
 from scipy.spatial.transform import Rotation
 from typer.testing import CliRunner
 
+import tauloop as tl
 from tauloop import Model, load
 from tauloop.assembly.ports import ACTUATORS, PLATFORM
 from tauloop.cli.app import app
@@ -324,18 +326,18 @@ def test_out_of_reach_the_machine_stays_and_says_why(delta_viewer: Viewer) -> No
 
 
 def test_the_clock_plays_the_motion_and_starts_again(delta_viewer: Viewer) -> None:
-    delta_viewer.clock.value = 0.5
+    delta_viewer.clock.slider.value = 0.5
     assert node(delta_viewer, "/tool").position == pytest.approx([0.05, 0.0, -0.5])
     delta_viewer.advance(0.2)
-    assert delta_viewer.clock.value == 0.5  # it stands until it is told to play
-    delta_viewer._play.value = True
+    assert delta_viewer.clock.slider.value == 0.5  # it stands until it is told to play
+    delta_viewer.clock.play.value = True
     delta_viewer.advance(0.2)
     assert node(delta_viewer, "/tool").position == pytest.approx([0.07, 0.0, -0.5])
     delta_viewer.advance(0.4)
-    assert delta_viewer.clock.value == pytest.approx(0.1)
-    delta_viewer._speed.value = "1/10"
+    assert delta_viewer.clock.slider.value == pytest.approx(0.1)
+    delta_viewer.clock.speed.value = "1/10"
     delta_viewer.advance(1.0)
-    assert delta_viewer.clock.value == pytest.approx(0.2)
+    assert delta_viewer.clock.slider.value == pytest.approx(0.2)
 
 
 def test_a_locked_machine_can_be_looked_at_but_not_moved() -> None:
@@ -386,3 +388,29 @@ def test_without_viser_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(importlib, "import_module", missing)
     with pytest.raises(EngineError, match=r"pip install tauloop\[view\]"):
         Viewer(model("delta"), port=0)
+
+
+def test_a_view_is_inline_in_a_notebook_and_keeps_its_server() -> None:
+    extra("viser")
+    view = tl.view(tl.load("five_bar"))
+    frame = view._repr_html_()
+    try:
+        assert frame == view._repr_html_()
+        (address,) = re.findall('<iframe src="([^"]+)"', frame)
+        with urllib.request.urlopen(address, timeout=10) as answer:
+            page = answer.read()
+        assert answer.headers["Content-Length"] == str(len(page))
+        assert b"<canvas" in page or b"<script" in page
+        assert page.count(b"event.stopPropagation()") >= 1
+    finally:
+        view.inline.stop()
+
+
+def test_a_notebook_without_viser_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    view = tl.view(tl.load("five_bar"))
+    monkeypatch.setattr("tauloop.viewer.viewer.importlib.import_module", functools.partial(_missing))
+    assert "pip install tauloop[view]" in view._repr_html_()
+
+
+def _missing(name: str) -> SimpleNamespace:
+    raise ImportError(f"No module named '{name}'")

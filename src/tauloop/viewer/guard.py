@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import http
 import importlib
 import ipaddress
@@ -20,6 +21,15 @@ from tauloop.records import dataclass
 TOKEN_BYTES = 16
 #: The module of viser that starts servers; its handler of websockets tells its servers from others.
 STARTER = "viser.infra._infra"
+#: What pages get beside viser's own. Its camera listens to the keys of the whole document: what sits in the panel keeps
+#: its own. On a narrow screen the panel lies over the scene: it gets the lower part to itself.
+ADDED = b"""<script>document.body.addEventListener('keydown', event => {
+if (event.target.closest('[role=slider], [role=tab], button, summary')) event.stopPropagation(); });</script>
+<style>@media (max-width: 36em) {
+[style*="position: fixed"][style*="max-height: 60%"] { width: 100% !important; max-height: 45% !important; }
+[style*="position: fixed"][style*="max-height: 60%"] [style="width: 20em;"] { width: 100% !important; }
+:has(> [style*="position: fixed"][style*="max-height: 60%"]) > [style*="flex-grow: 1"] {
+height: 55% !important; } }</style>"""
 #: Held while a server of ours starts, so that one guard is not put upon another.
 _STARTING = threading.Lock()
 
@@ -133,11 +143,24 @@ def _asking(guard: Guard, answer: Callable[[Any, Any], Any]) -> Callable[[Any, A
         if refusal is not None:
             return connection.respond(http.HTTPStatus.FORBIDDEN, f"{refusal}\n")
         response = answer(connection, replace(request, path=guard.within(request.path)))
-        if response is not None:
-            response.headers["Referrer-Policy"] = "no-referrer"  # the token stays here
-        return response
+        if response is None:
+            return None
+        response.headers["Referrer-Policy"] = "no-referrer"  # the token stays here
+        return _with_additions(response) if "html" in response.headers.get("Content-Type", "") else response
 
     return process_request
+
+
+def _with_additions(response: Any) -> Any:
+    """A page with what is `ADDED`."""
+    is_packed = response.headers.get("Content-Encoding") == "gzip"
+    text = gzip.decompress(response.body) if is_packed else response.body
+    before, end, after = text.rpartition(b"</body>")
+    body = before + ADDED + end + after
+    body = gzip.compress(body, 1) if is_packed else body
+    del response.headers["Content-Length"]
+    response.headers["Content-Length"] = str(len(body))
+    return replace(response, body=body)
 
 
 def _of_served(record: logging.LogRecord) -> bool:

@@ -15,8 +15,10 @@ from tauloop.solids import frames, machine_solids, parts
 
 #: Length of the tool's axes, and thickness of its path, as shares of the machine's largest dimension.
 TOOL, PATH = 0.07, 0.003
-#: Where the eye stands at first, in largest dimensions from the middle; how far from the plane of a planar machine.
-EYE, FACING = (0.75, -1.05, 0.45), 1.3
+#: From where the eye looks at first, rad of its field of view, and how far it keeps from where the machine just fits.
+EYE, FIELD, FAR = (0.75, -1.05, 0.45), 0.8, 1.1
+#: Of the light from all around: at full strength colours would be washed out.
+LIGHT = 0.35
 
 
 class MachineScene:
@@ -70,12 +72,15 @@ class MachineScene:
             section_size=self._size / 2,
             position=(middle[0], middle[1], low[2] - 0.02 * self._size),
         )
-        server.initial_camera.look_at = tuple(middle)
-        eye = np.array(EYE)
+        self._scene.configure_environment_map("warehouse", environment_intensity=LIGHT)
+        camera = server.initial_camera
+        camera.fov, camera.look_at = FIELD, tuple(middle)
+        way = np.array(EYE)
         if len(geometry.plane) == 2:
             across = 3 - sum(geometry.plane)
-            eye = FACING * np.eye(3)[across] * (1.0 if across == 2 else -1.0) + [0.0, -0.02, 0.02]
-        server.initial_camera.position = tuple(middle + eye * self._size)
+            way = np.eye(3)[across] * (1.0 if across == 2 else -1.0) + [0.0, -0.02, 0.02]
+        far = FAR * 0.5 * max(float(np.linalg.norm(high - low)), self._size) / np.sin(0.5 * FIELD)
+        camera.position = tuple(middle + far * way / np.linalg.norm(way))
         self.show(geometry)
 
     def show(self, geometry: MachineGeometry, state: int = 0) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tauloop.assembly.named_values import named_values
 from tauloop.assembly.ports import PLATFORM, Entry
-from tauloop.errors import InputError, Problems
+from tauloop.errors import EngineError, InputError, Problems
 from tauloop.kinematics.machine_geometry import MachineGeometry, machine_geometry
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
@@ -26,6 +29,9 @@ from tauloop.viewer.viewer import Viewer
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+#: A viewer in a notebook.
+FRAME = '<iframe src="{}" style="width:100%;height:560px;border:0" allow="fullscreen"></iframe>'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +59,7 @@ class ViewOptions(Shown):
         InputError.raise_if_any(problems)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class View(Result):
     """A machine at a pose, or in motion; evidence says what lies beyond a stop.
 
@@ -101,6 +107,20 @@ class View(Result):
         if self.playback is None:
             raise InputError.of("motion", "there is none to make a film of", "name a table of one")
         return save_film(self.model, self.playback.q, self.playback.time, path)
+
+    @cached_property
+    def inline(self) -> Viewer:
+        """The viewer that a notebook shows, on a free port of this computer; one for all cells that show this view."""
+        viewer = self.viewer(port=0)
+        Thread(target=viewer.run, daemon=True).start()  # its clock
+        return viewer
+
+    def _repr_html_(self) -> str:
+        """The viewer as a frame in a notebook; what is missing for it, in its words."""
+        try:
+            return FRAME.format(html.escape(self.inline.url))
+        except EngineError as error:
+            return f"<pre>{html.escape(str(error))}</pre>"
 
     def viewer(self, host: str = "127.0.0.1", port: int = 8080) -> Viewer:
         """A server for the browser; see `Viewer`, which also says what is raised."""

@@ -1,0 +1,51 @@
+"""The clock of a motion: play, scrub, loop, slow motion."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tauloop.viewer.playback import Playback
+
+if TYPE_CHECKING:
+    from tauloop.viewer.viewer import Viewer
+
+#: Speeds at which a motion may be played.
+SPEEDS = ("1/100", "1/10", "1/4", "1/2", "1", "2")
+
+
+class Clock:
+    """The panel of a motion: a slider of time, whether it plays, whether it starts again, and how fast it is.
+
+    Attributes:
+        slider: of the time, s.
+        play, loop: check boxes.
+        speed: one of `SPEEDS`.
+    """
+
+    def __init__(self, viewer: Viewer, playback: Playback) -> None:
+        """Add the panel."""
+        self._viewer, self._playback = viewer, playback
+        self._duration = max(playback.duration, 1e-9)
+        gui = viewer.server.gui
+        with gui.add_folder(f"Motion: {playback.source}" if playback.source else "Motion"):
+            self.slider = gui.add_slider("time [s]", 0.0, self._duration, self._duration / 10000, 0.0)
+            self.play = gui.add_checkbox("play", False)
+            self.loop = gui.add_checkbox("loop", True)
+            self.speed = gui.add_dropdown("speed", SPEEDS, initial_value="1")
+        self.slider.on_update(lambda event: self.seek(float(event.target.value)))
+
+    def seek(self, moment: float) -> None:
+        """Show the sample nearest to a time, s."""
+        self._viewer.show(self._playback.q[self._playback.sample(moment)])
+
+    def advance(self, elapsed: float) -> None:
+        """Let time pass while the motion plays, s; at its end it starts again, or stops."""
+        if not self.play.value:
+            return
+        part, _, whole = self.speed.value.partition("/")
+        moment = self.slider.value + elapsed * float(part) / float(whole or 1)
+        if moment > self._duration and not self.loop.value:
+            moment, self.play.value = self._duration, False
+        elif moment > self._duration:
+            moment %= self._duration
+        self.slider.value = float(moment)

@@ -1,0 +1,99 @@
+"""Sliders: one for each number by which a person moves the machine, by the platform or by the actuators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tauloop.assembly.ports import Entry
+from tauloop.errors import AssemblyError, TauloopError
+from tauloop.model import Model
+from tauloop.viewer.handles import Handles
+
+if TYPE_CHECKING:
+    from tauloop.viewer.viewer import Viewer
+
+#: Steps of sliders: m, deg, pure numbers.
+STEPS = {"m": 1e-4, "deg": 1e-2, "1": 1e-4}
+
+
+class Sliders:
+    """The sliders of both entries, which follow the machine wherever it goes.
+
+    Attributes:
+        handles: what they move, by entry.
+        sliders: one for each handle, by entry.
+    """
+
+    def __init__(self, viewer: Viewer, model: Model) -> None:
+        """Add a folder for each entry; a machine that an entry does not determine says so in its place."""
+        self._viewer, self._model, self._syncing = viewer, model, False
+        self.handles: dict[Entry, Handles] = {}
+        self.sliders: dict[Entry, list[Any]] = {}
+        for entry in Entry:
+            self._add(entry)
+
+    def _add(self, entry: Entry) -> None:
+        gui, q = self._viewer.server.gui, self._viewer.q
+        try:
+            handles = Handles(self._model, self._model.motion(entry), q)
+        except AssemblyError as error:
+            gui.add_markdown(as_markdown(error, f"Not to be moved by its {entry.name}:"))
+            return
+        if any(handles.names == others.names for others in self.handles.values()):
+            return  # a machine whose independent coordinates are its motors'
+        with gui.add_folder(entry.name.capitalize()):
+            self.handles[entry], self.sliders[entry] = handles, []
+            for number, (handle, value) in enumerate(zip(handles.handles, handles.values(q), strict=True)):
+                slider = gui.add_slider(
+                    f"{handle.name} [{handle.unit}]" if handle.unit != "1" else handle.name,
+                    min=handle.lower,
+                    max=handle.upper,
+                    step=STEPS[handle.unit],
+                    initial_value=float(np.clip(rounded(value, STEPS[handle.unit]), handle.lower, handle.upper)),
+                )
+                slider.on_update(self._moves(entry, number))
+                self.sliders[entry].append(slider)
+
+    def move(self, entry: Entry, number: int, value: float, dragged: Any = None) -> None:
+        """Move one handle: the machine follows, or stays and the panel says what is in the way."""
+        with self._viewer.lock:
+            try:
+                self._viewer.show(self.handles[entry].moved(self._viewer.q, number, value), dragged)
+            except TauloopError as error:
+                self._viewer.explain(error)
+
+    def _moves(self, entry: Entry, number: int) -> Callable[[Any], None]:
+        """What happens when a slider moves: nothing while it only follows the machine."""
+
+        def moved(event: Any) -> None:
+            with self._viewer.lock:
+                if not self._syncing:
+                    self.move(entry, number, float(event.target.value), event.target)
+
+        return moved
+
+    def follow(self, q: np.ndarray, dragged: Any) -> None:
+        """Stand where the machine stands, but not the one in the user's hand: he is ahead already."""
+        self._syncing = True
+        try:
+            for entry, sliders in self.sliders.items():
+                for slider, value in zip(sliders, self.handles[entry].values(q), strict=True):
+                    if slider is not dragged:
+                        slider.value = rounded(value, slider.step)
+        finally:
+            self._syncing = False
+
+
+def rounded(value: float, step: float) -> float:
+    """A value as a slider of such steps shows it."""
+    return round(float(value), round(-np.log10(step))) + 0.0
+
+
+def as_markdown(error: TauloopError, heading: str) -> str:
+    """An error's problems as a list for the panel."""
+    lines = [f"**{heading}**", ""]
+    lines += [f"- `{problem.where}`: {problem.what}; *{problem.remedy}*" for problem in error.problems]
+    return "\n".join(lines)
