@@ -1,4 +1,4 @@
-"""Commands on a machine: check, show, dynamics, modes, workspace, reduce, cost, equations: prints and refusals."""
+"""Commands on a machine, from check to convert: what they print, write and refuse."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import run_json, text_of
+from command_line import problems, run_json, text_of
 from extras import extra
+from slider_cranks import BALL, SIDE, slider_crank
 from typer.testing import CliRunner
 
 import tauloop as tl
 from tauloop.cli.app import app
+from tauloop.formats.options import ImportOptions
+from tauloop.result import plain
 
 CASES = Path(__file__).parents[1] / "cases"
 
@@ -196,3 +199,50 @@ def test_modes_says_how_far_its_search_is_and_where_modes_meet() -> None:
     text = text_of("modes", "five_bar", "--position", f"motor_1={np.pi!r},motor_2=0", code=None)
     assert "without passing" in text.split("None is reached from")[1]
     assert "~ singular, or nearly so: modes meet here" in text
+
+
+ARM = """
+<robot name="arm"><link name="root"/>
+  <link name="a"><inertial><mass value="1"/>
+    <inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <link name="the-hand"><inertial><mass value="1"/>
+    <inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <joint name="one" type="continuous"><parent link="root"/><child link="a"/><axis xyz="0 1 0"/></joint>
+  <joint name="two" type="continuous"><parent link="a"/><child link="the-hand"/><origin xyz="0.3 0 0"/></joint>
+</robot>
+"""
+SLIDE = """
+<mujoco model="slide">
+  <worldbody><body name="cart"><joint name="rail" type="slide" axis="1 0 0"/>
+    <inertial pos="0 0 0" mass="1" diaginertia="0.01 0.01 0.01"/></body></worldbody>
+  <actuator><motor joint="rail"/></actuator>
+  <keyframe><key name="home" qpos="0.3"/></keyframe>
+</mujoco>
+"""
+
+
+def test_what_a_file_of_another_tool_does_not_say_is_said_beside_it(tmp_path: Path) -> None:
+    urdf, mjcf = tmp_path / "arm.urdf", tmp_path / "slide.xml"
+    urdf.write_text(ARM, encoding="utf-8")
+    mjcf.write_text(SLIDE, encoding="utf-8")
+    shown = run_json("show", urdf, "--gravity", "0,-9.81,0", "--platform", "a", "--origins", "--parameters")
+    options = ImportOptions(gravity=(0.0, -9.81, 0.0), platform="a", origins=True)
+    described = tl.describe(tl.load(urdf, options=options), tl.DescribeOptions(parameters=True))
+    assert shown == json.loads(json.dumps(plain(described.as_dict())))
+    for wrong in ("0,-9.81", "down", "0,0,nan"):
+        assert problems("show", urdf, "--gravity", wrong)[0]["where"] == "--gravity"
+    assert problems("check", "delta", "--gravity", "0,0,0")[0]["where"] == "--gravity"
+    assert run_json("show", mjcf, "--keyframe", "home")["assembly"]["reference"] == {"rail": 0.3}
+
+
+def test_check_prints_what_was_done_on_the_way(tmp_path: Path) -> None:
+    (tmp_path / "machine.urdf").write_text(slider_crank(hinges=BALL).replace('"block"', '"the-block"'))
+    (tmp_path / "robot.yaml").write_text(SIDE)
+    text = text_of("check", tmp_path / "machine.urdf", "--side", tmp_path / "robot.yaml", "--rods")
+    assert "- link 'the-block' is called 'the_block' here" in text
+    assert "rod is a slender rod; its spin is locked" in text
+
+
+def test_convert_refuses_an_unknown_format(tmp_path: Path) -> None:
+    (problem,) = problems("convert", "rcid", "--to", "sdf", "--out", tmp_path / "m.sdf")
+    assert "'sdf' is unknown" in problem["what"]

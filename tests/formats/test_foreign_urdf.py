@@ -6,7 +6,6 @@ conditions of the solver of its authors (HIT-Robotics/robot_model, `fixed_constr
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,8 @@ import pytest
 from extras import extra
 from scipy.spatial.transform import Rotation
 from tree_numbers import OpenTree
-from typer.testing import CliRunner
 
 from tauloop import Model
-from tauloop.cli.app import app
 from tauloop.errors import DescriptionError
 from tauloop.formats import load
 from tauloop.formats.options import ImportOptions
@@ -454,21 +451,11 @@ def test_a_plain_urdf_has_the_gravity_of_urdf_and_says_so(tmp_path: Path) -> Non
     assert "- gravity is that of URDF, 9.81 m/s^2 along -z: the file does not say it" in mechanism.description
 
 
-def test_gravity_and_platform_are_options_of_the_command_line(tmp_path: Path) -> None:
-    (tmp_path / "r.urdf").write_text(ARM)
-    runner, urdf = CliRunner(), str(tmp_path / "r.urdf")
-    shown = runner.invoke(app, ["show", urdf, "--gravity", "0,-9.81,0", "--platform", "tool0", "--json"])
-    assert shown.exit_code == 0, shown.output
-    document = json.loads(shown.output)
-    assert [p["name"] for p in document["parameters"] if p["group"] == "gravity"] == ["gravity[1]"]
-    assert "gravity" not in document["description"]
-    for wrong in ("0,-9.81", "down", "0,0,nan"):
-        refused = runner.invoke(app, ["show", urdf, "--gravity", wrong, "--json"])
-        assert (refused.exit_code, json.loads(refused.output)["problems"][0]["where"]) == (2, "--gravity")
-    refused = runner.invoke(app, ["check", "delta", "--gravity", "0,0,0", "--json"])
-    assert (refused.exit_code, json.loads(refused.output)["problems"][0]["where"]) == (2, "--gravity")
-    torque = runner.invoke(app, ["check", urdf, "--json"])
-    assert any("gravity is that of URDF" in note for note in json.loads(torque.output)["import"])
+def test_gravity_and_platform_may_be_said_beside_it(tmp_path: Path) -> None:
+    mechanism = read(tmp_path, ARM, gravity=(0.0, -9.81, 0.0), platform="tool0")
+    assert [p.name for p in mechanism.parameters if p.group == "gravity"] == ["gravity[1]"]
+    assert "gravity" not in mechanism.description
+    assert mechanism.platform.body == "tool0"
 
 
 # Welded links

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from xml.etree import ElementTree
@@ -15,20 +14,19 @@ from hypothesis import given, strategies as st
 from mjcf_texts import EVERYTHING
 from slider_cranks import BALL, SIDE, slider_crank
 from tree_numbers import OpenTree
-from typer.testing import CliRunner
 
 from tauloop.assembly.loops import loops
-from tauloop.cli.app import app
 from tauloop.codegen import Interpreted
 from tauloop.engines import NamedMotion, mujoco_engine, pinocchio_engine
 from tauloop.errors import DescriptionError, InputError
 from tauloop.formats import load, loads
 from tauloop.formats.options import ImportOptions, RodRecognition
 from tauloop.formats.urdf_parts import identifier
-from tauloop.kinematics import random_states
+from tauloop.kinematics import check, random_states
 from tauloop.mechanism.expression import Constant, Leaf
 from tauloop.mechanism.model import BASE, Coupling, Mechanism
 from tauloop.model import Model
+from tauloop.result import Status
 
 GEPETTO = ("5bar_linkage_iso3d", "5bar_linkage_iso6d", "robot_delta", "digit_like")
 GRBDA = ("four_bar", "six_bar", "planar_leg_linkage", "revolute_rotor_chain")
@@ -461,17 +459,14 @@ def test_a_damaged_file_is_read_or_refused(tmp_path_factory: pytest.TempPathFact
     assert all(problem.what and (problem.file or problem.where == "gravity") for problem in refused)
 
 
-def test_check_prints_what_was_found_on_the_way(tmp_path: Path) -> None:
-    (tmp_path / "machine.urdf").write_text(slider_crank(hinges=BALL).replace('name="block"', 'name="the-block"', 1))
-    text = (tmp_path / "machine.urdf").read_text().replace('"block"', '"the-block"')
+def test_a_check_says_what_was_done_on_the_way(tmp_path: Path) -> None:
+    text = re.sub('"block"', '"the-block"', slider_crank(hinges=BALL))
     (tmp_path / "machine.urdf").write_text(text)
     (tmp_path / "robot.yaml").write_text(SIDE)
-    arguments = ["check", str(tmp_path / "machine.urdf"), "--side", str(tmp_path / "robot.yaml"), "--rods"]
-    shown = CliRunner().invoke(app, arguments)
-    assert shown.exit_code == 0, shown.output
-    assert "- link 'the-block' is called 'the_block' here" in shown.output
-    assert "rod is a slender rod; its spin is locked" in " ".join(shown.output.split())
-    answer = json.loads(CliRunner().invoke(app, [*arguments, "--json"]).output)
-    assert answer["status"] == "ok"
-    assert any(note.startswith("rod is a slender rod") for note in answer["import"])
-    assert json.loads(CliRunner().invoke(app, ["check", "delta", "--json"]).output)["import"] == []
+    options = ImportOptions(rods=RodRecognition())
+    checked = check(load(tmp_path / "machine.urdf", tmp_path / "robot.yaml", options=options))
+    assert checked.status is Status.OK
+    notes = checked.as_dict()["import"]
+    assert "link 'the-block' is called 'the_block' here" in notes
+    assert any(note.startswith("rod is a slender rod; its spin is locked") for note in notes)
+    assert not check(load("delta")).as_dict()["import"]

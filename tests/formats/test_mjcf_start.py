@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 from extras import extra
-from typer.testing import CliRunner
 
 from tauloop import Model, load
-from tauloop.cli.app import app
 from tauloop.errors import DescriptionError, InputError
 from tauloop.formats.mjcf import load_mjcf
 from tauloop.formats.options import ImportOptions, RodRecognition
-from tauloop.kinematics import random_states
+from tauloop.kinematics import check, describe, random_states
 from tauloop.kinematics.machine_geometry import machine_geometry
+from tauloop.result import Status
 
 CASES = Path(__file__).parents[1] / "cases"
 #: Positions by two routes through a short chain of rotations, m.
@@ -54,8 +52,8 @@ def test_a_loop_whose_zero_is_outside_a_range_starts_inside_and_its_states_diffe
     crank = np.array([0.058, -0.034]) + turned([0.055, 0], q["crank_joint"]) + turned(anchor, both)
     on_foot = np.array([0.058 + 0.055 + 0.35012, -0.034]) - [0.408, -0.04]
     assert crank == pytest.approx(np.array([0.408, -0.04]) + turned(on_foot, q["foot_joint"]), abs=1e-9)
-    answer = CliRunner().invoke(app, ["check", str(CASES / "plantar_limits.xml"), "--json"])
-    assert (answer.exit_code, json.loads(answer.stdout)["undriven"]) == (0, [])
+    checked = check(model)
+    assert (checked.status, checked.as_dict()["undriven"]) == (Status.OK, [])
 
 
 EVERY_KIND = """
@@ -124,12 +122,11 @@ def test_a_keyframe_beyond_a_range_is_moved_to_its_near_end(tmp_path):
     assert "turn starts at 90 deg: 103.1 deg" in machine.description
 
 
-def test_the_command_line_takes_a_keyframe(tmp_path):
+def test_a_keyframe_is_the_reference(tmp_path):
     """Also where rods are made of links afterwards."""
     path = tmp_path / "every.xml"
     path.write_text(EVERY_KIND, encoding="utf-8")
-    answer = CliRunner().invoke(app, ["show", str(path), "--keyframe", "home", "--json"])
-    reference = json.loads(answer.stdout)["assembly"]["reference"]
+    reference = describe(load(path, options=ImportOptions(keyframe="home"))).as_dict()["assembly"]["reference"]
     assert reference["turn"] == pytest.approx(0.9)
     assert [reference[f"ball.q{axis}"] for axis in "wxyz"] == pytest.approx([0.8, 0, 0.6, 0])
     made = load(path, options=ImportOptions(keyframe="home", rods=RodRecognition()))

@@ -7,11 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
-from typer.testing import CliRunner
 
 from tauloop import InputError, Model, load, loads
 from tauloop.calibration import Pose, Series, calibration_problem, fit_geometry
-from tauloop.cli.app import app
 from tauloop.formats.options import ImportOptions
 from tauloop.formats.yaml_writer import dumps
 from tauloop.mechanism.model import Mechanism
@@ -113,11 +111,11 @@ def tip_of(model: Model, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(geometry.tool), np.asarray(q)
 
 
-def test_the_switch_is_on_the_command_line_and_means_nothing_to_other_files(tmp_path: Path) -> None:
+def test_zeros_are_parameters_when_asked_for_and_the_question_means_nothing_to_other_files(tmp_path: Path) -> None:
     drawn(tmp_path)
-    shown = CliRunner().invoke(app, ["show", str(tmp_path / "arm.urdf"), "--origins", "--parameters", "--json"])
-    assert shown.exit_code == 0, shown.output
-    assert "two.origin.rpy[1]" in shown.output
+    for origins in (True, False):
+        mechanism = load(tmp_path / "arm.urdf", options=ImportOptions(origins=origins))
+        assert ("two.origin.rpy[1]" in mechanism.parameters.names) is origins
     (tmp_path / "a.xml").write_text("<mujoco/>", encoding="utf-8")
     with pytest.raises(InputError, match="an MJCF file, whose zeros are structure"):
         load(tmp_path / "a.xml", options=ImportOptions(origins=True))

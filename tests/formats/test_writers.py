@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
@@ -14,15 +13,13 @@ import numpy as np
 import pytest
 from extras import extra
 from hypothesis import given, reject, settings, strategies as st
-from typer.testing import CliRunner
 
 import tauloop as tl
-from tauloop.cli.app import app
 from tauloop.engines import NamedMotion, pinocchio_engine
 from tauloop.engines.comparison import frictionless
 from tauloop.errors import DescriptionError, InputError
 from tauloop.extensions import brought
-from tauloop.formats import Format, Written, load, loads
+from tauloop.formats import load, loads
 from tauloop.formats.expression_writer import ExpressionWriter, parameter_literal
 from tauloop.formats.mjcf import load_mjcf
 from tauloop.formats.mjcf_writer import LEAST, to_mjcf, write_mjcf
@@ -838,15 +835,13 @@ def acting(machine: Mechanism) -> dict[str, list[float]]:
     return table
 
 
-# --- files and the command line ---------------------------------------------------------------------------------------
+# --- files -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("form", "count"), [("yaml", 1), ("mjcf", 1), ("urdf", 3)])
 def test_convert_writes_files_that_load(form: str, count: int, tmp_path: Path) -> None:
     file = tmp_path / {"yaml": "m.yaml", "mjcf": "m.xml", "urdf": "m.urdf"}[form]
-    done = CliRunner().invoke(app, ["convert", "rcid", "--to", form, "--out", str(file), "--json"])
-    assert done.exit_code == 0, done.output
-    document = json.loads(done.stdout)
+    document = tl.convert("rcid", file, tl.ConvertOptions(to=form)).as_dict()
     assert sorted(document["files"]) == sorted(str(path) for path in tmp_path.rglob("*.*"))
     assert len(document["files"]) == count
     assert bool(document["notes"]) == (form != "yaml")
@@ -855,10 +850,8 @@ def test_convert_writes_files_that_load(form: str, count: int, tmp_path: Path) -
 
 
 def test_convert_refuses_an_unknown_format_and_a_missing_folder(tmp_path: Path) -> None:
-    out = str(tmp_path / "m.sdf")
-    done = CliRunner().invoke(app, ["convert", "rcid", "--to", "sdf", "--out", out])
-    assert done.exit_code == 2
-    assert "'sdf' is unknown" in done.stderr
+    with pytest.raises(InputError, match="'sdf' is unknown"):
+        tl.convert("rcid", tmp_path / "m.sdf", tl.ConvertOptions(to="sdf"))
     nowhere = tmp_path / "no" / "m.xml"
     for write in (write_mjcf, write_urdf, write_yaml):
         with pytest.raises(InputError, match="cannot be written"):
@@ -896,19 +889,6 @@ platform: {body: a_b, independent: [j.k, j_k]}
 """
 
 
-@pytest.mark.parametrize("ending", ["yaml", "xml", "urdf"])
-def test_the_command_converts_as_the_function_does(ending: str, tmp_path: Path) -> None:
-    """A format that is not named is that of the target's ending."""
-    (tmp_path / "a").mkdir()
-    (tmp_path / "b").mkdir()
-    conversion = tl.convert("five_bar", tmp_path / "a" / f"m.{ending}")
-    done = CliRunner().invoke(app, ["convert", "five_bar", "--out", str(tmp_path / "b" / f"m.{ending}"), "--json"])
-    document = json.loads(json.dumps(conversion.as_dict()).replace(str(tmp_path / "a"), str(tmp_path / "b")))
-    assert json.loads(done.stdout) == document
-    for first in conversion.written.files:
-        assert first.read_text() == (tmp_path / "b" / first.name).read_text()
-
-
 def test_a_target_that_names_no_format_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"m\.txt does not say the format"):
         tl.convert("five_bar", tmp_path / "m.txt")
@@ -916,19 +896,28 @@ def test_a_target_that_names_no_format_is_refused(tmp_path: Path) -> None:
         tl.convert("five_bar", tmp_path / "m.xml", tl.ConvertOptions(to="mjfc"))
 
 
-class _Names(Format):
-    """A format of names alone, as a package might bring it."""
+#: A package with a format of names alone.
+NAMES = """
+from pathlib import Path
 
+from tauloop.formats import Format, Written
+
+
+class Names(Format):
     name, title, endings = "names", "a list of names", (".names",)
 
-    def write(self, mechanism: Mechanism, path: Path) -> Written:
-        path.write_text("\n".join(body.name for body in mechanism.bodies), encoding="utf-8")
+    def write(self, mechanism, path: Path) -> Written:
+        path.write_text("\\n".join(body.name for body in mechanism.bodies), encoding="utf-8")
         return Written(files=(path,), notes=("only the names of bodies",))
+
+
+NAMES = Names()
+"""
 
 
 def test_a_package_brings_a_format_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An installed package in a folder of its own, found by its entry point; converting and loading know its ending."""
-    (tmp_path / "bringing.py").write_text("from test_writers import _Names\nNAMES = _Names()\n", encoding="utf-8")
+    (tmp_path / "bringing.py").write_text(NAMES, encoding="utf-8")
     about = tmp_path / "bringing-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: bringing\nVersion: 1.0\n", encoding="utf-8")
