@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -10,13 +9,25 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from extras import extra
+from printed import printed
 from scipy.integrate import solve_ivp
 from simulation_machines import simulated
-from typer.testing import CliRunner
 
-from tauloop import DescriptionError, InputError, Model, PoseError, load, loads
+from tauloop import (
+    DescriptionError,
+    DynamicsOptions,
+    InputError,
+    Model,
+    PoseError,
+    SimulationOptions,
+    ViewOptions,
+    inverse_dynamics,
+    load,
+    loads,
+    simulate,
+    view,
+)
 from tauloop.assembly.limits import require_within_limits
-from tauloop.cli.app import app
 from tauloop.formats.mjcf_writer import write_mjcf
 from tauloop.formats.urdf_writer import write_urdf
 from tauloop.formats.yaml_writer import dumps
@@ -26,6 +37,7 @@ from tauloop.mechanism import machine_path
 from tauloop.mechanism.model import Freedom, Mechanism
 from tauloop.motion import Line
 from tauloop.motion.stroke import stroke
+from tauloop.report.view_table import view_tables
 from tauloop.result import Evidence, Status
 from tauloop.simulation.simulation import Simulation
 
@@ -50,11 +62,6 @@ STEP_TIME, SAME = 5e-3, 1e-9
 
 def pendulum(limits: str) -> Mechanism:
     return loads(PENDULUM.replace("LIMITS", limits))
-
-
-def call(*arguments: str) -> tuple[int, str]:
-    result = CliRunner().invoke(app, arguments)
-    return result.exit_code, " ".join((result.output + (result.stderr or "")).split())
 
 
 def judged(evidence: tuple[Evidence, ...]) -> dict[str, float | None]:
@@ -220,34 +227,26 @@ def test_a_path_is_refused_at_stops_and_not_where_drawing_ends() -> None:
         stroke(Model(load("rcid")), Line([0.113], [0.16]), ["platform.z"])
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("dynamics", "--position", "hinge=1.3"),
-        ("simulate", "--position", "hinge=0.9", "--velocity", "hinge=8", "--duration", "0.2"),
-    ],
-)
-def test_commands_name_what_is_beyond_a_stop_and_refuse_it_when_asked(command: tuple[str, ...], tmp_path: Path) -> None:
-    for limits, code in ((STOPS, 1), (DRAWING, 0)):
-        path = tmp_path / "machine.yaml"
-        path.write_text(PENDULUM.replace("LIMITS", limits), encoding="utf-8")
-        arguments = (command[0], str(path), *command[1:])
-        answer, text = call(*arguments)
-        assert answer == code
-        assert ("beyond its stop at 60 deg" in text) is (code == 1)
-        answer, text = call(*arguments, "--within-limits")
-        assert answer == (2 if code else 0)
-        document = json.loads(CliRunner().invoke(app, [*arguments, "--json"]).output)
-        assert document["status"] == ("doubtful" if code else "ok")
+def test_results_name_what_is_beyond_a_stop_and_are_refused_when_asked() -> None:
+    thrown = SimulationOptions(position={"hinge": 0.9}, velocity={"hinge": 8.0}, duration=0.2)
+    for limits, passes in ((STOPS, True), (DRAWING, False)):
+        model = Model(pendulum(limits))
+        pose = DynamicsOptions(position={"hinge": 1.3})
+        for result in (inverse_dynamics(model, pose), simulate(model, thrown)):
+            assert result.status is (Status.DOUBTFUL if passes else Status.OK)
+            assert any("beyond its stop at 60 deg" in line for line in result.advice) is passes
+            if passes:
+                with pytest.raises(PoseError, match="hinge"):
+                    require_within_limits(result.evidence)
+            else:
+                require_within_limits(result.evidence)
 
 
-def test_a_picture_of_a_pose_beyond_a_stop_says_so(tmp_path: Path) -> None:
-    path, png = tmp_path / "machine.yaml", tmp_path / "machine.png"
-    path.write_text(PENDULUM.replace("LIMITS", STOPS), encoding="utf-8")
-    code, text = call("view", str(path), "--position", "hinge=1.3", "--png", str(png))
-    assert code == 0
-    assert "hinge at 74.4845 deg, 14.48 deg beyond its stop at 60 deg" in text
-    assert call("view", str(path), "--position", "hinge=1.3", "--png", str(png), "--within-limits")[0] == 2
+def test_a_picture_of_a_pose_beyond_a_stop_says_so() -> None:
+    shown = view(pendulum(STOPS), ViewOptions(position={"hinge": 1.3}))
+    assert "hinge at 74.4845 deg, 14.48 deg beyond its stop at 60 deg" in printed(view_tables(shown))
+    with pytest.raises(PoseError, match="beyond its stop at 60 deg"):
+        require_within_limits(shown.evidence)
 
 
 def test_a_workspace_ends_at_stops_and_not_where_drawing_ends() -> None:

@@ -265,6 +265,7 @@ def test_nuwar_below_its_reach_is_told_by_leg_and_millimetres():
         (["--motion", "m.csv", "--velocity", "x=1"], ["--motion", "given beside velocity"]),
         (["--side", "side.yaml"], ["delta is a machine file, which has no side file"]),
         (["--motion", "none.csv"], ["no such file"]),
+        (["--from-momenta"], ["--from-momenta", "no neighbours"]),
         (["--out", "forces.txt"], ["'.txt'"]),
         (["--out", "no_such_folder/forces.csv"], ["cannot be written"]),
     ],

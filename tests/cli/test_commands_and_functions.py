@@ -30,7 +30,15 @@ RACKS = TESTS.parent / "examples" / "gantry_tau_racks" / "gantry_tau_racks.yaml"
 FALL = tl.SimulationOptions(
     duration=0.01, force={"leg1.motor": 1}, position={"x": "10 mm"}, integration=Integration(rtol=1e-8, atol=1e-9)
 )
-STROKE = tl.StrokeOptions(start={"y": -0.1}, end={"y": "10 cm"}, time=0.4, returns=True)
+STROKE = tl.StrokeOptions(
+    shape="polyline",
+    start={"y": -0.1},
+    via=({"y": -0.1, "z": -0.42}, {"y": 0.1, "z": -0.42}),
+    end={"y": "10 cm"},
+    law="trapezoidal",
+    time=0.4,
+    returns=True,
+)
 CONTROL = tl.ControlOptions(
     stroke=tl.StrokeOptions(end={"z": "-550 mm"}, time=0.02),
     controller=("pd",),
@@ -89,7 +97,11 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     "dynamics CABLES --preload 20": lambda _: tl.inverse_dynamics(
         tl.loads(CONSTRAINED.text()), tl.DynamicsOptions(preload=20.0)
     ),
-    "motion delta --from y=-0.1 --to y=0.1 --time 0.4 --returns": lambda _: tl.plan_motion(tl.load("delta"), STROKE),
+    "motion delta --path polyline --from y=-0.1 --via y=-0.1,z=-0.42 --via y=0.1,z=-0.42 --to y=0.1 --law trapezoidal "
+    "--time 0.4 --returns": lambda _: tl.plan_motion(tl.load("delta"), STROKE),
+    "motion hexapod --to z=36cm --turn 0,0,0.2 --time 0.5": lambda _: tl.plan_motion(
+        tl.load("hexapod"), tl.StrokeOptions(end={"z": 0.36}, turn=(0.0, 0.0, 0.2), time=0.5)
+    ),
     "motion delta --shape clothoid --to x=0.1,y=0 --from-heading 10deg --to-heading 1 --time 1": lambda _: (
         tl.plan_motion(
             tl.load("delta"),

@@ -108,6 +108,24 @@ def test_wrong_positions_are_refused_with_the_name_of_the_option() -> None:
     assert run_json("jacobian", "delta", "--of", "legs", code=2)["problems"][0]["where"] == "--of"
 
 
+def test_motion_prints_the_limit_that_sets_its_time_and_writes_what_dynamics_reads(tmp_path: Path) -> None:
+    table = tmp_path / "stroke.csv"
+    ends = ("--from", "y=-0.144,z=-0.648", "--via", "y=0,z=-0.36", "--to", "y=0.144,z=-0.648")
+    text = text_of("motion", "nuwar", "--shape", "ellipse", *ends, "--frequency", 200, "--out", table)
+    assert "41.76" in text
+    assert "100.0% of the limit of leg3.motor" in text
+    assert "acceleration.platform.z [m/s^2]" in table.read_text(encoding="utf-8").splitlines()[0]
+    assert len(run_json("dynamics", "nuwar", "--motion", table)["force"]) > 30
+
+
+def test_motion_refuses_by_the_names_of_its_options() -> None:
+    clothoid = ("--shape", "clothoid", "--from", "x=0", "--to", "y=0.1", "--time", 1, "--speed", 1)
+    wrong = {problem["where"] for problem in problems("motion", "nuwar", *clothoid)}
+    assert wrong == {"--speed", "--from-heading", "--to-heading"}
+    assert "is not three numbers" in problems("motion", "hexapod", "--turn", "0,1")[0]["what"]
+    assert [problem["where"] for problem in problems("motion", "nuwar")] == ["--to"]
+
+
 def test_workspace_writes_map_and_figure(tmp_path: Path) -> None:
     picture, data = tmp_path / "map.png", tmp_path / "map.nc"
     arguments = ["workspace", "delta", "--plane", "x,z", "--resolution", "0.05"]

@@ -1,4 +1,4 @@
-"""`tauloop dynamics --from-momenta`: forces of a table without accelerations.
+"""Forces from momenta: those of a table without accelerations.
 
 Oracle: the swinging mass of `test_one_joint.py` by hand, tau = m c^2 q'' - m g c cos q; Newton and Euler with the exact
 accelerations elsewhere.
@@ -6,29 +6,21 @@ accelerations elsewhere.
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import tauloop as tl
 from tauloop.assembly.ports import ACTUATORS
-from tauloop.cli.app import app
-from tauloop.logs import read_log, samples
-from tauloop.result import plain
+from tauloop.logs import read_log, samples, write_log
+from tauloop.result import Status
 
 ONE_JOINT = (Path(__file__).parents[1] / "cases" / "one_joint.yaml").read_text(encoding="utf-8")
 M, C, G = 1.0, 0.1, 9.81
 #: Two-point differences of cos(5 t) every millisecond err by (5 h)^2 / 6, and by twice that at the ends.
 SECOND_ORDER = 1e-5
-
-
-def run(*words: object) -> tuple[int, str]:
-    done = CliRunner().invoke(app, ["dynamics", *map(str, words)])
-    return done.exit_code, done.output
 
 
 def test_a_swinging_mass_needs_no_accelerations(tmp_path):
@@ -47,53 +39,52 @@ def test_a_swinging_mass_needs_no_accelerations(tmp_path):
     stated = forces.evidence[-1].value * np.abs(expected).max()
     assert 0.5 * error.max() < stated < 2 * error.max()
     assert forces.status is tl.inverse_dynamics(tl.load(machine)).status
-    code, text = run(machine, "--motion", table, "--entry", "actuators", "--from-momenta", "--json")
-    assert code == 0
-    assert json.loads(text) == json.loads(json.dumps(plain(forces.as_dict())))
 
 
 @pytest.fixture(scope="module")
-def stroke(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def delta() -> tl.Model:
+    return tl.Model(tl.load("delta"))
+
+
+@pytest.fixture(scope="module")
+def stroke(delta: tl.Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A stroke of the Delta, 40 samples."""
-    table = tmp_path_factory.mktemp("stroke") / "stroke.csv"
-    words = ["motion", "delta", "--from", "y=-0.1", "--to", "y=0.1", "--time", "0.2", "--frequency", "200"]
-    assert CliRunner().invoke(app, [*words, "--out", str(table)]).exit_code == 0
-    return table
+    planned = tl.plan_motion(delta, tl.StrokeOptions(start={"y": -0.1}, end={"y": 0.1}, time=0.2))
+    return write_log(tmp_path_factory.mktemp("stroke") / "stroke.csv", planned.log(200.0))
 
 
-def test_what_it_writes_is_its_own_input_at_the_other_entry(stroke, tmp_path):
-    out = tmp_path / "log.csv"
-    exact = np.array(json.loads(run("delta", "--motion", stroke, "--json")[1])["force"])
-    assert run("delta", "--motion", stroke, "--from-momenta", "--out", out)[0] == 0
-    log = read_log(out)
-    force = samples(log, "force")
+def test_what_it_writes_is_its_own_input_at_the_other_entry(delta, stroke, tmp_path):
+    exact = tl.inverse_dynamics(delta, tl.DynamicsOptions(motion=stroke)).forces.force
+    first = tl.inverse_dynamics(delta, tl.DynamicsOptions(motion=stroke, from_momenta=True))
+    out = write_log(tmp_path / "log.csv", first.log())
+    force = samples(read_log(out), "force")
     assert np.abs(force - exact).max() < 0.02 * np.abs(exact).max()
-    text = run("delta", "--motion", out, "--from-momenta", "--entry", "actuators", "--json")[1]
-    assert np.array(json.loads(text)["force"]) == pytest.approx(force, rel=1e-9, abs=1e-9)
-    assert "acceleration" in run("delta", "--motion", out)[1]  # which the table lacks
+    options = tl.DynamicsOptions(motion=out, from_momenta=True, entry=ACTUATORS)
+    assert tl.inverse_dynamics(delta, options).forces.force == pytest.approx(force, rel=1e-9, abs=1e-9)
+    with pytest.raises(tl.TauloopError, match="acceleration"):  # which the table lacks
+        tl.inverse_dynamics(delta, tl.DynamicsOptions(motion=out))
 
 
-def test_steps_that_are_too_coarse_are_doubtful(stroke, tmp_path):
+def test_steps_that_are_too_coarse_are_doubtful(delta, stroke, tmp_path):
     coarse = tmp_path / "coarse.csv"
     lines = stroke.read_text(encoding="utf-8").splitlines()
     coarse.write_text("\n".join([lines[0], *lines[1::5]]), encoding="utf-8")
-    code, text = run("delta", "--motion", coarse, "--from-momenta")
-    assert code == 1
-    assert "sample the motion more often" in text.replace("\n", " ")
+    forces = tl.inverse_dynamics(delta, tl.DynamicsOptions(motion=coarse, from_momenta=True))
+    assert forces.status is Status.DOUBTFUL
+    assert any("sample the motion more often" in line for line in forces.advice)
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("options", "says"),
     [
-        ("delta --from-momenta", "no neighbours"),
-        ("delta --position x=0.1 --from-momenta", "no neighbours"),
-        ("delta --motion none.csv --from-momenta --preload 3", "beside a preload"),
+        ({}, "no neighbours"),
+        ({"position": {"x": 0.1}}, "no neighbours"),
+        ({"motion": Path("none.csv"), "preload": 3.0}, "beside a preload"),
     ],
 )
-def test_what_has_no_momenta_is_refused(words, says):
-    code, text = run(*words.split())
-    assert code == 2
-    assert says in text.replace("\n", " ")
+def test_what_has_no_momenta_is_refused(options, says):
+    with pytest.raises(tl.InputError, match=says):
+        tl.DynamicsOptions(**options, from_momenta=True)
 
 
 def test_passive_freedoms_need_accelerations():
