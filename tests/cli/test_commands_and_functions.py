@@ -163,6 +163,7 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     "identify five_bar FOLDER/log.csv --cutoff 40 --trim 10 --errors blocks --hold-out 0.4 --known crank_1.m=0.3kg": (
         lambda folder: tl.identify(tl.load("five_bar"), folder / "log.csv", IDENTIFIED)
     ),
+    "regroup four_bar": lambda _: tl.regroup(tl.load("four_bar")),
     "poses gantry_tau_3dof --parameters track*.length --measure distance --center 0,0.1m,-60cm --count 8 "
     "--candidates 30": lambda _: tl.plan_poses(tl.load("gantry_tau_3dof"), BAR),
 }
@@ -171,7 +172,6 @@ BESIDE = {
     "excite": "test_identification_commands.py",
     "calibrate": "test_calibration_commands.py",
     "fit-plant": "test_drive_commands.py",
-    "regroup": "test_identification_commands.py",
     "link-parameters": "test_identification_commands.py",
     "tune": "test_drive_commands.py",
     "doctor": "test_doctor.py",

@@ -122,6 +122,38 @@ def test_regroup_names_a_product_that_is_none() -> None:
     assert "m9" in run("regroup", "four_bar", "--product", "m9 * crank_length", code=2).stderr
 
 
+PENDULUM = """
+format: tauloop-machine/1
+name: pendulum
+provenance: {status: chosen, source: test}
+gravity: [0, 0, -9.81 m/s^2]
+parameters: {m: 2 kg, c: 0.3 m, I: 0.05 kg m^2}
+bodies: {bar: {mass: m, center: [c, 0, 0], inertia: {xx: 1e-3 kg m^2, yy: I, zz: I}}}
+joints: {pin: {type: revolute, axis: y, parent: base, child: bar}}
+actuators: {motor: {on: pin}}
+platform: {body: bar, independent: [pin]}
+"""
+#: m c and I + m c^2.
+IDENTIFIED = {
+    "base_parameters": [
+        {"representative": "bar.mcx", "value": 0.6, "terms": []},
+        {"representative": "bar.Iyy", "value": 0.23, "terms": []},
+    ],
+    "covariance": [[1e-6, 0.0], [0.0, 1e-6]],
+}
+
+
+def test_link_parameters_prints_what_it_bounds_and_its_json_is_the_functions(tmp_path: Path) -> None:
+    extra("cvxpy")
+    machine, estimates = tmp_path / "pendulum.yaml", tmp_path / "identified.json"
+    machine.write_text(PENDULUM, encoding="utf-8")
+    estimates.write_text(json.dumps(IDENTIFIED), encoding="utf-8")
+    assert "family 1: " in text_of("link-parameters", machine, estimates)
+    links = tl.link_parameters(load(machine), estimates, tl.LinkOptions(known={"m": "2 kg"}))
+    words = ("link-parameters", machine, estimates, "--known", "m=2 kg")
+    assert run_json(*words) == json.loads(json.dumps(links.as_dict()))
+
+
 def test_subtract_says_what_stays_and_what_goes(log: Path, tmp_path: Path) -> None:
     signals = read_log(log)
     speed = np.gradient(signals["position.motor_1"].to_numpy(), signals["time"].to_numpy())

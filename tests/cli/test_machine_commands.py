@@ -7,12 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import problems, run_json, text_of
+from command_line import problems, run, run_json, text_of
 from extras import extra
 from slider_cranks import BALL, SIDE, slider_crank
 from typer.testing import CliRunner
 
 import tauloop as tl
+from tauloop.assembly.ports import ACTUATORS
 from tauloop.cli.app import app
 from tauloop.formats.options import ImportOptions
 from tauloop.result import plain
@@ -75,28 +76,21 @@ def test_an_unknown_entry_is_refused() -> None:
 
 def test_modes_prints_a_table_and_draws(tmp_path: Path) -> None:
     picture = tmp_path / "modes.png"
-    run = CliRunner().invoke(app, ["modes", "five_bar", "--position", "motor_1=2.2", "--figure", str(picture)])
-    assert run.exit_code == 0, run.output
-    assert "Assembly modes of five_bar: 2" in run.output
-    assert "4 complex solutions" in run.output
+    text = text_of("modes", "five_bar", "--position", "motor_1=2.2", "--figure", picture)
+    assert "Assembly modes of five_bar: 2" in text
+    assert "4 complex solutions" in text
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert [path.name for path in tmp_path.iterdir()] == ["modes.png"]
 
 
 def test_modes_gives_json_and_exit_codes(tmp_path: Path) -> None:
-    run = CliRunner().invoke(app, ["modes", "delta", "--working", "--json"])
-    assert run.exit_code == 0
-    data = json.loads(run.output)
+    data = run_json("modes", "delta", "--working")
     assert len(data["modes"]) == 8
     assert data["status"] == "ok"
-    doubtful = CliRunner().invoke(app, ["modes", "five_bar", "--position", f"motor_1={np.pi!r},motor_2=0", "--json"])
-    assert doubtful.exit_code == 1
-    assert json.loads(doubtful.output)["status"] == "doubtful"
+    doubtful = run_json("modes", "five_bar", "--position", f"motor_1={np.pi!r},motor_2=0", code=1)
+    assert doubtful["status"] == "doubtful"
     picture = tmp_path / "modes.png"
-    apart = CliRunner().invoke(
-        app, ["modes", "gantry_tau_3dof", "--position", "track1.motor=5", "--figure", str(picture)]
-    )
-    assert apart.exit_code == 2
+    run("modes", "gantry_tau_3dof", "--position", "track1.motor=5", "--figure", picture, code=2)
     assert not picture.exists()
 
 
@@ -138,6 +132,35 @@ def test_workspace_writes_map_and_figure(tmp_path: Path) -> None:
     assert data.stat().st_size > 1000
     wrong = CliRunner().invoke(app, ["workspace", "delta", "--range", "x=3:2"])
     assert wrong.exit_code == 2
+
+
+def test_export_writes_what_the_function_does(tmp_path: Path) -> None:
+    words = ("--functions", "kinematics, regressor", "--entry", "actuators", "--name", "d")
+    assert "d_regressor" in run("export", "c", "five_bar", *words, "--out", tmp_path).stdout
+    options = tl.ExportOptions(functions=("kinematics", "regressor"), entry=ACTUATORS, name="d")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == dict(
+        tl.export_c(tl.load("five_bar"), options).files
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        ("rust delta", "rust"),
+        ("c delta --functions fly", "fly"),
+        ("c delta --functions ,", "none is named"),
+        ("c delta --name int", "C identifier"),
+        ("c no_such_machine", "no_such_machine"),
+    ],
+)
+def test_export_refuses_bad_requests_and_writes_nothing(words: str, what: str, tmp_path: Path) -> None:
+    problem = problems("export", *words.split(), "--out", tmp_path / "out")[0]
+    assert what in f"{problem['where']}: {problem['what']}"
+    assert not (tmp_path / "out").exists()
+
+
+def test_equations_refuses_names_that_are_none() -> None:
+    assert "is no name" in problems("equations", "five_bar", "--name", "platform.x=1x")[0]["what"]
 
 
 def test_files_of_equations_hold_what_the_result_holds(tmp_path: Path) -> None:

@@ -12,9 +12,11 @@ from cable_machines import CONSTRAINED
 from command_line import run_json, text_of
 from hanging_ball import ball
 
+import tauloop as tl
 from tauloop import Model, load
 from tauloop.logs import read_log, samples
 from tauloop.motion import POLYNOMIAL_345, Line, Seconds, plan, stroke
+from tauloop.result import plain
 from tauloop.simulation.controllers.laws import FeedForward, Sampling
 from tauloop.simulation.controllers.run import follow
 
@@ -132,6 +134,26 @@ def test_a_run_that_ends_early_says_so():
 def test_what_makes_no_control_is_refused(arguments, says):
     text = text_of("control", *STROKE, *arguments, code=2)
     assert says in text
+
+
+SLIDE = """
+format: tauloop-machine/1
+name: slide
+provenance: {status: chosen, source: test}
+gravity: [0, 0, 0]
+parameters: {m: 2 kg, d: 3 N s/m}
+bodies: {cart: {mass: m}}
+joints: {rail: {type: prismatic, axis: x, parent: base, child: cart, friction: {viscous: d}}}
+platform: {body: cart, independent: [rail]}
+"""
+
+
+def test_the_json_of_derivatives_is_the_functions(tmp_path: Path) -> None:
+    file = tmp_path / "slide.yaml"
+    file.write_text(SLIDE, encoding="utf-8")
+    words = ("simulate", file, "--duration", 0.5, "--velocity", "rail=1", "--sensitivity", "m", "--sensitivity", "d")
+    options = tl.SimulationOptions(duration=0.5, velocity={"rail": 1.0}, sensitivities=("m", "d"))
+    assert run_json(*words) == json.loads(json.dumps(plain(tl.simulate(load(file), options).as_dict())))
 
 
 def test_the_command_simulates_cables(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from commands import SOON
 from rich.table import Table
 from typer.testing import CliRunner
 
+from tauloop.cli import main
 from tauloop.cli.app import app
 from tauloop.cli.screen import STEERING, Screen, json_text, visible
 
@@ -213,3 +215,42 @@ def read(place: Path) -> bytes:
         return place.read_bytes()
     except OSError:
         return b""
+
+
+def test_an_interrupt_while_the_command_line_is_imported_leaves_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tauloop.cli.app.main", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
+
+
+def test_ctrl_c_ends_a_search_of_modes() -> None:
+    command = [sys.executable, "-c", "from tauloop.cli import main; main()", "modes", "hexapod"]
+    env = {**os.environ, "FORCE_COLOR": "1", "COLUMNS": "200"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env) as process:
+        assert process.stderr is not None
+        seen = b""
+        while b"complex solutions" not in seen:
+            seen += process.stderr.read1(4096)  # type: ignore[attr-defined]
+        assert process.poll() is None
+        before, begun = processor_time(process.pid), time.monotonic()
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        process.send_signal(signal.SIGINT)
+        _, rest = process.communicate(timeout=60)
+        waited = time.monotonic() - begun
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = ended.ru_utime + ended.ru_stime - children.ru_utime - children.ru_stime - before
+    # on cores that others keep busy the clock runs on while the process waits
+    assert min(waited, used) < SOON
+    assert process.returncode == 130
+    assert b"Traceback" not in seen + rest
+
+
+def processor_time(process: int) -> float:
+    """Of a running process, s (proc(5))."""
+    with open(f"/proc/{process}/stat", encoding="ascii") as stream:
+        user, system = stream.read().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")

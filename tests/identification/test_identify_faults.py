@@ -12,7 +12,6 @@ import xarray as xr
 from identifying import identified, options_of
 
 from tauloop import Model, load
-from tauloop.cli import main
 from tauloop.errors import IdentificationError, InputError
 from tauloop.identification import OrdinaryLeastSquares, fit, leaf_ties, merge, regression_data
 from tauloop.identification.faults.channels import wrong_channels
@@ -337,13 +336,3 @@ def test_logs_with_other_torques_are_merged(model: Model) -> None:
     other = recorded(model, 13).drop_vars("force.motor_2")
     with pytest.raises(InputError, match="has not all forces that the fitted logs have: motor_2"):
         identified(model, *logs, **OPTIONS, parameters="file", validation=other)
-
-
-def test_an_interrupt_while_the_command_line_is_imported_leaves_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted() -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("tauloop.cli.app.main", interrupted)
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 130

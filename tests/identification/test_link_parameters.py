@@ -1,23 +1,23 @@
-"""From base parameters to links: a pendulum in closed form, draws of the errors, linear programs, and as a command."""
+"""From base parameters to links: a pendulum in closed form, draws of the errors, linear programs, and a fitted arm."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import run, run_json
 from extras import extra
 from planar_arm import MACHINE, arm_log, arm_motion
+from printed import printed
 from scipy.optimize import linprog
 
 import tauloop as tl
 from tauloop.errors import IdentificationError, InputError
-from tauloop.identification import BaseEstimates, LinkParameters, PreparationOptions
+from tauloop.identification import BaseEstimates, PreparationOptions
 from tauloop.logs import write_log
 from tauloop.mechanism import Mechanism
+from tauloop.report.link_table import link_tables
 from tauloop.result import Status
 
 extra("cvxpy")
@@ -170,7 +170,6 @@ def masses(machine: Mechanism) -> dict[str, float]:
 def identified(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tl.identification.MachineIdentification]:
     """An arm of two links, its log with noise, and what is identified from it, in memory and as a file."""
     folder = tmp_path_factory.mktemp("links")
-    (folder / "arm.yaml").write_text(MACHINE, encoding="utf-8")
     model = tl.Model(tl.loads(MACHINE))
     motion = arm_motion(2400, 0.0)
     log = arm_log(motion, model.actuators.inverse_dynamics(*motion[1:]).force, rng=np.random.default_rng(1))
@@ -198,15 +197,12 @@ def test_the_links_of_an_identified_arm_are_those_of_its_file(identified: tuple)
     assert any(parameter.value is not None and parameter.unit == "m" for parameter in links.parameters)
 
 
-def test_the_command_is_the_function(identified: tuple) -> None:
-    folder, links = identified
-    known = dict(list(masses(tl.loads(MACHINE)).items())[:1])
-    links: LinkParameters = tl.link_parameters(tl.loads(MACHINE), links, tl.LinkOptions(known=known))
-    words = ["link-parameters", folder / "arm.yaml", folder / "identified.json"]
-    words += [word for name, value in known.items() for word in ("--known", f"{name}={value} kg")]
-    printed = run_json(*words)
-    printed["provenance"]["options"]["known"] = known  # as texts on the command line
-    assert printed == json.loads(json.dumps(links.as_dict()))
-    table = run(*words, columns=200).output
+def test_the_file_of_an_identification_is_as_good_as_what_is_in_memory(identified: tuple) -> None:
+    folder, fitted = identified
+    machine = tl.loads(MACHINE)
+    options = tl.LinkOptions(known=dict(list(masses(machine).items())[:1]))
+    links = tl.link_parameters(machine, folder / "identified.json", options)
+    assert links.as_dict()["parameters"] == tl.link_parameters(machine, fitted, options).as_dict()["parameters"]
+    table = printed(link_tables(links))
     assert "family 1: " in table
     assert "state" in table

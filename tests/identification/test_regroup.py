@@ -1,15 +1,13 @@
-"""Base parameters as formulas: of invented columns, of a four-bar by hand, and as a command."""
+"""Base parameters as formulas: of invented columns, and of a four-bar by hand."""
 
 from __future__ import annotations
 
-import json
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
-from command_line import run_json
-from rich.console import Console
+from printed import printed
 
 import tauloop as tl
 from tauloop.errors import IdentificationError, InputError
@@ -106,9 +104,8 @@ def test_a_four_bar_is_regrouped_as_by_hand(four_bar: AnalyticRegrouping) -> Non
     )
 
 
-def test_the_table_shows_the_formulas(four_bar: AnalyticRegrouping, capsys: pytest.CaptureFixture[str]) -> None:
-    Console(width=160).print(*regrouping_tables(four_bar))
-    shown = capsys.readouterr().out
+def test_the_table_shows_the_formulas(four_bar: AnalyticRegrouping) -> None:
+    shown = printed(regrouping_tables(four_bar))
     assert "8 base parameters of 30" in shown
     assert "coupler.Izz - coupler_length coupler.mcx" in shown
 
@@ -116,7 +113,3 @@ def test_the_table_shows_the_formulas(four_bar: AnalyticRegrouping, capsys: pyte
 def test_unknown_lengths_and_products_are_refused() -> None:
     with pytest.raises(InputError, match="no parameter 'crank_lenght'"):
         tl.regroup(tl.load("four_bar"), tl.RegroupingOptions(lengths=("crank_lenght",)))
-
-
-def test_the_command_is_the_function(four_bar: AnalyticRegrouping) -> None:
-    assert run_json("regroup", "four_bar") == json.loads(json.dumps(four_bar.as_dict()))

@@ -6,7 +6,6 @@ its motion by SciPy.
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -15,15 +14,20 @@ import numpy as np
 import pytest
 from extras import extra
 from scipy.integrate import solve_ivp
-from typer.testing import CliRunner
 
+import tauloop as tl
 from tauloop import Model, load
-from tauloop.cli.app import app
+from tauloop.assembly.ports import ACTUATORS
 from tauloop.codegen.evaluator import Interpreted
 from tauloop.equations.formulations import FORMULATIONS
 from tauloop.errors import AssemblyError
 from tauloop.formats.library import loads
 from tauloop.kinematics import random_states
+from tauloop.logs import write_log
+from tauloop.report import save_figure
+from tauloop.result import Status
+from tauloop.simulation import RoundTripOptions, SwingOptions
+from tauloop.simulation.routes import ROUTES
 
 CASE = Path(__file__).parents[1] / "cases" / "one_joint.yaml"
 M, C, G = 1.0, 0.1, 9.81
@@ -34,14 +38,6 @@ ROUNDING = 1e-14
 def falling() -> str:
     """The same machine with its axis level, so that gravity acts."""
     return CASE.read_text(encoding="utf-8").replace("axis: z", "axis: y")
-
-
-def run(*arguments: object) -> str:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == 0, result.output
-    return result.stdout
 
 
 @pytest.mark.parametrize("formulation", [formulation.name for formulation in FORMULATIONS])
@@ -99,43 +95,39 @@ def test_a_machine_without_any_freedom_is_refused_by_name():
         *(pytest.param(name, marks=pytest.mark.nightly) for name in ("projected", "extended")),
     ],
 )
-def test_a_fall_is_that_of_a_pendulum(route, tmp_path):
-    path = tmp_path / "falling.yaml"
-    path.write_text(falling(), encoding="utf-8")
+def test_a_fall_is_that_of_a_pendulum(route):
     expected = solve_ivp(lambda _, y: [y[1], G / C * np.cos(y[0])], (0, 1), [0, 0], rtol=1e-12, atol=1e-12).y[:, -1]
-    answer = json.loads(run("simulate", path, "--duration", 1, "--route", route, "--json"))
-    assert answer["final"]["j"] == pytest.approx(expected[0], abs=1e-8)
+    fall = tl.simulate(loads(falling()), tl.SimulationOptions(duration=1.0, route=ROUTES[route]))
+    assert fall.as_dict()["final"]["j"] == pytest.approx(expected[0], abs=1e-8)
 
 
-def test_a_swing_is_judged(tmp_path):
-    path = tmp_path / "falling.yaml"
-    path.write_text(falling(), encoding="utf-8")
-    run("simulate", path, "--swing", "--duration", 0.2)
+def test_a_swing_is_judged():
+    assert tl.simulate(loads(falling()), SwingOptions(duration=0.2)).status is Status.OK
 
 
-def test_every_command_takes_it(tmp_path):
-    assert json.loads(run("check", CASE, "--json"))["status"] == "ok"
-    assert "constant" in run("show", CASE, "--blocks", "--parameters")
-    answer = json.loads(run("dynamics", CASE, "--entry", "actuators", "--acceleration", "a=2", "--json"))
-    assert answer["force"][0][0] == pytest.approx(2 * M * C**2, abs=ROUNDING)
-    run("cost", CASE)
-    run("reduce", CASE)
-    run("modes", CASE)
-    table, picture = tmp_path / "motion.csv", tmp_path / "picture.png"
-    run("motion", CASE, "--to", "j=1", "--time", 1, "--frequency", 50, "--out", table)
-    run("dynamics", CASE, "--motion", table)
-    run("simulate", CASE, "--motion", table)
-    run("control", CASE, "--to", "j=1", "--time", 0.2)
-    run("view", CASE, "--png", picture)
-    assert picture.stat().st_size > 1000
+def test_every_workflow_takes_it(tmp_path):
+    model = Model(load(CASE))
+    assert tl.check(model).status is Status.OK
+    assert tl.describe(model, tl.DescribeOptions(blocks=True, parameters=True)).as_dict()["linear_blocks"]
+    pushed = tl.inverse_dynamics(model, tl.DynamicsOptions(entry=ACTUATORS, acceleration={"a": 2}))
+    assert pushed.forces.force[0, 0] == pytest.approx(2 * M * C**2, abs=ROUNDING)
+    assert tl.count_operations(model.mechanism).costs
+    assert tl.reduce(model.mechanism).status is Status.OK
+    assert len(tl.assembly_modes(model).modes) == 1
+    stroke = tl.StrokeOptions(end={"j": 1}, time=1.0)
+    table = write_log(tmp_path / "motion.csv", tl.plan_motion(model, stroke).log(50.0))
+    assert tl.inverse_dynamics(model, tl.DynamicsOptions(motion=table)).status is Status.OK
+    assert tl.simulate(model, RoundTripOptions(motion=table)).status is Status.OK
+    assert tl.control(model, tl.ControlOptions(stroke=tl.StrokeOptions(end={"j": 1}, time=0.2))).status is Status.OK
+    save_figure(tl.view(model).picture(), tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").stat().st_size > 1000
     extra("pinocchio")
-    run("verify", CASE, "--states", 3)
+    assert tl.verify(model, tl.VerifyOptions(states=3)).status is Status.OK
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 def test_its_c_code_checks_itself(tmp_path):
-    run("export", "c", CASE, "--out", tmp_path)
-    name = load(CASE).name
+    name = tl.export_c(load(CASE), folder=tmp_path).name
     command = ["cc", "-std=c99", "-O1", f"{name}.c", f"{name}_check.c", "-lm", "-o", "checked"]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
     assert subprocess.run([tmp_path / "checked"], check=False, capture_output=True).returncode == 0

@@ -16,12 +16,10 @@ from typing import Any
 
 import pytest
 from compiled_machines import STRICT, compilers, model
-from typer.testing import CliRunner
 
 import tauloop as tl
 from tauloop import Model, load, loads
 from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry
-from tauloop.cli.app import app
 from tauloop.codegen.evaluator import Interpreted
 from tauloop.errors import AssemblyError, InputError
 from tauloop.mechanism import shipped_machines
@@ -58,14 +56,6 @@ def compile_check(folder: Path, name: str, compiler: str, *flags: str) -> Path:
 def run_check(program: Path) -> tuple[int, str]:
     done = subprocess.run([str(program)], capture_output=True, text=True, check=False)
     return done.returncode, done.stdout
-
-
-def run(*arguments: object, code: int = 0) -> Any:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == code, result.output
-    return result
 
 
 def described(*changes: tuple[str, str]) -> str:
@@ -371,34 +361,6 @@ def test_other_files_in_the_folder_are_left_alone(tmp_path):
     assert outside.read_text() == "not to be written through a link"
     assert other.read_text() == "mine"
     assert len(list(folder.iterdir())) == 5
-
-
-# The command
-
-
-def test_the_command_writes_what_the_library_does(tmp_path):
-    words = ("--functions", "kinematics, regressor", "--entry", "actuators", "--name", "d")
-    assert "d_regressor" in run("export", "c", "five_bar", *words, "--out", tmp_path).stdout
-    expected = exported("five_bar", ["kinematics", "regressor"], entry=ACTUATORS, name="d")
-    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == dict(expected.files)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "what"),
-    [
-        (["rust", "delta"], "rust"),
-        (["c", "delta", "--functions", "fly"], "fly"),
-        (["c", "delta", "--functions", ","], "none is named"),
-        (["c", "delta", "--name", "int"], "C identifier"),
-        (["c", "no_such_machine"], "no_such_machine"),
-    ],
-)
-def test_the_command_refuses_bad_requests_and_writes_nothing(arguments, what, tmp_path):
-    done = run("export", *arguments, "--out", tmp_path / "out", code=2)
-    assert what in done.stderr
-    assert not (tmp_path / "out").exists()
-    answer = json.loads(run("export", *arguments, "--out", tmp_path / "out", "--json", code=2).stdout)
-    assert answer["status"] == "error"
 
 
 def test_a_machine_that_does_not_assemble_is_refused():

@@ -6,20 +6,18 @@ integrates; differences of runs, and other routes.
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from hanging_ball import ball
+from printed import printed
 from scipy.integrate import solve_ivp
-from typer.testing import CliRunner
 
 import tauloop as tl
 from tauloop import Model, load
-from tauloop.cli.app import app
 from tauloop.codegen.evaluator import Interpreted
 from tauloop.errors import InputError
 from tauloop.integrate import Radau
+from tauloop.report.simulation_table import simulation_tables
 from tauloop.simulation import (
     ConstantForce,
     DormandPrince,
@@ -193,29 +191,16 @@ def test_what_has_no_derivatives_is_refused():
         tl.simulate(ball(""), tl.SimulationOptions(duration=0.01, sensitivities=("position.x",)))
 
 
-def test_the_command_says_derivatives_with_their_units(tmp_path):
-    file = tmp_path / "slide.yaml"
-    file.write_text(SLIDE, encoding="utf-8")
-    words = [
-        "simulate",
-        str(file),
-        "--duration",
-        "0.5",
-        "--velocity",
-        "rail=1",
-        "--sensitivity",
-        "m",
-        "--sensitivity",
-        "d",
-    ]
-    output = CliRunner().invoke(app, words, env={"COLUMNS": "160"}).output
-    assert "m/kg" in output
-    assert "(m/s)/(N s/m)" in output
-    rows = json.loads(CliRunner().invoke(app, [*words, "--json"]).output)["sensitivities"]
-    by_mass = next(row for row in rows if row["by"] == "m" and row["of"].startswith("position"))
+def test_the_result_says_derivatives_with_their_units():
+    options = tl.SimulationOptions(duration=0.5, velocity={"rail": 1.0}, sensitivities=("m", "d"))
+    result = tl.simulate(tl.loads(SLIDE), options)
+    by_mass = next(
+        row for row in result.as_dict()["sensitivities"] if row["by"] == "m" and row["of"].startswith("position")
+    )
     # x = v m / d (1 - exp(-d t / m))
     rest = np.exp(-3.0 * 0.5 / 2.0)
     assert by_mass["end"] == pytest.approx((1 - rest) / 3 - 0.5 / 2 * rest, rel=CLOSE)
     assert by_mass["unit"] == "m/kg"
-    options = tl.SimulationOptions(duration=0.5, velocity={"rail": 1.0}, sensitivities=("m", "d"))
-    assert rows == tl.simulate(tl.load(file), options).as_dict()["sensitivities"]
+    text = printed(simulation_tables(result))
+    assert "m/kg" in text
+    assert "(m/s)/(N s/m)" in text
