@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from tauloop.cli.app import app
 from tauloop_papers.notes import NOTES, claims
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "notes"
@@ -48,14 +45,3 @@ def test_every_note_is_two_pages_at_most() -> None:
     """Five hundred words a page."""
     assert {path.stem for path in FOLDER.glob("*.md")} == set(NOTES)
     assert all(len(path.read_text(encoding="utf-8").split()) < 1000 for path in FOLDER.glob("*.md"))
-
-
-def test_the_command_prints_a_note_and_names_those_that_there_are() -> None:
-    done = CliRunner().invoke(app, ["reproduce", "dual-motor", "--note", "--json"])
-    assert done.exit_code == 0
-    assert json.loads(done.stdout)["claims"] == [{"what": c.what, "figure": c.figure} for c in claims("dual-motor")]
-    assert "one motor" in CliRunner().invoke(app, ["reproduce", "dual-motor", "--note"]).output
-    for words in (["--note"], ["all", "--note"], ["gantry-tau-calibration", "--note"]):
-        refused = CliRunner().invoke(app, ["reproduce", *words])
-        assert refused.exit_code == 2
-        assert "dual-motor" in refused.output

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import shutil
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from html.parser import HTMLParser
@@ -17,11 +16,9 @@ import numpy as np
 import pytest
 from browser import Page, browser, executable
 from matplotlib.figure import Figure
-from typer.testing import CliRunner
 
 import tauloop as tl
 import tauloop_papers.kept
-from tauloop.cli.app import app
 from tauloop.errors import InputError
 from tauloop.result import Status, provenance
 from tauloop.viewer import Playback, View
@@ -248,12 +245,3 @@ def coloured(page: Page) -> int:
     """Pixels that are more red than blue, as platforms are, where the frame is, scrolled to the top; no figure is."""
     picture = matplotlib.image.imread(io.BytesIO(page.picture()), format="png")[:350, :, :3]
     return int((picture[:, :, 0] - picture[:, :, 2] > 0.25).sum())
-
-
-def test_the_command_lists_names_with_their_time(tmp_path: Path) -> None:
-    listed = json.loads(CliRunner().invoke(app, ["reproduce", "--json"]).stdout)["experiments"]
-    assert all(item["budget"] > 0 for item in listed)
-    start = time.monotonic()
-    refused = CliRunner().invoke(app, ["reproduce", "all", "--out", str(tmp_path / "no" / "\0")])
-    assert refused.exit_code == 2
-    assert time.monotonic() - start < 10

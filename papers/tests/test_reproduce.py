@@ -5,28 +5,44 @@ from __future__ import annotations
 import ast
 import importlib
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import is_dataclass
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from command_line import run, run_json
 
 import tauloop_papers
-from tauloop.cli.app import app
 from tauloop.errors import InputError
 from tauloop.result import plain
 from tauloop_papers import EXPERIMENTS, reproduce
+from tauloop_papers.notes import claims
 
 SOURCES = sorted(Path(tauloop_papers.__file__).parent.rglob("*.py"))
 
 
-def test_experiments_are_listed_and_unknown_ones_refused() -> None:
+def test_unknown_experiments_are_refused() -> None:
     with pytest.raises(InputError, match="no experiment"):
         reproduce("gantry-tau-calibratoin")
-    listed = CliRunner().invoke(app, ["reproduce", "--json"])
-    assert [item["name"] for item in json.loads(listed.stdout)["experiments"]] == list(EXPERIMENTS)
-    assert CliRunner().invoke(app, ["reproduce", "nothing"]).exit_code == 2
+
+
+def test_the_command_lists_experiments_and_refuses_at_once(tmp_path: Path) -> None:
+    listed = run_json("reproduce")["experiments"]
+    assert [item["name"] for item in listed] == list(EXPERIMENTS)
+    assert all(item["budget"] > 0 for item in listed)
+    run("reproduce", "nothing", code=2)
+    start = time.monotonic()
+    run("reproduce", "all", "--out", tmp_path / "no" / "\0", code=2)
+    assert time.monotonic() - start < 10
+
+
+def test_the_command_prints_a_note_and_names_those_that_there_are() -> None:
+    answer = run_json("reproduce", "dual-motor", "--note")
+    assert answer["claims"] == [{"what": c.what, "figure": c.figure} for c in claims("dual-motor")]
+    assert "one motor" in run("reproduce", "dual-motor", "--note").output
+    for words in (["--note"], ["all", "--note"], ["gantry-tau-calibration", "--note"]):
+        assert "dual-motor" in run("reproduce", *words, code=2).output
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

@@ -163,7 +163,7 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     "identify five_bar FOLDER/log.csv --cutoff 40 --trim 10 --errors blocks --hold-out 0.4 --known crank_1.m=0.3kg": (
         lambda folder: tl.identify(tl.load("five_bar"), folder / "log.csv", IDENTIFIED)
     ),
-    "regroup four_bar": lambda _: tl.regroup(tl.load("four_bar")),
+    "regroup pendulum_arm": lambda _: tl.regroup(tl.load("pendulum_arm")),
     "poses gantry_tau_3dof --parameters track*.length --measure distance --center 0,0.1m,-60cm --count 8 "
     "--candidates 30": lambda _: tl.plan_poses(tl.load("gantry_tau_3dof"), BAR),
 }

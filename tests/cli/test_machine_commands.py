@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import urllib.request
 from pathlib import Path
 
 import numpy as np
@@ -287,3 +288,32 @@ def test_check_prints_what_was_done_on_the_way(tmp_path: Path) -> None:
 def test_convert_refuses_an_unknown_format(tmp_path: Path) -> None:
     (problem,) = problems("convert", "rcid", "--to", "sdf", "--out", tmp_path / "m.sdf")
     assert "'sdf' is unknown" in problem["what"]
+
+
+def test_view_draws_or_refuses(tmp_path: Path) -> None:
+    picture = tmp_path / "delta.png"
+    assert "out of reach by" in problems("view", "delta", "--position", "z=-0.9", "--png", picture)[0]["what"]
+    assert not picture.exists()
+    assert "given beside position" in problems("view", "delta", "--position", "z=-0.4", "--motion", "a.csv")[0]["what"]
+    text_of("view", "delta", "--position", "x=0.1", "--png", picture)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_view_serves_until_it_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The address is whole in a narrow terminal, and viser's own banners are kept quiet."""
+    extra("viser")
+    from tauloop.viewer import Viewer
+
+    served: list[tuple[int, str]] = []
+
+    def interrupted(viewer: Viewer, elapsed: float) -> None:
+        with urllib.request.urlopen(viewer.url, timeout=10) as answer:
+            served.append((answer.status, viewer.url))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Viewer, "advance", interrupted)
+    output = run("view", "five_bar", "--port", 0, columns=40).output
+    ((status, url),) = served
+    assert status == 200
+    assert url.startswith("http://127.0.0.1:")
+    assert output.splitlines() == [f"five_bar: {url} (Ctrl-C ends)"]

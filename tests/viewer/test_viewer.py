@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import json
 import re
 import urllib.request
 from collections.abc import Iterator
@@ -17,16 +16,15 @@ import numpy as np
 import pytest
 from extras import extra
 from scipy.spatial.transform import Rotation
-from typer.testing import CliRunner
 
 import tauloop as tl
-from tauloop import Model, load
+from tauloop import Model, StrokeOptions, ViewOptions, load, plan_motion
 from tauloop.assembly.ports import ACTUATORS, PLATFORM
-from tauloop.cli.app import app
 from tauloop.errors import EngineError, InputError, PoseError
 from tauloop.formats import loads
 from tauloop.kinematics.clearance import rod_clearance
 from tauloop.kinematics.machine_geometry import body_lines, machine_geometry
+from tauloop.logs import write_log
 from tauloop.mechanism.shipped import machine_path
 from tauloop.report import save_figure
 from tauloop.report.machine_figure import machine_figure
@@ -149,33 +147,23 @@ def test_a_planar_machine_is_drawn_in_its_plane_and_others_in_four_views(
     assert save_figure(figure, tmp_path / "m.png", dpi=40).read_bytes().startswith(PNG)
 
 
-def test_command_draws_and_says_where_the_tool_is(tmp_path: Path) -> None:
-    picture = tmp_path / "delta.png"
-    arguments = ["view", "delta", "--position", "x=0.1", "--png", str(picture), "--json"]
-    run = CliRunner().invoke(app, arguments)
-    assert run.exit_code == 0, run.output
-    document = json.loads(run.output)
-    assert document["tool_m"] == pytest.approx([0.1, 0.0, -0.5])
-    assert picture.read_bytes().startswith(PNG)
+def test_a_picture_and_where_the_tool_is(tmp_path: Path) -> None:
+    shown = tl.view(model("delta"), ViewOptions(position={"x": 0.1}))
+    assert shown.as_dict()["tool_m"] == pytest.approx([0.1, 0.0, -0.5])
+    assert save_figure(shown.picture(), tmp_path / "delta.png").read_bytes().startswith(PNG)
 
 
-def test_command_refuses_what_cannot_be_reached(tmp_path: Path) -> None:
-    picture = tmp_path / "delta.png"
-    run = CliRunner().invoke(app, ["view", "delta", "--position", "z=-0.9", "--png", str(picture)])
-    assert run.exit_code == 2
-    assert "out of reach by" in run.output
-    assert not picture.exists()
-    run = CliRunner().invoke(app, ["view", "delta", "--position", "z=-0.4", "--motion", "a.csv"])
-    assert run.exit_code == 2
-    assert "given beside position" in run.output
+def test_what_cannot_be_reached_is_refused() -> None:
+    with pytest.raises(PoseError, match="out of reach by"):
+        tl.view(model("delta"), ViewOptions(position={"z": -0.9}))
+    with pytest.raises(InputError, match="given beside position"):
+        tl.view(model("delta"), ViewOptions(position={"z": -0.4}, motion=Path("a.csv")))
 
 
-def test_command_draws_an_imported_model(shared: Path, tmp_path: Path) -> None:
-    folder, picture = shared / "models" / "example_parallel_robots" / "robot_delta", tmp_path / "imported.png"
-    files = [str(folder / "robot.urdf"), "--side", str(folder / "robot.yaml")]
-    run = CliRunner().invoke(app, ["view", *files, "--png", str(picture)])
-    assert run.exit_code == 0, run.output
-    assert picture.read_bytes().startswith(PNG)
+def test_an_imported_model_is_drawn(shared: Path, tmp_path: Path) -> None:
+    folder = shared / "models" / "example_parallel_robots" / "robot_delta"
+    shown = tl.view(load(folder / "robot.urdf", folder / "robot.yaml"))
+    assert save_figure(shown.picture(), tmp_path / "imported.png").read_bytes().startswith(PNG)
 
 
 # Handles
@@ -233,10 +221,8 @@ def load_text(name: str) -> str:
 
 
 def test_a_motion_is_read_by_either_entry_and_the_clock_finds_its_samples(tmp_path: Path) -> None:
-    path = tmp_path / "stroke.csv"
-    run = CliRunner().invoke(app, ["motion", "delta", "--to", "x=0.1", "--time", "0.5", "--out", str(path)])
-    assert run.exit_code == 0, run.output
     machine = model("delta")
+    path = write_log(tmp_path / "stroke.csv", plan_motion(machine, StrokeOptions(end={"x": 0.1}, time=0.5)).log())
     played = read_playback(machine, path)
     assert played.duration == pytest.approx(0.5)
     assert machine_geometry(machine, played.q).tool[-1] == pytest.approx([0.1, 0.0, -0.5])
@@ -362,23 +348,6 @@ def test_passive_freedoms_have_sliders_like_motors() -> None:
     moved = handles.moved(lame.assembly.q, 1, float(before[1] + 5.0))
     assert handles.values(moved) == pytest.approx([before[0], before[1] + 5.0])
     assert np.abs(lame.assembly.loops.residuals(moved[None])[0]).max() < CLOSED
-
-
-def test_command_serves_until_it_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
-    extra("viser")
-    answers: list[int] = []
-
-    def interrupted(viewer: Viewer, elapsed: float) -> None:
-        with urllib.request.urlopen(viewer.url, timeout=10) as answer:
-            answers.append(answer.status)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Viewer, "advance", interrupted)
-    run = CliRunner().invoke(app, ["view", "five_bar", "--port", "0"])
-    assert run.exit_code == 0, run.output
-    assert answers == [200]
-    assert run.output.startswith("five_bar: http://127.0.0.1:")
-    assert len(run.output.splitlines()) == 1  # viser's own banners are kept quiet
 
 
 def test_without_viser_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,10 +9,8 @@ from urllib.parse import urlsplit
 
 import pytest
 from extras import extra
-from typer.testing import CliRunner
 
 from tauloop import Model, load
-from tauloop.cli.app import app
 from tauloop.errors import EngineError
 from tauloop.viewer import Viewer
 from tauloop.viewer.guard import Guard, start_guarded
@@ -194,20 +192,3 @@ def test_a_server_that_does_not_ask_the_guard_is_stopped() -> None:
         start_guarded(Guard(host="127.0.0.1"), lambda: started)
     with pytest.raises(ConnectionRefusedError):
         both(port, "/", [("Host", "evil.example")])
-
-
-def test_the_command_prints_the_whole_address_on_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers: list[int] = []
-
-    def asked_and_interrupted(shown: Viewer, elapsed: float) -> None:
-        answers.extend(both(shown.port, path_of(shown), [("Host", f"127.0.0.1:{shown.port}")]))
-        answers.append(len(shown.url))
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Viewer, "advance", asked_and_interrupted)
-    run = CliRunner().invoke(app, ["view", "five_bar", "--port", "0"], env={"COLUMNS": "40"})
-    assert run.exit_code == 0, run.output
-    assert answers[:2] == [200, 101]
-    address = run.output.removeprefix("five_bar: ").split(" ")[0]
-    assert address.startswith("http://127.0.0.1:")
-    assert len(address) == answers[2]  # not broken by the width of the terminal
