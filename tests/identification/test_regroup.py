@@ -13,6 +13,8 @@ import tauloop as tl
 from tauloop.errors import IdentificationError, InputError
 from tauloop.identification import AnalyticRegrouping, analytic_regrouping
 from tauloop.identification.parameters.regrouping import ColumnParameter, Monomial
+from tauloop.identification.parameters.regrouping_columns import SEED, STATES, StandardColumns
+from tauloop.kinematics.states import random_states
 from tauloop.report.regrouping_table import regrouping_tables
 
 #: Sums of some ten terms.
@@ -113,3 +115,21 @@ def test_the_table_shows_the_formulas(four_bar: AnalyticRegrouping) -> None:
 def test_unknown_lengths_and_products_are_refused() -> None:
     with pytest.raises(InputError, match="no parameter 'crank_lenght'"):
         tl.regroup(tl.load("four_bar"), tl.RegroupingOptions(lengths=("crank_lenght",)))
+
+
+def test_lengths_that_stay_free_give_the_columns_of_a_machine_that_has_them() -> None:
+    machine = tl.load("delta")
+    lengths = {p.name: 1.05 * p.value for p in machine.parameters if p.unit == "m" and p.value}
+    model, columns = StandardColumns(machine)(lengths)
+    assert model.free == tuple(lengths)
+    states = random_states(model, STATES, np.random.default_rng(SEED))
+    built = tl.Model(machine.with_values(lengths)).platform
+    Y = built.regressor(states.position, states.velocity, states.acceleration)
+    assert columns == pytest.approx(Y.reshape(columns.shape), abs=ALGEBRA)
+
+
+def test_lengths_of_loops_with_equations_too_many_make_a_machine_of_their_own() -> None:
+    machine = tl.load("four_bar")
+    model, _ = StandardColumns(machine)({"crank_length": 0.11})
+    assert model.assembly.dropped
+    assert model.mechanism.parameters.values["crank_length"] == 0.11

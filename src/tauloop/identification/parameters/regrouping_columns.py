@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import numpy as np
 
-from tauloop.errors import IdentificationError, InputError, Problem
+from tauloop.errors import IdentificationError, InputError, PoseError, Problem
 from tauloop.identification.parameters.regrouping import ColumnParameter
-from tauloop.kinematics.states import random_states
+from tauloop.kinematics.states import RandomStates, random_states
 from tauloop.mechanism import parser
 from tauloop.mechanism.expression import Expression, Leaf, evaluate, leaves
 from tauloop.mechanism.model import Mechanism
@@ -61,22 +62,44 @@ def parsed(mechanism: Mechanism, text: str) -> Parsed:
 
 
 class StandardColumns:
-    """A machine's regressor in its standard parameters over random states, for any lengths; remembers what it made."""
+    """A machine's regressor in its standard parameters over random states, for any lengths; remembers what it made.
+
+    Lengths stay arguments of one model where its loops have no equation too many and no coordinate that their lengths
+    keep still. Elsewhere lengths must fit each other, and the machine is assembled anew for each set of them.
+    """
 
     def __init__(self, mechanism: Mechanism) -> None:
         """Of one machine; assembling it takes most of the time, so all sets of products should share this."""
         self.mechanism = mechanism
+        self._models: dict[tuple[str, ...], tuple[Model, RandomStates]] = {}
         self._known: dict[tuple[tuple[str, float], ...], tuple[Model, np.ndarray]] = {}
 
     def __call__(self, lengths: Mapping[str, float]) -> tuple[Model, np.ndarray]:
-        """The machine with these lengths (m), and its stacked regressor (m, n_pi)."""
+        """The machine, with these lengths (m) or with lengths that are free, and its stacked regressor (m, n_pi)."""
         key = tuple(sorted(lengths.items()))
         if key not in self._known:
-            model = Model(self.mechanism.with_values(dict(lengths)))
-            states = random_states(model, STATES, np.random.default_rng(SEED))
-            Y = model.platform.regressor(states.position, states.velocity, states.acceleration, start=states.q)
+            model, Y = self._made(lengths)
             self._known[key] = model, Y.reshape(-1, Y.shape[-1])
         return self._known[key]
+
+    def _made(self, lengths: Mapping[str, float]) -> tuple[Model, np.ndarray]:
+        if tuple(lengths) not in self._models:
+            self._models[tuple(lengths)] = _with_states(Model(self.mechanism, lengths))
+        model, states = self._models[tuple(lengths)]
+        if not (model.assembly.dropped or model.assembly.frozen):
+            with suppress(PoseError):  # a state is out of reach with these lengths
+                return model, _regressor(model, states, np.array([*lengths.values()]))
+        model, states = _with_states(Model(self.mechanism.with_values(dict(lengths))))
+        return model, _regressor(model, states)
+
+
+def _with_states(model: Model) -> tuple[Model, RandomStates]:
+    return model, random_states(model, STATES, np.random.default_rng(SEED))
+
+
+def _regressor(model: Model, states: RandomStates, theta: np.ndarray | None = None) -> np.ndarray:
+    motion = states.position, states.velocity, states.acceleration
+    return model.platform.regressor(*motion, start=states.q, theta=theta)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
