@@ -23,6 +23,16 @@ def test_a_free_fall_is_stopped_and_named():
     assert 0.1 < document["reached_s"] < 0.5
 
 
+def test_starts_forces_and_wrenches_as_texts_are_those_by_names():
+    texts = {"position": "z=-0.5,x=20 mm", "velocity": "x=0.1", "force": "leg1.motor=0.2", "wrench": "fz=-1,fx=2"}
+    names = {"position": {"z": -0.5, "x": 0.02}, "velocity": {"x": 0.1}}
+    names |= {"force": {"leg1.motor": 0.2}, "wrench": {"fz": -1.0, "fx": 2.0}}
+    model = Model(load("delta"))
+    first, second = (tauloop.simulate(model, SimulationOptions(duration=0.01, **stated)) for stated in (texts, names))
+    assert np.array_equal(first.q, second.q)
+    assert (first.wrench == [2.0, 0.0, -1.0, 0.0, 0.0, 0.0]).all()
+
+
 def test_laws_events_and_integrators_of_ones_own_are_options_too():
     model = frictionless("pendulum_arm")
     low = Event(name="slow", function=lambda time, q, v: time - 0.01)

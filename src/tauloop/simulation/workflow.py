@@ -97,7 +97,7 @@ class SimulationOptions(Shown):
 
     duration: float | None = option(None, least=0.0)
     force: str | Mapping[str, str | float] | ForceLaw | None = option(None, read=pairs_reader("force", "motor1=1.5"))
-    wrench: Mapping[str, str | float] | Wrench | None = option(None, read=pairs_reader("wrench", "fx=10"))
+    wrench: str | Mapping[str, str | float] | Wrench | None = option(None, read=pairs_reader("wrench", "fx=10"))
     position: str | Mapping[str, str | float] | None = option(None, read=pairs_reader("position"))
     velocity: str | Mapping[str, str | float] | None = option(None, read=pairs_reader("velocity"))
     until: tuple[str | Event, ...] = ()
@@ -220,11 +220,9 @@ def _force(model: Model, options: SimulationOptions) -> ForceLaw | None:
 
 
 def _wrench(options: SimulationOptions) -> Wrench | None:
-    return (
-        named_values(TOOL, "wrench", options.wrench, np.zeros(6))
-        if isinstance(options.wrench, Mapping)
-        else options.wrench
-    )
+    if isinstance(options.wrench, str | Mapping):
+        return named_values(TOOL, "wrench", options.wrench, np.zeros(6))
+    return options.wrench
 
 
 def _of_forces(model: Model, options: SimulationOptions) -> Simulation:
