@@ -16,7 +16,9 @@ from tauloop.drives.plant_search import (
     assess_plant,
     predicted,
     search_plant,
+    slopes,
 )
+from tauloop.drives.tuning.evaluations import box_differences
 from tauloop.errors import InputError
 
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler")
@@ -104,6 +106,57 @@ def test_plant_is_found_from_its_own_figures(axis: Axis, observations: tuple[Obs
         assert ours == pytest.approx(printed, rel=FOUND)
         assert held_out == (name == "held out")
     assert len(fit.undetermined) == 0
+
+
+def test_a_fit_along_exact_gradients_ends_at_the_same_plant(axis: Axis, observations: tuple[Observation, ...]) -> None:
+    """The first step has no exact gradient: differences stand in for its column."""
+    start = shares(TRUTH) + np.array([0.08, -0.1, 0.06])
+    fit = search_plant(axis, UNKNOWNS, observations, seed=0, generations=0, start=start, exact=True)
+    assert fit.values == pytest.approx(TRUTH, rel=FOUND)
+
+
+def test_slopes_of_printed_figures_are_those_of_differences(axis: Axis) -> None:
+    """Costs, an overshoot that is printed and not there (what is lacking at the end), parameters by their names."""
+    rows = (
+        Observation(
+            name="cost", parameters={"kp": "gain"}, step=0.1, printed={"cost": 1}, tolerances={}, weights={"energy": 9}
+        ),
+        Observation(
+            name="creeps",
+            parameters={
+                "motor_inertia": 0.0044,
+                "motor_viscous": 0.087,
+                "gap": 1.2e-4,
+                "cart_mass": 10.8,
+                "cart_coulomb": 26.8,
+                "feed_forward_share": 0.485,
+                "ti": 1.2,
+            },
+            step=0.1,
+            printed={"overshoot": 1e-4},
+            tolerances={},
+            weights={},
+            motors="preloaded",
+        ),
+        Observation(
+            name="settles", parameters={"kp": 150}, step=0.1, printed={"settling_time": 1}, tolerances={}, weights={}
+        ),
+    )
+    unknowns = (
+        PlantUnknown(name="gain", lower=100.0, upper=400.0),
+        PlantUnknown(name="preload", lower=5.0, upper=12.0, logarithmic=False),
+        PlantUnknown(name="band", lower=1e-4, upper=1e-2),
+        PlantUnknown(name="cart_viscous", lower=100.0, upper=1500.0),
+    )
+    share, integrator = np.array([0.4, 0.6, 0.7, 0.5]), replace(LINE_INTEGRATOR, rtol=1e-10, atol=1e-12)
+    exact = slopes(axis, unknowns, rows, share, integrator)
+
+    def figures(shares: np.ndarray) -> np.ndarray:
+        return predicted(axis, unknowns, rows, shares, integrator, signed=True)
+
+    assert figures(share[None])[0, 1] < 0
+    np.testing.assert_allclose(exact, box_differences(figures, share, 1e-5).T, rtol=2e-4, atol=1e-8)
+    np.testing.assert_array_equal(exact == 0, [[0, 0, 1, 0], [1, 0, 1, 0], [1, 0, 0, 0]])
 
 
 def test_search_from_afar_ends_at_the_same_plant(axis: Axis, observations: tuple[Observation, ...]) -> None:

@@ -121,16 +121,42 @@ def test_failed_runs_have_no_gradient(sensitive: SensitiveAxis) -> None:
 
 def test_what_has_no_gradient_is_refused_with_all_problems() -> None:
     line = load_drive("dual_motor_axis")
-    with pytest.raises(InputError, match="band changes the band"):
-        SensitiveAxis(line, ("kp", "band"))
+    with pytest.raises(InputError, match="period changes the scale of the judged position or the sample time"):
+        SensitiveAxis(read_drive(PERIODIC), ("kp", "period"))
     counting = replace(line, encoders=(replace(line.encoders[0], resolution=Constant(1e-6)), *line.encoders[1:]))
     with pytest.raises(InputError) as error:
         SensitiveAxis(counting, ("kp", "kpp"))
     assert [problem.where for problem in error.value.problems] == ["kpp", f"encoders.{line.encoders[0].name}"]
     with pytest.raises(InputError, match="are none"):
         SensitiveAxis(line, ())
-    with pytest.raises(InputError, match="one run at a time"):
-        SensitiveAxis(line, ("kp",)).gradients({"kp": np.array([1.0, 2.0])})
+
+
+def test_many_runs_have_the_gradients_of_each(sensitive: SensitiveAxis) -> None:
+    """Three runs in one call, of which the last fails, and steps of their own."""
+    points, steps = [PLANT | {"kp": 337.6, "ti": 0.4056}, PLANT | {"kp": 200.0, "ti": 1.2}], [0.1, 0.05]
+    arrays = {name: np.array([point[name] for point in points]) for name in points[0]}
+    arrays = {name: np.append(values, values[0]) for name, values in arrays.items()}
+    arrays["ti"][-1], arrays["cart_viscous"][-1] = 1e-3, 0.0
+    many = sensitive.gradients(arrays, step=np.append(steps, 0.1))
+    weights = {"energy": 216.5, "overshoot": 3e-4}
+    for k, (point, step) in enumerate(zip(points, steps, strict=True)):
+        one = sensitive.gradients(point, step=step)
+        for name in DIFFERENTIABLE:
+            np.testing.assert_array_equal(many.by[name][k], one.by[name])
+        np.testing.assert_array_equal(many.weighted_sum(weights)[k], one.weighted_sum(weights))
+        np.testing.assert_array_equal(many.weighted_worst(weights)[k], one.weighted_worst(weights))
+    assert many.criteria.failed.tolist() == [False, False, True]
+    assert np.isnan(many.by["energy"][2]).all()
+
+
+def test_a_settling_time_changes_with_its_band_as_differences_say() -> None:
+    axis, sensitive = Axis(read_drive(BANDED)), SensitiveAxis(read_drive(BANDED), ("band", "kp"))
+    bands = np.array([2e-4, 2e-3, 2e-2])
+    made = sensitive.gradients({"band": bands}, integrator=TIGHT)
+    both = [simulate_axis(axis, {"band": bands * (1 + s * STEP)}, integrator=TIGHT).settling_time for s in (1, -1)]
+    np.testing.assert_allclose(made.by["settling_time"][:, 0], (both[0] - both[1]) / (2 * STEP * bands), rtol=1e-5)
+    assert np.all(made.by["settling_time"][:, 0] < 0)
+    assert np.all(made.by["energy"][:, 0] == 0)
 
 
 #: Two masses with a gap between them, under a continuous control and a sampled one.
@@ -167,6 +193,17 @@ def test_gaps_that_close_and_samples_change_gradients_as_differences_say(sampled
             assert made.by[name][k] == pytest.approx(expected, rel=DIFFERENCES, abs=noise), (name, parameter)
 
 
+PERIODIC = """
+format: tauloop-drive/1
+name: periodic
+provenance: {status: chosen, source: test}
+parameters: {kp: 400 N/m, period: 5 ms}
+inertias: {cart: {mass: 2 kg, friction: {viscous: 8 N s/m}}}
+motors: {push: {on: cart}}
+encoders: {scale: {on: cart}}
+control: {position: {encoder: scale, gain: kp}, motor: push, sample_time: period}
+performance: {of: cart, band: 0.1 mm}
+"""
 ONE_MASS = """
 format: tauloop-drive/1
 name: one_mass
@@ -178,6 +215,9 @@ encoders: {scale: {on: cart}}
 control: {position: {encoder: scale, gain: kp}, motor: push}
 performance: {of: cart, band: 0.1 mm}
 """
+
+
+BANDED = ONE_MASS.replace("d: 8 N s/m}", "d: 8 N s/m, band: 1 mm}").replace("band: 0.1 mm", "band: band")
 
 
 @pytest.mark.parametrize("integrator", [TIGHT, Radau(rtol=1e-10, atol=1e-12)], ids=["explicit", "implicit"])
@@ -193,3 +233,13 @@ def test_the_overshoot_of_one_mass_on_paper(integrator: Integrator) -> None:
     expected = [overshoot(*(values + 1e-30j * row)).imag / 1e-30 for row in np.eye(3)]
     assert made.criteria.overshoot[0] == pytest.approx(overshoot(*values).real, rel=1e-7)
     np.testing.assert_allclose(made.by["overshoot"], expected, rtol=1e-6)
+
+
+def test_interpreted_runs_have_the_same_gradients() -> None:
+    names = ("kp", "m", "d")
+    sensitive = SensitiveAxis(read_drive(ONE_MASS), names)
+    made = sensitive.gradients(duration=1.0)
+    sensitive.axis = Axis(sensitive.axis.line, directions=len(names), interpreted=True)
+    slow = sensitive.gradients(duration=1.0)
+    for name in DIFFERENTIABLE:
+        np.testing.assert_allclose(slow.by[name], made.by[name], rtol=1e-9)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 from scipy.optimize import differential_evolution, least_squares
 
+from tauloop.drives.axis.sensitivity import SensitiveAxis, differentiable_names
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis, simulate_axis
 from tauloop.drives.criteria import NAMES
 from tauloop.drives.machine.lines import MOTORS
@@ -74,6 +75,12 @@ class PlantUnknown:
             return np.asarray(self.lower * (self.upper / self.lower) ** share)
         return np.asarray(self.lower + share * (self.upper - self.lower))
 
+    def slope(self, share: float) -> float:
+        """Change of the value with the share, at a share."""
+        if self.logarithmic:
+            return float(self.at(np.array(share))) * float(np.log(self.upper / self.lower))
+        return self.upper - self.lower
+
     def share(self, value: float) -> float:
         """Where a value lies in the range, from 0 to 1 within it."""
         if self.logarithmic:
@@ -123,6 +130,8 @@ def predicted(
     shares: np.ndarray,
     integrator: Integrator | None = None,
     known: Mapping[str, float] | None = None,
+    *,
+    signed: bool = False,
 ) -> np.ndarray:
     """All printed figures (N, m) of N plants, in the order of the observations, in one batch.
 
@@ -133,43 +142,134 @@ def predicted(
         shares: (N, n) places in the ranges.
         integrator: of the equations.
         known: values of figures that are not looked for, by name of a parameter or of a text in an observation.
+        signed: whether a printed overshoot that a plant does not have is what it lacks of the reference at the end,
+            negative, which a search can follow, in place of zero.
     """
+    figures: dict[int, list[np.ndarray]] = {}
+    for batch in _batches(axis, unknowns, observations, shares, known):
+        runs = simulate_axis(batch.axis, batch.columns, step=batch.steps, integrator=integrator or LINE_INTEGRATOR)
+        criteria = {name: getattr(runs, name).reshape(len(batch.places), len(shares)) for name in NAMES}
+        for row, k in enumerate(batch.places):
+            own = {name: rows[row] for name, rows in criteria.items()}
+            if signed and observations[k].printed.get("overshoot", 0.0) > 0:
+                own["overshoot"] = np.where(own["overshoot"] > 0, own["overshoot"], -own["final_error"])
+            figures[k] = _printed(observations[k], own)
+    return np.stack([column for k in range(len(observations)) for column in figures[k]], axis=1)
+
+
+def slopes(
+    axis: Axis,
+    unknowns: Sequence[PlantUnknown],
+    observations: Sequence[Observation],
+    share: np.ndarray,
+    integrator: Integrator | None = None,
+    known: Mapping[str, float] | None = None,
+    made: dict[Axis, SensitiveAxis] | None = None,
+) -> np.ndarray:
+    """Change (m, n) of all printed figures with the shares of a plant (n,), by forward sensitivities in one batch.
+
+    An overshoot that is printed, but not there, counts as with `signed` of `predicted`. NaN where there is no
+    sensitivity: by a step that is looked for, by what scales the judged position, of the swing.
+
+    Args:
+        axis, unknowns, observations, integrator, known: as of `predicted`.
+        share: of the plant.
+        made: keeps the axes with derivatives for the next call with the same unknowns and observations.
+    """
+    made = {} if made is None else made
+    rows: dict[int, list[np.ndarray]] = {}
+    place = {unknown.name: j for j, unknown in enumerate(unknowns)}
+    for batch in _batches(axis, unknowns, observations, share[None], known):
+        possible = differentiable_names(batch.axis)
+        names = [name for name in batch.columns if name in possible and any(s.get(name) in place for s in batch.stated)]
+        by: Mapping[str, np.ndarray] = {}
+        has_overshoot = np.ones(len(batch.places), bool)
+        if names:
+            if batch.axis not in made:
+                made[batch.axis] = SensitiveAxis(batch.axis.line, names)
+            gradients = made[batch.axis].gradients(batch.columns, step=batch.steps, integrator=integrator)
+            by, has_overshoot = gradients.by, gradients.criteria.overshoot > 0
+        none = np.full((len(batch.places), len(names)), np.nan)
+        for row, (k, stated) in enumerate(zip(batch.places, batch.stated, strict=True)):
+            chain = np.zeros((len(names), len(unknowns)))
+            for name, value in stated.items():
+                if value not in place:
+                    continue
+                j = place[str(value)]
+                if name in names:
+                    chain[names.index(name), j] += unknowns[j].slope(share[j])
+                else:
+                    chain[:, j] = np.nan
+            if observations[k].step in place:
+                chain[:, place[str(observations[k].step)]] = np.nan
+            changes = {name: by.get(name, none)[row] @ chain for name in NAMES}
+            if observations[k].printed.get("overshoot", 0.0) > 0 and not has_overshoot[row]:
+                changes["overshoot"] = -changes["final_error"]
+            rows[k] = _printed(observations[k], changes)
+    return np.array([row for k in range(len(observations)) for row in rows[k]])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Batch:
+    """Runs of all plants in the observations that use the motors in one way, an observation's behind the other's.
+
+    Attributes:
+        axis: with its motors used so.
+        places: of the observations (k,) among all.
+        stated: what each says of parameters: numbers, or names of values.
+        columns: values (k N,) by parameter.
+        steps: of the reference (k N,).
+    """
+
+    axis: Axis
+    places: Sequence[int]
+    stated: Sequence[Mapping[str, float | str]]
+    columns: Mapping[str, np.ndarray]
+    steps: np.ndarray
+
+
+def _batches(
+    axis: Axis,
+    unknowns: Sequence[PlantUnknown],
+    observations: Sequence[Observation],
+    shares: np.ndarray,
+    known: Mapping[str, float] | None,
+) -> Iterator[_Batch]:
+    """The runs of N plants at shares (N, n), a batch for every use of the motors."""
     values = {name: np.full(len(shares), value) for name, value in (known or {}).items()}
     values |= {unknown.name: unknown.at(column) for unknown, column in zip(unknowns, shares.T, strict=True)}
 
     def column(stated: float | str) -> np.ndarray:
         return values[stated] if isinstance(stated, str) else np.full(len(shares), stated)
 
-    figures: dict[int, list[np.ndarray]] = {}
     for motors in dict.fromkeys(observation.motors for observation in observations):
         used = axis.with_motors(motors)
-        chosen = [(k, observation) for k, observation in enumerate(observations) if observation.motors == motors]
-        stated = [_stated(used, values, observation) for _, observation in chosen]
-        runs = simulate_axis(
-            used,
-            {
+        places = [k for k, observation in enumerate(observations) if observation.motors == motors]
+        rows: list[dict[str, float | str]] = [
+            {**{name: name for name in values}, **observations[k].parameters} for k in places
+        ]
+        stated = [{name: value for name, value in row.items() if name in used.names} for row in rows]
+        yield _Batch(
+            axis=used,
+            places=places,
+            stated=stated,
+            columns={
                 name: np.concatenate([column(row.get(name, used.line.parameters.values[name])) for row in stated])
                 for name in sorted(set().union(*stated))
             },
-            step=np.concatenate([column(observation.step) for _, observation in chosen]),
-            integrator=integrator or LINE_INTEGRATOR,
+            steps=np.concatenate([column(observations[k].step) for k in places]),
         )
-        criteria = {name: getattr(runs, name).reshape(len(chosen), len(shares)) for name in NAMES}
-        for row, (k, observation) in enumerate(chosen):
-            weights = observation.weights
-            figures[k] = [
-                sum(criteria[key][row] / weight for key, weight in weights.items())
-                if name == "cost"
-                else criteria[name][row]
-                for name in observation.printed
-            ]
-    return np.stack([column for k in range(len(observations)) for column in figures[k]], axis=1)
 
 
-def _stated(axis: Axis, values: Iterable[str], observation: Observation) -> dict[str, float | str]:
-    """Parameters of a line in an observation: numbers, or names of values."""
-    stated = {name: name for name in values} | dict(observation.parameters)
-    return {name: value for name, value in stated.items() if name in axis.names}
+def _printed(observation: Observation, criteria: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    """What is printed of an observation, from its criteria, or its change from theirs."""
+    weights = observation.weights
+    return [
+        np.sum([criteria[key] / weight for key, weight in weights.items()], axis=0)
+        if name == "cost"
+        else criteria[name]
+        for name in observation.printed
+    ]
 
 
 @solving(InputError)
@@ -186,6 +286,7 @@ def search_plant(
     spread: float | None = None,
     integrator: Integrator | None = None,
     known: Mapping[str, float] | None = None,
+    exact: bool = False,
 ) -> PlantFit:
     """Fit unknown figures to printed ones: differential evolution (Storn and Price 1997), then least squares.
 
@@ -203,6 +304,8 @@ def search_plant(
         spread: standard deviation of the first population about the start; even over the ranges without it.
         integrator: of the equations.
         known: values of figures that are not looked for, as of `predicted`.
+        exact: whether the local fit goes along exact gradients, with differences where there are none (`slopes`); else
+            along differences alone.
 
     Raises:
         InputError: no unknown or figure, a range that is none, a figure without a tolerance, an unknown that nothing
@@ -217,11 +320,26 @@ def search_plant(
     def residuals(shares: np.ndarray) -> np.ndarray:
         nonlocal evaluations
         evaluations += len(shares)
-        criteria = predicted(axis, unknowns, used, shares, integrator, known)
+        criteria = predicted(axis, unknowns, used, shares, integrator, known, signed=True)
         return np.clip((criteria - printed) / tolerances, -WORST, WORST)
 
+    made: dict[Axis, SensitiveAxis] = {}
+
     def jacobian(share: np.ndarray) -> np.ndarray:
-        return box_differences(residuals, share, DIFFERENCE).T
+        J = np.full((len(printed), len(share)), np.nan)
+        if exact:
+            J = slopes(axis, unknowns, used, share, integrator, known, made) / tolerances[:, None]
+        columns = np.flatnonzero(np.isnan(J).any(axis=0))
+
+        def moved(places: np.ndarray) -> np.ndarray:
+            shares = np.tile(share, (len(places), 1))
+            shares[:, columns] = places
+            return residuals(shares)
+
+        if len(columns):
+            differences = box_differences(moved, share[columns], DIFFERENCE).T
+            J[:, columns] = np.where(np.isnan(J[:, columns]), differences, J[:, columns])
+        return J
 
     best = np.full(len(unknowns), 0.5) if start is None else np.clip(start, 0.0, 1.0)
     if generations > 0:

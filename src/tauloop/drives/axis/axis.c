@@ -5,6 +5,9 @@
 
 #include <stdlib.h>
 
+/* Places at which all states are noted, with derivatives among them: where the rise begins and ends, farthest beyond the
+   reference, where the band is reached for good, and the end. */
+enum { BEGIN, RISEN, PEAK, SETTLED, LAST, MARKS };
 /* What a run comes to. */
 enum { OK, DIVERGED, TOO_LONG, CHATTERING, ENDED = 5 };
 /* The output has diverged when its error is this many steps of the reference, or a state beyond the second figure. */
@@ -15,12 +18,19 @@ enum { OK, DIVERGED, TOO_LONG, CHATTERING, ENDED = 5 };
 
 typedef struct {
     double factor, from, to, band, duration;
-    double rise_start, rise_end, overshoot, overshoot_at, settled_at, lowest, highest;
+    double rise_start, rise_end, overshoot, settled_at, lowest, highest;
     int inside;
+    double *marks;
 } monitor;
 
-/* Place in [a, b] where the judged position passes a level: it is on one side at a and on the other at b. */
-static double passing(const monitor *m, const tl_run *r, double a, double b, double level)
+/* Note all states at a share of the step, if anyone asks. */
+static void mark(const monitor *m, const tl_run *r, int place, double x)
+{
+    for (int i = 0; m->marks && i < NY; ++i) m->marks[place * NY + i] = tl_along(&tl_system, &tl_steps, r, i, x);
+}
+
+/* Place in [a, b] where the judged position passes a level, noted: it is on one side at a and on the other at b. */
+static double passing(const monitor *m, const tl_run *r, double a, double b, double level, int place)
 {
     const int rises = m->factor * tl_along(&tl_system, &tl_steps, r, OUT, b) > level;
     for (int k = 0; k < 50; ++k) {
@@ -28,6 +38,7 @@ static double passing(const monitor *m, const tl_run *r, double a, double b, dou
         if ((m->factor * tl_along(&tl_system, &tl_steps, r, OUT, x) > level) == rises) b = x;
         else a = x;
     }
+    mark(m, r, place, b);
     return b;
 }
 
@@ -37,15 +48,15 @@ static void watch_piece(monitor *m, const tl_run *r, double a, double b)
     const double step = m->to - m->from, pa = m->factor * tl_along(&tl_system, &tl_steps, r, OUT, a), pb = m->factor * tl_along(&tl_system, &tl_steps, r, OUT, b);
     const double ten = m->from + 0.1 * step, ninety = m->from + 0.9 * step, way = step < 0.0 ? -1.0 : 1.0;
     if (m->rise_start < 0.0 && way * (pb - ten) >= 0.0 && step != 0.0)
-        m->rise_start = t + h * passing(m, r, a, b, ten);
+        m->rise_start = t + h * passing(m, r, a, b, ten, BEGIN);
     if (m->rise_end < 0.0 && way * (pb - ninety) >= 0.0 && step != 0.0)
-        m->rise_end = t + h * passing(m, r, a, b, ninety);
+        m->rise_end = t + h * passing(m, r, a, b, ninety, RISEN);
     if (way * (pb - m->to) > m->overshoot) {
         m->overshoot = way * (pb - m->to);
-        m->overshoot_at = t + h * b;
+        mark(m, r, PEAK, b);
     }
     const int was = fabs(pa - m->to) <= m->band, is = fabs(pb - m->to) <= m->band;
-    if (is && !was) m->settled_at = t + h * passing(m, r, a, b, pa > m->to ? m->to + m->band : m->to - m->band);
+    if (is && !was) m->settled_at = t + h * passing(m, r, a, b, pa > m->to ? m->to + m->band : m->to - m->band, SETTLED);
     m->inside = is;
     if (t + h * b >= LATE * m->duration) {
         const double late = (LATE * m->duration - t) / h, pl = late > a ? m->factor * tl_along(&tl_system, &tl_steps, r, OUT, late) : pa;
@@ -73,7 +84,7 @@ static void watch(monitor *m, const tl_run *r)
 
 static void run_line(const double *p, const double *fixed, double step, double rtol, double atol, double longest,
     double max_steps, double *report, size_t samples, const double *times, double *ys, double *ss, double *zs, size_t most,
-    double *happened)
+    double *happened, double *marks)
 {
     const double factor = fixed[0], band = fixed[1], period = fixed[2], from = fixed[3], to = fixed[4];
     const double load = fixed[5], load_time = fixed[6], duration = fixed[7];
@@ -94,7 +105,7 @@ static void run_line(const double *p, const double *fixed, double step, double r
     tl_run r = {.step = step, .rtol = rtol, .atol = atol, .longest = longest, .y = y, .s = s, .slopes = slopes,
         .data = &l};
     tl_prepare(&tl_system, &tl_steps, &r, room, pivots);
-    monitor m = {factor, from, to, band, duration, -1.0, -1.0, 0.0, 0.0, 0.0, HUGE_VAL, -HUGE_VAL, 0};
+    monitor m = {factor, from, to, band, duration, -1.0, -1.0, 0.0, 0.0, HUGE_VAL, -HUGE_VAL, 0, marks};
     m.inside = fabs(from - to) <= band;
     if (period > 0.0) system_sample(&r, 0.0, y, 0, 0);
     for (;;) {
@@ -150,8 +161,9 @@ static void run_line(const double *p, const double *fixed, double step, double r
     const int settled = outcome == OK && m.inside, risen = m.rise_start >= 0.0 && m.rise_end >= 0.0;
     const double found[REPORT] = {risen ? m.rise_end - m.rise_start : from == to ? 0.0 : duration, m.overshoot,
         settled ? m.settled_at : duration, y[N - 1], fabs(factor * y[OUT] - to), m.lowest, m.highest, settled,
-        outcome, r.time, r.steps + r.rejected, r.events, m.rise_start, m.overshoot_at, (double)noted};
+        outcome, r.time, r.steps + r.rejected, r.events, m.rise_start, (double)noted};
     memcpy(report, found, sizeof found);
+    if (marks) memcpy(marks + LAST * NY, y, sizeof y);
 #if TL_ALONG && TL_IMPLICIT
     free(room);
 #endif
@@ -159,7 +171,7 @@ static void run_line(const double *p, const double *fixed, double step, double r
 
 void drive_batch(size_t n, int threads, const double *p, const double *fixed, double step, double rtol, double atol,
     double longest, double max_steps, double *report, size_t samples, const double *times, double *ys, double *ss, double *zs,
-    size_t most, double *happened)
+    size_t most, double *happened, int is_marked, double *marks)
 {
     (void)threads;
 #ifdef _OPENMP
@@ -167,5 +179,5 @@ void drive_batch(size_t n, int threads, const double *p, const double *fixed, do
 #endif
     for (size_t i = 0; i < n; ++i)
         run_line(p + i * NP, fixed + 8 * i, step, rtol, atol, longest, max_steps, report + i * REPORT, samples, times, ys,
-            ss, zs, most, happened);
+            ss, zs, most, happened, is_marked ? marks + i * MARKS * NY : 0);
 }

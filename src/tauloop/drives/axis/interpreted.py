@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tauloop.drives.axis.source import CHATTERING, DIVERGED, ENDED, OK, REPORT, TOO_LONG
+from tauloop.drives.axis.source import CHATTERING, DIVERGED, ENDED, MARKS, OK, REPORT, TOO_LONG
 from tauloop.drives.equations.system import INPUTS, AxisSystem
 from tauloop.integrate.integrators import Integrator
 from tauloop.integrate.interpreted import Run, Stepped
@@ -31,6 +31,7 @@ class InterpretedAxis:
         times: np.ndarray,
         kept: tuple[np.ndarray, np.ndarray, np.ndarray],
         happened: np.ndarray,
+        marks: np.ndarray | None = None,
     ) -> np.ndarray:
         """Reports (N, k) of runs one after the other.
 
@@ -41,11 +42,16 @@ class InterpretedAxis:
             times: at which the states of a run are kept (T,).
             kept: takes states, modes and held numbers (T, n).
             happened: takes number, time and state of events (most, 2 + n); none where it is empty.
+            marks: takes the states (N, 5, n) at the places `MARKS`.
         """
         reports = np.empty((len(parameters), len(REPORT)))
         for i, (p, f) in enumerate(zip(parameters, fixed, strict=True)):
             step = _Step(self._system, self._routines, p, f, integrator)
             reports[i] = step.to_the_end(times, kept)
+            if marks is not None:
+                step.marks["last"] = step.run.y
+                for name, states in step.marks.items():
+                    marks[i, MARKS.index(name)] = states
             if len(happened):
                 happened[: len(step.happened)] = step.happened[: len(happened)]
         return reports
@@ -71,10 +77,11 @@ class _Step:
         self.inputs[[0, 1, 3]] = self.to, self.before, method.atol
         self.n_q, self.size = system.coordinates, len(system.state_names)
         self.rise_start = self.rise_end = -1.0
-        self.overshoot = self.overshoot_at = self.settled_at = 0.0
+        self.overshoot = self.settled_at = 0.0
         self.lowest, self.highest = np.inf, -np.inf
         self.inside = abs(self.before - self.to) <= self.band
         self.happened: list[np.ndarray] = []
+        self.marks: dict[str, np.ndarray] = {}
 
     def to_the_end(self, times: np.ndarray, kept: tuple[np.ndarray, np.ndarray, np.ndarray]) -> np.ndarray:
         """The report of the run (k,)."""
@@ -148,7 +155,6 @@ class _Step:
             "steps": self.run.steps + self.run.rejected,
             "events": self.run.events,
             "rise_start": self.rise_start,
-            "overshoot_at": self.overshoot_at,
             "happened": len(self.happened),
         }
         return np.array([float(values[name]) for name in REPORT])
@@ -175,19 +181,21 @@ class _Step:
         way = -1.0 if step < 0 else 1.0
         pa, pb = (self.factor * self._at(out, place) for place in (a, b))
 
-        def passing(level: float) -> float:
+        def passing(level: float, mark: str) -> float:
             rises = pb > level
-            return t + h * _halved(lambda x: (self.factor * self._at(out, x) > level) != rises, a, b)[1]
+            at = _halved(lambda x: (self.factor * self._at(out, x) > level) != rises, a, b)[1]
+            self.marks[mark] = self.run.along(at)
+            return t + h * at
 
-        for name, share in (("rise_start", 0.1), ("rise_end", 0.9)):
+        for name, share, mark in (("rise_start", 0.1, "begin"), ("rise_end", 0.9, "risen")):
             level = self.before + share * step
             if getattr(self, name) < 0 and way * (pb - level) >= 0 and step != 0:
-                setattr(self, name, passing(level))
+                setattr(self, name, passing(level, mark))
         if way * (pb - self.to) > self.overshoot:
-            self.overshoot, self.overshoot_at = way * (pb - self.to), t + h * b
+            self.overshoot, self.marks["peak"] = way * (pb - self.to), self.run.along(b)
         was, self.inside = abs(pa - self.to) <= self.band, abs(pb - self.to) <= self.band
         if self.inside and not was:
-            self.settled_at = passing(self.to + (self.band if pa > self.to else -self.band))
+            self.settled_at = passing(self.to + (self.band if pa > self.to else -self.band), "settled")
         if t + h * b >= LATE * self.duration:
             late = (LATE * self.duration - t) / h
             pl = self.factor * self._at(out, late) if late > a else pa

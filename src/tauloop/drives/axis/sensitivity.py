@@ -9,11 +9,10 @@ import casadi as ca
 import numpy as np
 
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis, criteria_of, prepared_runs
-from tauloop.drives.axis.source import REPORT
-from tauloop.drives.criteria import NAMES, Criteria
+from tauloop.drives.axis.source import MARKS, REPORT
+from tauloop.drives.criteria import NAMES, Criteria, weighted
 from tauloop.errors import InputError, Problem
 from tauloop.integrate.integrators import Integrator
-from tauloop.integrate.sensitivity import SensitivityDirection, along_constants, apart, by_parameter
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.records import dataclass
@@ -44,100 +43,110 @@ class SensitiveAxis:
         _require(line, names)
         self.names = tuple(names)
         self.axis = Axis(line, folder=folder, directions=len(self.names))
-        scales = self.axis.system.figures.function
-        p = scales.sx_in()[0]
-        moves = ca.which_depends(scales(p)[-1], p, 1, False)
-        wrong = [name for name in self.names if moves[self.axis.names.index(name)]]
+        figures = self.axis.system.figures.function
+        p = figures.sx_in()[0]
+        by = ca.jacobian(figures(p)[-1], p)
+        #: Derivatives (3, n_p) of the position's factor, the band and the sample time.
+        self._scales = ca.Function("scales_by", [p], [by])
+        wrong = [name for name in self.names if name not in differentiable_names(self.axis)]
         if wrong:
-            what = f"{' and '.join(wrong)} changes the band, the scale of the judged position or the sample time"
+            what = f"{' and '.join(wrong)} changes the scale of the judged position or the sample time"
             raise InputError.of("names", what, "differentiate by other parameters")
 
     def gradients(
         self,
-        parameters: Mapping[str, float] | None = None,
+        parameters: Mapping[str, float | np.ndarray] | None = None,
         *,
-        step: float = 0.1,
+        step: float | np.ndarray = 0.1,
         duration: float = 10.0,
         integrator: Integrator | None = None,
     ) -> CriteriaGradients:
-        """Criteria of one step, as `simulate_axis` gives them, and their gradients.
+        """Criteria of steps, as `simulate_axis` gives them, and their gradients, all in one batch.
 
         A time at which the position passes a level changes by -(dx/dp)/v; the overshoot by dx/dp where it is reached.
         A criterion that stays as it is (no overshoot; a level that is not reached) has the gradient zero; one of a
         run that failed has none (NaN).
 
         Args:
-            parameters, step, duration, integrator: as of `simulate_axis`, for one run.
+            parameters, step, duration, integrator: as of `simulate_axis`.
 
         Raises:
             InputError: what is given cannot be used.
         """
-        integrator = integrator or LINE_INTEGRATOR
         p, fixed, sensible = prepared_runs(self.axis, parameters or {}, step, 0.0, duration, 0.0, 0.0)
-        if len(p) != 1:
-            what = f"{len(p)} parameter sets"
-            raise InputError.of("gradients", what, "give numbers: one run at a time")
-        directions = self._directions(p[0])
-        p = along_constants(p[0], directions)[None]
-        report, *_ = self.axis.run(p, fixed, integrator)
-        criteria, n = criteria_of(report, sensible, duration), len(self.names)
-        if criteria.failed[0]:
-            return CriteriaGradients(criteria=criteria, by={name: np.full(n, np.nan) for name in DIFFERENTIABLE})
-        begin, peak = report[0, REPORT.index("rise_start")], report[0, REPORT.index("overshoot_at")]
-        end, settled = begin + float(criteria.rise_time[0]), float(criteria.settling_time[0])
-        reached, settles = begin >= 0 and end < duration, 0 < settled < duration
-        asked = {
-            "begin": begin if reached else 0.0,
-            "end": end if reached else 0.0,
-            "peak": peak,
-            "settled": settled if settles else 0.0,
-            "last": duration,
-        }
-        order = sorted(asked, key=lambda name: asked[name])
-        rows = self.axis.run(p, fixed, integrator, np.array([asked[name] for name in order]))[1][0]
-        states, by = apart(rows, directions)
-        factor, out, system = fixed[0, 0], self.axis.system.output, self.axis.system
-        x = dict(zip(order, factor * states[:, out], strict=True))
-        v = dict(zip(order, factor * states[:, system.coordinates + out], strict=True))
-        dx, energy = dict(zip(order, factor * by[:, out], strict=True)), by[-1, -1]
-        way, still = np.sign(step), np.zeros(n)
-        rise = dx["begin"] / v["begin"] - dx["end"] / v["end"] if reached else still
-        return CriteriaGradients(
-            criteria=criteria,
-            by={
-                "rise_time": rise,
-                "overshoot": way * dx["peak"] if criteria.overshoot[0] > 0 else still,
-                "settling_time": -dx["settled"] / v["settled"] if settles else still,
-                "energy": energy,
-                "final_error": np.sign(x["last"] - step) * dx["last"],
-            },
-        )
+        places, n = [self.axis.names.index(name) for name in self.names], len(self.names)
+        scale = np.where(p[:, places] == 0.0, 1.0, np.abs(p[:, places]))
+        tangents = (scale[:, :, None] * np.eye(p.shape[1])[places]).reshape(len(p), -1)
+        size, system = len(self.axis.system.state_names), self.axis.system
+        marks = np.full((len(p), len(MARKS), (1 + n) * size), np.nan)
+        extended = np.ascontiguousarray(np.hstack([p, tangents]))
+        report, *_ = self.axis.run(extended, fixed, integrator or LINE_INTEGRATOR, marks=marks)
+        criteria = criteria_of(report, sensible, duration)
+        parts = marks.reshape(len(p), len(MARKS), 1 + n, size)
+        factor = fixed[:, 0, None]
+        x, v = (factor * parts[:, :, 0, system.output + k] for k in (0, system.coordinates))
+        slopes = factor[:, :, None] * parts[:, :, 1:, system.output] / scale[:, None]
+        mark = dict(zip(MARKS, range(len(MARKS)), strict=True))
+        band = np.array([np.asarray(self._scales(row))[1, places] for row in p])
 
-    def _directions(self, p: np.ndarray) -> list[SensitivityDirection]:
-        """By each of the parameters, at values (n_p,)."""
-        start, rows, table = np.zeros(len(self.axis.system.state_names)), np.eye(len(p)), self.axis.line.parameters
-        places = [self.axis.names.index(name) for name in self.names]
-        return [
-            by_parameter(table[name], start, rows[place], float(p[place]))
-            for name, place in zip(self.names, places, strict=True)
-        ]
+        def passes(name: str, level: np.ndarray | float = 0.0) -> np.ndarray:
+            """Change (N, n) of the time at which the position passes a level, by the level's change (N, n)."""
+            return (level - slopes[:, mark[name]]) / v[:, mark[name], None]
+
+        def where(holds: np.ndarray, values: np.ndarray) -> np.ndarray:
+            changes = np.where(holds[:, None], values, 0.0)
+            return np.where(criteria.failed[:, None], np.nan, changes)
+
+        reference, settled = fixed[:, 4], criteria.settling_time
+        with np.errstate(all="ignore"):
+            sides = np.sign(x[:, mark["settled"]] - reference)[:, None]
+            by = {
+                "rise_time": where(
+                    (report[:, REPORT.index("rise_start")] >= 0) & (criteria.rise_time < duration),
+                    passes("risen") - passes("begin"),
+                ),
+                "overshoot": where(
+                    criteria.overshoot > 0, np.sign(reference - fixed[:, 3])[:, None] * slopes[:, mark["peak"]]
+                ),
+                "settling_time": where((0 < settled) & (settled < duration), passes("settled", sides * band)),
+                "energy": where(~criteria.failed, parts[:, mark["last"], 1:, -1] / scale),
+                "final_error": where(
+                    ~criteria.failed, np.sign(x[:, mark["last"]] - reference)[:, None] * slopes[:, mark["last"]]
+                ),
+            }
+        is_one = not any(np.ndim(value) for value in (*(parameters or {}).values(), step))
+        return CriteriaGradients(criteria=criteria, by={name: rows[0] if is_one else rows for name, rows in by.items()})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriteriaGradients:
-    """Criteria of one run (1,), and by criterion its gradient (n,) by the parameters, SI."""
+    """Criteria (N,), and by criterion its gradients (N, n) by the parameters, SI; (n,) where all inputs are numbers."""
 
     criteria: Criteria
     by: Mapping[str, np.ndarray]
 
     def weighted_sum(self, weights: Mapping[str, float]) -> np.ndarray:
-        """Gradient (n,) of the sum of criteria over their weights."""
+        """Gradients, shaped as those of criteria, of the sum of criteria over their weights."""
         return np.sum([self.by[name] / weight for name, weight in weights.items()], axis=0)
 
     def weighted_worst(self, weights: Mapping[str, float]) -> np.ndarray:
-        """Gradient (n,) of the largest of the criteria over their weights."""
-        worst = max(weights, key=lambda name: float(getattr(self.criteria, name)[0]) / weights[name])
-        return self.by[worst] / weights[worst]
+        """Gradients, shaped as those of criteria, of the largest of the criteria over their weights."""
+        worst = weighted(self.criteria, weights).argmax(axis=1)
+        by = np.stack([np.atleast_2d(self.by[name]) / weight for name, weight in weights.items()])
+        return by[worst, np.arange(len(worst))].reshape(next(iter(self.by.values())).shape)
+
+
+def differentiable_names(axis: Axis) -> tuple[str, ...]:
+    """Parameters that criteria have gradients by: those that change neither the position's factor nor the sample time.
+
+    Those of a line whose encoders count have none.
+    """
+    if any(encoder.resolution is not None for encoder in axis.line.encoders):
+        return ()
+    figures = axis.system.figures.function
+    p = figures.sx_in()[0]
+    moves = np.atleast_1d(np.asarray(ca.DM(ca.jacobian_sparsity(figures(p)[-1], p)))[[0, 2]].any(axis=0))
+    return tuple(name for name, scaled in zip(axis.names, moves, strict=True) if not scaled)
 
 
 def _require(line: DriveLine, names: Sequence[str]) -> None:

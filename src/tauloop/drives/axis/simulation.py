@@ -88,7 +88,7 @@ class Axis:
                 _LOGGER.warning("the drive line runs interpreted, a thousand times slower: %s", error)
                 self._interpreted = InterpretedAxis(self.system, self._routines)
                 return None
-            self._compiled[tableau] = library.function("drive_batch", "ni**ddddd*n****n*")
+            self._compiled[tableau] = library.function("drive_batch", "ni**ddddd*n****n*i*")
         return self._compiled[tableau]
 
     def with_motors(self, motors: str) -> Axis:
@@ -152,18 +152,27 @@ class Axis:
         return order[:, 0] > 0, scales
 
     def run(
-        self, parameters: np.ndarray, fixed: np.ndarray, integrator: Integrator, times: np.ndarray | None = None
+        self,
+        parameters: np.ndarray,
+        fixed: np.ndarray,
+        integrator: Integrator,
+        times: np.ndarray | None = None,
+        marks: np.ndarray | None = None,
     ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
-        """Reports (N, k) of all runs; of one run states, modes and held numbers (T, n) at given times, and events."""
+        """Reports (N, k) of all runs; of one run states, modes and held numbers (T, n) at given times, and events.
+
+        `marks` (N, 5, n) takes the states at the places `MARKS`, where the runs come there.
+        """
         sizes = (self._routines.states, len(self._routines.modes), self._routines.held)
         times = np.zeros(0) if times is None else np.ascontiguousarray(times)
-        kept = tuple(np.full((len(times), size), np.nan) for size in sizes)
+        states, modes, held = (np.full((len(times), size), np.nan) for size in sizes)
+        kept = (states, modes, held)
         happened = np.zeros((MOST_EVENTS if self.system.watched and len(times) else 0, 2 + sizes[0]))
         run, method = self._prepare(integrator), integrator.method
         if run is None:
             assert self._interpreted is not None
-            report = self._interpreted.run(parameters, fixed, integrator, times, (kept[0], kept[1], kept[2]), happened)
-            return report, (kept[0], kept[1], kept[2]), happened
+            report = self._interpreted.run(parameters, fixed, integrator, times, kept, happened, marks)
+            return report, kept, happened
         report = np.empty((len(parameters), len(REPORT)))
         run(
             len(parameters),
@@ -178,8 +187,10 @@ class Axis:
             *kept,
             len(happened),
             happened,
+            marks is not None,
+            np.zeros(0) if marks is None else marks,
         )
-        return report, (kept[0], kept[1], kept[2]), happened
+        return report, kept, happened
 
 
 def simulate_axis(

@@ -14,6 +14,8 @@ from tauloop.integrate.tableau import Tableau
 #: What a run comes to, as in `axis.c`: all is well, the state grows without bound, the steps ran out, events pile up, a
 #: terminal event took place.
 OK, DIVERGED, TOO_LONG, CHATTERING, ENDED = 0, 1, 2, 3, 5
+#: Where all states are noted: the rise begins and ends, farthest beyond the reference, in the band for good, the end.
+MARKS = ("begin", "risen", "peak", "settled", "last")
 #: Numbers that a run reports.
 REPORT = (
     "rise_time",
@@ -29,7 +31,6 @@ REPORT = (
     "steps",
     "events",
     "rise_start",
-    "overshoot_at",
     "happened",
 )
 
