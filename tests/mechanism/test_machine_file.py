@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from plain_yaml import plain
 from scipy.spatial.transform import Rotation
 
 from tauloop.errors import DescriptionError
-from tauloop.formats import load, loads
+from tauloop.formats import dumps, load, loads
 from tauloop.mechanism import json_schema, machine_path, shipped_machines
 from tauloop.mechanism.expression import ZERO, Call, Constant, Expression, Leaf
 from tauloop.mechanism.model import Inertia, Mechanism, Placement, SlenderPart, Turn
@@ -92,6 +93,18 @@ def test_shipped_machines_load_and_fit_the_schema(name: str) -> None:
 def test_every_value_of_a_shipped_machine_has_a_source() -> None:
     for name in shipped_machines():
         assert all(parameter.source for parameter in load(name).parameters)
+
+
+def test_editors_find_the_schema_of_shipped_and_written_files() -> None:
+    """By the first line, which is a comment to everything else; the schema lies beside the shipped machines."""
+    for name in shipped_machines():
+        path = machine_path(name)
+        for text in (path.read_text(encoding="utf-8"), dumps(load(path))):
+            (schema,) = re.findall(r"\A# yaml-language-server: \$schema=(\S+)\n", text)
+            beside = json.loads((path.parent / schema).read_text(encoding="utf-8"))
+            assert beside == json_schema(), (
+                "write it anew: tauloop schema > src/tauloop/mechanism/machines/machine.schema.json"
+            )
 
 
 def test_schema_is_one() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,6 +19,9 @@ from tauloop.cli.output import (
     print_json,
     require_limits,
 )
+
+if TYPE_CHECKING:
+    from tauloop.viewer import View
 
 
 @command(png=figure_ending, film=film_ending)
@@ -36,6 +39,9 @@ def view(
     ] = None,
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 lets other computers in.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; the next free one if it is taken.")] = 8080,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show the machine anew whenever its file is saved, or what is wrong in it.")
+    ] = False,
     within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -45,7 +51,17 @@ def view(
     much. What lies beyond a stop is named. Only the address printed, with its token, is served. The browser's part
     needs `pip install tauloop[view]`.
     """
-    result = tl.view(load_model(machine, side, rods=rods), options)
+    files = [
+        path for path in (Path(machine), None if side is None else side.side) if path is not None and path.is_file()
+    ]
+    if watch and (not files or png is not None or film is not None):
+        what = "draws no picture" if files else f"{machine} is no file that you edit"
+        raise tl.InputError.of("watch", what, "give the machine's file, and neither --png nor --film")
+
+    def looked_at() -> View:
+        return tl.view(load_model(machine, side, rods=rods), options)
+
+    result = looked_at()
     if png is not None or film is not None:
         written = () if film is None else (result.save_film(film),)
         finish(result, as_json, figure=png, within_limits=within_limits, written=written)
@@ -57,4 +73,6 @@ def view(
     else:
         for line in (*result.advice, f"{result.model.mechanism.name}: {viewer.url} (Ctrl-C ends)"):
             console().print(line, soft_wrap=True)
+    if watch:
+        viewer.watch(files, looked_at)
     viewer.run()

@@ -44,6 +44,7 @@ from tauloop.mechanism.placements import constant_vector, rotated
 from tauloop.mechanism.poses import rotation_matrix
 from tauloop.mechanism.reader import read_machine
 from tauloop.mechanism.rigid_tree import constant_angles
+from tauloop.mechanism.schema import EDITOR_LINE
 from tauloop.mechanism.solid import Solid
 from tauloop.mechanism.units import Dimension, UnitError
 
@@ -67,7 +68,7 @@ def dumps(mechanism: Mechanism) -> str:
         DescriptionError: the file would be refused when it is read (a length that is not positive, a leaf without a
             unit where one is needed); the lines are those of the text.
     """
-    text = yaml.dump(
+    text = EDITOR_LINE + yaml.dump(
         _YamlWriter(mechanism).machine(),
         Dumper=_Dumper,
         sort_keys=False,

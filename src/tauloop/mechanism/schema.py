@@ -14,6 +14,10 @@ from tauloop.mechanism.suggestions import a
 #: Lines between which `update_reference` writes.
 START, END = "<!-- generated from grammar.py: start -->", "<!-- generated from grammar.py: end -->"
 
+#: By this line editors find the schema of machine files: that of `SCHEMA_FILE`, beside the machine.
+SCHEMA_FILE = "machine.schema.json"
+EDITOR_LINE = f"# yaml-language-server: $schema={SCHEMA_FILE}\n"
+
 _VALUE, _LITERAL = "value", "number or text"
 
 

@@ -95,5 +95,9 @@ def rounded(value: float, step: float) -> float:
 def as_markdown(error: TauloopError, heading: str) -> str:
     """An error's problems as a list for the panel."""
     lines = [f"**{heading}**", ""]
-    lines += [f"- `{problem.where}`: {problem.what}; *{problem.remedy}*" for problem in error.problems]
+    for problem in error.problems:
+        place = f" (line {problem.line})" if problem.line is not None else ""
+        lines.append(
+            f"- `{problem.where}`{place}: {problem.what}" + (f"; *{problem.remedy}*" if problem.remedy else "")
+        )
     return "\n".join(lines)

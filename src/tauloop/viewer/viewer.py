@@ -7,7 +7,9 @@ import importlib
 import io
 import threading
 import time
-from typing import Any
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,12 +18,18 @@ from tauloop.errors import EngineError, TauloopError
 from tauloop.kinematics.machine_geometry import MachineGeometry, machine_shape
 from tauloop.mechanism.model import LIMIT_KINDS
 from tauloop.model import Model
+from tauloop.solids import machine_solids, parts
 from tauloop.viewer.clock import Clock
 from tauloop.viewer.gizmo import Gizmo, Puller
 from tauloop.viewer.guard import Guard, start_guarded
+from tauloop.viewer.handles import CLOSED
 from tauloop.viewer.playback import Playback
 from tauloop.viewer.scene import MachineScene
 from tauloop.viewer.sliders import Sliders, as_markdown
+from tauloop.viewer.watch import Watch
+
+if TYPE_CHECKING:
+    from tauloop.viewer.workflow import View
 
 #: Pictures per second while a motion plays.
 RATE = 30.0
@@ -40,6 +48,7 @@ class Viewer:
         scene: the machine's nodes.
         sliders: by entry, one slider per handle.
         gizmo: by which the tool is dragged; None where the machine does not move.
+        warning: what is wrong with the files that are watched; hidden while nothing is.
         message: what is wrong with the pose that was asked for last.
         clock: of the motion that is played back; None without one.
     """
@@ -78,7 +87,34 @@ class Viewer:
         self.server.on_client_connect(step_back)
         self.host, self.port = host, int(self.server.get_port())
         start = playback.q[0] if playback is not None else model.assembly.q
+        self._watch: Watch | None = None
         self._build(model, np.array(start if q is None else q), playback)
+
+    def replace(self, model: Model, *, q: np.ndarray | None = None, playback: Playback | None = None) -> None:
+        """Show another machine in place of this one, from the same side; where it can, at the same platform position.
+
+        Args:
+            model: the machine.
+            q: coordinates (n_q,) at which it stands where it cannot; the reference pose without it.
+            playback: a motion to be played, from its start.
+        """
+        with self.lock:
+            start = np.array(model.assembly.q if q is None else q)
+            if playback is None:
+                start = _at_the_position_of(self.model, self.q, model, start)
+            parts(machine_solids(model))  # a mesh that cannot be read is refused before the old scene goes
+            self.server.scene.reset()
+            self.server.gui.reset()
+            self._build(model, start, playback)
+
+    def watch(self, files: Iterable[str | Path], load: Callable[[], View]) -> None:
+        """Show the machine anew whenever one of its files is saved; while one is wrong the last good picture stays.
+
+        Args:
+            files: to look at.
+            load: makes what is shown of them, such as ``lambda: tl.view(tl.load("my.yaml"))``.
+        """
+        self._watch = Watch(self, map(Path, files), load)
 
     def _build(self, model: Model, q: np.ndarray, playback: Playback | None) -> None:
         """Make the scene and the panel of a machine."""
@@ -86,6 +122,7 @@ class Viewer:
         self._shape = machine_shape(model.assembly.loops)
         geometry = self.geometry
         self.scene = MachineScene(self.server, model, geometry)
+        self.warning = self.server.gui.add_markdown("", visible=False)
         self.message = self.server.gui.add_markdown(WITHIN)
         self.clock: Clock | None = None
         if playback is not None:
@@ -138,12 +175,19 @@ class Viewer:
         """Say in the panel what is in the way."""
         self.message.content = as_markdown(error, heading)
 
+    def warn(self, text: str) -> None:
+        """Say above everything else what is wrong with the files that are watched; nothing if empty."""
+        with self.lock:
+            self.warning.content, self.warning.visible = text, bool(text)
+
     def advance(self, elapsed: float) -> None:
-        """Let the clock run while the motion plays.
+        """Let the clock run while the motion plays, and look at the files that are watched.
 
         Args:
             elapsed: time that has passed, s.
         """
+        if self._watch is not None:
+            self._watch.look()
         if self.clock is not None:
             self.clock.advance(elapsed)
 
@@ -178,6 +222,19 @@ def step_back(client: Any) -> None:
     camera = client.camera
     if camera.aspect < 1.0:
         camera.position = camera.look_at + (camera.position - camera.look_at) / camera.aspect
+
+
+def _at_the_position_of(before: Model, q: np.ndarray, after: Model, otherwise: np.ndarray) -> np.ndarray:
+    """Coordinates (n_q,) of a machine where its platform is as another's at q; others where it has no such pose."""
+    try:
+        old, new = before.platform.ports, after.platform
+        if old.position.columns == new.ports.position.columns:
+            moved = np.asarray(new.follow(old.at(q)).q)
+            if np.abs(after.assembly.loops.residuals(moved[None])[0]).max(initial=0.0) < CLOSED:
+                return moved
+    except TauloopError:
+        pass
+    return otherwise
 
 
 def viser_module() -> Any:
