@@ -15,6 +15,7 @@ EXTRAS = {
     "imageio_ffmpeg": ("film", "imageio-ffmpeg"),
     "mujoco": ("engines", "mujoco"),
     "pinocchio": ("engines", "pin"),
+    "plotly": ("report", "plotly"),
     "pyarrow": ("parquet", "pyarrow"),
     "pymoo": ("tuning", "pymoo"),
     "trimesh": ("view", "trimesh"),

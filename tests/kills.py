@@ -30,8 +30,10 @@ import xarray  # noqa: F401
 
 import tauloop
 import tauloop_papers
-from tauloop import Model, load
+from tauloop import Model, count_operations, load
 from tauloop.cli.app import main
+from tauloop.report.page_records import KEY, page_record
+from tauloop.result import write_json
 
 #: Folder of the commands' inputs, filled by `prepare`.
 GIVEN = Path(tempfile.gettempdir()) / f"kills-given-{os.getpid()}"
@@ -81,6 +83,7 @@ COMMANDS = {
         *("--figure", "{out}/circle.png"),
     ),
     "reproduce": ("reproduce", "gantry-tau-calibration", "--out", "{out}"),
+    "report": ("report", "{given}/counts.json", "--out", "{out}/report.html"),
     "subtract": ("subtract", "{given}/log.csv", "{given}/log.csv", "--out", "{out}/structure.csv"),
 }
 #: Events of the interpreter that touch files.
@@ -119,6 +122,8 @@ def prepare(folder: Path) -> None:
         [*(f"encoder.{m} [rad]" for m in motors), *(f"measured.{axis} [m]" for axis in "xyz")],
         np.hstack([angles, position, 0 * t])[::9],
     )
+    counts = page_record(count_operations(model))
+    write_json(folder / "counts.json", {KEY: counts.as_dict()})
 
 
 def _write(path: Path, header: list[str], rows: np.ndarray) -> None:

@@ -45,6 +45,7 @@ LAYERS = (
     ("report",),
     ("testing",),
     ("viewer",),
+    ("pages",),
     ("",),  # tauloop/__init__.py: the public names
     ("cli",),
     ("__main__",),

@@ -1,4 +1,4 @@
-"""A part of reports of one's own: masses of all bodies below what `tauloop check` says: a table, a figure."""
+"""A part of reports of one's own: masses of bodies below what `tauloop check` says: a table, a figure, a plot."""
 
 from collections.abc import Iterator, Mapping
 
@@ -7,7 +7,7 @@ from rich.table import Table
 
 import tauloop as tl
 from tauloop.kinematics import Inspection
-from tauloop.report import ReportPart
+from tauloop.report import Piece, Plot, ReportPart, Trace
 from tauloop.testing import check_report_part
 
 
@@ -33,6 +33,13 @@ class Masses(ReportPart):
         figure = Figure(layout="constrained")
         figure.add_subplot(ylabel="mass [kg]").bar(*zip(*self.data(result).items(), strict=True))
         return figure
+
+    def pieces(self, result: Inspection) -> Iterator[Piece]:
+        """See `ReportPart`."""
+        masses = self.data(result)
+        bars = Trace(name="mass", x=tuple(masses), y=tuple(masses.values()), look="bars")
+        yield Plot(title="Masses", x="body", y="mass [kg]", traces=(bars,))
+        yield from super().pieces(result)
 
 
 MASSES = Masses()

@@ -49,13 +49,17 @@ class Evidence:
             return True
         return (self.lower is None or self.value >= self.lower) and (self.upper is None or self.value <= self.upper)
 
+    @property
+    def limits(self) -> str:
+        """Within which it is good, in words."""
+        lower = [] if self.lower is None else [f"at least {self.lower:.3g}"]
+        return ", ".join(lower + ([] if self.upper is None else [f"at most {self.upper:.3g}"]))
+
     def __str__(self) -> str:
         if self.value is None:
             return f"{self.name}: not defined"
-        limits = [f"at least {self.lower:.3g}"] if self.lower is not None else []
-        limits += [f"at most {self.upper:.3g}"] if self.upper is not None else []
         unit = f" {self.unit}" if self.unit else ""
-        text = f"{self.name}: {self.value:.3g}{unit}" + (f" (good: {', '.join(limits)})" if limits else "")
+        text = f"{self.name}: {self.value:.3g}{unit}" + (f" (good: {self.limits})" if self.limits else "")
         return text if self.is_good or not self.advice else f"{text}: {self.advice}"
 
 

@@ -338,6 +338,7 @@ def test_identify_from_a_log_that_dynamics_wrote(log, tmp_path):
     result = run(*arguments, "--json-file", json_file, "--figure", figure)
     assert figure.read_bytes().startswith(b"\x89PNG")
     document = json.loads(json_file.read_text(encoding="utf-8"))
+    assert document.pop("report")["kind"] == "MachineIdentification"
     assert document == run_json(*arguments)
     assert document["status"] == "ok"
     assert "status: ok" in result.stdout

@@ -166,6 +166,9 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     "regroup pendulum_arm": lambda _: tl.regroup(tl.load("pendulum_arm")),
     "poses gantry_tau_3dof --parameters track*.length --measure distance --center 0,0.1m,-60cm --count 8 "
     "--candidates 30": lambda _: tl.plan_poses(tl.load("gantry_tau_3dof"), BAR),
+    "report FOLDER/counts.json --out FOLDER/report.html": lambda folder: tl.write_report(
+        folder / "counts.json", folder / "report.html"
+    ),
 }
 #: Commands whose pair needs files, or minutes, that another test has made.
 BESIDE = {
@@ -182,7 +185,7 @@ BESIDE = {
 def test_the_commands_json_is_the_functions(words: str, tmp_path: Path) -> None:
     if words.startswith("verify"):
         extra("pinocchio")
-    if "FOLDER/log.csv" in words:
+    if "FOLDER/log.csv" in words or "FOLDER/counts.json" in words:
         prepare(tmp_path)
     cables = tmp_path.with_name(f"{tmp_path.name}.yaml")
     cables.write_text(CONSTRAINED.text(), encoding="utf-8")

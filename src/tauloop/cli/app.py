@@ -66,6 +66,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Export": {
         "export": ("export", "Write functions of a machine as C99."),
         "convert": ("convert", "Write a machine as YAML, MJCF, or URDF with a side file."),
+        "report": ("report", "Make a page of results: tables, figures, the machine in motion."),
     },
     "This computer": {
         "doctor": ("doctor", "What is installed, what is missing, and how to get it."),
@@ -116,7 +117,14 @@ def _processed(parameter: Any, ctx: Any, value: Any) -> Any:
 
 
 class QuickCommand(Quick, TyperCommand):
-    """A command with it."""
+    """A command with it, that keeps its words."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """See `TyperCommand`; the words are kept for reports."""
+        from tauloop.cli.output import WORDS
+
+        WORDS.set((*ctx.command_path.split(), *args))
+        return super().parse_args(ctx, args)
 
 
 class LazyGroup(Quick, TyperGroup):

@@ -9,7 +9,7 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
-from tauloop.cli.output import JsonOption, any_ending, command, figure_ending, finish, machine_file
+from tauloop.cli.output import JsonFileOption, JsonOption, any_ending, command, figure_ending, finish, machine_file
 from tauloop.cli.progress import bars
 
 
@@ -26,7 +26,7 @@ def calibrate(
     options: tl.CalibrationOptions,
     side: SideOption,
     out: Annotated[Path | None, typer.Option(help="Write the calibrated machine to this YAML file.")] = None,
-    json_file: Annotated[Path | None, typer.Option(help="Write the whole result to this file.")] = None,
+    json_file: JsonFileOption = None,
     figure: Annotated[Path | None, typer.Option(help="Write errors and corrections to this PNG.")] = None,
     within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,
@@ -38,5 +38,5 @@ def calibrate(
     mechanism = load_model(machine, side).mechanism
     with bars(as_json) as report:
         result = tl.calibrate(mechanism, measurements, options, progress=report)
-    files = (machine_file(out, lambda: result.mechanism), (json_file, result.write_json))
-    finish(result, as_json, *files, figure=figure, within_limits=within_limits)
+    written = machine_file(out, lambda: result.mechanism)
+    finish(result, as_json, written, figure=figure, within_limits=within_limits, json_file=json_file)

@@ -10,7 +10,7 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, announced, load_machine
-from tauloop.cli.output import JsonOption, any_ending, command, figure_ending, finish, machine_file
+from tauloop.cli.output import JsonFileOption, JsonOption, any_ending, command, figure_ending, finish, machine_file
 from tauloop.identification import identification_model
 
 
@@ -44,7 +44,7 @@ def identify(
     write: Annotated[
         Path | None, typer.Option(help="With --consistent: write the identified machine to this YAML file.")
     ] = None,
-    json_file: Annotated[Path | None, typer.Option(help="Write the whole result to this JSON file.")] = None,
+    json_file: JsonFileOption = None,
     figure: Annotated[Path | None, typer.Option(help="Write measured, predicted and residual to this PNG.")] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -56,5 +56,4 @@ def identify(
     """
     model = announced(identification_model(load_machine(machine, side), options))
     result = tl.identify(model, log, options)
-    files = ((json_file, result.write_json), machine_file(write, result.mechanism))
-    finish(result, as_json, *files, figure=figure)
+    finish(result, as_json, machine_file(write, result.mechanism), figure=figure, json_file=json_file)

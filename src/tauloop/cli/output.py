@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,7 +19,7 @@ from tauloop.errors import InputError, Problem, Problems, TauloopError, solving
 from tauloop.files import require_writable, unwritable_folder, write_file, write_text
 from tauloop.report.parts import ReportPart, parts_of
 from tauloop.report.tables import table as table
-from tauloop.result import Status, plain
+from tauloop.result import Status, plain, write_json
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,6 +29,14 @@ OK, FAILED, BAD_INPUT = 0, 1, 2
 
 #: A file that was asked for, or None, and its text or what writes it.
 Written = tuple[Path | None, str | Callable[[Path], object]]
+
+#: Words of the command that runs, ``tauloop`` first; a report says them.
+WORDS: ContextVar[tuple[str, ...]] = ContextVar("WORDS", default=())
+
+#: The option `--json-file` of commands whose results `tauloop report` makes a page of.
+JsonFileOption = Annotated[
+    Path | None, typer.Option(help="Write the whole result to this JSON file, of which `tauloop report` makes a page.")
+]
 
 #: The option `--json` of every command.
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of text.")]
@@ -62,6 +71,13 @@ def film_ending(path: Path) -> Problem | None:
     from tauloop.viewer.film import film_problem
 
     return film_problem(path)
+
+
+def page_ending(path: Path) -> Problem | None:
+    """What is wrong with the name of a file that is to hold a page."""
+    if path.suffix.lower() in (".html", ".htm"):
+        return None
+    return Problem(where=str(path), what="is no name of a page", remedy="end it with .html")
 
 
 def any_ending(_: Path) -> None:
@@ -148,6 +164,7 @@ def finish(
     draw: Callable[[], Figure] | None = None,
     within_limits: bool = False,
     written: Iterable[Path] = (),
+    json_file: Path | None = None,
 ) -> None:
     """Write a result's files, draw it, print it as JSON or as tables; exit with 1 where it is doubtful.
 
@@ -159,6 +176,7 @@ def finish(
         draw: makes the figure, where it shows what the result alone does not say.
         within_limits: whether it is refused where it goes beyond a stop.
         written: what the workflow has written.
+        json_file: file of the whole result, with the record that `tauloop report` makes a page of.
 
     Raises:
         PoseError: it goes beyond a stop, and is to be within limits.
@@ -169,6 +187,11 @@ def finish(
     asked_for = [(path, write) for path, write in files if path is not None]
     for path, write in asked_for:
         write_text(path, write) if isinstance(write, str) else write(path)
+    if json_file is not None:
+        from tauloop.report.page_records import KEY, page_record
+
+        outputs = [json_file, *drawn, *written, *(path for path, _ in asked_for)]
+        write_json(json_file, {**result.as_dict(), KEY: page_record(result, WORDS.get(), outputs).as_dict()})
     if as_json:
         beside = {part.name: data for part in parts if (data := part.data(result))}
         print_json(result.as_dict() | ({"parts": beside} if beside else {}))
@@ -177,7 +200,7 @@ def finish(
         for part in parts:
             for item in part.tables(result):
                 screen.print(item, soft_wrap=getattr(item, "no_wrap", None) is True)
-        for path in (*drawn, *written, *(path for path, _ in asked_for)):
+        for path in filter(None, (*drawn, *written, *(path for path, _ in asked_for), json_file)):
             screen.print(f"written: {path}", soft_wrap=True)
     if result.status is not Status.OK:
         raise typer.Exit(FAILED)

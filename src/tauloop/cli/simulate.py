@@ -10,11 +10,20 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
-from tauloop.cli.output import JsonOption, command, figure_ending, finish, log_ending, log_file
+from tauloop.cli.output import (
+    JsonFileOption,
+    JsonOption,
+    any_ending,
+    command,
+    figure_ending,
+    finish,
+    log_ending,
+    log_file,
+)
 from tauloop.simulation import RoundTripOptions, SwingComparison, SwingOptions
 
 
-@command(out=log_ending, figure=figure_ending)
+@command(out=log_ending, json_file=any_ending, figure=figure_ending)
 def simulate(
     machine: MachineArgument,
     options: tl.SimulationOptions,
@@ -35,6 +44,7 @@ def simulate(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the simulated motion to this CSV or Parquet file.")] = None,
     figure: Annotated[Path | None, typer.Option(help="Draw it into this file (PNG, PDF, SVG).")] = None,
+    json_file: JsonFileOption = None,
     within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -46,7 +56,7 @@ def simulate(
     """
     result = tl.simulate(load_model(machine, side), _chosen(options, swing, frequency, amplitude, motion, out))
     files = [] if isinstance(result, SwingComparison) else [log_file(out, result.log)]
-    finish(result, as_json, *files, figure=figure, within_limits=within_limits)
+    finish(result, as_json, *files, figure=figure, within_limits=within_limits, json_file=json_file)
 
 
 def _chosen(

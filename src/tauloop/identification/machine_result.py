@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tauloop.errors import InputError, Problem
 from tauloop.identification.estimation.log_comparison import LogComparison
 from tauloop.identification.estimation.result import Identification
@@ -47,6 +49,7 @@ class MachineIdentification(Result):
         formulas: the base parameters as formulas, of whole logs where these were fitted.
         consistent: all standard parameters, inside physical limits.
         training, held_out: the data that were fitted, and those that judge.
+        motion: times (N,), s, and actuator positions (N, n) of the beginning of the first log, SI.
     """
 
     model: Model
@@ -70,6 +73,7 @@ class MachineIdentification(Result):
     consistent: ConsistentIdentification | None
     training: RegressionData
     held_out: RegressionData
+    motion: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
     def findings(self) -> tuple[Problem, ...]:

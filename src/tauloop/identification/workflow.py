@@ -56,6 +56,7 @@ from tauloop.identification.regression.from_log import dynamic_leaves, leaf_ties
 from tauloop.identification.regression.streaming import merge, split_each
 from tauloop.identification.regression.threads import one_thread
 from tauloop.identification.regression.ties import Ties
+from tauloop.logs import Signals, samples
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.records import dataclass
@@ -63,6 +64,8 @@ from tauloop.records import dataclass
 #: Samples from which on the regressor is compiled: it takes seconds, but once for a machine whose logs are identified
 #: again and again.
 WORTH_COMPILING = 5_000
+#: Samples of the motion that a result keeps, at most, to be shown.
+SHOWN = 4_000
 
 
 def identification_model(machine: Mechanism | Model, options: IdentificationOptions | None = None) -> Model:
@@ -141,6 +144,7 @@ class _Logged:
         instruments: of each fitted log, of the commanded motion.
         noise: of the averaged forces.
         repairs: what was put into the logs or taken off, in sentences.
+        motion: times and actuator positions of the beginning of the first log.
     """
 
     parts: list[RegressionData]
@@ -152,6 +156,7 @@ class _Logged:
     instruments: list[np.ndarray]
     noise: np.ndarray | None
     repairs: tuple[str, ...]
+    motion: tuple[np.ndarray, np.ndarray] | None
 
 
 def _require_suitable(options: IdentificationOptions, count: int) -> None:
@@ -184,6 +189,7 @@ def _logged(
     parts: list[RegressionData] = []
     motions: list[FoundMotion] = []
     elements: list[ElementMotion] = []
+    shown: tuple[np.ndarray, np.ndarray] | None = None
     for log in logs:
         with naming_log(log, len(logs)):
             signals = log.prepared()
@@ -194,6 +200,7 @@ def _logged(
             if friction:
                 elements.append(element_motion(model, log.source, how, output=output, prepared=signals))
         parts.append(part)
+        shown = shown or _shown(model, signals)
         if log.average is None:
             motions.append(found_motion(model, log, signals, part))
         del signals
@@ -226,7 +233,14 @@ def _logged(
         instruments=instruments,
         noise=force_noise(averages, model, output) if averages and options.estimator == "wls" else None,
         repairs=lines + tuple(f"{log.name}: {log.runs}" for log in logs if log.runs is not None),
+        motion=shown,
     )
+
+
+def _shown(model: Model, signals: Signals) -> tuple[np.ndarray, np.ndarray]:
+    """Times and actuator positions of a log, as many as a film needs to be followed."""
+    kept = signals.part(slice(None, None, -(-len(signals.time) // SHOWN)))
+    return kept.time, samples(kept, "position", model.actuators.ports.position.columns)
 
 
 def _split(parts: list[RegressionData], options: IdentificationOptions) -> tuple[list[RegressionData], RegressionData]:
@@ -301,6 +315,7 @@ def _fitted(
         consistent=_consistent(model, fitted, training, held_out) if options.consistent else None,
         training=training,
         held_out=held_out,
+        motion=data.motion,
     )
 
 

@@ -24,7 +24,23 @@ if TYPE_CHECKING:
         fit_table as fit_table,
         identification_table as identification_table,
     )
+    from tauloop.report.page_records import PageRecord as PageRecord, page_record as page_record
     from tauloop.report.parts import PARTS as PARTS, ReportPart as ReportPart, parts_of as parts_of
+    from tauloop.report.pieces import (
+        Picture as Picture,
+        Piece as Piece,
+        Plot as Plot,
+        Rows as Rows,
+        Scene as Scene,
+        Trace as Trace,
+        Words as Words,
+        motion as motion,
+        over_time as over_time,
+        printed as printed,
+        rounded as rounded,
+        traces as traces,
+    )
+    from tauloop.report.record_reading import read_record as read_record
     from tauloop.report.reduction_table import reduction_tables as reduction_tables
 else:
     __getattr__, __dir__, __all__ = lazy_names(__name__)

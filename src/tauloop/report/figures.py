@@ -40,9 +40,9 @@ def blank(
     return figure
 
 
-def thin(time: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def thin(time: np.ndarray, values: np.ndarray, stretches: int = STRETCHES) -> tuple[np.ndarray, np.ndarray]:
     """Smallest and largest sample of each stretch of a long record (N,), in order of time; short ones as they are."""
-    length = -(-len(time) // STRETCHES)
+    length = -(-len(time) // stretches)
     if length <= 2:
         return time, values
     whole = len(time) // length * length

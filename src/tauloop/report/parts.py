@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, final
 
 from tauloop.extensions import Offered
 
-if TYPE_CHECKING:  # neither need be imported to know which parts there are
+if TYPE_CHECKING:  # none need be imported to know which parts there are
     from matplotlib.figure import Figure
     from rich.console import RenderableType
+
+    from tauloop.report.pieces import Piece
 
 
 class ReportPart(ABC):
@@ -37,14 +39,20 @@ class ReportPart(ABC):
         """A picture; None where there is nothing to draw."""
         return None
 
+    def pieces(self, result: Any) -> Iterable[Piece]:
+        """What stands of it on a page (`tauloop.report.pieces`); what is printed, without a word of the part."""
+        from tauloop.report.pieces import printed
+
+        return printed(self.tables(result))
+
 
 @final
 class _OwnPart(ReportPart):
     """A part of Tauloop's: functions of a result, imported when there is one."""
 
-    def __init__(self, takes: str, tables: str, figure: str = "") -> None:
+    def __init__(self, takes: str, tables: str, figure: str = "", page: str = "") -> None:
         self.name = self.takes = takes
-        self._tables, self._figure = tables, figure
+        self._tables, self._figure, self._page = tables, figure, page
 
     def tables(self, result: Any) -> Iterable[RenderableType]:
         """See `ReportPart`."""
@@ -54,17 +62,28 @@ class _OwnPart(ReportPart):
         """See `ReportPart`."""
         return _function(self._figure)(result) if self._figure else None
 
+    def pieces(self, result: Any) -> Iterable[Piece]:
+        """See `ReportPart`."""
+        if self._page:
+            yield from _function(self._page)(result)
+        yield from super().pieces(result)
+
 
 def _function(place: str) -> Any:
     module, _, name = place.partition(".")
     return getattr(import_module(f"tauloop.report.{module}"), name)
 
 
-_SIMULATIONS = ("simulation_table.simulation_tables", "simulation_figure.any_figure")
+_SIMULATIONS = ("simulation_table.simulation_tables", "simulation_figure.any_figure", "simulation_page.simulation_page")
 _OWN = (
     _OwnPart("AnalyticRegrouping", "regrouping_table.regrouping_tables"),
     _OwnPart("CableSimulation", *_SIMULATIONS),
-    _OwnPart("Calibration", "calibration_table.calibration_tables", "calibration_figure.calibration_figure"),
+    _OwnPart(
+        "Calibration",
+        "calibration_table.calibration_tables",
+        "calibration_figure.calibration_figure",
+        "calibration_page.calibration_page",
+    ),
     _OwnPart("CircleTest", "drive_table.circle_tables", "drive_circle_figure.circle_figure"),
     _OwnPart("ControlComparison", "control_table.control_tables", "control_figure.control_figure"),
     _OwnPart("CompiledCache", "cache_table.cache_tables"),
@@ -82,6 +101,7 @@ _OWN = (
         "MachineIdentification",
         "machine_identification_tables.machine_identification_tables",
         "identification_figures.machine_identification_figure",
+        "identification_page.identification_page",
     ),
     _OwnPart("MachineIndex", "index_table.index_tables"),
     _OwnPart("Modes", "modes_table.modes_tables"),
@@ -101,6 +121,7 @@ _OWN = (
     _OwnPart("View", "view_table.view_tables", "view_table.view_figure"),
     _OwnPart("WrittenEquations", "equations_text.equations_lines"),
     _OwnPart("Workspace", "workspace_table.workspace_tables"),
+    _OwnPart("WrittenReport", "report_table.report_tables"),
 )
 #: All parts by name: Tauloop's own, each named after the results that it takes, then those that packages bring.
 PARTS: Mapping[str, ReportPart] = Offered("tauloop.parts", ReportPart, {part.name: part for part in _OWN})

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import RenderableType
+from rich.text import Text
 
 from tauloop.integrate.sensitivity import sensitivity_rows
 from tauloop.report.tables import doubts, table
@@ -54,7 +55,7 @@ def _simulation(simulation: Simulation) -> Iterator[RenderableType]:
     steps = simulation.steps
     yield f"{len(steps)} steps, {steps.rejected} rejected, {steps.evaluations} evaluations"
     if simulation.problem is not None:
-        yield str(simulation.problem)
+        yield Text(str(simulation.problem), style="yellow")
 
 
 def sensitivity_table(title: str, sensitivities: xr.Dataset) -> RenderableType:
@@ -126,4 +127,4 @@ def _cables(simulation: CableSimulation) -> Iterator[RenderableType]:
     yield from (str(item) for item in simulation.evidence[:4] if item.is_good)
     yield from doubts(simulation)
     if simulation.problem is not None:
-        yield str(simulation.problem)
+        yield Text(str(simulation.problem), style="yellow")

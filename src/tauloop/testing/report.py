@@ -8,7 +8,9 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 from tauloop.errors import Problems
+from tauloop.report.page_records import tagged
 from tauloop.report.parts import ReportPart, parts_of
+from tauloop.report.record_reading import pieces_of
 from tauloop.result import content, plain
 from tauloop.testing.conformance import ConformanceError
 
@@ -17,7 +19,9 @@ COLUMNS = 80
 
 
 def check_report_part(part: ReportPart, result: object) -> None:
-    """Check a part of reports: it takes the result and leaves it as it was; it prints, and gives JSON and a figure.
+    """Check a part of reports: it takes the result and leaves it as it was, prints, and gives what it should.
+
+    That is: JSON, a figure or none, and pieces of a page that can be written and read.
 
     Args:
         part: as an entry point of the group `tauloop.parts` names it.
@@ -43,6 +47,10 @@ def check_report_part(part: ReportPart, result: object) -> None:
         plain(part.data(result))
     except ValueError as error:
         problems.add("data", str(error), "give plain numbers, texts, lists and mappings")
+    try:
+        pieces_of(plain([tagged(piece) for piece in part.pieces(result)]), "pieces", problems)
+    except (TypeError, ValueError, AttributeError) as error:
+        problems.add("pieces", str(error), "give pieces of `tauloop.report.pieces`, of plain numbers and texts")
     figure: object = part.figure(result)
     if not isinstance(figure, Figure | None):
         problems.add("figure", f"is a {type(figure).__name__}", "give a Figure of Matplotlib, or None")

@@ -73,6 +73,23 @@ def save_film(model: Model, q: np.ndarray, time: np.ndarray, path: str | Path, *
     path = Path(path)
     if problem := film_problem(path):
         raise InputError(problem)
+    if path.suffix.lower() == ".html":
+        return write_text(path, film_page(model, q, time, title=title))
+    shown, lasts, heading = _shown(model, q, time, title)
+    geometry = machine_geometry(model, q[shown])
+    return write_file(path, lambda beside: _pictures(model, geometry, heading, beside, path.suffix, lasts))
+
+
+def film_page(model: Model, q: np.ndarray, time: np.ndarray, *, title: str = "") -> str:
+    """The text of the page of a film; see `save_film`, which also says what is raised."""
+    from tauloop.viewer.recording import page
+
+    shown, lasts, heading = _shown(model, q, time, title)
+    return page(model, machine_geometry(model, q[shown]), np.linspace(0.0, lasts, len(shown)), heading)
+
+
+def _shown(model: Model, q: np.ndarray, time: np.ndarray, title: str) -> tuple[np.ndarray, float, str]:
+    """Numbers of the states that are shown, how long all last, s, and the heading."""
     time = np.asarray(time, dtype=float)
     if time.shape != (len(q),) or len(time) < 2 or not (np.diff(time) > 0).all():
         raise InputError.of("time", f"are no {len(q)} increasing numbers, at least two", "one for each state")
@@ -82,12 +99,7 @@ def save_film(model: Model, q: np.ndarray, time: np.ndarray, path: str | Path, *
     states = np.abs(np.searchsorted(0.5 * (time[1:] + time[:-1]), shown))
     slower = "" if lasts == duration else f", {lasts / duration:.3g} times slower"
     heading = f"{title or model.mechanism.name}: {duration:.3g} s{slower}"
-    geometry = machine_geometry(model, q[states])
-    if path.suffix.lower() == ".html":
-        from tauloop.viewer.recording import page
-
-        return write_text(path, page(model, geometry, np.linspace(0.0, lasts, len(states)), heading))
-    return write_file(path, lambda beside: _pictures(model, geometry, heading, beside, path.suffix, lasts))
+    return states, lasts, heading
 
 
 def _pictures(model: Model, geometry: MachineGeometry, heading: str, path: Path, ending: str, lasts: float) -> None:

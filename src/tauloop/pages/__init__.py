@@ -1,0 +1,11 @@
+"""Reports: results as one HTML page that needs no network and no Python."""
+
+from tauloop.lazy import public_names
+from tauloop.pages.document import Section as Section, write_page as write_page
+from tauloop.pages.workflow import (
+    ReportOptions as ReportOptions,
+    WrittenReport as WrittenReport,
+    write_report as write_report,
+)
+
+__dir__, __all__ = public_names(__name__)

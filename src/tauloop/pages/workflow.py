@@ -1,0 +1,107 @@
+"""One call from results, or their files, to a page: `write_report`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from tauloop.errors import InputError, Problems
+from tauloop.options import Options
+from tauloop.pages.document import Section, write_page
+from tauloop.records import dataclass
+from tauloop.report.page_records import PageRecord, page_record
+from tauloop.report.pieces import Piece, Plot, Rows, Scene
+from tauloop.report.record_reading import read_record
+from tauloop.result import Result, provenance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportOptions(Options):
+    """How a report is written.
+
+    Attributes:
+        title: heading of a report of several results.
+        film: whether the machine is shown in motion; it takes 0.9 MB for each result that has one.
+    """
+
+    title: str = "Report"
+    film: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenReport(Result):
+    """A report that was written.
+
+    Attributes:
+        path: the page.
+        size: bytes of it.
+        records: what it shows.
+    """
+
+    path: Path
+    size: int
+    records: tuple[PageRecord, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for ``--json``: what the page shows, not the samples."""
+        shown = [
+            {
+                "kind": item.kind,
+                "title": item.title,
+                "status": item.status,
+                "tables": self.titles(item, Rows),
+                "plots": self.titles(item, Plot),
+                "scenes": self.titles(item, Scene),
+            }
+            for item in self.records
+        ]
+        return self.plain_data("size", path=str(self.path), results=shown)
+
+    @staticmethod
+    def titles(shown: PageRecord, kind: type[Piece]) -> list[str]:
+        """Headings of the tables, plots or machines of a record."""
+        return [piece.title for piece in shown.pieces if isinstance(piece, kind)]  # type: ignore[union-attr]
+
+
+def write_report(
+    results: object | Iterable[object], path: str | Path, options: ReportOptions | None = None
+) -> WrittenReport:
+    """Write results as one HTML page that plays, needs no network and can be printed.
+
+    Args:
+        results: one or several: results of workflows, or JSON files that commands wrote with ``--json-file``.
+        path: the page.
+        options: how.
+
+    Raises:
+        InputError: a file that is no result, or a damaged one, with everything that is wrong; or no result at all.
+        EngineError: plotly or viser is not installed.
+    """
+    options = options or ReportOptions()
+    several = results if isinstance(results, list | tuple) else [results]
+    problems, records = Problems(), list[PageRecord]()
+    for item in several:
+        with problems.collecting(InputError):
+            records.append(read_record(item) if isinstance(item, str | Path) else page_record(item))
+    if not several:
+        problems.add("results", "there is none", "give at least one")
+    InputError.raise_if_any(problems)
+    sections = [
+        Section(
+            title=item.title,
+            pieces=tuple(piece for piece in item.pieces if options.film or not isinstance(piece, Scene)),
+            status=item.status,
+            made=item.made,
+        )
+        for item in records
+    ]
+    title = options.title if len(sections) > 1 else sections[0].title
+    written = write_page(path, title, sections)
+    return WrittenReport(
+        path=written,
+        size=written.stat().st_size,
+        records=tuple(records),
+        evidence=(),
+        provenance=provenance(options={"title": options.title, "film": options.film}, packages=()),
+    )

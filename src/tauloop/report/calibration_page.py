@@ -1,0 +1,81 @@
+"""A calibration on a page: the poses, errors before and after at each, what is left, corrections with error bars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tauloop.calibration import Calibration
+from tauloop.model import Model
+from tauloop.report.calibration_table import SHOWN, shown
+from tauloop.report.pieces import Piece, Plot, Trace, motion, rounded
+
+#: Bars of plus and minus this many standard deviations.
+INTERVAL = 2.0
+#: Errors below this are rounding, and a logarithm has no zero.
+LEAST = 1e-12
+
+
+def calibration_page(result: Calibration) -> Iterator[Piece]:
+    """What an engineer looks at first."""
+    forward = result.problem.predicting()
+    before = forward.evaluate(np.zeros(len(forward.free))).states
+    poses = np.concatenate([state.q for state in before])
+    yield from motion(
+        Model(result.problem.mechanism), np.arange(1.0, len(poses) + 1), poses, "The poses", is_motion=False
+    )
+    first = 1
+    for series, old, new in zip(result.problem.series, before, result.errors, strict=True):
+        number = rounded(np.arange(first, first + len(new)))
+        first += len(new)
+        units = dict.fromkeys(unit for _, unit in series.instrument.errors)
+        for unit in units:
+            factor, name = SHOWN.get(unit, (1.0, unit))
+            same = [k for k, (_, other) in enumerate(series.instrument.errors) if other == unit]
+            drawn = []
+            for errors, what, look in ((old.errors, "nominal", "before"), (new, "calibrated", "after")):
+                size = factor * np.linalg.norm(errors[:, same], axis=1)
+                rms = float(np.sqrt(np.mean(size**2)))
+                label = f"{what}, RMS {rms:.3g} {name}"
+                drawn.append(Trace(name=label, x=number, y=rounded(np.maximum(size, LEAST)), look=look))
+            yield Plot(
+                title=f"{series.instrument.name}: size of the error at each pose",
+                x="pose",
+                y=f"error [{name}]",
+                traces=tuple(drawn),
+                over_time=True,
+                log_y=True,
+            )
+            left = tuple(
+                Trace(name=series.instrument.errors[k][0], x=number, y=rounded(factor * new[:, k]), look="points")
+                for k in same
+            )
+            yield Plot(
+                title=f"{series.instrument.name}: what is left, predicted less measured",
+                x="pose",
+                y=f"error [{name}]",
+                traces=left,
+                over_time=True,
+            )
+    yield _corrections(result)
+
+
+def _corrections(result: Calibration) -> Plot:
+    """Corrections over tolerances, with error bars."""
+    estimates = result.estimates
+    scale = np.array([estimate.tolerance for estimate in estimates])
+    values = np.array([estimate.correction for estimate in estimates]) / scale
+    bars = INTERVAL * np.array([estimate.deviation for estimate in estimates]) / scale
+    names = []
+    for estimate in estimates:
+        tolerance, unit = shown(estimate.tolerance, estimate.unit)
+        names.append(f"{estimate.name}, {tolerance:.3g} {unit}".rstrip(" ,"))
+    return Plot(
+        title="Corrections with error bars",
+        x="",
+        y="correction over the tolerance named at the left [1]",
+        traces=(Trace(name="correction", x=tuple(names), y=rounded(values), deviation=rounded(bars), look="points"),),
+        sideways=True,
+        note=f"0 is the nominal geometry; bars are ±{INTERVAL:g} standard deviations.",
+    )

@@ -1,0 +1,150 @@
+"""Pages of reports in a real browser: they ask for nothing, draw every figure, play, and can be printed."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from browser import Page, browser, executable
+from extras import extra
+from kills import prepare
+
+import tauloop as tl
+from tauloop.report import Plot, Scene, Words, page_record
+from tauloop.report.page_records import KEY
+
+needs_browser = pytest.mark.skipif(executable() is None, reason="needs Chromium or Chrome, and none is installed")
+
+#: A name that would end the script, or lead elsewhere, were it pasted into the page.
+HOSTILE = "</script><script>document.body.innerHTML='gone'</script><a href='https://evil.example'>x</a>"
+#: What a page shows: points of every line of every figure, names in legends, share of every film that is over.
+POINTS = "[...document.querySelectorAll('.drawing')].map(d => d.data.map(t => t.y.length))"
+DRAWN = "[...document.querySelectorAll('.drawing')].map(d => d.querySelectorAll('.trace').length)"
+SHARES = "[...document.querySelectorAll('.scene iframe')].map(f => Number(f.dataset.share ?? -1))"
+CURSORS = "[...document.querySelectorAll('.cursor')].map(c => Number(c.dataset.time))"
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log and measured poses of a five-bar."""
+    folder = tmp_path_factory.mktemp("inputs")
+    prepare(folder)
+    return folder
+
+
+def opened(page: Page, path: Path, width: int = 1200) -> None:
+    """Open a page and wait until its figures are drawn."""
+    page.ask("Network.enable")
+    page.ask("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+    page.open(path.as_uri())
+    page.wait(lambda: page.run("document.documentElement.dataset.drawn"), "figures are drawn")
+
+
+def require_closed(page: Page, path: Path) -> None:
+    """Nothing was asked from outside, and nothing went wrong."""
+    asked = [event["request"]["url"] for event in page.happened("Network.requestWillBeSent")]
+    assert [address for address in asked if not address.startswith(("data:", "blob:", "about:"))] == [path.as_uri()]
+    assert page.errors() == []
+
+
+def plots_of(shown: Any) -> list[Plot]:
+    """Plots of a record in the order of the page: those that move with the machine come first."""
+    plots = [piece for piece in shown.pieces if isinstance(piece, Plot)]
+    return sorted(plots, key=lambda plot: not plot.over_time)
+
+
+def require_figures(page: Page, shown: Any) -> None:
+    """Every figure has its traces, and these their points."""
+    points = [[len(trace.y) for trace in plot.traces] for plot in plots_of(shown)]
+    assert page.run(POINTS) == points
+    assert all(count > 0 for count in page.run(DRAWN))
+
+
+@needs_browser
+def test_a_page_of_an_identification_plays_beside_its_figures(inputs: Path, tmp_path: Path) -> None:
+    extra("viser")
+    extra("plotly")
+    result = tl.identify(tl.load("five_bar"), inputs / "log.csv")
+    written = tl.write_report(result, tmp_path / "report.html")
+    shown = written.records[0]
+    assert len(plots_of(shown)) == 7
+    with browser(executable(), tmp_path / "profile") as page:
+        opened(page, written.path)
+        require_figures(page, shown)
+        page.wait(lambda: page.run(SHARES)[0] > 0.05, "the machine plays")
+        first = page.run(CURSORS)
+        page.wait(lambda: page.run(CURSORS)[0] > first[0] + 0.02, "the cursor follows")
+        shares, cursors = page.run(f"[{SHARES}, {CURSORS}]")
+        moving = [plot for plot in plots_of(shown) if plot.over_time]
+        assert len(cursors) == len(moving)
+        (scene,) = (piece for piece in shown.pieces if isinstance(piece, Scene))
+        assert cursors == pytest.approx([scene.time[0] + shares[0] * (scene.time[-1] - scene.time[0])] * len(moving))
+        pdf = base64.b64decode(page.ask("Page.printToPDF", printBackground=True)["data"])
+        assert len(re.findall(rb"/Type\s*/Page\b", pdf)) >= 3
+        page.ask("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=1, mobile=False)
+        page.wait(lambda: page.run("document.documentElement.scrollWidth") <= 390, "nothing is wider than the screen")
+        require_closed(page, written.path)
+
+
+@needs_browser
+def test_hostile_names_are_words(tmp_path: Path) -> None:
+    extra("plotly")
+    path = tmp_path / "hostile.json"
+    made = hostile()
+    path.write_text(json.dumps({KEY: made}), encoding="utf-8")
+    report = tl.write_report([path], tmp_path / "report.html")
+    with browser(executable(), tmp_path / "profile") as page:
+        opened(page, report.path)
+        assert page.run("document.title") == HOSTILE
+        assert page.run("document.querySelector('.careful li').innerText") == HOSTILE
+        assert page.run("document.querySelector('td').innerText") == HOSTILE
+        assert page.run("document.querySelector('figcaption').innerText") == HOSTILE
+        assert page.run("document.querySelectorAll('a').length") == 0
+        assert HOSTILE in page.run("document.querySelector('.drawing').textContent")
+        require_closed(page, report.path)
+
+
+def hostile() -> dict[str, Any]:
+    """A record whose every text is hostile."""
+    shown = page_record(tl.count_operations(tl.load("five_bar"))).as_dict()
+    trace = {"name": HOSTILE, "x": [HOSTILE, "b"], "y": [1.0, 2.0], "labels": [HOSTILE, ""]}
+    two = [trace, {"name": "other", "x": ["b"], "y": [None]}]
+    pieces = [
+        {"piece": "words", "text": HOSTILE, "tone": "doubtful"},
+        {"piece": "rows", "title": HOSTILE, "heads": [HOSTILE], "cells": [[HOSTILE]]},
+        {"piece": "plot", "title": HOSTILE, "x": HOSTILE, "y": HOSTILE, "traces": two, "note": HOSTILE},
+    ]
+    return {**shown, "title": HOSTILE, "status": "doubtful", "pieces": pieces, "made": []}
+
+
+def test_a_machine_that_cannot_be_shown_is_said_in_its_place(tmp_path: Path) -> None:
+    extra("viser")
+    made = hostile()
+    scene = {"piece": "scene", "title": "t", "machine": "name: [", "time": [0.0, 1.0], "q": [[0.0], [1.0]]}
+    path = tmp_path / "scene.json"
+    path.write_text(json.dumps({KEY: {**made, "pieces": [scene]}}), encoding="utf-8")
+    tl.write_report(path, tmp_path / "report.html")
+    assert "The machine cannot be shown" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_doubts_come_first_and_are_words(tmp_path: Path) -> None:
+    result = tl.simulate(tl.load("five_bar"), tl.SimulationOptions(duration=0.02))
+    shown = page_record(result)
+    doubts = [piece.text for piece in shown.pieces if isinstance(piece, Words) and piece.tone == "doubtful"]
+    assert all(any(advice in doubt for doubt in doubts) for advice in result.advice)
+
+
+def test_forces_of_a_long_record_keep_their_extremes() -> None:
+    result = tl.simulate(tl.load("five_bar"), tl.SimulationOptions(duration=0.5))
+    (positions,) = (
+        piece for piece in page_record(result).pieces if getattr(piece, "title", "") == "Position of the platform"
+    )
+    ports = result.system.model.platform.ports
+    for trace, values in zip(positions.traces, result.q.T[list(ports.q)], strict=True):
+        assert [min(trace.y), max(trace.y)] == pytest.approx([values.min(), values.max()], rel=1e-5)
+        assert np.interp(trace.x, result.time, values) == pytest.approx(np.array(trace.y), abs=1e-5)
