@@ -40,7 +40,7 @@ LAYERS = (
     ("logs",),
     ("kinematics",),
     ("motion", "solids"),
-    ("simulation", "identification", "calibration", "drives", "conversion"),
+    ("simulation", "identification", "calibration", "drives", "conversion", "templates"),
     ("engines", "health"),
     ("report",),
     ("testing",),

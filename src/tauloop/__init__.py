@@ -94,6 +94,7 @@ if TYPE_CHECKING:
         control as control,
         simulate as simulate,
     )
+    from tauloop.templates import NewMachineOptions as NewMachineOptions, new_machine as new_machine
     from tauloop.viewer import ViewOptions as ViewOptions, view as view
 else:
     __getattr__, __dir__, __all__ = lazy_names(__name__, "__version__")

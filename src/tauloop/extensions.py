@@ -33,6 +33,7 @@ GROUPS: Mapping[str, str] = {
     "tauloop.losses": "a `calibration.Loss`, ready to be used",
     "tauloop.parts": "a `report.ReportPart`, ready to be used",
     "tauloop.routes": "a `simulation.Route`, ready to be used",
+    "tauloop.templates": "the `pathlib.Path` of a machine file whose named values have bounds",
 }
 
 T = TypeVar("T")

@@ -70,6 +70,9 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     "machines": lambda _: machine_index(),
     "show delta --blocks": lambda _: tl.describe(tl.load("delta"), tl.DescribeOptions(blocks=True)),
     "check delta --driven": lambda _: tl.check(tl.load("delta"), tl.CheckOptions(driven=True)),
+    "new mine --from delta --set arm_length=250mm --out FOLDER/mine.yaml": lambda _: tl.new_machine(
+        "mine", "delta", tl.NewMachineOptions(values={"arm_length": "250mm"})
+    ),
     "verify delta --states 3 --seed 2 --wrench fz=5": lambda _: tl.verify(
         tl.load("delta"), tl.VerifyOptions(states=3, seed=2, wrench=(0.0, 0.0, 5.0, 0.0, 0.0, 0.0))
     ),

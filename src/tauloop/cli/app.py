@@ -25,6 +25,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "machines": ("machines", "List the shipped machines."),
         "show": ("describe", "A machine's coordinates, mobility, loops, actuators, parameters."),
         "check": ("describe", "Does a machine file read, do its loops close, is it driven?"),
+        "new": ("new", "Write a machine file of your own dimensions."),
         "view": ("view", "Look at a machine in the browser, or as a picture."),
         "verify": ("verify", "Compare the dynamics with Pinocchio and MuJoCo."),
         "schema": ("describe", "Print the JSON Schema of machine files, for editors."),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tauloop.assembly.limits import require_within_limits
+from tauloop.cli.output import is_quiet
 from tauloop.cli.screen import Screen
 from tauloop.equations.formulations import FORMULATIONS
 from tauloop.errors import InputError
@@ -130,7 +131,7 @@ def announced(model: Model, within_limits: bool = False) -> Model:
     """
     if within_limits:
         require_within_limits(model.limits.evidence(model.assembly.q))
-    screen = Screen(stderr=True, highlight=False, soft_wrap=True)
+    screen = Screen(stderr=True, highlight=False, soft_wrap=True, quiet=is_quiet())
     for note in (*model.assembly.moved, *(f"reference pose: {item}" for item in model.limits.beyond(model.assembly.q))):
         screen.print(f"note: {note}", markup=False)
     return model

@@ -73,6 +73,8 @@ def gathered(options: type, arguments: dict[str, Any]) -> Any:
     problems, made = Problems(), None
     for item in fields(options):
         spec = _said(item)
+        if spec.flag == "":
+            continue  # an argument of that name is another's
         with problems.collecting(InputError):
             if (inner := _inner(spec, hints[item.name])) is not None:
                 values[item.name] = gathered(inner, arguments)

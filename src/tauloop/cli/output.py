@@ -40,11 +40,20 @@ JsonFileOption = Annotated[
 
 #: The option `--json` of every command.
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of text.")]
+#: Whether the command that runs is quiet.
+_quiet: ContextVar[bool] = ContextVar("quiet", default=False)
+#: The option `--quiet`, which every command gets by `command`.
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print problems alone: no tables, notes, progress.")]
+
+
+def is_quiet() -> bool:
+    """Whether the command that runs was asked to be quiet."""
+    return _quiet.get()
 
 
 def console() -> Console:
-    """Console for results (standard output)."""
-    return Screen(highlight=False, markup=False, soft_wrap=False)
+    """Console for results (standard output); one that prints nothing where the command is quiet."""
+    return Screen(highlight=False, markup=False, soft_wrap=False, quiet=is_quiet())
 
 
 def print_json(data: Mapping[str, Any]) -> None:
@@ -244,6 +253,7 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> None:
+        before = _quiet.set(bool(kwargs.pop("quiet", False)))
         try:
             with solving(InputError):
                 command(*args, **kwargs | {name: gathered(kind, kwargs) for name, kind in options.items()})
@@ -258,10 +268,15 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
                 for problem in problems:
                     err.print(str(problem), markup=False)
             raise typer.Exit(BAD_INPUT) from None
+        finally:
+            _quiet.reset(before)
 
     parameters: list[inspect.Parameter] = []
     for name, parameter in signature.parameters.items():
         parameters += spread(options[name]) if name in options else [parameter]
+    if "quiet" not in signature.parameters:
+        quiet = inspect.Parameter("quiet", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=QuietOption)
+        parameters.append(quiet)
     wrapped.__signature__ = signature.replace(parameters=_in_order(parameters))  # type: ignore[attr-defined]
     wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return wrapped

@@ -106,6 +106,7 @@ _OWN = (
     _OwnPart("MachineIndex", "index_table.index_tables"),
     _OwnPart("Modes", "modes_table.modes_tables"),
     _OwnPart("MotionForces", "dynamics_table.dynamics_tables"),
+    _OwnPart("NewMachine", "new_machine_table.new_machine_tables"),
     _OwnPart("OperationCounts", "cost_tables.cost_tables"),
     _OwnPart("PlannedMotion", "motion_table.motion_tables"),
     _OwnPart("PlayMap", "drive_table.play_tables"),
