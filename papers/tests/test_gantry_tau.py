@@ -68,9 +68,9 @@ def model(settings: TwoRunSettings) -> Model:
 @pytest.fixture(scope="module")
 def result(settings: TwoRunSettings) -> TwoRunIdentification:
     steps: list[str] = []
-    found = run(steps.append, settings)
+    experiment = run(steps.append, settings)
     assert len(steps) == 6
-    return found
+    return experiment
 
 
 @pytest.mark.parametrize("load_share", [0.0, 0.1])
@@ -97,12 +97,12 @@ def test_bristles_follow_their_equation(load_share: float) -> None:
     exact = solve_ivp(rates, (0.0, 2.0), [0.0], t_eval=time + 1.0, rtol=1e-9, atol=1e-12, max_step=1e-3).y[0]
     z_rate = v(time) - 2e4 * np.abs(v(time)) / level(time) * exact
     truth = 2e4 * exact + 50.0 * z_rate + 30.0 * v(time)
-    found = law.force(v(time)[:, None], rate, load(time)[:, None])[:, 0]
-    assert np.abs(found - truth).max() < STEPPED * 20.0
+    force = law.force(v(time)[:, None], rate, load(time)[:, None])[:, 0]
+    assert np.abs(force - truth).max() < STEPPED * 20.0
     # it is hysteresis: at one speed the force differs by far more than the viscous part
     rising = np.gradient(v(time)) > 0.0
     slow = np.abs(v(time)) < 0.003
-    assert abs(found[slow & rising].mean() - found[slow & ~rising].mean()) > 10.0
+    assert abs(force[slow & rising].mean() - force[slow & ~rising].mean()) > 10.0
 
 
 def test_the_frame_follows_its_equation() -> None:
@@ -166,12 +166,12 @@ def test_without_what_is_left_out_two_runs_give_the_structure(settings: TwoRunSe
     ideal = replace(settings, frame=rigid, drive=unloaded)
     rng = np.random.default_rng(2)
     plant = Plant(ideal, model, rng)
-    one = data_set(ideal, plant, model, multisine(ideal, model, settings.first, rng), rng, "ideal")
-    error = one.forces - one.parts.structure
-    assert error.std(axis=0) == pytest.approx(list(one.two.noise.values()), rel=SCATTER)
-    assert np.abs(one.parts.vibration).max() < 1e-3
+    recorded = data_set(ideal, plant, model, multisine(ideal, model, settings.first, rng), rng, "ideal")
+    error = recorded.forces - recorded.parts.structure
+    assert error.std(axis=0) == pytest.approx(list(recorded.two.noise.values()), rel=SCATTER)
+    assert np.abs(recorded.parts.vibration).max() < 1e-3
     # friction, hysteresis and the carts' inertia were there to be removed
-    assert one.parts.own.std(axis=0).min() > 10 * error.std(axis=0).max()
+    assert recorded.parts.own.std(axis=0).min() > 10 * error.std(axis=0).max()
 
 
 def test_eq_3() -> None:
@@ -184,24 +184,24 @@ def test_patterns_name_actuators() -> None:
 
 
 def test_the_experiment_finds_what_the_paper_found(result: TwoRunIdentification, settings: TwoRunSettings) -> None:
-    found = result.findings
-    described = np.array([row for name, row in found.rows.items() if name != "identified"])
-    assert described.min() > 4 * max(found.rows["identified"])
-    assert max(found.rows["identified"]) < 3.0
-    small = found.estimates[0]
+    findings = result.findings
+    described = np.array([row for name, row in findings.rows.items() if name != "identified"])
+    assert described.min() > 4 * max(findings.rows["identified"])
+    assert max(findings.rows["identified"]) < 3.0
+    small = findings.estimates[0]
     chosen = [settings.parameters.index(name) for name in settings.inertias]
     assert (small.values[chosen] < -small.deviations[chosen]).any()
     assert (small.correlated > small.by_noise).all()
-    for one in found.estimates:
-        assert sum(one.sources.values()) == pytest.approx(one.values - found.built, rel=1e-6, abs=1e-6)
+    for estimate in findings.estimates:
+        assert sum(estimate.sources.values()) == pytest.approx(estimate.values - findings.built, rel=1e-6, abs=1e-6)
     # friction and inertia of the drives beside the structure's describe hysteresis badly
-    assert min(found.alone) > 3 * max(small.rmse)
+    assert min(findings.alone) > 3 * max(small.rmse)
 
 
 def test_the_consistent_fit_costs_little(result: TwoRunIdentification, settings: TwoRunSettings) -> None:
-    found = result.findings
+    findings = result.findings
     chosen = [settings.parameters.index(name) for name in settings.inertias]
-    for fitted, free in zip(found.consistent, found.estimates, strict=True):
+    for fitted, free in zip(findings.consistent, findings.estimates, strict=True):
         assert fitted.values[chosen].min() > 0.0
         assert min(fitted.moments) > 0.0
         assert len(fitted.unknowns) == len(fitted.reachable) == 40
@@ -221,10 +221,10 @@ def test_where_least_squares_gains_by_impossible_values_a_possible_machine_predi
     free = least_squares("small", sets, held_out, nearest(leaf_ties(model, settings.parameters), plant.pi))
     bodies, shared = body_ties(settings, model)
     weak = PhysicallyConsistent(weights=(1e-6,))  # the best of all weights here, by the held-out data themselves
-    few = fit_consistent(merge([one.data for one in sets]), held_out.data, bodies, model.pi, weak)
+    few = fit_consistent(merge([recorded.data for recorded in sets]), held_out.data, bodies, model.pi, weak)
     few_rows = relative_rms(held_out.forces, predicted(held_out, few.parameters))
-    found = consistent(settings, "small", model, sets, held_out)
-    ratio, few_ratio = (np.max(np.array(rows) / free.rows) for rows in (found.rows, few_rows))
+    fitted = consistent(settings, "small", model, sets, held_out)
+    ratio, few_ratio = (np.max(np.array(rows) / free.rows) for rows in (fitted.rows, few_rows))
     assert ratio < 1.05 < few_ratio
     names = [parameter.name for parameter in model.parameters]
     described = np.array([model.pi[names.index(name)] for name in shared.parameters])

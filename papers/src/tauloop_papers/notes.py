@@ -17,7 +17,7 @@ from tauloop.kinematics import DynamicsOptions, random_states
 from tauloop.mechanism import Mechanism
 from tauloop.model import Model
 from tauloop.motion import POLYNOMIAL_345, SampledMotion
-from tauloop_papers.gantry_tau.identifiability import told
+from tauloop_papers.gantry_tau.identifiability import tellable
 from tauloop_papers.gantry_tau.settings import SETTINGS as GANTRY_TAU
 from tauloop_papers.nuwar.settings import SETTINGS as NUWAR
 from tauloop_papers.nuwar.strokes import ellipse, planned
@@ -170,7 +170,7 @@ def _whole(mechanism: Mechanism) -> int:
 
 
 def _gantry_tau() -> Iterator[tuple[str, str]]:
-    for row in told(GANTRY_TAU, tl.load(GANTRY_TAU.machine)):
+    for row in tellable(GANTRY_TAU, tl.load(GANTRY_TAU.machine)):
         joints = "spin" if row.spins else "do not spin"
         yield f"{row.case}, links that {joints}, {row.measured} forces", f"{row.rank} of {len(GANTRY_TAU.parameters)}"
 

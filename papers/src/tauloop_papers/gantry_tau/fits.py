@@ -76,21 +76,21 @@ class DataSet:
 
 def multisine(settings: TwoRunSettings, model: Model, held: Held, rng: np.random.Generator) -> Multisine:
     """A motion by eq. 2 that repeats after the period: frequencies are random multiples of 1 / period."""
-    given, period = settings.multisine, settings.recording.period
+    sines, period = settings.multisine, settings.recording.period
     names = tuple(actuator.name for actuator in model.mechanism.actuators)
     center = np.array(model.actuator_position(model.assembly.q))
-    patterns = dict(given.strokes)
+    patterns = dict(sines.strokes)
     if held is None:
-        patterns |= given.moving
+        patterns |= sines.moving
     else:
-        center[[names.index(name) for name in given.held]] = held
+        center[[names.index(name) for name in sines.held]] = held
     strokes = by_name(patterns, names)
     stroke = np.array([strokes.get(name, 0.0) for name in names])
-    harmonics = np.arange(np.ceil(given.lowest * period), np.floor(given.highest * period) + 1)
-    chosen = np.stack([rng.choice(harmonics, given.terms, replace=False) for _ in names])
+    harmonics = np.arange(np.ceil(sines.lowest * period), np.floor(sines.highest * period) + 1)
+    chosen = np.stack([rng.choice(harmonics, sines.terms, replace=False) for _ in names])
     return Multisine(
         center=center,
-        amplitude=stroke / (given.terms * np.sqrt(2.0)),
+        amplitude=stroke / (sines.terms * np.sqrt(2.0)),
         frequency=2.0 * np.pi * chosen / period,
         phase=rng.uniform(-np.pi, np.pi, size=len(names)),
     )
@@ -161,7 +161,7 @@ def least_squares(name: str, sets: Sequence[DataSet], held_out: DataSet, built: 
     Raises:
         IdentificationError: the data do not tell all unknowns, or cannot support a fit.
     """
-    training = merge([one.data for one in sets])
+    training = merge([recorded.data for recorded in sets])
     plain, correlated = (
         fit(training, held_out.data, OrdinaryLeastSquares(), errors=errors) for errors in (None, AutocorrelatedErrors())
     )
@@ -171,7 +171,7 @@ def least_squares(name: str, sets: Sequence[DataSet], held_out: DataSet, built: 
         what = f"{base.rank} of {len(training.unknowns)} parameters are told by {name}; not without others: {lost}"
         raise IdentificationError.of("training", what, "more sets of held positions")
     Y = base_columns(training, training.regressor, base)
-    variance = np.mean([[one.two.noise[o] ** 2 for o in one.two.noise] for one in sets], axis=0)
+    variance = np.mean([[recorded.two.noise[o] ** 2 for o in recorded.two.noise] for recorded in sets], axis=0)
     inverse = np.linalg.inv(np.einsum("nkr,nks->rs", Y, Y))
     by_noise = inverse @ np.einsum("nkr,k,nks->rs", Y, variance, Y) @ inverse
     return Estimates(
@@ -197,7 +197,7 @@ def sources(sets: Sequence[DataSet], built: np.ndarray) -> dict[str, np.ndarray]
     Returns:
         Errors (n,), SI, by source; together they are the estimate less `built`.
     """
-    training = merge([one.data for one in sets])
+    training = merge([recorded.data for recorded in sets])
     ties = training.ties
     if ties is None:
         return {}
@@ -211,9 +211,9 @@ def sources(sets: Sequence[DataSet], built: np.ndarray) -> dict[str, np.ndarray]
     structure, load, vibration = (
         np.concatenate(parts)
         for parts in (
-            [one.parts.structure for one in sets],
-            [one.load for one in sets],
-            [one.vibration for one in sets],
+            [recorded.parts.structure for recorded in sets],
+            [recorded.load for recorded in sets],
+            [recorded.vibration for recorded in sets],
         )
     )
     rest = training.forces[:, training.kept] - structure - load - vibration
@@ -225,21 +225,21 @@ def sources(sets: Sequence[DataSet], built: np.ndarray) -> dict[str, np.ndarray]
     }
 
 
-def predicted(one: DataSet, parameters: np.ndarray) -> np.ndarray:
+def predicted(recorded: DataSet, parameters: np.ndarray) -> np.ndarray:
     """Structure's forces (N, n) by parameters (n_pi,) of the regressor's columns."""
-    return np.asarray((one.data.regressor @ parameters)[:, one.data.kept])
+    return np.asarray((recorded.data.regressor @ parameters)[:, recorded.data.kept])
 
 
-def unmeasured_rms(one: DataSet, parameters: np.ndarray) -> tuple[float, ...]:
+def unmeasured_rms(recorded: DataSet, parameters: np.ndarray) -> tuple[float, ...]:
     """Eq. 3 in % for the actuators whose forces are not measured, against the plant's own, per actuator."""
-    whole = one.data.regressor @ parameters
-    others = [k for k in range(whole.shape[1]) if k not in one.data.kept]
-    return relative_rms(one.parts.others, whole[:, others])
+    whole = recorded.data.regressor @ parameters
+    others = [k for k in range(whole.shape[1]) if k not in recorded.data.kept]
+    return relative_rms(recorded.parts.others, whole[:, others])
 
 
 def without_second_run(sets: Sequence[DataSet], held_out: DataSet) -> Identification:
     """The drives' friction and moved mass identified with the structure, from connected runs alone."""
-    whole = [one.whole for one in (*sets, held_out) if one.whole is not None]
+    whole = [recorded.whole for recorded in (*sets, held_out) if recorded.whole is not None]
     return fit(merge(whole[:-1]), whole[-1], OrdinaryLeastSquares())
 
 
@@ -252,28 +252,30 @@ def consistent(
     of a link. Inside physical limits only the parameters of these effects can do that.
     """
     bodies, shared = body_ties(settings, model)
-    training, judged = (replace(data, ties=shared) for data in (merge([one.data for one in sets]), held_out.data))
-    groups = np.concatenate([_motion_parts(settings, k, one, len(sets)) for k, one in enumerate(sets)])
+    training, judged = (
+        replace(data, ties=shared) for data in (merge([recorded.data for recorded in sets]), held_out.data)
+    )
+    groups = np.concatenate([_motion_parts(settings, k, recorded, len(sets)) for k, recorded in enumerate(sets)])
     options = PhysicallyConsistent(weights=PRIOR_WEIGHTS)
-    found = fit_consistent(training, judged, bodies, model.pi, options, groups=groups)
-    free = found.unconstrained.parameters
+    fitted = fit_consistent(training, judged, bodies, model.pi, options, groups=groups)
+    free = fitted.unconstrained.parameters
     return Consistent(
         name=name,
-        unknowns=found.unknowns,
-        values=readings(leaf_ties(model, settings.parameters), bodies, found.parameters),
-        reachable=found.reachable_share,
-        moments=tuple(float(np.linalg.eigvalsh(_inertia(body, found.parameters))[0]) for body in bodies),
-        weight=found.weight,
-        rows=relative_rms(held_out.forces, predicted(held_out, found.parameters)),
+        unknowns=fitted.unknowns,
+        values=readings(leaf_ties(model, settings.parameters), bodies, fitted.parameters),
+        reachable=fitted.reachable_share,
+        moments=tuple(float(np.linalg.eigvalsh(_inertia(body, fitted.parameters))[0]) for body in bodies),
+        weight=fitted.weight,
+        rows=relative_rms(held_out.forces, predicted(held_out, fitted.parameters)),
         free_rows=relative_rms(held_out.forces, predicted(held_out, free)),
     )
 
 
-def _motion_parts(settings: TwoRunSettings, number: int, one: DataSet, count: int) -> np.ndarray:
+def _motion_parts(settings: TwoRunSettings, number: int, recorded: DataSet, count: int) -> np.ndarray:
     """What is left out together (N,): a data set; of a single one, a quarter of its motion in all its repetitions."""
     if count > 1:
-        return np.full(len(one.data), number)
-    phase = np.arange(len(one.data)) / (settings.recording.rate * one.period) % 1.0
+        return np.full(len(recorded.data), number)
+    phase = np.arange(len(recorded.data)) / (settings.recording.rate * recorded.period) % 1.0
     return np.floor(QUARTERS * phase)
 
 
@@ -336,11 +338,11 @@ def lumped(model: Model, simple: Simple) -> np.ndarray:
     return pi
 
 
-def simple_forces(settings: TwoRunSettings, one: DataSet) -> np.ndarray:
+def simple_forces(settings: TwoRunSettings, recorded: DataSet) -> np.ndarray:
     """Forces (N, n) by the simpler model, from the measured actuators' positions alone."""
     simple = settings.simple
     model = Model(load(simple.machine).with_values(simple.values))
-    data = periodic_regression(model, one.two.log, highest=settings.recording.highest)
+    data = periodic_regression(model, recorded.two.log, highest=settings.recording.highest)
     return np.asarray(data.regressor @ lumped(model, simple))
 
 
@@ -355,12 +357,12 @@ def negative_share(
     Returns:
         Share of the draws with at least one such inertia, and their mean number.
     """
-    training = merge([one.data for one in sets])
+    training = merge([recorded.data for recorded in sets])
     ties = leaf_ties(model, settings.parameters)
     columns = (training.regressor @ ties.matrix)[:, training.kept].reshape(-1, len(ties.parameters))
     whole = training.regressor[:, training.kept].reshape(len(columns), -1)
     known = whole @ np.asarray(ties.offset)
-    noise = np.mean([list(one.two.noise.values()) for one in sets], axis=0)
+    noise = np.mean([list(recorded.two.noise.values()) for recorded in sets], axis=0)
     each = np.tile(noise, len(columns) // len(noise))
     inverse = np.linalg.pinv(columns)
     chosen = [settings.parameters.index(name) for name in settings.inertias]
@@ -376,7 +378,7 @@ def negative_share(
     return float(np.mean(np.array(counts) > 0)), float(np.mean(counts))
 
 
-def growth(settings: TwoRunSettings, model: Model, one: DataSet, rng: np.random.Generator) -> np.ndarray:
+def growth(settings: TwoRunSettings, model: Model, recorded: DataSet, rng: np.random.Generator) -> np.ndarray:
     """Relative RMS errors of the model as described against machines as built, by size of the hand's errors.
 
     Masses, centres and radii only: geometry and noise are left out.
@@ -385,10 +387,10 @@ def growth(settings: TwoRunSettings, model: Model, one: DataSet, rng: np.random.
         (sizes, draws, measured actuators), %.
     """
     bodies = cones(model.parameters)
-    described, size = predicted(one, model.pi), hand_errors(model.pi, bodies)
+    described, size = predicted(recorded, model.pi), hand_errors(model.pi, bodies)
 
     def row(scale: float) -> tuple[float, ...]:
         built = built_parameters(model.pi, bodies, settings.built, rng.normal(size=size), scale)
-        return relative_rms(predicted(one, built), described)
+        return relative_rms(predicted(recorded, built), described)
 
     return np.array([[row(scale) for _ in range(settings.scale_draws)] for scale in settings.error_scales])

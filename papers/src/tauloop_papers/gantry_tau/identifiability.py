@@ -31,7 +31,7 @@ UNMEASURED = 1e-12
 TAKEN = 0.99
 
 
-def told(settings: TwoRunSettings, mechanism: Mechanism) -> tuple[Told, ...]:
+def tellable(settings: TwoRunSettings, mechanism: Mechanism) -> tuple[Told, ...]:
     """The table of what can be told, from exact regressors of motions by eq. 2."""
     still = replace(mechanism, rods=tuple(replace(rod, spin="none") for rod in mechanism.rods))
     rows = []
@@ -62,7 +62,7 @@ def _told(settings: TwoRunSettings, model: Model, case: Case, spins: bool, every
         measured=len(kept),
         rank=base.rank,
         stated=case.stated[2 * spins + everything] if case.stated else None,
-        together=tuple(one.name for one in base.base if one.terms),
+        together=tuple(parameter.name for parameter in base.base if parameter.terms),
         lost=base.no_effect,
     )
 
@@ -78,13 +78,13 @@ def designed(settings: TwoRunSettings, mechanism: Mechanism, design: Design) -> 
     period = settings.limits.period
     if design.series:
         return tuple(FourierSeries.of(np.array(coefficients), period) for coefficients in design.series)
-    found: list[FourierSeries] = []
+    chosen: list[FourierSeries] = []
     for held in design.held:
         task = _task(settings, mechanism)
         if held is not None:
             task = replace(task, held=dict(zip(settings.multisine.held, held, strict=True)))
         time = np.arange(SAMPLES) * period / SAMPLES
-        before = tuple(series.sample(time) for series in found)
+        before = tuple(series.sample(time) for series in chosen)
         search = replace(
             settings.search,
             task=task,
@@ -93,26 +93,26 @@ def designed(settings: TwoRunSettings, mechanism: Mechanism, design: Design) -> 
             after=before,
             seed=settings.search_seed,
         )
-        one = excite(mechanism, search)
-        found.append(one.series)
-    return tuple(found)
+        excitation = excite(mechanism, search)
+        chosen.append(excitation.series)
+    return tuple(chosen)
 
 
-def judged(settings: TwoRunSettings, mechanism: Mechanism, name: str, found: tuple[FourierSeries, ...]) -> Motion:
+def judged(settings: TwoRunSettings, mechanism: Mechanism, name: str, motions: tuple[FourierSeries, ...]) -> Motion:
     """What a design tells and which limits it takes up, found apart from the optimisation.
 
     Args:
         settings: of the experiment.
         mechanism: the machine without what is removed.
         name: of the design.
-        found: its motions.
+        motions: its motions.
     """
     problem = ExcitationProblem(mechanism, _task(settings, mechanism))
-    judgements = [problem.judge(series.sample(problem.fine_grid)) for series in found]
+    judgements = [problem.judge(series.sample(problem.fine_grid)) for series in motions]
     names = [f"{what} of {channel}" for what in ("stroke", "speed", "acceleration") for channel in problem.channels]
     names += [bound.name for bound in problem.bounds]
-    shares = np.max([one.shares for one in judgements], axis=0)
-    rows = np.concatenate([one.regressor for one in judgements])
+    shares = np.max([judgement.shares for judgement in judgements], axis=0)
+    rows = np.concatenate([judgement.regressor for judgement in judgements])
     return Motion(
         name=name,
         conditions=Conditions.of(rows, np.zeros((0, rows.shape[1])), problem.base(rows)),
@@ -123,12 +123,12 @@ def judged(settings: TwoRunSettings, mechanism: Mechanism, name: str, found: tup
 
 def _task(settings: TwoRunSettings, mechanism: Mechanism) -> ExcitationTask:
     """Forces measured, unknowns and limits; all actuators move."""
-    given = settings.limits
+    limits = settings.limits
     names = tuple(actuator.name for actuator in mechanism.actuators)
     return ExcitationTask(
-        harmonics=given.harmonics,
-        period=given.period,
-        limits=ExcitationLimits(stroke=by_name(given.stroke, names), acceleration=by_name(given.acceleration, names)),
+        harmonics=limits.harmonics,
+        period=limits.period,
+        limits=ExcitationLimits(stroke=by_name(limits.stroke, names), acceleration=by_name(limits.acceleration, names)),
         rests=False,
         weights={name: UNMEASURED for name in names if name not in settings.measured},
         unknowns=settings.parameters,

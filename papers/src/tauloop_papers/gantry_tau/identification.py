@@ -32,7 +32,7 @@ from tauloop_papers.gantry_tau.fits import (
     unmeasured_rms,
     without_second_run,
 )
-from tauloop_papers.gantry_tau.identifiability import designed, judged, told
+from tauloop_papers.gantry_tau.identifiability import designed, judged, tellable
 from tauloop_papers.gantry_tau.pattern import pattern
 from tauloop_papers.gantry_tau.plant import Plant
 from tauloop_papers.gantry_tau.results import Findings, Left, Shown
@@ -103,14 +103,14 @@ def run(progress: Progress, settings: TwoRunSettings = SETTINGS) -> TwoRunIdenti
     estimates, motions = [small], []
     for design in settings.designs:
         progress(f"identifying with {design.name}")
-        found = designed(settings, structure, design)
-        longer = len(training) / len(found)  # the same recording time
-        sets = [data_set(settings, plant, model, one, rng, design.name, longer=longer) for one in found]
+        chosen = designed(settings, structure, design)
+        longer = len(training) / len(chosen)  # the same recording time
+        sets = [data_set(settings, plant, model, series, rng, design.name, longer=longer) for series in chosen]
         estimates.append(least_squares(design.name, sets, held_out, built))
         fitted.append(consistent(settings, design.name, model, sets, held_out))
-        motions.append(judged(settings, structure, design.name, found))
+        motions.append(judged(settings, structure, design.name, chosen))
     progress("asking what can be told")
-    table = told(settings, structure)
+    table = tellable(settings, structure)
     progress("looking for plants with the paper's pattern")
     plants = pattern(settings)
     progress("trying other machines")
@@ -164,27 +164,27 @@ def run(progress: Progress, settings: TwoRunSettings = SETTINGS) -> TwoRunIdenti
     )
 
 
-def _left(one: DataSet) -> Left:
+def _left(recorded: DataSet) -> Left:
     def rms(values: np.ndarray) -> tuple[float, ...]:
         return tuple(np.sqrt(np.mean(values**2, axis=0)).tolist())
 
     return Left(
-        noise=tuple(one.two.noise.values()),
-        vibration=rms(one.vibration),
-        load=rms(one.load),
-        removed=rms(samples(one.two.log, OWN)),
-        force=rms(one.forces),
+        noise=tuple(recorded.two.noise.values()),
+        vibration=rms(recorded.vibration),
+        load=rms(recorded.load),
+        removed=rms(samples(recorded.two.log, OWN)),
+        force=rms(recorded.forces),
     )
 
 
-def _over_connected(one: DataSet) -> float:
+def _over_connected(recorded: DataSet) -> float:
     """Largest structure's force over the largest connected one, mean over the measured actuators."""
-    whole = np.abs(samples(one.two.log, CONNECTED)).max(axis=0)
-    return float(np.mean(np.abs(one.forces).max(axis=0) / whole))
+    whole = np.abs(samples(recorded.two.log, CONNECTED)).max(axis=0)
+    return float(np.mean(np.abs(recorded.forces).max(axis=0) / whole))
 
 
-def _shown(row: str, one: DataSet, motion: Multisine, model: np.ndarray) -> Shown:
-    log = one.two.log
+def _shown(row: str, recorded: DataSet, motion: Multisine, model: np.ndarray) -> Shown:
+    log = recorded.two.log
     period = motion.sample(log[TIME].to_numpy())
     return Shown(
         row=row,
@@ -192,20 +192,20 @@ def _shown(row: str, one: DataSet, motion: Multisine, model: np.ndarray) -> Show
         connected=samples(log, CONNECTED),
         own=samples(log, OWN),
         model=model,
-        velocity=period.velocity[:, one.data.kept],
+        velocity=period.velocity[:, recorded.data.kept],
     )
 
 
-def _evidence(settings: TwoRunSettings, sets: list[DataSet], found: Findings) -> tuple[Evidence, ...]:
+def _evidence(settings: TwoRunSettings, sets: list[DataSet], findings: Findings) -> tuple[Evidence, ...]:
     chosen = [settings.parameters.index(name) for name in settings.inertias]
-    small, fitted = found.estimates[0], found.consistent[0]
+    small, fitted = findings.estimates[0], findings.consistent[0]
     surely = small.values[chosen] < -small.deviations[chosen]
     ratios = np.array(fitted.rows) / np.array(small.rows)
-    missed = sum(abs(row.rank - row.stated) for row in found.told if row.stated is not None)
+    missed = sum(abs(row.rank - row.stated) for row in findings.told if row.stated is not None)
     return (
         Evidence(
             name="delay between the runs, largest error of all motions",
-            value=max(abs(one.two.delay - settings.recording.late) for one in sets),
+            value=max(abs(recorded.two.delay - settings.recording.late) for recorded in sets),
             unit="s",
             upper=DELAY_ERROR,
             advice="the runs are not aligned",
@@ -218,7 +218,7 @@ def _evidence(settings: TwoRunSettings, sets: list[DataSet], found: Findings) ->
         ),
         Evidence(
             name="least principal moment of inertia of a body, all consistent fits",
-            value=min(min(one.moments) for one in found.consistent),
+            value=min(min(fit.moments) for fit in findings.consistent),
             unit="kg m^2",
             lower=0.0,
             advice="the cones were not kept",
@@ -237,7 +237,7 @@ def _evidence(settings: TwoRunSettings, sets: list[DataSet], found: Findings) ->
         ),
         Evidence(
             name="largest share of a limit that a design takes up",
-            value=max((motion.used for motion in found.motions), default=None),
+            value=max((motion.used for motion in findings.motions), default=None),
             upper=1.0 + ROUNDING,
             advice="a design breaks limits",
         ),

@@ -49,15 +49,15 @@ def films(identification: TwoRunIdentification) -> dict[str, View]:
     return {"motion": tl.view(model, tl.ViewOptions(motion=Playback(time=np.arange(len(q)) / FILM_RATE, q=q)))}
 
 
-def figures(found: TwoRunIdentification) -> dict[str, Figure]:
+def figures(identified: TwoRunIdentification) -> dict[str, Figure]:
     """All figures of the experiment by the ending of their files' names."""
-    rows = {f"figure-{FIGURES[curves.row]}": _forces(found, curves) for curves in found.shown}
+    rows = {f"figure-{FIGURES[curves.row]}": _forces(identified, curves) for curves in identified.shown}
     return {
         **rows,
-        "table-1": _errors(found),
-        "pattern": _pattern(found),
-        "two-runs": _runs(found),
-        "parameters": _parameters(found),
+        "table-1": _errors(identified),
+        "pattern": _pattern(identified),
+        "two-runs": _runs(identified),
+        "parameters": _parameters(identified),
     }
 
 
@@ -131,15 +131,15 @@ def _pattern(identification: TwoRunIdentification) -> Figure:
     return figure
 
 
-def _table(found: TwoRunIdentification, axes: Axes) -> None:
+def _table(identified: TwoRunIdentification, axes: Axes) -> None:
     """Table 1 as bars: printed beside ours."""
     clean(axes)
-    stated = found.settings.stated.rows
-    names = list(found.findings.rows)
+    stated = identified.settings.stated.rows
+    names = list(identified.findings.rows)
     ticks, labels = [], []
     place = 0.0
     for name in names:
-        pairs = list(zip(stated[name], found.findings.rows[name], strict=True))
+        pairs = list(zip(stated[name], identified.findings.rows[name], strict=True))
         for k, (printed, ours) in enumerate(pairs):
             first = place == 0.0
             axes.barh(place, printed, height=0.36, color=FAINT, label="paper" if first else None)
@@ -159,11 +159,11 @@ def _table(found: TwoRunIdentification, axes: Axes) -> None:
     axes.legend(fontsize=SMALL, frameon=False, loc="lower right")
 
 
-def _growth(found: TwoRunIdentification, axes: Axes) -> None:
+def _growth(identified: TwoRunIdentification, axes: Axes) -> None:
     clean(axes)
-    settings = found.settings
+    settings = identified.settings
     size = 100.0 * settings.built.mass * np.array(settings.error_scales)
-    errors = found.findings.growth.reshape(len(size), -1)
+    errors = identified.findings.growth.reshape(len(size), -1)
     low, middle, high = np.quantile(errors, (0.1, 0.5, 0.9), axis=1)
     axes.fill_between(size, low, high, color=FAINT, alpha=0.6, linewidth=0.0, label="80 % of draws")
     axes.plot(size, middle, color=PREDICTED, marker=".", linewidth=1.2, label="median")
@@ -176,12 +176,12 @@ def _growth(found: TwoRunIdentification, axes: Axes) -> None:
     axes.legend(fontsize=SMALL, frameon=False, loc="upper left")
 
 
-def _runs(found: TwoRunIdentification) -> Figure:
+def _runs(identified: TwoRunIdentification) -> Figure:
     """What is subtracted, over time and over velocity."""
     figure = Figure(figsize=(11.5, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1.6, 1.0))
     clean(left)
-    example = found.shown[-1]
+    example = identified.shown[-1]
     for values, colour, width, label in (
         (example.connected, MEASURED, 1.0, "with the structure"),
         (example.own, RESIDUAL, 1.0, "without: the actuator alone"),
@@ -189,7 +189,7 @@ def _runs(found: TwoRunIdentification) -> Figure:
     ):
         left.plot(example.time, values[:, 0], color=colour, linewidth=width, label=label)
     left.set_xlabel("time [s]", fontsize=NORMAL, color=TEXT)
-    left.set_ylabel(f"force of {found.outputs[0]} [N]", fontsize=NORMAL, color=TEXT)
+    left.set_ylabel(f"force of {identified.outputs[0]} [N]", fontsize=NORMAL, color=TEXT)
     left.set_title(
         "Two runs of one motion, averages over their periods", fontsize=LARGE, color=TEXT, loc="left", pad=20.0
     )
@@ -202,29 +202,31 @@ def _runs(found: TwoRunIdentification) -> Figure:
     return figure
 
 
-def _parameters(found: TwoRunIdentification) -> Figure:
+def _parameters(identified: TwoRunIdentification) -> Figure:
     """Estimates with deviations beside what is described and built, and how well noise lets them be told."""
     figure = Figure(figsize=(11.5, 7.6), layout="constrained")
     top, bottom = figure.subplots(2, 1, height_ratios=(1.4, 1.0), sharex=True)
-    data = found.findings
-    place = np.arange(len(found.parameters), dtype=float)
+    data = identified.findings
+    place = np.arange(len(identified.parameters), dtype=float)
     clean(top)
     top.set_yscale("symlog", linthresh=LINEAR)
     top.axhline(0.0, color=TEXT, linewidth=0.7)
-    top.plot(place, found.described, linestyle="none", marker="_", markersize=16, color=FAINT, mew=3, label="Table 3")
+    top.plot(
+        place, identified.described, linestyle="none", marker="_", markersize=16, color=FAINT, mew=3, label="Table 3"
+    )
     top.plot(place, data.built, linestyle="none", marker="_", markersize=16, color=TEXT, mew=1.5, label="as built")
     shifts = np.linspace(-0.24, 0.0, len(data.estimates))
-    for one, shift, colour, marker in zip(data.estimates, shifts, COLOURS, MARKERS, strict=False):
+    for estimate, shift, colour, marker in zip(data.estimates, shifts, COLOURS, MARKERS, strict=False):
         top.errorbar(
             place + shift,
-            one.values,
-            one.correlated,
+            estimate.values,
+            estimate.correlated,
             linestyle="none",
             marker=marker,
             markersize=4,
             color=colour,
             elinewidth=1.0,
-            label=f"least squares, {one.name}",
+            label=f"least squares, {estimate.name}",
         )
     for fit, colour, shift in zip((data.consistent[0], data.consistent[-1]), CONSISTENT, (0.12, 0.24), strict=True):
         top.plot(
@@ -245,19 +247,19 @@ def _parameters(found: TwoRunIdentification) -> Figure:
     )
     top.legend(fontsize=SMALL, frameon=False, ncols=3, loc="upper left", bbox_to_anchor=(0.0, -0.02))
     clean(bottom)
-    told = found.settings.told
-    for one, shift, colour, marker in zip(data.estimates, shifts, COLOURS, MARKERS, strict=False):
+    threshold = identified.settings.told
+    for estimate, shift, colour, marker in zip(data.estimates, shifts, COLOURS, MARKERS, strict=False):
         bottom.semilogy(
             place + shift,
-            100.0 * one.by_noise / np.abs(data.built),
+            100.0 * estimate.by_noise / np.abs(data.built),
             linestyle="none",
             marker=marker,
             markersize=5,
             color=colour,
         )
-    bottom.axhline(100.0 * told, color=TEXT, linewidth=0.9, linestyle="--")
-    bottom.text(place[-1] + 0.4, 90.0 * told, f"told: below {told:.0%}", fontsize=SMALL, ha="right", va="top")
-    bottom.set_xticks(place, [f"{n}\n[{u}]" for n, u in zip(found.parameters, found.units, strict=True)])
+    bottom.axhline(100.0 * threshold, color=TEXT, linewidth=0.9, linestyle="--")
+    bottom.text(place[-1] + 0.4, 90.0 * threshold, f"told: below {threshold:.0%}", fontsize=SMALL, ha="right", va="top")
+    bottom.set_xticks(place, [f"{n}\n[{u}]" for n, u in zip(identified.parameters, identified.units, strict=True)])
     bottom.set_ylabel("deviation by noise alone [% of as built]", fontsize=NORMAL, color=TEXT)
     bottom.set_title("What noise lets each motion tell, equal recording times", fontsize=LARGE, color=TEXT, loc="left")
     return figure

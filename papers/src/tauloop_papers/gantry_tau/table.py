@@ -91,18 +91,18 @@ def printed(settings: TwoRunSettings, results: Findings, described: np.ndarray) 
     )
 
 
-def comparisons(settings: TwoRunSettings, units: tuple[str, ...], found: Findings) -> tuple[Comparison, ...]:
+def comparisons(settings: TwoRunSettings, units: tuple[str, ...], findings: Findings) -> tuple[Comparison, ...]:
     """Rows of "stated, ours, why they differ"."""
     return (
-        *_models(settings, found),
-        *_patterns(settings, found),
-        *_runs(settings, found),
-        *_signs(settings, found),
-        *_parameters(settings, units, found),
-        *_masses(settings, units, found),
-        *_designs(settings, found),
-        *_ranks(settings, found),
-        *_needed(settings, units, found),
+        *_models(settings, findings),
+        *_patterns(settings, findings),
+        *_runs(settings, findings),
+        *_signs(settings, findings),
+        *_parameters(settings, units, findings),
+        *_masses(settings, units, findings),
+        *_designs(settings, findings),
+        *_ranks(settings, findings),
+        *_needed(settings, units, findings),
     )
 
 
@@ -110,15 +110,15 @@ def _row(values: Iterable[float], form: str = ".2f") -> str:
     return ", ".join(f"{value:{form}}" for value in values)
 
 
-def _models(settings: TwoRunSettings, found: Findings) -> list[Comparison]:
+def _models(settings: TwoRunSettings, findings: Findings) -> list[Comparison]:
     """Table 1."""
-    sizes = np.median(found.growth, axis=(1, 2))
+    sizes = np.median(findings.growth, axis=(1, 2))
     typical = ", ".join(
         f"{scale * settings.built.mass:.0%}: {size:.1f}"
         for scale, size in zip(settings.error_scales, sizes.tolist(), strict=True)
     )
     lengths = " and ".join(f"{length:g}" for length in settings.first or ())
-    both = np.abs(np.array(found.rows["3-DOF"]) - np.array(found.rows["5-DOF I"])).max()
+    both = np.abs(np.array(findings.rows["3-DOF"]) - np.array(findings.rows["5-DOF I"])).max()
     why = {
         "3-DOF": f"held lengths {lengths} m tilt the platform, which this model ignores; it changes errors by at most "
         f"{both:.2f} points here, so the paper's differences need a larger tilt, or other lumps",
@@ -135,7 +135,7 @@ def _models(settings: TwoRunSettings, found: Findings) -> list[Comparison]:
             ours=_row(ours),
             why=why[name],
         )
-        for name, ours in found.rows.items()
+        for name, ours in findings.rows.items()
     ]
 
 
@@ -169,13 +169,13 @@ def _patterns(settings: TwoRunSettings, results: Findings) -> list[Comparison]:
     return rows
 
 
-def _runs(settings: TwoRunSettings, found: Findings) -> list[Comparison]:
+def _runs(settings: TwoRunSettings, findings: Findings) -> list[Comparison]:
     """The two-run method."""
-    left = found.left
+    left = findings.left
     return [
         Comparison(
             quantity="eq. 3 over the connected forces instead of the structure's: factor",
-            ours=f"{found.over_connected:.2f}",
+            ours=f"{findings.over_connected:.2f}",
             why="the paper does not say which of the two it divides by",
         ),
         Comparison(
@@ -193,13 +193,13 @@ def _runs(settings: TwoRunSettings, found: Findings) -> list[Comparison]:
         Comparison(
             quantity="delay of the disconnected run, true and found",
             unit="ms",
-            ours=f"{1e3 * settings.recording.late:.4f}, {1e3 * found.delay:.4f}",
+            ours=f"{1e3 * settings.recording.late:.4f}, {1e3 * findings.delay:.4f}",
             why=f"found from the positions; samples are {1e3 / settings.recording.rate:g} ms apart",
         ),
         Comparison(
             quantity="hold-out error with two runs; with one run and the drives' parameters among the unknowns, RMS",
             unit="N",
-            ours=f"{_row(found.estimates[0].rmse)}; {_row(found.alone)}",
+            ours=f"{_row(findings.estimates[0].rmse)}; {_row(findings.alone)}",
             why="Coulomb and viscous friction do not describe hysteresis",
         ),
     ]
@@ -213,10 +213,10 @@ def _surely_negative(settings: TwoRunSettings, values: np.ndarray, deviations: n
     ]
 
 
-def _signs(settings: TwoRunSettings, found: Findings) -> list[Comparison]:
+def _signs(settings: TwoRunSettings, findings: Findings) -> list[Comparison]:
     """Negative inertias."""
-    small, stated = found.estimates[0], settings.stated
-    share, mean = found.signs
+    small, stated = findings.estimates[0], settings.stated
+    share, mean = findings.signs
     estimated, spread = np.array(stated.estimates), np.array(stated.deviations)
     printed = _surely_negative(settings, estimated, spread)
     ours = _surely_negative(settings, small.values, small.deviations)
@@ -232,16 +232,16 @@ def _signs(settings: TwoRunSettings, found: Findings) -> list[Comparison]:
             "average",
         )
     ]
-    for one in found.estimates[1:]:
-        still = _surely_negative(settings, one.values, one.deviations)
+    for estimate in findings.estimates[1:]:
+        still = _surely_negative(settings, estimate.values, estimate.deviations)
         rows.append(
             Comparison(
-                quantity=f"the same, {one.name}",
+                quantity=f"the same, {estimate.name}",
                 ours=f"{len(still)}: {', '.join(still)}" if still else "0",
-                why=_largest(settings, one) if still else "",
+                why=_largest(settings, estimate) if still else "",
             )
         )
-    for fit, free in zip(found.consistent, found.estimates, strict=True):
+    for fit, free in zip(findings.consistent, findings.estimates, strict=True):
         ratio, own = (np.array(fit.rows) / np.array(other) for other in (free.rows, fit.free_rows))
         rows.append(
             Comparison(
@@ -257,84 +257,83 @@ def _signs(settings: TwoRunSettings, found: Findings) -> list[Comparison]:
     return rows
 
 
-def _largest(settings: TwoRunSettings, one: Estimates) -> str:
+def _largest(settings: TwoRunSettings, estimate: Estimates) -> str:
     """Of how many inertias each source is the largest part of the error."""
     chosen = [settings.parameters.index(name) for name in settings.inertias]
-    which = np.abs([values[chosen] for values in one.sources.values()]).argmax(axis=0)
-    counts = {name: int(np.sum(which == k)) for k, name in enumerate(one.sources)}
-    told = ", ".join(f"{name} {count}" for name, count in counts.items() if count)
-    return f"largest part of the error, by the number of inertias: {told}"
+    which = np.abs([values[chosen] for values in estimate.sources.values()]).argmax(axis=0)
+    counts = {name: int(np.sum(which == k)) for k, name in enumerate(estimate.sources)}
+    listed = ", ".join(f"{name} {count}" for name, count in counts.items() if count)
+    return f"largest part of the error, by the number of inertias: {listed}"
 
 
-def _masses(settings: TwoRunSettings, units: tuple[str, ...], found: Findings) -> list[Comparison]:
+def _masses(settings: TwoRunSettings, units: tuple[str, ...], findings: Findings) -> list[Comparison]:
     """Where the errors of the masses come from."""
     masses = [k for k, unit in enumerate(units) if unit == "kg"]
     names = ", ".join(settings.parameters[k] for k in masses)
     rows = []
-    for one in found.estimates:
-        parts = "; ".join(f"{name} {_row(values[masses], '+.2f')}" for name, values in one.sources.items())
+    for estimate in findings.estimates:
+        parts = "; ".join(f"{name} {_row(values[masses], '+.2f')}" for name, values in estimate.sources.items())
         rows.append(
             Comparison(
-                quantity=f"{names}: estimates less as built, {one.name}",
+                quantity=f"{names}: estimates less as built, {estimate.name}",
                 unit="kg",
-                ours=_row((one.values - found.built)[masses], "+.2f"),
+                ours=_row((estimate.values - findings.built)[masses], "+.2f"),
                 why=f"{parts}. What the second run cannot take away biases masses by more than their deviations",
             )
         )
     return rows
 
 
-def _parameters(settings: TwoRunSettings, units: tuple[str, ...], found: Findings) -> list[Comparison]:
+def _parameters(settings: TwoRunSettings, units: tuple[str, ...], findings: Findings) -> list[Comparison]:
     """Table 2, parameter by parameter."""
-    rows = []
+    rows, names = [], "; ".join(estimate.name for estimate in findings.estimates)
     for k, name in enumerate(settings.parameters):
-        each = "; ".join(f"{one.values[k]:.4g} ± {one.correlated[k]:.2g}" for one in found.estimates)
-        fits = "; ".join(f"{one.values[k]:.4g}" for one in found.consistent)
-        small = found.estimates[0]
+        each = "; ".join(f"{estimate.values[k]:.4g} ± {estimate.correlated[k]:.2g}" for estimate in findings.estimates)
+        fits = "; ".join(f"{estimate.values[k]:.4g}" for estimate in findings.consistent)
+        small = findings.estimates[0]
         rows.append(
             Comparison(
-                quantity=f"Table 2, {name}: {'; '.join(one.name for one in found.estimates)} | consistent likewise"
-                if k == 0
-                else name,
+                quantity=f"Table 2, {name}: {names} | consistent likewise" if k == 0 else name,
                 unit=units[k],
                 stated=f"{settings.stated.estimates[k]:g} ± {settings.stated.deviations[k]:g} (paper)",
                 ours=f"{each} | {fits}",
-                why=f"as built {found.built[k]:.4g}; least squares, small motions, as the paper counts deviations: "
+                why=f"as built {findings.built[k]:.4g}; least squares, small motions, as the paper counts deviations: "
                 f"± {small.deviations[k]:.2g}",
             )
         )
     return rows
 
 
-def _designs(settings: TwoRunSettings, found: Findings) -> list[Comparison]:
+def _designs(settings: TwoRunSettings, findings: Findings) -> list[Comparison]:
     """What optimised motions change."""
-    small, rows = found.estimates[0], []
-    for one, motion in zip(found.estimates[1:], found.motions, strict=True):
-        gain = small.by_noise / one.by_noise
+    small, rows = findings.estimates[0], []
+    for estimate, motion in zip(findings.estimates[1:], findings.motions, strict=True):
+        gain = small.by_noise / estimate.by_noise
         rows.append(
             Comparison(
-                quantity=f"{one.name}: standard deviations by noise, small motions over these: median, least, largest",
+                quantity=f"{estimate.name}: standard deviations by noise, small motions over these: median, least, "
+                "largest",
                 ours=f"{np.median(gain):.1f}, {gain.min():.1f}, {gain.max():.1f}",
-                why=f"condition number (unit-norm columns) {small.condition:.0f} and {one.condition:.0f}; the "
+                why=f"condition number (unit-norm columns) {small.condition:.0f} and {estimate.condition:.0f}; the "
                 f"same recording time; limits taken up: {', '.join(motion.limits) or 'none'}",
             )
         )
         rows.append(
             Comparison(
-                quantity=f"{one.name}: hold-out error on the small motion (eq. 3)",
+                quantity=f"{estimate.name}: hold-out error on the small motion (eq. 3)",
                 unit="%",
-                ours=_row(one.rows),
+                ours=_row(estimate.rows),
                 why="judged on the hold-out set of the small motions, unlike the motions it is fitted to",
             )
         )
     return rows
 
 
-def _ranks(settings: TwoRunSettings, found: Findings) -> list[Comparison]:
+def _ranks(settings: TwoRunSettings, findings: Findings) -> list[Comparison]:
     """Which of the parameters can be told at all."""
     rows = []
     for case in settings.cases:
-        four = [row for row in found.told if row.case == case.name]
+        four = [row for row in findings.told if row.case == case.name]
         stated = _four(four, lambda row: row.stated) if case.stated else ""
         lost = "; ".join(f"{_kind(row)}: {', '.join(row.lost)}" for row in four if row.lost)
         together = "; ".join(f"{_kind(row)}: {', '.join(row.together)}" for row in four if row.together)
@@ -360,18 +359,18 @@ def _four(rows: list[Told], of: object) -> str:
     return f"{values[0]}, {values[1]}; {values[2]}, {values[3]}"
 
 
-def _needed(settings: TwoRunSettings, units: tuple[str, ...], found: Findings) -> list[Comparison]:
+def _needed(settings: TwoRunSettings, units: tuple[str, ...], findings: Findings) -> list[Comparison]:
     """What would tell the rest."""
-    sizes = np.abs(found.built)
-    spread = np.array([one.by_noise for one in found.estimates])
+    sizes = np.abs(findings.built)
+    spread = np.array([estimate.by_noise for estimate in findings.estimates])
     best = spread.argmin(axis=0)
     factor = spread.min(axis=0) / (settings.told * np.maximum(sizes, np.finfo(float).tiny))
     rows = []
-    for which, one in enumerate(found.estimates):
+    for which, estimate in enumerate(findings.estimates):
         known = [n for n, x, s in zip(settings.parameters, spread[which], sizes, strict=True) if x < settings.told * s]
         rows.append(
             Comparison(
-                quantity=f"told to {settings.told:.0%} of the value by noise alone, {one.name}",
+                quantity=f"told to {settings.told:.0%} of the value by noise alone, {estimate.name}",
                 ours=f"{len(known)}: {', '.join(known)}",
             )
         )
@@ -380,8 +379,8 @@ def _needed(settings: TwoRunSettings, units: tuple[str, ...], found: Findings) -
             Comparison(
                 quantity=f"{settings.parameters[k]}: not told by any; needed",
                 ours=f"{factor[k]:.3g} times the effect over noise",
-                why=f"best ± {spread[best[k], k]:.2g} {units[k]} ({found.estimates[best[k]].name}) of "
-                f"{found.built[k]:.3g}: accelerations {factor[k]:.3g} times as large at equal strokes, records "
+                why=f"best ± {spread[best[k], k]:.2g} {units[k]} ({findings.estimates[best[k]].name}) of "
+                f"{findings.built[k]:.3g}: accelerations {factor[k]:.3g} times as large at equal strokes, records "
                 f"{factor[k] ** 2:.2g} times as long, or the part measured by itself",
             )
         )
@@ -392,11 +391,11 @@ def choices(settings: TwoRunSettings, plant: Plant, mechanism: Mechanism, growth
     """What the paper leaves open and we chose; `growth` as in the findings."""
     low, middle, high = np.quantile(growth[settings.error_scales.index(1)], (0.1, 0.5, 0.9))
     built, drive, frame, recording = settings.built, settings.drive, settings.frame, settings.recording
-    given, limits = settings.multisine, settings.limits
+    sines, limits = settings.multisine, settings.limits
     bristles = drive.bristles
     geometry = ", ".join(f"{pattern} {size:g}" for pattern, size in built.geometry.items())
-    strokes = ", ".join(f"{name} {size:g}" for name, size in given.strokes.items())
-    moving = ", ".join(f"{name} {size:g}" for name, size in given.moving.items())
+    strokes = ", ".join(f"{name} {size:g}" for name, size in sines.strokes.items())
+    moving = ", ".join(f"{name} {size:g}" for name, size in sines.moving.items())
     lengths = "; ".join(", ".join(f"{x:g}" for x in held or ()) for held in settings.training)
     masses = ", ".join(f"{name} {value:.2f}" for name, value in plant.masses.items())
     return (
@@ -416,7 +415,7 @@ def choices(settings: TwoRunSettings, plant: Plant, mechanism: Mechanism, growth
         f"records: {recording.periods} periods of {recording.period:g} s at {recording.rate:g} Hz in each run, force "
         f"noise {recording.noise:g} N, encoder steps {recording.resolution:g} m; motion kept up to "
         f"{recording.highest:g} Hz",
-        f"motions by eq. 2: {given.terms} terms between {given.lowest:g} and {given.highest:g} Hz, multiples of "
+        f"motions by eq. 2: {sines.terms} terms between {sines.lowest:g} and {sines.highest:g} Hz, multiples of "
         f"1/period (the paper avoids periods; averages need them); strokes (m) {strokes}; "
         f"where all move {moving} too",
         f"fixed lengths (m) of the training sets {lengths}; of the hold-out set {_row(settings.validation or (), 'g')}",
