@@ -56,7 +56,25 @@ COMPILES = ("records", "model.equation_check")
 #: Names that suit everything, and hence say nothing.
 EMPTY_NAMES = frozenset({"found", "one", "given", "told", "said"})
 #: Papers whose code still has such names.
-STILL_EMPTY = ("gantry_tau", "dual_motor")
+STILL_EMPTY = ("dual_motor",)
+#: Files outside `tests/cli` that start the program, and what they see that no call of a function shows.
+STARTS_THE_PROGRAM = {
+    "papers/tests/test_reproduce.py": "the papers' own command",
+    "tests/codegen/test_sanitizers.py": "whole processes under sanitizers",
+    "tests/full_disks.py": "full disks, in a namespace of its own",
+    "tests/interrupted.py": "Ctrl-C, and what is left of processes",
+    "tests/kills.py": "kills while files are written",
+    "tests/support/command_line.py": "the program, for the tests of `tests/cli`",
+    "tests/test_examples.py": "commands of the examples, as their pages have them",
+    "tests/test_extensions.py": "installed packages in processes of their own",
+    "tests/test_files.py": "every command refuses the files that it cannot write before its work",
+    "tests/test_full_disk.py": "full disks",
+    "tests/test_fuzz.py": "any command line ends in an exit code",
+    "tests/test_interrupted.py": "Ctrl-C",
+    "tests/test_killed.py": "kills",
+    "tests/test_start_up.py": "what commands import, and how quick they are",
+    "tests/use_wheel.py": "the wheel in an empty environment",
+}
 HEIGHT = {package: height for height, layer in enumerate(LAYERS) for package in layer}
 
 #: Most lines of code of each package (`code_lines.py`; docstrings, comments, blank lines and imports do not count). A
@@ -244,6 +262,18 @@ def imports_of_extras(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and _called(node) == "importorskip":
             yield f"line {node.lineno}: importorskip: extra() says which extra brings the module"
+
+
+def starts_the_program(text: str) -> bool:
+    """Whether a file of tests runs the command line: in its process, as a process, or by a script that does."""
+    return (
+        re.search(
+            r"\bCliRunner\b|import command_line|from command_line|tauloop\.cli(\.app)? import main\b"
+            r'|tauloop\.cli\.app import app\ntry|"(kills|interrupted|full_disks)\.py"|kills\.run\(|BIN / "tauloop"',
+            text,
+        )
+        is not None
+    )
 
 
 def work_in_a_command(tree: ast.Module, size: int) -> Iterator[str]:
@@ -439,6 +469,31 @@ def test_tests_and_papers_name_things_after_what_they_are(folder: str) -> None:
     assert len(sources) > 3
     faults = {str(path): [*empty_names(ast.parse(path.read_text(encoding="utf-8")))] for path in sources}
     assert {path: names for path, names in faults.items() if names} == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from typer.testing import CliRunner",
+        "from command_line import run_json",
+        '[sys.executable, "-c", "from tauloop.cli import main; main()", "check"]',
+        "from tauloop.cli.app import main",
+        '[sys.executable, "kills.py", "5"]',
+    ],
+)
+def test_starts_of_the_program_are_seen(text: str) -> None:
+    assert starts_the_program(text)
+    assert not starts_the_program("from tauloop.cli.app import COMMANDS, app\n[sys.executable, '-c', code]")
+
+
+def test_tests_call_functions_and_the_program_is_started_where_no_function_would_do() -> None:
+    """What a command parses and prints is tested in `tests/cli`."""
+    root = PACKAGE.parents[1]
+    files = [path.relative_to(root) for folder in ("tests", "papers/tests") for path in (root / folder).rglob("*.py")]
+    start = {path.as_posix() for path in files if starts_the_program((root / path).read_text(encoding="utf-8"))}
+    outside = {path for path in start if not path.startswith("tests/cli/")} - {"tests/test_architecture.py"}
+    assert outside == set(STARTS_THE_PROGRAM)
+    assert len(outside) <= 15
 
 
 def test_problems_that_are_raised_by_hand_are_seen() -> None:

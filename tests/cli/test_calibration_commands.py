@@ -61,7 +61,7 @@ def test_calibrate_prints_its_judgement_and_writes_machine_figure_and_result(tab
 
 def test_the_json_of_calibrate_is_the_functions(table: Path) -> None:
     words = ("--loss", "CAUCHY", "--prior", "track1*,track2*", "--prior", "track3*", "--bounds", "track1.length=:2 m")
-    given = ("calibrate", NAME, table, "--noise", "20 um", "-p", "track*.length", *words, "--bootstrap", 3)
+    command = ("calibrate", NAME, table, "--noise", "20 um", "-p", "track*.length", *words, "--bootstrap", 3)
     limits = {"track1.length": Bounds(upper=2.0, unit="m")}
     options = CalibrationOptions(
         noise="20 um",
@@ -71,7 +71,7 @@ def test_the_json_of_calibrate_is_the_functions(table: Path) -> None:
         replicates=3,
     )
     result = calibrate(machine(NAME), [table], options)
-    assert run_json(*given) == json.loads(json.dumps(result.as_dict()))
+    assert run_json(*command) == json.loads(json.dumps(result.as_dict()))
 
 
 @pytest.mark.parametrize(
@@ -102,8 +102,8 @@ def test_calibrate_says_which_swaps_cannot_be_seen(tmp_path: Path) -> None:
     bed = written(measured(name, {}, Contact(name="bed"), poses, NOISE), tmp_path / "bed.csv", name)
     words = ("--measure", "contact", "--noise", "0.02 mm", "-p", "tower*.end_stop")
     text = text_of("calibrate", name, bed, *words, code=None)
-    said = "a swap of the encoders of tower1.motor and tower2.motor cannot be seen in these data: check the wiring"
-    assert said in text
+    remark = "a swap of the encoders of tower1.motor and tower2.motor cannot be seen in these data: check the wiring"
+    assert remark in text
 
 
 def test_calibrate_refuses_words_that_cannot_be_read(table: Path) -> None:
