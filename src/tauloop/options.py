@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, field, fields
 from typing import Any
 
-from tauloop.errors import InputError, Problem, TauloopError
+from tauloop.errors import InputError, Problem, Problems, TauloopError
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -96,13 +96,20 @@ def require(options: Any, error: type[TauloopError] = InputError) -> None:
 
 
 class Options(Shown):
-    """Base of a class of options: what is out of range is refused when one is made."""
+    """Base of a class of options: what is out of range or does not go together is refused when one is made."""
 
     __slots__ = ()
 
     def __post_init__(self) -> None:
-        """Refuse what is out of range."""
-        require(self)
+        """Refuse what is out of range, and what does not go together, all at once."""
+        problems = Problems()
+        with problems.collecting(InputError):
+            require(self)
+        self._note_mismatches(problems)
+        InputError.raise_if_any(problems)
+
+    def _note_mismatches(self, problems: Problems) -> None:
+        """Note values that are within their limits and do not go together; none where a class does not say more."""
 
 
 def _problem(name: str, value: object, spec: Option, *, is_whole: bool) -> Problem | None:

@@ -30,10 +30,9 @@ from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.mechanism.units import TIME
 from tauloop.mechanism.values import ValueReader
-from tauloop.options import option, require
+from tauloop.options import Options, option
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, plain, provenance
-from tauloop.shown import Shown
 
 FORMAT = "tauloop-steps/1"
 #: Figures, those held out too, are met within so many tolerances, or the fit is doubtful.
@@ -102,7 +101,7 @@ def load_steps(path: str | Path, tolerance: float = 0.01) -> tuple[Observation, 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlantFitOptions(Shown):
+class PlantFitOptions(Options):
     """What is looked for, and how.
 
     Attributes:
@@ -131,11 +130,8 @@ class PlantFitOptions(Shown):
     rtol: float = 1e-7
     threads: int = option(1, least=1)
 
-    def __post_init__(self) -> None:
-        """Refuse what is out of range."""
-        problems = Problems()
-        with problems.collecting(InputError):
-            require(self)
+    def _note_mismatches(self, problems: Problems) -> None:
+        """Note unknowns without a range, and those that are known."""
         if not self.unknowns:
             problems.add("unknowns", "are none", "name what is looked for, with its range")
         for name, (low, high) in self.unknowns.items():
@@ -143,7 +139,6 @@ class PlantFitOptions(Shown):
                 problems.add("unknowns", f"{name} ranges from {low:g} to {high:g}", "give the lower end first")
             if name in self.values:
                 problems.add("values", f"{name} is looked for", "take it out of one of the two")
-        InputError.raise_if_any(problems)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

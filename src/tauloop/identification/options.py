@@ -10,16 +10,15 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tauloop.errors import InputError, Problems
+from tauloop.errors import Problems
 from tauloop.extensions import Offered
 from tauloop.identification.estimation.error_models import ErrorModel
 from tauloop.identification.estimation.estimators import Estimator
 from tauloop.identification.regression.from_log import OUTPUTS
 from tauloop.logs.velocities import SOURCES
 from tauloop.mechanism.quantities import pairs_reader
-from tauloop.options import option, require
+from tauloop.options import Options, option
 from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -54,7 +53,7 @@ def refuse_beside(problems: Problems, options: Mapping[str, Any], beside: Mappin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PreparationOptions(Shown):
+class PreparationOptions(Options):
     """What is done to all logs, over what their recordings say; None leaves it to these.
 
     Attributes:
@@ -93,10 +92,8 @@ class PreparationOptions(Shown):
     fill_gaps: int | None = option(None, least=1)
     resample: bool = False
 
-    def __post_init__(self) -> None:
-        """Refuse what is out of range, and what has no meaning beside a period."""
-        require(self)
-        problems = Problems()
+    def _note_mismatches(self, problems: Problems) -> None:
+        """Note what has no meaning beside a period."""
         if self.scan_standstills and not self.scan_cutoffs:
             problems.add("scan_standstills", "is given alone", "add scan_cutoffs")
         if (self.period is None) != (self.highest is None):
@@ -107,7 +104,6 @@ class PreparationOptions(Shown):
             what = "whole periods are averaged and cut off at the highest frequency without a filter, and their "
             what += f"samples are few: {', '.join(beside)} has no meaning"
             problems.add("period", what, "leave it out, or filter without a period")
-        InputError.raise_if_any(problems)
 
     @property
     def stated(self) -> dict[str, Any]:
@@ -116,7 +112,7 @@ class PreparationOptions(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TermOptions(Shown):
+class TermOptions(Options):
     """What is known of the forces' terms, and which stand beside those of the machine file.
 
     Attributes:
@@ -137,18 +133,17 @@ class TermOptions(Shown):
     presliding: Mapping[str, float | str] = _named("presliding", "'elbow' or 'elbow=0.01 rad'", "NAME[=WAY]", bare=True)
     gains: bool = False
 
-    def __post_init__(self) -> None:
-        """Refuse names that are given twice, and payloads on several bodies."""
-        problems, bodies = Problems(), sorted(set(self.payload.values()))
+    def _note_mismatches(self, problems: Problems) -> None:
+        """Note names that are given twice, and payloads on several bodies."""
+        bodies = sorted(set(self.payload.values()))
         for name in sorted({name for name in self.asymmetric if self.asymmetric.count(name) > 1}):
             problems.add("asymmetric", f"{name!r} is given twice", "give it once")
         if len(bodies) > 1:
             problems.add("payload", f"sits on {', '.join(bodies)}", "name one body")
-        InputError.raise_if_any(problems)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IdentificationOptions(Shown):
+class IdentificationOptions(Options):
     """How a machine is identified, and judged.
 
     Attributes:
@@ -199,11 +194,9 @@ class IdentificationOptions(Shown):
         """Share of each fitted log that is fitted: all of it where another log judges."""
         return 1.0 - self.hold_out if self.validation is None else 1.0
 
-    def __post_init__(self) -> None:
-        """Refuse what is out of range, and what has no meaning beside something else."""
-        require(self)
-        problems, terms = Problems(), self.terms
-        iv = {"estimator iv": self.estimator == "iv"}
+    def _note_mismatches(self, problems: Problems) -> None:
+        """Note what has no meaning beside something else."""
+        terms, iv = self.terms, {"estimator iv": self.estimator == "iv"}
         if self.hold_out == 0.0 and self.validation is None:
             what = "a model that is judged only on data it was fitted to is not judged"
             problems.add("hold_out", what, "hold out a share, such as 0.3")
@@ -219,4 +212,3 @@ class IdentificationOptions(Shown):
         refuse_beside(problems, {"disconnected": self.disconnected}, judged)
         refuse_beside(problems, {"regroup": self.regroup}, {"parameters file": self.parameters == "file"})
         refuse_beside(problems, {"compare_logs": self.compare_logs}, iv | {"payload": terms.payload})
-        InputError.raise_if_any(problems)

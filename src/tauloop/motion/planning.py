@@ -27,10 +27,9 @@ from tauloop.motion.paths import AxisTurn, Ellipse, Line, Path as Curve, Sampled
 from tauloop.motion.stroke import stroke
 from tauloop.motion.timing import MachineLimits, PeakAcceleration, PeakSpeed, Seconds, Timing, peak
 from tauloop.motion.trajectory import PeakForce, Trajectory, plan
-from tauloop.options import option, require
+from tauloop.options import Options, option
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
-from tauloop.shown import Shown
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -42,7 +41,7 @@ OWN = {"from_heading": "clothoid", "to_heading": "clothoid"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class StrokeOptions(Shown):
+class StrokeOptions(Options):
     """A stroke from rest to rest.
 
     Attributes:
@@ -92,11 +91,8 @@ class StrokeOptions(Shown):
     share: float | None = None
     returns: bool = False
 
-    def __post_init__(self) -> None:
-        """Refuse what is out of range, or does not go together."""
-        problems = Problems()
-        with problems.collecting(InputError):
-            require(self)
+    def _note_mismatches(self, problems: Problems) -> None:
+        """Note what does not go together."""
         timed = [name for name in ("time", "speed", "acceleration") if getattr(self, name) is not None]
         if len(timed) > 1:
             what = f"given beside {' and '.join(timed[:-1])}"
@@ -118,7 +114,6 @@ class StrokeOptions(Shown):
             problems.add("points", f"a {self.shape} has none", "give start and end by name")
         if self.end is None and self.points is None and self.turn is None:
             problems.add("end", "no end of the path is given", "give an end, points or a turn")
-        InputError.raise_if_any(problems)
 
     def timing(self, share: float) -> Timing:
         """What sets the duration; the share of the machine's limits where nothing else is said."""

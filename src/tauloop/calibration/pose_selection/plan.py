@@ -35,10 +35,9 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.quantities import quantity
 from tauloop.mechanism.units import LENGTH
 from tauloop.model import Model
-from tauloop.options import listed, option, require
+from tauloop.options import Options, listed, option
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
-from tauloop.shown import Shown
 
 #: Poses are enough when the calibrated machine's expected error is below this share of the instrument's noise: it then
 #: adds an eighth to the noise at most.
@@ -62,7 +61,7 @@ def _point(text: str) -> Vector3:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PosePlanOptions(Shown):
+class PosePlanOptions(Options):
     """What is to be calibrated, by which instrument, and how many poses are chosen from which candidates.
 
     Attributes:
@@ -107,15 +106,11 @@ class PosePlanOptions(Shown):
     goal: float = option(ENOUGH, least=0.0)
     seed: int = option(0, least=0)
 
-    def __post_init__(self) -> None:
-        """Refuse what is out of range, and a plan for no parameter."""
-        problems = Problems()
-        with problems.collecting(InputError):
-            require(self)
+    def _note_mismatches(self, problems: Problems) -> None:
+        """Note a plan for no parameter."""
         if not self.parameters:
             remedy = "name or pattern the unknowns, such as 'track*.length'; see `tauloop show MACHINE --parameters`"
             problems.add("parameters", "are not given", remedy)
-        InputError.raise_if_any(problems)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

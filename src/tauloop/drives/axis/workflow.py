@@ -14,10 +14,9 @@ from tauloop.integrate.events import ValuePassed, comparison
 from tauloop.integrate.integrators import Integrator, described
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.quantities import pairs
-from tauloop.options import option, require
+from tauloop.options import Options, option
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
-from tauloop.shown import Shown
 
 #: Samples per second of a record, and most of them.
 RATE, MOST = 400, 1_000_000
@@ -40,7 +39,7 @@ def numbers_of(text: str) -> dict[str, float]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DriveOptions(Shown):
+class DriveOptions(Options):
     """A step of a drive line.
 
     Attributes:
@@ -69,10 +68,10 @@ class DriveOptions(Shown):
     until: tuple[str, ...] = ()
     watch: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        """Refuse what is out of range."""
-        require(self)
-        _ = self.chosen, self.events
+    def _note_mismatches(self, problems: Problems) -> None:
+        """Note an integrator and events that cannot be."""
+        with problems.collecting(InputError):
+            _ = self.chosen, self.events
 
     @property
     def events(self) -> tuple[ValuePassed, ...]:

@@ -19,7 +19,7 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
 from tauloop.motion import Ellipse, PeakSpeed, Trajectory, Trapezoidal, plan, stroke
-from tauloop.options import option, require
+from tauloop.options import Options, option
 from tauloop.records import dataclass
 from tauloop.result import Result, provenance
 
@@ -28,7 +28,7 @@ LAPS, RAMP = 3, 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Circle:
+class Circle(Options):
     """A circle of the platform.
 
     Attributes:
@@ -43,18 +43,10 @@ class Circle:
     speed: float = option(above=0.0, below=np.inf)
     center: tuple[float, float] | None = None
 
-    def __post_init__(self) -> None:
-        """Refuse what is out of range.
-
-        Raises:
-            InputError: with every such number.
-        """
-        problems = Problems()
-        with problems.collecting(InputError):
-            require(self)
+    def _note_mismatches(self, problems: Problems) -> None:
+        """Note what is no plane."""
         if len(set(self.columns)) != 2:
             problems.add("columns", "are not two positions", "such as platform.x and platform.y")
-        InputError.raise_if_any(problems)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,9 +21,8 @@ from tauloop.kinematics.watched import events_of
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.quantities import pairs_reader
 from tauloop.model import Model
-from tauloop.options import Options, listed, option, require
+from tauloop.options import Options, listed, option
 from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 #: What the variations are called in options.
 WORDS = {
@@ -45,7 +44,7 @@ def _micro(text: str) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BallbarOptions(Shown):
+class BallbarOptions(Options):
     """A circle, and what the drives are made of.
 
     Attributes:
@@ -77,17 +76,13 @@ class BallbarOptions(Shown):
     until: tuple[str | Event, ...] = ()
     watch: tuple[str | Event, ...] = ()
 
-    def __post_init__(self) -> None:
-        """Refuse what is out of range."""
-        problems = Problems()
-        with problems.collecting(InputError):
-            require(self)
+    def _note_mismatches(self, problems: Problems) -> None:
+        """Note words that are no variation, and what is no plane."""
         wrong = [word for word in self.only if word not in WORDS]
         if wrong:
             problems.add("only", f"{', '.join(map(repr, wrong))} is no variation", f"one or more of {', '.join(WORDS)}")
         if len(self.plane) != 2:
             problems.add("plane", f"{', '.join(self.plane)} names {len(self.plane)} positions", "such as x,y")
-        InputError.raise_if_any(problems)
 
 
 def ballbar(machine: Mechanism | Model, options: BallbarOptions | None = None) -> CircleTest:

@@ -16,9 +16,9 @@ import numpy as np
 from scipy.optimize import minimize
 
 from tauloop.drives.tuning.evaluations import Evaluations, box_differences
-from tauloop.errors import EngineError, InputError
+from tauloop.errors import EngineError, Problems
 from tauloop.interrupts import interruptible
-from tauloop.options import Options, option, require
+from tauloop.options import Options, option
 from tauloop.records import dataclass
 
 #: Gradient (n,) of a cost at a point (n,), in the units of the bounds.
@@ -62,10 +62,9 @@ class PatternSearch(SearchMethod):
     step: float = option(0.25, above=0.0, most=1.0)
     tolerance: float = option(1e-4, above=0.0)
 
-    def __post_init__(self) -> None:
-        """Refuse what is out of range."""
-        require(self)
-        _end_within(self.tolerance, "step", self.step)
+    def _note_mismatches(self, problems: Problems) -> None:
+        """Note a tolerance above the first step."""
+        _end_within(self.tolerance, "step", self.step, problems)
 
     def search(self, evaluations: Evaluations, start: np.ndarray) -> str:
         """See `SearchMethod`."""
@@ -147,10 +146,9 @@ class NelderMead(SearchMethod):
     tolerance: float = option(1e-4, above=0.0)
     restarts: int = option(5, least=0)
 
-    def __post_init__(self) -> None:
-        """Refuse what is out of range."""
-        require(self)
-        _end_within(self.tolerance, "simplex", self.simplex)
+    def _note_mismatches(self, problems: Problems) -> None:
+        """Note a tolerance above the first simplex."""
+        _end_within(self.tolerance, "simplex", self.simplex, problems)
 
     def search(self, evaluations: Evaluations, start: np.ndarray) -> str:
         """See `SearchMethod`."""
@@ -242,7 +240,7 @@ def pymoo_module(name: str) -> Any:
         raise EngineError.of("pymoo", f"cannot be imported ({error})", "pip install tauloop[tuning]") from error
 
 
-def _end_within(tolerance: float, start: str, size: float) -> None:
-    """Refuse a search that would end before it begins."""
+def _end_within(tolerance: float, start: str, size: float, problems: Problems) -> None:
+    """Note a search that would end before it begins."""
     if tolerance > size:
-        raise InputError.of("tolerance", f"is {tolerance:g}, the first {start} {size:g}", "give a smaller one")
+        problems.add("tolerance", f"is {tolerance:g}, the first {start} {size:g}", "give a smaller one")

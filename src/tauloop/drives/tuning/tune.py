@@ -20,10 +20,9 @@ from tauloop.errors import InputError, Problem, Problems
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.quantities import pairs
 from tauloop.mechanism.suggestions import suggestion, unknown_names
-from tauloop.options import option, require
+from tauloop.options import Options, option
 from tauloop.records import dataclass
 from tauloop.result import Result, plain, provenance
-from tauloop.shown import Shown
 
 #: How criteria over their weights become one cost.
 COMBINED = {"sum": weighted_sum, "worst": weighted_worst}
@@ -56,7 +55,7 @@ def read_ranges(texts: str | Iterable[str]) -> dict[str, tuple[float, float]]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TuningOptions(Shown):
+class TuningOptions(Options):
     """What is tuned, by which cost, and how.
 
     Attributes:
@@ -105,11 +104,8 @@ class TuningOptions(Shown):
     rtol: float = 1e-7
     threads: int = option(1, least=1)
 
-    def __post_init__(self) -> None:
-        """Refuse what is out of range."""
-        problems = Problems()
-        with problems.collecting(InputError):
-            require(self)
+    def _note_mismatches(self, problems: Problems) -> None:
+        """Note what does not go together."""
         if not self.weights:
             problems.add("weights", "no criterion is weighted", f"name one of {', '.join(NAMES)}, or several")
         problems += unknown_names(self.weights, NAMES, "no criterion {!r}", "weights")
@@ -123,7 +119,6 @@ class TuningOptions(Shown):
             problems.add("exact_gradients", f"{', '.join(others)} has none", "leave one of the two out")
         for name in sorted({*self.bounds} & {*self.values}):
             problems.add("values", f"{name} is tuned", "take it out of the bounds, or give it as its start")
-        InputError.raise_if_any(problems)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
