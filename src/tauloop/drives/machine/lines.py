@@ -54,14 +54,8 @@ def with_one_motor(line: DriveLine) -> DriveLine:
         return line
     load = line.performance.of
     on = {motor.name: motor.on for motor in line.motors}
-    branch = {on[drive.slave]} - {load}
-    grows = True
-    while grows:
-        before = len(branch)
-        for connection in line.connections:
-            if load not in (connection.first, connection.second) and ({connection.first, connection.second} & branch):
-                branch |= {connection.first, connection.second}
-        grows = len(branch) > before
+    apart = (connection for connection in line.connections if load not in (connection.first, connection.second))
+    branch = set(_ways(apart, on[drive.slave])) - {load}
     used = (line.control.encoder, line.control.speed_encoder)
     lost = [encoder.name for encoder in line.encoders if encoder.on in branch and encoder.name in used]
     lost += [drive.master] if on[drive.master] in branch else []
@@ -180,12 +174,8 @@ def direct_line(actuator: Actuator, turns: bool, mass: float, bandwidth: float, 
 
 def on_the_load(line: DriveLine) -> tuple[str, ...]:
     """Inertias that move rigidly with the load, it included."""
-    names = [line.performance.of]
-    for here in names:
-        for connection in line.connections:
-            if connection.compliance is None and here in (connection.first, connection.second):
-                names += [name for name in (connection.first, connection.second) if name not in names]
-    return tuple(names)
+    rigid = (connection for connection in line.connections if connection.compliance is None)
+    return tuple(_ways(rigid, line.performance.of))
 
 
 def machine_under_load(mechanism: Mechanism) -> Mechanism:
@@ -255,30 +245,22 @@ def play_at_the_load(mechanism: Mechanism) -> dict[str, float]:
         drive = line.control.drive
         master = drive.master if isinstance(drive, DualDrive) else drive.motor
         here, total = next(motor.on for motor in line.motors if motor.name == master), 0.0
-        for connection in path_to_load(line, here):
+        for connection in _ways(line.connections, here).get(line.performance.of, ()):
             if isinstance(connection.compliance, ElasticBacklash | ExactBacklash):
                 total += mechanism.value(connection.compliance.gap) / abs(ratios[connection.second])
         play[actuator.name] = total
     return play
 
 
-def path_to_load(line: DriveLine, start: str) -> tuple[Connection, ...]:
-    """The connections from a body to the load, in order."""
-    waiting: list[tuple[str, tuple[Connection, ...]]] = [(start, ())]
-    seen = {start}
-    while waiting:
-        here, way = waiting.pop(0)
-        if here == line.performance.of:
-            return way
-        for connection in line.connections:
-            there = (
-                connection.second
-                if connection.first == here
-                else connection.first
-                if connection.second == here
-                else None
-            )
-            if there is not None and there not in seen:
-                seen.add(there)
-                waiting.append((there, (*way, connection)))
-    return ()
+def _ways(connections: Iterable[Connection], start: str) -> dict[str, tuple[Connection, ...]]:
+    """The connections on the way from a body to each that hangs together with it, in order; near bodies first."""
+    connections, waiting = tuple(connections), [start]
+    ways: dict[str, tuple[Connection, ...]] = {start: ()}
+    for here in waiting:  # which grows meanwhile
+        for connection in connections:
+            ends = (connection.first, connection.second)
+            for there in ends if here in ends else ():
+                if there not in ways:
+                    ways[there] = (*ways[here], connection)
+                    waiting.append(there)
+    return ways
