@@ -11,10 +11,10 @@ import numpy as np
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis, criteria_of, prepared_runs
 from tauloop.drives.axis.source import MARKS, REPORT
 from tauloop.drives.criteria import NAMES, Criteria, weighted
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problems
 from tauloop.integrate.integrators import Integrator
 from tauloop.mechanism.drive_line import DriveLine
-from tauloop.mechanism.suggestions import suggestion
+from tauloop.mechanism.suggestions import unknown_names
 from tauloop.records import dataclass
 
 #: Criteria that have a gradient here; the swing is the difference of two extremes, whose places are not kept.
@@ -155,21 +155,11 @@ def _require(line: DriveLine, names: Sequence[str]) -> None:
     Raises:
         InputError: with all problems.
     """
-    known = line.parameters.names
-    problems = [
-        Problem(where=name, what="no such parameter", remedy=suggestion(name, known) or f"known: {', '.join(known)}")
-        for name in names
-        if name not in known
-    ]
+    problems = Problems(unknown_names(names, line.parameters.names, "no such parameter"))
     if not names:
-        problems.append(Problem(where="names", what="are none", remedy="name the parameters to differentiate by"))
-    problems += [
-        Problem(
-            where=f"encoders.{encoder.name}",
-            what="it counts, and torques jump there",
-            remedy="leave its resolution out, or take differences of simulations instead",
-        )
-        for encoder in line.encoders
-        if encoder.resolution is not None
-    ]
+        problems.add("names", "are none", "name the parameters to differentiate by")
+    for encoder in line.encoders:
+        if encoder.resolution is not None:
+            remedy = "leave its resolution out, or take differences of simulations instead"
+            problems.add(f"encoders.{encoder.name}", "it counts, and torques jump there", remedy)
     InputError.raise_if_any(problems)

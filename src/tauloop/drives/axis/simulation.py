@@ -22,7 +22,7 @@ from tauloop.integrate.sampled import MOST_EVENTS
 from tauloop.integrate.sensitivity import sensitive
 from tauloop.integrate.tableau import Tableau
 from tauloop.mechanism.drive_line import DriveLine
-from tauloop.mechanism.suggestions import suggestion, unknown_names
+from tauloop.mechanism.suggestions import unknown_names
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -147,8 +147,7 @@ class Axis:
             InputError: an inertia, a stiffness, a gap, a time is not positive; all such at once.
         """
         checks, signs, order, scales = self.system.figures([parameters], len(parameters))
-        names = (self.system.check_names, self.system.sign_names)
-        InputError.raise_if_any(senseless(names, (checks, signs)))
+        InputError.raise_if_any(senseless(self.system.figure_names, (checks, signs)))
         return order[:, 0] > 0, scales
 
     def run(
@@ -307,11 +306,9 @@ class Record(Shown):
         Raises:
             InputError: there is no such signal.
         """
-        for full, values in self.signals.items():
-            if full.split(" [")[0] == name:
-                return values
-        remedy = suggestion(name, [full.split(" [")[0] for full in self.signals]) or f"known: {', '.join(self.signals)}"
-        raise InputError.of(name, "no such signal", remedy)
+        known = {full.split(" [")[0]: values for full, values in self.signals.items()}
+        InputError.raise_if_any(unknown_names([name], known, "no such signal"))
+        return known[name]
 
 
 def record_axis(

@@ -40,42 +40,52 @@ INPUTS = ("reference", "before", "load", "standstill")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AxisSystem:
-    """CasADi functions of (y, modes, held, inputs, parameters), except where said.
+class LineFunctions:
+    """CasADi functions of a drive line, of (states, modes, held, inputs, parameters) except where said.
 
     Attributes:
         line: the drive line.
-        state_names: names of y: positions, velocities, gaps, bristles, loops, energy.
+        state_names: of the states.
         mode_names, mode_starts: of the modes.
-        watched: events, whose modes are the last ones.
         held_size: numbers that a sampled control holds; zero for a continuous one.
-        rate: (dy/dt, guards).
-        reset: y as the modes prescribe it.
+        rate: (rates of the states, guards).
+        reset: states as the modes prescribe them.
         hold: what the control holds from a sample on.
         signals: everything to look at, named by `signal_names`.
         signal_names: names with units.
-        output: coordinate that is judged.
-        figures: (parameters) -> numbers that must be positive, named by `check_names`; numbers that must not be
-            negative, named by `sign_names` (the first is an idle zero); a number that must be positive
-            for the control to mean anything; and judged position over coordinate, half width of the settling band,
-            period of the control (zero for a continuous one).
+        figures: (parameters) -> numbers that must be positive, and numbers that must not be negative.
+        figure_names: of both, by their place in the drive line.
     """
 
     line: DriveLine
     state_names: tuple[str, ...]
     mode_names: tuple[str, ...]
     mode_starts: tuple[float, ...]
-    watched: tuple[ValuePassed, ...]
     held_size: int
     rate: ca.Function
     reset: ca.Function
     hold: ca.Function
     signals: BatchFunction
     signal_names: tuple[str, ...]
-    check_names: tuple[str, ...]
-    sign_names: tuple[str, ...]
-    output: int
     figures: BatchFunction
+    figure_names: tuple[tuple[str, ...], tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AxisSystem(LineFunctions):
+    """A drive line by itself: its states y are positions, velocities, gaps, bristles, loops and energy.
+
+    Of its figures the first that must not be negative is an idle zero. Behind them come a number that must be positive
+    for the control to mean anything, and three: judged position over coordinate, half width of the settling band, and
+    period of the control (zero for a continuous one).
+
+    Attributes:
+        watched: events, whose modes are the last ones.
+        output: coordinate that is judged.
+    """
+
+    watched: tuple[ValuePassed, ...]
+    output: int
 
     @property
     def coordinates(self) -> int:
@@ -330,8 +340,7 @@ def build_system(line: DriveLine, watched: Sequence[ValuePassed] = ()) -> AxisSy
         hold=ca.Function("drive_hold", arguments, [a.held_next()]),
         signals=BatchFunction(ca.Function("drive_signals", arguments, [ca.vertcat(*a.signals.values())])),
         signal_names=tuple(a.signals),
-        check_names=tuple(checks),
-        sign_names=("", *signs),
+        figure_names=(tuple(checks), ("", *signs)),
         output=a.at.index[judged],
         figures=BatchFunction(
             ca.Function(

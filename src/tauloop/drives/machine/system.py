@@ -7,7 +7,7 @@ from dataclasses import replace
 import casadi as ca
 import numpy as np
 
-from tauloop.drives.equations.system import INPUTS, Equations, must_be_positive, must_not_be_negative
+from tauloop.drives.equations.system import INPUTS, Equations, LineFunctions, must_be_positive, must_not_be_negative
 from tauloop.drives.machine.lines import on_the_load
 from tauloop.equations.values import BatchFunction
 from tauloop.errors import InputError, Problem
@@ -26,43 +26,23 @@ BALANCE = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LineSystem:
-    """CasADi functions of (x, load, modes, held, inputs, parameters) of the drive line of one actuator.
+class LineSystem(LineFunctions):
+    """The drive line of one actuator: its functions take (x, load, modes, held, inputs, parameters).
+
+    Rates have powers of motors and losses, and the force on the machine behind the guards; signals have kinetic and
+    elastic energy behind those that are named.
 
     Attributes:
-        line: the drive line.
         start: states at rest per unit of the actuator's position; work and loss come behind them.
-        state_names: of the states.
-        mode_names, mode_starts: of the modes.
-        held_size: numbers that the sampled control holds.
-        rate: (dx/dt with powers of motors and losses, guards, force on the machine).
         slope: as `rate`, without guards.
-        reset: x as the modes prescribe it.
-        hold: what the control holds from a sample on.
         held: what it holds before its first sample.
-        signals: everything to look at, named by `signal_names`; then kinetic and elastic energy.
-        signal_names: names with units.
         ratio: motion of the driving motor over that of the actuator.
-        figures: (parameters) -> numbers that must be positive, and numbers that must not be negative.
-        figure_names: of both, by their place in the drive line.
     """
 
-    line: DriveLine
     start: np.ndarray
-    state_names: tuple[str, ...]
-    mode_names: tuple[str, ...]
-    mode_starts: tuple[float, ...]
-    held_size: int
-    rate: ca.Function
     slope: ca.Function
-    reset: ca.Function
-    hold: ca.Function
     held: ca.Function
-    signals: BatchFunction
-    signal_names: tuple[str, ...]
     ratio: float
-    figures: BatchFunction
-    figure_names: tuple[tuple[str, ...], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

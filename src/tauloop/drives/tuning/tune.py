@@ -19,7 +19,7 @@ from tauloop.drives.tuning.search import BUDGET, Minimum, box_problems, minimise
 from tauloop.errors import InputError, Problem, Problems
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.quantities import pairs
-from tauloop.mechanism.suggestions import suggestion, unknown_names
+from tauloop.mechanism.suggestions import unknown_names
 from tauloop.options import Options, option
 from tauloop.records import dataclass
 from tauloop.result import Result, plain, provenance
@@ -303,14 +303,11 @@ def _starts(line: DriveLine, options: TuningOptions) -> np.ndarray:
     Raises:
         InputError: parameters that the drive line does not have, and ranges that hold nothing or exclude the start.
     """
-    known = line.parameters.values
-    problems = Problems()
+    known, problems = line.parameters.values, Problems()
     for where, names in (("bounds", options.bounds), ("start", options.start), ("values", options.values)):
-        for name in names:
-            if name not in known:
-                problems.add(where, f"no parameter {name!r}", suggestion(name, known) or f"known: {', '.join(known)}")
-            elif where == "start" and name not in options.bounds:
-                problems.add(where, f"{name} is not tuned", "give its bounds, or leave it out")
+        problems += unknown_names(names, known, "no parameter {!r}", where)
+    for name in sorted(options.start.keys() & known.keys() - options.bounds.keys()):
+        problems.add("start", f"{name} is not tuned", "give its bounds, or leave it out")
     InputError.raise_if_any(problems)
     first = np.array([options.start.get(name, known[name]) for name in options.bounds])
     InputError.raise_if_any(box_problems(options.bounds, first, "start"))
