@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import field, fields
 from typing import Self
 
 from tauloop.records import dataclass
@@ -47,13 +47,7 @@ class Problem:
 
     def as_dict(self) -> dict[str, object]:
         """The problem as plain data, for ``--json``."""
-        return {
-            "where": self.where,
-            "what": self.what,
-            "remedy": self.remedy,
-            "file": self.file,
-            "line": self.line,
-        }
+        return {item.name: getattr(self, item.name) for item in fields(self)}
 
 
 class TauloopError(Exception):

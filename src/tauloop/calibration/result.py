@@ -137,11 +137,10 @@ class Calibration(Result):
         """The whole result as plain data for JSON."""
         fitted = ("covariance", "correlations", "strong_correlations", "variance_factor", "identifiability")
         return self.plain_data(
-            *(*fitted, "outliers", "prior_tightness", "residual_analysis"),
+            *(*fitted, "findings", "outliers", "prior_tightness", "residual_analysis"),
             format=FORMAT,
             parameters=self.estimates,
             evaluations=self.solution.evaluations,
-            findings=[problem.as_dict() for problem in self.findings],
             errors_before=self.before,
             errors_after=self.after,
             **self._judged(),

@@ -159,22 +159,16 @@ class FittedPlant(Result):
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``."""
-        return {
-            "drive_line": self.drive_line,
-            "status": self.status.value,
-            "values": dict(self.fit.values),
-            "before": dict(self.before),
-            "figures": [
-                {"step": step, "criterion": name, "measured": measured, "fitted": ours, "held_out": held_out}
-                for step, name, measured, ours, held_out in self.fit.rows
-            ],
-            "loss": self.fit.loss,
-            "plants_tried": self.fit.evaluations,
-            "sensitivities": self.fit.sensitivities.tolist(),
-            "directions": self.fit.directions.tolist(),
-            "findings": [finding.as_dict() for finding in self.findings],
-            "evidence": plain(self.evidence),
-        }
+        figures, fit = ("step", "criterion", "measured", "fitted", "held_out"), self.fit
+        return self.plain_data(
+            *("drive_line", "before", "findings"),
+            values=fit.values,
+            figures=[dict(zip(figures, row, strict=True)) for row in fit.rows],
+            loss=fit.loss,
+            plants_tried=fit.evaluations,
+            sensitivities=fit.sensitivities,
+            directions=fit.directions,
+        )
 
 
 def fit_plant(line: DriveLine, steps: Sequence[Observation] | str | Path, options: PlantFitOptions) -> FittedPlant:

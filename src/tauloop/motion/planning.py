@@ -153,17 +153,14 @@ class PlannedMotion(Result):
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``: figures, not the samples."""
         placed, tightest = self.trajectory.stroke, self.tightest_limit
-        return {
-            "machine": placed.model.mechanism.name,
-            "status": self.status,
-            "entry": placed.functions.ports.name,
-            "columns": placed.columns,
-            "law": self.law,
-            "duration_s": self.trajectory.duration,
-            "total_s": self.trajectory.total,
-            "peak_speed": self.peak_speed,
-            "peak_acceleration": self.peak_acceleration,
-            "forces": [
+        return self.plain_data(
+            *("law", "peak_speed", "peak_acceleration"),
+            machine=placed.model.mechanism.name,
+            entry=placed.functions.ports.name,
+            columns=placed.columns,
+            duration_s=self.trajectory.duration,
+            total_s=self.trajectory.total,
+            forces=[
                 {
                     "actuator": item.actuator,
                     "peak_force": item.force,
@@ -173,11 +170,10 @@ class PlannedMotion(Result):
                 }
                 for item in self.forces
             ],
-            "tightest_limit": None if tightest is None else {"limit": tightest[0], "share": tightest[1]},
-            "condition": placed.condition,
-            "worst_place": placed.place(placed.worst),
-            "evidence": self.evidence,
-        }
+            tightest_limit=tightest and {"limit": tightest[0], "share": tightest[1]},
+            condition=placed.condition,
+            worst_place=placed.place(placed.worst),
+        )
 
 
 @solving(PoseError)

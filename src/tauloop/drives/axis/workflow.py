@@ -120,19 +120,15 @@ class DriveStep(Result):
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``: criteria, not the samples."""
         criteria = {item.name: getattr(self.record.criteria, item.name)[0] for item in fields(self.record.criteria)}
-        content: dict[str, object] = {
-            "name": self.line.name,
-            "status": self.status,
-            "step": self.options.step,
-            "duration": self.options.duration,
-            "parameters": self.options.parameters,
-            "motors": self.options.motors,
-            "events": [{"name": item.name, "time_s": item.time} for item in self.record.occurrences],
-            "criteria": criteria | {"outcome": self.outcome.name.lower()},
-        }
+        content = {name: getattr(self.options, name) for name in ("step", "duration", "parameters", "motors")}
         if self.predicted is not None:
             content["limit_cycle"] = {"simulated": self.measured, "describing_function": self.predicted}
-        return content
+        return self.plain_data(
+            name=self.line.name,
+            events=[{"name": item.name, "time_s": item.time} for item in self.record.occurrences],
+            criteria=criteria | {"outcome": self.outcome.name.lower()},
+            **content,
+        )
 
 
 def drive(line: DriveLine, options: DriveOptions | None = None) -> DriveStep:

@@ -109,12 +109,10 @@ class CircleTest(Result):
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``; lengths in um."""
-        return {
-            "machine": self.machine,
-            "status": self.status,
-            "circle": self.circle,
-            "unit": "um",
-            "runs": {
+        return self.plain_data(
+            *("machine", "circle"),
+            unit="um",
+            runs={
                 variation.label: lap.figures
                 | {
                     "steps": lap.motion.steps,
@@ -124,13 +122,12 @@ class CircleTest(Result):
                 }
                 for variation, lap in self.laps.items()
             },
-            "ended_early": {variation.label: reason for variation, reason in self.ends.items()},
-            "events": {
+            ended_early={variation.label: reason for variation, reason in self.ends.items()},
+            events={
                 variation.label: [{"name": item.name, "time_s": item.time} for item in items]
                 for variation, items in self.occurrences.items()
             },
-            "evidence": self.evidence,
-        }
+        )
 
 
 def circle_trajectory(model: Model, circle: Circle) -> Trajectory:

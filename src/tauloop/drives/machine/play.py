@@ -54,16 +54,8 @@ class PlayMap(Result):
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``: figures, not the map."""
-        return {
-            "machine": self.machine,
-            "status": self.status,
-            "play": self.play,
-            "unit": "m",
-            "volume": self.volume,
-            "tool": self.figures(),
-            "excluded_by": self.space.excluded_by(),
-            "evidence": self.evidence,
-        }
+        more = {"unit": "m", "tool": self.figures(), "excluded_by": self.space.excluded_by()}
+        return self.plain_data("machine", "play", "volume", **more)
 
     def figures(self) -> dict[str, dict[str, float]]:
         """Least, median and largest displacement over the usable poses, m, by actuator, and for all (`worst`)."""

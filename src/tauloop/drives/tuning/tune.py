@@ -149,18 +149,15 @@ class Tuning(Result):
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``."""
         names = tuple(self.best)
-        return {
-            "drive_line": self.drive_line,
-            "status": self.status.value,
-            "start": dict(self.start),
-            "best": dict(self.best),
-            "cost": self.cost,
-            "start_cost": _finite(self.start_cost),
-            "criteria": {"start": dict(self.before), "best": dict(self.after)},
-            "searches": [
+        front = self.front
+        return self.plain_data(
+            *("drive_line", "start", "best", "cost", "findings"),
+            start_cost=_finite(self.start_cost),
+            criteria={"start": self.before, "best": self.after},
+            searches=[
                 {
-                    "start": dict(zip(names, search.start.tolist(), strict=True)),
-                    "best": dict(zip(names, search.best.tolist(), strict=True)),
+                    "start": dict(zip(names, search.start, strict=True)),
+                    "best": dict(zip(names, search.best, strict=True)),
                     "cost": search.cost,
                     "start_cost": _finite(search.start_cost),
                     "evaluations": len(search.costs),
@@ -169,15 +166,12 @@ class Tuning(Result):
                 }
                 for search in self.searches
             ],
-            "front": None
-            if self.front is None
-            else [
-                {"at": dict(zip(names, at, strict=True)), "criteria": dict(zip(self.front.of, criteria, strict=True))}
-                for at, criteria in zip(self.front.points.tolist(), self.front.criteria.tolist(), strict=True)
+            front=front
+            and [
+                {"at": dict(zip(names, at, strict=True)), "criteria": dict(zip(front.of, criteria, strict=True))}
+                for at, criteria in zip(front.points, front.criteria, strict=True)
             ],
-            "findings": [finding.as_dict() for finding in self.findings],
-            "evidence": plain(self.evidence),
-        }
+        )
 
 
 def _finite(value: float) -> float | None:
