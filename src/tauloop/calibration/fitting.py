@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from tauloop.calibration.judging.identifiability import identifiability
 from tauloop.calibration.judging.prior_tightness import prior_tightness
 from tauloop.calibration.judging.statistics import correlations, covariance, error_figures, outliers, variance_factor
 from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation
-from tauloop.calibration.problem.unknowns import Bounds, read_bounds
+from tauloop.calibration.problem.unknowns import Bounds, Corrected, read_bounds
 from tauloop.calibration.result import Calibration, EstimatedUnknown
 from tauloop.calibration.solving.checks import inspect
 from tauloop.calibration.solving.exchanges import SECONDS
@@ -102,16 +102,11 @@ def fit_geometry(
     at_bounds = bounds_met(reduced, solution)
     estimates = tuple(
         EstimatedUnknown(
-            name=unknown.name,
-            members=unknown.members,
-            unit=unknown.unit,
+            **{item.name: getattr(unknown, item.name) for item in fields(Corrected)},
             nominal=unknown.value,
             value=unknown.value + float(step),
             correction=float(step),
             deviation=float(np.sqrt(C[k, k])),
-            tolerance=unknown.tolerance,
-            has_prior=unknown.has_prior,
-            is_nuisance=unknown.is_nuisance,
             bound=at_bounds[k],
         )
         for k, (unknown, step) in enumerate(zip(reduced.estimated, solution.correction, strict=True))

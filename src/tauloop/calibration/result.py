@@ -13,6 +13,7 @@ from tauloop.calibration.judging.residual_analysis import ResidualAnalysis, anal
 from tauloop.calibration.judging.statistics import ErrorFigures, Outlier
 from tauloop.calibration.judging.validation import Bootstrap, Comparison, HeldOut
 from tauloop.calibration.problem.problem import CalibrationProblem
+from tauloop.calibration.problem.unknowns import Corrected
 from tauloop.calibration.solving.exchanges import Exchanges
 from tauloop.calibration.solving.solver import Solution
 from tauloop.errors import Problem
@@ -28,27 +29,20 @@ STRONG = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EstimatedUnknown:
+class EstimatedUnknown(Corrected):
     """One unknown after the fit, SI.
 
     Attributes:
-        name, members, unit, nominal: of the unknown; nominal of its first member.
+        nominal: value of its first member before.
         value, correction: after the fit, and their difference.
         deviation: standard deviation.
-        tolerance, has_prior, is_nuisance: as in `Unknown`.
         bound: the bound at which the estimate ends, SI, where the data would have it go further; None without.
     """
 
-    name: str
-    members: tuple[str, ...]
-    unit: str
     nominal: float
     value: float
     correction: float
     deviation: float
-    tolerance: float
-    has_prior: bool
-    is_nuisance: bool
     bound: float | None = None
 
 

@@ -28,30 +28,39 @@ PICKED_GROUPS = ("geometry", "drive")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unknown:
-    """One number that is estimated: a correction that is added to the start values of its members.
+class Corrected:
+    """Parameters that get one correction, before a fit and after it.
 
     Attributes:
-        name: of its parameter, or the name given to several that move together.
+        name: of the parameter, or the name given to several that move together.
         members: parameters that get the correction.
-        value: start value of the first member, SI.
         unit: SI unit: m, rad or 1 (or another).
         tolerance: usual size of the correction, SI: scale of the problem, limit of what counts as observable, and
             standard deviation of the prior where there is one.
         has_prior: whether the correction is drawn to zero with that standard deviation.
-        lower, upper: limits of the correction, SI.
         is_nuisance: whether it belongs to an instrument or encoder and not to the machine file.
     """
 
     name: str
     members: tuple[str, ...]
-    value: float
     unit: str
     tolerance: float
     has_prior: bool = False
+    is_nuisance: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unknown(Corrected):
+    """One number that is estimated: a correction that is added to the start values of its members.
+
+    Attributes:
+        value: start value of the first member, SI.
+        lower, upper: limits of the correction, SI.
+    """
+
+    value: float
     lower: float = -np.inf
     upper: float = np.inf
-    is_nuisance: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -100,15 +100,12 @@ class _Walk:
 
     def jacobian_at(self, evaluation: Evaluation) -> np.ndarray:
         """Jacobian (R, n) of the residuals, SI."""
-        if self._linear is not None and self._linear.evaluation is evaluation:
-            return self._linear.jacobian
-        return self.problem.jacobian(evaluation)
-
-    def jacobian(self, s: np.ndarray) -> np.ndarray:
-        evaluation = self.at(s)
         if self._linear is None or self._linear.evaluation is not evaluation:
             self._linear = self.problem.linearised(evaluation)
-        J = self._linear.jacobian * self.scale
+        return self._linear.jacobian
+
+    def jacobian(self, s: np.ndarray) -> np.ndarray:
+        J = self.jacobian_at(self.at(s)) * self.scale
         return np.concatenate([J, np.diag(self.prior * self.scale)[self._prior_rows]])
 
 
