@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 import numpy as np
+from scipy.linalg import eigh
 
 from tauloop.equations.values import BODY_SUFFIXES, SLENDER_SUFFIXES, DynamicParameter
 from tauloop.errors import IdentificationError
@@ -90,7 +91,9 @@ def cones(parameters: Sequence[DynamicParameter]) -> tuple[Cone, ...]:
     blocks = []
     numbered = list(enumerate(parameters))
     inertial = [(j, p) for j, p in numbered if p.group == "inertia"]
-    for (element, is_upper), group in groupby(inertial, key=lambda item: (item[1].element, _is_upper(item[1]))):
+    for (element, is_upper), group in groupby(
+        inertial, key=lambda item: (item[1].element, item[1].role.startswith("upper_"))
+    ):
         columns = np.array([j for j, _ in group])
         is_body = len(columns) == len(BODY_SUFFIXES)
         blocks.append(
@@ -105,10 +108,6 @@ def cones(parameters: Sequence[DynamicParameter]) -> tuple[Cone, ...]:
         if p.group != "inertia" and p.role in NONNEGATIVE:
             blocks.append(Cone(element=p.name, kind="number", columns=np.array([j]), basis=_NUMBER))
     return tuple(blocks)
-
-
-def _is_upper(parameter: DynamicParameter) -> bool:
-    return parameter.role.startswith("upper_")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +213,5 @@ def divergence(matrix: np.ndarray, prior: np.ndarray) -> float:
     Args:
         matrix, prior: P and P_0 (k, k), both strictly positive.
     """
-    half = np.linalg.cholesky(prior)
-    relative = np.linalg.solve(half, np.linalg.solve(half, matrix).T)
-    sizes = np.linalg.eigvalsh(0.5 * (relative + relative.T))
+    sizes = eigh(matrix, prior, eigvals_only=True)
     return float(np.sum(sizes - np.log(sizes)) - len(sizes)) if sizes[0] > 0.0 else float("inf")

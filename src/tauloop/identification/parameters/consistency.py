@@ -11,6 +11,7 @@ from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
+from scipy.linalg import eigh
 
 from tauloop.errors import IdentificationError, Problems
 from tauloop.identification.estimation.estimators import WeightedLeastSquares
@@ -342,10 +343,7 @@ def _all_values(data: RegressionData, problem: ConicProblem, solution: ConicSolu
 def _evidence(result: ConsistentIdentification, solution: ConicSolution) -> tuple[Evidence, ...]:
     parameters, prior = result.parameters, result.prior
     inertial = [cone for cone in result.cones if cone.is_inertial]
-    relative = []
-    for cone in inertial:
-        half = np.linalg.inv(np.linalg.cholesky(cone.matrix(prior)))
-        relative.append(np.linalg.eigvalsh(half @ cone.matrix(parameters) @ half.T))
+    relative = [eigh(cone.matrix(parameters), cone.matrix(prior), eigvals_only=True) for cone in inertial]
     numbers = [float(parameters[cone.columns[0]]) for cone in result.cones if not cone.is_inertial]
     return (
         Evidence(

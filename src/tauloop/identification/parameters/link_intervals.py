@@ -11,14 +11,13 @@ for quadratic programming, from both ends of the centre's interval.
 from __future__ import annotations
 
 import itertools
-import warnings
 from typing import Any
 
 import numpy as np
 
 from tauloop.errors import IdentificationError
 from tauloop.identification.parameters.link_quantities import LinkQuantities, LinkQuantity, arrow
-from tauloop.identification.parameters.lmi import convex_solver
+from tauloop.identification.parameters.lmi import convex_solver, solved
 
 #: Steps of the search for the least central inertia, and the progress (a share) at which it ends.
 STEPS, PROGRESS = 20, 1e-9
@@ -138,13 +137,8 @@ class LinkSet:
 
     def _solved(self, program: Any) -> float | None:
         """The program's value; None where it has no finite one."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # "may be inaccurate"
-            try:
-                program.solve(solver=self._cvxpy.CLARABEL)
-            except self._cvxpy.error.SolverError:
-                return None
-        return None if program.status not in ("optimal", "optimal_inaccurate") else float(program.value)
+        is_solved = solved(self._cvxpy, program) in ("optimal", "optimal_inaccurate")
+        return float(program.value) if is_solved else None
 
 
 def _root(C: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import null_space
+from scipy.linalg import eigh, null_space
 
 from tauloop.errors import IdentificationError, Problem
 from tauloop.identification.parameters.cones import Cone, divergence
@@ -161,13 +161,7 @@ def solve_conic(problem: ConicProblem, weights: Sequence[float]) -> tuple[ConicS
     solutions = []
     for value in weights:
         weight.value = value
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # "may be inaccurate": the solution is polished and judged below
-            try:
-                program.solve(solver=cvxpy.CLARABEL)
-                status = str(program.status)
-            except cvxpy.error.SolverError as error:
-                status = f"failed ({error})"
+        status = solved(cvxpy, program)
         solution = None if y.value is None else np.asarray(y.value)
         if solution is not None and _is_inside(problem, solution):
             solutions.append(_polished(problem, solution, value, status))
@@ -181,6 +175,17 @@ def solve_conic(problem: ConicProblem, weights: Sequence[float]) -> tuple[ConicS
                 "raise the weight of the prior, or take known values that agree with it",
             )
     return tuple(solutions)
+
+
+def solved(cvxpy: Any, program: Any) -> str:
+    """Solve a convex program; its status, which has the reason where the solver failed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # "may be inaccurate": the solution is judged by others
+        try:
+            program.solve(solver=cvxpy.CLARABEL)
+        except cvxpy.error.SolverError as error:
+            return f"failed ({error})"
+    return str(program.status)
 
 
 def prior_unknowns(problem: ConicProblem) -> np.ndarray | None:
@@ -313,8 +318,7 @@ def _inside(problem: ConicProblem, y: np.ndarray, step: np.ndarray) -> float:
     """Length of a step, at most 1, that goes at most nine tenths of the way to the boundary of every cone."""
     length = 1.0
     for inertia in problem.inertial:
-        half = np.linalg.inv(np.linalg.cholesky(inertia(y)))
-        fall = np.linalg.eigvalsh(half @ inertia.change(step) @ half.T)[0]
+        fall = eigh(inertia.change(step), inertia(y), eigvals_only=True)[0]
         if fall < 0.0:
             length = min(length, -0.9 / fall)
     for number in problem.numbers:
