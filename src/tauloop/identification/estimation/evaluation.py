@@ -144,3 +144,8 @@ def largest_loss(held_out: Sequence[OutputFit], free: Sequence[OutputFit]) -> fl
     return max(
         (own.rmse / other.rmse for own, other in zip(held_out, free, strict=True) if other.rmse > 0), default=None
     )
+
+
+def overall(errors: np.ndarray) -> float:
+    """Root mean square of errors, such as those of all outputs."""
+    return float(np.sqrt(np.mean(errors**2)))

@@ -111,12 +111,12 @@ def fit(
 
 def estimator_options(estimator: Estimator) -> dict[str, object]:
     """Name and options of an estimator as plain data; arrays and functions by their kind only."""
-    options: dict[str, object] = {"name": type(estimator).__name__}
     held: tuple[Field[Any], ...] = fields(estimator) if is_dataclass(estimator) else ()
-    for name in (item.name for item in held):
-        value = getattr(estimator, name)
-        options[name] = plain(value) if isinstance(value, bool | int | float | str) else type(value).__name__
-    return options
+    values = {item.name: getattr(estimator, item.name) for item in held}
+    return {"name": type(estimator).__name__} | {
+        name: plain(value) if isinstance(value, bool | int | float | str) else type(value).__name__
+        for name, value in values.items()
+    }
 
 
 def _require_sound(training: RegressionData, held_out: RegressionData | None, base: BaseParameters | None) -> None:
@@ -166,12 +166,11 @@ def _copied(training: RegressionData, held_out: RegressionData) -> int:
     # The column that differs most from sample to sample tells samples apart even where forces are quantised.
     column = int(np.argmax(np.ptp(training.regressor[:, kept[0]], axis=0)))
 
-    def keys(data: RegressionData) -> np.ndarray:
-        values = np.ascontiguousarray(np.hstack([data.forces[:, kept], data.regressor[:, kept, column]]))
-        rows: np.ndarray = values.view(np.dtype((np.void, values.itemsize * values.shape[1]))).ravel()
-        return rows
+    def keys(data: RegressionData) -> list[bytes]:
+        return [row.tobytes() for row in np.hstack([data.forces[:, kept], data.regressor[:, kept, column]])]
 
-    return int(np.isin(keys(held_out), keys(training)).sum())
+    known = set(keys(training))
+    return sum(key in known for key in keys(held_out))
 
 
 def _conditions(base: BaseParameters, triangles: np.ndarray) -> tuple[float, float]:

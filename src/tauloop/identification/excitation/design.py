@@ -184,9 +184,6 @@ def _evidence(result: Excitation, judged: Judgement, outcomes: Sequence[StartOut
             value=float(sum(outcome.converged for outcome in outcomes)),
             unit=f"of {len(outcomes)}",
             lower=1.0,
-            advice=f"the best feasible motion is kept, no optimum; the solver says {_statuses(outcomes)}",
+            advice="the best feasible motion is kept, no optimum; the solver says "
+            + ", ".join(sorted({outcome.status for outcome in outcomes})),
         )
-
-
-def _statuses(outcomes: Sequence[StartOutcome]) -> str:
-    return ", ".join(sorted({outcome.status for outcome in outcomes}))

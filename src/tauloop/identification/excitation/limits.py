@@ -92,7 +92,7 @@ class ExcitationLimits(Options):
         return np.array(rows, dtype=float)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Bound:
     """One bounded quantity.
 
@@ -110,14 +110,9 @@ class Bound:
     upper: float = np.inf
 
     @staticmethod
-    def within(kind: str, of: str, unit: str, lower: float, upper: float) -> Bound:
-        """A range."""
-        return Bound(kind=kind, of=of, unit=unit, lower=lower, upper=upper)
-
-    @staticmethod
     def up_to(kind: str, of: str, unit: str, size: float) -> Bound:
         """A size, in both directions."""
-        return Bound(kind=kind, of=of, unit=unit, lower=-size, upper=size)
+        return Bound(kind, of, unit, -size, size)
 
     @property
     def is_floor(self) -> bool:
@@ -159,21 +154,21 @@ def bounds(
         if i not in model.assembly.frozen:
             if (iq := shape.q_of_v[i]) >= 0:
                 unit = coordinate_units(shape, [iq])[0]
-                listed.append(Bound.within("position", shape.coordinate_names[iq], unit, freedom.lower, freedom.upper))
+                listed.append(Bound("position", shape.coordinate_names[iq], unit, freedom.lower, freedom.upper))
             listed.append(Bound.up_to("speed", shape.velocity_names[i], velocity_units(shape, (i,))[0], freedom.speed))
     for name, unit, freedom in zip(cuts.names, cuts.units, cuts.freedoms, strict=True):
-        listed.append(Bound.within("position", name, unit, freedom.lower, freedom.upper))
+        listed.append(Bound("position", name, unit, freedom.lower, freedom.upper))
         listed.append(Bound.up_to("speed", name, f"{unit}/s", freedom.speed))
     for actuator, name, unit in zip(actuators, *model.output_ports("actuators"), strict=True):
         rate = "rad/s" if shape.motor_turns(actuator) else "m/s"
         listed.append(Bound.up_to("motor speed", name, rate, actuator.speed))
         listed.append(Bound.up_to("force", name, unit, limits.force * actuator.force))
     for name, tension in cables(model.mechanism).items():
-        listed.append(Bound.within("tension", name, "N", tension.least, limits.force * tension.greatest))
+        listed.append(Bound("tension", name, "N", tension.least, limits.force * tension.greatest))
     if limits.singularity > 0 and model.assembly.rows:
-        listed += [Bound(kind="singularity", of=kind, unit="", lower=limits.singularity) for kind in SINGULARITIES]
+        listed += [Bound("singularity", kind, "", limits.singularity) for kind in SINGULARITIES]
     if clearance is not None and len(clearance.pairs):
-        listed.append(Bound(kind="clearance", of="rods", unit="m", lower=limits.clearance))
+        listed.append(Bound("clearance", "rods", "m", limits.clearance))
     return tuple(bound for bound in listed if np.isfinite([bound.lower, bound.upper]).any())
 
 

@@ -16,8 +16,9 @@ from itertools import combinations
 import numpy as np
 
 from tauloop.errors import Problem
+from tauloop.identification.estimation.evaluation import overall
 from tauloop.identification.faults.measured_motion import Measured, Moved, exchanged, late_by, scaled
-from tauloop.identification.faults.misfits import ROUNDING, STEPS, Misfits, mean
+from tauloop.identification.faults.misfits import ROUNDING, STEPS, Misfits
 from tauloop.identification.regression.ties import Ties
 from tauloop.model import Model
 from tauloop.records import dataclass
@@ -139,7 +140,7 @@ def _of_forces(fit: Misfits) -> list[_Change]:
             what = f"is {1.0 / scale:.3g} times as large as suits the other forces: with it divided by that"
             remedy = "look at the units, the torque constant and the gear of this drive (or of the others)"
             misfits = fit.of(fit.regressor, fit.forces(scaled(k, scale)))
-            if mean(misfits) * WRONG <= fit.misfit:
+            if overall(misfits) * WRONG <= fit.misfit:
                 accepted += _accepted(fit, "force", scaled(k, scale), misfits, (f"force.{drive}", what, remedy))
     shifts = [n * fit.step for n in range(-STEPS[-1], STEPS[-1] + 1) if abs(n) * fit.step <= fit.reach]
     for k in range(len(drives)):
@@ -217,13 +218,13 @@ def _late_or_turning(
     around = {shift: undone(fit, shift)}
     reach = fit.step
     while reach:
-        best = min(around, key=lambda s: mean(around[s].with_friction(drive, None)))
+        best = min(around, key=lambda s: overall(around[s].with_friction(drive, None)))
         around |= {s: undone(fit, s) for s in (best - reach, best + reach) if s not in around}
         reach //= 2
-    best = min(around, key=lambda s: mean(around[s].with_friction(drive, None)))
-    late, both = mean(around[best].with_friction(drive, None)), mean(around[best].best_way(drive)[1])
+    best = min(around, key=lambda s: overall(around[s].with_friction(drive, None)))
+    late, both = overall(around[best].with_friction(drive, None)), overall(around[best].best_way(drive)[1])
     way, turning = fit.best_way(drive)
-    hysteresis = mean(turning)
+    hysteresis = overall(turning)
     is_late, turns = hysteresis > BESIDE * both, late > BESIDE * min(both, hysteresis)
     if turns and (is_late or late > CLEARLY * hysteresis):
         return way, turning
@@ -239,12 +240,14 @@ def _turning(fit: Misfits, drive: str, way: float, misfits: np.ndarray, shift: i
         f"{fit.fall(misfits)}; no delay ({1e3 * abs(shift) * fit.log.step:.3g} ms) explains it"
     )
     problem = Problem(f"force.{drive}", what, f"fit it as well: --presliding {drive}")
-    return [_Change(misfit=mean(misfits), undone=fit.again(fit.log, {drive: way}), problem=problem, is_hysteresis=True)]
+    return [
+        _Change(misfit=overall(misfits), undone=fit.again(fit.log, {drive: way}), problem=problem, is_hysteresis=True)
+    ]
 
 
 def _accepted(fit: Misfits, kind: str, change: Moved, misfits: np.ndarray, texts: _Said) -> list[_Change]:
     """A change of the channels of a kind, by the misfits with it, if these are enough less."""
-    misfit, (where, text, remedy) = mean(misfits), texts
+    misfit, (where, text, remedy) = overall(misfits), texts
     if misfit * WRONG <= fit.misfit:
         text += f" the relative misfit of all outputs falls from {fit.misfit:.3g} to {misfit:.3g}"
     elif fit.lessened(misfits, ALL, ONE):

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from tauloop.errors import PoseError
+from tauloop.identification.estimation.evaluation import overall
 from tauloop.identification.faults.measured_motion import Measured, Moved, as_is, late_by, scaled
 from tauloop.identification.friction.presliding import dahl_state
 from tauloop.identification.regression.base_parameters import base_parameters
@@ -75,7 +76,7 @@ class Misfits:
         self.can_tell = self.regressor.shape[0] * self.regressor.shape[1] >= EQUATIONS * len(self._base)
         if self.can_tell:
             self.misfits = self.of(self.regressor, self.forces())
-            self.misfit = mean(self.misfits)
+            self.misfit = overall(self.misfits)
 
     def again(self, log: Measured, ways: Mapping[str, float] | None = None) -> Misfits:
         """Those of another log, or with friction that turns round over further ways."""
@@ -161,26 +162,26 @@ class Misfits:
         """The way over which a drive's friction turns round best, and the misfits with it."""
         stroke = float(np.ptp(self.log.position[:, self.log.names.index(drive)]))
         tried = [(share * stroke, self.with_friction(drive, share * stroke)) for share in WAYS]
-        best = min(tried, key=lambda pair: mean(pair[1]))
+        best = min(tried, key=lambda pair: overall(pair[1]))
         tried += [(best[0] * factor, self.with_friction(drive, best[0] * factor)) for factor in FINER]
-        return min(tried, key=lambda pair: mean(pair[1]))
+        return min(tried, key=lambda pair: overall(pair[1]))
 
     def shifted(self, column: int, shifts: Sequence[int]) -> dict[int, float]:
         """Misfits of all outputs by shifts of a position, where the machine can move so."""
         regressors = self.regressors([late_by(column, s) for s in shifts])
         tried = zip(shifts, regressors, strict=True)
-        return {s: mean(self.of(rows, self.forces())) for s, rows in tried if rows is not None}
+        return {s: overall(self.of(rows, self.forces())) for s, rows in tried if rows is not None}
 
     def lessened(self, misfits: np.ndarray, by_all: float, by_one: float) -> bool:
         """Whether misfits (n_out,) are less than these by such factors: that of all, and that of some output."""
-        return mean(misfits) * by_all <= self.misfit and bool(np.any(misfits * by_one <= self.misfits))
+        return overall(misfits) * by_all <= self.misfit and bool(np.any(misfits * by_one <= self.misfits))
 
     def fall(self, misfits: np.ndarray) -> str:
         """From what misfits (n_out,) have fallen, in words."""
         best = int(np.argmax(self.misfits / np.maximum(misfits, ROUNDING)))
         return (
             f"the relative misfit of one output falls from {self.misfits[best]:.3g} to {misfits[best]:.3g}, "
-            f"of all from {self.misfit:.3g} to {mean(misfits):.3g}"
+            f"of all from {self.misfit:.3g} to {overall(misfits):.3g}"
         )
 
     def of(self, regressor: np.ndarray, forces: np.ndarray) -> np.ndarray:
@@ -214,8 +215,3 @@ def measured_outputs(model: Model, log: Measured, output: str) -> tuple[np.ndarr
     names = [actuator.name for actuator in model.mechanism.actuators]
     drives = [names.index(drive) for drive in log.drives]
     return (driven_transmission(model)[drives], slice(None)) if output == "joints" else (np.eye(len(drives)), drives)
-
-
-def mean(misfits: np.ndarray) -> float:
-    """Of all outputs, the root of the mean square."""
-    return float(np.sqrt(np.mean(misfits**2)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
 
 import numpy as np
 
@@ -43,13 +42,9 @@ class ElementMotion(Shown):
     factor: int
     present: np.ndarray | None
 
-    @cached_property
-    def _place(self) -> dict[str, int]:
-        return {name: k for k, name in enumerate(self.turns)}
-
     def of(self, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Speeds (N, n_e) of some elements, and rows (N, n_out, n_e) of a unit of force on each."""
-        J = self.jacobian[:, [self._place[name] for name in names]]
+        J = self.jacobian[:, [list(self.turns).index(name) for name in names]]
         speed = np.einsum("nem,nm->ne", J, self.velocity)
         rows = J if self.mixing is None else J @ self.mixing
         return speed, rows.transpose(0, 2, 1)

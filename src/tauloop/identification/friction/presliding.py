@@ -11,6 +11,7 @@ import numpy as np
 
 from tauloop.identification.estimation.block_fits import BLOCKS, BlockFits, gained, pooled
 from tauloop.identification.estimation.estimators import WeightedLeastSquares
+from tauloop.identification.estimation.evaluation import overall
 from tauloop.identification.estimation.fitting import fit
 from tauloop.identification.friction.element_motion import ElementMotion
 from tauloop.identification.regression.data import RegressionData
@@ -147,7 +148,7 @@ def choose_presliding(
         lengths=search.lengths,
         staying=tuple(sorted(search.staying)),
         without=tuple(name for name in names if name not in search.lengths),
-        errors=(_overall(none), _overall(last)),
+        errors=(overall(none), overall(last)),
         stated=tuple(stated or ()),
     )
 
@@ -200,7 +201,3 @@ def _is_better(errors: np.ndarray, before: np.ndarray, *, every: bool) -> bool:
     """Whether some output is better by enough, in every block if asked, and none worse."""
     gain = gained(errors, before)
     return gain.share > BETTER and gain.is_fair and (gain.alike == BLOCKS or not every)
-
-
-def _overall(errors: np.ndarray) -> float:
-    return float(np.sqrt(np.mean(errors**2)))

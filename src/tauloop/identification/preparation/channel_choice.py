@@ -12,7 +12,8 @@ import numpy as np
 
 from tauloop.errors import PoseError
 from tauloop.identification.estimation.estimators import Estimator, WeightedLeastSquares
-from tauloop.identification.preparation.trials import Trials, overall
+from tauloop.identification.estimation.evaluation import overall
+from tauloop.identification.preparation.trials import Trials
 from tauloop.identification.regression.streaming import split_each
 from tauloop.identification.regression.ties import Ties
 from tauloop.logs import MeasuredVelocity, Preparation, Signals, measured_velocities

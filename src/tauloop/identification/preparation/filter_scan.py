@@ -15,8 +15,9 @@ import numpy as np
 from tauloop.errors import IdentificationError
 from tauloop.identification.estimation.error_models import ErrorModel
 from tauloop.identification.estimation.estimators import Estimator, WeightedLeastSquares
+from tauloop.identification.estimation.evaluation import overall
 from tauloop.identification.estimation.result import Identification
-from tauloop.identification.preparation.trials import Trials, overall
+from tauloop.identification.preparation.trials import Trials
 from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.identification.regression.streaming import split_each
 from tauloop.identification.regression.threads import one_thread

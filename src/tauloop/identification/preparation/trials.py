@@ -48,8 +48,3 @@ class Trials:
         largest = np.max([np.abs(part.forces).max(axis=0) for part in whole], axis=0)
         scales = dict(zip(whole[0].outputs, largest, strict=True))
         return result, np.array([100.0 * row.rmse / scales[row.output] for row in result.held_out])
-
-
-def overall(errors: np.ndarray) -> float:
-    """Root mean square over outputs."""
-    return float(np.sqrt(np.mean(errors**2)))
