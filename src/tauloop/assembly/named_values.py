@@ -11,7 +11,7 @@ from tauloop.errors import InputError, Problems
 from tauloop.mechanism.poses import turned_quaternion
 from tauloop.mechanism.quantities import interval, pairs, quantity
 from tauloop.mechanism.suggestions import listing, suggestion
-from tauloop.mechanism.units import ANGLE, LENGTH, ONE, UnitError, parse_unit
+from tauloop.mechanism.units import ANGLE, LENGTH, ONE, Dimension, UnitError, parse_unit
 
 #: Last parts of the names of a quaternion's numbers, and of the rotation vector that may stand for them.
 QUATERNION, ANGLES = ("qw", "qx", "qy", "qz"), ("rx", "ry", "rz")
@@ -105,30 +105,34 @@ def _by_name(
     return result
 
 
-def ranges_of(text: str | None) -> dict[str, tuple[float, float]]:
-    """Ranges by name from ``a=0:1,b=2 mm:3 mm``."""
+def ranges_of(text: str | Iterable[str] | None, where: str = "ranges") -> dict[str, tuple[float, float]]:
+    """Ranges by name from ``a=0:1,b=2 mm:3 mm``, or from several such.
+
+    Raises:
+        InputError: all that is wrong, at once.
+    """
     problems, ranges = Problems(), dict[str, tuple[float, float]]()
-    for name, limits in pairs("ranges", text, problems, "x=-0.4:0.4").items():
+    for name, limits in pairs(where, text, problems, "x=-0.4:0.4").items():
         try:
             ends = interval(limits, ":", LENGTH, ANGLE, ONE, is_si=True)
         except UnitError as error:
-            problems.add("ranges", error.what, error.remedy)
+            problems.add(where, error.what, error.remedy)
         else:
             ranges[name] = (ends.lower, ends.upper)
     InputError.raise_if_any(problems)
     return ranges
 
 
-def numbers_of(text: str | None) -> dict[str, float]:
-    """Lengths, angles or numbers of a section by name from ``a=1,b=2 mm``.
+def numbers_of(text: str | None, where: str = "section", *wanted: Dimension) -> dict[str, float]:
+    """Lengths, angles or numbers (or what else is wanted) by name from ``a=1,b=2 mm``.
 
     Raises:
         InputError: all that is wrong, at once.
     """
     problems, numbers = Problems(), dict[str, float]()
-    for name, value in pairs("section", text, problems).items():
+    for name, value in pairs(where, text, problems).items():
         with problems.collecting(InputError):
-            numbers[name] = quantity("section", value, LENGTH, ANGLE, ONE)
+            numbers[name] = quantity(where, value, *(wanted or (LENGTH, ANGLE, ONE)))
     InputError.raise_if_any(problems)
     return numbers
 

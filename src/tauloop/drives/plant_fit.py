@@ -14,15 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from tauloop.assembly.named_values import ranges_of
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis
 from tauloop.drives.criteria import NAMES
 from tauloop.drives.machine.lines import MOTORS, with_motors
 from tauloop.drives.plant_search import DETERMINED, Observation, PlantFit, PlantUnknown, search_plant
-from tauloop.drives.tuning.tune import read_ranges
 from tauloop.errors import InputError, Problem, Problems
 from tauloop.mechanism.cursor import Choice, MapOf, Shape, Text, Value, field, need
 from tauloop.mechanism.documents import Amount, contents, open_document
@@ -118,7 +119,11 @@ class PlantFitOptions(Options):
     """
 
     unknowns: Mapping[str, tuple[float, float]] = option(
-        factory=dict, read=read_ranges, repeated=True, metavar="NAME=LOW:HIGH", flag="--unknown"
+        factory=dict,
+        read=partial(ranges_of, where="unknowns"),
+        repeated=True,
+        metavar="NAME=LOW:HIGH",
+        flag="--unknown",
     )
     values: Mapping[str, float] = option(factory=dict, flag="--set")
     motors: str = option(MOTORS[0], choices=MOTORS)

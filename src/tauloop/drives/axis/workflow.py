@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field, fields, replace
 
+from tauloop.assembly.named_values import numbers_of
 from tauloop.drives.axis.limit_cycle import LimitCycle, measure, predict
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis, Record, record_axis
 from tauloop.drives.criteria import Outcome
@@ -13,7 +14,7 @@ from tauloop.errors import InputError, Problems
 from tauloop.integrate.events import ValuePassed, comparison
 from tauloop.integrate.integrators import Integrator, described
 from tauloop.mechanism.drive_line import DriveLine
-from tauloop.mechanism.quantities import pairs
+from tauloop.mechanism.units import ONE
 from tauloop.options import Options, option
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
@@ -22,20 +23,13 @@ from tauloop.result import Evidence, Result, provenance
 RATE, MOST = 400, 1_000_000
 
 
-def numbers_of(text: str) -> dict[str, float]:
-    """Numbers by name from ``a=1,b=2``; the names are checked where they are known.
+def parameters_of(text: str) -> dict[str, float]:
+    """Plain numbers in SI units by name from ``kp=250,ki=3``.
 
     Raises:
-        InputError: all that cannot be read.
+        InputError: all that is wrong, at once.
     """
-    problems, numbers = Problems(), {}
-    for name, value in pairs("parameters", text, problems, "kp=250").items():
-        try:
-            numbers[name] = float(value)
-        except ValueError:
-            problems.add(f"--set {name}", f"{value!r} is not a number", "write NAME=NUMBER, in SI units")
-    InputError.raise_if_any(problems)
-    return numbers
+    return numbers_of(text, "parameters", ONE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +52,7 @@ class DriveOptions(Options):
 
     step: float = 0.1
     duration: float = 10.0
-    parameters: Mapping[str, float] = option(flag="--set", factory=dict, read=numbers_of, metavar="NAME=NUMBER,...")
+    parameters: Mapping[str, float] = option(flag="--set", factory=dict, read=parameters_of, metavar="NAME=NUMBER,...")
     motors: str = option(MOTORS[0], choices=MOTORS)
     load: float = 0.0
     load_time: float = 0.0

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.assembly.named_values import full_name, named_values, ranges_of
+from tauloop.assembly.named_values import full_name, named_values, numbers_of, ranges_of
 from tauloop.assembly.ports import Port
-from tauloop.drives.axis.workflow import numbers_of
+from tauloop.drives.axis.workflow import parameters_of
 from tauloop.drives.machine.circle import Circle, CircleTest, circle_test
 from tauloop.drives.machine.lines import play_at_the_load
 from tauloop.drives.machine.path import PATH_INTEGRATOR, Variation
@@ -19,7 +19,8 @@ from tauloop.integrate.events import Event
 from tauloop.integrate.integrators import Integrator
 from tauloop.kinematics.watched import events_of
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.quantities import pairs_reader
+from tauloop.mechanism.quantities import pairs_reader, quantity
+from tauloop.mechanism.units import ONE
 from tauloop.model import Model
 from tauloop.options import Options, listed, option
 from tauloop.records import dataclass
@@ -36,11 +37,7 @@ SECTION, VOLUME = 61, 13
 
 
 def _micro(text: str) -> float:
-    try:
-        return 1e-6 * float(text)
-    except ValueError:
-        what = f"{text!r} is not a number"
-        raise InputError.of("presliding", what, "um or urad, such as 10") from None
+    return 1e-6 * quantity("presliding", text, ONE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +65,7 @@ class BallbarOptions(Options):
     speed: float = 0.5
     center: Mapping[str, str | float] | None = option(None, read=pairs_reader("center"))
     only: tuple[str, ...] = option((), read=listed, metavar="NAME,...")
-    parameters: Mapping[str, float] = option(flag="--set", factory=dict, read=numbers_of, metavar="NAME=NUMBER,...")
+    parameters: Mapping[str, float] = option(flag="--set", factory=dict, read=parameters_of, metavar="NAME=NUMBER,...")
     presliding: float | None = option(None, read=_micro, metavar="UM")
     rtol: float = PATH_INTEGRATOR.rtol
     integrator: Integrator | None = option(None, flag="")
@@ -126,10 +123,9 @@ def _amount(text: str) -> str | float | dict[str, float]:
     """Play, from um or urad; "lines" as it is."""
     if text == "lines":
         return text
-    try:
-        return 1e-6 * float(text)
-    except ValueError:
-        return {name: 1e-6 * value for name, value in numbers_of(text).items()}
+    if "=" not in text:
+        return 1e-6 * quantity("play", text, ONE)
+    return {name: 1e-6 * value for name, value in numbers_of(text, "play", ONE).items()}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import fields, replace
+from functools import partial
 
 import numpy as np
 
+from tauloop.assembly.named_values import ranges_of
 from tauloop.drives.axis.sensitivity import DIFFERENTIABLE, SensitiveAxis
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis, simulate_axis
 from tauloop.drives.criteria import NAMES, Criteria, weighted, weighted_sum, weighted_worst
@@ -18,7 +20,6 @@ from tauloop.drives.tuning.pareto import ParetoFront, pareto_front
 from tauloop.drives.tuning.search import BUDGET, Minimum, box_problems, minimise_from
 from tauloop.errors import InputError, Problem, Problems
 from tauloop.mechanism.drive_line import DriveLine
-from tauloop.mechanism.quantities import pairs
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.options import Options, option
 from tauloop.records import dataclass
@@ -37,21 +38,8 @@ METHODS: Mapping[str, SearchMethod] = {
 ON_BOUND = 1e-3
 
 
-def read_ranges(texts: str | Iterable[str]) -> dict[str, tuple[float, float]]:
-    """Lower and upper bound by name from ``NAME=LOW:HIGH``, with commas between them; numbers in SI units.
-
-    Raises:
-        InputError: a part that is no such thing; all at once.
-    """
-    ranges, problems = {}, Problems()
-    for name, limits in pairs("bounds", texts, problems, "kp=100:500").items():
-        low, _, high = limits.partition(":")
-        try:
-            ranges[name] = (float(low), float(high))
-        except ValueError:
-            problems.add("bounds", f"'{name}={limits}' is not NAME=LOW:HIGH", "write both numbers, in SI units")
-    InputError.raise_if_any(problems)
-    return ranges
+#: Lower and upper bound by name from texts such as ``kp=100:300,ti=0.5:2``.
+read_bounds = partial(ranges_of, where="bounds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +70,7 @@ class TuningOptions(Options):
     """
 
     bounds: Mapping[str, tuple[float, float]] = option(
-        factory=dict, read=read_ranges, repeated=True, metavar="NAME=LOW:HIGH"
+        factory=dict, read=read_bounds, repeated=True, metavar="NAME=LOW:HIGH"
     )
     weights: Mapping[str, float] = option(factory=dict, flag="--weight")
     combine: str = option("sum", choices=tuple(COMBINED))

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from tauloop.assembly.cut_freedoms import CutFreedoms
+from tauloop.assembly.named_values import numbers_of
 from tauloop.assembly.ports import coordinate_units, velocity_units
 from tauloop.errors import InputError, Problems
 from tauloop.kinematics.clearance import RodClearance
 from tauloop.mechanism.bodies import cables
-from tauloop.mechanism.quantities import pairs, quantity
+from tauloop.mechanism.quantities import quantity
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.mechanism.units import ACCELERATION, ANGLE, ANGULAR_SPEED, LENGTH, SPEED, Dimension
 from tauloop.model import Model
@@ -34,12 +35,7 @@ def per_channel(where: str, *wanted: Dimension, is_one_enough: bool = True) -> C
     def read(text: str) -> PerChannel:
         if is_one_enough and "=" not in text:
             return quantity(where, text, *wanted)
-        problems, values = Problems(), dict[str, float]()
-        for name, part in pairs(where, text, problems).items():
-            with problems.collecting(InputError):
-                values[name] = quantity(where, part, *wanted)
-        InputError.raise_if_any(problems)
-        return values
+        return numbers_of(text, where, *wanted)
 
     return read
 
