@@ -120,9 +120,14 @@ def build_log(time: np.ndarray, signals: Iterable[Channel]) -> xr.Dataset:
     return xr.Dataset(variables, coords={TIME: ((TIME,), time, {"unit": "s"})})
 
 
+def by_channel(log: Log, quantity: str) -> dict[str, np.ndarray]:
+    """Samples (N,) of a quantity on each of its channels, in the order of the log; the log's own arrays."""
+    return {channel.channel: channel.values for channel in as_signals(log).channels if channel.quantity == quantity}
+
+
 def channels(log: Log, quantity: str) -> tuple[str, ...]:
     """Names of the channels on which a quantity was measured, in the order of the log."""
-    return tuple(channel.channel for channel in as_signals(log).channels if channel.quantity == quantity)
+    return tuple(by_channel(log, quantity))
 
 
 def samples(log: Log, quantity: str, names: Sequence[str] | None = None) -> np.ndarray:
@@ -139,16 +144,14 @@ def samples(log: Log, quantity: str, names: Sequence[str] | None = None) -> np.n
     Raises:
         LogError: the log lacks the quantity or some of the channels.
     """
-    everything = as_signals(log).channels
-    values = {channel.channel: channel.values for channel in everything if channel.quantity == quantity}
-    present = tuple(values)
-    wanted = present if names is None else tuple(names)
-    if not present:
-        known = sorted({channel.quantity for channel in everything})
+    values = by_channel(log, quantity)
+    wanted = tuple(values) if names is None else tuple(names)
+    if not values:
+        known = sorted({channel.quantity for channel in as_signals(log).channels})
         what = f"the log has no such quantity; it has {listing(known) or 'nothing'}"
         raise LogError.of(quantity, what, suggestion(quantity, known) or _MAP)
-    what, remedy = f"not in the log; {quantity} was measured on {listing(present)}", _MAP
-    LogError.raise_if_any(unknown_names(wanted, present, what, f"{quantity}.{{}}", remedy))
+    what, remedy = f"not in the log; {quantity} was measured on {listing(values)}", _MAP
+    LogError.raise_if_any(unknown_names(wanted, values, what, f"{quantity}.{{}}", remedy))
     return np.stack([values[name] for name in wanted], axis=1)
 
 

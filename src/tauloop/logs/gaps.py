@@ -46,7 +46,7 @@ def filled(values: np.ndarray, gaps: FillGaps, findings: Findings, *, where: str
     """Samples (N,) with their gaps interpolated, and how many those were; what cannot be goes to the findings."""
     missing = ~np.isfinite(values)
     complete = values.copy()
-    for first, after in _runs(missing):
+    for first, after in runs(missing):
         if first == 0 or after == len(values):
             what = f"{after - first} samples at the {'beginning' if first == 0 else 'end'} are missing"
             remedy = "cut the log there: there is nothing beyond to interpolate from"
@@ -66,6 +66,7 @@ def filled(values: np.ndarray, gaps: FillGaps, findings: Findings, *, where: str
     return complete, int(missing.sum())
 
 
-def _runs(missing: np.ndarray) -> Iterator[tuple[int, int]]:
-    edges = np.flatnonzero(np.diff(missing, prepend=False, append=False))
+def runs(at: np.ndarray) -> Iterator[tuple[int, int]]:
+    """First place of each run of true ones, and the place behind its last."""
+    edges = np.flatnonzero(np.diff(at, prepend=False, append=False))
     yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)

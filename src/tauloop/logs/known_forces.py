@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.errors import InputError, LogError, Problems
-from tauloop.logs.channels import Log, Signals, as_signals, samples, units
+from tauloop.logs.channels import Log, Signals, as_signals, by_channel, units
 from tauloop.mechanism.suggestions import listing, suggestion
 from tauloop.records import dataclass
 
@@ -113,10 +113,10 @@ def without_known_forces(log: Log, known: Sequence[KnownForce]) -> tuple[Signals
                 what = f"is a law in {unit}, and {quantity}.{name} is in {actual[name]}"
                 problems.add(where, what, "correct the units of the law or of the channel")
     LogError.raise_if_any(problems)
-    values = {channel.channel: channel.values for channel in signals.channels if channel.quantity == "force"}
+    values = by_channel(signals, "force")
     remarks = []
     for known_force in known:
-        (position,) = samples(signals, "position", (known_force.of,)).T
+        position = by_channel(signals, "position")[known_force.of]
         low, high = known_force.law.known()
         slack = ROUNDING * (high - low) if np.isfinite(high - low) else 0.0
         unit = present["position"][known_force.of]

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.logs.channels import Channel, Log, Signals, as_signals, channels, samples
+from tauloop.logs.channels import Channel, Log, Signals, as_signals, by_channel, channels, samples
+from tauloop.logs.gaps import runs
 from tauloop.records import dataclass
 
 #: So many neighbouring samples at the largest value are a limit, not a peak.
@@ -83,8 +84,7 @@ def without_saturated(log: Log, bounds: Mapping[str, float] | None = None) -> Si
     """
     raw, moves = as_signals(log), moving(log)
     marked = {channel.channel: channel for channel in raw.channels if channel.quantity == LEFT_OUT}
-    for name in channels(raw, "force"):
-        values = samples(raw, "force", (name,))[:, 0]
+    for name, values in by_channel(raw, "force").items():
         masks = [closed(limit.at) for limit in limits_reached(values, moves, (bounds or {}).get(name))]
         if masks:
             at = np.logical_or.reduce(masks)
@@ -142,8 +142,7 @@ def _at_end(values: np.ndarray, moves: np.ndarray, bound: float | None) -> tuple
 
 def _in_a_row(at: np.ndarray) -> np.ndarray:
     """Samples (N,) in runs of `PLATEAU` or more."""
-    edges = np.flatnonzero(np.diff(at, prepend=False, append=False))
     mask = np.zeros(len(at), dtype=bool)
-    for start, stop in zip(edges[::2], edges[1::2], strict=True):
+    for start, stop in runs(at):
         mask[start:stop] = stop - start >= PLATEAU
     return mask

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.fft
 
 from tauloop.errors import LogError, Problem, Problems
-from tauloop.logs.channels import Log, as_signals, channels, samples, units
+from tauloop.logs.channels import Log, as_signals, by_channel, channels, units
 from tauloop.logs.saturation import closed, limits_reached, moving
 from tauloop.logs.signals import butterworth, central_differences, sample_period
 from tauloop.records import dataclass
@@ -104,9 +104,8 @@ def wrong_velocities(log: Log) -> dict[str, Problem]:
     }
     period = sample_period(log) if problems else 0.0
     for name, problem in problems.items():
-        velocity = samples(log, "velocity", (name,))[:, 0]
-        for other in channels(log, "position"):
-            position = samples(log, "position", (other,))[:, 0]
+        velocity = by_channel(log, "velocity")[name]
+        for other, position in by_channel(log, "position").items():
             correlation, scale = _agreement(position, velocity, period)
             if other != name and correlation >= BELONGS and abs(scale - 1.0) <= SCALE:
                 what = f"is the derivative of position.{other}, not of position.{name}: columns are exchanged"
@@ -130,7 +129,7 @@ def measured_velocities(log: Log) -> dict[str, MeasuredVelocity]:
 
 def _read(log: Log, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Positions and velocity (N,) of a channel, and where the positions' derivative stands for a saturated velocity."""
-    position, velocity = (samples(log, kind, (name,))[:, 0] for kind in ("position", "velocity"))
+    position, velocity = (by_channel(log, kind)[name] for kind in ("position", "velocity"))
     derived = central_differences(position, sample_period(log))
     saturated = np.zeros(len(position), dtype=bool)
     for limit in limits_reached(velocity, moving(log)):

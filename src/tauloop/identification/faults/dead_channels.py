@@ -8,8 +8,7 @@ from itertools import combinations
 import numpy as np
 
 from tauloop.errors import Problem, Problems
-from tauloop.logs import channels, samples
-from tauloop.logs.channels import Log
+from tauloop.logs.channels import Log, by_channel
 
 #: Two channels are one, up to a factor and an offset, when they differ by at most this share of their range.
 SAME = 1e-9
@@ -24,18 +23,16 @@ def dead(log: Log, names: Sequence[str]) -> tuple[Problem, ...]:
         log: the log as measured, before any filter.
         names: positions that the machine is moved by, without those that are held on purpose.
     """
-    measured = [name for name in names if name in channels(log, "position")]
-    problems = Problems()
-    if not measured or not np.ptp(samples(log, "position", measured), axis=0).any():
+    positions, problems = by_channel(log, "position"), Problems()
+    measured = {name: positions[name] for name in names if name in positions}
+    if not any(np.ptp(values) for values in measured.values()):
         return ()
-    for name in channels(log, "force"):
-        values = samples(log, "force", (name,))[:, 0]
+    for name, values in by_channel(log, "force").items():
         if len(values) > 1 and np.ptp(values) == 0.0:
             what = f"is {values[0]:.6g} in all {len(values)} samples: the channel is dead"
             remedy = "look at the sensor and the column; leave the column out: a force need not be measured"
             problems.add(f"force.{name}", what, remedy)
-    for name in measured:
-        values = samples(log, "position", (name,))[:, 0]
+    for name, values in measured.items():
         if not values.any():
             what = f"is zero in all {len(values)} samples: the channel is dead, or the axis was not moved"
             remedy = "look at the sensor and the column; if it stood still, leave the column out and say "
@@ -53,18 +50,14 @@ def copied(log: Log, names: Sequence[str]) -> tuple[Problem, ...]:
         log: the log as measured, before any filter.
         names: positions that the machine is moved by.
     """
-    positions = [name for name in names if name in channels(log, "position")]
-    forces = list(channels(log, "force"))
-    problems = []
-    for quantity, own in (("position", positions), ("force", forces)):
-        other = "force" if quantity == "position" else "position"
-        for left, right in combinations(own, 2):
-            first, second = (samples(log, quantity, (name,))[:, 0] for name in (left, right))
+    measured, forces, problems = by_channel(log, "position"), by_channel(log, "force"), []
+    positions = {name: measured[name] for name in names if name in measured}
+    for quantity, own, other in (("position", positions, "force"), ("force", forces, "position")):
+        for (left, first), (right, second) in combinations(own.items(), 2):
             if _is_copy(first, second) and not _alike(log, other, left, right):
                 problems.append(_copy(f"{quantity}.{right}", f"{quantity}.{left}"))
-    for force in forces:
-        for position in positions:
-            values, motion = samples(log, "force", (force,))[:, 0], samples(log, "position", (position,))[:, 0]
+    for force, values in forces.items():
+        for position, motion in positions.items():
             if _is_copy(motion, values):
                 problems.append(_copy(f"force.{force}", f"position.{position}"))
     return tuple(problems)
@@ -87,9 +80,9 @@ def _is_copy(first: np.ndarray, second: np.ndarray) -> bool:
 
 def _alike(log: Log, quantity: str, first: str, second: str) -> bool:
     """Whether both channels have that quantity, and it differs little between them."""
-    present = channels(log, quantity)
-    if first not in present or second not in present:
+    values = by_channel(log, quantity)
+    if first not in values or second not in values:
         return False
-    x, y = (samples(log, quantity, (name,))[:, 0] for name in (first, second))
+    x, y = values[first], values[second]
     apart = min(np.std(x - y), np.std(x + y))
     return float(apart) <= ALIKE * float(max(np.ptp(x), np.ptp(y)))

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tauloop.errors import Problem, Problems
-from tauloop.logs import channels, samples
-from tauloop.logs.channels import Log, as_signals
+from tauloop.logs.channels import Log, as_signals, by_channel
 from tauloop.logs.saturation import PLATEAU, left_out, limits_reached, moving
 
 #: A sample that lies off both its neighbours by this share of the channel's range (but for the outermost
@@ -33,10 +32,9 @@ def clipped(log: Log, quantity: str = "force", limits: Mapping[str, float] | Non
     """
     problems = Problems()
     moves = moving(log)
-    for name in channels(log, quantity):
+    for name, values in by_channel(log, quantity).items():
         if quantity == "force" and name in left_out(log):
             continue
-        values = samples(log, quantity, (name,))[:, 0]
         for limit in limits_reached(values, moves, (limits or {}).get(name)):
             word = "largest" if limit.is_upper else "smallest"
             what = (
@@ -56,8 +54,7 @@ def spikes(log: Log) -> tuple[Problem, ...]:
     problems = Problems()
     times = as_signals(log).time
     for quantity in ("position", "force"):
-        for name in channels(log, quantity):
-            values = samples(log, quantity, (name,))[:, 0]
+        for name, values in by_channel(log, quantity).items():
             at = _spikes(values)
             if len(at):
                 before, here, after = values[at[0] - 1 : at[0] + 2]
