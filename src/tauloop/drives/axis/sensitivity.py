@@ -155,7 +155,8 @@ def _require(line: DriveLine, names: Sequence[str]) -> None:
     Raises:
         InputError: with all problems.
     """
-    problems = Problems(unknown_names(names, line.parameters.names, "no such parameter"))
+    known = line.parameters.names
+    problems = Problems(unknown_names(names, known, "no such parameter", remedy=f"known: {', '.join(known)}"))
     if not names:
         problems.add("names", "are none", "name the parameters to differentiate by")
     for encoder in line.encoders:

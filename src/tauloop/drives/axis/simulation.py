@@ -307,7 +307,7 @@ class Record(Shown):
             InputError: there is no such signal.
         """
         known = {full.split(" [")[0]: values for full, values in self.signals.items()}
-        InputError.raise_if_any(unknown_names([name], known, "no such signal"))
+        InputError.raise_if_any(unknown_names([name], known, "no such signal", remedy=f"known: {', '.join(known)}"))
         return known[name]
 
 

@@ -286,8 +286,9 @@ def _starts(line: DriveLine, options: TuningOptions) -> np.ndarray:
         InputError: parameters that the drive line does not have, and ranges that hold nothing or exclude the start.
     """
     known, problems = line.parameters.values, Problems()
+    remedy = f"known: {', '.join(known)}"
     for where, names in (("bounds", options.bounds), ("start", options.start), ("values", options.values)):
-        problems += unknown_names(names, known, "no parameter {!r}", where)
+        problems += unknown_names(names, known, "no parameter {!r}", where, remedy)
     for name in sorted(options.start.keys() & known.keys() - options.bounds.keys()):
         problems.add("start", f"{name} is not tuned", "give its bounds, or leave it out")
     InputError.raise_if_any(problems)
