@@ -153,8 +153,7 @@ def test_a_rate_beyond_a_forbidden_one_is_found_by_hand():
 @given(st.lists(st.floats(-5, 5), min_size=3, max_size=3), st.floats(0.1, 10.0))
 def test_three_values_make_the_quadratic(parts, rate):
     a, b, c = (np.array([x]) for x in parts)
-    rates = (0.5 * rate, rate, 1.5 * rate)
-    result = Quadratics.through(rates, np.stack([c + r * b + r * r * a for r in rates]))
+    result = Quadratics.around(rate, lambda r: c + r * b + r * r * a)
     assert result.a * rate**2 == pytest.approx(a * rate**2, abs=1e-10)
     assert result.b * rate == pytest.approx(b * rate, abs=1e-10)
     assert result.c == pytest.approx(c, abs=1e-10)

@@ -211,9 +211,7 @@ def _shares(limits: MotionLimits, stroke: Stroke, progress: Progress, rate: floa
 
     Forces are quadratic and speeds linear; the sign of Coulomb friction does not change, for no rate is zero.
     """
-    rates = (0.5 * abs(rate), abs(rate), 1.5 * abs(rate))
-    values = [limits.demand(stroke, progress, float(np.copysign(r, rate))) for r in rates]
-    return Quadratics.through(rates, np.stack(values))
+    return Quadratics.around(rate, lambda r: limits.demand(stroke, progress, r))
 
 
 def _excess(shares: list[Quadratics]) -> Quadratics:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -22,12 +22,13 @@ class Quadratics:
     c: np.ndarray
 
     @staticmethod
-    def through(rates: tuple[float, float, float], values: np.ndarray) -> Quadratics:
-        """The quadratics with the given values (3, ...) at three different rates (Newton's divided differences)."""
-        r0, r1, r2 = rates
-        first = (values[1] - values[0]) / (r1 - r0)
-        second = ((values[2] - values[1]) / (r2 - r1) - first) / (r2 - r0)
-        return Quadratics(a=second, b=first - second * (r0 + r1), c=values[0] - first * r0 + second * r0 * r1)
+    def around(rate: float, values: Callable[[float], np.ndarray]) -> Quadratics:
+        """Quadratics in a rate's size through the values at three rates of its sign (Newton's divided differences)."""
+        r0, r1, r2 = 0.5 * abs(rate), abs(rate), 1.5 * abs(rate)
+        v0, v1, v2 = (values(float(np.copysign(r, rate))) for r in (r0, r1, r2))
+        first = (v1 - v0) / (r1 - r0)
+        second = ((v2 - v1) / (r2 - r1) - first) / (r2 - r0)
+        return Quadratics(a=second, b=first - second * (r0 + r1), c=v0 - first * r0 + second * r0 * r1)
 
     def at(self, rate: float) -> np.ndarray:
         """Values at a rate."""

@@ -60,12 +60,12 @@ def margins(stroke: Stroke, progress: Progress, rate: float, force: float) -> Ma
 
 def conditions(stroke: Stroke, progress: Progress, rate: float, margin: Margins, force: float) -> Quadratics:
     """What the weights at these places ask of any rate (M,): not positive, as a share of the narrowest bounds."""
-    rates = (0.5 * abs(rate), abs(rate), 1.5 * abs(rate))
-    values = []
-    for r in rates:
-        terms = _terms(stroke, progress, float(np.copysign(r, rate)), force)
-        values.append((margin.weights * terms.conditions()[3]).sum(axis=1) / _size(terms) + SPARE)
-    return Quadratics.through(rates, np.stack(values))
+
+    def asked(r: float) -> np.ndarray:
+        terms = _terms(stroke, progress, r, force)
+        return np.asarray((margin.weights * terms.conditions()[3]).sum(axis=1) / _size(terms) + SPARE)
+
+    return Quadratics.around(rate, asked)
 
 
 def loose(stroke: Stroke, progress: Progress, rate: float, force: float) -> list[Problem]:
