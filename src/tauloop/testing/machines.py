@@ -9,6 +9,7 @@ from tauloop.mechanism.model import (
     BASE,
     JOINT_KINDS,
     Actuator,
+    AxisName,
     Body,
     Freedom,
     Friction,
@@ -166,23 +167,17 @@ def six_legs(rng: np.random.Generator) -> Mechanism:
         body, name = f"{leg}.link", f"{leg}.joint"
         bodies.append(Body(name=body, inertia=inertia(rng)))
         at = Placement(body=BASE, position=vector(foot), turns=(Turn("z", Constant(float(angle))),))
+        R = np.array([[np.cos(angle), -np.sin(angle), 0], [np.sin(angle), np.cos(angle), 0], [0, 0, 1]])
+        letter: AxisName = "y" if kind == "arm" else "z"
         if kind == "arm":
-            point = np.array([0.25, 0.0, 0.05])
-            joints.append(
-                Joint(name=name, kind="revolute", parent=at, child=Placement(body=body), axes=("y",), reference=(-0.4,))
-            )
-            R = np.array([[np.cos(angle), -np.sin(angle), 0], [np.sin(angle), np.cos(angle), 0], [0, 0, 1]])
-            turn = np.array([[np.cos(-0.4), 0, np.sin(-0.4)], [0, 1, 0], [-np.sin(-0.4), 0, np.cos(-0.4)]])
+            joint, start, point = "revolute", -0.4, np.array([0.25, 0.0, 0.05])
+            turn = np.array([[np.cos(start), 0, np.sin(start)], [0, 1, 0], [-np.sin(start), 0, np.cos(start)]])
             offset = R @ turn @ point
         else:
-            point = np.array([0.0, 0.05, 0.0])
-            joints.append(
-                Joint(
-                    name=name, kind="prismatic", parent=at, child=Placement(body=body), axes=("z",), reference=(0.05,)
-                )
-            )
-            R = np.array([[np.cos(angle), -np.sin(angle), 0], [np.sin(angle), np.cos(angle), 0], [0, 0, 1]])
-            offset = R @ (point + np.array([0, 0, 0.05]))
+            joint, start, point = "prismatic", 0.05, np.array([0.0, 0.05, 0.0])
+            offset = R @ (point + np.array([0, 0, start]))
+        child = Placement(body=body)
+        joints.append(Joint(name=name, kind=joint, parent=at, child=child, axes=(letter,), reference=(start,)))
         full = kind == "cart_full"
         length = float(np.linalg.norm(span - offset))
         rods.append(
