@@ -24,6 +24,7 @@ from tauloop.logs.reading_apart import mat_columns, parquet_columns, parquet_sch
 from tauloop.logs.unpacking import require_ratio, unpacked
 
 _HDF5_SIGNATURE = b"\x89HDF"
+#: Types of Arrow that are numbers, or dictionaries of numbers.
 _NUMERIC = re.compile(r"(dictionary<values=)?(u?int\d+|halffloat|float|double|decimal\d*\(.*\))(, indices=.*>)?")
 _KIND_NOT_FINITE, _KIND_EMPTY = "numbers that are not finite", "empty cells"
 _KIND_BEYOND = "numbers beyond all measure"
@@ -268,10 +269,12 @@ class ParquetTable(Table):
         """The chosen columns; nulls are found as NaN."""
         path = Path(self.file)
         require_ratio(path, 8 * self._rows * max(len(columns), 1))
-        numeric = [column for column in dict.fromkeys(columns) if _is_numeric(self._kinds[column])]
+        numeric = [column for column in dict.fromkeys(columns) if _NUMERIC.fullmatch(self._kinds[column])]
         for column in dict.fromkeys(columns):
             if column not in numeric:
-                _not_numeric(self, column, self._kinds[column], findings)
+                where, what = f"column {self.names[column]!r}", f"holds {self._kinds[column]}, not numbers"
+                remedy = "map another column or convert this one"
+                findings.add("columns that are not numbers", where, what, remedy, self.file)
         loaded = parquet_columns(path, [self._headers[column] for column in numeric])
         values = np.full((len(columns), self._rows), np.nan)
         for column in numeric:
@@ -290,17 +293,6 @@ def require_parquet(file: str) -> None:
     """
     if find_spec("pyarrow") is None:
         raise _refused(file, "Parquet needs pyarrow, which is missing", "pip install tauloop[parquet]")
-
-
-def _is_numeric(kind: str) -> bool:
-    """Whether a type of Arrow's is one of numbers, or of a dictionary of numbers."""
-    return _NUMERIC.fullmatch(kind) is not None
-
-
-def _not_numeric(table: Table, column: int, kind: str, findings: Findings) -> None:
-    what = f"holds {kind}, not numbers"
-    remedy = "map another column or convert this one"
-    findings.add("columns that are not numbers", f"column {table.names[column]!r}", what, remedy, table.file)
 
 
 class ArrayTable(Table):

@@ -41,7 +41,8 @@ def write_log(path: str | Path, log: xr.Dataset) -> Path:
     if path.name.lower().endswith(".parquet"):
         write_file(path, _parquet_writer(str(path), headers, values))
     else:
-        text = _csv_text(headers, values).encode()
+        rows = [",".join(headers), *(",".join(map(repr, row)) for row in values.tolist())]
+        text = ("\n".join(rows) + "\n").encode()
         # mtime=0: the same log gives the same bytes
         data = gzip.compress(text, compresslevel=6, mtime=0) if path.name.lower().endswith(".gz") else text
         write_file(path, lambda temporary: temporary.write_bytes(data))
@@ -72,11 +73,6 @@ def _check(path: Path, log: xr.Dataset) -> None:
             what = f"{bad} of {variable.size} samples are not finite"
             problems.append(Problem(where=str(name), what=what, remedy="leave those samples out"))
     LogError.raise_if_any(problems)
-
-
-def _csv_text(headers: list[str], values: np.ndarray) -> str:
-    rows = [",".join(headers), *(",".join(map(repr, row)) for row in values.tolist())]
-    return "\n".join(rows) + "\n"
 
 
 def _parquet_writer(file: str, headers: list[str], values: np.ndarray) -> Callable[[Path], object]:

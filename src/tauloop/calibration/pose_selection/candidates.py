@@ -183,10 +183,9 @@ def _box(model: Model, limits: PoseLimits) -> np.ndarray:
             box.append((low, high))
         elif i in turned:
             box.append((-limits.turn, limits.turn))
-        elif unit == "1":  # a quaternion's component turns by twice its size
-            box.append((reference[i] - limits.turn / 2, reference[i] + limits.turn / 2))
-        elif unit == "rad":
-            box.append((reference[i] - limits.turn, reference[i] + limits.turn))
+        elif unit in ("1", "rad"):
+            turn = limits.turn / 2 if unit == "1" else limits.turn  # a quaternion's component turns by twice its size
+            box.append((reference[i] - turn, reference[i] + turn))
         else:
             axis = section_axes(model, (name,), FINENESS * model.assembly.loops.length)[name]
             box.append((float(axis[0]), float(axis[-1])))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable
 from dataclasses import field
 from functools import partial
@@ -30,7 +29,7 @@ from tauloop.calibration.pose_selection.selection import (
 from tauloop.calibration.problem.problem import CalibrationProblem, calibration_problem
 from tauloop.calibration.problem.unknowns import Tolerances
 from tauloop.errors import IdentificationError, InputError, Problems, solving
-from tauloop.files import write_file
+from tauloop.files import write_text
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.quantities import quantity
 from tauloop.mechanism.units import LENGTH
@@ -196,15 +195,11 @@ class PosePlan(Result):
         Raises:
             InputError: the folder is not there or cannot be written.
         """
-        return write_file(path, self._write)
-
-    def _write(self, path: Path) -> None:
         actuators = [actuator.name for actuator in self.problem.mechanism.actuators]
-        with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(["pose", *actuators, *self.candidates.columns])
-            for i, values in enumerate(np.hstack([self.encoders, self.positions])):
-                writer.writerow([i + 1, *(f"{value:.9g}" for value in values)])
+        rows = [["pose", *actuators, *self.candidates.columns]]
+        for i, values in enumerate(np.hstack([self.encoders, self.positions])):
+            rows.append([str(i + 1), *(f"{value:.9g}" for value in values)])
+        return write_text(path, "".join(f"{','.join(row)}\n" for row in rows))
 
 
 @solving(IdentificationError)

@@ -16,7 +16,7 @@ from tauloop.identification.estimation.evaluation import overall
 from tauloop.identification.preparation.trials import Trials
 from tauloop.identification.regression.streaming import split_each
 from tauloop.identification.regression.ties import Ties
-from tauloop.logs import MeasuredVelocity, Preparation, Signals, measured_velocities
+from tauloop.logs import MeasuredVelocity, Preparation, measured_velocities
 from tauloop.logs.channels import Log, as_signals
 from tauloop.logs.velocities import SOURCES
 from tauloop.model import Model
@@ -102,18 +102,19 @@ def choose_channels(
         IdentificationError: the data cannot support the identification.
         InputError: a filter is not possible for this log.
     """
-    parts = [_first(as_signals(log), shares[0]) for log in logs]
+    whole = [as_signals(log) for log in logs]
+    parts = [log.part(slice(None, min(round(shares[0] * len(log.time)), LONGEST))) for log in whole]
     search, outputs = Trials(model, parts, estimator or WeightedLeastSquares(), output, ties), list[str]()
 
     def errors_of(tried: Sequence[Preparation]) -> np.ndarray:
         """RMSE (n_out,) on the validation part, % of each output's largest force; infinite where no pose is found."""
         try:
-            whole = search.parts(tried)
+            data = search.parts(tried)
         except PoseError:
             if not outputs:
                 raise
             return np.full(len(outputs), np.inf)
-        result, errors = search.judged(*split_each(whole, shares[1]), whole)
+        result, errors = search.judged(*split_each(data, shares[1]), data)
         outputs[:] = [row.output for row in result.held_out]
         return errors
 
@@ -155,11 +156,6 @@ def choose_channels(
         outputs=tuple(outputs),
         moved=tuple(moved),
     )
-
-
-def _first(log: Signals, share: float) -> Signals:
-    """The samples before the held-out part, `LONGEST` at most."""
-    return log.part(slice(None, min(round(share * len(log.time)), LONGEST)))
 
 
 def _merged(preparations: Sequence[Preparation], names: Sequence[str]) -> tuple[Preparation, ...]:

@@ -35,19 +35,13 @@ def measured_logs(sources: Sequence[LogSource], options: IdentificationOptions, 
         log = recorded(source, f"log {number}", options.data, repairs)
         if options.disconnected:
             own = recorded(options.disconnected[number - 1], f"disconnected {number}", options.data, repairs)
-            log = _structure_alone(log, own, options.preparation.period)
+            runs = subtract(log.log.dataset(), own.log.dataset(), SubtractionOptions(period=options.preparation.period))
+            log = replace(log, log=as_signals(runs.log_with_noise()), runs=runs)
         if log.preparation is None:
             log = replace(log, preparation=logs[0].preparation if logs else log.how)
         logs.append(replace(log, preparation=replace(log.how, **options.preparation.stated)))
     _require_different(logs)
     return logs
-
-
-def _structure_alone(connected: MeasuredLog, disconnected: MeasuredLog, period: float | None) -> MeasuredLog:
-    """The connected run less the actuators' own forces (see `subtract`)."""
-    logs = (connected.log.dataset(), disconnected.log.dataset())
-    runs = subtract(*logs, SubtractionOptions(period=period))
-    return replace(connected, log=as_signals(runs.log_with_noise()), runs=runs)
 
 
 def recorded(source: LogSource, name: str, folder: Path | None, repairs: Repairs) -> MeasuredLog:
