@@ -317,3 +317,10 @@ def test_view_serves_until_it_is_interrupted(monkeypatch: pytest.MonkeyPatch) ->
     assert status == 200
     assert url.startswith("http://127.0.0.1:")
     assert output.splitlines() == [f"five_bar: {url} (Ctrl-C ends)"]
+
+
+@pytest.mark.parametrize("words", [["five_bar"], ["FILE", "--png", "a.png"]])
+def test_view_watches_files_alone_and_in_the_browser_alone(words: list[str]) -> None:
+    file = CASES / "one_joint.yaml"
+    (problem,) = problems("view", "--watch", *(file if word == "FILE" else word for word in words))
+    assert "watch" in f"{problem['where']} {problem['what']}"

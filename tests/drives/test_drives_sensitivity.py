@@ -140,11 +140,11 @@ def test_many_runs_have_the_gradients_of_each(sensitive: SensitiveAxis) -> None:
     many = sensitive.gradients(arrays, step=np.append(steps, 0.1))
     weights = {"energy": 216.5, "overshoot": 3e-4}
     for k, (point, step) in enumerate(zip(points, steps, strict=True)):
-        one = sensitive.gradients(point, step=step)
+        alone = sensitive.gradients(point, step=step)
         for name in DIFFERENTIABLE:
-            np.testing.assert_array_equal(many.by[name][k], one.by[name])
-        np.testing.assert_array_equal(many.weighted_sum(weights)[k], one.weighted_sum(weights))
-        np.testing.assert_array_equal(many.weighted_worst(weights)[k], one.weighted_worst(weights))
+            np.testing.assert_array_equal(many.by[name][k], alone.by[name])
+        np.testing.assert_array_equal(many.weighted_sum(weights)[k], alone.weighted_sum(weights))
+        np.testing.assert_array_equal(many.weighted_worst(weights)[k], alone.weighted_worst(weights))
     assert many.criteria.failed.tolist() == [False, False, True]
     assert np.isnan(many.by["energy"][2]).all()
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import problems, run
 from kills import prepare
 
 import tauloop as tl
@@ -47,16 +46,6 @@ def test_the_command_and_hashes_of_its_files_are_recorded(tmp_path: Path) -> Non
     data = tmp_path / "poses.csv"
     expected[str(data)] = hashlib.sha256(data.read_bytes()).hexdigest()
     assert fingerprints(words, [tmp_path / "out.json"]) == expected
-
-
-def test_a_command_writes_a_file_of_which_a_page_is_made(tmp_path: Path) -> None:
-    file = tmp_path / "run.json"
-    run("simulate", "five_bar", "--duration", "0.02", "--json-file", file)
-    content = json.loads(file.read_text(encoding="utf-8"))
-    assert content["reached_s"] == 0.02
-    command = [piece["text"] for piece in content[KEY]["made"] if piece.get("tone") == "code"]
-    assert command == [f"tauloop simulate five_bar --duration 0.02 --json-file {file}"]
-    assert read_record(file).title == "Simulation: five_bar"
 
 
 @pytest.mark.parametrize(
@@ -102,12 +91,3 @@ def test_all_that_is_wrong_is_said_at_once(counted, tmp_path: Path) -> None:
         *("pieces[6].layout", "pieces[7]", "pieces[8].traces[0].y[0]", "pieces[9]"),
     ]
     assert all(problem.file == str(path) and problem.remedy for problem in refused.value.problems)
-
-
-def test_problems_of_several_files_are_said_together(tmp_path: Path) -> None:
-    broken, out = tmp_path / "broken.json", tmp_path / "page.html"
-    broken.write_text("{", encoding="utf-8")
-    said = problems("report", broken, tmp_path / "missing.json", "--out", out)
-    assert [problem["where"] for problem in said] == [str(broken), str(tmp_path / "missing.json")]
-    assert not out.exists()
-    assert problems("report", broken, "--out", tmp_path / "page.pdf")[0]["where"] == str(tmp_path / "page.pdf")

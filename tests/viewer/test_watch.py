@@ -9,10 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from extras import extra
-from typer.testing import CliRunner
 
 import tauloop as tl
-from tauloop.cli.app import app
 from tauloop.mechanism.shipped import machine_path
 from tauloop.viewer import Viewer
 from tauloop.viewer.watch import PERIOD
@@ -77,10 +75,3 @@ def test_a_file_that_goes_away_for_a_moment_is_no_end(viewer: Viewer, file: Path
     file.write_text(text, encoding="utf-8")
     save(viewer, file, "link_length: 0.35 m", "link_length: 0.36 m")
     assert not viewer.warning.visible
-
-
-@pytest.mark.parametrize("words", [["five_bar"], ["FILE", "--png", "a.png"]])
-def test_what_cannot_be_watched_is_refused(file: Path, words: list[str], tmp_path: Path) -> None:
-    run = CliRunner().invoke(app, ["view", "--watch", *(str(file) if word == "FILE" else word for word in words)])
-    assert run.exit_code == 2
-    assert "watch" in run.output
