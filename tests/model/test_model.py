@@ -92,7 +92,7 @@ def test_columns_may_come_by_name():
 
 
 def test_an_unknown_output_of_the_regressor():
-    with pytest.raises(InputError, match="one of actuators, joints, leading"):
+    with pytest.raises(InputError, match="choose among actuators, joints, leading"):
         model("delta").platform.regressor([0, 0, -0.5], np.zeros(3), np.zeros(3), output="legs")
 
 

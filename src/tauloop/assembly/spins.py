@@ -17,11 +17,11 @@ from tauloop.assembly.loops import Loops, loops, nominal
 from tauloop.equations.topology import Topology
 from tauloop.equations.tree import Configuration, symbolic_motion, tree_motion
 from tauloop.equations.values import BatchFunction
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.mechanism.bodies import about_center, as_matrices
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import AxisName, Mechanism, Placement, Turn
-from tauloop.mechanism.suggestions import suggestion
+from tauloop.mechanism.suggestions import unknown_names
 from tauloop.records import dataclass
 
 #: A spin moves the centre of mass, and turns away from the axis, by less than this share of what the turn itself is.
@@ -78,15 +78,8 @@ def _indices(loops: Loops, names: list[str]) -> tuple[int, ...]:
 
 def _require_scalar(topology: Topology, names: tuple[str, ...]) -> None:
     known = [name for name, i in zip(topology.velocity_names, topology.q_of_v, strict=True) if i >= 0]
-    InputError.raise_if_any(
-        Problem(
-            where=f"locks.{name}",
-            what="is not the rate of a coordinate of its own",
-            remedy=suggestion(name, known) or f"lock one of {', '.join(known)}",
-        )
-        for name in names
-        if name not in known
-    )
+    what, remedy = "is not the rate of a coordinate of its own", f"lock one of {', '.join(known)}"
+    InputError.raise_if_any(unknown_names(names, known, what, "locks.{}", remedy))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

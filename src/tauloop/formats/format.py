@@ -11,7 +11,7 @@ from typing import ClassVar
 from tauloop.errors import InputError, Problems
 from tauloop.formats.options import ImportOptions
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.suggestions import suggestion
+from tauloop.mechanism.suggestions import unknown_names
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -108,7 +108,5 @@ def named(name: str, formats: Mapping[str, Format]) -> Format:
     Raises:
         InputError: there is none.
     """
-    if name not in formats:
-        remedy = suggestion(name, formats) or f"there is {', '.join(formats)}"
-        raise InputError.of("to", f"{name!r} is unknown", remedy)
+    InputError.raise_if_any(unknown_names([name], formats, "{!r} is unknown", "to"))
     return formats[name]

@@ -21,14 +21,14 @@ import numpy as np
 
 from tauloop.assembly.ports import Port
 from tauloop.codegen.source import CFunction
-from tauloop.errors import InputError, Problem, Problems
+from tauloop.errors import InputError, Problems
 from tauloop.integrate.routine import Routine, RoutineCall, program_call, split_place
 from tauloop.integrate.sampled import Course
 from tauloop.integrate.system import HybridSystem
 from tauloop.mechanism.bodies import dry_friction
 from tauloop.mechanism.expression import Parameter
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.suggestions import suggestion
+from tauloop.mechanism.suggestions import unknown_names
 from tauloop.mechanism.units import si_unit
 from tauloop.programs.tangents import along, moved, tangent_program
 from tauloop.records import dataclass
@@ -64,16 +64,8 @@ def require_known(names: Iterable[str], known: Iterable[str]) -> None:
     Raises:
         InputError: with all of them.
     """
-    known = tuple(known)
-    InputError.raise_if_any(
-        Problem(
-            where="sensitivities",
-            what=f"{name!r} is no parameter here and no coordinate of the start",
-            remedy=suggestion(name, known) or "see `tauloop show NAME --parameters`",
-        )
-        for name in names
-        if name not in known
-    )
+    what, remedy = "{!r} is no parameter here and no coordinate of the start", "see `tauloop show NAME --parameters`"
+    InputError.raise_if_any(unknown_names(names, known, what, "sensitivities", remedy))
 
 
 def require_smooth_friction(mechanism: Mechanism, problems: Problems) -> None:

@@ -9,10 +9,11 @@ import numpy as np
 
 from tauloop.assembly.named_values import named_values
 from tauloop.assembly.ports import Port
-from tauloop.errors import InputError, Problem, Problems
+from tauloop.errors import InputError, Problems
 from tauloop.mechanism.bodies import cables, called_cables
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.quantities import pairs_reader
+from tauloop.mechanism.suggestions import unknown_names
 from tauloop.programs import Forces
 from tauloop.programs.tensions import winches
 from tauloop.records import dataclass
@@ -64,20 +65,10 @@ class ForceSharing(Shown):
             InputError: an actuator does not exist, a weight is not positive, or a limit is missing; all at once.
         """
         names = [actuator.name for actuator in mechanism.actuators]
-        problems = [
-            Problem(where=f"weight.{name}", what="there is no such actuator", remedy=f"there are {', '.join(names)}")
-            for name in self.weight
-            if name not in names
-        ]
-        problems += [
-            Problem(
-                where=f"weight.{name}",
-                what=f"must be positive and finite, got {value:g}",
-                remedy="give 1 for all alike",
-            )
-            for name, value in self.weight.items()
-            if not (np.isfinite(value) and value > 0)
-        ]
+        problems = Problems(unknown_names(self.weight, names, "there is no such actuator", "weight.{}"))
+        for name, value in self.weight.items():
+            if not (np.isfinite(value) and value > 0):
+                problems.add(f"weight.{name}", f"must be positive and finite, got {value:g}", "give 1 for all alike")
         values = np.ones(len(names))
         for i, actuator in enumerate(mechanism.actuators):
             if actuator.name in self.weight:
@@ -85,8 +76,7 @@ class ForceSharing(Shown):
             elif self.by_limits and np.isfinite(actuator.force):
                 values[i] = actuator.force**-2.0
             elif self.by_limits:
-                what = "has no largest force to weigh it by"
-                problems.append(Problem(where=actuator.name, what=what, remedy="give its `force` or its weight"))
+                problems.add(actuator.name, "has no largest force to weigh it by", "give its `force` or its weight")
         InputError.raise_if_any(problems)
         return values
 

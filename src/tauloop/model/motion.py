@@ -14,6 +14,7 @@ from tauloop.codegen.compiled import CompiledFunction
 from tauloop.codegen.source import CFunction
 from tauloop.errors import InputError
 from tauloop.mechanism.bodies import cables
+from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model.following import counted, follow, track
 from tauloop.model.force_sharing import EQUAL_SHARES, ForceSharing
 from tauloop.model.runner import Runner
@@ -362,8 +363,7 @@ class Motion:
             InputError: wrong names, shapes or values.
             PoseError: out of reach or singular.
         """
-        if output not in OUTPUTS:
-            raise InputError.of("output", f"{output!r} is unknown", f"one of {', '.join(OUTPUTS)}")
+        InputError.raise_if_any(unknown_names([output], OUTPUTS, "{!r} is unknown", "output"))
         arguments = {"position": position, "velocity": velocity, "acceleration": acceleration}
         inputs, single, n = self.runner.inputs(arguments, start, theta)
         outputs, evidence = self.runner.evaluate(REGRESSORS[output], inputs, n)

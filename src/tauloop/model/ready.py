@@ -31,7 +31,7 @@ from tauloop.codegen.compiled import CompiledFunction
 from tauloop.codegen.compiler import compiler_stamp, file_stamp, processor_stamp
 from tauloop.codegen.library import Library
 from tauloop.codegen.signature import CPort, CSignature
-from tauloop.errors import EngineError, InputError, Problem
+from tauloop.errors import EngineError, InputError
 from tauloop.formats.options import ImportOptions
 from tauloop.mechanism.shipped import source_path
 from tauloop.records import dataclass
@@ -157,13 +157,10 @@ def _make(
 
 
 def _exportable(function: str) -> ProgramSpec:
+    from tauloop.mechanism.suggestions import unknown_names
     from tauloop.programs.catalogue import EXPORTABLE
 
-    if function not in EXPORTABLE:
-        problem = Problem(
-            where="function", what=f"{function!r} is unknown", remedy=f"there are {', '.join(EXPORTABLE)}"
-        )
-        raise InputError(problem)
+    InputError.raise_if_any(unknown_names([function], EXPORTABLE, "{!r} is unknown", "function"))
     return EXPORTABLE[function]
 
 

@@ -25,8 +25,9 @@ from tauloop.codegen.evaluator import (
 )
 from tauloop.codegen.source import CFunction
 from tauloop.codegen.tracking import Tracker
-from tauloop.errors import AssemblyError, InputError, PoseError, Problem
+from tauloop.errors import AssemblyError, InputError, PoseError
 from tauloop.mechanism.bodies import cables
+from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model.diagnosis import condition_numbers, gaps, overflowed, singular, unreached
 from tauloop.model.tension_terms import tension_terms
 from tauloop.model.tool import LOAD_PORTS
@@ -301,10 +302,7 @@ class Runner:
             InputError: no such output.
         """
         ready = self.program(program)
-        unknown = [name for name in outputs if name not in ready.outputs]
-        if unknown:
-            remedy = f"outputs are: {', '.join(ready.outputs)}"
-            raise InputError(Problem(where=name, what=f"is no output of {program}", remedy=remedy) for name in unknown)
+        InputError.raise_if_any(unknown_names(outputs, ready.outputs, f"is no output of {program.name}"))
         return c_function(ready, self.empty_inputs(), outputs)
 
     def empty_inputs(self) -> dict[str, np.ndarray]:

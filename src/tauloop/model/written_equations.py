@@ -15,7 +15,7 @@ from tauloop.codegen.notation import LATEX, PLAIN, PYTHON, Formula, Notation, Wr
 from tauloop.equations.tree import Configuration
 from tauloop.errors import InputError, Problems
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.suggestions import suggestion
+from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model.equation_check import compared
 from tauloop.model.equation_texts import Part, Symbol, latex_text, plain_text, python_text, written_name
 from tauloop.model.model import Model, modelled
@@ -112,11 +112,8 @@ def write_equations(machine: Mechanism | Model, options: EquationOptions | None 
     model, options = modelled(machine), options or EquationOptions()
     known = tuple(p.name for p in model.mechanism.parameters)
     kept = known if options.keep == (EVERYTHING,) else options.keep
-    problems = Problems()
-    for name in kept:
-        if name not in known:
-            problems.add("keep", f"no parameter {name!r}", suggestion(name, known) or "see `tauloop show --parameters`")
-    InputError.raise_if_any(problems)
+    remedy = "see `tauloop show --parameters`"
+    InputError.raise_if_any(unknown_names(kept, known, "no parameter {!r}", "keep", remedy))
     model = Model(model.mechanism, kept, formulation=model.formulation)
     letters = _Letters(model, options)
     program = model.motion(options.entry).program(INVERSE_DYNAMICS) if "solved" in options.parts else None
@@ -152,7 +149,7 @@ class _Letters:
     def __init__(self, model: Model, options: EquationOptions) -> None:
         shape, ports = model.topology, model.motion(options.entry).ports
         forces, loops = force_port(model.assembly), model.assembly.loops
-        self._new, self._taken, self._renamed = options.names, {"np", "newton"}, set[str]()
+        self._new, self._taken = options.names, {"np", "newton"}
         places = {*shape.coordinate_names, *ports.position.columns}
         self._made: dict[tuple[str, str], Symbol] = {}
         q = zip(shape.coordinate_names, coordinate_units(shape), strict=True)
@@ -174,12 +171,8 @@ class _Letters:
         ]
         units = {p.name: p.unit for p in model.mechanism.parameters}
         self.theta = [self._symbol("", name, units[name] or "1", "parameter") for name in model.free]
-        problems = Problems()
-        for name in options.names:
-            if name not in self._renamed:
-                every = sorted({n for _, n in self._made})
-                problems.add("names", f"no variable {name!r}", suggestion(name, every) or f"known: {', '.join(every)}")
-        InputError.raise_if_any(problems)
+        every = sorted({n for _, n in self._made})
+        InputError.raise_if_any(unknown_names(options.names, every, "no variable {!r}", "names"))
 
     def _rates(self, columns: tuple[tuple[str, str], ...], places: set[str]) -> tuple[list[Symbol], list[Symbol]]:
         """Velocities and accelerations: of a position one and two dots, of an angular velocity none and one."""
@@ -194,7 +187,6 @@ class _Letters:
     def _symbol(self, role: str, name: str, unit: str, word: str, index: str = "") -> Symbol:
         key = (role, name)
         if key not in self._made:
-            self._renamed |= {name} & set(self._new)
             made = written_name(role, self._new.get(name, name), index, frozenset(self._taken))
             self._taken.add(made[0])
             self._made[key] = Symbol(python=made[0], latex=made[1], meaning=f"{word} {name}", unit=unit)

@@ -7,6 +7,7 @@ from functools import partial
 from types import MappingProxyType
 
 from tauloop.errors import InputError
+from tauloop.mechanism.suggestions import unknown_names
 from tauloop.programs.expressions import ProgramSpec
 from tauloop.programs.hybrid import hybrid_inverse_dynamics_program
 from tauloop.programs.motion import (
@@ -178,6 +179,5 @@ def program_named(name: str) -> ProgramSpec:
     Raises:
         InputError: there is none.
     """
-    if name not in PROGRAMS:
-        raise InputError.of("program", f"{name!r} is unknown", f"one of {', '.join(PROGRAMS)}")
+    InputError.raise_if_any(unknown_names([name], PROGRAMS, "{!r} is unknown", "program"))
     return PROGRAMS[name]

@@ -96,8 +96,6 @@ def formulation_named(name: str) -> Formulation:
     """
     by_name = Offered("tauloop.formulations", Formulation, {f.name: f for f in FORMULATIONS})
     if name not in by_name:
-        known = f"known are {', '.join(by_name)}"
-        raise InputError.of(
-            "formulation", f"{name!r} is unknown", " ".join(part for part in (suggestion(name, by_name), known) if part)
-        )
+        remedy = f"{suggestion(name, by_name)} known are {', '.join(by_name)}".strip()
+        raise InputError.of("formulation", f"{name!r} is unknown", remedy)
     return by_name[name]
