@@ -7,6 +7,7 @@ Source: Golub, Klema and Stewart 1976, Rank degeneracy and least squares problem
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +16,7 @@ from tauloop.assembly.closing import CLOSED, RANK_FLOOR, Probe, close_loops, ope
 from tauloop.assembly.coordinates import (
     actuator_conditions,
     completed,
+    conditions,
     found_actuation,
     independent_rows,
     named_independent,
@@ -211,6 +213,12 @@ class Assembly(Shown):
         """Names of the actuators that follow the leading ones."""
         actuators = self.loops.mechanism.actuators
         return tuple(actuator.name for i, actuator in enumerate(actuators) if i not in self.leading)
+
+    def loop_conditions(self, q: np.ndarray, given: Iterable[int]) -> np.ndarray:
+        """Condition numbers (N,) of the unit-free loops at poses (N, n_q), in velocities that are not given."""
+        known = {*given, *self.frozen}
+        moving = [i for i in range(self.topology.n_v) if i not in known]
+        return conditions(self.loops.scaled(self.loops.residuals(q)[1])[:, list(self.rows)][:, :, moving])
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``."""

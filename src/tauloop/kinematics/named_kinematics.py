@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from tauloop.assembly.coordinates import conditions
 from tauloop.assembly.limits import Beyond, require_within_limits
 from tauloop.assembly.named_values import named_values
 from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, Port, motor_port
@@ -279,7 +279,7 @@ def jacobian(
         evidence=(
             Evidence(
                 name="condition number of the loop equations, free of units",
-                value=float(conditions(_loops(model, q, motion.ports.v))[0]),
+                value=float(model.assembly.loop_conditions(q[None], motion.ports.v)[0]),
                 upper=1e6,
                 advice="the pose is singular, or nearly so",
             ),
@@ -289,19 +289,10 @@ def jacobian(
     )
 
 
-def _loops(model: Model, q: np.ndarray, fixed: tuple[int, ...]) -> np.ndarray:
-    """Unit-free loop Jacobian (1, c, n) in the velocities that are not given."""
-    assembly = model.assembly
-    loops = assembly.loops
-    moving = [i for i in range(model.topology.n_v) if i not in fixed and i not in assembly.frozen]
-    return np.asarray(loops.scaled(loops.residuals(q[None])[1])[:, list(assembly.rows)][:, :, moving])
-
-
 def _rows(model: Model, of: str) -> Port:
     if of == "tool":
         names = tuple(f"tool.{name}" for name in ("vx", "vy", "vz", "wx", "wy", "wz"))
         return Port(name=of, columns=names, units=("m/s",) * 3 + ("rad/s",) * 3)
     if of == "actuators":
         return motor_port(model.assembly, of, "rad/s", "m/s")
-    port = model.platform.ports.velocity
-    return Port(name=of, columns=port.columns, units=port.units)
+    return replace(model.platform.ports.velocity, name=of)

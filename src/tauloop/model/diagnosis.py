@@ -24,8 +24,7 @@ def condition_numbers(assembly: Assembly, entry: EntryPorts, q: np.ndarray) -> n
     """
     loops = assembly.loops
     _, K = loops.residuals(q)
-    rows = list(assembly.rows)
-    K_scaled = loops.scaled(K)[:, rows]
+    K_scaled = loops.scaled(K)[:, list(assembly.rows)]
     moving = [i for i in range(loops.topology.n_v) if i not in assembly.frozen]
     dependent = [i for i in moving if i not in entry.v]
     S = (loops.transmission * loops.velocity_scale)[list(assembly.leading)][:, moving]

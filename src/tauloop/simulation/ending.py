@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from tauloop.assembly.coordinates import conditions
 from tauloop.assembly.singular_kinds import singular_kind
 from tauloop.errors import Problem
 from tauloop.integrate.integrators import Integrator
@@ -103,16 +102,10 @@ def _open_loop(health: Health) -> str:
 def _condition(system: System, q: np.ndarray) -> str:
     """Condition numbers of the loops (platform motion given), and of the map from platform to actuators."""
     assembly = system.model.assembly
-    loops = assembly.loops
     if not np.isfinite(q).all():
         return "no coordinates there"
-    _, K = loops.residuals(q)
-    kept = loops.scaled(K)[:, list(assembly.rows)]
-    moving = [i for i in range(loops.topology.n_v) if i not in assembly.frozen]
-    dependent = [i for i in moving if i not in assembly.independent]
-    legs = conditions(kept[:, :, dependent])[0]
-    undriven = [i for i in moving if i not in assembly.driven]
+    legs, driven = (assembly.loop_conditions(q, given)[0] for given in (assembly.independent, assembly.driven))
     text = f"condition number {legs:.3g} of the loops in the legs"
-    if len(undriven) == len(assembly.rows):
-        text += f", {conditions(kept[:, :, undriven])[0]:.3g} with the actuators held"
+    if system.model.topology.n_v - len({*assembly.driven, *assembly.frozen}) == len(assembly.rows):
+        text += f", {driven:.3g} with the actuators held"
     return f"{text}; nearest kind, {singular_kind(assembly, q[0])}"
