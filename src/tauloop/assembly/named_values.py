@@ -76,6 +76,26 @@ def named_values(port: Port, where: str, values: object, default: np.ndarray) ->
     return np.asarray(arrays[where][0])
 
 
+def named_motion(ports: Mapping[str, Port], stated: object, reference: np.ndarray) -> dict[str, np.ndarray]:
+    """Numbers (n,) of several ports, each as stated in the attribute of its name; see `named_values`.
+
+    Args:
+        ports: by name, such as "position".
+        stated: an object with an attribute for each.
+        reference: the position where nothing is stated; all else is zero there.
+
+    Raises:
+        InputError: all that is wrong with any of them, at once.
+    """
+    problems, values = Problems(), {}
+    for name, port in ports.items():
+        with problems.collecting(InputError):
+            default = reference if name == "position" else np.zeros(port.size)
+            values[name] = named_values(port, name, getattr(stated, name), default)
+    InputError.raise_if_any(problems)
+    return values
+
+
 def _by_name(
     port: Port, where: str, values: Mapping[str, str | float], default: np.ndarray, problems: Problems
 ) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tauloop.assembly.named_values import named_values
+from tauloop.assembly.named_values import named_motion
 from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, Port
 from tauloop.errors import InputError, Problems
 from tauloop.kinematics.singularities import require_regular, singularity_report
@@ -175,9 +175,11 @@ def inverse_dynamics(machine: Mechanism | Model, options: DynamicsOptions | None
         if is_hybrid or model.assembly.is_redundant:
             what = "passive freedoms move as accelerations say" if is_hybrid else "redundant actuators share by weights"
             raise InputError.of("from_momenta", what, "give accelerations")
-    time, arrays = (
-        _one_pose(ports, functions.ports.at(model.assembly.q), options) if table is None else _many(ports, table)
-    )
+    if table is None:
+        pose = named_motion(ports, options, functions.ports.at(model.assembly.q))
+        time, arrays = np.zeros(1), {name: row[None, :] for name, row in pose.items()}
+    else:
+        time, arrays = motion_table(ports, table)
     start = None
     if model.assembly.rows and (entry is ACTUATORS or (table is not None and functions.turning)):
         reached = (functions.kinematics if entry is PLATFORM else functions.follow)(arrays["position"])
@@ -226,19 +228,12 @@ def _from_momenta(
     return forces, (Evidence(name=name, value=float(error), upper=COARSE, advice=advice),)
 
 
-def _one_pose(
-    ports: Mapping[str, Port], reference: np.ndarray, options: DynamicsOptions
-) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    problems, values = Problems(), {}
-    for name, port in ports.items():
-        with problems.collecting(InputError):
-            default = reference if name == "position" else np.zeros(port.size)
-            values[name] = named_values(port, name, getattr(options, name), default)[None, :]
-    InputError.raise_if_any(problems)
-    return np.zeros(1), values
+def motion_table(ports: Mapping[str, Port], path: Path) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Times (N,), s, and numbers (N, n) of ports by name, from a CSV or Parquet file.
 
-
-def _many(ports: Mapping[str, Port], path: Path) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    Raises:
+        InputError: columns that are missing, or have other units; all at once.
+    """
     from tauloop.logs import read_log, samples  # one pose needs none
     from tauloop.logs.channels import TIME
     from tauloop.logs.matching import channel_problems

@@ -10,15 +10,13 @@ from typing import overload
 
 import numpy as np
 
-from tauloop.assembly.named_values import TOOL, named_values
+from tauloop.assembly.named_values import TOOL, named_motion, named_values
 from tauloop.assembly.ports import Port
-from tauloop.errors import InputError, PoseError, Problems, solving
+from tauloop.errors import InputError, PoseError, solving
 from tauloop.integrate.events import Event
 from tauloop.integrate.integrators import DormandPrince, Integrator, Radau, RungeKutta4
+from tauloop.kinematics.machine_dynamics import motion_table
 from tauloop.kinematics.watched import events_of
-from tauloop.logs import read_log, samples
-from tauloop.logs.channels import TIME
-from tauloop.logs.matching import channel_problems
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.quantities import pairs_reader
@@ -199,16 +197,8 @@ def simulate(
 
 def _start(model: Model, options: SimulationOptions) -> tuple[np.ndarray, np.ndarray]:
     """Coordinates and velocities of the start."""
-    ports = model.platform.ports.motion
-    problems, state = Problems(), []
-    for name, default in (
-        ("position", model.platform_position(model.assembly.q)),
-        ("velocity", np.zeros(ports["velocity"].size)),
-    ):
-        with problems.collecting(InputError):
-            state.append(named_values(ports[name], name, getattr(options, name), default))
-    InputError.raise_if_any(problems)
-    return start_state(model, *state)
+    ports = {name: model.platform.ports.motion[name] for name in ("position", "velocity")}
+    return start_state(model, **named_motion(ports, options, model.platform_position(model.assembly.q)))
 
 
 def _force(model: Model, options: SimulationOptions) -> ForceLaw | None:
@@ -261,11 +251,7 @@ def _of_cables(model: Model, options: SimulationOptions) -> CableSimulation:
 
 
 def _there_and_back(model: Model, options: RoundTripOptions) -> RoundTrip:
-    port = model.platform.ports.position
-    log = read_log(options.motion)
-    wanted = {"position": dict(zip(port.columns, port.units, strict=True))}
-    InputError.raise_if_any(channel_problems(log, wanted, str(options.motion)))
-    time = log[TIME].to_numpy()
-    spline = SplineMotion(model, time - time[0], samples(log, "position", port.columns))
+    time, arrays = motion_table({"position": model.platform.ports.position}, options.motion)
+    spline = SplineMotion(model, time - time[0], arrays["position"])
     duration = min(options.duration or math.inf, spline.duration)
     return round_trip(model, spline, duration, route=options.route, integrator=options.integration.integrator)
