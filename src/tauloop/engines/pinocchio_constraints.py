@@ -103,13 +103,18 @@ def constrained_inverse_dynamics(engine: PinocchioEngine, states: TreeStates) ->
 
 
 def _require_unique(engine: PinocchioEngine, response: Array) -> None:
-    size = np.sqrt(np.abs(np.diagonal(response, axis1=1, axis2=2)))
-    scaled = response / np.where(size > 0.0, size, 1.0)[:, :, None] / np.where(size > 0.0, size, 1.0)[:, None, :]
-    if np.max(np.linalg.cond(scaled)) > MOST_ACTUATOR_CONDITION:
+    if _worst_condition(response) > MOST_ACTUATOR_CONDITION:
         what = f"can work against each other without moving {engine.tree.name}, so their forces are not unique"
         remedy = "compare poses away from singularities"
         where = f"actuators {', '.join(engine.tree.loads.actuators)}"
         raise EngineError.of(where, what, remedy)
+
+
+def _worst_condition(matrices: Array) -> float:
+    """Largest condition number of square matrices (N, n, n), free of units by their diagonals."""
+    size = np.sqrt(np.abs(np.diagonal(matrices, axis1=1, axis2=2)))
+    size = np.where(size > 0.0, size, 1.0)
+    return float(np.max(np.linalg.cond(matrices / (size[:, :, None] * size[:, None, :]))))
 
 
 def _method(engine: PinocchioEngine) -> str:
@@ -167,10 +172,7 @@ def _require_representable(engine: PinocchioEngine, states: TreeStates) -> None:
         problems.append(Problem(where="couplings", what=what, remedy=remedy))
     if np.any(tree.loads.inertia != np.diag(np.diag(tree.loads.inertia))):
         problems.append(Problem(where="rotors", what="couple joints", remedy="Pinocchio has one rotor for each joint"))
-    M = engine.whole_mass_matrix(states)
-    size = np.sqrt(np.abs(np.diagonal(M, axis1=1, axis2=2)))
-    size[size == 0.0] = 1.0
-    if np.max(np.linalg.cond(M / (size[:, :, None] * size[:, None, :]))) > MOST_CONDITION:
+    if _worst_condition(engine.whole_mass_matrix(states)) > MOST_CONDITION:
         what = "has parts without inertia, so that its mass matrix cannot be inverted"
         problems.append(Problem(where=tree.name, what=what, remedy="give every part a mass"))
     EngineError.raise_if_any(problems)
