@@ -167,14 +167,10 @@ def require_continuity(q: np.ndarray, names: tuple[str, ...], scale: np.ndarray,
         np.maximum(steps, own, out=steps)
     usual = np.quantile(steps, 0.99)
     if largest > JUMP * usual and largest > 0.1:
-        raise AssemblyError.of(
-            names[coordinate],
-            (
-                f"track is lost: it jumps by {largest * scale[coordinate]:.3g} (m or rad) from sample {sample} to "
-                f"{sample + 1} of {len(q)}, {largest / max(usual, 1e-300):.0f} times a usual step"
-            ),
-            "the motion passes a singularity or has a gap there; split it, or sample it more densely",
-        )
+        what = f"track is lost: it jumps by {largest * scale[coordinate]:.3g} (m or rad) from sample {sample} to "
+        what += f"{sample + 1} of {len(q)}, {largest / max(usual, 1e-300):.0f} times a usual step"
+        remedy = "the motion passes a singularity or has a gap there; split it, or sample it more densely"
+        raise AssemblyError.of(names[coordinate], what, remedy)
 
 
 def _steps(values: np.ndarray, is_angle: bool) -> np.ndarray:

@@ -64,12 +64,10 @@ def checked(tree: RigidTree, motion: NamedMotion) -> NamedMotion:
     shapes = sorted({x.shape for entries in arrays.values() for x in entries.values()})
     if len(shapes) != 1 or len(shapes[0]) != 1 or shapes[0][0] == 0:
         problems.add("motion", f"arrays of shapes {shapes}", "give one number per sample, (N,)")
-    problems += [
-        Problem(where=f"{part}[{name!r}]", what=f"{np.sum(~np.isfinite(x))} numbers are not finite")
-        for part, entries in arrays.items()
-        for name, x in entries.items()
-        if not np.all(np.isfinite(x))
-    ]
+    for part, entries in arrays.items():
+        for name, x in entries.items():
+            if not np.all(np.isfinite(x)):
+                problems.add(f"{part}[{name!r}]", f"{np.sum(~np.isfinite(x))} numbers are not finite", "")
     InputError.raise_if_any(problems)
     for joint in joints:
         _normalise(joint, arrays["q"])

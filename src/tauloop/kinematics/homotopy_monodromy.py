@@ -196,11 +196,9 @@ def generic_solutions(
         search.loop()
         search.tell(report)
         if len(search.known) > options.most_solutions:
-            raise PoseError.of(
-                "assembly modes",
-                f"{len(search.known)} complex solutions after {search.loops} loops and still more to come",
-                "allow more solutions in MonodromyOptions, or reduce the machine first",
-            )
+            what = f"{len(search.known)} complex solutions after {search.loops} loops and still more to come"
+            remedy = "allow more solutions in MonodromyOptions, or reduce the machine first"
+            raise PoseError.of("assembly modes", what, remedy)
         if search.rounds >= options.most_rounds or search.lost_lines >= LOST_ROUNDS:
             break
     return GenericSolutions(x=search.known, e=search.e, y=search.y, **counts_of(search))

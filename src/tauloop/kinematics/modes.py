@@ -237,11 +237,8 @@ def _modes(
     known = problem.variables.values(start[None, :])[0]
     w, counts = solve_blocks(problem.blocks, known, rng, monodromy, report)
     if len(w) > options.most_modes:
-        raise PoseError.of(
-            model.mechanism.name,
-            f"has {len(w)} real solutions, more than the {options.most_modes} that the options allow",
-            "raise ModeOptions.most_modes",
-        )
+        what = f"has {len(w)} real solutions, more than the {options.most_modes} that the options allow"
+        raise PoseError.of(model.mechanism.name, what, "raise ModeOptions.most_modes")
     q = _normalised(model, problem.variables.coordinates(w))
     q[:, list(ports.q)] = start[list(ports.q)]
     q = _without_repeats(model, q)

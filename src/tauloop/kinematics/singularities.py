@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from tauloop.assembly.ports import PLATFORM, Entry
-from tauloop.errors import AssemblyError, InputError, Problem
+from tauloop.errors import AssemblyError, InputError, Problems
 from tauloop.model import Model
 from tauloop.programs.state import State
 from tauloop.records import dataclass
@@ -248,24 +248,14 @@ def require_regular(report: SingularityReport, *, smallest: float = 1e-3) -> Non
     Raises:
         AssemblyError: which kind, where, how near.
     """
-    problems = [
-        Problem(
-            where=f"sample {crossing.at:.2f}",
-            what=f"the motion passes a {crossing.kind} singularity at {_pose(crossing.pose)}",
-            remedy="move it away; see `tauloop workspace`",
-        )
-        for crossing in report.crossings
-    ]
-    problems += [
-        Problem(
-            where=f"sample {approach.sample}",
-            what=f"comes as near as {approach.distance:.2g} to a {approach.kind} singularity (limit {smallest:.2g}) at "
-            f"{_pose(approach.pose)}",
-            remedy="move it away; see `tauloop workspace`",
-        )
-        for approach in report.approaches
-        if approach.distance < smallest
-    ]
+    problems, remedy = Problems(), "move it away; see `tauloop workspace`"
+    for crossing in report.crossings:
+        what = f"the motion passes a {crossing.kind} singularity at {_pose(crossing.pose)}"
+        problems.add(f"sample {crossing.at:.2f}", what, remedy)
+    for near in report.approaches:
+        if near.distance < smallest:
+            what = f"comes as near as {near.distance:.2g} to a {near.kind} singularity (limit {smallest:.2g}) at "
+            problems.add(f"sample {near.sample}", what + _pose(near.pose), remedy)
     AssemblyError.raise_if_any(problems)
 
 

@@ -78,24 +78,14 @@ def random_states(
     good &= np.abs(state.q - q).max(axis=1) < 1e-6  # the closed forms' branch is the walk's
     chosen = np.flatnonzero(good)[:n]
     if len(chosen) == 0:
-        raise PoseError.of(
-            model.mechanism.name,
-            (
-                f"none of {len(q)} states around the reference pose is regular: "
-                f"{state.health.is_reached.sum()} are reached, and the smallest condition number is "
-                f"{conditions.min():.3g} (limit {condition:.3g})"
-            ),
-            "choose a reference pose away from singularities, or accept larger condition numbers",
-        )
+        what = f"none of {len(q)} states around the reference pose is regular: {state.health.is_reached.sum()} are "
+        what += f"reached, and the smallest condition number is {conditions.min():.3g} (limit {condition:.3g})"
+        remedy = "choose a reference pose away from singularities, or accept larger condition numbers"
+        raise PoseError.of(model.mechanism.name, what, remedy)
     if assembly.mobility and (np.abs(state.q[good] - assembly.q) < SAME).all():
-        raise PoseError.of(
-            model.mechanism.name,
-            (
-                f"all {len(chosen)} regular states found are the reference pose: walks with steps of {step:g} do "
-                "not leave it within the limits"
-            ),
-            "take shorter steps, widen the limits, or choose a reference pose away from their ends",
-        )
+        what = f"all {len(chosen)} regular states found are the reference pose: walks with steps of {step:g} do not "
+        remedy = "take shorter steps, widen the limits, or choose a reference pose away from their ends"
+        raise PoseError.of(model.mechanism.name, what + "leave it within the limits", remedy)
     different = len(chosen)
     chosen = np.resize(chosen, n)
     return RandomStates(

@@ -12,7 +12,7 @@ import numpy as np
 from tauloop.assembly.limits import AT_THE_STOP
 from tauloop.assembly.ports import numbers
 from tauloop.equations.values import quantile
-from tauloop.errors import InputError, PoseError, Problem, Problems, solving
+from tauloop.errors import InputError, PoseError, Problems, solving
 from tauloop.kinematics.clearance import rod_clearance
 from tauloop.kinematics.pose_axes import pose_axes
 from tauloop.kinematics.singularities import singularities
@@ -276,11 +276,9 @@ def _require_axes(columns: tuple[str, ...], axes: Mapping[str, np.ndarray], fixe
         array = numbers(values, name)
         if array.ndim != 1 or not len(array) or not np.isfinite(array).all() or (np.diff(array) <= 0).any():
             problems.add(name, "values are empty or do not increase", "give a rising axis")
-    problems += [
-        Problem(where=name, what=f"is {value}", remedy="give a finite number")
-        for name, value in fixed.items()
-        if not np.isfinite(value)
-    ]
+    for name, value in fixed.items():
+        if not np.isfinite(value):
+            problems.add(name, f"is {value}", "give a finite number")
     InputError.raise_if_any(problems)
 
 

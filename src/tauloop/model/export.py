@@ -181,9 +181,8 @@ def _written(files: Mapping[str, str], folder: Path) -> tuple[Path, ...]:
             for file in files:
                 (Path(scratch) / file).replace(folder / file)
     except OSError as error:
-        raise InputError.of(
-            str(folder), f"cannot be written: {error.strerror or error}", "name a folder that you may write to"
-        ) from error
+        what = f"cannot be written: {error.strerror or error}"
+        raise InputError.of(str(folder), what, "name a folder that you may write to") from error
     return tuple(folder / file for file in files)
 
 
@@ -247,14 +246,9 @@ def _samples(model: Model, entry: Motion, rng: np.random.Generator) -> dict[str,
     good &= np.abs(state.q - q).max(axis=1, initial=0.0) < ASTRAY
     chosen = np.flatnonzero(good)[:SAMPLES]
     if not len(chosen):
-        raise PoseError.of(
-            model.mechanism.name,
-            (
-                f"none of {len(q)} states around the reference pose is regular enough for the test program: the "
-                f"smallest condition number is {condition.min():.3g} (limit {WORST_CONDITION:.3g})"
-            ),
-            "choose a reference pose away from singularities",
-        )
+        what = f"none of {len(q)} states around the reference pose is regular enough for the test program: the "
+        what += f"smallest condition number is {condition.min():.3g} (limit {WORST_CONDITION:.3g})"
+        raise PoseError.of(model.mechanism.name, what, "choose a reference pose away from singularities")
     chosen = np.resize(chosen, SAMPLES)
     q = state.q[chosen]
     motion = (model.platform_position(q), velocity[chosen], acceleration[chosen])

@@ -60,11 +60,8 @@ def _require_assembled(runner: Runner, start: np.ndarray) -> None:
     worst = int(np.argmax(np.nan_to_num(gap, nan=np.inf)))
     if health.health.is_reached.all() and gap[worst] > OTHER_MODE * max(1.0, runner.assembly.loops.length):
         name = runner.topology.coordinate_names[worst]
-        raise AssemblyError.of(
-            "start",
-            (f"is not assembled: its loops are open; where they close {name} differs by {gap[worst]:.3g} (m or rad)"),
-            "give an assembled pose; `tauloop modes` lists those of a position",
-        )
+        what = f"is not assembled: its loops are open; where they close {name} differs by {gap[worst]:.3g} (m or rad)"
+        raise AssemblyError.of("start", what, "give an assembled pose; `tauloop modes` lists those of a position")
 
 
 def track(runner: Runner, position: object, start: object | None = None) -> State:

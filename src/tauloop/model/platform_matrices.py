@@ -72,11 +72,8 @@ class VirtualPlatforms:
         self._runner = model.platform.runner
         names = model.platform.ports.velocity.columns
         if in_euler and tuple(name.rpartition(".")[2] for name in names) != SIX_FREEDOMS:
-            raise InputError.of(
-                "in_euler",
-                ("Euler angles need a free platform with six independent freedoms; here they are " + ", ".join(names)),
-                "use the base frame for this machine",
-            )
+            what = f"Euler angles need a free platform with six independent freedoms; here they are {', '.join(names)}"
+            raise InputError.of("in_euler", what, "use the base frame for this machine")
         self._names = EULER_RATES if in_euler else names
         state = self._runner.catalogue.state("platform_matrices", 1)
         self._program, self._labels = platform_matrices_program(state, by_momentum, in_euler)
@@ -111,14 +108,9 @@ class VirtualPlatforms:
         outputs, _, single = self._runner.run(self._program, {"position": position, "velocity": velocity}, start=start)
         bad = np.flatnonzero(outputs["cos_theta"][:, 0] < SMALLEST_COSINE)
         if len(bad):
-            raise PoseError.of(
-                "platform motion",
-                (
-                    "theta is +-90 degrees, where Euler angles are singular, in "
-                    f"{len(bad)} of {len(outputs['q'])} samples (the first is sample {bad[0]})"
-                ),
-                "use the base frame (in_euler=False) there",
-            )
+            where = f"{len(bad)} of {len(outputs['q'])} samples (the first is sample {bad[0]})"
+            what = f"theta is +-90 degrees, where Euler angles are singular, in {where}"
+            raise PoseError.of("platform motion", what, "use the base frame (in_euler=False) there")
         m = len(self._names)
         samples = () if single else (len(outputs["q"]),)
         shape = (*samples, len(self._labels), m)
@@ -150,14 +142,8 @@ class OwnMassMatrix:
         """
         steps = platforms.program.steps
         if len(steps) != 1 or not isinstance(steps[0], Evaluate) or set(steps[0].inputs) - {"position", "velocity"}:
-            raise InputError.of(
-                "mass matrix",
-                (
-                    "has no closed form in the platform's coordinates: some loops need Newton's method, or "
-                    "parameters are free"
-                ),
-                "take the form on the tree",
-            )
+            what = "has no closed form in platform coordinates: loops need Newton's method, or a parameter is free"
+            raise InputError.of("mass matrix", what, "take the form on the tree")
         size = len(SIX_FREEDOMS)
         self.x, self.rate = ca.SX.sym("x", size), ca.SX.sym("rate", size)
         position = ca.vertcat(self.x[:3], _quaternion(self.x[3:]))

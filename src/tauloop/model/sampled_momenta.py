@@ -44,14 +44,9 @@ def forces_from_momenta(
     t = np.asarray(time, dtype=float)
     steps = np.diff(t) if t.ndim == 1 else np.zeros(0)
     if len(steps) < FEWEST_SAMPLES - 1 or not (np.isfinite(t).all() and (steps > 0).all()) or len(position) != len(t):
-        raise InputError.of(
-            "time",
-            (
-                f"needs at least {FEWEST_SAMPLES} finite, increasing times, one per sample; got shape {t.shape} "
-                f"for {len(position)} samples, smallest step {steps.min() if len(steps) else float('nan'):.4g} s"
-            ),
-            "give the times of the samples in seconds, in order and without repetitions",
-        )
+        what = f"needs at least {FEWEST_SAMPLES} finite, increasing times, one per sample; got shape {t.shape} for "
+        what += f"{len(position)} samples, smallest step {steps.min() if len(steps) else float('nan'):.4g} s"
+        raise InputError.of("time", what, "give the times of the samples in seconds, in order and without repetitions")
     arguments: dict[str, object] = {"position": position, "velocity": velocity}
     outputs, _, _ = functions.runner.run(MOMENTUM, arguments, start=start)
     rate = np.gradient(outputs["momentum"], t, axis=0, edge_order=2)

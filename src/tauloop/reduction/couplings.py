@@ -102,15 +102,10 @@ def gather_joints(
             )
         if mechanism.platform.body in beyond:
             problems.add(mechanism.platform.body, "would be displaced", "skip this step")
-    problems += [
-        Problem(
-            where=f"joints.{a.joint.name}",
-            what=f"connects it with {a.body}, which does not turn either",
-            remedy="lump that body first",
-        )
-        for a in loose
-        if a.joint is not None
-    ]
+    for a in loose:
+        if a.joint is not None:
+            what = f"connects it with {a.body}, which does not turn either"
+            problems.add(f"joints.{a.joint.name}", what, "lump that body first")
     require(mechanism, problems)
     for beyond, members in groups.items():
         mechanism = displaced(mechanism, beyond, turned_vector(R, minus(meet, members[0].point)), motion)
@@ -198,17 +193,13 @@ def lump_translating_body(
     problems = Problems()
     if body == mechanism.platform.body:
         problems.add(body, "is the platform", "gather its joints instead")
-    problems += [
-        Problem(where=f"joints.{j.name}", what="has a load of its own", remedy="keep the body on which it acts")
-        for j in all_joints
-        if mechanism.is_loaded(j)
-    ]
+    for j in all_joints:
+        if mechanism.is_loaded(j):
+            problems.add(f"joints.{j.name}", "has a load of its own", "keep the body on which it acts")
     guides = [j for j in all_joints if j not in joints]
-    problems += [
-        Problem(where=f"joints.{j.name}", what=f"is {j.kind} and moves the body", remedy="keep this body")
-        for j in guides
-        if not (j.kind == "translational" and far_side(j, body).body == BASE)
-    ]
+    for j in guides:
+        if not (j.kind == "translational" and far_side(j, body).body == BASE):
+            problems.add(f"joints.{j.name}", f"is {j.kind} and moves the body", "keep this body")
     if not joints:
         problems.add(body, "has no joint that could take its mass", "keep this body")
     require(mechanism, problems)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.errors import Problem, Problems
+from tauloop.errors import Problems
 from tauloop.mechanism.expression import Constant, triple
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Body, Freedom, Joint, Mechanism, Placement, Turn, Vector
 from tauloop.mechanism.placements import turns_to_axes
@@ -47,16 +47,12 @@ def hold_platform(mechanism: Mechanism, held: Iterable[str], motion: BodyMotions
         raise AssertionError("refused above")
     kind = JOINT_KINDS[joint.kind]
     rotations = [f"{joint.name}.{s}" for s, is_angle in zip(kind.velocities, kind.angular, strict=True) if is_angle]
-    problems += [
-        Problem(where=name, what="is a rotation that moves", remedy="only a platform that does not turn can be held")
-        for name in rotations
-        if name not in held
-    ]
-    problems += [
-        Problem(where=name, what="does not move, but the platform is given by it", remedy="name other coordinates")
-        for name in mechanism.platform.independent
-        if name in held
-    ]
+    for name in rotations:
+        if name not in held:
+            problems.add(name, "is a rotation that moves", "only a platform that does not turn can be held")
+    for name in mechanism.platform.independent:
+        if name in held:
+            problems.add(name, "does not move, but the platform is given by it", "name other coordinates")
     require(mechanism, problems)
     moving = [i for i, name in enumerate(joint.velocity_names) if name not in held]
     turns = constant_turns(motion.orientation[joint.child.body].T)

@@ -193,14 +193,9 @@ class System:
         _require_closing(loops.names, K, v)
         closed_q, closed_v, arrived = self._closed(q, v)
         if not arrived:
-            raise AssemblyError.of(
-                "q",
-                (
-                    "the loops do not close to rounding around the start, which is singular "
-                    f"({singular_kind(self.model.assembly, q[0])})"
-                ),
-                "start away from singularities",
-            )
+            kind = singular_kind(self.model.assembly, q[0])
+            what = f"the loops do not close to rounding around the start, which is singular ({kind})"
+            raise AssemblyError.of("q", what, "start away from singularities")
         return closed_q, closed_v
 
 
@@ -214,8 +209,5 @@ def _require_closing(names: tuple[str, ...], K: np.ndarray, v: np.ndarray) -> No
     excess = rates / np.maximum(1.0, np.abs(v).max(axis=1, initial=0.0))[:, None]
     if excess.max(initial=0.0) > START_GAP:
         start, worst = np.unravel_index(int(np.argmax(excess)), excess.shape)
-        raise AssemblyError.of(
-            names[worst],
-            f"the start opens this loop at {rates[start, worst]:.3g} m/s (or 1/s)",
-            "take velocities from kinematics, such as `start_state`",
-        )
+        what = f"the start opens this loop at {rates[start, worst]:.3g} m/s (or 1/s)"
+        raise AssemblyError.of(names[worst], what, "take velocities from kinematics, such as `start_state`")
