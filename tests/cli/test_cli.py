@@ -401,7 +401,13 @@ def test_a_log_of_another_machine(tmp_path):
     }
 
 
-# The cache
+# The computer and the cache
+
+
+def test_the_json_of_doctor_is_the_functions(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # which no other test fills meanwhile
+    tl.doctor()
+    assert run_json("doctor") == plain(tl.doctor().as_dict())
 
 
 @pytest.mark.skipif(compiler_path() is None, reason="needs a C compiler, and there is none here")

@@ -25,6 +25,7 @@ from tauloop.result import plain
 from tauloop.simulation import Integration
 
 TESTS = Path(__file__).resolve().parents[1]
+CASE = TESTS / "cases" / "one_joint.yaml"
 RACKS = TESTS.parent / "examples" / "gantry_tau_racks" / "gantry_tau_racks.yaml"
 #: What a simulation is asked for: a start and a force by name, and how exact it is.
 FALL = tl.SimulationOptions(
@@ -120,9 +121,7 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     "control nuwar --to z=-0.55 --time 0.05 --controller pd --watch z<-0.51 --until platform.z<-0.53": lambda _: (
         tl.control(tl.load("nuwar"), EVENTS)
     ),
-    "cost pendulum_arm --entry actuators": lambda _: tl.count_operations(
-        tl.load("pendulum_arm"), tl.CountOptions(entry=ACTUATORS)
-    ),
+    "cost CASE --entry actuators": lambda _: tl.count_operations(tl.load(CASE), tl.CountOptions(entry=ACTUATORS)),
     "equations five_bar --entry actuators --parts loops,solved --keep tip_mass --name platform.x=X": lambda _: (
         tl.write_equations(
             tl.load("five_bar"),
@@ -131,8 +130,8 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
             ),
         )
     ),
-    "reduce nuwar --states 5 --seed 3 --massless leg1.forearm": lambda _: tl.reduce(
-        tl.load("nuwar"), tl.ReductionOptions(states=5, seed=3, massless_rods=("leg1.forearm",))
+    "reduce delta --states 5 --seed 3 --massless leg1.forearm": lambda _: tl.reduce(
+        tl.load("delta"), tl.ReductionOptions(states=5, seed=3, massless_rods=("leg1.forearm",))
     ),
     "export c delta --out FOLDER --functions kinematics,inverse_dynamics --entry actuators": lambda folder: tl.export_c(
         tl.load("delta"), tl.ExportOptions(functions=("kinematics", "inverse_dynamics"), entry=ACTUATORS), folder=folder
@@ -180,7 +179,7 @@ BESIDE = {
     "fit-plant": "test_drive_commands.py",
     "link-parameters": "test_identification_commands.py",
     "tune": "test_drive_commands.py",
-    "doctor": "test_doctor.py",
+    "doctor": "test_cli.py",
 }
 
 
@@ -193,6 +192,7 @@ def test_the_commands_json_is_the_functions(words: str, tmp_path: Path) -> None:
     cables = tmp_path.with_name(f"{tmp_path.name}.yaml")
     cables.write_text(CONSTRAINED.text(), encoding="utf-8")
     text = words.replace("FOLDER", str(tmp_path)).replace("RACKS", str(RACKS)).replace("CABLES", str(cables))
+    text = text.replace("CASE", str(CASE))
     document = run_json(*text.split(), code=None)
     result = PAIRS[words](tmp_path)
     assert document == json.loads(json.dumps(plain(result if words == "schema" else result.as_dict())))

@@ -14,11 +14,9 @@ import pytest
 from extras import extra
 from hypothesis import given, reject, settings, strategies as st
 
-import tauloop as tl
 from tauloop.engines import NamedMotion, pinocchio_engine
 from tauloop.engines.comparison import frictionless
 from tauloop.errors import DescriptionError, InputError
-from tauloop.extensions import brought
 from tauloop.formats import load, loads
 from tauloop.formats.expression_writer import ExpressionWriter, parameter_literal
 from tauloop.formats.mjcf import load_mjcf
@@ -838,24 +836,10 @@ def acting(machine: Mechanism) -> dict[str, list[float]]:
 # --- files -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("form", "count"), [("yaml", 1), ("mjcf", 1), ("urdf", 3)])
-def test_convert_writes_files_that_load(form: str, count: int, tmp_path: Path) -> None:
-    file = tmp_path / {"yaml": "m.yaml", "mjcf": "m.xml", "urdf": "m.urdf"}[form]
-    document = tl.convert("rcid", file, tl.ConvertOptions(to=form)).as_dict()
-    assert sorted(document["files"]) == sorted(str(path) for path in tmp_path.rglob("*.*"))
-    assert len(document["files"]) == count
-    assert bool(document["notes"]) == (form != "yaml")
-    back = load(file, document["files"][1] if form == "urdf" else None)
-    assert len(back.actuators) == len(load("rcid").actuators)
-
-
-def test_convert_refuses_an_unknown_format_and_a_missing_folder(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="'sdf' is unknown"):
-        tl.convert("rcid", tmp_path / "m.sdf", tl.ConvertOptions(to="sdf"))
-    nowhere = tmp_path / "no" / "m.xml"
+def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
     for write in (write_mjcf, write_urdf, write_yaml):
         with pytest.raises(InputError, match="cannot be written"):
-            write(load("rcid"), nowhere)
+            write(load("rcid"), tmp_path / "no" / "m.xml")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -887,48 +871,3 @@ joints:
 actuators: {m.n: {on: j.k}, m_n: {on: j_k}}
 platform: {body: a_b, independent: [j.k, j_k]}
 """
-
-
-def test_a_target_that_names_no_format_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"m\.txt does not say the format"):
-        tl.convert("five_bar", tmp_path / "m.txt")
-    with pytest.raises(InputError, match="did you mean mjcf"):
-        tl.convert("five_bar", tmp_path / "m.xml", tl.ConvertOptions(to="mjfc"))
-
-
-#: A package with a format of names alone.
-NAMES = """
-from pathlib import Path
-
-from tauloop.formats import Format, Written
-
-
-class Names(Format):
-    name, title, endings = "names", "a list of names", (".names",)
-
-    def write(self, mechanism, path: Path) -> Written:
-        path.write_text("\\n".join(body.name for body in mechanism.bodies), encoding="utf-8")
-        return Written(files=(path,), notes=("only the names of bodies",))
-
-
-NAMES = Names()
-"""
-
-
-def test_a_package_brings_a_format_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An installed package in a folder of its own, found by its entry point; converting and loading know its ending."""
-    (tmp_path / "bringing.py").write_text(NAMES, encoding="utf-8")
-    about = tmp_path / "bringing-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: bringing\nVersion: 1.0\n", encoding="utf-8")
-    (about / "entry_points.txt").write_text("[tauloop.formats]\nnames = bringing:NAMES\n", encoding="utf-8")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    brought.cache_clear()
-    try:
-        conversion = tl.convert("five_bar", tmp_path / "five.names")
-        assert conversion.written.notes == ("only the names of bodies",)
-        assert (tmp_path / "five.names").read_text().split() == [body.name for body in load("five_bar").bodies]
-        with pytest.raises(InputError, match="a list of names can only be written"):
-            load(tmp_path / "five.names")
-    finally:
-        brought.cache_clear()

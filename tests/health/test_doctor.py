@@ -8,12 +8,11 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from command_line import run_json
 
 import tauloop as tl
 from tauloop.codegen.compiler import compiler_path
 from tauloop.health import look
-from tauloop.result import Status, plain
+from tauloop.result import Status
 
 NEEDS_COMPILER = pytest.mark.skipif(compiler_path() is None, reason="needs a C compiler")
 
@@ -59,10 +58,3 @@ def test_a_missing_package_comes_with_the_command_for_this_environment(monkeypat
     (viser,) = [part for part in tl.doctor().missing if part.name == "viser"]
     assert viser.remedy.startswith(sys.executable) or viser.remedy.startswith("uv pip install --python")
     assert "[view]'" in viser.remedy
-
-
-@NEEDS_COMPILER
-def test_the_command_prints_the_function_s_json(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # which no other test fills meanwhile
-    run_json("doctor")
-    assert run_json("doctor") == plain(tl.doctor().as_dict())

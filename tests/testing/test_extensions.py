@@ -34,7 +34,7 @@ from tauloop.testing import (
     check_route,
 )
 
-FOLDER = Path(__file__).parents[1] / "examples" / "extensions"
+FOLDER = Path(__file__).parents[2] / "examples" / "extensions"
 EXAMPLES = tuple(sorted(path.stem for path in FOLDER.glob("*.py")))
 
 
