@@ -43,6 +43,7 @@ RACKS = Path(__file__).parents[1] / "examples" / "gantry_tau_racks" / "gantry_ta
 COMMANDS = {
     "yaml": ("convert", "five_bar", "--to", "yaml", "--out", "{out}/five.yaml"),
     "new": ("new", "five", "--from", "five-bar", "--out", "{out}/mine.yaml", "--replace"),
+    "demo": ("demo", "five_bar", "--no-open", "--out", "{out}/demo.html"),
     "mjcf": ("convert", "five_bar", "--to", "mjcf", "--out", "{out}/five.xml"),
     "urdf": ("convert", "five_bar", "--to", "urdf", "--out", "{out}/five.urdf"),
     "c": ("export", "c", "five_bar", "--out", "{out}"),

@@ -86,7 +86,7 @@ if TYPE_CHECKING:
         write_equations as write_equations,
     )
     from tauloop.motion import StrokeOptions as StrokeOptions, plan_motion as plan_motion
-    from tauloop.pages import ReportOptions as ReportOptions, write_report as write_report
+    from tauloop.pages import ReportOptions as ReportOptions, demo as demo, write_report as write_report
     from tauloop.programs import Forces as Forces, State as State
     from tauloop.simulation import (
         ControlOptions as ControlOptions,

@@ -71,6 +71,7 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     "machines": lambda _: machine_index(),
     "show delta --blocks": lambda _: tl.describe(tl.load("delta"), tl.DescribeOptions(blocks=True)),
     "check delta --driven": lambda _: tl.check(tl.load("delta"), tl.CheckOptions(driven=True)),
+    "demo five_bar --no-open --out FOLDER/demo.html": lambda folder: tl.demo(tl.load("five_bar"), folder / "demo.html"),
     "new mine --from delta --set arm_length=250mm --out FOLDER/mine.yaml": lambda _: tl.new_machine(
         "mine", "delta", tl.NewMachineOptions(values={"arm_length": "250mm"})
     ),

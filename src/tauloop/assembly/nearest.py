@@ -84,7 +84,7 @@ class _NearestSearch:
         rest = g - np.einsum("nk,nkr->nr", share, working)
         length = (rest**2).sum(axis=1)
         missed = self._sides[s, i] - (g * self._y[s]).sum(axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             full = np.where(length > (DEPENDENT * self._longest[s]) ** 2, missed / length, np.inf)
             drops = np.where(self._at_work[s] & (share > DEPENDENT), self._mu[s] / share, np.inf)
         until = drops.min(axis=1, initial=np.inf)

@@ -22,6 +22,7 @@ from tauloop.mechanism.suggestions import suggestion
 #: Commands by group, in the order of the help: the module that holds each, and what the list of commands says of it.
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Describe": {
+        "demo": ("demo", "A machine in motion on a page, and what to do next."),
         "machines": ("machines", "List the shipped machines."),
         "show": ("describe", "A machine's coordinates, mobility, loops, actuators, parameters."),
         "check": ("describe", "Does a machine file read, do its loops close, is it driven?"),

@@ -110,21 +110,26 @@ class Trajectory:
         model = self.stroke.model
         x = sample_times(self.stroke, self.law)
         time = np.concatenate([x, 2.0 - x[-2::-1]] if self.returns else [x]) * self.duration
-        forces = self._forces(time)
+        forces = self.forces(time)
         names, units = model.output_ports("actuators")
         peaks = []
         for i, name in enumerate(names):
 
             def size(t: np.ndarray, i: int = i) -> np.ndarray:
-                return np.asarray(np.abs(self._forces(t)[:, i]))
+                return np.asarray(np.abs(self.forces(t)[:, i]))
 
             places, _ = refined(size, time, np.abs(forces[:, i]))
-            force = float(self._forces(places[:1])[0, i])
+            force = float(self.forces(places[:1])[0, i])
             limit = model.mechanism.actuators[i].force
             peaks.append(PeakForce(actuator=name, force=force, time=float(places[0]), unit=units[i], limit=limit))
         return tuple(peaks)
 
-    def _forces(self, time: np.ndarray) -> np.ndarray:
+    def forces(self, time: np.ndarray) -> np.ndarray:
+        """Actuator forces (N, n_u) at times (N,), s; N or N m.
+
+        Raises:
+            PoseError: a singular pose.
+        """
         motion, start = self.at(time), self.stroke.start(self.places(time))
         return np.asarray(self.stroke.functions.inverse_dynamics(*motion.rates, start=start).force)
 

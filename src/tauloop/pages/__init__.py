@@ -2,6 +2,7 @@
 
 from tauloop.lazy import public_names
 from tauloop.pages.document import Section as Section, write_page as write_page
+from tauloop.pages.showing import Demo as Demo, demo as demo
 from tauloop.pages.workflow import (
     ReportOptions as ReportOptions,
     WrittenReport as WrittenReport,

@@ -108,7 +108,7 @@ _OWN = (
     _OwnPart("MotionForces", "dynamics_table.dynamics_tables"),
     _OwnPart("NewMachine", "new_machine_table.new_machine_tables"),
     _OwnPart("OperationCounts", "cost_tables.cost_tables"),
-    _OwnPart("PlannedMotion", "motion_table.motion_tables"),
+    _OwnPart("PlannedMotion", "motion_table.motion_tables", page="motion_page.motion_page"),
     _OwnPart("PlayMap", "drive_table.play_tables"),
     _OwnPart("PosePlan", "poses_table.poses_tables", "poses_figure.poses_figure"),
     _OwnPart("Poses", "kinematics_table.poses_tables"),

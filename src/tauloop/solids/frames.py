@@ -40,8 +40,7 @@ def frames(mechanism: Mechanism, geometry: MachineGeometry, reference: MachineGe
         x = across - z * np.sum(across * z, axis=-1, keepdims=True)
         x /= np.linalg.norm(x, axis=-1, keepdims=True)
         R = np.stack([x, np.cross(z, x), z], axis=-1)
-        if mechanism.rod(segment.name).telescope is None:
-            placed[segment.name] = (R, A)
-        else:
+        placed[segment.name] = (R, A)  # of a cable too, which has a telescope and is one solid
+        if mechanism.rod(segment.name).telescope is not None:
             placed[f"{segment.name}.lower"], placed[f"{segment.name}.upper"] = (R, A), (R, B)
     return placed

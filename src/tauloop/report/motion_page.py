@@ -1,0 +1,22 @@
+"""A planned motion on a page: the machine as it moves, its stroke, and the forces that it asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tauloop.motion.planning import PlannedMotion
+from tauloop.report.pieces import STATES, Piece, motion, over_time
+
+
+def motion_page(planned: PlannedMotion) -> Iterator[Piece]:
+    """What there is to see of it."""
+    trajectory = planned.trajectory
+    model, functions = trajectory.stroke.model, trajectory.stroke.functions
+    time = np.linspace(0.0, trajectory.total, 2 * STATES + 1)
+    states = trajectory.states(time)
+    yield from motion(model, time, states.q)
+    port, values = functions.ports.position, trajectory.at(time).rates[0]
+    yield from over_time(f"Stroke of the {functions.ports.name}", time, port.columns, port.units, values.T)
+    yield from over_time("Actuator force", time, *model.output_ports("actuators"), trajectory.forces(time).T)
