@@ -2,6 +2,7 @@
 
 from tauloop.lazy import public_names
 from tauloop.viewer.film import save_film as save_film
+from tauloop.viewer.layers import Layers as Layers
 from tauloop.viewer.playback import Playback as Playback, read_playback as read_playback
 from tauloop.viewer.viewer import Viewer as Viewer
 from tauloop.viewer.workflow import View as View, ViewOptions as ViewOptions, view as view

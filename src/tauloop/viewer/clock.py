@@ -36,7 +36,8 @@ class Clock:
 
     def seek(self, moment: float) -> None:
         """Show the sample nearest to a time, s."""
-        self._viewer.show(self._playback.q[self._playback.sample(moment)])
+        sample = self._playback.sample(moment)
+        self._viewer.show(self._playback.q[sample], sample=sample)
 
     def advance(self, elapsed: float) -> None:
         """Let time pass while the motion plays, s; at its end it starts again, or stops."""

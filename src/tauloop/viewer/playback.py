@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tauloop.assembly.ports import Entry
+from tauloop.assembly.ports import PLATFORM, Entry, Port
 from tauloop.errors import InputError, Problem
 from tauloop.logs import read_log, samples
 from tauloop.logs.channels import TIME, channels
@@ -14,6 +15,9 @@ from tauloop.logs.matching import channel_problems
 from tauloop.model import Model
 from tauloop.records import dataclass
 from tauloop.shown import Shown
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,11 +28,17 @@ class Playback(Shown):
         time: s (N,), from zero.
         q: coordinates (N, n_q).
         source: name of the file.
+        entry: whose positions it gave.
+        rates: velocities and accelerations of that entry (N, n) each, where it gave them.
+        force: of the actuators (N, n_u), where it gave them.
     """
 
     time: np.ndarray
     q: np.ndarray
     source: str = ""
+    entry: Entry = PLATFORM
+    rates: tuple[np.ndarray, np.ndarray] | None = None
+    force: np.ndarray | None = None
 
     @property
     def duration(self) -> float:
@@ -61,9 +71,25 @@ def read_playback(model: Model, path: str | Path) -> Playback:
         missing[functions.ports.entry] = channel_problems(log, wanted, str(path))
         if not missing[functions.ports.entry]:
             q = functions.track(samples(log, "position", port.columns)).q
-            return Playback(time=time - time[0], q=q, source=Path(path).name)
+            ports = functions.ports
+            rates = [_columns(log, ports.motion[kind]) for kind in ("velocity", "acceleration")]
+            names = tuple(actuator.name for actuator in model.mechanism.actuators)
+            return Playback(
+                time=time - time[0],
+                q=q,
+                source=Path(path).name,
+                entry=ports.entry,
+                rates=None if rates[0] is None or rates[1] is None else (rates[0], rates[1]),
+                force=_columns(log, Port(name="force", columns=names, units=model.output_ports("actuators")[1])),
+            )
     nearer = min(missing.values(), key=len)
     if not channels(log, "position"):
         remedy = "give a table as `tauloop motion --out` or `tauloop simulate --out` writes it"
         nearer = [Problem(where="position", what="the log has no positions", remedy=remedy, file=str(path))]
     raise InputError(nearer)
+
+
+def _columns(log: xr.Dataset, port: Port) -> np.ndarray | None:
+    """The samples (N, n) of a port, or None where the log lacks one of them."""
+    missing = channel_problems(log, {port.name: dict(zip(port.columns, port.units, strict=True))}, "")
+    return None if missing or not port.columns else samples(log, port.name, port.columns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from matplotlib.colors import to_rgb
 from scipy.spatial.transform import Rotation
 
 from tauloop.kinematics.machine_geometry import MachineGeometry, machine_geometry
+from tauloop.mechanism.solid import COLOURS
 from tauloop.model import Model
 from tauloop.report.figures import RESIDUAL
 from tauloop.solids import frames, machine_solids, parts
@@ -17,60 +19,78 @@ from tauloop.solids import frames, machine_solids, parts
 TOOL, PATH = 0.07, 0.003
 #: From where the eye looks at first, rad of its field of view, and how far it keeps from where the machine just fits.
 EYE, FIELD, FAR = (0.75, -1.05, 0.45), 0.8, 1.1
+#: Colour of a machine beside another, and how much of what is behind it it hides.
+GHOST, SEEN_THROUGH = "#7a4f9a", 0.38
 #: Of the light from all around: at full strength colours would be washed out.
 LIGHT = 0.35
 
 
 class MachineScene:
-    """Nodes of a machine, by name: ``/machine/BODY`` (and rods), ``/drives/NAME``, ``/tool``, ``/path``."""
+    """Nodes of a machine, by name: ``/machine/BODY`` (and rods), ``/drives/NAME``, ``/tool``, ``/path``.
 
-    def __init__(self, server: Any, model: Model, geometry: MachineGeometry) -> None:
+    Attributes:
+        size: the machine's largest dimension, m.
+    """
+
+    def __init__(self, server: Any, model: Model, geometry: MachineGeometry, *, ghost: str = "") -> None:
         """Build the nodes.
 
         Args:
             server: a `viser.ViserServer`.
             model: the machine.
             geometry: the machine at its first state.
+            ghost: name of a see-through machine beside another, which has no names, no floor, and looks from nowhere.
 
         Raises:
             EngineError: trimesh is not installed.
             InputError: the file of a mesh is missing, damaged or too large.
         """
         self._scene, self.shape, self._mechanism = server.scene, geometry.shape, model.mechanism
-        self._size, self._shown = geometry.size, geometry
+        self.size, self._shown = geometry.size, geometry
         self._reference = machine_geometry(model, model.assembly.q)
         self._frames = frames(self._mechanism, geometry, self._reference)
         meshes = parts(machine_solids(model))
-        self._nodes = {name: self._scene.add_frame(node_path(name), show_axes=False) for name, _ in meshes}
-        drawn = {
+        top = f"/{ghost or 'machine'}"
+        self._nodes = {name: self._scene.add_frame(node_path(name, top), show_axes=False) for name, _ in meshes}
+        self._drawn = {
             (name, colour): self._scene.add_mesh_simple(
-                f"{node_path(name)}/{colour[1:]}",
+                f"{node_path(name, top)}/{colour[1:]}",
                 vertices=mesh.vertices.astype(np.float32),
                 faces=mesh.faces.astype(np.uint32),
-                color=rgb(colour),
+                color=rgb(GHOST if ghost else colour),
+                opacity=SEEN_THROUGH if ghost else None,
                 flat_shading=True,
+                cast_shadow=not ghost,
             )
             for (name, colour), mesh in meshes.items()
         }
         cables = {rod.name for rod in self._mechanism.rods if rod.tension is not None}
         reach = {key: float(np.ptp(mesh.vertices[:, 2])) for key, mesh in meshes.items()}
-        self._cables = [(key[0], node, reach[key]) for key, node in drawn.items() if key[0] in cables]
+        self._cables = [(key[0], node, reach[key]) for key, node in self._drawn.items() if key[0] in cables]
+        self._names: dict[str, Any] = {}
+        self._tool: Any = None
+        if not ghost:
+            self._furnish(server, geometry)
+        self.show(geometry)
+
+    def _furnish(self, server: Any, geometry: MachineGeometry) -> None:
+        """Names, the tool's axes, the floor, light, and from where it is seen at first."""
         self._names = {
             axis.name: self._scene.add_label(f"/drives/{axis.name}", axis.name) for axis in self.shape.drives
         }
         self._tool = self._scene.add_frame(
-            "/tool", axes_length=TOOL * self._size, axes_radius=0.06 * TOOL * self._size, origin_radius=0.0
+            "/tool", axes_length=TOOL * self.size, axes_radius=0.06 * TOOL * self.size, origin_radius=0.0
         )
         self._scene.add_label("/tool/name", self.shape.platform)
         low, high = geometry.extent
         middle = (low + high) / 2
         self._scene.add_grid(
             "/floor",
-            width=1.4 * self._size,
-            height=1.4 * self._size,
-            cell_size=self._size / 10,
-            section_size=self._size / 2,
-            position=(middle[0], middle[1], low[2] - 0.02 * self._size),
+            width=1.4 * self.size,
+            height=1.4 * self.size,
+            cell_size=self.size / 10,
+            section_size=self.size / 2,
+            position=(middle[0], middle[1], low[2] - 0.02 * self.size),
         )
         self._scene.configure_environment_map("warehouse", environment_intensity=LIGHT)
         camera = server.initial_camera
@@ -79,9 +99,8 @@ class MachineScene:
         if len(geometry.plane) == 2:
             across = 3 - sum(geometry.plane)
             way = np.eye(3)[across] * (1.0 if across == 2 else -1.0) + [0.0, -0.02, 0.02]
-        far = FAR * 0.5 * max(float(np.linalg.norm(high - low)), self._size) / np.sin(0.5 * FIELD)
+        far = FAR * 0.5 * max(float(np.linalg.norm(high - low)), self.size) / np.sin(0.5 * FIELD)
         camera.position = tuple(middle + far * way / np.linalg.norm(way))
-        self.show(geometry)
 
     def show(self, geometry: MachineGeometry, state: int = 0) -> None:
         """Move all nodes to one state of a geometry."""
@@ -94,21 +113,36 @@ class MachineScene:
         rods = dict(zip((segment.name for segment in self.shape.segments), lengths, strict=True))
         for name, node, reach in self._cables:
             node.scale = (1.0, 1.0, float(rods[name]) / reach)
+        if self._tool is None:
+            return
         for axis, origin in zip(self.shape.drives, geometry.drives[0][state], strict=True):
             self._names[axis.name].position = origin
         self._tool.position = geometry.tool[state]
         self._tool.wxyz = Rotation.from_matrix(geometry.tool_rotation[state]).as_quat(scalar_first=True)
 
-    def draw_path(self, points: np.ndarray) -> None:
-        """Draw the tool's path (N, 3)."""
+    def draw_path(self, points: np.ndarray, colours: Sequence[str] | None = None) -> None:
+        """Draw the tool's path (N, 3), each piece in the colour of its first sample (N,)."""
         if len(points) > 1:
             ends = np.stack([points[:-1], points[1:]], axis=1)
-            self._scene.add_line_segments("/path", points=ends, colors=rgb(RESIDUAL), thickness=PATH * self._size)
+            shades = np.array([rgb(colour) for colour in colours or (RESIDUAL,) * len(points)], dtype=np.uint8)
+            ends_shades = np.repeat(shades[:-1, None], 2, axis=1)
+            self._scene.add_line_segments("/path", points=ends, colors=ends_shades, thickness=PATH * self.size)
+
+    def colour_rods(self, colours: Mapping[str, str]) -> None:
+        """Give rods other colours, by name; the rest have their own."""
+        for (name, own), node in self._drawn.items():
+            rod = name.removesuffix(".lower").removesuffix(".upper")
+            node.color = rgb(colours[rod] if rod in colours and own != COLOURS["joint"] else own)
+
+    def name_drives(self, texts: Mapping[str, str]) -> None:
+        """Write other words at actuators, by name; the rest have their names."""
+        for name, node in self._names.items():
+            node.text = texts.get(name, name)
 
 
-def node_path(name: str) -> str:
+def node_path(name: str, top: str = "/machine") -> str:
     """The node of a body or rod."""
-    return f"/machine/{name.replace('/', '_')}"
+    return f"{top}/{name.replace('/', '_')}"
 
 
 def rgb(colour: str) -> tuple[int, int, int]:

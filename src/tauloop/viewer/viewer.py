@@ -16,14 +16,21 @@ import numpy as np
 from tauloop.assembly.ports import Entry
 from tauloop.errors import EngineError, TauloopError
 from tauloop.kinematics.machine_geometry import MachineGeometry, machine_shape
-from tauloop.mechanism.model import LIMIT_KINDS
 from tauloop.model import Model
 from tauloop.solids import machine_solids, parts
 from tauloop.viewer.clock import Clock
+from tauloop.viewer.cloud import CloudPanel
+from tauloop.viewer.forces import ForceLayer
+from tauloop.viewer.ghost import Ghost
 from tauloop.viewer.gizmo import Gizmo, Puller
 from tauloop.viewer.guard import Guard, start_guarded
 from tauloop.viewer.handles import CLOSED
+from tauloop.viewer.layers import Layers
+from tauloop.viewer.marks import Marks, path_colours
+from tauloop.viewer.modes import ModeButtons
+from tauloop.viewer.pictures import PicturePanel
 from tauloop.viewer.playback import Playback
+from tauloop.viewer.plots import Plots
 from tauloop.viewer.scene import MachineScene
 from tauloop.viewer.sliders import Sliders, as_markdown
 from tauloop.viewer.watch import Watch
@@ -50,7 +57,11 @@ class Viewer:
         gizmo: by which the tool is dragged; None where the machine does not move.
         warning: what is wrong with the files that are watched; hidden while nothing is.
         message: what is wrong with the pose that was asked for last.
-        clock: of the motion that is played back; None without one.
+        clock, plots: of the motion that is played back; None without one.
+        sample: of the motion that is shown; None where the machine has been moved by hand.
+        ghosts: what is shown see-through beside the machine.
+        forces, modes, workspace: panels of these; None where the machine does not move.
+        pictures: panel of what can be saved.
     """
 
     def __init__(
@@ -59,6 +70,7 @@ class Viewer:
         *,
         q: np.ndarray | None = None,
         playback: Playback | None = None,
+        layers: Layers | None = None,
         host: str = "127.0.0.1",
         port: int = 8080,
     ) -> None:
@@ -68,6 +80,7 @@ class Viewer:
             model: the machine.
             q: coordinates (n_q,) at which it stands at first; the reference pose, or the motion's first, without it.
             playback: a motion to be played.
+            layers: what else is shown.
             host: address to listen on; 127.0.0.1 is seen from this computer alone.
             port: port to listen on; the next one that is free if it is taken, any free one if 0.
 
@@ -88,15 +101,30 @@ class Viewer:
         self.host, self.port = host, int(self.server.get_port())
         start = playback.q[0] if playback is not None else model.assembly.q
         self._watch: Watch | None = None
-        self._build(model, np.array(start if q is None else q), playback)
+        self.clock: Clock | None
+        self.plots: Plots | None
+        self.gizmo: Gizmo | None
+        self.forces: ForceLayer | None
+        self.modes: ModeButtons | None
+        self.workspace: CloudPanel | None
+        self.ghosts: list[Ghost]
+        self._build(model, np.array(start if q is None else q), playback, layers or Layers())
 
-    def replace(self, model: Model, *, q: np.ndarray | None = None, playback: Playback | None = None) -> None:
+    def replace(
+        self,
+        model: Model,
+        *,
+        q: np.ndarray | None = None,
+        playback: Playback | None = None,
+        layers: Layers | None = None,
+    ) -> None:
         """Show another machine in place of this one, from the same side; where it can, at the same platform position.
 
         Args:
             model: the machine.
             q: coordinates (n_q,) at which it stands where it cannot; the reference pose without it.
             playback: a motion to be played, from its start.
+            layers: what else is shown.
         """
         with self.lock:
             start = np.array(model.assembly.q if q is None else q)
@@ -105,7 +133,7 @@ class Viewer:
             parts(machine_solids(model))  # a mesh that cannot be read is refused before the old scene goes
             self.server.scene.reset()
             self.server.gui.reset()
-            self._build(model, start, playback)
+            self._build(model, start, playback, layers or Layers())
 
     def watch(self, files: Iterable[str | Path], load: Callable[[], View]) -> None:
         """Show the machine anew whenever one of its files is saved; while one is wrong the last good picture stays.
@@ -116,24 +144,43 @@ class Viewer:
         """
         self._watch = Watch(self, map(Path, files), load)
 
-    def _build(self, model: Model, q: np.ndarray, playback: Playback | None) -> None:
+    def _build(self, model: Model, q: np.ndarray, playback: Playback | None, layers: Layers) -> None:
         """Make the scene and the panel of a machine."""
-        self.model, self.q = model, q
+        self.model, self.q, self.sample = model, q, None if playback is None else 0
         self._shape = machine_shape(model.assembly.loops)
         geometry = self.geometry
         self.scene = MachineScene(self.server, model, geometry)
-        self.warning = self.server.gui.add_markdown("", visible=False)
-        self.message = self.server.gui.add_markdown(WITHIN)
-        self.clock: Clock | None = None
+        gui = self.server.gui
+        self.warning = gui.add_markdown("", visible=False)
+        self.message = gui.add_markdown(WITHIN)
+        self.clock, self.plots = None, None
         if playback is not None:
-            self.scene.draw_path(self._shape.at(playback.q).tool)
+            self.scene.draw_path(self._shape.at(playback.q).tool, path_colours(model, playback.q))
             self.clock = Clock(self, playback)
+        self.ghosts = []
+        if layers.measured is not None:
+            self.ghosts.append(Ghost(self, "measured", model, layers.measured))
+        if layers.beside is not None:
+            self.ghosts.append(Ghost(self, "beside", layers.beside))
+        if playback is not None:
+            self.plots = Plots(self, playback)
         self._hands = Sliders(self, model)
-        self.gizmo: Gizmo | None = None
+        self.gizmo = None
         if handles := next(iter(self._hands.handles.values()), None):
             with contextlib.suppress(TauloopError):  # where it starts it cannot be dragged
                 self.gizmo = Gizmo(self, Puller(handles, self._shape, model.limits, q), geometry.size)
-        self.show(q)
+        self._marks = Marks(self)
+        self.forces = self.modes = self.workspace = None
+        if self._hands.handles:  # it is driven, and moves
+            self.forces = ForceLayer(self, playback, is_on=layers.forces)
+            self.modes = ModeButtons(self)
+            self.workspace = CloudPanel(self)
+        self.pictures = PicturePanel(self, playback)
+        self.show(q, sample=self.sample)
+        if self.modes is not None and layers.modes is not None:
+            self.modes.look(layers.modes)
+        if self.workspace is not None and layers.workspace:
+            self.workspace.show(layers.workspace, layers.colouring)
 
     @property
     def geometry(self) -> MachineGeometry:
@@ -160,14 +207,26 @@ class Viewer:
         """
         self._hands.move(entry, number, value)
 
-    def show(self, q: np.ndarray, dragged: Any = None) -> None:
-        """Show the machine at assembled coordinates (n_q,); all sliders follow but the one that is dragged, if any."""
+    def show(self, q: np.ndarray, dragged: Any = None, *, sample: int | None = None) -> None:
+        """Show the machine at assembled coordinates.
+
+        Args:
+            q: coordinates (n_q,).
+            dragged: the slider in the user's hand, if any; all others follow.
+            sample: of the motion, where the pose is one of it.
+        """
         with self.lock:
-            self.q = np.array(q)
+            self.q, self.sample = np.array(q), sample
             geometry = self.geometry
             self.scene.show(geometry)
-            self.message.content = self._limits()
+            self.message.content = self._marks.follow(geometry) or WITHIN
             self._hands.follow(self.q, dragged)
+            for ghost in self.ghosts:
+                ghost.follow(geometry)
+            if self.plots is not None:
+                self.plots.follow(sample)
+            if self.forces is not None:
+                self.forces.follow(geometry, sample)
             if self.gizmo is not None:
                 self.gizmo.follow(geometry)
 
@@ -209,12 +268,6 @@ class Viewer:
         self._ended.set()
         with self.lock, silent():
             self.server.stop()
-
-    def _limits(self) -> str:
-        """Which coordinates are outside their limits, of both kinds."""
-        outside = [item for kind in LIMIT_KINDS for item in self.model.limits.beyond(self.q, kind=kind)]
-        listed = ", ".join(f"`{item.coordinate}` {item.amount}" for item in outside)
-        return f"**Outside its limits:** {listed}" if outside else WITHIN
 
 
 def step_back(client: Any) -> None:

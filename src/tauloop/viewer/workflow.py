@@ -11,19 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tauloop.assembly.named_values import named_values
+from tauloop.assembly.named_values import full_name, named_values
 from tauloop.assembly.ports import PLATFORM, Entry
 from tauloop.errors import EngineError, InputError, Problems
+from tauloop.formats import load
 from tauloop.kinematics.machine_geometry import MachineGeometry, machine_geometry
+from tauloop.kinematics.pose_axes import pose_axes
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.model.model import modelled
-from tauloop.options import option
+from tauloop.options import listed, option, require
 from tauloop.records import dataclass
 from tauloop.report.machine_figure import machine_figure
 from tauloop.result import Result, Status, provenance
 from tauloop.shown import Shown
+from tauloop.viewer.cloud import COLOURINGS, planes
 from tauloop.viewer.film import save_film
+from tauloop.viewer.layers import Layers
 from tauloop.viewer.playback import Playback, read_playback
 from tauloop.viewer.viewer import Viewer
 
@@ -43,16 +47,33 @@ class ViewOptions(Shown):
         entry: whose position that is.
         motion: play a table with time and position.NAME of the platform or the actuators; from Python a `Playback` too.
         simulation: the same, of what `tauloop simulate --out` or `control --out` has written.
+        measured: show this log, as that of a motion, see-through beside the motion.
+        beside: show this machine (a file, or shipped) see-through at the same actuator positions, such as the
+            calibrated one.
+        forces: show forces: arrows at motors and platform, rods by tension and compression.
+        workspace: show a slice or cloud of the workspace over two or three platform positions, such as 'x,z'.
+        colouring: what its points are coloured by.
+        modes: look for all modes at the first pose: at its 'actuators' (assembly modes) or 'platform' (working modes).
     """
 
     position: str | Mapping[str, str | float] | None = option(None, read=str)
     entry: Entry = PLATFORM
     motion: Path | Playback | None = option(None, read=Path)
     simulation: Path | None = None
+    measured: Path | Playback | None = option(None, read=Path)
+    beside: str | Path | Mechanism | Model | None = option(None, read=str, metavar="MACHINE")
+    forces: bool = False
+    workspace: tuple[str, ...] = option((), read=listed)
+    colouring: str = option("reach", choices=COLOURINGS)
+    modes: Entry | None = None
 
     def __post_init__(self) -> None:
-        """Refuse several of them."""
+        """Refuse what is out of range, and several of one kind."""
         problems = Problems()
+        with problems.collecting(InputError):
+            require(self)
+        if self.measured is not None and self.motion is None and self.simulation is None:
+            problems.add("measured", "is shown in step with a motion, and there is none", "give the motion too")
         names = [name for name in ("position", "motion", "simulation") if getattr(self, name) is not None]
         if len(names) > 1:
             problems.add(names[-1], f"given beside {', '.join(names[:-1])}", "give one of them")
@@ -68,12 +89,14 @@ class View(Result):
         q: its coordinates (n_q,), at the start of a motion.
         playback: the motion.
         geometry: where its parts are, at all samples of a motion.
+        layers: what else the viewer shows.
     """
 
     model: Model
     q: np.ndarray
     playback: Playback | None
     geometry: MachineGeometry
+    layers: Layers
 
     @property
     def status(self) -> Status:
@@ -124,7 +147,7 @@ class View(Result):
 
     def viewer(self, host: str = "127.0.0.1", port: int = 8080) -> Viewer:
         """A server for the browser; see `Viewer`, which also says what is raised."""
-        return Viewer(self.model, q=self.q, playback=self.playback, host=host, port=port)
+        return Viewer(self.model, q=self.q, playback=self.playback, layers=self.layers, host=host, port=port)
 
 
 def view(machine: Mechanism | Model, options: ViewOptions | None = None) -> View:
@@ -148,8 +171,29 @@ def view(machine: Mechanism | Model, options: ViewOptions | None = None) -> View
         q=q[0],
         playback=playback,
         geometry=machine_geometry(model, q),
+        layers=_layers(model, options),
         evidence=model.limits.evidence(q, time),
         provenance=provenance(packages=("numpy",), options={}, inputs={"machine": model.mechanism.name}),
+    )
+
+
+def _layers(model: Model, options: ViewOptions) -> Layers:
+    """What is shown beside the machine."""
+    measured, beside = options.measured, options.beside
+    names = pose_axes(model).columns if options.workspace else ()
+    plane = tuple(full_name(names, name, "workspace") for name in options.workspace)
+    if plane and plane not in planes(model):
+        choices = (
+            "; ".join(",".join(choice) for choice in planes(model)) or "none: its platform does not move along axes"
+        )
+        raise InputError.of("workspace", f"{','.join(plane)} is no slice or cloud", f"choose one of {choices}")
+    return Layers(
+        measured=read_playback(model, measured) if isinstance(measured, Path) else measured,
+        beside=modelled(load(beside) if isinstance(beside, str | Path) else beside) if beside is not None else None,
+        forces=options.forces,
+        workspace=plane,
+        colouring=options.colouring,
+        modes=options.modes,
     )
 
 

@@ -1,0 +1,225 @@
+"""The workspace around the machine: a slice or a cloud of tool positions, coloured by what it is like there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from tauloop.errors import InputError, PoseError, TauloopError
+from tauloop.kinematics.machine_geometry import machine_geometry
+from tauloop.kinematics.machine_workspace import WorkspaceOptions, workspace
+from tauloop.kinematics.pose_axes import PoseAxes, pose_axes
+from tauloop.kinematics.workspace_map import Reason, Workspace, section_axes
+from tauloop.model import Model
+from tauloop.records import dataclass
+from tauloop.viewer.scene import rgb
+
+if TYPE_CHECKING:
+    from tauloop.viewer.viewer import Viewer
+
+#: What points are coloured by.
+COLOURINGS = ("reach", "conditioning", "force")
+#: Points along the longest axis of a slice, and of a cloud.
+SLICE, CLOUD = 60, 18
+#: How far from the tool they are drawn, in largest dimensions of the machine: telescopic legs reach anywhere.
+NEARBY = 0.7
+#: The share of the points that a scale of colours tells apart: forces grow without bound towards singularities.
+MOST_SHOWN = 0.95
+#: Colours of reasons, different in lightness too; poses out of reach are not shown.
+REASONS: Mapping[Reason, str] = {
+    Reason.USABLE: "#56b4e9",
+    Reason.JOINT_LIMIT: "#e69f00",
+    Reason.SINGULAR: "#b0301c",
+    Reason.INTERFERENCE: "#6b2e6f",
+    Reason.TENSION: "#1f2328",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cloud:
+    """Points to be drawn.
+
+    Attributes:
+        workspace: the map that they are of.
+        places: of the tool (N, 3), m.
+        values: what they are coloured by (N,): numbers of reasons, least distance to a singularity, or force.
+        colours: (N, 3), 0 to 255.
+        legend: what the colours mean, in Markdown.
+    """
+
+    workspace: Workspace
+    places: np.ndarray
+    values: np.ndarray
+    colours: np.ndarray
+    legend: str
+
+
+def planes(model: Model) -> tuple[tuple[str, ...], ...]:
+    """Slices and clouds that a machine has: pairs and triples of platform positions that are lengths."""
+    axes = pose_axes(model)
+    lengths = [name for name, unit in zip(axes.columns, axes.units, strict=True) if unit == "m"]
+    pairs = [(a, b) for i, a in enumerate(lengths) for b in lengths[i + 1 :]]
+    return (*pairs, tuple(lengths)) if len(lengths) == 3 else tuple(pairs)
+
+
+def cloud(model: Model, plane: tuple[str, ...], colouring: str, q: np.ndarray | None = None) -> Cloud:
+    """Map a slice or a cloud through a pose.
+
+    Args:
+        model: the machine.
+        plane: two platform positions, or three.
+        colouring: one of `COLOURINGS`: "reach" (what excludes a pose), "conditioning" (least distance to a singularity,
+            0 to 1), or "force" (largest force of an actuator at rest, where a pose is usable; of cables the margin of
+            their tensions).
+        q: coordinates (n_q,) whose other positions are kept; the reference pose without it.
+
+    Raises:
+        InputError: an unknown colouring, or positions that are no lengths.
+        PoseError: the machine does not close there.
+    """
+    if colouring not in COLOURINGS:
+        raise InputError.of("colouring", f"unknown: {colouring!r}", f"choose one of {', '.join(COLOURINGS)}")
+    axes = pose_axes(model)
+    held = dict(zip(axes.columns, _values(model, axes, model.assembly.q if q is None else q), strict=True))
+    fixed = {name: float(value) for name, value in held.items() if name not in plane}
+    reach, size = section_axes(model, plane, None), machine_geometry(model, model.assembly.q).size
+    ranges = {
+        name: (max(float(values[0]), held[name] - NEARBY * size), min(float(values[-1]), held[name] + NEARBY * size))
+        for name, values in reach.items()
+    }
+    widest = max(high - low for low, high in ranges.values())
+    step = float(f"{widest / (SLICE if len(plane) == 2 else CLOUD):.1g}")
+    area = workspace(model, WorkspaceOptions(plane=plane, section=fixed, ranges=ranges, resolution=step))
+    positions = axes.grid(area.axes, area.fixed)
+    reason = area.reason.ravel()
+    known = np.flatnonzero(reason == Reason.USABLE if colouring == "force" else reason != Reason.OUT_OF_REACH)
+    states = model.platform.evaluate(axes.positions(positions[known]))
+    reached = states.health.is_reached & np.isfinite(states.q).all(axis=1)
+    known, q_known = known[reached], states.q[reached]
+    places = machine_geometry(model, q_known).tool if len(known) else np.zeros((0, 3))
+    if colouring == "reach":
+        kinds = [kind for kind in REASONS if (reason[known] == kind).any()]
+        colours = np.array([rgb(REASONS[Reason(number)]) for number in reason[known]]).reshape(-1, 3)
+        legend = "  \n".join(f'<span style="color:{REASONS[kind]}">■</span> {kind.text}' for kind in kinds)
+        return Cloud(workspace=area, places=places, values=reason[known], colours=colours, legend=legend)
+    figures = area.figures
+    if colouring == "conditioning":
+        values = np.min([figures[name].ravel()[known] for name in ("serial", "parallel", "constraint")], axis=0)
+        what = "distance to a singularity, 0 to 1"
+    else:
+        values, what = _forces(model, q_known, figures["tension"].ravel()[known])
+    shown = np.isfinite(values)
+    values, places = values[shown], places[shown]
+    colours, legend = _scale(values, what)
+    return Cloud(workspace=area, places=places, values=values, colours=colours, legend=legend)
+
+
+def _values(model: Model, axes: PoseAxes, q: np.ndarray) -> np.ndarray:
+    """Values (n,) of the axes of a map at coordinates (n_q,)."""
+    position = model.platform.ports.at(q)
+    if axes.place is None:
+        return np.asarray(position)
+    here, start = (
+        Rotation.from_quat(quaternion, scalar_first=True)
+        for quaternion in (position[axes.place : axes.place + 4], axes.start)
+    )
+    return np.concatenate([position[: axes.place], (here * start.inv()).as_rotvec(), position[axes.place + 4 :]])
+
+
+def _forces(model: Model, q: np.ndarray, tension: np.ndarray) -> tuple[np.ndarray, str]:
+    """The margin of cables, or the largest force of all actuators of a unit at rest."""
+    if np.isfinite(tension).any():
+        return tension, "margin of the cables' tensions, N"
+    units = model.output_ports("actuators")[1]
+    kept = [unit == units[0] for unit in units]
+    return np.abs(_holding(model, q)[:, kept]).max(axis=1), f"largest motor force at rest, {units[0]}"
+
+
+def _holding(model: Model, q: np.ndarray) -> np.ndarray:
+    """Actuator forces (N, n_u) that hold poses (N, n_q); NaN where none do."""
+    functions = model.platform
+    rest = np.zeros((len(q), functions.ports.velocity.size))
+    try:
+        return functions.inverse_dynamics(functions.ports.at(q), rest, rest, start=q).force
+    except PoseError:
+        if len(q) == 1:
+            return np.full((1, len(model.mechanism.actuators)), np.nan)
+        return np.concatenate([_holding(model, half) for half in np.array_split(q, 2)])
+
+
+def _scale(values: np.ndarray, what: str) -> tuple[np.ndarray, str]:
+    """Colours (N, 3) that rise in lightness with a value, and their legend."""
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
+    if not len(values):
+        return np.zeros((0, 3), dtype=int), "Nothing is in reach."
+    low, high = float(values.min()), float(np.quantile(values, MOST_SHOWN))
+    shares = np.clip((values - low) / (high - low if high > low else 1.0), 0.0, 1.0)
+    colours = np.round(255 * colormaps["viridis"](shares)[:, :3]).astype(int)
+    stops = ", ".join(to_hex(colormaps["viridis"](x)) for x in (0.0, 0.5, 1.0))
+    bar = f'<span style="display:inline-block;width:6em;height:0.8em;background:linear-gradient(90deg,{stops})"></span>'
+    more = " and more" if values.max() > high else ""
+    return colours, f"{low:.3g} {bar} {high:.3g}{more}  \n{what}"
+
+
+class CloudPanel:
+    """Chooses slice or cloud and colours, and draws them.
+
+    Attributes:
+        cloud: what is drawn; None before.
+    """
+
+    def __init__(self, viewer: Viewer) -> None:
+        """Add the panel; a machine whose platform only turns has none."""
+        self._viewer = viewer
+        self.cloud: Cloud | None = None
+        self._node: Any = None
+        gui = viewer.server.gui
+        choices = {_label(plane): plane for plane in planes(viewer.model)}
+        if not choices:
+            return
+        with gui.add_folder("Workspace", expand_by_default=False):
+            self.plane = gui.add_dropdown("through the tool", tuple(choices))
+            self.colouring = gui.add_dropdown("colours", COLOURINGS)
+            self.draw = gui.add_button("map")
+            self.clear = gui.add_button("clear", visible=False)
+            self._legend = gui.add_markdown("")
+        self.draw.on_click(lambda _: self.show(choices[self.plane.value], self.colouring.value))
+        self.clear.on_click(lambda _: self.remove())
+
+    def show(self, plane: tuple[str, ...], colouring: str) -> None:
+        """Draw a slice or a cloud through the pose shown; what is in the way is said."""
+        viewer = self._viewer
+        self._legend.content = "Mapping ..."
+        try:
+            self.cloud = cloud(viewer.model, plane, colouring, viewer.q)
+        except TauloopError as error:
+            self._legend.content = "\n".join(f"- {problem.what}; *{problem.remedy}*" for problem in error.problems)
+            return
+        self.remove()
+        steps = [float(np.diff(values).min()) for values in self.cloud.workspace.axes.values() if len(values) > 1]
+        self._node = viewer.server.scene.add_point_cloud(
+            "/workspace",
+            points=self.cloud.places,
+            colors=self.cloud.colours.astype(np.uint8),
+            point_size=min(steps, default=0.01) * (0.8 if len(plane) == 2 else 0.22),
+            point_shape="square" if len(plane) == 2 else "circle",
+            point_shading="flat",
+            precision="float32",
+        )
+        self._legend.content, self.clear.visible = self.cloud.legend, True
+
+    def remove(self) -> None:
+        """Take it away."""
+        if self._node is not None:
+            self._node.remove()
+            self._node, self._legend.content, self.clear.visible = None, "", False
+
+
+def _label(plane: tuple[str, ...]) -> str:
+    short = ", ".join(name.rpartition(".")[2] for name in plane)
+    return f"slice {short}" if len(plane) == 2 else f"cloud {short}"

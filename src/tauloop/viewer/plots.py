@@ -1,0 +1,154 @@
+"""Plots of a motion in the panel, with a cursor at the time shown: positions, forces with their limits, power."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tauloop.errors import TauloopError
+from tauloop.model import Model
+from tauloop.records import dataclass
+from tauloop.report.figures import COLOURS, RESIDUAL, TEXT
+from tauloop.viewer.forces import motion_forces
+from tauloop.viewer.playback import Playback
+
+if TYPE_CHECKING:
+    from tauloop.viewer.viewer import Viewer
+
+#: Most samples of a plot: more than it has pixels.
+MOST = 400
+#: Height of a plot, pixels.
+HEIGHT = 150
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curves:
+    """One plot.
+
+    Attributes:
+        title: with its unit.
+        names: of the curves.
+        values: (N, n), in that unit.
+        limits: largest amount of each (n,); infinite without any.
+    """
+
+    title: str
+    names: tuple[str, ...]
+    values: np.ndarray
+    limits: np.ndarray
+
+
+def motion_curves(model: Model, playback: Playback) -> tuple[Curves, ...]:
+    """What is plotted of a motion: actuator positions, their forces and their power, each unit by itself.
+
+    Forces are those of the table, else those that the motion needs; there are none of a table without accelerations.
+    """
+    actuators, units = model.mechanism.actuators, model.output_ports("actuators")[1]
+    names = tuple(actuator.name for actuator in actuators)
+    free = np.full(len(names), np.inf)
+    shown = {"N m": (180.0 / np.pi, "deg"), "N": (1e3, "mm")}  # a motor of torques turns
+    curves = _by_unit("position", names, model.actuator_position(playback.q), units, free, shown)
+    force, power = playback.force, None
+    if playback.rates is not None:
+        with contextlib.suppress(TauloopError):  # not determined
+            needed = motion_forces(model, playback)
+            force = np.atleast_2d(needed.force) if force is None else force
+            speed = np.asarray(needed.state.v) @ model.assembly.loops.transmission.T
+            power = Curves(title="power [W]", names=names, values=force * speed, limits=free)
+    if force is not None:
+        limits = np.array([actuator.force for actuator in actuators])
+        curves += _by_unit("force", names, force, units, limits, {})
+    return curves if power is None else (*curves, power)
+
+
+def _by_unit(
+    what: str,
+    names: tuple[str, ...],
+    values: np.ndarray,
+    units: tuple[str, ...],
+    limits: np.ndarray,
+    shown: dict[str, tuple[float, str]],
+) -> tuple[Curves, ...]:
+    """Curves (N, n) of one kind, each unit in a plot of its own."""
+    plots = []
+    for unit in dict.fromkeys(units):
+        kept = [i for i, other in enumerate(units) if other == unit]
+        factor, word = shown.get(unit, (1.0, unit))
+        plots.append(
+            Curves(
+                title=f"{what} [{word}]",
+                names=tuple(names[i] for i in kept),
+                values=factor * values[:, kept],
+                limits=factor * limits[kept],
+            )
+        )
+    return tuple(plots)
+
+
+class Plots:
+    """The plots of a motion; the upright line in each is at the time shown.
+
+    Attributes:
+        curves: what is plotted.
+        nodes: the plots, in that order.
+    """
+
+    def __init__(self, viewer: Viewer, playback: Playback) -> None:
+        """Add the panel."""
+        self._playback = playback
+        rows = np.unique(np.linspace(0, len(playback.time) - 1, MOST).round().astype(int))
+        self._time = playback.time[rows]
+        self.curves = motion_curves(viewer.model, playback)
+        self.nodes: list[Any] = []
+        self._fixed: list[tuple[tuple[np.ndarray, ...], float, float]] = []
+        with viewer.server.gui.add_folder("Plots"):
+            for plot in self.curves:
+                self._add(viewer.server.gui, plot, rows)
+        self._shown = -1
+        self.follow(0)
+
+    def _add(self, gui: Any, plot: Curves, rows: np.ndarray) -> None:
+        values = plot.values[rows]
+        finite = np.flatnonzero(np.isfinite(plot.limits))
+        ends = sorted({float(sign * plot.limits[i]) for i in finite for sign in (-1.0, 1.0)})
+        low, high = (float(x) for x in (min(values.min(), *ends, np.inf), max(values.max(), *ends, -np.inf)))
+        room = 0.05 * (high - low) or 1.0
+        low, high = low - room, high + room
+        data = (self._time, *values.T, *(np.full(len(rows), end) for end in ends))
+        series: list[dict[str, Any]] = [{"label": "t"}]
+        series += [
+            {"label": name, "stroke": COLOURS[i % len(COLOURS)], "width": 1.6, "points": {"show": False}}
+            | ({"dash": [5, 3]} if i >= len(COLOURS) else {})
+            for i, name in enumerate(plot.names)
+        ]
+        series += [{"label": "limit", "stroke": RESIDUAL, "width": 1, "dash": [2, 3], "points": {"show": False}}] * len(
+            ends
+        )
+        series += [{"label": "now", "stroke": TEXT, "width": 1.2, "points": {"show": False}}]
+        self._fixed.append((data, low, high))
+        self.nodes.append(
+            gui.add_uplot(
+                data=(*data, np.full(len(rows), low)),
+                series=tuple(series),
+                title=plot.title,
+                height=HEIGHT,
+                scales={"x": {"time": False}, "y": {"range": (low, high)}},
+                axes=({}, {"space": 24, "size": 52}),
+                legend={"show": False},
+            )
+        )
+
+    def follow(self, sample: int | None) -> None:
+        """Put the cursors to a sample of the motion."""
+        if sample is None:
+            return
+        row = int(np.abs(self._time - self._playback.time[sample]).argmin())
+        if row == self._shown:
+            return
+        self._shown = row
+        for node, (data, low, high) in zip(self.nodes, self._fixed, strict=True):
+            now = np.full(len(self._time), low)
+            now[row] = high
+            node.data = (*data, now)
