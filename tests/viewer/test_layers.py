@@ -87,13 +87,13 @@ def test_colours_of_rods_go_from_pulled_over_free_to_pushed() -> None:
 def test_the_box_colours_rods_and_names_forces(five_bar: tl.Model) -> None:
     model = tl.Model(tl.load("hexapod"))
     with shown(model, layers=Layers(forces=True)) as viewer:
-        node = viewer.server.scene.get_handle_by_name("/machine/leg1.strut.upper/7fb6e6")
+        node = viewer.server.scene.get_handle_by_name("/machine/leg1.strut.upper/a9d3f2")
         assert tuple(node.color) == (179, 88, 6)  # PUSHED
         label = viewer.server.scene.get_handle_by_name("/drives/leg1.motor")
         assert label.text == "leg1.motor: 48.7 N"
         viewer.forces.box.value = False
         viewer.show(viewer.q)
-        assert tuple(node.color) == (127, 182, 230)
+        assert tuple(node.color) == (169, 211, 242)
         assert label.text == "leg1.motor"
         assert not viewer.server.scene.get_handle_by_name("/forces").visible
 

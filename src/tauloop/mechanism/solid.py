@@ -17,15 +17,15 @@ SHAPES: tuple[SolidShape, ...] = get_args(SolidShape)
 #: Colours by role, which differ in lightness too: for the colour-blind, and in grey (after Okabe and Ito 2008, Color
 #: universal design).
 COLOURS: Mapping[str, str] = {
-    "base": "#4d5761",
+    "base": "#424a53",
     "rail": "#9aa3ad",
-    "link": "#2f6db3",
-    "rod": "#7fb6e6",
+    "link": "#2a65a9",
+    "rod": "#a9d3f2",
     "cable": "#1f2328",
     "joint": "#33383e",
     "motor": "#e69f00",
     "platform": "#d55e00",
-    "tool": "#8f2d10",
+    "tool": "#5e1a08",
 }
 
 

@@ -30,11 +30,11 @@ NEARBY = 0.7
 MOST_SHOWN = 0.95
 #: Colours of reasons, different in lightness too; poses out of reach are not shown.
 REASONS: Mapping[Reason, str] = {
-    Reason.USABLE: "#56b4e9",
+    Reason.USABLE: "#9fd0f0",
     Reason.JOINT_LIMIT: "#e69f00",
     Reason.SINGULAR: "#b0301c",
-    Reason.INTERFERENCE: "#6b2e6f",
-    Reason.TENSION: "#1f2328",
+    Reason.INTERFERENCE: "#5c2560",
+    Reason.TENSION: "#0d0f11",
 }
 
 

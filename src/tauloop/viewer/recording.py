@@ -12,10 +12,11 @@ from tauloop.viewer.guard import Guard, start_guarded
 from tauloop.viewer.scene import MachineScene
 from tauloop.viewer.viewer import silent, viser_module
 
-#: The heading of a page; over the picture, out of the way of the pointer.
+#: The heading of a page, and what the page cannot do; over the picture, out of the way of the pointer.
 HEADING = (
-    '<h1 style="position:fixed;left:1em;top:0.6em;margin:0;font:600 15px system-ui,sans-serif;color:#30363d;'
-    'pointer-events:none;z-index:9">{}</h1>'
+    '<div style="position:fixed;left:1em;top:0.6em;font:13px system-ui,sans-serif;color:#30363d;'
+    'pointer-events:none;z-index:9"><h1 style="margin:0;font:600 15px system-ui,sans-serif">{}</h1>'
+    "A recording: drag to turn it. Sliders that move the machine need Python: <code>tauloop view</code></div>"
 )
 
 
