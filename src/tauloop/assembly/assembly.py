@@ -214,10 +214,10 @@ class Assembly(Shown):
         actuators = self.loops.mechanism.actuators
         return tuple(actuator.name for i, actuator in enumerate(actuators) if i not in self.leading)
 
-    def loop_conditions(self, q: np.ndarray, given: Iterable[int]) -> np.ndarray:
-        """Condition numbers (N,) of the unit-free loops at poses (N, n_q), in velocities that are not given."""
-        known = {*given, *self.frozen}
-        moving = [i for i in range(self.topology.n_v) if i not in known]
+    def loop_conditions(self, q: np.ndarray, known: Iterable[int]) -> np.ndarray:
+        """Condition numbers (N,) of the unit-free loops at poses (N, n_q), in velocities that are not known."""
+        resting = {*known, *self.frozen}
+        moving = [i for i in range(self.topology.n_v) if i not in resting]
         return conditions(self.loops.scaled(self.loops.residuals(q)[1])[:, list(self.rows)][:, :, moving])
 
     def as_dict(self) -> dict[str, object]:

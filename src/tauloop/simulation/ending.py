@@ -104,7 +104,7 @@ def _condition(system: System, q: np.ndarray) -> str:
     assembly = system.model.assembly
     if not np.isfinite(q).all():
         return "no coordinates there"
-    legs, driven = (assembly.loop_conditions(q, given)[0] for given in (assembly.independent, assembly.driven))
+    legs, driven = (assembly.loop_conditions(q, known)[0] for known in (assembly.independent, assembly.driven))
     text = f"condition number {legs:.3g} of the loops in the legs"
     if system.model.topology.n_v - len({*assembly.driven, *assembly.frozen}) == len(assembly.rows):
         text += f", {driven:.3g} with the actuators held"
