@@ -24,7 +24,7 @@ from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model.export_texts import Case, HeaderNotes, check_text, header_text
 from tauloop.model.model import Model, modelled
 from tauloop.model.motion import Motion
-from tauloop.options import listed, option, require
+from tauloop.options import Options, listed, option
 from tauloop.programs.catalogue import EXPORTABLE, INVERSE_DYNAMICS
 from tauloop.programs.expressions import ProgramSpec
 from tauloop.programs.state import health
@@ -45,7 +45,7 @@ SHARING = ("weight", "preload")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportOptions(Shown):
+class ExportOptions(Options):
     """What is exported, and by which names.
 
     Attributes:
@@ -62,19 +62,17 @@ class ExportOptions(Shown):
     name: str | None = None
     seed: int = option(0, least=0)
 
-    def __post_init__(self) -> None:
-        """Refuse what is unknown, or nothing at all."""
-        require(self)
+    def _note_mismatches(self, problems: Problems) -> None:
+        """Note that no function is named, and outputs that are none of them."""
         if not self.functions:
-            remedy = f"choose among {', '.join(EXPORTABLE)}"
-            raise InputError.of("functions", "none is named", remedy)
-        known = sorted({output for name in self.functions for output in EXPORTABLE[name].outputs})
-        problems = Problems(unknown_names(self.outputs, known, "no such output", "outputs {}"))
-        for name in self.functions:
-            if not problems and not self.wanted(EXPORTABLE[name]):
+            problems.add("functions", "none is named", f"choose among {', '.join(EXPORTABLE)}")
+        specs = {name: EXPORTABLE[name] for name in self.functions if name in EXPORTABLE}
+        known = sorted({output for spec in specs.values() for output in spec.outputs})
+        problems += unknown_names(self.outputs if specs else (), known, "no such output", "outputs {}")
+        for name, spec in specs.items():
+            if not problems and not self.wanted(spec):
                 what = f"none of {', '.join(self.outputs)} is an output of {name}"
-                problems.add("outputs", what, f"it has {', '.join(EXPORTABLE[name].outputs)}")
-        InputError.raise_if_any(problems)
+                problems.add("outputs", what, f"it has {', '.join(spec.outputs)}")
 
     def wanted(self, spec: ProgramSpec) -> tuple[str, ...]:
         """Those outputs of a function that are exported."""

@@ -19,7 +19,7 @@ from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model.equation_check import compared
 from tauloop.model.equation_texts import Part, Symbol, latex_text, plain_text, python_text, written_name
 from tauloop.model.model import Model, modelled
-from tauloop.options import listed, option, require
+from tauloop.options import Options, listed, option
 from tauloop.programs.bounded import Bounded
 from tauloop.programs.builder import ProgramBuilder
 from tauloop.programs.catalogue import INVERSE_DYNAMICS
@@ -28,7 +28,6 @@ from tauloop.programs.position import SolvedBlock
 from tauloop.programs.program import Newton, Program
 from tauloop.records import dataclass
 from tauloop.result import Result, provenance
-from tauloop.shown import Shown
 
 PARTS = ("loops", "dynamics", "solved")
 #: Keeps every leaf parameter as a letter.
@@ -39,7 +38,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EquationOptions(Shown):
+class EquationOptions(Options):
     """Which equations are written, and in which variables.
 
     Attributes:
@@ -54,15 +53,11 @@ class EquationOptions(Shown):
     keep: tuple[str, ...] = option((), read=listed)
     names: Mapping[str, str] = option(factory=dict, flag="--name")
 
-    def __post_init__(self) -> None:
-        """Refuse what is unknown, and names that are none in Python."""
-        problems = Problems()
-        with problems.collecting(InputError):
-            require(self)
+    def _note_mismatches(self, problems: Problems) -> None:
+        """Note names that are none in Python."""
         for name, new in self.names.items():
             if not _IDENTIFIER.fullmatch(new) or iskeyword(new):
                 problems.add("names", f"{new!r} for {name} is no name", "letters, digits and _, a letter first")
-        InputError.raise_if_any(problems)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

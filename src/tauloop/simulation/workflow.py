@@ -12,7 +12,7 @@ import numpy as np
 
 from tauloop.assembly.named_values import TOOL, named_motion, named_values
 from tauloop.assembly.ports import Port
-from tauloop.errors import InputError, PoseError, solving
+from tauloop.errors import InputError, PoseError, Problems, solving
 from tauloop.integrate.events import Event
 from tauloop.integrate.integrators import DormandPrince, Integrator, Radau, RungeKutta4
 from tauloop.kinematics.machine_dynamics import motion_table
@@ -22,9 +22,8 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.quantities import pairs_reader
 from tauloop.model import Model
 from tauloop.model.force_sharing import sharing_of
-from tauloop.options import Options, option, require
+from tauloop.options import Options, option
 from tauloop.records import dataclass
-from tauloop.shown import Shown
 from tauloop.simulation.cables.result import CableSimulation
 from tauloop.simulation.cables.simulation import simulate_cables
 from tauloop.simulation.forces import ConstantForce, ForceLaw, Wrench
@@ -73,7 +72,7 @@ class Integration:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimulationOptions(Shown):
+class SimulationOptions(Options):
     """A simulation from a start under forces; a free fall from the reference pose without any.
 
     Attributes:
@@ -105,11 +104,10 @@ class SimulationOptions(Shown):
     sensitivities: tuple[str, ...] = option((), flag="--sensitivity")
     integration: Integration = field(default_factory=Integration)
 
-    def __post_init__(self) -> None:
-        """Refuse what is out of range."""
-        require(self)
+    def _note_mismatches(self, problems: Problems) -> None:
+        """Note forces beside a preload."""
         if self.force is not None and self.preload is not None:
-            raise InputError.of("preload", "given beside force", "give one of them")
+            problems.add("preload", "given beside force", "give one of them")
 
 
 @dataclass(frozen=True, kw_only=True)

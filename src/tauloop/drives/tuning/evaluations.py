@@ -10,6 +10,7 @@ import numpy as np
 
 from tauloop.errors import InputError
 from tauloop.interrupts import interruptible
+from tauloop.options import Options, option
 from tauloop.records import dataclass
 
 #: Costs (N,) of points (N, n), all in one call.
@@ -28,7 +29,7 @@ class BudgetSpentError(Exception):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Pointwise:
+class Pointwise(Options):
     """A cost of one point made into a cost of a batch, on several threads.
 
     Compiled code and most of NumPy and CasADi let other threads run; a cost written in plain Python gains nothing.
@@ -39,12 +40,7 @@ class Pointwise:
     """
 
     cost: Callable[[np.ndarray], float]
-    threads: int = 1
-
-    def __post_init__(self) -> None:
-        """Check the range."""
-        if self.threads < 1:
-            raise InputError.of("Pointwise.threads", f"is {self.threads}", "give 1 or more")
+    threads: int = option(1, least=1)
 
     def __call__(self, points: np.ndarray) -> np.ndarray:
         """Costs (N,) of points (N, n), in their order whatever thread is done first."""

@@ -9,14 +9,14 @@ from typing import final
 
 import numpy as np
 
-from tauloop.errors import InputError, Problems
+from tauloop.errors import Problems
 from tauloop.extensions import Offered
 from tauloop.integrate.events import Event
 from tauloop.integrate.integrators import Method
 from tauloop.integrate.sensitivity import SensitivityDirection
 from tauloop.integrate.tableau import chained
 from tauloop.model import Model
-from tauloop.options import Options, option, require
+from tauloop.options import Options, option
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -198,7 +198,7 @@ CONTROLLERS = Offered[type[Controller]](
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sampling(Shown):
+class Sampling(Options):
     """How a controller sees and drives the machine.
 
     Attributes:
@@ -215,16 +215,8 @@ class Sampling(Shown):
     differences: bool = False
     saturates: bool = True
 
-    def __post_init__(self) -> None:
-        """Check the numbers.
-
-        Raises:
-            InputError: all problems at once.
-        """
-        problems = Problems()
-        with problems.collecting(InputError):
-            require(self)
+    def _note_mismatches(self, problems: Problems) -> None:
+        """Note resolutions below zero."""
         if not (np.isfinite(self.resolution).all() and np.all(np.asarray(self.resolution) >= 0)):
             what = f"must not be negative, got {np.min(self.resolution):g}"
             problems.add("resolution", what, "zero measures exactly")
-        InputError.raise_if_any(problems)

@@ -23,10 +23,9 @@ from tauloop.mechanism.suggestions import suggestion, unknown_names
 from tauloop.model import Model
 from tauloop.motion import StrokeOptions
 from tauloop.motion.planning import planned
-from tauloop.options import option, require
+from tauloop.options import Options, option
 from tauloop.records import dataclass
 from tauloop.result import Result
-from tauloop.shown import Shown
 from tauloop.simulation.controllers.laws import (
     CONTROLLERS,
     HEUN_3,
@@ -56,7 +55,7 @@ def _bandwidth(text: str) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ControlOptions(Shown):
+class ControlOptions(Options):
     """Controllers on a stroke.
 
     Attributes:
@@ -101,14 +100,10 @@ class ControlOptions(Shown):
     watch: tuple[str | Event, ...] = ()
     sensitivities: tuple[str, ...] = option((), flag="--sensitivity")
 
-    def __post_init__(self) -> None:
-        """Refuse what is out of range, or unknown."""
-        problems = Problems()
-        with problems.collecting(InputError):
-            require(self)
+    def _note_mismatches(self, problems: Problems) -> None:
+        """Note controllers that are unknown."""
         names = [name for name in self.controller if isinstance(name, str)]
         problems += unknown_names(names, CONTROLLERS, "{!r} is unknown", "controller")
-        InputError.raise_if_any(problems)
 
     @property
     def laws(self) -> dict[str, Controller]:
