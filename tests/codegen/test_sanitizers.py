@@ -13,17 +13,17 @@ from pathlib import Path
 
 import pytest
 from compiled_machines import model
+from core_machines import CORE_MACHINES
 
 from tauloop import ExportOptions, export_c
 from tauloop.assembly.ports import Entry
-from tauloop.mechanism import shipped_machines
 from tauloop.programs.catalogue import EXPORTABLE
 
 GCC = shutil.which("gcc")
 FLAGS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g")
 #: The machine of `make test`; the others run in `make nightly`.
 DAILY = "five_bar"
-EXPORTED = [name if name == DAILY else pytest.param(name, marks=pytest.mark.nightly) for name in shipped_machines()]
+EXPORTED = [name if name == DAILY else pytest.param(name, marks=pytest.mark.nightly) for name in CORE_MACHINES]
 #: What runs inside Python: batches with lanes left over, single calls, and every time stepper.
 INSIDE = """
 import sys
@@ -85,7 +85,7 @@ def test_an_exported_program_runs_clean(name, entry, tmp_path):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("name", shipped_machines())
+@pytest.mark.parametrize("name", CORE_MACHINES)
 def test_kernels_run_clean_inside_python(name, tmp_path):
     run_clean([sys.executable, "-c", INSIDE, name], tmp_path)
 

@@ -26,6 +26,7 @@ from compiled_machines import (
     motion,
     program,
 )
+from core_machines import CORE_MACHINES
 
 from tauloop.codegen import c_helpers, source as source_module
 from tauloop.codegen.batch_source import LANES
@@ -36,7 +37,6 @@ from tauloop.codegen.scheduling import scheduled
 from tauloop.codegen.source import c_name, c_source, comment
 from tauloop.codegen.straight import instructions, pieces
 from tauloop.errors import InputError
-from tauloop.mechanism import shipped_machines
 from tauloop.programs.state import CONVERGED
 
 needs_compiler = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
@@ -100,7 +100,7 @@ def check_same_numbers(kernel: CompiledFunction, name: str, entry: str, which: s
 
 @needs_compiler
 @pytest.mark.parametrize("entry", ENTRIES)
-@pytest.mark.parametrize("name", shipped_machines())
+@pytest.mark.parametrize("name", CORE_MACHINES)
 def test_compiled_inverse_dynamics_is_the_interpreted_one(name, entry, folder):
     check_same_numbers(compiled(name, entry, "inverse_dynamics", folder), name, entry, "inverse_dynamics")
 
@@ -348,7 +348,7 @@ def test_elementary_functions_of_no_number_are_none(folder):
 # The text
 
 
-@pytest.mark.parametrize("name", shipped_machines())
+@pytest.mark.parametrize("name", CORE_MACHINES)
 def test_the_text_has_no_heap_no_state_and_only_standard_headers(name):
     functions = [function(name, entry, "inverse_dynamics") for entry in ENTRIES]
     text = c_source(functions, name)
@@ -363,7 +363,7 @@ def test_the_text_has_no_heap_no_state_and_only_standard_headers(name):
     assert text.isascii()
 
 
-@pytest.mark.parametrize("name", shipped_machines())
+@pytest.mark.parametrize("name", CORE_MACHINES)
 def test_the_text_passes_strict_compilers_with_and_without_threads(name, tmp_path):
     if not compilers():
         pytest.skip("needs gcc or clang, and neither is here")

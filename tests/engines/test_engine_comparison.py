@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from core_machines import CORE_MACHINES
 from engine_machines import SLENDER, THIN, pendulum, random_tree, six_legs, three_arm_motion, three_arms
 from engine_mechanics import EXACT, vector
 from extras import extra
@@ -35,7 +36,6 @@ from tauloop.engines.comparison import (
 from tauloop.errors import EngineError, InputError, Problem
 from tauloop.formats import load
 from tauloop.kinematics import random_states
-from tauloop.mechanism import shipped_machines
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import Freedom, Friction, Mechanism, Telescope
 from tauloop.model import Model
@@ -131,7 +131,7 @@ def test_compare_refuses_forces_that_do_not_fit(forces: np.ndarray) -> None:
         compare_forces(pendulum(), motion, forces)
 
 
-@pytest.mark.parametrize("name", shipped_machines())
+@pytest.mark.parametrize("name", CORE_MACHINES)
 def test_tauloop_agrees_with_the_engines_on_every_shipped_machine(name: str) -> None:
     comparison = check_with_engines(load(name), 20, np.random.default_rng(8))
     wanted = {(quantity, engine) for quantity in QUANTITIES for engine in ("Pinocchio", "MuJoCo")}

@@ -6,13 +6,13 @@ import functools
 
 import numpy as np
 import pytest
+from core_machines import CORE_MACHINES
 from hypothesis import strategies as st
 
 from tauloop.equations.topology import integrate
 from tauloop.formats import load
 from tauloop.kinematics import random_states
 from tauloop.kinematics.states import RandomStates
-from tauloop.mechanism import shipped_machines
 from tauloop.model import Model
 from tauloop.testing.machines import planar_loop, serial_chain, six_legs
 
@@ -33,7 +33,7 @@ def shipped(name: str) -> tuple[Model, RandomStates]:
     return model, random_states(model, STATES, np.random.default_rng(3))
 
 
-@pytest.fixture(params=shipped_machines())
+@pytest.fixture(params=CORE_MACHINES)
 def machine(request: pytest.FixtureRequest) -> tuple[Model, RandomStates]:
     return shipped(request.param)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 import pytest
+from core_machines import CORE_MACHINES
 from hypothesis import given, settings, strategies as st
 from scipy.spatial.transform import Rotation
 
@@ -29,7 +30,6 @@ from tauloop.errors import DescriptionError, InputError, PoseError
 from tauloop.formats import load
 from tauloop.kinematics import random_states
 from tauloop.kinematics.states import RandomStates
-from tauloop.mechanism import shipped_machines
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import (
     BASE,
@@ -116,7 +116,7 @@ def check_agreement(tree: Tree, formulation: Formulation, q: np.ndarray, v: np.n
 
 
 @by_name
-@pytest.mark.parametrize("name", shipped_machines())
+@pytest.mark.parametrize("name", CORE_MACHINES)
 def test_formulations_agree_on_shipped_machines(name: str, formulation: Formulation) -> None:
     model, states = shipped(name)
     check_agreement(Tree(model.mechanism), formulation, states.q, states.v, states.a)

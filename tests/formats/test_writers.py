@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from core_machines import CORE_MACHINES
 from extras import extra
 from hypothesis import given, reject, settings, strategies as st
 
@@ -26,7 +27,6 @@ from tauloop.formats.urdf import load_urdf
 from tauloop.formats.urdf_writer import to_urdf, write_urdf
 from tauloop.formats.yaml_writer import dumps, write_yaml
 from tauloop.kinematics import random_states
-from tauloop.mechanism import shipped_machines
 from tauloop.mechanism.expression import ZERO, Call, Constant, Expression, Leaf, Parameter, ParameterTable
 from tauloop.mechanism.model import JOINT_KINDS, Body, Freedom, Inertia, Mechanism, Placement
 from tauloop.mechanism.parser import ExpressionError, Quantity, parse, resolve
@@ -99,7 +99,7 @@ def assert_same_figures(machine: Mechanism, other: Mechanism) -> None:
 # --- machine files ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", shipped_machines())
+@pytest.mark.parametrize("name", CORE_MACHINES)
 def test_shipped_machines_come_back_equal(name: str) -> None:
     """The same table, names, frames and expressions, symbol by symbol."""
     machine = load(name)
@@ -729,7 +729,7 @@ def test_zeros_are_written_as_zeros_and_mujoco_takes_them(shared: Path) -> None:
 # --- the engines' own readers -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", shipped_machines())
+@pytest.mark.parametrize("name", CORE_MACHINES)
 def test_mujoco_moves_what_was_written(name: str) -> None:
     """MuJoCo starts assembled, and its own M, gravity and constraint rows give the forces of Tauloop from rest."""
     mujoco = extra("mujoco")
@@ -790,7 +790,7 @@ SHIFTED = 1e-14
 
 
 @pytest.mark.parametrize("form", ["mjcf", "urdf"])
-@pytest.mark.parametrize("name", shipped_machines())
+@pytest.mark.parametrize("name", CORE_MACHINES)
 def test_shipped_machines_keep_names_limits_and_what_acts_on_them(name: str, form: str, tmp_path: Path) -> None:
     """Of every coordinate that is not cut; platform, tool and independent coordinates too."""
     machine = load(name)

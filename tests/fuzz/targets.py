@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from core_machines import CORE_MACHINES
 from extras import extra
 
 from tauloop.cli.screen import visible
@@ -20,7 +21,6 @@ from tauloop.errors import TauloopError
 from tauloop.formats import load
 from tauloop.formats.mjcf_writer import write_mjcf
 from tauloop.formats.urdf_writer import write_urdf
-from tauloop.mechanism import shipped_machines
 from tauloop.mechanism.shipped import machine_path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -76,7 +76,7 @@ def _texts(*patterns: str) -> tuple[bytes, ...]:
 
 @functools.cache
 def _machine_files() -> tuple[bytes, ...]:
-    shipped = tuple(machine_path(name).read_bytes() for name in shipped_machines())
+    shipped = tuple(machine_path(name).read_bytes() for name in CORE_MACHINES)
     return (*shipped, *_texts("tests/cases/*.yaml", "tests/*.yaml"))
 
 

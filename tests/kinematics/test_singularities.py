@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from core_machines import CORE_MACHINES
 from hypothesis import given, settings, strategies as st
 from planar_machines import five_bar_text
 from scipy.linalg import null_space
 
-from tauloop import Model, load, loads, shipped_machines
+from tauloop import Model, load, loads
 from tauloop.errors import AssemblyError, InputError
 from tauloop.kinematics import random_states
 from tauloop.kinematics.singularities import require_regular, singularities, singularity_report
@@ -19,7 +20,7 @@ LOCATED = 1e-9
 ROUNDING = 1e-9
 
 
-@pytest.mark.parametrize("name", shipped_machines())
+@pytest.mark.parametrize("name", CORE_MACHINES)
 def test_measures_are_the_jacobians(name: str) -> None:
     """parallel = 0 exactly where the actuator Jacobian is singular: compare with J on random states."""
     model = Model(load(name))

@@ -9,11 +9,12 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from core_machines import CORE_MACHINES
 from hypothesis import example, given, settings, strategies as st
 
 from tauloop.errors import DescriptionError, Problem
 from tauloop.formats import load, loads
-from tauloop.mechanism import machine_path, shipped_machines
+from tauloop.mechanism import machine_path
 from tauloop.mechanism.cursor import MAX_PROBLEMS
 from tauloop.mechanism.expression import chain, ordered
 from tauloop.mechanism.yaml_nodes import MAX_BYTES, MAX_DEPTH
@@ -461,7 +462,7 @@ def test_chain_of_names() -> None:
 
 # --- anything at all --------------------------------------------------------------------------------------------------
 
-SHIPPED = [machine_path(name).read_text(encoding="utf-8") for name in shipped_machines()]
+SHIPPED = [machine_path(name).read_text(encoding="utf-8") for name in CORE_MACHINES]
 WORDS = sorted({word for text in [BENCH, *SHIPPED] for word in re.findall(r"[A-Za-z_.0-9]+|[^\sA-Za-z0-9]", text)})
 ODD = [
     "0",

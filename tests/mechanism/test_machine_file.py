@@ -99,9 +99,10 @@ def test_editors_find_the_schema_of_shipped_and_written_files() -> None:
     """By the first line, which is a comment to everything else; the schema lies beside the shipped machines."""
     for name in shipped_machines():
         path = machine_path(name)
-        for text in (path.read_text(encoding="utf-8"), dumps(load(path))):
+        written = (machine_path("delta").parent, dumps(load(path)))
+        for folder, text in ((path.parent, path.read_text(encoding="utf-8")), written):
             (schema,) = re.findall(r"\A# yaml-language-server: \$schema=(\S+)\n", text)
-            beside = json.loads((path.parent / schema).read_text(encoding="utf-8"))
+            beside = json.loads((folder / schema).read_text(encoding="utf-8"))
             assert beside == json_schema(), (
                 "write it anew: tauloop schema > src/tauloop/mechanism/machines/machine.schema.json"
             )

@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 from compiled_machines import STRICT, compilers, model
+from core_machines import CORE_MACHINES
 
 import tauloop as tl
 from tauloop import Model, load, loads
 from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry
 from tauloop.codegen.evaluator import Interpreted
 from tauloop.errors import AssemblyError, InputError
-from tauloop.mechanism import shipped_machines
 from tauloop.mechanism.shipped import machine_path
 from tauloop.model import Export
 from tauloop.programs.catalogue import EXPORTABLE
@@ -71,7 +71,7 @@ def described(*changes: tuple[str, str]) -> str:
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", shipped_machines())
+@pytest.mark.parametrize("name", CORE_MACHINES)
 def test_every_machine_checks_itself_against_the_interpreter(name, tmp_path):
     """All functions; the entry that is not tried here is tried by the next test and by those of the source."""
     exported(name, folder=tmp_path)

@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pytest
+from core_machines import CORE_MACHINES
 from hypothesis import given, strategies as st
 
 import tauloop.model.runner
@@ -14,7 +15,7 @@ from tauloop import Model, load, loads
 from tauloop.errors import AssemblyError, InputError, PoseError
 from tauloop.kinematics import RandomStates, conditioning, random_states
 from tauloop.kinematics.modes import assembly_modes
-from tauloop.mechanism import machine_path, shipped_machines
+from tauloop.mechanism import machine_path
 
 #: Two routes to the same numbers, of a well conditioned machine: rounding only.
 SAME = 1e-10
@@ -234,7 +235,7 @@ def signed(q: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
     return q
 
 
-@pytest.mark.parametrize("name", shipped_machines())
+@pytest.mark.parametrize("name", CORE_MACHINES)
 def test_forward_kinematics_inverts_inverse_kinematics(name):
     machine, sampled = model(name), states(name)
     p = machine.actuator_position(machine.platform.kinematics(sampled.position, start=sampled.q).q)

@@ -9,6 +9,7 @@ from functools import cache
 import casadi as ca
 import numpy as np
 import pytest
+from core_machines import CORE_MACHINES
 from hypothesis import given, strategies as st
 
 from tauloop.errors import InputError
@@ -16,7 +17,7 @@ from tauloop.formats import load, loads
 from tauloop.kinematics import random_states
 from tauloop.kinematics.alike import mass_center, motion, parallel_rods
 from tauloop.kinematics.reduction import Reduction, ReductionOptions, compare_reduction, reduce
-from tauloop.mechanism import Mechanism, shipped_machines
+from tauloop.mechanism import Mechanism
 from tauloop.mechanism.expression import Constant, evaluate, multiply
 from tauloop.mechanism.model import Actuator, Body, Inertia, Joint, Placement, SlenderPart, Vector
 from tauloop.mechanism.poses import rotation_matrix
@@ -152,7 +153,7 @@ def test_reduction_of_shipped_machines_is_exact(name: str) -> None:
 
 
 def test_planar_machines_are_told_from_others() -> None:
-    planar = {name for name in shipped_machines() if is_planar(load(name))}
+    planar = {name for name in CORE_MACHINES if is_planar(load(name))}
     assert {"five_bar", "four_bar"} <= planar
     assert not planar & {"delta", "nuwar", "rcid", "hexapod", "pendulum_arm"}
     assert is_planar(load("spidermill"))

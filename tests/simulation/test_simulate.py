@@ -8,6 +8,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from compiled_machines import compilers
+from core_machines import CORE_MACHINES
 from scipy.integrate import solve_ivp
 from simulation_machines import FINE, frictionless, interpreted, simulated, swinger, swinging
 
@@ -17,7 +18,6 @@ from tauloop.assembly.closing import close_loops
 from tauloop.codegen.evaluator import Interpreted
 from tauloop.errors import AssemblyError, InputError
 from tauloop.integrate.tableau import dormand_prince, runge_kutta_4
-from tauloop.mechanism import shipped_machines
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import Friction
 from tauloop.result import Status
@@ -47,7 +47,7 @@ from tauloop.simulation.stepping.compiled import CompiledStepper
 from tauloop.simulation.stepping.interpreted import InterpretedStepper
 from tauloop.simulation.stepping.stepper import Laws
 
-MACHINES = shipped_machines()
+MACHINES = CORE_MACHINES
 #: Machines with the features that matter here: closed forms, Newton blocks, quaternions, dropped rows, no loops.
 FEW = ("delta", "five_bar", "gantry_tau_6link", "pendulum_arm")
 #: Every machine by its independent coordinates; by projection those that are quickly built.

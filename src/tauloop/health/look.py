@@ -21,7 +21,7 @@ from tauloop.codegen import CacheOptions, Interpreted, compiled_cache
 from tauloop.codegen.compiler import Compiler, find_compiler
 from tauloop.errors import EngineError
 from tauloop.formats import load
-from tauloop.mechanism import shipped_machines
+from tauloop.mechanism import machine_index
 from tauloop.model import Model, load_function
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
@@ -177,7 +177,7 @@ def metadata_of(package: str) -> metadata.Distribution | None:
 
 def _compiled() -> tuple[Evidence, ...]:
     """Whether a function can be compiled here, and how far it is from the interpreter at random states."""
-    machine = shipped_machines()[0]
+    machine = next(row.name for row in machine_index().machines if row.group == "core")
     model = Model(load(machine), evaluator=Interpreted())
     x = model.platform.ports.at(model.assembly.states)
     v = np.ones_like(x)

@@ -7,7 +7,7 @@ import re
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from tauloop.mechanism.shipped import SHIPPED
+from tauloop.mechanism.shipped import GALLERY, SHIPPED, machine_path
 from tauloop.records import dataclass
 from tauloop.result import Status
 
@@ -25,6 +25,7 @@ class MachineSummary:
     Attributes:
         name: as commands and `load` take it.
         bodies, joints, rods, actuators: how many there are.
+        group: `core`, over which every test goes, or `gallery`.
         summary: the first sentence of its description.
     """
 
@@ -33,6 +34,7 @@ class MachineSummary:
     joints: int
     rods: int
     actuators: int
+    group: str
     summary: str
 
 
@@ -70,6 +72,7 @@ def summarised(name: str, mechanism: Mechanism) -> MachineSummary:
         joints=len(mechanism.joints),
         rods=len(mechanism.rods),
         actuators=len(mechanism.actuators),
+        group="gallery" if machine_path(name).parent == GALLERY else "core",
         summary=first_sentence(mechanism.description),
     )
 

@@ -8,13 +8,19 @@ from pathlib import Path
 from tauloop.errors import DescriptionError, Problem
 from tauloop.mechanism.suggestions import suggestion
 
-#: Folder of the machine files.
+#: Folders of the machine files: those that every test goes over, and those that the gallery adds.
 SHIPPED = Path(__file__).parent / "machines"
+GALLERY = SHIPPED / "gallery"
+
+
+def _files() -> dict[str, Path]:
+    """Machine files by the machines' names."""
+    return {path.stem: path for folder in (SHIPPED, GALLERY) for path in folder.glob("*.yaml")}
 
 
 def shipped_machines() -> tuple[str, ...]:
     """Names of the machines that come with Tauloop, in alphabetical order."""
-    return tuple(sorted(path.stem for path in SHIPPED.glob("*.yaml")))
+    return tuple(sorted(_files()))
 
 
 def machine_path(name: str) -> Path:
@@ -23,7 +29,7 @@ def machine_path(name: str) -> Path:
     Raises:
         DescriptionError: there is no machine of that name.
     """
-    if name not in shipped_machines():
+    if (path := _files().get(name)) is None:
         problem = Problem(
             where=name,
             what="no machine of this name comes with Tauloop",
@@ -31,7 +37,7 @@ def machine_path(name: str) -> Path:
             + f"; a file of this name is written ./{name}",
         )
         raise DescriptionError(problem)
-    return SHIPPED / f"{name}.yaml"
+    return path
 
 
 def is_shipped_name(name_or_path: str | Path) -> bool:
