@@ -98,6 +98,7 @@ bench: $(BENCH)
 	done
 
 docs: $(DOCS)
+	$(BIN)/python tests/gallery_pages.py --films
 	$(BIN)/mkdocs build --strict $(ARGS)
 
 clean:
@@ -122,7 +123,7 @@ $(BENCH): pyproject.toml papers/pyproject.toml $(BIN)/python
 	@touch $@ $(CORE) $(ALL)
 
 $(DOCS): pyproject.toml $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	$(BIN)/python -m pip install --quiet --editable '.[docs,view]'
 	@touch $@ $(CORE)
 
 $(BIN)/python:

@@ -28,6 +28,14 @@ class Stage:
         home = machine_geometry(model, model.assembly.q)
         self._meshes = parts(machine_solids(model), SECTIONS)
         self._frames = frames(model.mechanism, self.geometry, home)
+        lengths = {}  # of cables, over those at the reference: they are drawn as long as they are
+        for i, segment in enumerate(home.shape.segments):
+            if segment.kind == "rod" and model.mechanism.rod(segment.name).tension is not None:
+                now, then = (
+                    np.linalg.norm(np.diff(x.segments[:, i], axis=1)[:, 0], axis=1) for x in (self.geometry, home)
+                )
+                lengths[segment.name] = now / then
+        self._stretch = lengths
         if (view := flat_view(home)) is not None:
             elevation, azimuth = view
         e, a = np.radians([elevation, azimuth])
@@ -42,7 +50,8 @@ class Stage:
         corners, colours = [], []
         for (body, colour), mesh in self._meshes.items():
             R, p = (value[state] for value in self._frames[body])
-            corners.append(((mesh.vertices @ R.T + p) @ self._camera.T)[mesh.faces])
+            longer = self._stretch[body][state] if body in self._stretch else 1.0
+            corners.append(((mesh.vertices * [1.0, 1.0, longer] @ R.T + p) @ self._camera.T)[mesh.faces])
             colours.append(np.broadcast_to(to_rgb(colour), (len(mesh.faces), 3)))
         return np.concatenate(corners), np.concatenate(colours)
 
@@ -60,7 +69,8 @@ class Stage:
         depth, image = np.full((h, w), -np.inf), np.broadcast_to(PAPER, (h, w, 3)).copy()
         low = np.clip(np.floor(xy.min(axis=1)).astype(int), 0, [w - 1, h - 1])
         high = np.clip(np.ceil(xy.max(axis=1)).astype(int), 0, [w - 1, h - 1])
-        doubled = np.cross(xy[:, 1] - xy[:, 0], xy[:, 2] - xy[:, 0])
+        (ux, uy), (vx, vy) = (xy[:, 1] - xy[:, 0]).T, (xy[:, 2] - xy[:, 0]).T
+        doubled = ux * vy - uy * vx
         for k in np.flatnonzero(np.abs(doubled) > 1e-9):
             (x0, y0), (x1, y1) = low[k], high[k]
             X, Y = np.meshgrid(np.arange(x0, x1 + 1) + 0.5, np.arange(y0, y1 + 1) + 0.5)

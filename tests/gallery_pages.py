@@ -1,0 +1,183 @@
+"""``python tests/gallery_pages.py``: the gallery's pages and pictures; with ``--films`` what moves (`make docs`).
+
+Pages (docs/gallery/*.md) are made from the machine files' own words, and a test compares them. Pictures (PNG) and
+the README's moving picture are drawn by ``--pictures`` and ``--readme``. Films are pages of a megabyte each, kept out
+of version control: they lie in docs/gallery/films, made anew where a machine or what draws it has changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import shutil
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "support"))
+
+import numpy as np
+import PIL.Image
+from pictures import Stage
+from strokes import stroke
+
+from tauloop import Model, load, shipped_machines
+from tauloop.mechanism import Mechanism, machine_path
+from tauloop.mechanism.index import first_sentence
+from tauloop.viewer import save_film
+
+ROOT = Path(__file__).parents[1]
+PAGES = ROOT / "docs" / "gallery"
+FILMS, KEPT = PAGES / "films", ROOT / "out" / "films"
+#: What draws films: a change of it makes all anew.
+DRAWN_BY = ("src/tauloop/solids", "src/tauloop/viewer", "tests/support")
+#: Size of pictures, pixels, and of the tiles of the README's.
+WIDE, HIGH = 480, 384
+TILE, SHOWN, FRAMES = 250, ("irb360", "hexapod", "excavator"), 48
+#: Elevation and azimuth (deg) from which machines show more than from the usual side.
+VIEWS = {
+    "bennett": (28.0, -20.0),
+    "excavator": (18.0, -60.0),
+    "spidermill_spatial": (30.0, -70.0),
+    "wishbone": (18.0, -125.0),
+}
+#: How long a film of one round lasts for each freedom, s.
+SECONDS = 2.5
+
+
+def facts(mechanism: Mechanism) -> list[tuple[str, str]]:
+    """Rows of a page's table."""
+    driven = [(a.name, ", ".join(f"`{coordinate}`" for coordinate, _ in a.drives)) for a in mechanism.actuators]
+    actuators = [f"`{name}` on {coordinates}" for name, coordinates in driven]
+    sources = sorted({parameter.status for parameter in mechanism.parameters})
+    return [
+        ("degrees of freedom", str(len(mechanism.platform.independent))),
+        ("independent coordinates", ", ".join(f"`{name}`" for name in mechanism.platform.independent)),
+        ("actuators", ", ".join(actuators)),
+        ("made of", f"{len(mechanism.bodies)} bodies, {len(mechanism.joints)} joints, {len(mechanism.rods)} rods"),
+        ("figures are", ", ".join(sources)),
+    ]
+
+
+def page(name: str) -> str:
+    """The page of a machine."""
+    mechanism = load(name)
+    folder = machine_path(name).parent
+    inside = f"{name}.yaml" if folder.name == "machines" else f"{folder.name}/{name}.yaml"
+    table = "\n".join(f"| {head} | {cell} |" for head, cell in facts(mechanism))
+    words = "\n".join(line.strip() for line in mechanism.description.strip().splitlines())
+    return f"""# {name}
+
+[![{name}]({name}.png)](films/{name}.html)
+
+[It moves](films/{name}.html): each freedom in turn, as far as its limits let it. The page turns under the pointer.
+
+{words}
+
+| | |
+|---|---|
+{table}
+
+```console
+$ tauloop check {name}
+$ tauloop view {name}
+```
+
+## The file
+
+```yaml
+--8<-- "{inside}"
+```
+"""
+
+
+def first_page() -> str:
+    """The grid of all machines."""
+    cards = "\n".join(
+        f"- [![{name}]({name}.png)]({name}.md)\n\n    [{name}]({name}.md): {first_sentence(load(name).description)}.\n"
+        for name in shipped_machines()
+    )
+    return f"""# Gallery
+
+The machines that come with Tauloop. Commands and `load` take their names: `tauloop view {shipped_machines()[0]}`.
+A machine's page has its file, and a page that moves, which needs neither network nor Python.
+
+<div class="grid cards" markdown>
+
+{cards}
+</div>
+"""
+
+
+def texts() -> dict[str, str]:
+    """All pages by their file's name."""
+    return {"index.md": first_page()} | {f"{name}.md": page(name) for name in shipped_machines()}
+
+
+def stage(name: str, q: np.ndarray | None = None) -> Stage:
+    """A machine before the camera."""
+    model = Model(load(name))
+    elevation, azimuth = VIEWS.get(name, (22.0, -55.0))
+    return Stage(model, model.assembly.q[None] if q is None else q, elevation=elevation, azimuth=azimuth)
+
+
+def draw(name: str) -> str:
+    """Write the picture of a machine."""
+    image = PIL.Image.fromarray(stage(name).picture(0, WIDE, HIGH))
+    image.quantize(96).save(PAGES / f"{name}.png", optimize=True)
+    return name
+
+
+def film(name: str) -> str:
+    """Write the film of a machine, or take the one that is kept."""
+    files = [machine_path(name), *(path for folder in DRAWN_BY for path in sorted((ROOT / folder).rglob("*.py")))]
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
+    kept = KEPT / f"{name}-{digest}.html"
+    if not kept.exists():
+        for old in KEPT.glob(f"{name}-*.html"):
+            old.unlink()
+        model = Model(load(name))
+        q = stroke(model)
+        save_film(model, q, np.linspace(0.0, SECONDS * len(model.mechanism.platform.independent), len(q)), kept)
+    shutil.copyfile(kept, FILMS / f"{name}.html")
+    return name
+
+
+def tile(name: str) -> list[np.ndarray]:
+    """Pictures of a machine along its stroke."""
+    q = stroke(Model(load(name)), FRAMES)
+    shown = stage(name, q)
+    return [shown.picture(int(k), TILE, TILE) for k in np.linspace(0, len(q) - 1, FRAMES + 1)[:-1]]
+
+
+def moving_picture(path: Path) -> None:
+    """Write machines side by side as a GIF."""
+    rows = [np.concatenate(row, axis=1) for row in zip(*(tile(name) for name in SHOWN), strict=True)]
+    images = [PIL.Image.fromarray(row).quantize(48, dither=PIL.Image.Dither.NONE) for row in rows]
+    images[0].save(path, save_all=True, append_images=images[1:], duration=90, loop=0, optimize=True)
+
+
+def main() -> None:
+    """Write pages, and what the options ask for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--films", action="store_true", help="write the films into docs/gallery/films too")
+    parser.add_argument("--pictures", nargs="*", metavar="NAME", help="draw the pictures anew, of all machines or some")
+    parser.add_argument("--readme", action="store_true", help="draw the README's moving picture")
+    options = parser.parse_args()
+    PAGES.mkdir(exist_ok=True)
+    for name, text in texts().items():
+        (PAGES / name).write_text(text, encoding="utf-8")
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        if options.pictures is not None:
+            list(pool.map(draw, options.pictures or shipped_machines()))
+        if options.films:
+            FILMS.mkdir(parents=True, exist_ok=True)
+            KEPT.mkdir(parents=True, exist_ok=True)
+            list(pool.map(film, shipped_machines()))
+    if options.readme:
+        moving_picture(ROOT / "docs" / "moving.gif")
+
+
+if __name__ == "__main__":
+    main()
