@@ -33,6 +33,7 @@ class EstimatedUnknown(Corrected):
     """One unknown after the fit, SI.
 
     Attributes:
+        name, members, unit, tolerance, has_prior, is_nuisance: as in `Unknown`.
         nominal: value of its first member before.
         value, correction: after the fit, and their difference.
         deviation: standard deviation.

@@ -29,17 +29,7 @@ PICKED_GROUPS = ("geometry", "drive")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Corrected:
-    """Parameters that get one correction, before a fit and after it.
-
-    Attributes:
-        name: of the parameter, or the name given to several that move together.
-        members: parameters that get the correction.
-        unit: SI unit: m, rad or 1 (or another).
-        tolerance: usual size of the correction, SI: scale of the problem, limit of what counts as observable, and
-            standard deviation of the prior where there is one.
-        has_prior: whether the correction is drawn to zero with that standard deviation.
-        is_nuisance: whether it belongs to an instrument or encoder and not to the machine file.
-    """
+    """Parameters that get one correction: what is known of it before a fit and after it; see `Unknown`."""
 
     name: str
     members: tuple[str, ...]
@@ -54,6 +44,13 @@ class Unknown(Corrected):
     """One number that is estimated: a correction that is added to the start values of its members.
 
     Attributes:
+        name: of its parameter, or the name given to several that move together.
+        members: parameters that get the correction.
+        unit: SI unit: m, rad or 1 (or another).
+        tolerance: usual size of the correction, SI: scale of the problem, limit of what counts as observable, and
+            standard deviation of the prior where there is one.
+        has_prior: whether the correction is drawn to zero with that standard deviation.
+        is_nuisance: whether it belongs to an instrument or encoder and not to the machine file.
         value: start value of the first member, SI.
         lower, upper: limits of the correction, SI.
     """
