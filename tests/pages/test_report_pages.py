@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import importlib
 import json
 import re
 from pathlib import Path
@@ -11,11 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 from browser import Page, browser, executable
+from command_line import run
+from commands import written_by
 from extras import extra
-from kills import prepare
+from kills import RACKS, prepare
 
 import tauloop as tl
-from tauloop.report import Plot, Scene, Words, page_record
+from tauloop.cli import app
+from tauloop.report import Plot, Scene, Words, page_record, read_record
 from tauloop.report.page_records import KEY
 
 needs_browser = pytest.mark.skipif(executable() is None, reason="needs Chromium or Chrome, and none is installed")
@@ -148,3 +152,57 @@ def test_forces_of_a_long_record_keep_their_extremes() -> None:
     for trace, values in zip(positions.traces, result.q.T[list(ports.q)], strict=True):
         assert [min(trace.y), max(trace.y)] == pytest.approx([values.min(), values.max()], rel=1e-5)
         assert np.interp(trace.x, result.time, values) == pytest.approx(np.array(trace.y), abs=1e-5)
+
+
+#: Commands whose results have pages, with how many plots and machines in motion these show.
+REPORTED = {
+    "calibrate five_bar INPUTS/poses.csv --parameters *length* --noise 0.01mm": (3, 1),
+    "poses linear_delta --count 6 --candidates 40 --parameters tower*.end_stop": (3, 1),
+    "excite five_bar --random 4 --starts 0 --harmonics 2": (5, 1),
+    "simulate five_bar --duration 0.05": (5, 1),
+    "simulate four_bar --swing --duration 0.05": (4, 1),
+    "control five_bar --to x=0.02 --controller pd,computed-torque --time 0.05": (5, 1),
+    "drive dual_motor_axis --step 0.05 --duration 0.2": (8, 0),
+    "ballbar RACKS --radius 0.05 --speed 0.6 --only rigid": (2, 1),
+    "verify five_bar --states 2": (1, 0),
+    "workspace five_bar --resolution 0.05": (5, 0),
+    "modes five_bar": (1, 1),
+    "cost five_bar": (1, 0),
+}
+
+
+@pytest.mark.nightly
+@needs_browser
+def test_pages_of_all_kinds_of_results_are_drawn(inputs: Path, tmp_path: Path) -> None:
+    for module in ("viser", "plotly", "pinocchio"):
+        extra(module)
+    with browser(executable(), tmp_path / "profile") as page:
+        for words, (plots, scenes) in REPORTED.items():
+            file, out = tmp_path / "result.json", tmp_path / "page.html"
+            text = words.replace("INPUTS", str(inputs)).replace("RACKS", str(RACKS))
+            run(*text.split(), "--json-file", file, code=None)
+            run("report", file, "--out", out)
+            shown = read_record(file)
+            opened(page, out)
+            require_figures(page, shown)
+            counted = (len(plots_of(shown)), sum(isinstance(piece, Scene) for piece in shown.pieces))
+            assert counted == (plots, scenes), words
+            assert page.run("document.querySelectorAll('.drawing .main-svg').length") >= plots
+            if scenes:
+                page.wait(lambda: page.run(SHARES)[0] > 0.0, f"the machine plays: {words}")
+            pdf = base64.b64decode(page.ask("Page.printToPDF", printBackground=True)["data"])
+            assert len(re.findall(rb"/Type\s*/Page\b", pdf)) >= 2
+            require_closed(page, out)
+
+
+def test_every_command_with_a_file_for_reports_has_its_page() -> None:
+    assert {words.split()[0] for words in REPORTED} | {"identify"} == set(commands_with_files())
+
+
+def commands_with_files() -> list[str]:
+    """Commands that have the option `--json-file`."""
+    return [
+        name
+        for name, (module, _) in app.COMMANDS.items()
+        if "json_file" in written_by(getattr(importlib.import_module(f"tauloop.cli.{module}"), name.replace("-", "_")))
+    ]

@@ -9,10 +9,19 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
-from tauloop.cli.output import JsonOption, command, figure_ending, finish, log_ending, log_file
+from tauloop.cli.output import (
+    JsonFileOption,
+    JsonOption,
+    any_ending,
+    command,
+    figure_ending,
+    finish,
+    log_ending,
+    log_file,
+)
 
 
-@command(out=log_ending, figure=figure_ending)
+@command(out=log_ending, figure=figure_ending, json_file=any_ending)
 def control(
     machine: MachineArgument,
     options: tl.ControlOptions,
@@ -22,6 +31,7 @@ def control(
         typer.Option(help="Write the motion under the last controller to this CSV or Parquet file."),
     ] = None,
     figure: Annotated[Path | None, typer.Option(help="Draw it into this file (PNG, PDF, SVG).")] = None,
+    json_file: JsonFileOption = None,
     within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -31,4 +41,4 @@ def control(
     reported.
     """
     result = tl.control(load_model(machine, side), options)
-    finish(result, as_json, log_file(out, result.log), figure=figure, within_limits=within_limits)
+    finish(result, as_json, log_file(out, result.log), figure=figure, within_limits=within_limits, json_file=json_file)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, load_model
-from tauloop.cli.output import JsonOption, command, finish
+from tauloop.cli.output import JsonFileOption, JsonOption, any_ending, command, finish
 
 
-@command()
+@command(json_file=any_ending)
 def cost(
     machine: MachineArgument,
     options: tl.CountOptions,
     side: SideOption = None,
+    json_file: JsonFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Count the operations of a machine's functions, all numbers baked in, after sharing common subexpressions.
@@ -19,4 +20,4 @@ def cost(
     Kinematics are included in every row, so the parts of a velocity matrix do not add up to the whole; a Newton
     block is counted apart, per iteration. What a paper prints of its own machine stands below ours.
     """
-    finish(tl.count_operations(load_model(machine, side), options), as_json)
+    finish(tl.count_operations(load_model(machine, side), options), as_json, json_file=json_file)

@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 
 import tauloop as tl
-from tauloop.cli.output import JsonOption, command, figure_ending, finish, folder
+from tauloop.cli.output import JsonFileOption, JsonOption, any_ending, command, figure_ending, finish, folder
 from tauloop.drives import export_control, load_drive
 from tauloop.report.drive_figure import drive_figure
 
 
-@command(figure=figure_ending, control_c=folder)
+@command(figure=figure_ending, control_c=folder, json_file=any_ending)
 def drive(
     line: Annotated[str, typer.Argument(help="A shipped drive line (dual_motor_axis, ...), or a drive-line file.")],
     options: tl.DriveOptions,
@@ -25,6 +25,7 @@ def drive(
     control_c: Annotated[
         Path | None, typer.Option(help="Write the control law as C99 with its test program into this folder.")
     ] = None,
+    json_file: JsonFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Simulate a step of a drive line with its control, and judge it.
@@ -39,4 +40,4 @@ def drive(
         shown.append(tl.drive(load_drive(beside), replace(options, parameters={}, cycle=False)))
     made = None if control_c is None else export_control(shown[0].line, options.parameters, folder=control_c)
     written = () if made is None else made.written
-    finish(shown[0], as_json, figure=figure, draw=lambda: drive_figure(*shown), written=written)
+    finish(shown[0], as_json, figure=figure, draw=lambda: drive_figure(*shown), written=written, json_file=json_file)

@@ -9,16 +9,17 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, WithinLimitsOption, load_model
-from tauloop.cli.output import JsonOption, any_ending, command, figure_ending, finish, map_file
+from tauloop.cli.output import JsonFileOption, JsonOption, any_ending, command, figure_ending, finish, map_file
 from tauloop.drives import play_section
 from tauloop.report.play_figure import play_figure
 
 
-@command(figure=figure_ending)
+@command(figure=figure_ending, json_file=any_ending)
 def ballbar(
     machine: MachineArgument,
     options: tl.BallbarOptions,
     figure: Annotated[Path | None, typer.Option(help="Draw it into this file (PNG, PDF, SVG).")] = None,
+    json_file: JsonFileOption = None,
     within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -27,7 +28,7 @@ def ballbar(
     Radial figures are about the circle that fits best (ISO 230-4). Exit code 1 when a run ends early or is doubtful.
     """
     result = tl.ballbar(load_model(machine), options)
-    finish(result, as_json, figure=figure, within_limits=within_limits)
+    finish(result, as_json, figure=figure, within_limits=within_limits, json_file=json_file)
 
 
 @command(figure=figure_ending, out=any_ending)

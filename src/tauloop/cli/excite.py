@@ -10,7 +10,7 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
-from tauloop.cli.output import JsonOption, command, figure_ending, finish, log_ending
+from tauloop.cli.output import JsonFileOption, JsonOption, any_ending, command, figure_ending, finish, log_ending
 from tauloop.cli.progress import bars
 from tauloop.identification import slow_sampling
 
@@ -21,7 +21,7 @@ def _slow_sampling(arguments: Mapping[str, Any]) -> tl.Problem | None:
     return slow_sampling(arguments["frequency"], task.harmonics, task.period) if arguments["out"] is not None else None
 
 
-@command(out=log_ending, figure=figure_ending, also=_slow_sampling)
+@command(out=log_ending, figure=figure_ending, also=_slow_sampling, json_file=any_ending)
 def excite(
     machine: MachineArgument,
     options: tl.ExcitationOptions,
@@ -31,6 +31,7 @@ def excite(
         Path | None, typer.Option(help="Write one period of the motion to this CSV or Parquet file.")
     ] = None,
     figure: Annotated[Path | None, typer.Option(help="Draw it into this file (PNG, PDF, SVG).")] = None,
+    json_file: JsonFileOption = None,
     within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -42,4 +43,4 @@ def excite(
     mechanism = load_model(machine, side, within_limits=within_limits).mechanism
     with bars(as_json) as report:
         result = tl.excite(mechanism, options, progress=report)
-    finish(result, as_json, (out, lambda path: result.write_log(path, frequency)), figure=figure)
+    finish(result, as_json, (out, lambda path: result.write_log(path, frequency)), figure=figure, json_file=json_file)

@@ -9,12 +9,12 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
-from tauloop.cli.output import JsonOption, command, figure_ending, finish
+from tauloop.cli.output import JsonFileOption, JsonOption, any_ending, command, figure_ending, finish
 from tauloop.cli.progress import bars, search
 from tauloop.report.modes_figure import modes_figure
 
 
-@command(figure=figure_ending)
+@command(figure=figure_ending, json_file=any_ending)
 def modes(
     machine: MachineArgument,
     options: tl.ModeOptions,
@@ -27,6 +27,7 @@ def modes(
         bool, typer.Option("--working", help="The platform's position is given; list the postures of the legs.")
     ] = False,
     figure: Annotated[Path | None, typer.Option(help="Draw the modes side by side (PNG, SVG or PDF).")] = None,
+    json_file: JsonFileOption = None,
     within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -40,4 +41,4 @@ def modes(
         result = (tl.working_modes if working else tl.assembly_modes)(model, position, options, report=search(report))
     if within_limits:
         result = result.within_limits()
-    finish(result, as_json, figure=figure, draw=lambda: modes_figure(model.assembly.loops, result))
+    finish(result, as_json, figure=figure, draw=lambda: modes_figure(model.assembly.loops, result), json_file=json_file)

@@ -9,17 +9,18 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
-from tauloop.cli.output import JsonOption, any_ending, command, figure_ending, finish
+from tauloop.cli.output import JsonFileOption, JsonOption, any_ending, command, figure_ending, finish
 from tauloop.cli.progress import bars
 
 
-@command(out=any_ending, figure=figure_ending)
+@command(out=any_ending, figure=figure_ending, json_file=any_ending)
 def poses(
     machine: MachineArgument,
     options: tl.PosePlanOptions,
     side: SideOption,
     figure: Annotated[Path | None, typer.Option(help="Draw poses and curve to this file (PNG, SVG, PDF).")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the selected poses as CSV.")] = None,
+    json_file: JsonFileOption = None,
     within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -30,4 +31,4 @@ def poses(
     model = load_model(machine, side, within_limits=within_limits)
     with bars(as_json) as report:
         plan = tl.plan_poses(model, options, progress=report)
-    finish(plan, as_json, (out, plan.write_csv), figure=figure)
+    finish(plan, as_json, (out, plan.write_csv), figure=figure, json_file=json_file)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
-from tauloop.cli.output import JsonOption, command, finish
+from tauloop.cli.output import JsonFileOption, JsonOption, any_ending, command, finish
 
 
-@command()
+@command(json_file=any_ending)
 def verify(
     machine: MachineArgument,
     options: tl.VerifyOptions,
     side: SideOption = None,
+    json_file: JsonFileOption = None,
     within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -23,4 +24,4 @@ def verify(
     could not be compared is listed and does not count.
     """
     model = load_model(machine, side, within_limits=within_limits)
-    finish(tl.verify(model, options), as_json)
+    finish(tl.verify(model, options), as_json, json_file=json_file)

@@ -9,12 +9,12 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
-from tauloop.cli.output import JsonOption, any_ending, command, figure_ending, finish, map_file
+from tauloop.cli.output import JsonFileOption, JsonOption, any_ending, command, figure_ending, finish, map_file
 from tauloop.cli.progress import bars
 from tauloop.report.workspace_figure import workspace_figure
 
 
-@command(figure=figure_ending, out=any_ending)
+@command(figure=figure_ending, out=any_ending, json_file=any_ending)
 def workspace(
     machine: MachineArgument,
     options: tl.WorkspaceOptions,
@@ -24,6 +24,7 @@ def workspace(
     ] = "parallel",
     figure: Annotated[Path | None, typer.Option(help="Draw a section to this file (PNG, SVG, PDF).")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the map as NetCDF.")] = None,
+    json_file: JsonFileOption = None,
     within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -35,4 +36,11 @@ def workspace(
     model = load_model(machine, side, within_limits=within_limits)
     with bars(as_json) as report:
         result = tl.workspace(model, options, progress=lambda done, total: report("poses", done, total))
-    finish(result, as_json, map_file(out, result), figure=figure, draw=lambda: workspace_figure(result, measure=colour))
+    finish(
+        result,
+        as_json,
+        map_file(out, result),
+        figure=figure,
+        draw=lambda: workspace_figure(result, measure=colour),
+        json_file=json_file,
+    )

@@ -107,6 +107,7 @@ class Modes(Result):
         modes: the modes; the nearest to the reference pose comes first.
         blocks: what was counted in every block of the position problem.
         left_out: how many real solutions are no modes, by reason.
+        model: of the machine, to show it.
     """
 
     machine: str
@@ -120,6 +121,7 @@ class Modes(Result):
     modes: tuple[Mode, ...]
     blocks: tuple[BlockCount, ...]
     left_out: dict[str, int]
+    model: Model | None = None
 
     @property
     def q(self) -> np.ndarray:
@@ -256,6 +258,7 @@ def _modes(
         modes=modes,
         blocks=counts,
         left_out=left_out,
+        model=model,
         evidence=(
             Evidence(
                 name="largest loop residual of a mode",

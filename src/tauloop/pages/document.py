@@ -27,6 +27,8 @@ from tauloop.shown import Shown
 
 #: Browsers let a page with this rule, and the frames in it, fetch nothing that the page does not hold.
 INSIDE = "default-src data: blob: 'unsafe-inline' 'unsafe-eval'"
+#: Characters of a cell for which a column of a page is too narrow.
+LONG = 48
 #: What stands above doubts, and above what a section says of its own making.
 CAREFUL, MADE = "What to be careful about", "What was done, with which files"
 
@@ -148,7 +150,8 @@ def _words(piece: Words, parent: ET.Element) -> None:
 
 @_element.register
 def _table(piece: Rows, parent: ET.Element) -> None:
-    parent = add(parent, "div", class_="table")
+    longest = max((len(text) for cells in piece.cells for text in cells), default=0)
+    parent = add(parent, "div", class_="table long" if longest > LONG else "table")
     if piece.title:
         add(parent, "h3", piece.title)
     table = add(add(parent, "div", class_="wide"), "table")

@@ -76,8 +76,9 @@ def _axis(title: str, is_log: bool) -> dict[str, Any]:
         "ticks": "outside",
         "tickcolor": FAINT,
         "ticklen": 3,
-        "exponentformat": "e" if is_log else "power",
+        "exponentformat": "power",
         "minexponent": 4,
+        "tickformat": "~g" if is_log else "",
         "automargin": True,
         "hoverformat": ".5g",
     }

@@ -66,11 +66,11 @@ def _summary(excitation: Excitation) -> str:
 
 def _uses(axes: Axes, excitation: Excitation) -> None:
     """Range of every bounded quantity inside its limits, on a scale from lower (-1) to upper limit (1)."""
-    shown = sorted(excitation.limits, key=_share, reverse=True)[:SHOWN]
+    shown = sorted(excitation.limits, key=limit_share, reverse=True)[:SHOWN]
     clean(axes)
     for row, limit in enumerate(shown):
         low, high = _scaled(limit)
-        axes.barh(row, high - low, left=low, height=0.5, color=PREDICTED if _share(limit) > 0.99 else MEASURED)
+        axes.barh(row, high - low, left=low, height=0.5, color=PREDICTED if limit_share(limit) > 0.99 else MEASURED)
     axes.axvline(1.0, color=RESIDUAL, linewidth=1.0)
     axes.axvline(-1.0, color=RESIDUAL, linewidth=1.0)
     axes.set_yticks(range(len(shown)), [limit.name for limit in shown], fontsize=SMALL)
@@ -93,5 +93,6 @@ def _scaled(limit: LimitUse) -> tuple[float, float]:
     return limit.least / size, limit.greatest / size
 
 
-def _share(limit: LimitUse) -> float:
+def limit_share(limit: LimitUse) -> float:
+    """How much of a limit is used; one is all of it."""
     return max(abs(value) for value in _scaled(limit))

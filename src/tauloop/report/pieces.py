@@ -110,8 +110,8 @@ class Plot(Shown):
     equal: bool = False
     y_range: tuple[float, ...] = ()
     grid: tuple[tuple[float | None, ...], ...] = ()
-    grid_x: tuple[float, ...] = ()
-    grid_y: tuple[float, ...] = ()
+    grid_x: tuple[float | None, ...] = ()
+    grid_y: tuple[float | None, ...] = ()
     grid_name: str = ""
 
 
@@ -221,7 +221,8 @@ def over_time(
         more: further attributes of `Plot`.
     """
     for unit, group in by_unit(names, units, columns).items():
-        label = f"{title} [{unit}]" if unit else title
+        what = title.partition(",")[0].partition(":")[0]
+        label = f"{what} [{unit}]" if unit else what
         if drawn := traces(time, group, more.get("look", "line")):
             rest = {name: value for name, value in more.items() if name != "look"}
             yield Plot(title=title, x="time [s]", y=label, traces=drawn, over_time=True, **rest)

@@ -99,6 +99,7 @@ class CircleTest(Result):
         laps: by variation; those that ended early are missing.
         ends: why a run ended early, by variation.
         occurrences: events by variation.
+        model: of the machine, to show it.
     """
 
     machine: str
@@ -106,6 +107,7 @@ class CircleTest(Result):
     laps: Mapping[Variation, Lap]
     ends: Mapping[Variation, str]
     occurrences: Mapping[Variation, tuple[Occurrence, ...]]
+    model: Model | None = None
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``; lengths in um."""
@@ -180,7 +182,8 @@ def circle_test(
     """
     if variations is None:
         variations = [v for v in Variation if v is not Variation.AS_DESCRIBED or has_two_motors(mechanism)]
-    trajectory = circle_trajectory(Model(mechanism), circle)
+    model = Model(mechanism)
+    trajectory = circle_trajectory(model, circle)
     remedy = "see `tauloop show NAME --parameters`"
     names = mechanism.parameters.names
     InputError.raise_if_any(unknown_names(values or {}, names, "is no leaf parameter", remedy=remedy))
@@ -209,6 +212,7 @@ def circle_test(
         laps=laps,
         ends=ends,
         occurrences=happened,
+        model=model,
     )
 
 

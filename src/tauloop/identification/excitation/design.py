@@ -73,6 +73,7 @@ def excite(
         series=problem.series(coefficients),
         ports=problem.functions.ports.motion,
         outputs=problem.model.output_ports(problem.output),
+        model=problem.model,
         base=base,
         conditions=Conditions.of(judged.regressor, problem.before, base),
         random=random,

@@ -15,6 +15,7 @@ from tauloop.identification.excitation.problem import ExcitationTask
 from tauloop.identification.excitation.solver import StartOutcome
 from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.logs.writing import write_log
+from tauloop.model import Model
 from tauloop.motion.fourier import FourierSeries
 from tauloop.motion.sampled import SampledMotion
 from tauloop.records import dataclass
@@ -125,6 +126,7 @@ class Excitation(Result):
         limits: all limits and their use, on the finer grid.
         starts: of the optimiser; none where it did not run.
         polished: the best of them, followed on a finer grid.
+        model: of the machine, to show it.
     """
 
     machine: str
@@ -138,6 +140,7 @@ class Excitation(Result):
     limits: tuple[LimitUse, ...]
     starts: tuple[Start, ...]
     polished: tuple[Start, ...] = ()
+    model: Model | None = None
 
     @property
     def task(self) -> ExcitationTask:

@@ -1,0 +1,34 @@
+"""Modes on a page: the machine in one after the other, and how well each is conditioned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tauloop.kinematics.modes import Modes
+from tauloop.report.pieces import Piece, Plot, Trace, motion, rounded
+
+
+def modes_page(modes: Modes) -> Iterator[Piece]:
+    """Every mode has its number in the table below."""
+    if not modes.modes:
+        return
+    number = np.arange(1.0, len(modes.modes) + 1)
+    if modes.model is not None:
+        title = "The modes, one after the other"
+        yield from motion(modes.model, number, modes.q, title, is_motion=False)
+    labels = tuple(
+        "reference" if mode.is_reference else "within limits" if mode.within_limits else "beyond a stop"
+        for mode in modes.modes
+    )
+    conditions = rounded([mode.condition for mode in modes.modes])
+    yield Plot(
+        title="Condition of each mode",
+        x="mode",
+        y="condition number of the loops [1]",
+        traces=(Trace(name="condition", x=rounded(number), y=conditions, look="points", labels=labels),),
+        over_time=True,
+        log_y=True,
+        note="Large is near another mode: a small error of a length moves the platform far.",
+    )
