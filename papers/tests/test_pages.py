@@ -232,7 +232,7 @@ def test_a_browser_shows_the_page_and_asks_for_nothing_else(page: Page, written:
     assert page.run("document.title").startswith("Five papers")
     assert page.run("[...document.images].every(one => one.complete && one.naturalWidth > 0)")
     assert page.run("document.documentElement.scrollWidth") <= width  # nothing sticks out
-    assert page.run("document.querySelectorAll('.printed td .stated')[0].innerText") == "1.5"
+    assert page.run("document.querySelectorAll('td .upper')[0].innerText") == "1.5"
     page.run("document.querySelector('iframe').scrollIntoView()")
     page.wait(lambda: coloured(page) > PIXELS, "the machine is drawn in its frame")
     asked = {request["request"]["url"].partition(":")[0] for request in page.happened("Network.requestWillBeSent")}

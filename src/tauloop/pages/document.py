@@ -46,10 +46,23 @@ class Section(Shown):
     """
 
     title: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[Piece | Film, ...]
     status: str = ""
     made: tuple[Piece, ...] = ()
     name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Film(Shown):
+    """A page that plays by itself, as `tauloop.viewer.save_film` writes it; of one's own making, not from others.
+
+    Attributes:
+        page: its text.
+        caption: below it.
+    """
+
+    page: str
+    caption: str
 
 
 def write_page(path: str | Path, title: str, sections: Sequence[Section], introduction: Iterable[str] = ()) -> Path:
@@ -88,7 +101,7 @@ def write_page(path: str | Path, title: str, sections: Sequence[Section], introd
         _section(body, section, section.name or str(number))
     if any(isinstance(piece, Plot) for section in sections for piece in section.pieces):
         add(body, "script", _packed_plotly(), type="text/plain", id="plotly")
-    add(body, "script", _own("page.js"))
+        add(body, "script", _own("page.js"))
     return write_text(path, "<!doctype html>\n" + ET.tostring(html, encoding="unicode", method="html") + "\n")
 
 
@@ -120,7 +133,7 @@ def _section(body: ET.Element, section: Section, name: str) -> None:
         _put(add(details, "div", class_="made"), section.made)
 
 
-def _put(parent: ET.Element, pieces: Iterable[Piece]) -> None:
+def _put(parent: ET.Element, pieces: Iterable[Piece | Film]) -> None:
     """Pieces one after the other; plots that follow each other stand side by side where there is room."""
     row: ET.Element | None = None
     for piece in pieces:
@@ -144,6 +157,9 @@ def _words(piece: Words, parent: ET.Element) -> None:
         add(add(parent, "pre"), "code", piece.text)
     elif piece.tone == "heading":
         add(parent, "h3", piece.text)
+    elif piece.tone == "item":
+        items = parent[-1] if len(parent) and parent[-1].tag == "ul" else add(parent, "ul")
+        add(items, "li", piece.text)
     elif not piece.text.startswith("status: "):  # it stands beside the heading
         add(parent, "p", piece.text, class_=piece.tone if piece.tone != "plain" else "")
 
@@ -162,8 +178,8 @@ def _table(piece: Rows, parent: ET.Element) -> None:
     rows = add(table, "tbody")
     for cells in piece.cells:
         line = add(rows, "tr")
-        for text, kind in zip(cells, kinds, strict=True):
-            cell = add(line, "td", text, class_=kind)
+        for text, kind, head in zip(cells, kinds, piece.heads, strict=True):
+            cell = add(line, "td", text, class_=kind, **{"data-head": head})
             if "\n" in text:  # the paper's figure above ours
                 cell.text = ""
                 for i, part in enumerate(text.split("\n")):
@@ -206,6 +222,13 @@ def _picture(piece: Picture, parent: ET.Element) -> None:
     frame = add(parent, "figure", class_="picture")
     data = base64.b64encode(piece.svg.encode()).decode()
     add(frame, "img", src=f"data:image/svg+xml;base64,{data}", alt=piece.caption)
+    add(frame, "figcaption", piece.caption)
+
+
+@_element.register
+def _film(piece: Film, parent: ET.Element) -> None:
+    frame = add(parent, "figure", class_="scene")
+    add(frame, "iframe", srcdoc=piece.page, sandbox="allow-scripts", title=piece.caption, loading="lazy")
     add(frame, "figcaption", piece.caption)
 
 

@@ -26,8 +26,8 @@ STATES = 160
 DIGITS, STRETCHES = 6, 400
 #: How a trace is drawn; those of fixed meaning have their own colours.
 LOOKS = ("line", "thin", "step", "points", "bars", "measured", "predicted", "residual", "before", "after", "limit")
-#: How words are meant: as they are, as a heading of a section, loudly, or as a doubt.
-TONES = ("plain", "heading", "strong", "doubtful", "code")
+#: How words are meant: as they are, as a heading, as one of a list, quietly, loudly, as a doubt, or as a command.
+TONES = ("plain", "heading", "item", "note", "strong", "doubtful", "code")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class Rows(Shown):
     Attributes:
         title: heading.
         heads: of the columns, with units.
-        cells: rows of texts, as many as there are heads.
+        cells: rows of texts, as many as there are heads; a second line in a cell stands below the first and is darker.
         numeric: which columns hold numbers, and so stand to the right.
         note: below the table.
     """
