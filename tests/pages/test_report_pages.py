@@ -64,7 +64,8 @@ def plots_of(shown: Any) -> list[Plot]:
 
 def require_figures(page: Page, shown: Any) -> None:
     """Every figure has its traces, and these their points."""
-    points = [[len(trace.y) for trace in plot.traces] for plot in plots_of(shown)]
+    maps = [[len(plot.grid_y)] if plot.grid else [] for plot in plots_of(shown)]
+    points = [map_ + [len(trace.y) for trace in plot.traces] for map_, plot in zip(maps, plots_of(shown), strict=True)]
     assert page.run(POINTS) == points
     assert all(count > 0 for count in page.run(DRAWN))
 
