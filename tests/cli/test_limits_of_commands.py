@@ -40,6 +40,9 @@ WORDS = {
 WITHOUT = {
     "ballbar": "has it; its machine needs drive lines (see test_drives_machine.py)",
     "machines": "uses no pose",
+    "new": "checks the work volume of a new file and says what does not reach",
+    "demo": "plans within the limits",
+    "report": "shows results and computes no pose",
     "doctor": "uses no pose",
     "show": "describes the machine",
     "check": "says it of the reference pose, which is a problem: exit code 1",

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from commands import SOON
 from rich.table import Table
+from terminals import in_terminal, shown
 from typer.testing import CliRunner
 
 from tauloop.cli import main
@@ -228,18 +229,15 @@ def test_an_interrupt_while_the_command_line_is_imported_leaves_no_traceback(mon
 
 
 def test_ctrl_c_ends_a_search_of_modes() -> None:
-    command = [sys.executable, "-c", "from tauloop.cli import main; main()", "modes", "hexapod"]
-    env = {**os.environ, "FORCE_COLOR": "1", "COLUMNS": "200"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env) as process:
-        assert process.stderr is not None
-        seen = b""
-        while b"complex solutions" not in seen:
-            seen += process.stderr.read1(4096)  # type: ignore[attr-defined]
+    with in_terminal("modes", "hexapod") as (process, terminal):
+        seen = shown(terminal, until=b"complex solutions")
+        assert b"complex solutions" in seen
         assert process.poll() is None
         before, begun = processor_time(process.pid), time.monotonic()
         children = resource.getrusage(resource.RUSAGE_CHILDREN)
         process.send_signal(signal.SIGINT)
-        _, rest = process.communicate(timeout=60)
+        rest = shown(terminal)
+        process.wait(timeout=60)
         waited = time.monotonic() - begun
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     used = ended.ru_utime + ended.ru_stime - children.ru_utime - children.ru_stime - before
