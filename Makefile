@@ -8,6 +8,7 @@
 #   make wheel-test       a wheel, built, installed in an empty environment and used, with a compiler and without
 #   make core-test         the tests without any extra: no engines, no CVXPY, no PyArrow
 #   make nightly-versions the tests with the lowest and with the newest versions of all dependencies
+#   make plant-search     the plant behind the dual-motor tables, up to 8 core-hours; goes on where it was left
 #   make check   formatter, linter, type checker, import order
 #   make fix     let the formatter and the linter mend what they can
 #   make bench   the benchmarks
@@ -29,7 +30,7 @@ BENCH := .venv/.installed-bench
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test core-test nightly nightly-versions wheel-test fuzz check fix bench docs clean
+.PHONY: help demo test core-test nightly nightly-versions wheel-test fuzz plant-search check fix bench docs clean
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -79,6 +80,11 @@ fuzz: $(FUZZ)
 	@for target in $$($(BIN)/python -m fuzz --list); do \
 	    echo "== $$target"; $(BIN)/python -m fuzz.guided $$target --seconds $(SECONDS) $(ARGS) || exit 1; \
 	done
+
+plant-search: FILE ?= out/dual_motor.json
+plant-search: $(ALL)
+	@mkdir -p $(dir $(FILE))
+	$(BIN)/python -m tauloop_papers.dual_motor.search $(FILE) $(ARGS)
 
 check: $(ALL)
 	$(BIN)/ruff check .

@@ -55,8 +55,6 @@ LAYERS = (
 COMPILES = ("records", "model.equation_check")
 #: Names that suit everything, and hence say nothing.
 EMPTY_NAMES = frozenset({"found", "one", "given", "told", "said"})
-#: Papers whose code still has such names.
-STILL_EMPTY = ("dual_motor",)
 #: Files outside `tests/cli` that start the program, and what they see that no call of a function shows.
 STARTS_THE_PROGRAM = {
     "papers/tests/test_reproduce.py": "the papers' own command",
@@ -464,8 +462,7 @@ def test_empty_names_are_seen(source: str) -> None:
 
 @pytest.mark.parametrize("folder", ["tests", "papers", "examples"])
 def test_tests_and_papers_name_things_after_what_they_are(folder: str) -> None:
-    paths = [*(PACKAGE.parents[1] / folder).rglob("*.py")]
-    sources = [path for path in paths if not any(paper in str(path) for paper in STILL_EMPTY)]
+    sources = [*(PACKAGE.parents[1] / folder).rglob("*.py")]
     assert len(sources) > 3
     faults = {str(path): [*empty_names(ast.parse(path.read_text(encoding="utf-8")))] for path in sources}
     assert {path: names for path, names in faults.items() if names} == {}

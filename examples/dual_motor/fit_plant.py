@@ -1,9 +1,9 @@
-"""Fit the dual-motor plant to the figures that the paper prints, from the shipped plant or from afar.
+"""Fit the dual-motor plant to all that the paper prints of it, from the best plant so far or from afar.
 
-The whole search, structures and stages included, is `tauloop reproduce dual-motor-plant`.
+The whole search of structures is `python -m tauloop_papers.dual_motor.search FILE`.
 
-python examples/dual_motor/fit_plant.py                    # local: where the shipped plant is, with its residuals
-python examples/dual_motor/fit_plant.py --generations 100  # global, from the middle of all ranges (minutes)
+python examples/dual_motor/fit_plant.py                    # local: where the best plant is, with its residuals
+python examples/dual_motor/fit_plant.py --generations 100  # global (minutes)
 """
 
 from __future__ import annotations
@@ -12,21 +12,26 @@ import argparse
 
 import numpy as np
 
-from tauloop.drives import DETERMINED, Axis, PlantFit, load_drive, search_plant
-from tauloop_papers.dual_motor.settings import SETTINGS, STEPPING
+from tauloop.drives import DETERMINED, Axis, PlantFit, search_plant
+from tauloop_papers.dual_motor.family import STEPPING, STRUCTURES
+from tauloop_papers.dual_motor.settings import FOUND
 
 
 def fit(generations: int = 0, seed: int = 0) -> PlantFit:
-    """The fit: local from the shipped plant, or global."""
-    axis = Axis(load_drive(SETTINGS.line))
+    """The fit of the best structure, along exact gradients."""
+    names = {item.name: item for item in STRUCTURES}
+    structure = names[min(FOUND["structures"], key=lambda name: FOUND["structures"][name]["losses"][0])]
+    best = FOUND["structures"][structure.name]["values"]
     return search_plant(
-        axis,
-        SETTINGS.unknowns,
-        SETTINGS.observations,
+        Axis(structure.searched),
+        structure.unknowns,
+        structure.observations,
         seed=seed,
         generations=generations,
-        start=SETTINGS.shares(axis) if generations == 0 else None,
+        start=np.array([unknown.share(best[unknown.name]) for unknown in structure.unknowns]),
         integrator=STEPPING,
+        known=structure.fixed,
+        exact=True,
     )
 
 
@@ -39,10 +44,10 @@ def main() -> None:
     print(f"{fitted.evaluations} plants tried")
     for name, value in fitted.values.items():
         print(f"  {name:20} {value:.6g}")
-    for row, name, printed, ours, held_out in fitted.rows:
-        print(f"  {row:32} {name:14} {printed:12.5g} {ours:12.5g} {ours / printed - 1:+8.2%}{'  held out' * held_out}")
+    for row, name, printed, ours, _ in fitted.rows:
+        print(f"  {row:32} {name:14} {printed:12.5g} {ours:12.5g} {ours / printed - 1:+8.2%}")
     print(
-        "directions, tolerances that the figures change over the ranges:",
+        "directions, bars that the figures change over the ranges:",
         np.array2string(fitted.sensitivities, precision=2),
     )
     print(f"{len(fitted.undetermined)} below {DETERMINED:g} are not determined:")

@@ -1,9 +1,10 @@
-"""The search for the dual-motor plant, made small: stages, rows, directions, and the shipped plant's claim."""
+"""The plant behind the dual-motor tables: what the search has kept is evaluated again, and the search itself, small."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,85 +12,139 @@ import pytest
 from tauloop.codegen.compiler import find_compiler
 from tauloop.drives import Axis, load_drive, simulate_axis
 from tauloop.result import plain
-from tauloop_papers.dual_motor.plant import (
-    AIM,
-    SETTINGS,
-    TIMES_AND_ENERGIES,
-    DrivePlant,
-    Effort,
-    missed,
-    run,
-    with_rigid_racks,
-)
+from tauloop_papers.dual_motor import printed
+from tauloop_papers.dual_motor.family import STEPPING, STRUCTURES, rows, with_rigid_racks
+from tauloop_papers.dual_motor.plant import DrivePlant, run
 from tauloop_papers.dual_motor.plant_figures import figures
+from tauloop_papers.dual_motor.search import BUDGET, CYCLE, STILL, document, main, swings, write_line
+from tauloop_papers.dual_motor.settings import FOUND
 
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler")
 
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "drive-tuning.md"
+CHOSEN = next(item for item in STRUCTURES if item.name == FOUND["structure"])
 #: Without gap and with contacts a hundred times stiffer the axis is the rigid one to this share of its rise time.
 RIGID = 1e-2
+#: Kept figures have six digits; the shipped line has eight of each value.
+KEPT = 1e-3
+#: A start that is done again, on another processor or with another library, ends at a loss as far off as this.
+SEARCHED = 0.02
 
 
-@pytest.fixture(scope="module")
-def found() -> DrivePlant:
-    """The experiment with next to no effort; its steps are as told."""
-    least = Effort(population=5, generations=1, polish=1)
-    structures = dict(list(SETTINGS.structures.items())[1:3])
-    steps: list[str] = []
-    result = run(steps.append, replace(SETTINGS, rigid=least, each=least, play=least, structures=structures))
-    assert sum(step.startswith("structure") for step in steps) == 2
-    return result
+def held(axis: Axis, parameters: dict[str, float | str]) -> dict[str, float]:
+    """Numbers of a row on the shipped line."""
+    values = {name: FOUND["best"][value] if isinstance(value, str) else value for name, value in parameters.items()}
+    return {name: value for name, value in values.items() if name in axis.names}
 
 
-def test_shipped_plant_meets_times_and_energies(found: DrivePlant) -> None:
-    """Issue 7: 2 % of times and energies, those held out too; the rows by hand, one step each."""
-    assert missed(found.shipped, TIMES_AND_ENERGIES) < AIM
-    held_out = [row for row in found.shipped.rows if row[4]]
-    assert len(held_out) >= 8
+def test_every_kept_row_is_what_the_shipped_line_gives() -> None:
+    """Row by row, one step at a time, on the line that comes with Tauloop; the search used its own candidate."""
     axis = Axis(load_drive("dual_motor_inferred"))
-    values = found.shipped.values
-    gains = {key: values[f"switching_{key}"] for key in ("kp", "ti", "td")}
-    alone = simulate_axis(axis, gains | {"switch_max": 0.62, "switch_min": 0.44}, step=0.1)
-    ours = {row[1]: row[3] for row in found.shipped.rows if row[0] == "switching at (0.62, 0.44)"}
-    assert ours["energy"] == pytest.approx(float(alone.energy[0]), rel=1e-6)
-    assert ours["overshoot"] == pytest.approx(float(alone.overshoot[0]), abs=1e-8)
-    nominal = simulate_axis(axis, {"switch_min": 10.0, "switch_max": 11.0}, step=values["first_step"])
-    assert nominal.rise_time[0] == pytest.approx(1.7473, rel=AIM)
-    assert nominal.settling_time[0] == pytest.approx(3.957, rel=AIM)
+    ours = []
+    for row in CHOSEN.observations:
+        used = axis.with_motors(row.motors)
+        length = FOUND["best"]["first_step"] if isinstance(row.step, str) else row.step
+        step = simulate_axis(used, held(used, dict(row.parameters)), step=length, integrator=STEPPING)
+        for name in row.printed:
+            parts = [float(getattr(step, key)[0]) / weight for key, weight in row.weights.items()]
+            ours.append(sum(parts) if name == "cost" else float(getattr(step, name)[0]))
+    np.testing.assert_allclose(ours, FOUND["rows"], rtol=KEPT, atol=1e-7)
 
 
-def test_directions_are_singular_and_named(found: DrivePlant) -> None:
-    fit = found.shipped
-    n = len(fit.values)
-    np.testing.assert_allclose(fit.directions @ fit.directions.T, np.eye(n), atol=1e-12)
-    assert (np.diff(fit.sensitivities) <= 0).all()
-    rows = [row for row in found.comparisons if row.quantity.startswith("direction")]
-    assert len(rows) == n
-    for row, direction in zip(rows, fit.directions, strict=True):
-        largest = list(fit.values)[int(np.argmax(np.abs(direction)))]
-        assert largest in row.quantity
-    assert sum("not determined" in row.why for row in rows) == len(fit.undetermined)
+def test_one_motor_cycles_and_two_do_not_with_the_same_friction() -> None:
+    """Gantry-Tau paper, Figure 8, like for like: the plant is the same but for its slave; and the step is smooth."""
+    axis = Axis(load_drive("dual_motor_inferred"))
+    swing = swings(axis, dict(zip(axis.names, axis.nominal, strict=True)))
+    assert CYCLE < swing["one"] < 1.0
+    assert swing["as-written"] < STILL
+    assert simulate_axis(axis, integrator=STEPPING).overshoot[0] < 0.003 * 0.1
 
 
-def test_structures_keep_what_they_assume(found: DrivePlant) -> None:
-    gains, frictionless = found.structures
-    assert not set(gains.known) & set(gains.fit.values)
-    assert frictionless.known == {"cart_coulomb": 0.0}
-    for structure in found.structures:
-        assert np.isfinite(structure.fit.loss)
+def test_the_document_has_the_rows_that_were_kept() -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    assert [line for line in document(FOUND) if line not in text] == []
+    starts = sum(len(item["losses"]) for item in FOUND["structures"].values())
+    assert f"{starts} starts" in text
+    assert f"{FOUND['core_hours']:.2f} of {BUDGET:g} core-hours" in text
+
+
+def test_the_shipped_line_has_the_figures_that_were_kept(tmp_path: Path) -> None:
+    """Written again, nothing changes; another plant changes its figures alone."""
+    text = (files("tauloop.drives") / "lines" / "dual_motor_inferred.yaml").read_text(encoding="utf-8")
+    path = tmp_path / "line.yaml"
+    path.write_text(text, encoding="utf-8")
+    write_line(FOUND["best"], path)
+    assert path.read_text(encoding="utf-8") == text
+    write_line(FOUND["best"] | {"preload": 8.125, "gap1": 1.5e-4}, path)
+    before, after = load_drive("dual_motor_inferred").parameters.values, load_drive(path).parameters.values
+    assert {name for name in before if before[name] != after[name]} == {"preload", "gap"}
+    assert (after["preload"], after["gap"]) == (8.125, 1.5e-4)
+
+
+def test_rows_are_what_is_printed() -> None:
+    """Table 3 prints both parts of the worse-of cost; its sums are Table 2's costs to 1e-3 where both have a point."""
+    sums = {at: sum(pair) for pair, at in printed.TABLE_3}
+    for cost, at in printed.TABLE_2:
+        if at in sums:
+            assert cost == pytest.approx(sums[at], abs=2e-3)
+    assert len([value for row in rows() for value in row.printed]) == 33
+    relative = {row.name: row.printed for row in rows(scale=0.1)}
+    assert relative["nominal gains"]["overshoot"] == pytest.approx(1.00354e-5)
 
 
 def test_rigid_racks_are_the_limit_of_stiff_ones() -> None:
     line = load_drive("dual_motor_inferred")
-    given = {"kp": 150.0, "ti": 2.0, "td": 0.1, "cart_coulomb": 1.0}
-    stiff = simulate_axis(Axis(line), given | {"gap": 1e-9, "contact_stiffness": 1e7, "contact_damping": 2e3})
-    rigid = simulate_axis(Axis(with_rigid_racks(line)), given)
+    values = {"kp": 150.0, "ti": 2.0, "td": 0.1, "motor_coulomb": 0.0}
+    stiff = simulate_axis(Axis(line), values | {"gap": 1e-9, "contact_stiffness": 1e7, "contact_damping": 2e3})
+    # the motors' viscous friction goes with their dry one, so the cart has it
+    viscous = float(FOUND["best"]["cart_viscous"] + 2 * FOUND["best"]["motor_viscous"] / 0.05**2)
+    axis = Axis(with_rigid_racks(line))
+    rigid = simulate_axis(axis, {"kp": 150.0, "ti": 2.0, "td": 0.1, "cart_viscous": viscous})
     assert rigid.rise_time[0] == pytest.approx(stiff.rise_time[0], rel=RIGID)
     assert rigid.energy[0] == pytest.approx(stiff.energy[0], rel=RIGID)
 
 
-def test_result_has_a_plain_form_and_figures(found: DrivePlant) -> None:
-    json.dumps(plain(found), allow_nan=False)
-    drawn = figures(found)
-    assert set(drawn) == {"rows", "directions"}
+@pytest.mark.nightly
+def test_a_start_of_the_search_comes_to_what_was_kept_and_goes_on_where_it_was_left(tmp_path: Path) -> None:
+    """One start of one structure, all of it: the global fit, then the local one along exact gradients."""
+    path, words = tmp_path / "kept.json", ["--structures", "1", "--starts", "1", "--part", "starts"]
+    main([str(path), *words])
+    first = path.read_bytes()
+    kept = json.loads(first)["starts"]
+    assert list(kept) == [f"{STRUCTURES[0].name}, start 0"]
+    losses = FOUND["structures"][STRUCTURES[0].name]["losses"]
+    assert any(kept[f"{STRUCTURES[0].name}, start 0"]["loss"] == pytest.approx(loss, rel=SEARCHED) for loss in losses)
+    main([str(path), *words])
+    assert path.read_bytes() == first
+
+
+@pytest.fixture(scope="module")
+def plant() -> DrivePlant:
+    return run(lambda _: None)
+
+
+@pytest.mark.nightly
+def test_what_was_kept_comes_out_again(plant: DrivePlant) -> None:
+    assert plant.status.value == "ok"
+    for item in plant.tried:
+        assert item.fit.loss == pytest.approx(item.losses[0], rel=0.01)
+    assert plant.shipped.loss >= min(item.fit.loss for item in plant.tried)
+
+
+@pytest.mark.nightly
+def test_directions_are_singular_and_named(plant: DrivePlant) -> None:
+    fit = plant.shipped
+    n = len(fit.values)
+    np.testing.assert_allclose(fit.directions @ fit.directions.T, np.eye(n), atol=1e-12)
+    assert (np.diff(fit.sensitivities) <= 0).all()
+    named = [row for row in plant.comparisons if row.quantity.startswith("direction")]
+    assert sum("not determined" in row.why for row in named) == len(fit.undetermined)
+
+
+@pytest.mark.nightly
+def test_result_has_a_plain_form_and_figures(plant: DrivePlant) -> None:
+    json.dumps(plain(plant), allow_nan=False)
+    drawn = figures(plant)
+    assert set(drawn) == {"rows", "structures", "directions"}
     for figure in drawn.values():
         figure.canvas.draw()

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.nightly, pytest.mark.skipif(find_compiler() is None, r
 
 
 @pytest.fixture(scope="module")
-def found() -> DriveTuning:
+def tuned() -> DriveTuning:
     """The experiment with few evaluations; its steps are as told."""
     studies = tuple(replace(study, grid=(4, 4, 3)[: len(study.grid)]) for study in SETTINGS.studies)
     small = replace(SETTINGS, genetic=(4, 2), front=(8, 3), scatter_samples=5, budget=40, studies=studies)
@@ -31,9 +31,9 @@ def found() -> DriveTuning:
     return result
 
 
-def test_every_method_from_every_start(found: DriveTuning) -> None:
-    assert [len(table.searches) for table in found.tables] == [4, 8, 8]
-    for table in found.tables:
+def test_every_method_from_every_start(tuned: DriveTuning) -> None:
+    assert [len(table.searches) for table in tuned.tables] == [4, 8, 8]
+    for table in tuned.tables:
         least = min(search.cost for search in table.searches)
         assert table.best.cost == least
         for search in table.searches:
@@ -43,10 +43,10 @@ def test_every_method_from_every_start(found: DriveTuning) -> None:
             assert search.above == pytest.approx(search.cost / min(least, table.grid_cost) - 1.0)
 
 
-def test_costs_are_those_of_single_steps(found: DriveTuning) -> None:
+def test_costs_are_those_of_single_steps(tuned: DriveTuning) -> None:
     """The cost at every optimum, put together from the criteria of one step by hand."""
-    axis = Axis(load_drive(found.settings.line))
-    for table in found.tables:
+    axis = Axis(load_drive(tuned.settings.line))
+    for table in tuned.tables:
         step = table.study.criteria(axis, np.array([table.best.best]))
         parts = [getattr(step, name)[0] / weight for name, weight in table.study.weights.items()]
         expected = max(parts) if table.study.combine == "worst" else sum(parts)
@@ -54,40 +54,40 @@ def test_costs_are_those_of_single_steps(found: DriveTuning) -> None:
         assert table.refined < 1e-3
 
 
-def test_exact_gradients_end_as_low_as_differences(found: DriveTuning) -> None:
-    assert len(found.exact) == len(found.tables)
-    for table, search in zip(found.tables, found.exact, strict=True):
+def test_exact_gradients_end_as_low_as_differences(tuned: DriveTuning) -> None:
+    assert len(tuned.exact) == len(tuned.tables)
+    for table, search in zip(tuned.tables, tuned.exact, strict=True):
         assert search.cost <= search.start_cost
-        assert search.evaluations <= max(one.evaluations for one in table.searches if one.method == "SQP")
+        assert search.evaluations <= max(search.evaluations for search in table.searches if search.method == "SQP")
 
 
-def test_switching_that_means_nothing_has_no_cost(found: DriveTuning) -> None:
+def test_switching_that_means_nothing_has_no_cost(tuned: DriveTuning) -> None:
     """Above the diagonal e_min exceeds e_max: the grid has no cost there, and only there."""
-    table = found.tables[1]
+    table = tuned.tables[1]
     first, second = table.grid_axes
     costs = np.array([cost is None for cost in table.grid_costs]).reshape(table.study.grid)
     np.testing.assert_array_equal(costs, first[:, None] <= second[None, :])
 
 
-def test_rows_show_stated_and_own_figures(found: DriveTuning) -> None:
-    rows = {row.quantity: row for row in found.comparisons}
+def test_rows_show_stated_and_own_figures(tuned: DriveTuning) -> None:
+    rows = {row.quantity: row for row in tuned.comparisons}
     row = rows["Table 1: pattern search from (200, 1.5, 0.05)"]
     assert row.stated == "1.67645 at (292, 1.24, 0.01)"
     assert "the printed optimum costs" in row.why
-    assert sum(quantity.startswith("Table") and " from " in quantity for quantity in rows) == 20 + len(found.exact)
-    saved = next(row for row in found.comparisons if row.quantity.startswith("energy"))
+    assert sum(quantity.startswith("Table") and " from " in quantity for quantity in rows) == 20 + len(tuned.exact)
+    saved = next(row for row in tuned.comparisons if row.quantity.startswith("energy"))
     assert saved.stated == "2165 and 1845: 14.8% saved"
-    assert f"{found.energies[0]:.0f} and {found.energies[1]:.0f}" in saved.ours
+    assert f"{tuned.energies[0]:.0f} and {tuned.energies[1]:.0f}" in saved.ours
 
 
-def test_the_papers_tables_are_in_its_layout(found: DriveTuning) -> None:
-    assert [(table.name, len(table.rows)) for table in found.printed] == [
+def test_the_papers_tables_are_in_its_layout(tuned: DriveTuning) -> None:
+    assert [(table.name, len(table.rows)) for table in tuned.printed] == [
         ("Table 1", 4),
         ("Table 2", 8),
         ("Table 3", 8),
     ]
-    assert found.printed[0].rows[0].stated == ("(292, 1.24, 0.01)", "1.67645")
-    assert found.printed[2].rows[0].stated == ("(0.67, 0.4)", "8.50622, 0.51865")
+    assert tuned.printed[0].rows[0].stated == ("(292, 1.24, 0.01)", "1.67645")
+    assert tuned.printed[2].rows[0].stated == ("(0.67, 0.4)", "8.50622, 0.51865")
 
 
 def test_printed_rows_agree_with_the_weights_that_are_used() -> None:
@@ -102,16 +102,16 @@ def test_printed_rows_agree_with_the_weights_that_are_used() -> None:
         )
 
 
-def test_random_plants_all_come_to_their_end(found: DriveTuning) -> None:
-    assert len(found.scatters) == 3
-    for scatter in found.scatters:
+def test_random_plants_all_come_to_their_end(tuned: DriveTuning) -> None:
+    assert len(tuned.scatters) == 3
+    for scatter in tuned.scatters:
         assert scatter.failures == 0
         assert None not in scatter.quantiles
 
 
-def test_result_has_a_plain_form_and_figures(found: DriveTuning) -> None:
-    json.dumps(plain(found), allow_nan=False)
-    drawn = figures(found)
+def test_result_has_a_plain_form_and_figures(tuned: DriveTuning) -> None:
+    json.dumps(plain(tuned), allow_nan=False)
+    drawn = figures(tuned)
     assert set(drawn) == {"figure-8", "figure-9", "descents", "map", "front"}
     assert len(drawn["descents"].axes) == 5
     for figure in drawn.values():

@@ -94,7 +94,7 @@ EXPERIMENTS = {
             title="The plant behind the dual-motor tables",
             source=f"{_DRESSLER}, section 4.2",
             procedure="dual_motor.plant",
-            budget=1800,
+            budget=120,
         ),
         Experiment(
             name="gantry-tau",

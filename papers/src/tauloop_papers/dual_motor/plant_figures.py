@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from tauloop.drives import DETERMINED
 from tauloop.report import FAINT, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean
 from tauloop_papers.dual_motor.plant import DrivePlant
+from tauloop_papers.dual_motor.table import bar_of
 
 #: Deviations are shown up to this share; beyond it all is as bad.
 SHOWN = 1.0
@@ -20,54 +21,66 @@ LABELS = {
 }
 #: What each figure shows.
 CAPTIONS = {
-    "rows": "Every figure that the paper prints of its drive, by the plant that was fitted: ours over printed, less "
-    "one.",
+    "rows": "Every figure that the paper prints of its drive, by the one plant, with play: ours over printed, less "
+    "one. Faint: the best plants of the other structures.",
+    "structures": "Losses of all starts of every structure, and what the others gain where one figure is left out.",
     "directions": "Which combinations of the plant's parameters the printed figures determine, and which stay open.",
 }
 
 
-def figures(found: DrivePlant) -> dict[str, Figure]:
+def figures(plant: DrivePlant) -> dict[str, Figure]:
     """All figures of the experiment by the ending of their files' names."""
-    return {"rows": _rows(found), "directions": _directions(found)}
+    return {"rows": _rows(plant), "structures": _structures(plant), "directions": _directions(plant)}
 
 
-def _rows(found: DrivePlant) -> Figure:
-    """Ours over printed less one, by row: shipped plant and this search."""
-    rows = found.shipped.rows
+def _rows(plant: DrivePlant) -> Figure:
+    """Ours over printed less one, by row."""
+    rows = plant.shipped.rows
     figure = Figure(figsize=(9.6, 0.24 * len(rows) + 1.4), layout="constrained")
     axes = figure.add_subplot()
     clean(axes)
     places = np.arange(len(rows))[::-1]
-    for fit, colour, marker, label in (
-        (found.found, FAINT, "s", "this search"),
-        (found.shipped, PREDICTED, "o", "as shipped"),
-    ):
-        for held in (False, True):
-            chosen = [k for k, row in enumerate(fit.rows) if row[4] == held]
-            shares = np.array([fit.rows[k][3] / fit.rows[k][2] - 1.0 for k in chosen])
-            axes.plot(
-                np.clip(shares, -SHOWN, SHOWN) * 100,
-                places[chosen],
-                marker,
-                color=colour,
-                markerfacecolor="white" if held else colour,
-                markersize=5,
-                label=f"{label}, held out" if held else label,
-            )
+    others = [(item.fit, FAINT, "s", None) for item in plant.tried]
+    for fit, colour, marker, label in (*others, (plant.shipped, PREDICTED, "o", "the plant with play")):
+        shares = np.array([row[3] / row[2] - 1.0 for row in fit.rows])
+        axes.plot(np.clip(shares, -SHOWN, SHOWN) * 100, places, marker, color=colour, markersize=5, label=label)
     axes.axvline(0.0, color=MEASURED, linewidth=0.8)
-    axes.axvspan(-2.0, 2.0, color=FAINT, alpha=0.3, linewidth=0)
-    axes.set_xscale("symlog", linthresh=2.0)
-    axes.set_xticks([-100, -30, -10, -2, 0, 2, 10, 30, 100], ["-100", "-30", "-10", "-2", "0", "2", "10", "30", "100"])
+    for place, row in zip(places, rows, strict=True):
+        bar = 100 * bar_of(row[1], row[0])
+        axes.plot([-bar, bar], [place, place], color=RESIDUAL, linewidth=5, alpha=0.25, solid_capstyle="butt")
+    axes.set_xscale("symlog", linthresh=1.0)
+    ticks = (-100, -30, -10, -3, -1, 0, 1, 3, 10, 30, 100)
+    axes.set_xticks(ticks, [str(tick) for tick in ticks])
     axes.set_yticks(places, [f"{name}: {LABELS[criterion]}" for name, criterion, *_ in rows], fontsize=SMALL)
-    axes.set_xlabel("ours over printed, less one [%] (grey: within 2 %)", fontsize=NORMAL, color=TEXT)
+    axes.set_xlabel("ours over printed, less one [%] (red: the bars)", fontsize=NORMAL, color=TEXT)
     axes.set_title("The plant beside what is printed of it", fontsize=NORMAL, color=TEXT, loc="left")
-    axes.legend(fontsize=SMALL, frameon=False, loc="lower left", bbox_to_anchor=(1.0, 0.0))
     return figure
 
 
-def _directions(found: DrivePlant) -> Figure:
+def _structures(plant: DrivePlant) -> Figure:
+    figure = Figure(figsize=(11.0, 4.8), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for axes in (left, right):
+        clean(axes)
+    places = np.arange(len(plant.tried))[::-1]
+    for place, item in zip(places, plant.tried, strict=True):
+        left.plot(item.losses, np.full(len(item.losses), place), "o", color=FAINT, markersize=5)
+        left.plot(item.losses[0], place, "o", color=PREDICTED, markersize=6)
+    left.set_yticks(places, [item.structure.name for item in plant.tried], fontsize=SMALL)
+    left.set_xlabel("loss of every start", fontsize=NORMAL, color=TEXT)
+    left.set_title("Structures", fontsize=NORMAL, color=TEXT, loc="left")
+    gains = sorted(plant.left_out.items(), key=lambda pair: pair[1].gained)
+    places = np.arange(len(gains))
+    right.barh(places, [gain.gained for _, gain in gains], color=PREDICTED, height=0.7)
+    right.set_yticks(places, [name for name, _ in gains], fontsize=SMALL)
+    right.set_xlabel("what all other figures gain in loss", fontsize=NORMAL, color=TEXT)
+    right.set_title("One figure left out at a time", fontsize=NORMAL, color=TEXT, loc="left")
+    return figure
+
+
+def _directions(plant: DrivePlant) -> Figure:
     """How much the rows change along each direction, and what the directions are made of."""
-    fit = found.shipped
+    fit = plant.shipped
     figure = Figure(figsize=(10.4, 4.6), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1, 2))
     clean(left)
@@ -79,7 +92,7 @@ def _directions(found: DrivePlant) -> Figure:
     left.axvline(DETERMINED, color=TEXT, linewidth=0.8, linestyle="--")
     left.invert_yaxis()
     left.set_yticks(order)
-    left.set_xlabel("change of the rows over the ranges [tolerances]", fontsize=NORMAL, color=TEXT)
+    left.set_xlabel("change of the rows over the ranges [bars]", fontsize=NORMAL, color=TEXT)
     left.set_ylabel("direction", fontsize=NORMAL, color=TEXT)
     left.set_title("Below the dashed line: not determined", fontsize=NORMAL, color=TEXT, loc="left")
     shown = right.imshow(np.abs(fit.directions), aspect="auto", cmap="cividis", vmin=0.0, vmax=1.0)

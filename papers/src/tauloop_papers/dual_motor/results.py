@@ -91,13 +91,15 @@ class Cycling:
 
     Attributes:
         records: the steps by the use of the motors.
-        swings: of the cart in the last quarter of a long run, m, likewise.
+        later: times (T,), s, of a longer run, and errors (T,) of the cart by the use of the motors, m.
+        swings: of the cart in the last quarter of a run that is longer still, m, likewise.
         duration: of that run, s.
         gap: play of a rack, m.
         overshoot: with both, as a share of the step.
     """
 
     records: Mapping[str, Record]
+    later: tuple[np.ndarray, Mapping[str, np.ndarray]]
     swings: Mapping[str, float]
     duration: float
     gap: float

@@ -18,13 +18,16 @@ from tauloop_papers.dual_motor.tuning import DriveTuning
 LOOKS = ((PREDICTED, "o"), (RESIDUAL, "s"), ("#4f8a5b", "^"), (MEASURED, "D"))
 #: The cost map is coloured up to this much above its least cost; beyond it all is as bad.
 SHOWN = 0.25
+#: What is off the reference is drawn to the scale of what is left after so long, s.
+AFTER = 10.0
 #: What each film shows, and so much of the motion, s.
 FILMS = {"step": "Figure 5: a step of the cart on its rack; the master's and the slave's pinion turn. Drag to turn it."}
 FILM = 4.0
 #: What each figure shows.
 CAPTIONS = {
     "figure-8": "As the paper's Figure 8: a step of the axis with two motors, position and torques; beside it the same "
-    "plant with one motor, which should swing for ever and does not here. The paper prints no scales.",
+    "plant with one motor. Below: how far off both are later. One motor hunts through its play, two do not. The paper "
+    "prints no scales.",
     "figure-9": "As the paper's Figure 9: the switching function, for the first and the chosen pair of parameters.",
     "descents": "Tables 1 to 3 as they came about: least cost by number of simulations, for each method and start.",
     "map": "Cost of the switching over both thresholds, with starts and ends of all searches.",
@@ -32,20 +35,20 @@ CAPTIONS = {
 }
 
 
-def figures(found: DriveTuning) -> dict[str, Figure]:
+def figures(tuning: DriveTuning) -> dict[str, Figure]:
     """All figures of the experiment by the ending of their files' names."""
     return {
-        "figure-8": _steps(found),
-        "figure-9": _switching(found),
-        "descents": _descents(found),
-        "map": _maps(found),
-        "front": _front(found),
+        "figure-8": _steps(tuning),
+        "figure-9": _switching(tuning),
+        "descents": _descents(tuning),
+        "map": _maps(tuning),
+        "front": _front(tuning),
     }
 
 
-def films(found: DriveTuning) -> dict[str, View]:
+def films(tuning: DriveTuning) -> dict[str, View]:
     """All motions of the experiment by the ending of their files' names."""
-    record = found.cycling.records["as-written"]
+    record = tuning.cycling.records["as-written"]
     model = tl.Model(tl.loads(files("tauloop_papers.dual_motor").joinpath("axis.yaml").read_text(encoding="utf-8")))
     cart = record.signal("cart.position")
     turns = [record.signal(f"motor{k}.position") for k in (1, 2)]
@@ -54,42 +57,44 @@ def films(found: DriveTuning) -> dict[str, View]:
     return {"step": tl.view(model, tl.ViewOptions(motion=played))}
 
 
-def _steps(found: DriveTuning) -> Figure:
-    """Position and torques, two motors and one."""
-    figure = Figure(figsize=(10.0, 6.0), layout="constrained")
-    panels = figure.subplots(3, 2, sharex=True, sharey="row", height_ratios=(2, 1, 2))
+def _steps(tuning: DriveTuning) -> Figure:
+    """Position and torques, two motors and one, and what becomes of both later."""
+    figure = Figure(figsize=(10.0, 7.2), layout="constrained")
+    panels = figure.subplots(3, 2, sharey="row", height_ratios=(2, 1.6, 1.6))
     names = {"as-written": "two motors, switching", "one": "one motor, the same plant"}
+    time, errors = tuning.cycling.later
     for column, (motors, title) in enumerate(names.items()):
-        record = found.cycling.records[motors]
-        position, error, torque = panels[:, column]
+        record = tuning.cycling.records[motors]
+        position, torque, error = panels[:, column]
         for axes in panels[:, column]:
             clean(axes)
-        place = record.signal("cart.position")
         position.axhline(1e3 * record.reference, color=FAINT, linewidth=1.0, linestyle="--")
-        position.plot(record.time, 1e3 * place, color=PREDICTED, linewidth=1.4)
+        position.plot(record.time, 1e3 * record.signal("cart.position"), color=PREDICTED, linewidth=1.4)
         position.set_title(title, fontsize=NORMAL, color=TEXT, loc="left")
-        error.plot(record.time, 1e3 * (place - record.reference), color=PREDICTED, linewidth=1.2)
-        error.set_ylim(-2.5, 2.5)
         for k, colour in ((1, RESIDUAL), (2, MEASURED)):
             if f"drive{k}.torque [N m]" in record.signals:
                 torque.plot(
                     record.time, record.signal(f"drive{k}.torque"), color=colour, linewidth=1.2, label=f"motor {k}"
                 )
         torque.set_ylim(-15, 25)
+        error.plot(time, 1e3 * errors[motors], color=PREDICTED, linewidth=1.2)
         torque.set_xlabel("time [s]", fontsize=NORMAL, color=TEXT)
-    labels = ("position [mm]", "near the end [mm]", "torque [N m]")
+        error.set_xlabel("time [s], longer", fontsize=NORMAL, color=TEXT)
+    most = 1.2e3 * max(float(np.abs(error[time > AFTER]).max()) for error in errors.values())
+    panels[2, 0].set_ylim(-most, most)
+    labels = ("position [mm]", "torque [N m]", "off the reference [mm]")
     for axes, label in zip(panels[:, 0], labels, strict=True):
         axes.set_ylabel(label, fontsize=NORMAL, color=TEXT)
-    panels[2, 0].legend(frameon=False, fontsize=SMALL)
+    panels[1, 0].legend(frameon=False, fontsize=SMALL)
     return figure
 
 
-def _switching(found: DriveTuning) -> Figure:
+def _switching(tuning: DriveTuning) -> Figure:
     """The switching variable over the relative error, as simulated."""
     figure = Figure(figsize=(6.4, 3.2), layout="constrained")
     axes = figure.add_subplot()
     clean(axes)
-    pairs = ((found.settings.before.best, FAINT), (found.settings.after.best, PREDICTED))
+    pairs = ((tuning.settings.before.best, FAINT), (tuning.settings.after.best, PREDICTED))
     relative = np.linspace(0.0, 1.0, 401)
     for (most, least), colour in pairs:
         share = np.clip((relative - least) / (most - least), 0.0, 1.0)
@@ -101,9 +106,9 @@ def _switching(found: DriveTuning) -> Figure:
     return figure
 
 
-def _descents(found: DriveTuning) -> Figure:
+def _descents(tuning: DriveTuning) -> Figure:
     """Cost above the best known against evaluations, one panel a start."""
-    cells = [(table, start) for table in found.tables for start in table.study.starts]
+    cells = [(table, start) for table in tuning.tables for start in table.study.starts]
     figure = Figure(figsize=(3.3 * len(cells), 3.8), layout="constrained")
     for k, (table, start) in enumerate(cells):
         axes = figure.add_subplot(1, len(cells), k + 1)
@@ -127,9 +132,9 @@ def _descents(found: DriveTuning) -> Figure:
     return figure
 
 
-def _maps(found: DriveTuning) -> Figure:
+def _maps(tuning: DriveTuning) -> Figure:
     """The cost over the grid for the studies of two parameters, with starts and ends of all searches."""
-    tables = [table for table in found.tables if len(table.study.bounds) == 2]
+    tables = [table for table in tuning.tables if len(table.study.bounds) == 2]
     figure = Figure(figsize=(5.4 * len(tables), 4.6), layout="constrained")
     for k, table in enumerate(tables):
         _map(figure, figure.add_subplot(1, len(tables), k + 1), table)
@@ -168,19 +173,19 @@ def _map(figure: Figure, axes: Axes, table: Table) -> None:
     axes.legend(fontsize=SMALL, loc="upper left", facecolor="white", framealpha=0.8)
 
 
-def _front(found: DriveTuning) -> Figure:
+def _front(tuning: DriveTuning) -> Figure:
     """The Pareto front, and designs over random plants."""
     figure = Figure(figsize=(9.6, 4.2), layout="constrained")
     axes = figure.add_subplot(1, 2, 1)
     clean(axes)
-    energy, overshoot = found.front_criteria.T
+    energy, overshoot = tuning.front_criteria.T
     axes.plot(energy, overshoot * 1e3, "o-", color=PREDICTED, markersize=4, linewidth=1.0)
     axes.set_xlabel("energy of a step [(N m)² s]", fontsize=NORMAL, color=TEXT)
     axes.set_ylabel("overshoot [mm]", fontsize=NORMAL, color=TEXT)
     axes.set_title(f"Pareto front, {len(energy)} compromises (NSGA-II)", fontsize=NORMAL, color=TEXT, loc="left")
     axes = figure.add_subplot(1, 2, 2)
     clean(axes)
-    for k, scatter in enumerate(found.scatters):
+    for k, scatter in enumerate(tuning.scatters):
         known = [value for value in scatter.quantiles if value is not None]
         if known:
             axes.plot([known[0], known[-1]], [k, k], color=FAINT, linewidth=6, solid_capstyle="butt")
@@ -190,7 +195,7 @@ def _front(found: DriveTuning) -> Figure:
         axes.annotate(
             label, (0.98, k + 0.12), xycoords=("axes fraction", "data"), ha="right", fontsize=SMALL, color=TEXT
         )
-    names = [f"{scatter.name}\n({', '.join(f'{value:.2g}' for value in scatter.at)})" for scatter in found.scatters]
+    names = [f"{scatter.name}\n({', '.join(f'{value:.2g}' for value in scatter.at)})" for scatter in tuning.scatters]
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(-0.6, len(names) - 0.4)
     axes.set_xlabel("cost of Table 2: median (dot), 5 % to 95 %, if any", fontsize=NORMAL, color=TEXT)

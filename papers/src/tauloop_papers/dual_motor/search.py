@@ -1,0 +1,411 @@
+"""Search the plant behind the paper's tables: every structure of the family from twenty starts, rows left out, play.
+
+    python -m tauloop_papers.dual_motor.search out/dual_motor.json
+    python -m tauloop_papers.dual_motor.search out/dual_motor.json --part store --line dual_motor_inferred.yaml
+
+The first takes up to 8 core-hours. What is done is kept in the file at once; after Ctrl-C, or when it was killed, the
+same command goes on from there. The second puts the results where `tauloop reproduce` reads them, and the plant into
+the drive line that Tauloop ships.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+
+from tauloop.drives import Axis, Observation, PlantFit, PlantUnknown, assess_plant, search_plant, simulate_axis
+from tauloop.result import write_json
+from tauloop_papers.dual_motor.family import (
+    EARLIER,
+    RIGID,
+    STEPPING,
+    STRUCTURES,
+    UNKNOWNS,
+    Structure,
+)
+
+STARTS = 20
+#: Core-hours after which no new fit begins.
+BUDGET = 8.0
+#: Global search of one start, on rows of which none is near another; and the most steps of the local one, on all rows.
+POPULATION, GENERATIONS, POLISH, POLISH_PLAY = 30, 50, 40, 20
+#: Play with which the starts of structures with play begin, m.
+GAPS = (0.0002, 0.0005, 0.001, 0.002)
+APART = (
+    "nominal gains",
+    "pattern search",
+    "SQP",
+    "(0.5, ",
+    "(0.25, ",
+    "(0.67, ",
+    "(0.55, ",
+    "(1, 0.01)",
+    "(0.98, ",
+    "(0.62, 0.44)",
+)
+#: Most steps of the fits with a figure left out, and of the best fit before.
+POLISH_REST, POLISH_BEST = 12, 80
+#: Tried with play: the cart's share of mass and of viscous friction, where dry friction is, and the gaps, m.
+SPLITS = tuple(product((0.3, 0.5, 0.8), (0.05,), ("cart", "motors"), (0.0005, 0.002)))
+RADIUS = 0.05
+#: What is left out of the fit that the others are compared with.
+NOTHING = "nothing"
+#: Between two moves one motor sticks for up to some minutes, until its integral is large enough (hunting).
+#: A limit cycle is what the cart still swings, m, in the last quarter of so many seconds, at least; nothing is less.
+CYCLE, STILL, LASTING = 1e-4, 1e-6, 600.0
+#: Of these runs: light motors that rattle in their play take more steps.
+LONG = replace(STEPPING, max_steps=400_000)
+
+
+class Kept:
+    """Results in a file, whole after every fit."""
+
+    def __init__(self, path: Path) -> None:
+        """Go on from what is there."""
+        self.path = path
+        self.data: dict[str, Any] = {"core_hours": 0.0, "starts": {}, "left_out": {}, "play": {}}
+        if path.exists():
+            self.data = json.loads(path.read_text(encoding="utf-8"))
+        self._since = time.process_time()
+
+    def keep(self, part: str, name: str, entry: Mapping[str, Any]) -> None:
+        """Keep one more fit."""
+        now = time.process_time()
+        self.data["core_hours"] += (now - self._since) / 3600
+        self._since = now
+        self.data[part][name] = entry
+        write_json(self.path, self.data)
+        came = f"loss {entry['loss']:.4g}, {entry['met']} met" if "loss" in entry else "no limit cycle as Figure 8 has"
+        typer.echo(f"{self.data['core_hours']:6.3f} core-hours, {part}, {name}: {came}")
+
+    def lacks(self, part: str, name: str) -> bool:
+        """Whether a fit is still to be done, and may be."""
+        return name not in self.data[part] and self.data["core_hours"] < BUDGET
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Search, from the words of a command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path, help="keeps what is done")
+    parser.add_argument("--structures", type=int, default=len(STRUCTURES), help="how many of the family")
+    parser.add_argument("--starts", type=int, default=STARTS, help="of each")
+    parser.add_argument("--part", choices=("starts", "rest", "store"), help="one of three; the first two without it")
+    parser.add_argument("--line", type=Path, help="of `store`: a drive line that gets the plant's figures")
+    arguments = parser.parse_args(words)
+    kept = Kept(arguments.file)
+    chosen = STRUCTURES[: arguments.structures]
+    try:
+        if arguments.part in (None, "starts"):
+            _starts(kept, chosen, arguments.starts)
+        if arguments.part in (None, "rest"):
+            _continued(kept, chosen)
+            _with_play(kept, chosen)
+            _left_out(kept)
+    except KeyboardInterrupt:
+        typer.echo(f"interrupted; the same command goes on from {arguments.file}")
+    if arguments.part == "store":
+        results = stored(kept.data)
+        write_json(Path(__file__).parent / "found.json", results)
+        if arguments.line:
+            write_line(results["best"], arguments.line)
+        typer.echo("\n".join(document(results)))
+
+
+def _starts(kept: Kept, structures: Sequence[Structure], count: int) -> None:
+    """Global, then local fits; the first start of all structures before the second of any."""
+    axes: dict[str, Axis] = {}
+    for seed in range(count):
+        for item in structures:
+            if kept.lacks("starts", f"{item.name}, start {seed}"):
+                if item.name not in axes:
+                    axes[item.name] = Axis(item.searched)
+                axis = axes[item.name]
+                steps = POLISH_PLAY if item.after else POLISH
+                fit = _local(axis, item, _global(kept, axis, item, seed), steps)
+                kept.keep("starts", f"{item.name}, start {seed}", _entry(fit, item))
+
+
+def _global(kept: Kept, axis: Axis, item: Structure, seed: int) -> Mapping[str, float]:
+    """Where a local fit begins: the least of a global one on a few rows, or the like start with rigid racks."""
+    if item.after:
+        rigid = kept.data["starts"][f"{item.after}, start {seed}"]["values"]
+        gap = GAPS[seed % len(GAPS)]
+        return _split(item.held | rigid, 0.5, 0.5, "cart") | {"gap1": gap, "gap2": gap, "motor_coulomb": 0.01}
+    first = [replace(row, held_out=not any(part in row.name for part in APART)) for row in item.observations]
+    begun = None
+    if seed == 0:
+        begun = _shares(item, EARLIER | {"stiction": 0.01, "torque_limit": 200, "speed_gain": 1, "pinion_radius": 0.05})
+    fit = search_plant(
+        axis,
+        item.unknowns,
+        first,
+        seed=seed,
+        generations=GENERATIONS,
+        population=POPULATION,
+        polish=1,
+        start=begun,
+        integrator=STEPPING,
+        known=item.fixed,
+    )
+    return fit.values
+
+
+def _shares(item: Structure, values: Mapping[str, float]) -> np.ndarray:
+    """Places in the ranges."""
+    return np.clip([unknown.share(values[unknown.name]) for unknown in item.unknowns], 0.0, 1.0)
+
+
+def _local(
+    axis: Axis,
+    item: Structure,
+    values: Mapping[str, float],
+    steps: int,
+    rows: Sequence[Observation] | None = None,
+) -> PlantFit:
+    """A fit along exact gradients from some plant to all rows, or to some."""
+    has_play = not item.after and "motor_coulomb" in values
+    unknowns, known = _around(item, values) if has_play else (list(item.unknowns), item.fixed)
+    return search_plant(
+        axis,
+        unknowns,
+        rows or item.observations,
+        seed=0,
+        generations=0,
+        polish=steps,
+        start=np.clip([unknown.share(values[unknown.name]) for unknown in unknowns], 0.0, 1.0),
+        integrator=STEPPING,
+        known=known,
+        exact=True,
+    )
+
+
+def _continued(kept: Kept, structures: Sequence[Structure]) -> None:
+    """The best fit goes on, for fits with a figure left out start from it, and shall not gain by their steps alone."""
+    item, starts = in_order(kept.data, structures)[0]
+    if "continued" not in starts[0] and kept.data["core_hours"] < BUDGET:
+        name = next(name for name, fit in kept.data["starts"].items() if fit is starts[0])
+        fit = _local(Axis(item.searched), item, starts[0]["values"], POLISH_BEST)
+        kept.keep("starts", name, _entry(fit, item) | {"continued": True})
+
+
+def _with_play(kept: Kept, structures: Sequence[Structure]) -> None:
+    """Plants with play, of all splits: by all rows, and whether one motor and two have a limit cycle.
+
+    Structures are tried in the order of their losses, until one shows it; its best plant is then fitted once more.
+    """
+    for item, starts in in_order(kept.data, structures):
+        axis, shown = Axis(item.line), []
+        best, name = starts[0]["values"], f"{item.name}, loss {starts[0]['loss']:.5g}"
+        splits = {
+            f"{name}, cart {mass:g} of the mass and {viscous:g} of friction, dry at the {where}, {gap:g} m": _split(
+                item.held | best, mass, viscous, where
+            )
+            | {"gap1": gap, "gap2": gap}
+            for mass, viscous, where, gap in SPLITS
+        }
+        for split, values in ({name: item.held | best} if item.after else splits).items():
+            if kept.lacks("play", split):
+                left = swings(axis, values)
+                judged = _entry(assessed(axis, item, values), item) if _shows(left) else {}
+                kept.keep("play", split, judged | {"structure": item.name, "values": values, "swings": left})
+            entry = kept.data["play"].get(split)
+            shown += [entry] if entry and _shows(entry["swings"]) else []
+        if not shown:
+            continue
+        plant = min(shown, key=lambda fit: float(fit["loss"]))
+        if not item.after and kept.lacks("play", f"{name}, fitted with play"):
+            fit = _local(axis, item, plant["values"], POLISH_PLAY)
+            values = plant["values"] | dict(fit.values)
+            entry = _entry(fit, item) | {"values": values, "swings": swings(axis, values)}
+            kept.keep("play", f"{name}, fitted with play", entry)
+        fitted = kept.data["play"].get(f"{name}, fitted with play", plant)
+        plant = fitted if _shows(fitted["swings"]) and fitted["loss"] < plant["loss"] else plant
+        rows = [float(f"{row[3]:.6g}") for row in assessed(axis, item, plant["values"]).rows]
+        kept.data |= {"structure": item.name, "best": plant["values"], "swings": plant["swings"], "rows": rows}
+        write_json(kept.path, kept.data)
+        return
+
+
+def _left_out(kept: Kept) -> None:
+    """Fits of the best structure with one printed figure left out at a time; and with none, by as many steps."""
+    item, starts = in_order(kept.data, STRUCTURES)[0]
+    axis, rows = Axis(item.searched), item.observations
+    cases: dict[str, Sequence[Observation]] = {NOTHING: rows}
+    for k, row in enumerate(rows):
+        for figure in row.printed:
+            others = {name: value for name, value in row.printed.items() if name != figure}
+            without = replace(row, printed=others, held_out=not others)
+            cases[f"{row.name}: {figure}"] = [*rows[:k], without, *rows[k + 1 :]]
+    for case, left in cases.items():
+        name = f"{item.name}, loss {starts[0]['loss']:.5g}, without {case}"
+        if kept.lacks("left_out", name):
+            fit = _local(axis, item, starts[0]["values"], POLISH_REST, left)
+            kept.keep("left_out", name, _entry(fit, item) | {"row": case, "of": starts[0]["loss"]})
+
+
+def stored(data: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept with the papers: losses of all starts, the best plant of every structure, what follows from them."""
+    best, starts = in_order(data, STRUCTURES)[0]
+    left_out = {fit["row"]: fit for fit in of_structure(data, best, "left_out") if fit["of"] == starts[0]["loss"]}
+    structures = {}
+    for item, starts in in_order(data, STRUCTURES):
+        if item is best:
+            starts[0] = left_out.pop(NOTHING, starts[0])
+        values = starts[0]["values"]
+        fit = assessed(Axis(item.searched), item, item.held | values, None if item.after else RIGID)
+        structures[item.name] = {
+            "losses": [float(f"{start['loss']:.8g}") for start in starts],
+            "met": [start["met"] for start in starts],
+            "values": values,
+            "rows": [float(f"{row[3]:.6g}") for row in fit.rows],
+        }
+    kept = {name: data[name] for name in ("core_hours", "structure", "best", "swings", "rows")}
+    losses = {row: float(f"{fit['loss']:.8g}") for row, fit in left_out.items()}
+    return kept | {"structures": structures, "left_out": losses}
+
+
+def document(results: Mapping[str, Any]) -> list[str]:
+    """Rows of the tables of docs/drive-tuning.md.
+
+    Structures; printed figures by the one plant, by the best of the structures and by the nearest of them; and what the
+    others gain without a figure.
+    """
+    items = [item for item in STRUCTURES if item.name in results["structures"]]
+    off = {item.name: _off(item, results["structures"][item.name]["rows"]) for item in items}
+    best = min(items, key=lambda item: float(results["structures"][item.name]["losses"][0]))
+    chosen = next(item for item in items if item.name == results["structure"])
+    own, printed = _off(chosen, results["rows"]), _printed(chosen)
+    labels = [f"{row.name}, {name.replace('_', ' ')}" for row, name in _figures(chosen)]
+    lines = []
+    for name, entry in sorted(results["structures"].items(), key=lambda pair: float(pair[1]["losses"][0])):
+        losses = entry["losses"]
+        lines.append(f"| {name} | {losses[0]:.2f} | {entry['met'][0]} | {len(losses)} | {losses[-1]:.4g} |")
+    for k, label in enumerate(labels):
+        nearest = min(off, key=lambda name: abs(off[name][k]))
+        nears = f"{off[nearest][k]:+.1%}, {nearest}"
+        lines.append(f"| {label} | {printed[k]:.5g} | {own[k]:+.1%} | {off[best.name][k]:+.1%} | {nears} |")
+    loss = float(results["structures"][best.name]["losses"][0])
+    for (row, name), missed in zip(_figures(best), off[best.name], strict=True):
+        others = results["left_out"].get(f"{row.name}: {name}")
+        if others is not None:
+            own_loss = float(np.hypot(missed * row.printed[name] / row.tolerances[name], 1.0)) - 1.0
+            gain = loss - own_loss - others
+            lines.append(f"| {row.name}, {name.replace('_', ' ')} | {own_loss:.2f} | {gain:.2f} |")
+    return lines
+
+
+def _figures(item: Structure) -> list[tuple[Observation, str]]:
+    return [(row, name) for row in item.observations for name in row.printed]
+
+
+def _printed(item: Structure) -> list[float]:
+    return [row.printed[name] for row, name in _figures(item)]
+
+
+def _off(item: Structure, rows: Sequence[float]) -> list[float]:
+    """Rows over the printed ones, less one."""
+    return [own / value - 1.0 for own, value in zip(rows, _printed(item), strict=True)]
+
+
+def write_line(plant: Mapping[str, float], path: Path) -> None:
+    """Put a plant's figures in the place of those of a drive line's file."""
+    text = path.read_text(encoding="utf-8")
+    figures = dict(plant) | {"gap": plant["gap1"]}
+    for name, value in figures.items():
+        text = re.sub(rf"(?m)^(  {name}: (?:\{{value: )?)[-+.\de]+", rf"\g<1>{value:.8g}", text)
+    path.write_text(text, encoding="utf-8")
+
+
+def _shows(swing: Mapping[str, float]) -> bool:
+    """Whether one motor has a limit cycle, and two have none."""
+    return CYCLE < swing["one"] < 1.0 and swing["as-written"] < STILL
+
+
+def assessed(
+    axis: Axis,
+    item: Structure,
+    values: Mapping[str, float],
+    held: Mapping[str, float] | None = None,
+    more: Sequence[str] = (),
+) -> PlantFit:
+    """A plant of a structure by every row, with what these tell of its unknowns, and of more of them.
+
+    With play the motors may have the dry friction, and the cart less of the viscous one than was searched.
+    """
+    unknowns, known = _around(item, values, held, more)
+    shares = np.array([unknown.share(values[unknown.name]) for unknown in unknowns])
+    return assess_plant(axis, unknowns, item.observations, shares, integrator=STEPPING, known=known)
+
+
+def _around(
+    item: Structure, values: Mapping[str, float], held: Mapping[str, float] | None = None, more: Sequence[str] = ()
+) -> tuple[list[PlantUnknown], dict[str, float]]:
+    """Unknowns of a structure, and of more, whose ranges hold a plant; and all that is known of it."""
+    names = [unknown.name for unknown in item.unknowns]
+    if values["cart_coulomb"] == 0.0 and "cart_coulomb" in names:
+        names[names.index("cart_coulomb")] = "motor_coulomb"
+    names += [name for name in more if name not in names]
+    unknowns = [UNKNOWNS[name] for name in names]
+    unknowns = [
+        replace(unknown, lower=min(unknown.lower, values[unknown.name] / 10)) if unknown.logarithmic else unknown
+        for unknown in unknowns
+    ]
+    known = {**item.held, **values, **(held or {})}
+    return unknowns, {name: value for name, value in known.items() if name not in names}
+
+
+def swings(axis: Axis, plant: Mapping[str, float]) -> dict[str, float]:
+    """What the cart still does long after a step with the nominal gains: one motor, and both, of the same plant."""
+    left = {}
+    for motors in ("one", "as-written"):
+        used = axis.with_motors(motors)
+        values = {name: value for name, value in plant.items() if name in used.names}
+        left[motors] = float(simulate_axis(used, values, duration=LASTING, integrator=LONG).swing[0])
+    return left
+
+
+def in_order(data: Mapping[str, Any], structures: Sequence[Structure]) -> list[tuple[Structure, list[Any]]]:
+    """Structures that were searched with their starts, the best first."""
+    known = [(item, of_structure(data, item)) for item in structures]
+    return sorted((pair for pair in known if pair[1]), key=lambda pair: float(pair[1][0]["loss"]))
+
+
+def of_structure(data: Mapping[str, Any], item: Structure, part: str = "starts") -> list[Any]:
+    """Fits of a structure, the best first."""
+    return sorted((fit for fit in data[part].values() if fit["structure"] == item.name), key=lambda fit: fit["loss"])
+
+
+def _split(values: Mapping[str, float], mass: float, viscous: float, where: str) -> dict[str, float]:
+    """The plant with rigid racks with a part of its mass and friction in the motors."""
+    dry = values["cart_coulomb"]
+    moved = {
+        "cart_mass": mass * values["cart_mass"],
+        "motor_inertia": (1 - mass) * values["cart_mass"] * RADIUS**2 / 2,
+        "cart_viscous": viscous * values["cart_viscous"],
+        "motor_viscous": (1 - viscous) * values["cart_viscous"] * RADIUS**2 / 2,
+        "cart_coulomb": 0.0 if where == "motors" else dry,
+        "motor_coulomb": dry * RADIUS / 2 if where == "motors" else 0.0,
+    }
+    return dict(values) | moved
+
+
+def _entry(fit: PlantFit, item: Structure) -> dict[str, Any]:
+    rounded = {name: float(f"{value:.8g}") for name, value in fit.values.items()}
+    bars = {(row.name, name): bar for row in item.observations for name, bar in row.tolerances.items()}
+    met = sum(abs(own - printed) <= bars[row, name] for row, name, printed, own, _ in fit.rows)
+    counts = {"met": met, "evaluations": fit.evaluations}
+    return {"structure": item.name, "loss": fit.loss, "values": rounded, **counts}
+
+
+if __name__ == "__main__":
+    main()
