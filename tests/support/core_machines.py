@@ -1,4 +1,4 @@
-"""The shipped machines that loops over all of them take; the gallery's own stand in tests/gallery."""
+"""The shipped machines over which loops of tests go; the gallery has tests of its own (test_gallery_machines.py)."""
 
 from __future__ import annotations
 
