@@ -122,8 +122,8 @@ def test_limits_of_motors_stand_in_the_plot_of_their_forces(five_bar: tl.Model) 
     with shown(five_bar, playback=playback) as viewer:
         drawn = [
             values
-            for values, one in zip(viewer.plots.nodes[1].data, viewer.plots.nodes[1].series, strict=True)
-            if one["label"] == "limit"
+            for values, series in zip(viewer.plots.nodes[1].data, viewer.plots.nodes[1].series, strict=True)
+            if series["label"] == "limit"
         ]
         assert [float(values[0]) for values in drawn] == [-8.0, 8.0]
 

@@ -377,7 +377,7 @@ def test_a_view_is_inline_in_a_notebook_and_keeps_its_server() -> None:
 
 def test_a_notebook_without_viser_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     view = tl.view(tl.load("five_bar"))
-    monkeypatch.setattr("tauloop.viewer.viewer.importlib.import_module", functools.partial(_missing))
+    monkeypatch.setattr("tauloop.viewer.guard.importlib.import_module", functools.partial(_missing))
     assert "pip install tauloop[view]" in view._repr_html_()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -42,6 +43,7 @@ def view(
     watch: Annotated[
         bool, typer.Option("--watch", help="Show the machine anew whenever its file is saved, or what is wrong in it.")
     ] = False,
+    in_browser: Annotated[bool, typer.Option("--open", help="Open the printed address in the browser.")] = False,
     within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -73,6 +75,8 @@ def view(
     else:
         for line in (*result.advice, f"{result.model.mechanism.name}: {viewer.url} (Ctrl-C ends)"):
             console().print(line, soft_wrap=True)
+    if in_browser:
+        webbrowser.open(viewer.url)
     if watch:
         viewer.watch(files, looked_at)
     viewer.run()

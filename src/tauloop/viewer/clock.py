@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tauloop.viewer.playback import Playback
-
-if TYPE_CHECKING:
-    from tauloop.viewer.viewer import Viewer
+from tauloop.viewer.stage import Stage
 
 #: Speeds at which a motion may be played.
 SPEEDS = ("1/100", "1/10", "1/4", "1/2", "1", "2")
@@ -22,7 +18,7 @@ class Clock:
         speed: one of `SPEEDS`.
     """
 
-    def __init__(self, viewer: Viewer, playback: Playback) -> None:
+    def __init__(self, viewer: Stage, playback: Playback) -> None:
         """Add the panel."""
         self._viewer, self._playback = viewer, playback
         self._duration = max(playback.duration, 1e-9)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -16,9 +16,7 @@ from tauloop.kinematics.workspace_map import Reason, Workspace, section_axes
 from tauloop.model import Model
 from tauloop.records import dataclass
 from tauloop.viewer.scene import rgb
-
-if TYPE_CHECKING:
-    from tauloop.viewer.viewer import Viewer
+from tauloop.viewer.stage import Stage
 
 #: What points are coloured by.
 COLOURINGS = ("reach", "conditioning", "force")
@@ -173,7 +171,7 @@ class CloudPanel:
         cloud: what is drawn; None before.
     """
 
-    def __init__(self, viewer: Viewer) -> None:
+    def __init__(self, viewer: Stage) -> None:
         """Add the panel; a machine whose platform only turns has none."""
         self._viewer = viewer
         self.cloud: Cloud | None = None

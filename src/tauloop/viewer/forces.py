@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,9 +12,7 @@ from tauloop.model import Model
 from tauloop.programs.state import Forces
 from tauloop.viewer.playback import Playback
 from tauloop.viewer.scene import rgb
-
-if TYPE_CHECKING:
-    from tauloop.viewer.viewer import Viewer
+from tauloop.viewer.stage import Stage
 
 #: Of rods that are pushed, that are pulled, and that carry nothing: apart in hue and lightness.
 PUSHED, PULLED, FREE = "#b35806", "#053061", "#e8e4da"
@@ -60,7 +58,7 @@ class ForceLayer:
         box: the check box.
     """
 
-    def __init__(self, viewer: Viewer, playback: Playback | None, *, is_on: bool) -> None:
+    def __init__(self, viewer: Stage, playback: Playback | None, *, is_on: bool) -> None:
         """Add the panel."""
         self._viewer, self._playback = viewer, playback
         self._motion: Forces | None = None

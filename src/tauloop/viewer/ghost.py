@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from scipy.spatial.transform import Rotation
 
@@ -12,9 +10,7 @@ from tauloop.kinematics.machine_geometry import MachineGeometry, machine_shape
 from tauloop.model import Model
 from tauloop.viewer.playback import Playback
 from tauloop.viewer.scene import MachineScene
-
-if TYPE_CHECKING:
-    from tauloop.viewer.viewer import Viewer
+from tauloop.viewer.stage import Stage
 
 
 class Ghost:
@@ -24,7 +20,7 @@ class Ghost:
         q: its coordinates (n_q,).
     """
 
-    def __init__(self, viewer: Viewer, name: str, model: Model, measured: Playback | None = None) -> None:
+    def __init__(self, viewer: Stage, name: str, model: Model, measured: Playback | None = None) -> None:
         """Build it.
 
         Args:
@@ -55,7 +51,6 @@ class Ghost:
     def _next(self) -> np.ndarray:
         viewer = self._viewer
         if self._measured is not None:
-            clock = viewer.clock
-            return self._measured.q[self._measured.sample(clock.slider.value if clock is not None else 0.0)]
+            return self._measured.q[self._measured.sample(viewer.moment)]
         position = viewer.model.actuators.ports.at(viewer.q)
         return np.asarray(self._model.actuators.follow(position, start=self.q).q)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -12,9 +12,7 @@ from tauloop.errors import AssemblyError, PoseError, TauloopError
 from tauloop.kinematics.machine_geometry import MachineGeometry, MachineShape
 from tauloop.records import dataclass
 from tauloop.viewer.handles import Handles
-
-if TYPE_CHECKING:
-    from tauloop.viewer.viewer import Viewer
+from tauloop.viewer.stage import Stage
 
 #: Length of the gizmo's arrows over the machine's largest dimension.
 ARROWS = 0.2
@@ -27,7 +25,7 @@ STEPS, HALVINGS, NEARER = 4, 6, 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Freedom:
+class ToolFreedom:
     """What the tool can do by itself at a pose.
 
     Attributes:
@@ -66,7 +64,7 @@ class Puller:
         reach = np.linalg.norm((R if turns else np.eye(3)).T @ J[:3], axis=1)
         along = reach > MOVES * max(float(np.linalg.norm(J, axis=1).max()), 1e-300)
         x, y, z = along.tolist()
-        self.freedom = Freedom(axes=(x, y, z), turns=turns)
+        self.freedom = ToolFreedom(axes=(x, y, z), turns=turns)
         self._weight = shape.length if turns else 0.0
 
     def pulled(self, q: np.ndarray, place: np.ndarray, R: np.ndarray) -> tuple[np.ndarray, TauloopError | None]:
@@ -139,7 +137,7 @@ def _rank(matrix: np.ndarray) -> int:
 class Gizmo:
     """Arrows and arcs at the tool, as far as the machine can use them."""
 
-    def __init__(self, viewer: Viewer, puller: Puller, size: float) -> None:
+    def __init__(self, viewer: Stage, puller: Puller, size: float) -> None:
         """Put it at the tool.
 
         Args:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import http
 import importlib
+import io
 import ipaddress
 import logging
 import secrets
@@ -177,3 +179,26 @@ def _is(host: str, kind: str) -> bool:
         return bool(getattr(ipaddress.ip_address(host), kind))
     except ValueError:
         return False  # a name
+
+
+def viser_module() -> Any:
+    """The viser package.
+
+    Raises:
+        EngineError: it is not installed.
+    """
+    try:
+        return importlib.import_module("viser")
+    except ImportError as error:
+        raise EngineError.of(
+            "viser",
+            f"cannot be imported ({error})",
+            "pip install tauloop[view]; a picture (--png FILE) needs nothing more",
+        ) from error
+
+
+@contextlib.contextmanager
+def silent() -> Any:
+    """Keep viser from printing its banner: what is printed is the command's to say."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        yield

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,9 +12,7 @@ from tauloop.mechanism.model import LIMIT_KINDS
 from tauloop.mechanism.poses import placement_pose
 from tauloop.model import Model
 from tauloop.report.figures import RESIDUAL
-
-if TYPE_CHECKING:
-    from tauloop.viewer.viewer import Viewer
+from tauloop.viewer.stage import Stage
 
 #: Nearer to a singularity than this it is marked: what a map of the workspace calls singular unless told otherwise.
 NEAR = 0.05
@@ -39,7 +37,7 @@ def path_colours(model: Model, q: np.ndarray) -> list[str]:
 class Marks:
     """Words in the scene at what is beyond its limits, and at the tool near a singularity."""
 
-    def __init__(self, viewer: Viewer) -> None:
+    def __init__(self, viewer: Stage) -> None:
         """Begin without any."""
         self._viewer = viewer
         self._labels: dict[str, Any] = {}

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry
 from tauloop.errors import TauloopError
 from tauloop.kinematics.modes import Modes, assembly_modes, working_modes
-
-if TYPE_CHECKING:
-    from tauloop.viewer.viewer import Viewer
+from tauloop.viewer.stage import Stage
 
 #: More buttons than these would fill the panel.
 MOST = 40
@@ -27,7 +25,7 @@ class ModeButtons:
         buttons: which show them; None before.
     """
 
-    def __init__(self, viewer: Viewer) -> None:
+    def __init__(self, viewer: Stage) -> None:
         """Add the panel."""
         self._viewer = viewer
         self.modes: Modes | None = None

@@ -5,16 +5,14 @@ from __future__ import annotations
 import io
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tauloop.errors import TauloopError
 from tauloop.viewer.film import ffmpeg, save_film
 from tauloop.viewer.playback import Playback
-
-if TYPE_CHECKING:
-    from tauloop.viewer.viewer import Viewer
+from tauloop.viewer.stage import Stage
 
 #: Longest time to wait for a picture of a page, s; and how large it is, pixels.
 PATIENCE, WIDTH = 60.0, 1600
@@ -23,7 +21,7 @@ PATIENCE, WIDTH = 60.0, 1600
 class PicturePanel:
     """A button for a picture of the scene, and one for each kind of film where there is a motion."""
 
-    def __init__(self, viewer: Viewer, playback: Playback | None) -> None:
+    def __init__(self, viewer: Stage, playback: Playback | None) -> None:
         """Add the panel."""
         self._viewer, self._playback = viewer, playback
         gui = viewer.server.gui

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +13,7 @@ from tauloop.records import dataclass
 from tauloop.report.figures import COLOURS, RESIDUAL, TEXT
 from tauloop.viewer.forces import motion_forces
 from tauloop.viewer.playback import Playback
-
-if TYPE_CHECKING:
-    from tauloop.viewer.viewer import Viewer
+from tauloop.viewer.stage import Stage
 
 #: Most samples of a plot: more than it has pixels.
 MOST = 400
@@ -95,7 +93,7 @@ class Plots:
         nodes: the plots, in that order.
     """
 
-    def __init__(self, viewer: Viewer, playback: Playback) -> None:
+    def __init__(self, viewer: Stage, playback: Playback) -> None:
         """Add the panel."""
         self._playback = playback
         rows = np.unique(np.linspace(0, len(playback.time) - 1, MOST).round().astype(int))

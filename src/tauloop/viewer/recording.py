@@ -8,9 +8,8 @@ import numpy as np
 
 from tauloop.kinematics.machine_geometry import MachineGeometry
 from tauloop.model import Model
-from tauloop.viewer.guard import Guard, start_guarded
+from tauloop.viewer.guard import Guard, silent, start_guarded, viser_module
 from tauloop.viewer.scene import MachineScene
-from tauloop.viewer.viewer import silent, viser_module
 
 #: The heading of a page, and what the page cannot do; over the picture, out of the way of the pointer.
 HEADING = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,9 +11,7 @@ from tauloop.assembly.ports import Entry
 from tauloop.errors import AssemblyError, TauloopError
 from tauloop.model import Model
 from tauloop.viewer.handles import Handles
-
-if TYPE_CHECKING:
-    from tauloop.viewer.viewer import Viewer
+from tauloop.viewer.stage import Stage
 
 #: Steps of sliders: m, deg, pure numbers.
 STEPS = {"m": 1e-4, "deg": 1e-2, "1": 1e-4}
@@ -27,7 +25,7 @@ class Sliders:
         sliders: one for each handle, by entry.
     """
 
-    def __init__(self, viewer: Viewer, model: Model) -> None:
+    def __init__(self, viewer: Stage, model: Model) -> None:
         """Add a folder for each entry; a machine that an entry does not determine says so in its place."""
         self._viewer, self._model, self._syncing = viewer, model, False
         self.handles: dict[Entry, Handles] = {}

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
-import io
 import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tauloop.assembly.ports import Entry
-from tauloop.errors import EngineError, TauloopError
+from tauloop.errors import TauloopError
 from tauloop.kinematics.machine_geometry import MachineGeometry, machine_shape
 from tauloop.model import Model
 from tauloop.solids import machine_solids, parts
@@ -23,7 +21,7 @@ from tauloop.viewer.cloud import CloudPanel
 from tauloop.viewer.forces import ForceLayer
 from tauloop.viewer.ghost import Ghost
 from tauloop.viewer.gizmo import Gizmo, Puller
-from tauloop.viewer.guard import Guard, start_guarded
+from tauloop.viewer.guard import Guard, silent, start_guarded, viser_module
 from tauloop.viewer.handles import CLOSED
 from tauloop.viewer.layers import Layers
 from tauloop.viewer.marks import Marks, path_colours
@@ -33,10 +31,8 @@ from tauloop.viewer.playback import Playback
 from tauloop.viewer.plots import Plots
 from tauloop.viewer.scene import MachineScene
 from tauloop.viewer.sliders import Sliders, as_markdown
+from tauloop.viewer.stage import Sight
 from tauloop.viewer.watch import Watch
-
-if TYPE_CHECKING:
-    from tauloop.viewer.workflow import View
 
 #: Pictures per second while a motion plays.
 RATE = 30.0
@@ -135,7 +131,7 @@ class Viewer:
             self.server.gui.reset()
             self._build(model, start, playback, layers or Layers())
 
-    def watch(self, files: Iterable[str | Path], load: Callable[[], View]) -> None:
+    def watch(self, files: Iterable[str | Path], load: Callable[[], Sight]) -> None:
         """Show the machine anew whenever one of its files is saved; while one is wrong the last good picture stays.
 
         Args:
@@ -186,6 +182,11 @@ class Viewer:
     def geometry(self) -> MachineGeometry:
         """Where the parts of the machine are at the pose shown."""
         return self._shape.at(self.q[None])
+
+    @property
+    def moment(self) -> float:
+        """The time shown, s; zero without a motion."""
+        return 0.0 if self.clock is None else float(self.clock.slider.value)
 
     @property
     def url(self) -> str:
@@ -288,26 +289,3 @@ def _at_the_position_of(before: Model, q: np.ndarray, after: Model, otherwise: n
     except TauloopError:
         pass
     return otherwise
-
-
-def viser_module() -> Any:
-    """The viser package.
-
-    Raises:
-        EngineError: it is not installed.
-    """
-    try:
-        return importlib.import_module("viser")
-    except ImportError as error:
-        raise EngineError.of(
-            "viser",
-            f"cannot be imported ({error})",
-            "pip install tauloop[view]; a picture (--png FILE) needs nothing more",
-        ) from error
-
-
-@contextlib.contextmanager
-def silent() -> Any:
-    """Keep viser from printing its banner: what is printed is the command's to say."""
-    with contextlib.redirect_stdout(io.StringIO()):
-        yield

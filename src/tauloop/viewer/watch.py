@@ -5,14 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tauloop.errors import TauloopError
 from tauloop.viewer.sliders import as_markdown
-
-if TYPE_CHECKING:
-    from tauloop.viewer.viewer import Viewer
-    from tauloop.viewer.workflow import View
+from tauloop.viewer.stage import Sight, Stage
 
 #: Seconds between two looks. What has changed is read when it is the same at two looks: an editor may still be writing.
 PERIOD = 0.25
@@ -25,7 +21,7 @@ class Watch:
         problem: what is wrong with the files as they are; "" while nothing is.
     """
 
-    def __init__(self, viewer: Viewer, files: Iterable[Path], load: Callable[[], View]) -> None:
+    def __init__(self, viewer: Stage, files: Iterable[Path], load: Callable[[], Sight]) -> None:
         """Take what is shown for what the files have now.
 
         Args:
