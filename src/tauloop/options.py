@@ -37,6 +37,7 @@ class Option:
         metavar: what the command line's help writes for its value, such as NAME=SPEED.
         read: makes the value of the text, or texts where it may be repeated, that the command line was given.
         repeated: whether the command line takes it several times.
+        names: what it names, for the tab key: "parameters" or "actuators" of the machine; "" for neither.
     """
 
     least: float | None = None
@@ -50,6 +51,7 @@ class Option:
     metavar: str | None = None
     read: Callable[[Any], Any] | None = None
     repeated: bool = False
+    names: str = ""
 
     @property
     def limits(self) -> str:

@@ -13,7 +13,7 @@ from plain_yaml import plain
 import tauloop as tl
 from tauloop.mechanism import json_schema
 from tauloop.mechanism.yaml_nodes import parse_nodes
-from tauloop.templates import TEMPLATES, Dimension, dimensions
+from tauloop.templates import TEMPLATES, NamedValue, dimensions
 from tauloop.templates.text import named_values
 
 KINDS = tuple(TEMPLATES.own)
@@ -25,9 +25,9 @@ def drawn(template: str, rng: np.random.Generator, spread: float) -> dict[str, s
     """Random values of all dimensions of a template, within their bounds."""
     values = {}
     for item in dimensions(template):
-        low, high = (Dimension(name="", text=end, note="", bounds=()).value for end in item.bounds)
+        low, high = (NamedValue(name="", text=end, note="", bounds=()).value for end in item.bounds)
         text = item.scaled(float(np.exp(rng.normal(scale=spread))))
-        value = Dimension(name="", text=text, note="", bounds=()).value
+        value = NamedValue(name="", text=text, note="", bounds=()).value
         if value is not None and low is not None and high is not None and low <= value <= high:
             values[item.name] = text
     return values
@@ -225,6 +225,25 @@ def test_a_file_and_its_schema_are_written_and_editors_find_it(tmp_path: Path):
     validator = jsonschema.Draft202012Validator(schema)
     for template in (written[0], *TEMPLATES.values()):
         validator.validate(plain(parse_nodes(template.read_text(encoding="utf-8"), template.name)))
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [
+        ("0.3", "0.3 m"),
+        ("30 cm", "30 cm"),
+        ("10 m", "10 m is out of bounds.*\n.*30 mm to 3 m"),
+        ("3 kg", "is a mass"),
+        ("wide", "."),
+    ],
+)
+def test_an_answer_is_taken_or_asked_again(answer: str, outcome: str):
+    arm = next(item for item in dimensions("delta") if item.name == "arm_length")
+    if outcome[0].isdigit() and "bounds" not in outcome:
+        assert arm.accepted(answer) == outcome
+    else:
+        with pytest.raises(tl.InputError, match=outcome):
+            arm.accepted(answer)
 
 
 def test_a_file_of_ones_own_is_a_template(tmp_path: Path):

@@ -58,7 +58,7 @@ class CalibrationOptions(Options):
     measure: str = option("position", choices=KINDS)
     noise: str | float | None = None
     data: Path | None = None
-    parameters: tuple[str, ...] = option((), read=listed, repeated=True, flag="--parameters -p")
+    parameters: tuple[str, ...] = option((), read=listed, repeated=True, flag="--parameters -p", names="parameters")
     priors: tuple[str, ...] = option((), read=listed, repeated=True, flag="--prior")
     tolerances: Tolerances | None = option(None, flag="")
     residuals: ResidualKind = option(FORWARD_KINEMATICS, named=RESIDUALS)

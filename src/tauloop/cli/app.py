@@ -16,6 +16,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 import tauloop
+from tauloop.cli.completion import TAKES_MACHINE, machines
+from tauloop.cli.examples import EXAMPLES
 from tauloop.extensions import brought
 from tauloop.mechanism.suggestions import suggestion
 
@@ -129,6 +131,20 @@ class QuickCommand(Quick, TyperCommand):
         return super().parse_args(ctx, args)
 
 
+class FirstWord(QuickCommand):
+    """What completes the first word behind a command that takes a machine, for which that command is not imported."""
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """Options are the command's own, which is imported for them."""
+        group = ctx.parent.command
+        own = group.get_command(ctx.parent, ctx.info_name)
+        return list(own.shell_complete(own.make_context(ctx.info_name, [], resilient_parsing=True), incomplete))
+
+
+def _first_word(machine: Annotated[str, typer.Argument(autocompletion=machines)]) -> None:
+    """Take a machine."""
+
+
 class LazyGroup(Quick, TyperGroup):
     """A group whose commands are imported when they are asked for: figures and data frames are slow to import."""
 
@@ -136,10 +152,22 @@ class LazyGroup(Quick, TyperGroup):
         """Names of all commands."""
         return [*COMMANDS, *sorted({*ELSEWHERE, *brought(BROUGHT)} - {*COMMANDS})]
 
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """Names of commands that begin so, with their summaries; none of them is imported."""
+        if incomplete.startswith("-"):
+            return list(super().shell_complete(ctx, incomplete))
+        known = {name: COMMANDS[name][1] if name in COMMANDS else None for name in self.list_commands(ctx)}
+        light = TyperGroup(commands={name: TyperCommand(name, help=summary) for name, summary in known.items()})
+        return list(light.shell_complete(light.make_context(ctx.info_name, [], resilient_parsing=True), incomplete))
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command of the first word; of an unknown one, what was meant."""
         if hint := suggestion(args[0], self.list_commands(ctx)) if args[0] not in self.list_commands(ctx) else "":
             ctx.fail(f"No such command {args[0]!r}: {hint}")
+        if ctx.resilient_parsing and len(args) == 1 and args[0] in TAKES_MACHINE:
+            single = typer.Typer(add_completion=False)
+            single.command(args[0], cls=FirstWord)(_first_word)
+            return args[0], typer.main.get_command(single), []
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -155,7 +183,8 @@ class LazyGroup(Quick, TyperGroup):
                 ctx.fail(f"{cmd_name} is not installed: {ELSEWHERE[cmd_name][0]}")
             return None
         single = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=HELP)
-        single.command(cmd_name, cls=QuickCommand)(function)
+        example = EXAMPLES.get(cmd_name)
+        single.command(cmd_name, cls=QuickCommand, epilog=f"Example: tauloop {example}" if example else None)(function)
         return typer.main.get_command(single)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

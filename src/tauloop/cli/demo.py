@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 import tauloop as tl
+from tauloop.cli.completion import machines
 from tauloop.cli.machine import SideOption, load_model
 from tauloop.cli.output import JsonOption, command, console, is_quiet, page_ending, print_json
 from tauloop.mechanism import shipped_machines
@@ -17,7 +18,10 @@ from tauloop.mechanism import shipped_machines
 @command(out=page_ending)
 def demo(
     machine: Annotated[
-        str, typer.Argument(metavar="[MACHINE]", help="A shipped machine, a YAML, URDF or MJCF (.xml) file.")
+        str,
+        typer.Argument(
+            metavar="[MACHINE]", help="A shipped machine, a YAML, URDF or MJCF (.xml) file.", autocompletion=machines
+        ),
     ] = shipped_machines()[0],
     side: SideOption = None,
     out: Annotated[Path | None, typer.Option(help="The page (HTML); demo-MACHINE.html without it.")] = None,

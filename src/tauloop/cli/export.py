@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 import tauloop as tl
+from tauloop.cli.completion import machines
 from tauloop.cli.machine import SideOption, WithinLimitsOption, load_model
 from tauloop.cli.output import JsonOption, command, finish, folder
 
@@ -18,7 +19,10 @@ FORMATS = ("c",)
 @command(out=folder)
 def export(
     form: Annotated[str, typer.Argument(metavar="FORMAT", help=f"What to write: {', '.join(FORMATS)}.")],
-    machine: Annotated[str, typer.Argument(metavar="MACHINE", help="A shipped machine, a YAML or a URDF file.")],
+    machine: Annotated[
+        str,
+        typer.Argument(metavar="MACHINE", help="A shipped machine, a YAML or a URDF file.", autocompletion=machines),
+    ],
     out: Annotated[Path, typer.Option(help="Folder to write to; other files in it are left alone.")],
     options: tl.ExportOptions,
     side: SideOption = None,

@@ -42,7 +42,8 @@ def identify(
     options: tl.IdentificationOptions,
     side: SideOption = None,
     write: Annotated[
-        Path | None, typer.Option(help="With --consistent: write the identified machine to this YAML file.")
+        Path | None,
+        typer.Option("--write", "--out", help="With --consistent: write the identified machine to this YAML file."),
     ] = None,
     json_file: JsonFileOption = None,
     figure: Annotated[Path | None, typer.Option(help="Write measured, predicted and residual to this PNG.")] = None,

@@ -7,12 +7,16 @@ from typing import Annotated
 import typer
 
 import tauloop as tl
+from tauloop.cli.completion import actuators
 from tauloop.cli.machine import BesidePosition, MachineArgument, load_model
 from tauloop.cli.output import JsonOption, command, finish
 from tauloop.cli.progress import bars, search
 
 ActuatorsOption = Annotated[
-    str | None, typer.Option(help="Their positions, such as 'motor_1=20deg,slide=5mm'; the rest as at reference.")
+    str | None,
+    typer.Option(
+        help="Their positions, such as 'motor_1=20deg,slide=5mm'; the rest as at reference.", autocompletion=actuators
+    ),
 ]
 PlatformOption = Annotated[
     str | None,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tauloop.assembly.limits import require_within_limits
+from tauloop.cli.completion import machines
 from tauloop.cli.output import is_quiet
 from tauloop.cli.screen import Screen
 from tauloop.equations.formulations import FORMULATIONS
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
 MachineArgument = Annotated[
     str,
     typer.Argument(
-        metavar="MACHINE", help="A shipped machine (see `tauloop machines`), or a YAML, URDF or MJCF (.xml) file."
+        metavar="MACHINE",
+        help="A shipped machine (see `tauloop machines`), or a YAML, URDF or MJCF (.xml) file.",
+        autocompletion=machines,
     ),
 ]
 

@@ -10,13 +10,11 @@ from typing import Annotated
 import typer
 
 import tauloop as tl
+from tauloop.cli.completion import sources
 from tauloop.cli.machine import BesidePosition
 from tauloop.cli.output import JsonOption, any_ending, command, console, finish, is_quiet
 from tauloop.cli.progress import bars
-from tauloop.errors import InputError
-from tauloop.mechanism.units import UnitError, literal
-from tauloop.templates import TEMPLATES, Dimension, dimensions
-from tauloop.templates.library import title
+from tauloop.templates import TEMPLATES, NamedValue, dimensions, title
 
 
 @command(out=any_ending)
@@ -31,6 +29,7 @@ def new(
         typer.Option(
             "--from",
             metavar="TEMPLATE|MACHINE|FILE",
+            autocompletion=sources,
             help=f"What it is made from: {', '.join(TEMPLATES)}; or a machine, YAML, URDF or MJCF file.",
         ),
     ] = None,
@@ -47,7 +46,7 @@ def new(
     path = Path(name)
     name, out = path.stem if path.suffix else name, out or path.with_suffix(".yaml")
     if out.exists() and not replace:
-        raise InputError.of(str(out), "is there already", "give another name or --out, or --replace it")
+        raise tl.InputError.of(str(out), "is there already", "give another name or --out, or --replace it")
     asks = sys.stdin.isatty() and sys.stderr.isatty() and not (as_json or is_quiet())
     if file is None and source is None:
         source = _source(asks)
@@ -67,24 +66,18 @@ def new(
 
 def _source(asks: bool) -> str:
     if not asks:
-        raise InputError.of("--from", "is missing", f"choose among {', '.join(TEMPLATES)}, or name a file")
+        raise tl.InputError.of("--from", "is missing", f"choose among {', '.join(TEMPLATES)}, or name a file")
     for template, path in TEMPLATES.items():
         typer.echo(f"{template:<14} {title(path)}", err=True)
     return str(typer.prompt("Made from which of these, or which file", err=True))
 
 
-def _answer(item: Dimension) -> tuple[str, str]:
+def _answer(item: NamedValue) -> tuple[str, str]:
     """What was answered, asked again until it fits, and what stands without an answer."""
     between = f" [{item.bounds[0]} to {item.bounds[1]}]" if len(item.bounds) == 2 else ""
     while True:
         text = str(typer.prompt(f"{item.name}: {item.note}{between}", default=item.text, err=True))
         try:
-            written = item.written(text)
-            ends = [literal(end).value for end in item.bounds]
-            value = literal(written).value if ends else 0.0
-        except UnitError as error:
-            typer.echo(f"{error.what}: {error.remedy}", err=True)
-            continue
-        if not ends or ends[0] <= value <= ends[1]:
-            return written, item.text
-        typer.echo(f"{written} is not between {item.bounds[0]} and {item.bounds[1]}", err=True)
+            return item.accepted(text), item.text
+        except tl.InputError as error:
+            typer.echo(str(error), err=True)

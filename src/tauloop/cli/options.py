@@ -27,6 +27,7 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import typer
 
+from tauloop.cli.completion import COMPLETIONS
 from tauloop.errors import InputError, Problems
 from tauloop.options import KEY, Option, described
 
@@ -148,7 +149,9 @@ def _annotated(item: Field[Any], annotation: Any, spec: Option, text: str) -> An
         help_ += " May be repeated."
     else:
         shown = str | None
-    return Annotated[shown, typer.Option(*flag.split(), help=help_, metavar=metavar)]
+    return Annotated[
+        shown, typer.Option(*flag.split(), help=help_, metavar=metavar, autocompletion=COMPLETIONS.get(spec.names))
+    ]
 
 
 def _is_mapping(kind: Any) -> bool:

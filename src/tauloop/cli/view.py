@@ -32,7 +32,8 @@ def view(
     side: SideOption = None,
     rods: RodsOption = False,
     png: Annotated[
-        Path | None, typer.Option(help="Draw it into this file (PNG, PDF, SVG) and do not start the viewer.")
+        Path | None,
+        typer.Option("--png", "--figure", help="Draw it into this file (PNG, PDF, SVG) and do not start the viewer."),
     ] = None,
     film: Annotated[
         Path | None,

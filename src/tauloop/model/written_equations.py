@@ -50,7 +50,7 @@ class EquationOptions(Options):
 
     entry: Entry = PLATFORM
     parts: tuple[str, ...] = option(PARTS, read=listed, choices=PARTS)
-    keep: tuple[str, ...] = option((), read=listed)
+    keep: tuple[str, ...] = option((), read=listed, names="parameters")
     names: Mapping[str, str] = option(factory=dict, flag="--name")
 
     def _note_mismatches(self, problems: Problems) -> None:

@@ -93,7 +93,9 @@ class SimulationOptions(Options):
     """
 
     duration: float | None = option(None, least=0.0)
-    force: str | Mapping[str, str | float] | ForceLaw | None = option(None, read=pairs_reader("force", "motor1=1.5"))
+    force: str | Mapping[str, str | float] | ForceLaw | None = option(
+        None, read=pairs_reader("force", "motor1=1.5"), names="actuators"
+    )
     wrench: str | Mapping[str, str | float] | Wrench | None = option(None, read=pairs_reader("wrench", "fx=10"))
     position: str | Mapping[str, str | float] | None = option(None, read=pairs_reader("position"))
     velocity: str | Mapping[str, str | float] | None = option(None, read=pairs_reader("velocity"))

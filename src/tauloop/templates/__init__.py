@@ -1,8 +1,8 @@
 """Machine files of one's own dimensions: from a template, from another machine, or from another tool's file."""
 
 from tauloop.lazy import public_names
-from tauloop.templates.library import TEMPLATES as TEMPLATES
-from tauloop.templates.text import Dimension as Dimension
+from tauloop.templates.library import TEMPLATES as TEMPLATES, title as title
+from tauloop.templates.text import NamedValue as NamedValue
 from tauloop.templates.workflow import (
     NewMachine as NewMachine,
     NewMachineOptions as NewMachineOptions,

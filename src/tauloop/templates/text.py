@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 
 import yaml
@@ -17,7 +18,7 @@ OWN = {"status": "chosen", "source": "own dimension"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dimension:
+class NamedValue:
     """A named value of a machine file.
 
     Attributes:
@@ -54,13 +55,29 @@ class Dimension:
         read_quantity(text, own.dimension, is_si=True)
         return text if other.unit or not str(own.dimension) else f"{text} {own.dimension}"
 
+    def accepted(self, answer: str) -> str:
+        """An answer as a machine file has it.
+
+        Raises:
+            InputError: a unit of something else, or a value out of bounds.
+        """
+        try:
+            text = self.written(answer)
+            low, high = (literal(end).value for end in self.bounds) if self.bounds else (-math.inf, math.inf)
+            value = literal(text).value if self.bounds else low
+        except UnitError as error:
+            raise InputError.of(self.name, error.what, error.remedy) from None
+        if not low <= value <= high:
+            raise InputError.of(self.name, f"{text} is out of bounds", f"give {' to '.join(self.bounds)}")
+        return text
+
     def scaled(self, factor: float) -> str:
         """Its value times a factor, in its own unit and three digits."""
         own = literal(self.text)
         return f"{float(f'{own.number * factor:.3g}'):g} {own.unit}".strip()
 
 
-def named_values(text: str) -> dict[str, tuple[Dimension, yaml.Node]]:
+def named_values(text: str) -> dict[str, tuple[NamedValue, yaml.Node]]:
     """Named values of a machine file by name, each with its node; the text has been read as a machine file."""
     return {item.name: (item, node) for item, node in _values(_keys(yaml.compose(text, Loader=_LOADER)))}
 
@@ -105,7 +122,7 @@ def with_values(text: str, name: str, values: Mapping[str, str | float], origin:
     return text
 
 
-def _values(root: Mapping[str, yaml.Node]) -> Iterator[tuple[Dimension, yaml.Node]]:
+def _values(root: Mapping[str, yaml.Node]) -> Iterator[tuple[NamedValue, yaml.Node]]:
     for key, node in _keys(root.get("parameters")).items():
         yield _dimension(key, node), node
     legs = root.get("legs")
@@ -117,10 +134,10 @@ def _values(root: Mapping[str, yaml.Node]) -> Iterator[tuple[Dimension, yaml.Nod
                 yield _dimension(f"{prefix}{i}.{key}", item), item
 
 
-def _dimension(name: str, node: yaml.Node) -> Dimension:
+def _dimension(name: str, node: yaml.Node) -> NamedValue:
     keys = _keys(node)
     bounds = keys.get("bounds")
-    return Dimension(
+    return NamedValue(
         name=name,
         text=" ".join(str(keys.get("value", node).value).split()),
         note=str(getattr(keys.get("note"), "value", "")),

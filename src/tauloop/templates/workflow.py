@@ -30,7 +30,7 @@ from tauloop.options import Options, option
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
 from tauloop.templates.library import TEMPLATES
-from tauloop.templates.text import Dimension, named_values, with_values
+from tauloop.templates.text import NamedValue, named_values, with_values
 
 #: Poses along each axis of the work volume at which a machine must reach.
 ALONG = 3
@@ -53,7 +53,12 @@ class NewMachineOptions(Options):
     """
 
     values: Mapping[str, str | float] = option(
-        factory=dict, flag="--set", metavar="NAME=VALUE", read=pairs_reader("values", "arm_length=0.3m"), repeated=True
+        factory=dict,
+        flag="--set",
+        metavar="NAME=VALUE",
+        read=pairs_reader("values", "arm_length=0.3m"),
+        repeated=True,
+        names="parameters",
     )
     side: Path | None = option(None, flag="")
     reading: ImportOptions | None = option(None, flag="")
@@ -75,7 +80,7 @@ class NewMachine(Result):
 
     text: str
     source: str
-    dimensions: tuple[Dimension, ...]
+    dimensions: tuple[NamedValue, ...]
     changed: tuple[str, ...]
     inspection: Inspection
     cures: tuple[Problem, ...]
@@ -99,7 +104,7 @@ class NewMachine(Result):
         return self.plain_data("source", "dimensions", "changed", "cures", machine=machine, check=inspection)
 
 
-def dimensions(source: str | Path) -> tuple[Dimension, ...]:
+def dimensions(source: str | Path) -> tuple[NamedValue, ...]:
     """What a new machine from this source is asked for: values with bounds and a note; all named ones where none has.
 
     Args:
@@ -298,10 +303,10 @@ def _cures(
     return tuple(cures.values())
 
 
-def _value(item: Dimension) -> float:
+def _value(item: NamedValue) -> float:
     """Its value, SI; zero of a formula, which follows from others."""
     return item.value or 0.0
 
 
-def _unit(item: Dimension) -> str:
+def _unit(item: NamedValue) -> str:
     return str(literal(item.text).dimension)

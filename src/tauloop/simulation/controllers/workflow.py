@@ -91,14 +91,16 @@ class ControlOptions(Options):
     resolution: str | float | tuple[float, ...] = option(0.0, flag="--quantisation", read=str)
     differences: bool = False
     saturation: bool = True
-    plant: Mapping[str, str | float] | None = option(None, read=pairs_reader("plant", "plate_mass=0.4"))
+    plant: Mapping[str, str | float] | None = option(
+        None, read=pairs_reader("plant", "plate_mass=0.4"), names="parameters"
+    )
     settling: float = 0.0
     method: str = option("rk4", choices=tuple(METHODS))
     integrator: Integrator | None = option(None, flag="")
     substeps: int = SUBSTEPS
     until: tuple[str | Event, ...] = ()
     watch: tuple[str | Event, ...] = ()
-    sensitivities: tuple[str, ...] = option((), flag="--sensitivity")
+    sensitivities: tuple[str, ...] = option((), flag="--sensitivity", names="parameters")
 
     def _note_mismatches(self, problems: Problems) -> None:
         """Note controllers that are unknown."""

@@ -1,0 +1,135 @@
+"""One grammar over all commands: the same options mean the same, each help has an example, the tab key knows names."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer._completion_shared import get_completion_script
+
+from tauloop.cli.app import COMMANDS, LazyGroup, app
+from tauloop.cli.completion import TAKES_MACHINE
+from tauloop.cli.examples import EXAMPLES
+from tauloop.mechanism import shipped_machines
+
+#: Commands without a machine, a template, a drive line or results as their first argument.
+WITHOUT_ARGUMENT = {"machines", "schema", "doctor", "cache"}
+GROUP: LazyGroup = typer.main.get_command(app)  # type: ignore[assignment]
+
+
+def command(name: str) -> Any:
+    return GROUP.get_command(None, name)
+
+
+def options(name: str) -> dict[str, Any]:
+    return {flag: item for item in command(name).params for flag in item.opts if flag.startswith("-")}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_takes_json_and_quiet_and_the_same_words_for_the_same(name: str):
+    own = options(name)
+    assert own["--json"].help == "Print JSON for machines instead of text."
+    assert own["--quiet"].help == "Print problems alone: no tables, notes, progress."
+    kinds = {"--figure": "path", "--out": "path", "--json-file": "path", "--seed": "int"}
+    for flag, kind in kinds.items():
+        if flag in own:
+            assert kind in str(own[flag].type_descriptor.annotation).lower(), flag
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_arguments_come_in_one_order(name: str):
+    arguments = [item.name for item in command(name).params if item.param_type_name == "argument"]
+    assert bool(arguments) == (name not in WITHOUT_ARGUMENT)
+    if "machine" in arguments and name != "export":  # whose kind comes before it
+        assert arguments[0] == "machine"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_ends_with_an_example_that_the_command_can_read(name: str):
+    words = shlex.split(EXAMPLES[name])
+    assert words[0] == name
+    taken = command(name)
+    assert taken.epilog == f"Example: tauloop {EXAMPLES[name]}"
+    context = taken.make_context(name, words[1:])  # all options known, all values of their kind
+    machine = context.params.get("machine")
+    assert machine is None or machine.endswith(".yaml") or machine in shipped_machines()
+
+
+def test_the_tab_key_knows_which_commands_take_a_machine():
+    first = {
+        name: [item.name for item in command(name).params if item.param_type_name == "argument"] for name in COMMANDS
+    }
+    assert {name for name, names in first.items() if names[:1] == ["machine"]} == TAKES_MACHINE
+
+
+def test_every_command_has_an_example_and_no_other_has():
+    assert set(EXAMPLES) == set(COMMANDS)
+
+
+# The tab key
+
+
+def completed(words: str, shell: str = "bash") -> list[str]:
+    count = len(words.split()) - 1 + words.endswith(" ")
+    surroundings = os.environ | {
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(count),
+        "_TYPER_COMPLETE_ARGS": words,
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+        "_TAULOOP_COMPLETE": f"complete_{shell}",
+    }
+    program = (
+        "import sys\nfrom tauloop.cli.app import app\n"
+        "try:\n    app(prog_name='tauloop')\nfinally:\n    assert 'casadi' not in sys.modules or ' -' in sys.argv[1]\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, words], env=surroundings, capture_output=True, text=True, check=False
+    )
+    assert "AssertionError" not in done.stderr
+    return done.stdout.split("\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        ("tauloop che", ["check"]),
+        ("tauloop check delt", ["delta"]),
+        ("tauloop check --driv", ["--driven"]),
+        ("tauloop new mine --from hexap", ["hexapod"]),
+        ("tauloop new mine --from delta --set arm_l", ["arm_length"]),
+        ("tauloop fk five_bar --actuators motor", ["motor_1", "motor_2"]),
+        ("tauloop equations delta --keep plate_mass,arm_le", ["plate_mass,arm_length"]),
+        ("tauloop equations nothing --keep plate", []),
+    ],
+)
+def test_the_tab_key_knows_commands_machines_parameters_and_actuators(words: str, names: list[str]):
+    assert [name for name in completed(words) if name] == names
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_are_answered_by_their_protocols(shell: str):
+    assert "delta" in " ".join(completed("tauloop check delt", shell))
+
+
+def test_a_real_bash_completes(tmp_path: Path):
+    if shutil.which("bash") is None:
+        pytest.skip("no bash here")
+    program = tmp_path / "tauloop"
+    start = "from tauloop.cli.app import app; app(prog_name='tauloop')"
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -c "{start}" "$@"\n')
+    program.chmod(0o755)
+    script = get_completion_script(prog_name="tauloop", complete_var="_TAULOOP_COMPLETE", shell="bash")
+    function = re.search(r"^\s*(_\w+)\(\)", script, re.M)
+    assert function is not None
+    asked = f"{script}\nCOMP_WORDS=(tauloop check hexap); COMP_CWORD=2; {function[1]} tauloop; echo ${{COMPREPLY[@]}}"
+    surroundings = os.environ | {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-c", asked], env=surroundings, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["hexapod"], done.stderr
