@@ -7,7 +7,7 @@ from rich.table import Table
 
 import tauloop as tl
 from tauloop.kinematics import Inspection
-from tauloop.report import Piece, Plot, ReportPart, Trace
+from tauloop.report import Piece, Plot, PlotTrace, ReportPart
 from tauloop.testing import check_report_part
 
 
@@ -37,7 +37,7 @@ class Masses(ReportPart):
     def pieces(self, result: Inspection) -> Iterator[Piece]:
         """See `ReportPart`."""
         masses = self.data(result)
-        bars = Trace(name="mass", x=tuple(masses), y=tuple(masses.values()), look="bars")
+        bars = PlotTrace(name="mass", x=tuple(masses), y=tuple(masses.values()), look="bars")
         yield Plot(title="Masses", x="body", y="mass [kg]", traces=(bars,))
         yield from super().pieces(result)
 

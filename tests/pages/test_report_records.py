@@ -76,7 +76,7 @@ def test_all_that_is_wrong_is_said_at_once(counted, tmp_path: Path) -> None:
         {"piece": "rows", "title": "t", "heads": ["a", "b"], "cells": [["1"]]},
         {"piece": "plot", "title": "t", "x": "x", "y": "y", "traces": [{"name": "n", "x": [1], "y": [1, 2]}]},
         {"piece": "plot", "title": "t", "x": "x", "y": "y", "layout": {"images": []}},
-        {"piece": "scene", "title": "t", "machine": "m", "time": [0], "q": [[1], [2]]},
+        {"piece": "motionscene", "title": "t", "machine": "m", "time": [0], "q": [[1], [2]]},
         {"piece": "plot", "title": "t", "x": "x", "y": "y", "traces": [{"name": "n", "x": [1], "y": [1e999]}]},
         7,
     ]

@@ -22,7 +22,7 @@ from tauloop.files import write_text
 from tauloop.pages.plots import figure
 from tauloop.pages.scenes import scene_page
 from tauloop.records import dataclass
-from tauloop.report.pieces import Picture, Piece, Plot, Rows, Scene, Words
+from tauloop.report.pieces import MotionScene, Picture, Piece, Plot, Rows, Words
 from tauloop.shown import Shown
 
 #: Browsers let a page with this rule, and the frames in it, fetch nothing that the page does not hold.
@@ -111,7 +111,7 @@ def _section(body: ET.Element, section: Section, name: str) -> None:
     if section.status:
         add(heading, "span", section.status, class_=f"status {section.status}")
     doubts = [piece for piece in section.pieces if isinstance(piece, Words) and piece.tone == "doubtful"]
-    moving = [piece for piece in section.pieces if isinstance(piece, Scene) or getattr(piece, "over_time", False)]
+    moving = [piece for piece in section.pieces if isinstance(piece, MotionScene) or getattr(piece, "over_time", False)]
     rest = [piece for piece in section.pieces if piece not in doubts and piece not in moving]
     if lines := [doubt for doubt in doubts if not doubt.text.startswith("status: ")]:
         careful = add(part, "div", class_="careful")
@@ -119,7 +119,7 @@ def _section(body: ET.Element, section: Section, name: str) -> None:
         items = add(careful, "ul")
         for doubt in lines:
             add(items, "li", doubt.text.removeprefix("doubtful: "))
-    if scenes := [piece for piece in moving if isinstance(piece, Scene)]:
+    if scenes := [piece for piece in moving if isinstance(piece, MotionScene)]:
         bench = add(part, "div", class_="bench" if len(scenes) < len(moving) else "")
         _put(add(bench, "div", class_="scenes"), scenes)
         if len(scenes) < len(moving):
@@ -200,7 +200,7 @@ def _plot(piece: Plot, parent: ET.Element) -> None:
 
 
 @_element.register
-def _scene(piece: Scene, parent: ET.Element) -> None:
+def _scene(piece: MotionScene, parent: ET.Element) -> None:
     frame = add(parent, "figure", class_="scene")
     add(frame, "figcaption", piece.title)
     try:

@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any
 
 from tauloop.report.figures import COLOURS, FAINT, MEASURED, PREDICTED, RESIDUAL, TEXT
-from tauloop.report.pieces import Plot, Trace
+from tauloop.report.pieces import Plot, PlotTrace
 
 #: Colour, width and dashes of traces whose meaning is fixed; lightness differs, so that they survive grey printing.
 _FIXED: dict[str, dict[str, Any]] = {
@@ -84,7 +84,7 @@ def _axis(title: str, is_log: bool) -> dict[str, Any]:
     }
 
 
-def _trace(trace: Trace, plot: Plot, numbers: count[int]) -> dict[str, Any]:
+def _trace(trace: PlotTrace, plot: Plot, numbers: count[int]) -> dict[str, Any]:
     words = [_text(value) if isinstance(value, str) else value for value in trace.x]
     across, up = (trace.y, words) if plot.sideways else (words, trace.y)
     base: dict[str, Any] = {"name": _text(trace.name), "x": list(across), "y": list(up)}

@@ -7,7 +7,7 @@ import numpy as np
 from tauloop.errors import TauloopError
 from tauloop.formats import loads
 from tauloop.model import Model
-from tauloop.report.pieces import Scene
+from tauloop.report.pieces import MotionScene
 from tauloop.viewer.film import film_page
 
 #: What the frame tells the page around it: the share of the film that is over, wherever viser's slider stands.
@@ -27,7 +27,7 @@ FOLLOWED = """<script>
 </script>"""
 
 
-def scene_page(scene: Scene) -> str:
+def scene_page(scene: MotionScene) -> str:
     """The text of the page in the frame.
 
     Raises:

@@ -11,7 +11,7 @@ from tauloop.options import Options
 from tauloop.pages.document import Section, write_page
 from tauloop.records import dataclass
 from tauloop.report.page_records import PageRecord, page_record
-from tauloop.report.pieces import Piece, Plot, Rows, Scene
+from tauloop.report.pieces import MotionScene, Piece, Plot, Rows
 from tauloop.report.record_reading import read_record
 from tauloop.result import Result, provenance
 
@@ -52,7 +52,7 @@ class WrittenReport(Result):
                 "status": item.status,
                 "tables": self.titles(item, Rows),
                 "plots": self.titles(item, Plot),
-                "scenes": self.titles(item, Scene),
+                "scenes": self.titles(item, MotionScene),
             }
             for item in self.records
         ]
@@ -90,7 +90,7 @@ def write_report(
     sections = [
         Section(
             title=item.title,
-            pieces=tuple(piece for piece in item.pieces if options.film or not isinstance(piece, Scene)),
+            pieces=tuple(piece for piece in item.pieces if options.film or not isinstance(piece, MotionScene)),
             status=item.status,
             made=item.made,
         )

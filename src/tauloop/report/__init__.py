@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from tauloop.report.page_records import PageRecord as PageRecord, page_record as page_record
     from tauloop.report.parts import PARTS as PARTS, ReportPart as ReportPart, parts_of as parts_of
     from tauloop.report.pieces import (
+        MotionScene as MotionScene,
         Picture as Picture,
         Piece as Piece,
         Plot as Plot,
+        PlotTrace as PlotTrace,
         Rows as Rows,
-        Scene as Scene,
-        Trace as Trace,
         Words as Words,
         motion as motion,
         over_time as over_time,

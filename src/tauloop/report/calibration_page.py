@@ -9,7 +9,7 @@ import numpy as np
 from tauloop.calibration import Calibration
 from tauloop.model import Model
 from tauloop.report.calibration_table import SHOWN, shown
-from tauloop.report.pieces import Piece, Plot, Trace, motion, rounded
+from tauloop.report.pieces import Piece, Plot, PlotTrace, motion, rounded
 
 #: Bars of plus and minus this many standard deviations.
 INTERVAL = 2.0
@@ -38,7 +38,7 @@ def calibration_page(result: Calibration) -> Iterator[Piece]:
                 size = factor * np.linalg.norm(errors[:, same], axis=1)
                 rms = float(np.sqrt(np.mean(size**2)))
                 label = f"{what}, RMS {rms:.3g} {name}"
-                drawn.append(Trace(name=label, x=number, y=rounded(np.maximum(size, LEAST)), look=look))
+                drawn.append(PlotTrace(name=label, x=number, y=rounded(np.maximum(size, LEAST)), look=look))
             yield Plot(
                 title=f"{series.instrument.name}: size of the error at each pose",
                 x="pose",
@@ -48,7 +48,7 @@ def calibration_page(result: Calibration) -> Iterator[Piece]:
                 log_y=True,
             )
             left = tuple(
-                Trace(name=series.instrument.errors[k][0], x=number, y=rounded(factor * new[:, k]), look="points")
+                PlotTrace(name=series.instrument.errors[k][0], x=number, y=rounded(factor * new[:, k]), look="points")
                 for k in same
             )
             yield Plot(
@@ -71,11 +71,12 @@ def _corrections(result: Calibration) -> Plot:
     for estimate in estimates:
         tolerance, unit = shown(estimate.tolerance, estimate.unit)
         names.append(f"{estimate.name}, {tolerance:.3g} {unit}".rstrip(" ,"))
+    trace = PlotTrace(name="correction", x=tuple(names), y=rounded(values), deviation=rounded(bars), look="points")
     return Plot(
         title="Corrections with error bars",
         x="",
         y="correction over the tolerance named at the left [1]",
-        traces=(Trace(name="correction", x=tuple(names), y=rounded(values), deviation=rounded(bars), look="points"),),
+        traces=(trace,),
         sideways=True,
         note=f"0 is the nominal geometry; bars are ±{INTERVAL:g} standard deviations.",
     )

@@ -9,7 +9,7 @@ import numpy as np
 from tauloop.engines.verification import TOLERANCE, VerifiedMachine
 from tauloop.model.costs import VELOCITY_MATRIX
 from tauloop.model.operation_counts import OperationCounts
-from tauloop.report.pieces import Piece, Plot, Trace, rounded
+from tauloop.report.pieces import Piece, Plot, PlotTrace, rounded
 
 #: Differences of nothing at all are drawn at it: a logarithm has no zero.
 ROUNDING = 1e-17
@@ -22,7 +22,7 @@ def cost_page(counts: OperationCounts) -> Iterator[Piece]:
     for formulation in dict.fromkeys(row.formulation for row in rows):
         own = [row for row in rows if row.formulation == formulation]
         totals = rounded([row.total for row in own])
-        drawn.append(Trace(name=formulation, x=tuple(row.quantity for row in own), y=totals, look="bars"))
+        drawn.append(PlotTrace(name=formulation, x=tuple(row.quantity for row in own), y=totals, look="bars"))
     yield Plot(
         title="Operations of every function", x="", y="operations of one sample", traces=tuple(drawn), sideways=True
     )
@@ -39,7 +39,7 @@ def verification_page(verification: VerifiedMachine) -> Iterator[Piece]:
         "engine's own residual": [row.residual for row in rows],
     }
     drawn = [
-        Trace(name=name, x=names, y=rounded(np.maximum(values, ROUNDING)), look="points")
+        PlotTrace(name=name, x=names, y=rounded(np.maximum(values, ROUNDING)), look="points")
         for name, values in columns.items()
     ]
     yield Plot(

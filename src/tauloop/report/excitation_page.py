@@ -8,7 +8,7 @@ import numpy as np
 
 from tauloop.identification.excitation.result import Excitation
 from tauloop.report.excitation_figure import POINTS, SHOWN, limit_share
-from tauloop.report.pieces import Piece, Plot, Trace, motion, over_time, rounded
+from tauloop.report.pieces import Piece, Plot, PlotTrace, motion, over_time, rounded
 
 
 def excitation_page(excitation: Excitation) -> Iterator[Piece]:
@@ -35,7 +35,7 @@ def excitation_page(excitation: Excitation) -> Iterator[Piece]:
             title="How much of every limit is used",
             x="",
             y="share of the limit [%]",
-            traces=(Trace(name="share", x=tuple(limit.name for limit in used), y=shares, look="bars"),),
+            traces=(PlotTrace(name="share", x=tuple(limit.name for limit in used), y=shares, look="bars"),),
             sideways=True,
             note=f"{hidden} less used ones are not shown." if hidden else "",
         )

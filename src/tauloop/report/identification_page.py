@@ -10,7 +10,7 @@ from scipy.signal import welch
 
 from tauloop.errors import AssemblyError, PoseError
 from tauloop.identification import MachineIdentification
-from tauloop.report.pieces import Piece, Plot, Trace, by_unit, motion, over_time, rounded, traces
+from tauloop.report.pieces import Piece, Plot, PlotTrace, by_unit, motion, over_time, rounded, traces
 
 #: Characters of a base parameter's name at an axis.
 NAME = 38
@@ -63,7 +63,7 @@ def _spectra(time: np.ndarray, residual: np.ndarray, names: list[str], units: li
     rate = (len(time) - 1) / (time[-1] - time[0])
     note = "Flat is noise. A line is something periodic that the model lacks: a ripple, a vibration, the mains."
     for unit, group in by_unit(names, units, residual.T).items():
-        drawn: tuple[Trace, ...] = ()
+        drawn: tuple[PlotTrace, ...] = ()
         for name, values in group.items():
             frequency, power = welch(values, rate, nperseg=min(SEGMENT, len(values)))
             drawn += traces(frequency[1:], {name: np.sqrt(power[1:])}, "thin")
@@ -83,13 +83,12 @@ def _parameters(result: MachineIdentification) -> Iterator[Plot]:
     if np.isfinite(ratio).any():
         near = ratio[np.isfinite(ratio) & (np.abs(ratio - 1) < 3)]
         low, high = (min(0.0, *near), max(2.0, *near)) if len(near) else (0.0, 2.0)
+        bars = rounded(np.nan_to_num(bar))
         yield Plot(
             title="Base parameters before and after",
             x="",
             y="estimate over value of the machine file [1]",
-            traces=(
-                Trace(name="estimate", x=names, y=rounded(ratio), deviation=rounded(np.nan_to_num(bar)), look="points"),
-            ),
+            traces=(PlotTrace(name="estimate", x=names, y=rounded(ratio), deviation=bars, look="points"),),
             sideways=True,
             y_range=(low - 0.1, high + 0.1),
             note=f"1 is as in the machine file; bars are ±{INTERVAL:g} standard deviations.",
@@ -98,7 +97,7 @@ def _parameters(result: MachineIdentification) -> Iterator[Plot]:
         title="How well each is determined",
         x="",
         y="standard deviation [% of the value]",
-        traces=(Trace(name="standard deviation", x=names, y=shares, look="bars"),),
+        traces=(PlotTrace(name="standard deviation", x=names, y=shares, look="bars"),),
         sideways=True,
         log_y=True,
         note="Above 30 % a value says little: excite it more, or leave it out (essential parameters).",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tauloop.kinematics.modes import Modes
-from tauloop.report.pieces import Piece, Plot, Trace, motion, rounded
+from tauloop.report.pieces import Piece, Plot, PlotTrace, motion, rounded
 
 
 def modes_page(modes: Modes) -> Iterator[Piece]:
@@ -27,7 +27,7 @@ def modes_page(modes: Modes) -> Iterator[Piece]:
         title="Condition of each mode",
         x="mode",
         y="condition number of the loops [1]",
-        traces=(Trace(name="condition", x=rounded(number), y=conditions, look="points", labels=labels),),
+        traces=(PlotTrace(name="condition", x=rounded(number), y=conditions, look="points", labels=labels),),
         over_time=True,
         log_y=True,
         note="Large is near another mode: a small error of a length moves the platform far.",

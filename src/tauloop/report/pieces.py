@@ -63,7 +63,7 @@ class Rows(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trace(Shown):
+class PlotTrace(Shown):
     """One quantity of a plot.
 
     Attributes:
@@ -101,7 +101,7 @@ class Plot(Shown):
     title: str
     x: str
     y: str
-    traces: tuple[Trace, ...] = ()
+    traces: tuple[PlotTrace, ...] = ()
     note: str = ""
     over_time: bool = False
     log_x: bool = False
@@ -116,7 +116,7 @@ class Plot(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene(Shown):
+class MotionScene(Shown):
     """A machine in motion.
 
     Attributes:
@@ -148,9 +148,9 @@ class Picture(Shown):
 
 
 #: What a page is made of.
-Piece = Words | Rows | Plot | Scene | Picture
+Piece = Words | Rows | Plot | MotionScene | Picture
 #: Names of the pieces in JSON.
-PIECES: Mapping[str, type] = {kind.__name__.lower(): kind for kind in (Words, Rows, Plot, Scene, Picture)}
+PIECES: Mapping[str, type] = {kind.__name__.lower(): kind for kind in (Words, Rows, Plot, MotionScene, Picture)}
 
 
 def printed(items: Iterable[RenderableType]) -> Iterator[Piece]:
@@ -189,7 +189,7 @@ def rounded(values: Any) -> tuple[float | None, ...]:
     return tuple(float(f"{x:.{DIGITS}g}") if np.isfinite(x) else None for x in flat)
 
 
-def traces(x: Any, columns: Mapping[str, Any], look: str = "line") -> tuple[Trace, ...]:
+def traces(x: Any, columns: Mapping[str, Any], look: str = "line") -> tuple[PlotTrace, ...]:
     """Quantities (N,) over one x (N,), long ones by their extremes; without those that are known nowhere."""
     drawn = []
     for name, values in columns.items():
@@ -197,7 +197,7 @@ def traces(x: Any, columns: Mapping[str, Any], look: str = "line") -> tuple[Trac
         if not np.isfinite(y).any():
             continue
         points = thin(np.asarray(x, dtype=float), y, STRETCHES)
-        drawn.append(Trace(name=name, x=rounded(points[0]), y=rounded(points[1]), look=look))
+        drawn.append(PlotTrace(name=name, x=rounded(points[0]), y=rounded(points[1]), look=look))
     return tuple(drawn)
 
 
@@ -250,7 +250,7 @@ def motion(
     wanted = np.linspace(time[0], time[-1], min(len(time), STATES))
     shown = np.unique(np.abs(np.searchsorted(0.5 * (time[1:] + time[:-1]), wanted)))
     states = tuple(tuple(float(f"{x:.10g}") for x in row) for row in q[shown])
-    yield Scene(title=title, machine=dumps(model.mechanism), time=tuple(map(float, time[shown])), q=states)
+    yield MotionScene(title=title, machine=dumps(model.mechanism), time=tuple(map(float, time[shown])), q=states)
     if not is_motion:
         return
     far = singularities(model, q[shown])

@@ -9,7 +9,7 @@ import numpy as np
 from tauloop.calibration.pose_selection.plan import PosePlan
 from tauloop.model import Model
 from tauloop.report.calibration_table import shown
-from tauloop.report.pieces import Piece, Plot, Trace, motion, rounded
+from tauloop.report.pieces import Piece, Plot, PlotTrace, motion, rounded
 
 
 def poses_page(plan: PosePlan) -> Iterator[Piece]:
@@ -25,7 +25,7 @@ def poses_page(plan: PosePlan) -> Iterator[Piece]:
             ("selected", plan.positions, "after"),
         ):
             x, y = rounded(values[:, i]), rounded(values[:, j])
-            drawn.append(Trace(name=f"{len(values)} {name}", x=x, y=y, look=look))
+            drawn.append(PlotTrace(name=f"{len(values)} {name}", x=x, y=y, look=look))
         names = [columns[k].rpartition(".")[2] for k in (i, j)]
         labels = [f"{name} [m]" if name in ("x", "y", "z") else name for name in names]
         yield Plot(title=f"Where they lie: {names[0]}, {names[1]}", x=labels[0], y=labels[1], traces=tuple(drawn))
@@ -40,7 +40,7 @@ def poses_page(plan: PosePlan) -> Iterator[Piece]:
         title="Expected standard deviations",
         x="",
         y="standard deviation [unit at the left]",
-        traces=(Trace(name="expected", x=tuple(names), y=rounded(bars), look="bars"),),
+        traces=(PlotTrace(name="expected", x=tuple(names), y=rounded(bars), look="bars"),),
         sideways=True,
         log_y=True,
     )
@@ -52,10 +52,10 @@ def _curve(plan: PosePlan) -> Plot:
         "selected": [point.error for point in plan.curve],
         "random (median)": [np.nan if point.random_error is None else point.random_error for point in plan.curve],
     }
-    drawn = [Trace(name=name, x=counts, y=rounded(values)) for name, values in errors.items()]
+    drawn = [PlotTrace(name=name, x=counts, y=rounded(values)) for name, values in errors.items()]
     ends = (counts[0], counts[-1])
     goal = plan.options.goal
-    drawn.append(Trace(name=f"goal {goal:g}", x=ends, y=(goal, goal), look="limit"))
+    drawn.append(PlotTrace(name=f"goal {goal:g}", x=ends, y=(goal, goal), look="limit"))
     return Plot(
         title="How many poses are enough",
         x="number of poses",

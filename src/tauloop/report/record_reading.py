@@ -14,7 +14,7 @@ from tauloop.errors import InputError, Problem, Problems
 from tauloop.files import unreadable
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.report.page_records import FORMAT, KEY, PageRecord
-from tauloop.report.pieces import LOOKS, PIECES, TONES, Piece, Rows, Trace, Words
+from tauloop.report.pieces import LOOKS, PIECES, TONES, Piece, PlotTrace, Rows, Words
 
 #: Largest file that is read, bytes: a hundred times that of a long log's identification.
 LARGEST = 100_000_000
@@ -126,7 +126,7 @@ def _read(hint: Any, value: object, where: str, problems: Problems) -> Any:
             item if _fits(inner, item) else _read(inner, item, f"{where}[{i}]", problems)
             for i, item in enumerate(value)
         )
-    if hint is Trace:
+    if hint is PlotTrace:
         return _built(hint, value, where, problems)
     if not _fits(hint, value):
         problems.add(where, f"is {_named(value)}, which it cannot be")

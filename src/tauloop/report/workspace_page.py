@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tauloop.kinematics.workspace_map import Reason, Workspace
-from tauloop.report.pieces import Piece, Plot, Trace, rounded
+from tauloop.report.pieces import Piece, Plot, PlotTrace, rounded
 from tauloop.report.workspace_figure import MEASURES
 
 #: Values of a map at most in each direction: what a screen shows.
@@ -28,7 +28,7 @@ def workspace_page(workspace: Workspace) -> Iterator[Piece]:
         title="Why poses are left out",
         x="",
         y="poses",
-        traces=(Trace(name="poses", x=tuple(kept), y=rounded(list(kept.values())), look="bars"),),
+        traces=(PlotTrace(name="poses", x=tuple(kept), y=rounded(list(kept.values())), look="bars"),),
         sideways=True,
     )
 
@@ -53,7 +53,7 @@ def _map(workspace: Workspace, measure: str, label: str) -> Plot:
         title=f"Usable poses: {label.rpartition(' [')[0]}",
         x=f"{first[0]} [{shown[0]}]",
         y=f"{second[0]} [{shown[1]}]",
-        traces=(Trace(name="reference pose", x=rounded([x]), y=rounded([y]), look="points"),),
+        traces=(PlotTrace(name="reference pose", x=rounded([x]), y=rounded([y]), look="points"),),
         grid=tuple(map(rounded, values.T)),
         grid_x=axes[0],
         grid_y=axes[1],

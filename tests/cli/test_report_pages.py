@@ -19,7 +19,7 @@ from kills import RACKS, prepare
 
 import tauloop as tl
 from tauloop.cli import app
-from tauloop.report import Plot, Scene, Words, page_record, read_record
+from tauloop.report import MotionScene, Plot, Words, page_record, read_record
 from tauloop.report.page_records import KEY
 
 needs_browser = pytest.mark.skipif(executable() is None, reason="needs Chromium or Chrome, and none is installed")
@@ -87,7 +87,7 @@ def test_a_page_of_an_identification_plays_beside_its_figures(inputs: Path, tmp_
         shares, cursors = page.run(f"[{SHARES}, {CURSORS}]")
         moving = [plot for plot in plots_of(shown) if plot.over_time]
         assert len(cursors) == len(moving)
-        (scene,) = (piece for piece in shown.pieces if isinstance(piece, Scene))
+        (scene,) = (piece for piece in shown.pieces if isinstance(piece, MotionScene))
         assert cursors == pytest.approx([scene.time[0] + shares[0] * (scene.time[-1] - scene.time[0])] * len(moving))
         pdf = base64.b64decode(page.ask("Page.printToPDF", printBackground=True)["data"])
         assert len(re.findall(rb"/Type\s*/Page\b", pdf)) >= 3
@@ -130,7 +130,7 @@ def hostile() -> dict[str, Any]:
 def test_a_machine_that_cannot_be_shown_is_said_in_its_place(tmp_path: Path) -> None:
     extra("viser")
     made = hostile()
-    scene = {"piece": "scene", "title": "t", "machine": "name: [", "time": [0.0, 1.0], "q": [[0.0], [1.0]]}
+    scene = {"piece": "motionscene", "title": "t", "machine": "name: [", "time": [0.0, 1.0], "q": [[0.0], [1.0]]}
     path = tmp_path / "scene.json"
     path.write_text(json.dumps({KEY: {**made, "pieces": [scene]}}), encoding="utf-8")
     tl.write_report(path, tmp_path / "report.html")
@@ -186,7 +186,7 @@ def test_pages_of_all_kinds_of_results_are_drawn(inputs: Path, tmp_path: Path) -
             shown = read_record(file)
             opened(page, out)
             require_figures(page, shown)
-            counted = (len(plots_of(shown)), sum(isinstance(piece, Scene) for piece in shown.pieces))
+            counted = (len(plots_of(shown)), sum(isinstance(piece, MotionScene) for piece in shown.pieces))
             assert counted == (plots, scenes), words
             assert page.run("document.querySelectorAll('.drawing .main-svg').length") >= plots
             if scenes:
