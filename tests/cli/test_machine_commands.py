@@ -241,6 +241,9 @@ def test_modes_says_how_far_its_search_is_and_where_modes_meet() -> None:
     assert "block 1 of" in seen
     with in_terminal("modes", "five_bar", "--json") as (_, terminal):
         assert json.loads(shown(terminal))["position"]
+    text = text_of("modes", "five_bar", "--position", f"motor_1={np.pi!r},motor_2=0", code=None)
+    assert "without passing" in text.split("None is reached from")[1]
+    assert "~ singular, or nearly so: modes meet here" in text
 
 
 ARM = """
