@@ -67,6 +67,7 @@ def _structures(plant: DrivePlant) -> Figure:
         left.plot(item.losses, np.full(len(item.losses), place), "o", color=FAINT, markersize=5)
         left.plot(item.losses[0], place, "o", color=PREDICTED, markersize=6)
     left.set_yticks(places, [item.structure.name for item in plant.tried], fontsize=SMALL)
+    left.set_xscale("log")
     left.set_xlabel("loss of every start", fontsize=NORMAL, color=TEXT)
     left.set_title("Structures", fontsize=NORMAL, color=TEXT, loc="left")
     gains = sorted(plant.left_out.items(), key=lambda pair: pair[1].gained)
