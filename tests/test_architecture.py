@@ -62,7 +62,6 @@ STARTS_THE_PROGRAM = {
     "tests/full_disks.py": "full disks, in a namespace of its own",
     "tests/interrupted.py": "Ctrl-C, and what is left of processes",
     "tests/kills.py": "kills while files are written",
-    "tests/pages/test_report_pages.py": "pages in a browser, from the files of all commands",
     "tests/test_examples.py": "commands of the examples, as their pages have them",
     "tests/testing/test_extensions.py": "installed packages in processes of their own",
     "tests/test_files.py": "every command refuses the files that it cannot write before its work",
