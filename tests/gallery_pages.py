@@ -34,7 +34,7 @@ FILMS, KEPT = PAGES / "films", ROOT / "out" / "films"
 DRAWN_BY = ("src/tauloop/solids", "src/tauloop/viewer", "tests/support")
 #: Size of pictures, pixels, and of the tiles of the README's.
 WIDE, HIGH = 480, 384
-TILE, SHOWN, FRAMES = 250, ("irb360", "hexapod", "excavator"), 48
+TILE, SHOWN, FRAMES = 240, ("irb360", "hexapod", "excavator"), 44
 #: Elevation and azimuth (deg) from which machines show more than from the usual side.
 VIEWS = {
     "bennett": (28.0, -20.0),
@@ -154,7 +154,7 @@ def tile(name: str) -> list[np.ndarray]:
 def moving_picture(path: Path) -> None:
     """Write machines side by side as a GIF."""
     rows = [np.concatenate(row, axis=1) for row in zip(*(tile(name) for name in SHOWN), strict=True)]
-    images = [PIL.Image.fromarray(row).quantize(48, dither=PIL.Image.Dither.NONE) for row in rows]
+    images = [PIL.Image.fromarray(row).quantize(40, dither=PIL.Image.Dither.NONE) for row in rows]
     images[0].save(path, save_all=True, append_images=images[1:], duration=90, loop=0, optimize=True)
 
 

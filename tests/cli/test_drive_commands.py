@@ -108,7 +108,7 @@ def test_tune_says_how_to_use_what_it_has_found_and_its_json_is_the_functions() 
     tuning = tl.tune(load_drive("dual_motor_axis"), options)
     assert run_json(*TUNE.split(), "--duration", 6, code=None) == json.loads(json.dumps(tuning.as_dict()))
     problem, *_ = problems("tune", "dual_motor_axis", "--bounds", "kp=1")
-    assert "'kp=1' is not NAME=LOW:HIGH" in problem["what"]
+    assert "kp: '1' is not LOW:HIGH" in problem["what"]
 
 
 def test_fit_plant_prints_what_was_held_out_and_its_json_is_the_functions(tmp_path: Path) -> None:

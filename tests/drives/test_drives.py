@@ -192,7 +192,8 @@ def test_tighter_tolerances_change_nothing(name: str, duration: float) -> None:
         assert getattr(coarse, key) == pytest.approx(getattr(fine, key), rel=INVARIANT), key
     for key in ("overshoot", "final_error", "swing"):
         assert getattr(coarse, key) == pytest.approx(getattr(fine, key), abs=0.1 * INVARIANT), key
-    assert coarse.swing == pytest.approx(fine.swing, rel=1e-3)  # counted from the instant, not from the step behind it
+    # counted from the instant, not from the step behind it; below 10 nm the cart is at rest
+    assert coarse.swing == pytest.approx(fine.swing, rel=1e-3, abs=1e-8)
 
 
 def test_sticking_holds_and_slips_at_the_breakaway_force() -> None:

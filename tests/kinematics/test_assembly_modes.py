@@ -27,7 +27,7 @@ from tauloop.kinematics.homotopy_widening import Widened
 from tauloop.kinematics.modes import ModeOptions, Modes, assembly_modes, working_modes
 from tauloop.mechanism.shipped import machine_path
 from tauloop.model import Model
-from tauloop.result import Status, plain
+from tauloop.result import Status
 
 #: A mode is exact to rounding times the condition number of its loops, some thousands at most here.
 EXACT = 1e-10
@@ -233,7 +233,7 @@ def test_a_search_whose_trace_lines_all_lose_a_path_ends_as_doubtful(monkeypatch
     assert modes.status is Status.DOUBTFUL
     assert any("nearly degenerate" in line for line in modes.advice)
     assert len(modes.modes) == 4
-    assert json.loads(json.dumps(plain(modes), allow_nan=False))["blocks"][0]["trace"] is None
+    assert json.loads(json.dumps(modes.as_dict(), allow_nan=False))["blocks"][0]["trace"] is None
 
 
 def test_blocks_of_up_to_three_angles_are_traced_and_longer_ones_on_request() -> None:

@@ -401,7 +401,7 @@ def test_names_of_machines_that_do_not_exist() -> None:
     with pytest.raises(DescriptionError, match="did you mean delta") as raised:
         load("dleta")
     assert "./dleta" in raised.value.problems[0].remedy
-    with pytest.raises(DescriptionError, match=r"there are delta, five_bar"):
+    with pytest.raises(DescriptionError, match=r"there are agile_eye, bennett"):
         machine_path("../secret")
 
 

@@ -20,7 +20,6 @@ from tauloop.equations.topology import Topology, topology, with_ends
 from tauloop.equations.tree import BodyMotion, PointMotion, TreeMotion, symbolic_motion
 from tauloop.equations.values import BatchFunction, Values, unit_vector
 from tauloop.mechanism.model import Coupling, Joint, Mechanism, Rod
-from tauloop.mechanism.poses import characteristic_length
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -279,7 +278,7 @@ def loops(mechanism: Mechanism) -> Loops:
         function=BatchFunction(ca.Function("closure", [q], [ca.densify(phi), ca.densify(ca.vec(K))])),
         acceleration=BatchFunction(ca.Function("bias", [q, v], [ca.densify(-acceleration)])),
         transmission=np.array(ca.DM(transmission(mechanism, shape, motion.values)).full()),
-        length=characteristic_length(mechanism),
+        length=mechanism.characteristic_length,
     )
 
 

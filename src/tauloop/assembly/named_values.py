@@ -136,7 +136,7 @@ def ranges_of(text: str | Iterable[str] | None, where: str = "ranges") -> dict[s
         try:
             ends = interval(limits, ":", LENGTH, ANGLE, ONE, is_si=True)
         except UnitError as error:
-            problems.add(where, error.what, error.remedy)
+            problems.add(where, f"{name}: {error.what}", error.remedy)
         else:
             ranges[name] = (ends.lower, ends.upper)
     InputError.raise_if_any(problems)

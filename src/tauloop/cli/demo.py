@@ -24,7 +24,7 @@ def demo(
         ),
     ] = shipped_machines()[0],
     side: SideOption = None,
-    out: Annotated[Path | None, typer.Option(help="The page (HTML); demo-MACHINE.html without it.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the page (HTML) there; demo-MACHINE.html without it.")] = None,
     show: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
     as_json: JsonOption = False,
 ) -> None:

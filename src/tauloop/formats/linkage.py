@@ -11,7 +11,7 @@ from tauloop.mechanism.bodies import as_matrices, offset_inertia
 from tauloop.mechanism.expression import steps_from
 from tauloop.mechanism.graph import joints_of
 from tauloop.mechanism.model import BASE, Joint, Mechanism, Placement
-from tauloop.mechanism.poses import FramePose, characteristic_length, placement_pose
+from tauloop.mechanism.poses import FramePose, placement_pose
 from tauloop.mechanism.primitives import joint_pose, spread
 from tauloop.mechanism.rigid_tree import LinkInertia
 
@@ -41,7 +41,7 @@ class Linkage:
     @cached_property
     def length(self) -> float:
         """A typical distance between joints, m."""
-        return characteristic_length(self.mechanism)
+        return self.mechanism.characteristic_length
 
     @cached_property
     def world(self) -> dict[str, FramePose]:

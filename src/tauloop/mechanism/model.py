@@ -458,6 +458,17 @@ class Mechanism(Shown):
         lengths = {rod.name: rod.telescope.freedom for rod in self.rods if rod.telescope is not None}
         return {name: freedom for joint in joints for name, freedom in joint} | lengths
 
+    @property
+    def characteristic_length(self) -> float:
+        """A typical dimension of the machine, m: the median of its rod lengths and joint offsets that are not zero."""
+        lengths = [self.value(rod.length) for rod in self.rods if rod.length is not None]
+        lengths += [rod.telescope.reference for rod in self.rods if rod.telescope is not None]
+        frames = [frame for joint in self.joints for frame in (joint.parent, joint.child)]
+        frames += [frame for rod in self.rods for frame in (rod.start, rod.end)]
+        lengths += [float(np.linalg.norm([self.value(x) for x in frame.position])) for frame in frames]
+        lengths = sorted(length for length in lengths if length > 1e-9) or [1.0]
+        return 0.5 * (lengths[(len(lengths) - 1) // 2] + lengths[len(lengths) // 2])
+
     def with_freedoms(self, change: Callable[[str, Freedom], Freedom]) -> Mechanism:
         """The same machine with another freedom for each of its joints and telescopic rods.
 

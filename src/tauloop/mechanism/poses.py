@@ -63,17 +63,6 @@ def placement_pose(mechanism: Mechanism, placement: Placement) -> FramePose:
     return FramePose(rotation_matrix(turns), np.array([mechanism.value(x) for x in placement.position]))
 
 
-def characteristic_length(mechanism: Mechanism) -> float:
-    """A typical dimension of the machine, m: the median of its rod lengths and joint offsets that are not zero."""
-    lengths = [mechanism.value(rod.length) for rod in mechanism.rods if rod.length is not None]
-    lengths += [rod.telescope.reference for rod in mechanism.rods if rod.telescope is not None]
-    frames = [frame for joint in mechanism.joints for frame in (joint.parent, joint.child)]
-    frames += [frame for rod in mechanism.rods for frame in (rod.start, rod.end)]
-    lengths += [float(np.linalg.norm([mechanism.value(x) for x in frame.position])) for frame in frames]
-    lengths = sorted(length for length in lengths if length > 1e-9) or [1.0]
-    return 0.5 * (lengths[(len(lengths) - 1) // 2] + lengths[len(lengths) // 2])
-
-
 def turned(rotation: Array, vector: Array) -> Array:
     """R x for rotations (..., 3, 3) and vectors (..., 3)."""
     return np.einsum("...ij,...j->...i", rotation, vector)
