@@ -95,7 +95,7 @@ CEILINGS = {
     "model": 2390,
     "motion": 1250,
     "pages": 420,
-    "programs": 2030,
+    "programs": 2040,
     "reduction": 850,
     "report": 3090,
     "simulation": 3020,

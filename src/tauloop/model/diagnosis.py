@@ -63,6 +63,13 @@ def unreached(health: Health, gap: np.ndarray, what: str) -> list[Problem]:
         if not len(bad) or np.isnan(column[bad]).all():
             continue
         worst = bad[np.nanargmax(np.abs(column[bad]))]
+        if not form.unknown:
+            text = (
+                f"is open by {column[worst]:.3g} characteristic lengths or rad in {_samples(bad, len(gap))}: the other"
+            )
+            text += " equations, from which it follows at the reference, have led to another posture"
+            problems.add(form.equation, text, "go there in small steps (`track`), or from a nearer pose (`start`)")
+            continue
         direction = "too far away" if column[worst] > 0 else "too near"
         amount = f"{1e3 * abs(column[worst]):.4g} mm ({direction}) in {_samples(bad, len(gap))}"
         if abs(column[worst]) < CONVERGED:

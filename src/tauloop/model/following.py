@@ -22,9 +22,6 @@ CONTINUATION_STEPS = 12
 ON_THE_WAY = 1e-3
 #: A start that differs by more than this (rad, characteristic lengths) from its own closed forms lies elsewhere.
 OTHER_MODE = 1e-3
-#: A redundant equation that is open by more (rad, characteristic lengths) tells of another posture: files with six
-#: digits leave a tenth of it. And samples that are judged at once.
-OPEN, JUDGED = 1e-5, 10_000
 
 
 def follow(runner: Runner, position: object, start: object | None = None) -> State:
@@ -48,26 +45,10 @@ def follow(runner: Runner, position: object, start: object | None = None) -> Sta
         on_the_way, _ = runner.reached(waypoint, current, ON_THE_WAY, len(target) * steps)
         current = np.where(np.isfinite(on_the_way.q), on_the_way.q, current)  # the last step says what is wrong
     state = runner.kinematics({"position": target}, current)
-    _require_redundant(runner, state.q)
     if not runner.catalogue.positions.turns_matter:
         state = replace(state, q=nearest_turns(state.q, q, runner.catalogue.positions.turning))
     state = replace(state, turns=replace(state.turns, nearest="reference pose" if start is None else "start"))
     return state.single() if single else state
-
-
-def _require_redundant(runner: Runner, q: np.ndarray) -> None:
-    """Raise where an equation that was left out as redundant is open: the others have led to a pose of their own."""
-    loops, dropped = runner.assembly.loops, np.array(runner.assembly.dropped, dtype=int)
-    for first in range(0, len(q) if len(dropped) else 0, JUDGED):
-        open_by = np.abs(loops.residuals(q[first : first + JUDGED])[0] * loops.row_scale)[:, dropped]
-        if (worst := open_by.max()) > OPEN:
-            sample, row = np.unravel_index(open_by.argmax(), open_by.shape)
-            raise PoseError.of(
-                loops.names[dropped[row]],
-                f"is open by {worst:.3g} characteristic lengths or rad at sample {first + sample}: the other equations,"
-                " from which it follows at the reference, have led to another posture",
-                "go there in small steps (`track`), or from a nearer pose (`start`, `Model.at`)",
-            )
 
 
 def _require_assembled(runner: Runner, start: np.ndarray) -> None:

@@ -40,6 +40,9 @@ from tauloop.programs.program import ClosedForm
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
+#: An equation that follows from the others at the reference is open beyond this (characteristic lengths, rad); files
+#: with six digits leave a tenth of it.
+OPEN = 1e-5
 #: Singular values below this share of the largest, and entries below the other, do not move the start of an iteration.
 SLACK, NEGLIGIBLE = 1e-3, 1e-6
 
@@ -117,6 +120,7 @@ def solve_positions(
     solved = []
     for block in blocks(incidence(equations, topology, unknown)):
         solved.append(solver.solve(block, tuple(unknown[j] for j in block.columns)))
+    solver.watch_redundant()
     return Positions(
         configuration=solver.configuration(),
         blocks=tuple(solved),
@@ -206,6 +210,15 @@ class _Solver:
             unknowns=tuple(self._topology.coordinate_names[i] for i in unknown),
             method=method,
         )
+
+    def watch_redundant(self) -> None:
+        """Leave as evidence whether the equations that are not kept hold: in another posture they may be open."""
+        residuals = self._known(ca.vertcat(ca.SX(0, 1), *(residual for *_, residual in self._equations.redundant)))
+        for (name, element, _), residual in zip(self._equations.redundant, ca.vertsplit(residuals), strict=True):
+            if not residual.is_constant():
+                record = ClosedForm(equation=name, element=element, unknown="")
+                gap = ca.fabs(residual)
+                self._builder.closed_form(record, 1 - (residual / OPEN) ** 2, ca.vertcat(gap, 0, 0))
 
     def _known(self, expression: ca.SX, but: tuple[int, ...] = ()) -> ca.SX:
         """The expression with everything put in that is known so far; some coordinates stay symbols."""

@@ -31,6 +31,7 @@ class PositionEquations:
         psi, scales: of the kept loop equations, then of the norms of unknown quaternions.
         names, elements: of the same.
         differences: d from A to B and length L where a row is a rod's, d.d = L^2; else None.
+        redundant: name, element and residual, a pure number, of every loop equation that is not kept.
     """
 
     q: ca.SX
@@ -41,6 +42,7 @@ class PositionEquations:
     names: tuple[str, ...]
     elements: tuple[str, ...]
     differences: tuple[tuple[ca.SX, ca.SX] | None, ...]
+    redundant: tuple[tuple[str, str, ca.SX], ...]
 
 
 def position_equations(
@@ -50,12 +52,10 @@ def position_equations(
     n = topology.n_q
     q, c, s = ca.SX.sym("q", n), ca.SX.sym("c", n), ca.SX.sym("s", n)
     pairs = {i: (c[i], s[i]) for i in range(n) if topology.is_angle[i]}
-    kept = []
-    if rows:
-        zero = ca.SX(topology.n_v, 1)
-        motion = tree_motion(topology, values, Configuration(q, pairs), zero, zero)
-        equations = closure(mechanism, motion)
-        kept = [equations[i] for i in rows]
+    zero = ca.SX(topology.n_v, 1)
+    equations = closure(mechanism, tree_motion(topology, values, Configuration(q, pairs), zero, zero)) if rows else []
+    kept = [equations[i] for i in rows]
+    length = mechanism.characteristic_length
     psi = [row.psi for row in kept]
     scales = [row.scale for row in kept]
     names = [row.name for row in kept]
@@ -77,6 +77,11 @@ def position_equations(
         names=tuple(names),
         elements=tuple(elements),
         differences=tuple(differences),
+        redundant=tuple(
+            (row.name, row.element, row.residual / (length if row.is_length else 1.0))
+            for i, row in enumerate(equations)
+            if i not in rows
+        ),
     )
 
 

@@ -105,7 +105,7 @@ class ClosedForm:
     Attributes:
         equation: name of the loop equation.
         element: its rod or joint.
-        unknown: the coordinate found.
+        unknown: the coordinate found; empty where the equation is redundant and only looked at.
     """
 
     equation: str
