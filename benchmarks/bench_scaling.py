@@ -122,7 +122,7 @@ def measure_legs(n: int, seconds: float, seed: int) -> list[Legs]:
                 legs=n,
                 program=program,
                 operations=sum(operations(kernel.function)["once"].values()),
-                batch=seconds_per_call(lambda k=kernel, b=batch: k(b, BATCH), seconds, BATCH),
+                batch=seconds_per_call(lambda k=kernel, b=batch: k.batch(b, BATCH), seconds, BATCH),
                 limit=limits(kernel.function, in_lanes=True)[0],
             )
         )

@@ -92,6 +92,10 @@ $ tauloop view {name}
 """
 
 
+#: The machine of examples.
+FIRST = shipped_machines(gallery=False)[0]
+
+
 def first_page() -> str:
     """The grid of all machines."""
     cards = "\n".join(
@@ -100,8 +104,7 @@ def first_page() -> str:
     )
     return f"""# Gallery
 
-The machines that come with Tauloop. Commands and `load` take their names: `tauloop view {shipped_machines()[0]}`.
-A machine's page has its file, and a page that moves, which needs neither network nor Python.
+The machines that come with Tauloop. Commands and `load` take their names: `tauloop view {FIRST}`. A machine's page has its file, and a page that moves, which needs neither network nor Python.
 
 <div class="grid cards" markdown>
 

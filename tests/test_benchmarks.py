@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -201,3 +203,23 @@ def test_the_table_goes_between_the_marks_of_a_page(
     assert "old" not in lines
     assert "| a / b | 200 ns | Peer 1.2 | 5.00 µs | 25.0× | 40× | 100 ns | 2.00× |  |  |" in lines
     assert "| left out |  |  |  |  |  |  |  |  | it is not here |" in lines
+
+
+#: Options with which a benchmark takes seconds.
+SHORT = {
+    "bench_calibration": ["--seconds", "0", "--candidates", "200", "--replicates", "10"],
+    "bench_control": ["--seconds", "0", "--no-cpp", "--no-mujoco"],
+    "bench_drives": ["--runs", "1"],
+    "bench_identification": ["--samples", "20000"],
+    "bench_scaling": ["--legs", "6", "--millions", "0.02", "--seconds", "0"],
+    "bench_speed": ["--states", str(STATES), "--seconds", "0", "--no-cpp"],
+    "bench_start_up": [],
+}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("file", sorted(FOLDER.glob("bench_*.py")), ids=lambda file: file.stem)
+def test_every_file_of_make_bench_runs(file: Path) -> None:
+    done = subprocess.run([sys.executable, file, *SHORT[file.stem]], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout

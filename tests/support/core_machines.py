@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tauloop.mechanism import machine_index
+from tauloop.mechanism import shipped_machines
 
 #: Names of the core machines, in alphabetical order.
-CORE_MACHINES = tuple(machine.name for machine in machine_index().machines if machine.group == "core")
+CORE_MACHINES = shipped_machines(gallery=False)

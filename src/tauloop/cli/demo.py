@@ -22,7 +22,7 @@ def demo(
         typer.Argument(
             metavar="[MACHINE]", help="A shipped machine, a YAML, URDF or MJCF (.xml) file.", autocompletion=machines
         ),
-    ] = shipped_machines()[0],
+    ] = shipped_machines(gallery=False)[0],
     side: SideOption = None,
     out: Annotated[Path | None, typer.Option(help="Write the page (HTML) there; demo-MACHINE.html without it.")] = None,
     show: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,

@@ -13,14 +13,14 @@ SHIPPED = Path(__file__).parent / "machines"
 GALLERY = SHIPPED / "gallery"
 
 
-def _files() -> dict[str, Path]:
-    """Machine files by the machines' names."""
-    return {path.stem: path for folder in (SHIPPED, GALLERY) for path in folder.glob("*.yaml")}
+def _files(*folders: Path) -> dict[str, Path]:
+    """Machine files by the machines' names, in alphabetical order."""
+    return dict(sorted((path.stem, path) for folder in folders for path in folder.glob("*.yaml")))
 
 
-def shipped_machines() -> tuple[str, ...]:
-    """Names of the machines that come with Tauloop, in alphabetical order."""
-    return tuple(sorted(_files()))
+def shipped_machines(*, gallery: bool = True) -> tuple[str, ...]:
+    """Names of the machines that come with Tauloop, in alphabetical order; those of the gallery among them or not."""
+    return tuple(_files(SHIPPED, GALLERY) if gallery else _files(SHIPPED))
 
 
 def machine_path(name: str) -> Path:
@@ -29,7 +29,7 @@ def machine_path(name: str) -> Path:
     Raises:
         DescriptionError: there is no machine of that name.
     """
-    if (path := _files().get(name)) is None:
+    if (path := _files(SHIPPED, GALLERY).get(name)) is None:
         problem = Problem(
             where=name,
             what="no machine of this name comes with Tauloop",

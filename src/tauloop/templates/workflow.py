@@ -158,7 +158,8 @@ def new_machine(
 
     def reaches(values: Mapping[str, str | float]) -> bool:
         try:
-            return _reach(modelled(written(values)))[0] in (None, 1.0)
+            model = modelled(written(values))
+            return not model.assembly.findings and _reach(model)[0] in (None, 1.0)
         except TauloopError:
             return False
 

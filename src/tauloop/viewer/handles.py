@@ -16,8 +16,6 @@ LONGEST, WIDEST, LARGEST = 4.0, 180.0, 1.0
 TRIES, MARGIN = 81, 0.05
 #: Ranges end at multiples of these, which read well.
 RANGE_STEPS = {"m": 1e-3, "deg": 0.1, "1": 1e-2}
-#: A loop is closed within this, m (or pure number).
-CLOSED = 1e-9
 #: How many degrees a rotation, given as a vector, has about each axis at most: it repeats beyond.
 HALF_TURN = 180.0
 
@@ -101,18 +99,12 @@ class Handles:
             AssemblyError: q is not on the branch that this entry follows.
         """
         try:
-            moved = np.asarray(self._functions.follow(self._position(values), start=q).q)
+            return np.asarray(self._functions.follow(self._position(values), start=q).q)
         except InputError as error:  # the start of a later step of the way is not finite
             far = np.flatnonzero(np.abs(values - self.values(q)) > 0.0)
             ends = ", ".join(f"{self.handles[i].name} = {values[i]:.5g} {self.handles[i].unit}" for i in far)
             what = f"the way to {ends} cannot be followed: the iteration diverges"
             raise PoseError.of("pose", what, "move it in smaller steps, or stay in the workspace") from error
-        loops = self._model.assembly.loops
-        gaps = np.abs(loops.residuals(moved[None])[0][0])
-        if gaps.size and gaps.max() > CLOSED:  # an equation that follows from the others, but in another posture
-            what = f"open by {gaps.max():.4g} (m or pure number) there"
-            raise PoseError.of(loops.names[gaps.argmax()], what, "stay in the workspace")
-        return moved
 
     def _position(self, values: np.ndarray) -> np.ndarray:
         """Positions of the entry (..., n) from handles (..., h)."""
