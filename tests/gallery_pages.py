@@ -104,7 +104,8 @@ def first_page() -> str:
     )
     return f"""# Gallery
 
-The machines that come with Tauloop. Commands and `load` take their names: `tauloop view {FIRST}`. A machine's page has its file, and a page that moves, which needs neither network nor Python.
+The machines that come with Tauloop. Commands and `load` take their names: `tauloop view {FIRST}`.
+A machine's page has its file, and a page that moves, which needs neither network nor Python.
 
 <div class="grid cards" markdown>
 
