@@ -327,3 +327,17 @@ def test_view_watches_files_alone_and_in_the_browser_alone(words: list[str]) -> 
     file = CASES / "one_joint.yaml"
     (problem,) = problems("view", "--watch", *(file if word == "FILE" else word for word in words))
     assert "watch" in f"{problem['where']} {problem['what']}"
+
+
+def test_what_is_doubtful_has_no_ok_and_is_named_by_a_quiet_command_too(tmp_path: Path) -> None:
+    """Arms of 50 mm make a machine that works, but not where it shall."""
+    path = tmp_path / "short.yaml"
+    words = ("new", "short", "--from", "delta", "--set", "arm_length=50mm", "--out", path, "--replace")
+    lines = run(*words, code=1).stdout.splitlines()
+    assert "ok" not in [line.strip() for line in lines]
+    quiet = run(*words, "--quiet", code=1)
+    assert not quiet.stdout
+    assert quiet.stderr.startswith("reachable share of the work volume: ")
+    text = path.read_text(encoding="utf-8")
+    (tmp_path / "idle.yaml").write_text(text.split("    actuators:")[0] + "platform:" + text.split("platform:")[1])
+    assert run("check", tmp_path / "idle.yaml", "--quiet", code=1).stderr.startswith("actuators: nothing is driven")

@@ -177,6 +177,8 @@ def finish(
 ) -> None:
     """Write a result's files, draw it, print it as JSON or as tables; exit with 1 where it is doubtful.
 
+    A quiet command says only what makes it doubtful, on standard error.
+
     Args:
         result: what the command has found.
         as_json: whether machines read it.
@@ -212,6 +214,9 @@ def finish(
         for path in filter(None, (*drawn, *written, *(path for path, _ in asked_for), json_file)):
             screen.print(f"written: {path}", soft_wrap=True)
     if result.status is not Status.OK:
+        if is_quiet():
+            named = [str(line) for key in ("advice", "problems", "findings") for line in getattr(result, key, ())]
+            Screen(stderr=True, highlight=False, soft_wrap=True).print(*named, sep="\n")
         raise typer.Exit(FAILED)
 
 

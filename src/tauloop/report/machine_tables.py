@@ -37,12 +37,15 @@ def description_tables(described: Description) -> Iterator[RenderableType]:
         yield _linear_blocks(described)
 
 
-def check_tables(inspection: Inspection) -> Iterator[RenderableType]:
-    """What an importer noted, the summary, and the verdict."""
+def check_tables(inspection: Inspection, *, doubtful: bool = False) -> Iterator[RenderableType]:
+    """What an importer noted, the summary, and the verdict, which is no `ok` where something else is doubtful."""
     if import_notes(inspection.model.mechanism):
         yield reflowed(inspection.model.mechanism.description)
     yield _summary(inspection)
-    yield Text("ok", style="green") if inspection.is_usable else Text("not usable as described", style="red")
+    if not inspection.is_usable:
+        yield Text("not usable as described", style="red")
+    elif not doubtful:
+        yield Text("ok", style="green")
 
 
 def reflowed(text: str) -> str:

@@ -27,5 +27,5 @@ def new_machine_tables(made: NewMachine) -> Iterator[RenderableType]:
         ],
     )
     yield ""
-    yield from check_tables(made.inspection)
+    yield from check_tables(made.inspection, doubtful=bool(made.advice))
     yield from doubts(made)

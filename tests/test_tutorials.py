@@ -1,0 +1,74 @@
+"""The tutorials: their pages are what the code on them prints, their notebooks are made from the pages and run."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from extras import extra
+from tutorial_pages import FOLDER, PAGES, alike, blocks, differences, notebook, page, pictures, run, written
+
+from conftest import ROOT
+
+#: The page that is run by day; the others take longer.
+QUICK = ""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name == QUICK else pytest.mark.nightly, id=name) for name in PAGES]
+)
+def test_a_page_prints_what_it_says_and_its_notebook_runs(name: str, tmp_path: Path) -> None:
+    """In an empty folder, from the first block to the last; the pictures that the page shows are written on the way."""
+    for module in ("mujoco", "pinocchio", "plotly", "viser"):
+        extra(module)
+    text = page(name)
+    wanted, prints = blocks(text), run(name, tmp_path)
+    assert len(prints) == len(wanted)
+    for block, printed in zip(wanted, prints, strict=True):
+        assert differences(block.prints, printed) == [], block.code
+    for picture in pictures(text):
+        assert (tmp_path / picture).read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_notebook_is_that_of_its_page(name: str) -> None:
+    """`python tests/tutorial_pages.py` writes it; it has no outputs, and its blocks in their order."""
+    assert (FOLDER / f"{name}.ipynb").read_text(encoding="utf-8") == written(name)
+    cells = [cell for cell in notebook(name).cells if cell.cell_type == "code"]
+    assert not any(cell.outputs for cell in cells)
+    codes = [cell.source.removeprefix("%%bash\n").strip() for cell in cells if "IPython.display" not in cell.source]
+    assert codes == [block.code.strip() for block in blocks(page(name))]
+    assert f"({name}.ipynb)" in page(name)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_pictures_of_a_page_are_there_and_made_by_its_own_code(name: str) -> None:
+    code = "".join(block.code for block in blocks(page(name)))
+    for picture in pictures(page(name)):
+        assert (FOLDER / picture).is_file()
+        assert picture in code
+    assert len(re.findall(r"!\[", page(name))) == len(pictures(page(name)))
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_lines_fit_a_terminal(name: str) -> None:
+    for block in blocks(page(name)):
+        lines = (block.prints + block.code * (block.language == "bash")).splitlines()
+        assert [line for line in lines if len(line) > 80] == []
+
+
+def test_tutorials_stand_right_behind_the_first_page() -> None:
+    order = re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    assert order[: 1 + len(PAGES)] == ["index.md", *(f"tutorials/{name}.md" for name in PAGES)]
+    assert {path.stem for path in FOLDER.glob("*.md")} == set(PAGES)
+
+
+def test_what_a_page_leaves_out_and_what_is_another_number_is_seen() -> None:
+    printed = "a  1.0 m\nb 2e-17\nc\n"
+    assert differences("a 1.001 m\nb  0e+00\nc\n", printed) == []
+    assert differences("...\nc\n", printed) == differences("a 1 m\n...\n", printed.replace("1.0", "1")) == []
+    assert differences("a 1.1 m\n...\n", printed)
+    assert differences("a 1.0 m\nc\n", printed)
+    assert differences("a 1.0 m\nb 0e-1\n", printed) == ["printed: c"]
+    assert not alike("1 m", "1 mm")

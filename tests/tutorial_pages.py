@@ -1,0 +1,155 @@
+"""``python tests/tutorial_pages.py``: the tutorials' notebooks; with ``--run`` their outputs and pictures anew, too.
+
+A tutorial is written once, as docs/tutorials/NAME.md: commands in blocks of ``bash``, code in blocks of ``python``, and
+behind each block that prints something a block of ``text`` with what it prints. A line ``...`` in it stands for lines
+that are left out. Jupytext makes the notebook from the page: blocks are cells, outputs are left away, and a picture,
+which the commands before it have written, is shown by a cell of its own. nbclient runs the notebook in an empty
+folder; what its cells print is what must stand on the page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+import jupytext
+import nbclient
+import nbformat
+import PIL.Image
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "docs" / "tutorials"
+#: The pages, in the order in which they are read.
+PAGES = ("machine",)
+#: A block of code, and what it prints.
+BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.M | re.S)
+PICTURE = re.compile(r"^!\[[^]]*\]\(([\w-]+\.png)\)$", re.M)
+LINK = re.compile(r"(?<!!)\[([^]]+)\]\((?![a-z]+:)[^)]+\)")
+NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?")
+COLOUR = re.compile(r"\x1b\[[\d;]*m")
+#: Cells are Python; those of commands begin with %%bash.
+HEAD = "---\njupyter:\n  kernelspec: {name: python3, display_name: Python 3, language: python}\n---\n\n"
+#: Two computers round differently: numbers on the page and printed ones agree to a unit in the third digit, and what is
+#: smaller than any tolerance of the library is as good as zero.
+RELATIVE, NOTHING = 5e-3, 1e-8
+
+
+class Block(NamedTuple):
+    """A block of code of a page."""
+
+    language: str
+    code: str
+    prints: str
+
+
+def page(name: str) -> str:
+    """The text of a page."""
+    return (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+
+
+def blocks(text: str) -> list[Block]:
+    """All blocks of code, in their order."""
+    return [Block(*(part or "" for part in found.groups())) for found in BLOCK.finditer(text)]
+
+
+def pictures(text: str) -> list[str]:
+    """Files of the pictures that a page shows."""
+    return PICTURE.findall(text)
+
+
+def notebook(name: str) -> nbformat.NotebookNode:
+    """The notebook of a page, without outputs."""
+    text = BLOCK.sub(lambda block: f"```{block[1]}\n{block[2]}```\n", page(name))
+    text = PICTURE.sub(
+        lambda picture: f'```python\nfrom IPython.display import Image\n\nImage("{picture[1]}")\n```', text
+    )
+    made = jupytext.reads(HEAD + LINK.sub(r"\1", text), fmt="md")
+    made.metadata = {
+        "kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"},
+        "language_info": {"name": "python"},
+    }
+    for number, cell in enumerate(made.cells):
+        cell["id"] = f"{name}-{number}"
+        cell.metadata = {}
+    nbformat.validate(made)
+    return made
+
+
+def written(name: str) -> str:
+    """The text of a notebook's file."""
+    return nbformat.writes(notebook(name)) + "\n"
+
+
+def run(name: str, folder: Path) -> list[str]:
+    """What the blocks of a page print on a terminal of 80 columns; the files that they write are left in the folder."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    made = notebook(name)
+    client = nbclient.NotebookClient(
+        made, timeout=600, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
+    )
+    client.execute(env=os.environ | {"PATH": path, "COLUMNS": "80", "MPLBACKEND": "Agg"})
+    ours = {f'Image("{picture}")' for picture in pictures(page(name))}
+    cells = [cell for cell in made.cells if cell.cell_type == "code" and cell.source.splitlines()[-1] not in ours]
+    return [_printed(cell) for cell in cells]
+
+
+def _printed(cell: nbformat.NotebookNode) -> str:
+    """What a cell prints, and the value of its last line; kernels ask for colours, which a page has not."""
+    texts = [part.get("text") or part.get("data", {}).get("text/plain", "") for part in cell.outputs]
+    return "".join(f"{line.rstrip()}\n" for line in COLOUR.sub("", "".join(texts)).splitlines())
+
+
+def differences(wanted: str, printed: str) -> list[str]:
+    """Lines of a page's output that are not among what was printed, in this order; empty where all is well."""
+    rest, free = printed.splitlines(), False
+    for line in wanted.splitlines():
+        if line.strip() == "...":
+            free = True
+            continue
+        place = next((i for i, other in enumerate(rest) if alike(line, other)), None)
+        if place is None or (place and not free):
+            return [f"page:    {line}", *(f"printed: {other}" for other in rest[: None if free else 1])]
+        rest, free = rest[place + 1 :], False
+    return [] if free or not any(line.strip() for line in rest) else [f"printed: {line}" for line in rest]
+
+
+def alike(line: str, other: str) -> bool:
+    """Whether two lines say the same, numbers within what computers differ by and blanks apart."""
+    if NUMBER.sub("#", " ".join(line.split())) != NUMBER.sub("#", " ".join(other.split())):
+        return False
+    pairs = zip(map(float, NUMBER.findall(line)), map(float, NUMBER.findall(other)), strict=True)
+    return all(abs(a - b) <= max(RELATIVE * max(abs(a), abs(b)), NOTHING) for a, b in pairs)
+
+
+def renew(name: str) -> None:
+    """Run a page: its outputs and pictures as they come out now."""
+    with tempfile.TemporaryDirectory() as folder:
+        prints = iter(run(name, Path(folder)))
+
+        def replaced(block: re.Match[str]) -> str:
+            printed, head = next(prints), f"```{block[1]}\n{block[2]}```\n"
+            if block[3] and "\n...\n" in f"\n{block[3]}":
+                for line in differences(block[3], printed):
+                    print(f"{name}: shortened by hand, mend by hand: {line}")
+                return block[0]
+            return head + (f"\n```text\n{printed}```\n" if printed.strip() else "")
+
+        (FOLDER / f"{name}.md").write_text(BLOCK.sub(replaced, page(name)), encoding="utf-8")
+        for picture in pictures(page(name)):
+            PIL.Image.open(Path(folder) / picture).quantize(64).save(FOLDER / picture, optimize=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pages", nargs="*", help="these alone")
+    parser.add_argument("--run", action="store_true", help="run the pages: their outputs and pictures anew")
+    asked = parser.parse_args()
+    for stem in asked.pages or PAGES:
+        if asked.run:
+            renew(stem)
+        (FOLDER / f"{stem}.ipynb").write_text(written(stem), encoding="utf-8")
