@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING
 
 from tauloop.lazy import lazy_names
@@ -26,9 +27,13 @@ INTERRUPTED = 130
 
 def main() -> None:
     """Run the command line; Ctrl-C while it is still being imported ends it without a traceback."""
+    gc.disable()  # what is imported stays: to look through it for garbage, now and at the end, is a tenth of a look-up
     try:
         from tauloop.cli.app import main as run
 
+        gc.enable()
         run()
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
+    finally:
+        gc.freeze()

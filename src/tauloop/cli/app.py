@@ -162,7 +162,8 @@ class LazyGroup(Quick, TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command of the first word; of an unknown one, what was meant."""
-        if hint := suggestion(args[0], self.list_commands(ctx)) if args[0] not in self.list_commands(ctx) else "":
+        is_known = args[0] in COMMANDS or args[0] in self.list_commands(ctx)
+        if not is_known and (hint := suggestion(args[0], self.list_commands(ctx))):
             ctx.fail(f"No such command {args[0]!r}: {hint}")
         if ctx.resilient_parsing and len(args) == 1 and args[0] in TAKES_MACHINE:
             single = typer.Typer(add_completion=False)

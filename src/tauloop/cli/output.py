@@ -53,7 +53,7 @@ def is_quiet() -> bool:
 
 def console() -> Console:
     """Console for results (standard output); one that prints nothing where the command is quiet."""
-    return Screen(highlight=False, markup=False, soft_wrap=False, quiet=is_quiet())
+    return Screen(highlight=False, markup=False, emoji=False, soft_wrap=False, quiet=is_quiet())
 
 
 def print_json(data: Mapping[str, Any]) -> None:

@@ -81,16 +81,16 @@ def find_compiler() -> Compiler | None:
     return None if path is None else Compiler(path=path, identity=_identity(path, Path(path).stat().st_mtime_ns))
 
 
-def file_stamp(path: Path) -> str:
+def file_stamp(path: Path | str) -> str:
     """A file's version: whoever writes to it changes the second number, and whoever hides that the third."""
-    state = path.stat()
+    state = os.stat(path)
     return f"{state.st_size} {state.st_mtime_ns} {state.st_ctime_ns} {state.st_ino}"
 
 
 def compiler_stamp() -> list[str]:
     """Which compiler would be used, without starting it."""
     path = compiler_path()
-    return [] if path is None else [path, file_stamp(Path(path).resolve())]
+    return [] if path is None else [path, file_stamp(os.path.realpath(path))]
 
 
 def processor_stamp() -> list[str]:

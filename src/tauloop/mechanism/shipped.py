@@ -29,7 +29,9 @@ def machine_path(name: str) -> Path:
     Raises:
         DescriptionError: there is no machine of that name.
     """
-    if (path := _files(SHIPPED, GALLERY).get(name)) is None:
+    paths = [folder / f"{name}.yaml" for folder in (SHIPPED, GALLERY)] if is_shipped_name(name) else []
+    path = next((path for path in paths if path.is_file()), None)
+    if path is None:
         problem = Problem(
             where=name,
             what="no machine of this name comes with Tauloop",

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
+import os
 import platform
 from collections.abc import Sequence
 from contextlib import suppress
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 #: The packages that a function's text depends on, and the libraries that it counts on.
 _MAKERS = ("mechanism", "formats", "equations", "assembly", "programs", "codegen", "model")
 _LIBRARIES = ("casadi", "numpy", "scipy")
+_SOURCES = (".py", ".c")
 _PACKAGE = Path(__file__).parent.parent
 
 
@@ -196,10 +198,11 @@ def _toolkit() -> list[str]:
     for library in _LIBRARIES:
         place = importlib.util.find_spec(library)
         if place is not None and place.origin is not None:
-            parts.append(f"{place.origin} {file_stamp(Path(place.origin))}")
-    for folder in _MAKERS:
-        sources = sorted(path for path in (_PACKAGE / folder).rglob("*") if path.suffix in (".py", ".c"))
-        parts += [f"{path.name} {file_stamp(path)}" for path in sources]
+            parts.append(f"{place.origin} {file_stamp(place.origin)}")
+    for maker in _MAKERS:
+        for folder, inner, names in os.walk(_PACKAGE / maker):
+            inner[:] = sorted(set(inner) - {"__pycache__"})
+            parts += [f"{name} {file_stamp(f'{folder}/{name}')}" for name in sorted(names) if name.endswith(_SOURCES)]
     return parts
 
 
