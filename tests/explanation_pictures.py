@@ -1,0 +1,209 @@
+"""Pictures of pages that explain: ``python tests/explanation_pictures.py [NAME ...]`` writes docs/pictures/NAME.png.
+
+Each is drawn from what the library computes, so that a picture shows what the code does.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import casadi as ca
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+import tauloop as tl
+from tauloop.drives.equations.control import switching
+from tauloop.drives.equations.elements import elastic_backlash, stribeck_level
+from tauloop.drives.equations.switches import Direct
+from tauloop.identification.estimation.error_models import AutocorrelatedErrors, EstimatingEquations, IndependentErrors
+from tauloop.motion.laws import LAWS
+
+PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
+#: Apart in grey and for the colour-blind (Okabe and Ito).
+BLUE, ORANGE, GREEN, GREY = "#0072b2", "#d55e00", "#009e73", "#777777"
+DRAWN = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": False}
+
+
+def five_bar_masses() -> Figure:
+    """The five-bar as described, and with each link as two point masses and a rotational inertia."""
+    model = tl.Model(tl.load("five_bar"))
+    value = {parameter.name: number for parameter, number in zip(model.parameters, model.pi, strict=True)}
+    length = model.mechanism.parameters.values
+    link, crank = length["link_length"], length["crank_length"]
+    angles = np.deg2rad([130.76658827968447, 49.23341172031553])
+    motors = np.array([[-0.5, 0.0], [0.5, 0.0]]) * length["motor_distance"]
+    elbows = motors + crank * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    tip = np.array([0.0, 0.42])
+    figure = Figure(figsize=(8.6, 3.5), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    for axes in (left, right):
+        for motor, elbow in zip(motors, elbows, strict=True):
+            axes.plot(*zip(motor, elbow, tip, strict=True), color="#bbbbbb", lw=7, solid_capstyle="round", zorder=1)
+            axes.plot(*motor, marker="s", ms=13, color="#444444", zorder=2)
+        axes.set_aspect("equal")
+        axes.axis("off")
+        axes.set_xlim(-0.37, 0.37)
+        axes.set_ylim(-0.06, 0.51)
+    centres = {
+        f"crank 1\n{value['crank_1.m']:g} kg": motors[0] + (elbows[0] - motors[0]) * 0.45,
+        f"crank 2\n{value['crank_2.m']:g} kg": motors[1] + (elbows[1] - motors[1]) * 0.45,
+        f"link 1 and tool\n{value['link_1.m']:g} kg": tip
+        + (elbows[0] - tip) * -value["link_1.mcx"] / value["link_1.m"] / link,
+        f"link 2\n{value['link_2.m']:g} kg": elbows[1]
+        + (tip - elbows[1]) * value["link_2.mcx"] / value["link_2.m"] / link,
+    }
+    for text, at in centres.items():
+        left.plot(*at, "o", ms=11, color=BLUE, zorder=3)
+        side = np.sign(at[0]) or 1.0
+        left.annotate(text, at, (at[0] + 0.045 * side, at[1]), va="center", ha="left" if side > 0 else "right")
+    left.set_title("as described: 16 numbers in the plane")
+    near, far = value["link_2.m"] - value["link_2.mcx"] / link, value["link_2.mcx"] / link
+    other = -value["link_1.mcx"] / link
+    points = [
+        (elbows[0], f"{other:.3g} kg of link 1\nand of crank 1", "right", (-0.03, 0.0)),
+        (elbows[1], f"{near:.3g} kg of link 2\nand of crank 2", "left", (0.03, 0.0)),
+        (tip, f"{value['link_1.m'] - other + far:.3g} kg\nof both links and the tool", "center", (0.0, 0.055)),
+    ]
+    for at, text, align, (dx, dy) in points:
+        right.plot(*at, "o", ms=15, color=ORANGE, zorder=3)
+        right.annotate(text, at, (at[0] + dx, at[1] + dy), va="center", ha=align)
+    for at, name in ((0.5 * (elbows[0] + tip), "J + h L"), (0.5 * (elbows[1] + tip), "J − h L")):
+        right.plot(*at, marker="o", ms=20, mfc="none", mec=GREEN, mew=2.0, zorder=3)
+        side = np.sign(at[0])
+        right.annotate(name, at, (at[0] + 0.05 * side, at[1] + 0.03), ha="left" if side > 0 else "right", color=GREEN)
+    right.text(0.0, -0.03, "masses on the motor axes do not move", ha="center", va="top", fontsize=8)
+    right.set_title("as forces see it: 11")
+    return figure
+
+
+def error_bars() -> Figure:
+    """Forty estimates of a mean from correlated noise, and the bars of two models of the errors."""
+    rng, runs, samples, mean = np.random.default_rng(4), 40, 300, 12
+    white = rng.standard_normal((runs, samples + mean - 1))
+    noise = np.stack([np.convolve(row, np.ones(mean), "valid") for row in white]) / mean**0.5
+    ones = np.ones((samples, 1, 1))
+    figure = Figure(figsize=(8.6, 3.6), layout="constrained")
+    first, *others = figure.subplots(1, 3, width_ratios=[1.1, 1, 1])
+    first.plot(noise[0], color=GREY, lw=1)
+    first.axhline(0.0, color="black", lw=0.8)
+    first.set_title("errors of one log")
+    first.set_xlabel("sample")
+    first.set_ylabel("error / its size")
+    for axes, model, name in zip(
+        others, (IndependentErrors(), AutocorrelatedErrors()), ("independent", "autocorrelated"), strict=True
+    ):
+        missed = 0
+        for run, error in enumerate(noise):
+            estimate = error.mean()
+            case = EstimatingEquations(instruments=ones, regressor=ones, residual=(error - estimate)[:, None])
+            bar = 1.96 * float(np.sqrt(model.covariance(case)[0, 0]))
+            misses = abs(estimate) > bar
+            missed += misses
+            axes.plot(
+                [estimate - bar, estimate + bar],
+                [run, run],
+                color=ORANGE if misses else BLUE,
+                lw=2.6 if misses else 1.4,
+            )
+        axes.axvline(0.0, color="black", lw=0.8)
+        axes.set_xlim(-1.1, 1.1)
+        axes.set_yticks([])
+        axes.set_title(f"--errors {name}:\n{missed} of {runs} bars miss")
+        axes.set_xlabel("estimate less truth")
+    return figure
+
+
+def _curve(axes: Axes, x: np.ndarray, f: Callable[[ca.SX], ca.SX], **drawn: object) -> None:
+    symbol = ca.SX.sym("x")
+    axes.plot(x, np.asarray(ca.Function("f", [symbol], [f(symbol)])(x[None, :])).ravel(), **drawn)
+
+
+def drive_lines() -> Figure:
+    """Play, friction and switching of two motors, as the equations of drive lines have them."""
+    figure = Figure(figsize=(8.6, 3.2), layout="constrained")
+    play, friction, switch = figure.subplots(1, 3)
+    x = np.linspace(-1.0, 1.0, 801)
+    gap, stiffness, damping = 0.6, 10.0, 1.0
+    for speed, color, dash in ((0.0, "black", "-"), (2.0, BLUE, "--"), (-2.0, ORANGE, ":")):
+        _curve(
+            play,
+            x,
+            lambda D, w=speed: elastic_backlash(
+                ca.SX(gap), ca.SX(stiffness), ca.SX(damping), D, ca.SX(w), Direct(), "play"
+            ),
+            color=color,
+            ls=dash,
+            label={0.0: "at rest", 2.0: "D grows", -2.0: "D falls"}[speed],
+        )
+    play.axvspan(-gap / 2, gap / 2, color="#eeeeee", lw=0)
+    play.set_title("elastic backlash")
+    play.set_xlabel("deflection D")
+    play.set_ylabel("force")
+    play.legend(frameon=False, fontsize=8, handlelength=1.5)
+    v = np.concatenate([np.linspace(-1.0, -1e-9, 200), np.linspace(1e-9, 1.0, 200)])
+    for static, color, dash, name in ((1.0, BLUE, "--", "Coulomb, viscous"), (1.6, "black", "-", "with Stribeck")):
+        _curve(
+            friction,
+            v,
+            lambda s, static=static: ca.sign(s) * stribeck_level(ca.SX(1.0), ca.SX(static), ca.SX(0.15), s) + 0.5 * s,
+            color=color,
+            ls=dash,
+            label=name,
+        )
+    friction.set_title("friction while sliding")
+    friction.set_xlabel("speed v")
+    friction.set_ylabel("force against v")
+    friction.legend(frameon=False, fontsize=8, loc="upper left", handlelength=1.5)
+    e = np.linspace(0.0, 1.0, 400)
+    _curve(switch, e, lambda e: switching(e, ca.SX(0.2), ca.SX(0.7), Direct()), color="black")
+    switch.set_title("two motors: switching")
+    switch.set_xlabel("|error| / |step|")
+    switch.set_ylabel("v")
+    switch.set_yticks([-1, 0], ["−1", "0"])
+    switch.set_xticks([0.2, 0.7], ["switch_min", "switch_max"])
+    switch.text(0.42, -0.97, "slave pulls back", fontsize=8)
+    switch.text(0.99, -0.1, "slave drives", fontsize=8, ha="right")
+    for axes in (play, friction):
+        axes.set_xticks([0.0])
+        axes.set_yticks([0.0])
+    return figure
+
+
+def motion_laws() -> Figure:
+    """Progress, speed and acceleration of every law over normalised time."""
+    figure = Figure(figsize=(8.6, 3.0), layout="constrained")
+    panels = figure.subplots(1, 3)
+    x = np.linspace(0.0, 1.0, 801)
+    styles = [("black", "-"), (BLUE, "--"), (ORANGE, "-."), (GREEN, ":"), (GREY, (0, (6, 1)))]
+    for (name, law), (color, dash) in zip(LAWS.items(), styles, strict=True):
+        progress = law.at(x)
+        for axes, values in zip(panels, (progress.s, progress.first, progress.second), strict=True):
+            axes.plot(x, values, color=color, ls=dash, label=name)
+    for axes, title in zip(panels, ("progress s", "speed ds/dx", "acceleration d²s/dx²"), strict=True):
+        axes.set_title(title)
+        axes.set_xlabel("time / duration, x")
+    panels[0].legend(frameon=False, fontsize=8)
+    return figure
+
+
+DRAWINGS: dict[str, Callable[[], Figure]] = {
+    "five-bar-masses": five_bar_masses,
+    "error-bars": error_bars,
+    "drive-lines": drive_lines,
+    "motion-laws": motion_laws,
+}
+
+
+def draw(names: list[str], folder: Path = PICTURES) -> None:
+    """Draw the pictures into a folder."""
+    with mpl.rc_context(DRAWN):
+        for name in names:
+            DRAWINGS[name]().savefig(folder / f"{name}.png", dpi=120, metadata={"Software": None})
+
+
+if __name__ == "__main__":
+    draw(sys.argv[1:] or list(DRAWINGS))
