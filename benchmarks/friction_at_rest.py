@@ -2,8 +2,8 @@
 
     python benchmarks/friction_at_rest.py DATA [--json]
 
-DATA is the folder of the Staubli TX40's log (docs/identification/tx40.md). Every model adds columns to the regressor,
-or changes Coulomb's. Fitted to the first half of the first 70 %, validated on the second, then fitted to both and judged
+DATA is the folder of the TX40 log (docs/identification/tx40.md). Every model adds columns to the regressor, or
+changes Coulomb's. Fitted to the first half of the first 70 %, validated on the second, then fitted to both and judged
 on the last 30 %; errors are root mean squares over outputs, in % of the largest torque.
 """
 
