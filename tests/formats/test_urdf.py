@@ -259,7 +259,8 @@ def test_what_was_found_on_the_way_is_in_the_description(tmp_path):
         "- a_joint: the axis has length 2 and is scaled to one",
         "- a_joint: lower and upper limit are equal and taken for no limits",
         "- angles printed with few digits are taken as exact right angles: to_b",
-        "- not used: material (1), transmission (1), visual of link (2)",
+        "- a: <visual> has none of the shapes box, cylinder, capsule, sphere, mesh (line 5); the shape is not drawn",
+        "- not used: transmission (1)",
     ]
     assert mechanism.parameters["to_b.origin.rpy[0]"].value == np.pi / 2
     assert [body.name for body in mechanism.bodies] == ["a", "b"]

@@ -436,7 +436,7 @@ def test_a_start_that_is_turned_goes_through_both(tmp_path: Path) -> None:
     text = dumps(load("hexapod")).replace(level, level + "\n    turn: [{x: 8 deg}, {z: 5 deg}]")
     machine = loads(text)
     assert machine.joint("platform").reference[3] < 1.0
-    notes = write_mjcf(machine, tmp_path / "machine.xml")
+    _, notes = write_mjcf(machine, tmp_path / "machine.xml")
     assert any("counted from the start" in note for note in notes)
     back = load_mjcf(tmp_path / "machine.xml", options=ImportOptions(platform="tool"))
     assert_same_dynamics(machine, back, own(machine), SAME_DYNAMICS)
@@ -621,7 +621,7 @@ def test_a_cut_joint_that_is_no_closure_is_kept_on_a_welded_copy(tmp_path: Path)
         elbow, kind="universal", axes=("z", "x"), reference=(*elbow.reference, 0.0), freedoms=(), is_cut=True
     )
     machine = replace(machine, joints=(*machine.joints[:-1], cross))
-    notes = write_mjcf(machine, tmp_path / "machine.xml")
+    _, notes = write_mjcf(machine, tmp_path / "machine.xml")
     assert any("elbow closes a loop" in note for note in notes)
     back = load_mjcf(tmp_path / "machine.xml", options=ImportOptions(platform="tool", independent=("shoulder",)))
     assert_same_dynamics(machine, back, own(machine), SAME_DYNAMICS)

@@ -19,6 +19,7 @@ import numpy as np
 from tauloop.errors import DescriptionError
 from tauloop.formats.leaves import Leaves
 from tauloop.formats.mjcf_constraints import ConstraintReader
+from tauloop.formats.mjcf_geoms import GeomReader
 from tauloop.formats.mjcf_keyframes import keyframe_names, started_at
 from tauloop.formats.mjcf_refused import refuse_what_acts
 from tauloop.formats.mjcf_settings import ACTUATORS, CUSTOM, MjcfReader
@@ -34,8 +35,9 @@ from tauloop.mechanism.poses import FramePose
 #: Gravity of an MJCF file that says nothing, m/s^2 (MuJoCo's XML reference, option/gravity).
 _GRAVITY = (0.0, 0.0, -9.81)
 #: Elements and their attributes that only draw, collide, or steer MuJoCo's solver: they say nothing about the machine.
-_OTHER_SECTIONS = ("asset", "visual", "statistic", "contact", "sensor", "size", "keyframe", "custom", "extension")
-_OTHER_ELEMENTS = ("geom", "camera", "light", "freejoint", *_OTHER_SECTIONS)
+_DRAWN = ("geom", "mesh", "material")
+_OTHER_SECTIONS = ("visual", "statistic", "contact", "sensor", "size", "keyframe", "custom", "extension")
+_OTHER_ELEMENTS = ("camera", "light", "texture", "hfield", "skin", "model", *_OTHER_SECTIONS)
 _OTHER_ATTRIBUTES = frozenset(
     "name class group rgba user material margin solref solimp solreflimit solimplimit solreffriction solimpfriction "
     "size type sleep ctrlrange ctrllimited fromto model".split()
@@ -44,7 +46,7 @@ _KNOWN = frozenset(
     "body frame joint inertial site flag compiler option connect weld flex flexvert flexstrain tendon fixed spatial "
     "pulley".split()
 ).union(ACTUATORS)
-_READ = ("compiler", "option", "default", "worldbody", "equality", "tendon", "actuator")
+_READ = ("asset", "compiler", "option", "default", "worldbody", "equality", "tendon", "actuator")
 
 
 def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> Mechanism:  # noqa: B008 (frozen)
@@ -68,7 +70,8 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
         raise DescriptionError.of(root.tag, what, "give an MJCF file", file=file, line=root.line)
     reader = MjcfReader(file, root)
     leaves = Leaves(source=Path(path).name)
-    tree = TreeReader(reader, leaves)
+    geoms = GeomReader(reader, root)
+    tree = TreeReader(reader, leaves, geoms)
     for node in root.children:
         if node.tag in GENERATORS:
             what = f"<{node.tag}> is not followed"
@@ -97,7 +100,7 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
         reader.notes.append(f"the start is keyframe {options.keyframe}")
     elif keys := keyframe_names(root):
         reader.notes.append(f"keyframes that may be the start: {', '.join(keys)}")
-    notes = [*reader.notes, *_unread(reader, root)]
+    notes = [*reader.notes, *geoms.notes(), *_unread(reader, root)]
     mechanism = Mechanism(
         name=identifier(root.attributes.get("model", "").replace(".", "_")) or "mujoco",
         parameters=ParameterTable(tuple(leaves.parameters)),
@@ -107,6 +110,7 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
         couplings=couplings,
         actuators=actuators,
         platform=platform,
+        solids=tuple(geoms.solids),
         file=file,
     )
     is_open = (bool(couplings) or bool(loops)) and not (options.platform or reader.listed("platform"))
@@ -176,10 +180,10 @@ def _unread(reader: MjcfReader, root: XmlNode) -> list[str]:
                 attributes[f"{key} of {node.tag}"] += 1
         for child in node.children:
             if child.tag in _OTHER_ELEMENTS:
-                elements[child.tag] += child.tag != "freejoint"
-            elif child.tag not in _KNOWN | {"default"}:
+                elements[child.tag] += 1
+            elif child.tag not in _KNOWN.union(_DRAWN, ("default", "freejoint")):
                 elements[f"unknown {child.tag}"] += 1
-            elif child.tag != "default" and child.attributes.get("active") != "false":
+            elif child.tag in _KNOWN and child.attributes.get("active") != "false":
                 visit(child)
 
     for section in root.children:

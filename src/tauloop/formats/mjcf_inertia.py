@@ -18,7 +18,7 @@ _DENSITY = 1000.0
 #: Shapes without volume.
 _FLAT = ("plane", "hfield")
 #: How many sizes each shape needs; with `fromto` the length is not among them.
-_SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}
+SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}
 
 
 def body_inertia(
@@ -77,11 +77,11 @@ def _geom(reader: MjcfReader, body: str, node: XmlNode, frame: FramePose) -> Lin
     density = reader.value(node, body, "density", _DENSITY)
     if given_mass == 0.0 or (given_mass is None and density == 0.0):
         return None
-    if kind not in _SIZES:
+    if kind not in SIZES:
         what = f"its mass follows from the volume of a {kind} geom, which is not worked out here"
         reader.problem(node, body, what, "write <inertial mass=... pos=... fullinertia=.../> into the body")
         return None
-    size, pose = _shape(reader, body, kind, node, frame)
+    size, pose = geom_shape(reader, body, kind, node, frame)
     if size is None:
         return None
     if reader.word(node, "shellinertia") == "true":
@@ -93,7 +93,7 @@ def _geom(reader: MjcfReader, body: str, node: XmlNode, frame: FramePose) -> Lin
     return LinkInertia(mass=mass, center=pose.position, about_center=inertia)
 
 
-def _shape(
+def geom_shape(
     reader: MjcfReader, body: str, kind: str, node: XmlNode, frame: FramePose
 ) -> tuple[np.ndarray | None, FramePose]:
     """Sizes of a shape (half lengths, radii) and its pose on the body."""
@@ -113,11 +113,11 @@ def _shape(
         size = np.array([*np.repeat(size[:1], 2 if kind in ("box", "ellipsoid") else 1), length / 2])
     else:
         pose = reader.pose(node, body)
-    if len(size) < _SIZES[kind] or not (size[: _SIZES[kind]] > 0.0).all():
-        what = f"a {kind} needs {_SIZES[kind]} positive sizes, and has {size.tolist()}"
+    if len(size) < SIZES[kind] or not (size[: SIZES[kind]] > 0.0).all():
+        what = f"a {kind} needs {SIZES[kind]} positive sizes, and has {size.tolist()}"
         reader.problem(node, body, what, "correct size")
         return None, frame
-    return size[: _SIZES[kind]], frame @ pose
+    return size[: SIZES[kind]], frame @ pose
 
 
 def _solid(kind: str, size: np.ndarray) -> tuple[float, np.ndarray]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -39,6 +40,8 @@ class MjcfCompiler:
         has_autolimits: whether a range alone makes a limit.
         from_geoms: "auto" (mass from geoms where a body has no inertial), "true" or "false".
         groups: first and last group of geoms that have mass.
+        meshes: folder that files of meshes are named from.
+        has_bare_names: whether only the last part of these names counts.
     """
 
     angle: float = math.pi / 180
@@ -46,6 +49,8 @@ class MjcfCompiler:
     has_autolimits: bool = True
     from_geoms: str = "auto"
     groups: tuple[int, int] = (0, 5)
+    meshes: Path = Path()
+    has_bare_names: bool = False
 
 
 class MjcfReader(XmlReader):
@@ -129,12 +134,12 @@ class MjcfReader(XmlReader):
             settings.update(node.attributes)
             last = node
             self.use(node, "angle", "eulerseq", "autolimits", "inertiafromgeom", "inertiagrouprange")
-            self.use(node, "meshdir", "texturedir", "assetdir", "coordinate")
+            self.use(node, "meshdir", "texturedir", "assetdir", "coordinate", "strippath")
             for key in ("boundmass", "boundinertia"):
                 if self.number(node, "compiler", key, 0.0) <= FOR_MUJOCO:
                     self.use(node, key)
         if last is None:
-            return MjcfCompiler()
+            return MjcfCompiler(meshes=Path(self.file).parent)
         angle = settings.get("angle", "degree")
         euler = settings.get("eulerseq", "xyz")
         from_geoms = settings.get("inertiafromgeom", "auto")
@@ -155,6 +160,8 @@ class MjcfReader(XmlReader):
             has_autolimits=settings.get("autolimits", "true") != "false",
             from_geoms=from_geoms,
             groups=(int(low), int(high)) if is_whole else (0, 5),
+            meshes=Path(self.file).parent / settings.get("meshdir", settings.get("assetdir", "")),
+            has_bare_names=settings.get("strippath") == "true",
         )
 
     # Values

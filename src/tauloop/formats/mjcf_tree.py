@@ -9,6 +9,7 @@ from dataclasses import field
 import numpy as np
 
 from tauloop.formats.leaves import Leaves
+from tauloop.formats.mjcf_geoms import GeomReader
 from tauloop.formats.mjcf_inertia import body_inertia
 from tauloop.formats.mjcf_settings import MjcfReader
 from tauloop.formats.starts import free_joint
@@ -67,13 +68,15 @@ class Bodies:
 class TreeReader:
     """Walks through the worldbody."""
 
-    def __init__(self, reader: MjcfReader, leaves: Leaves) -> None:
+    def __init__(self, reader: MjcfReader, leaves: Leaves, geoms: GeomReader) -> None:
         """Start with the world alone.
 
         Args:
             reader: reads attributes and collects problems.
             leaves: takes up the leaf parameters.
+            geoms: takes up what is seen.
         """
+        self._geoms = geoms
         self._reader = reader
         self._leaves = leaves
         self._taken: set[str] = {BASE}
@@ -101,6 +104,8 @@ class TreeReader:
                 self._body(child, body, outer, inherited)
             elif child.tag == "site":
                 self._site(child, body, outer, inherited)
+            elif child.tag == "geom":
+                self._geoms.read(body, child, outer, inherited)
             elif child.tag in GENERATORS:
                 what = f"<{child.tag}> makes parts that the file does not show"
                 self._reader.problem(child, child.tag, what, "let MuJoCo write the model out: mj_saveLastXML")

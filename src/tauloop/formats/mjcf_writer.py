@@ -19,6 +19,7 @@ import numpy as np
 
 from tauloop.errors import DescriptionError
 from tauloop.files import write_text
+from tauloop.formats.meshes import MeshCopies, is_binary_stl
 from tauloop.formats.mjcf_settings import CUSTOM
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Coupling, Freedom, Friction, Mechanism
 from tauloop.mechanism.poses import FramePose, placement_pose, rotation_matrix, rotation_quaternion
@@ -47,44 +48,49 @@ class MjcfText:
 
     Attributes:
         text: of the file.
+        meshes: the files of meshes that it names.
         notes: what is not as in the mechanism, one sentence each.
     """
 
     text: str
+    meshes: MeshCopies
     notes: tuple[str, ...]
 
 
-def to_mjcf(mechanism: Mechanism) -> MjcfText:
+def to_mjcf(mechanism: Mechanism, meshes: str = "meshes") -> MjcfText:
     """Text of an MJCF file.
 
     Args:
         mechanism: any mechanism.
+        meshes: folder, beside the file, of the meshes that it names; triangles stand in the text.
 
     Raises:
         DescriptionError: rigid links and ideal joints do not represent it (see `mechanism.rigid_tree`).
     """
-    return _MjcfWriter(mechanism, rigid_tree(mechanism, _CLOSABLE, DescriptionError)).write()
+    return _MjcfWriter(mechanism, rigid_tree(mechanism, _CLOSABLE, DescriptionError), MeshCopies(meshes)).write()
 
 
-def write_mjcf(mechanism: Mechanism, path: str | Path) -> tuple[str, ...]:
-    """Write an MJCF file, beside it first and then renamed.
+def write_mjcf(mechanism: Mechanism, path: str | Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """Write an MJCF file and copies of meshes in ``NAME_meshes`` beside it, each renamed when it is complete.
 
     Returns:
-        What is not as in the mechanism.
+        Paths of the meshes, and what is not as in the mechanism.
 
     Raises:
         DescriptionError: as `to_mjcf`.
         InputError: the file cannot be written.
     """
-    written = to_mjcf(mechanism)
+    written = to_mjcf(mechanism, f"{Path(path).stem}_meshes")
+    meshes = written.meshes.write(Path(path).parent)
     write_text(path, written.text)
-    return written.notes
+    return tuple(meshes), written.notes
 
 
 @dataclass(slots=True)
 class _MjcfWriter:
     mechanism: Mechanism
     tree: Tree
+    meshes: MeshCopies
     notes: list[str] = field(default_factory=list)
     motors: dict[str, dict[str, float]] = field(default_factory=dict)
     bodies: dict[str, ElementTree.Element] = field(default_factory=dict)
@@ -127,7 +133,8 @@ class _MjcfWriter:
             self._actuator(tendons, actuators, actuator)
         root.extend(section for section in (assets, equality, tendons, actuators, self._custom()) if len(section))
         ElementTree.indent(root)
-        return MjcfText(text=ElementTree.tostring(root, encoding="unicode") + "\n", notes=tuple(self.notes))
+        text = ElementTree.tostring(root, encoding="unicode") + "\n"
+        return MjcfText(text=text, meshes=self.meshes, notes=tuple(self.notes))
 
     def _link(self, link: Link) -> None:
         element = ElementTree.SubElement(self.bodies[link.parent], "body", {"name": link.name} | _placed(link.pose()))
@@ -256,8 +263,8 @@ class _MjcfWriter:
             if isinstance(solid.mesh, Mesh):
                 corners, faces = solid.mesh.vertices.ravel(), solid.mesh.faces.ravel()
                 source |= {"vertex": _numbers(corners), "face": " ".join(map(str, faces.tolist()))}
-            else:
-                source["file"] = str(solid.mesh)
+            elif solid.mesh is not None:
+                source["file"] = self.meshes.path(solid.mesh)
             ElementTree.SubElement(assets, "mesh", source)
         else:
             attributes["size"] = _numbers(
@@ -342,9 +349,12 @@ def _nonzero(numbers: Mapping[str, float]) -> dict[str, str]:
 
 def _unreadable(mesh: Path) -> str:
     """Why MuJoCo cannot read the file of a mesh; "" if it can."""
-    if mesh.suffix.lower() not in (".stl", ".obj"):
+    ending = mesh.suffix.lower()
+    if ending not in (".stl", ".obj"):
         return "is no STL or OBJ, which MuJoCo reads"
-    return "" if mesh.is_file() else "is not there"
+    if not mesh.is_file():
+        return "is not there"
+    return "is an STL in text, which MuJoCo refuses" if ending == ".stl" and not is_binary_stl(mesh) else ""
 
 
 def _number(value: float) -> str:

@@ -33,8 +33,7 @@ class MachineFile(Format):
         """See `Format.write`."""
         from tauloop.formats.yaml_writer import write_yaml
 
-        write_yaml(mechanism, path)
-        return Written(files=(path,))
+        return Written(files=(path, *write_yaml(mechanism, path)))
 
 
 @final
@@ -60,7 +59,8 @@ class Mjcf(Format):
         """See `Format.write`."""
         from tauloop.formats.mjcf_writer import write_mjcf
 
-        return Written(files=(path,), notes=write_mjcf(mechanism, path))
+        meshes, notes = write_mjcf(mechanism, path)
+        return Written(files=(path, *meshes), notes=notes)
 
 
 @final

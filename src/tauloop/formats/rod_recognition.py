@@ -15,7 +15,7 @@ links on a slide are a telescopic rod (`telescopes`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from tauloop.formats.linkage import Linkage
 from tauloop.formats.options import ImportOptions, RodRecognition
 from tauloop.formats.rod_ends import SAME_POINT, End, ends_of
 from tauloop.formats.rod_inertia import RodPart, rod_inertias
+from tauloop.formats.rod_solids import RodLink, rod_solids
 from tauloop.formats.starts import free_joint, starting_inside
 from tauloop.formats.telescopes import driving, legs, telescopic_rod
 from tauloop.formats.welds import with_merged_welds
@@ -51,11 +52,13 @@ def recognise_rods(mechanism: Mechanism, options: RodRecognition) -> tuple[Mecha
     gone_bodies: set[str] = set()
     gone_joints: set[str] = set()
     shrinking: set[str] = set()
+    links: dict[str, RodLink] = {}
 
-    def take(rod: Rod, leaf_parameters: list[Parameter], link: Sequence[str], ends: tuple[End, End]) -> None:
+    def take(rod: Rod, leaf_parameters: list[Parameter], parts: Mapping[str, RodLink], ends: tuple[End, End]) -> None:
         rods.append(rod)
         parameters.extend(leaf_parameters)
-        gone_bodies.update(link, *(end.bodies for end in ends))
+        links.update(parts)
+        gone_bodies.update(*(part.link for part in parts.values()), *(end.bodies for end in ends))
         gone_joints.update(*(end.joints for end in ends))
 
     for leg in legs(linkage, notes):
@@ -64,7 +67,12 @@ def recognise_rods(mechanism: Mechanism, options: RodRecognition) -> tuple[Mecha
         telescope = telescopic_rod(linkage, leg, options, notes)
         if telescope is None:
             continue
-        take(*telescope, (*leg.lower, *leg.upper), (leg.A, leg.B))
+        rod, (z, z_up) = telescope[0], leg.line
+        parts = {
+            f"{rod.name}.lower": RodLink(rod=rod, link=leg.lower, end=leg.A.point, line=z),
+            f"{rod.name}.upper": RodLink(rod=rod, link=leg.upper, end=leg.B.point, line=z_up),
+        }
+        take(*telescope, parts, (leg.A, leg.B))
         if leg.sense < 0.0:
             shrinking.add(leg.slide.name)
     for link in linkage.links():
@@ -73,7 +81,8 @@ def recognise_rods(mechanism: Mechanism, options: RodRecognition) -> tuple[Mecha
             continue
         made = _rod(linkage, link, ends, options, notes)
         if made is not None:
-            take(*made, link, ends)
+            rod, (A, B) = made[0], ends if ends[0].outside == made[0].start else ends[::-1]
+            take(*made, {rod.name: RodLink(rod=rod, link=link, end=A.point, line=B.point - A.point)}, ends)
     if not rods:
         return mechanism, tuple(notes)
     joints = tuple(
@@ -94,6 +103,11 @@ def recognise_rods(mechanism: Mechanism, options: RodRecognition) -> tuple[Mecha
     joints += _carriers(linkage, bodies, joints, mechanism.platform.body, notes)
     actuators = tuple(driving(actuator, shrinking) for actuator in mechanism.actuators)
     changed = replace(mechanism, bodies=bodies, joints=joints, rods=(*mechanism.rods, *rods), actuators=actuators)
+    kept = [solid for solid in mechanism.solids if solid.body not in gone_bodies]
+    in_joints = gone_bodies.difference(*(part.link for part in links.values()))
+    if lost := sorted({solid.body for solid in mechanism.solids} & in_joints):
+        notes.append(f"shapes inside the joints of rods are left out: {', '.join(lost)}")
+    changed = replace(changed, solids=(*kept, *rod_solids(linkage, changed, links)))
     table = ParameterTable((*mechanism.parameters, *parameters))
     return replace(changed, parameters=table).without_unused_parameters(), tuple(notes)
 

@@ -92,6 +92,7 @@ def load_urdf(
         losses=side.losses,
         actuators=_direct_drives(tree, side.motors, held) if side.actuators is None else side.actuators,
         platform=platform,
+        solids=tree.solids,
         file=str(urdf_path),
     )
     has_loops = bool(couplings) or any(joint.is_cut for joint in joints)

@@ -15,6 +15,7 @@ from tauloop.mechanism.model import AxisName
 from tauloop.mechanism.placements import turns_to_axes
 from tauloop.mechanism.poses import quaternion_rotation, rotation_matrix
 from tauloop.mechanism.rigid_tree import LinkInertia
+from tauloop.mechanism.solid import Solid
 from tauloop.records import dataclass
 
 #: Angles this close to a multiple of 90 degrees, rad, are taken as exact: files print pi/2 with some ten digits, and a
@@ -109,6 +110,7 @@ class UrdfTree:
         loops, couplings: what closes loops and couples joints, in that order.
         independent: joints whose coordinates the file calls independent (GRBDA); empty where it does not say.
         notes: what was found that the reader should know: what is not used, what is zero.
+        solids: what is seen of the links.
         renamed: names here of links that could not keep their own, by their own.
     """
 
@@ -121,6 +123,7 @@ class UrdfTree:
     couplings: tuple[UrdfCoupling, ...] = ()
     independent: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    solids: tuple[Solid, ...] = ()
     renamed: Mapping[str, str] = field(default_factory=dict)
 
     def link_name(self, original: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tauloop.formats import urdf_visuals
 from tauloop.formats.urdf_constraints import BALL, ELEMENTS, read_couplings, read_loops
 from tauloop.formats.urdf_cut_elements import CUT, CUT_PARTS
 from tauloop.formats.urdf_parts import (
@@ -33,9 +34,9 @@ KINDS = {
     "planar": "planar",
 }
 #: Elements that are read; everything else is listed among the notes.
-_READ = {
-    "robot": {"link", "joint", *ELEMENTS},
-    "link": {"inertial"},
+_READ: dict[str, set[str]] = {
+    "robot": {"link", "joint", "material", *ELEMENTS},
+    "link": {"inertial", "visual"},
     "inertial": {"origin", "mass", "inertia"},
     "joint": {"origin", "parent", "child", "axis", "limit", "dynamics", "mimic"},
     "loop": {"predecessor", "successor", "axis"},
@@ -44,6 +45,7 @@ _READ = {
     "coupling": {"predecessor", "successor", "ratio"},
     CUT: {*CUT_PARTS},
     BALL: {f"{BALL}_body_A", f"{BALL}_body_B", f"{BALL}_p_AP", f"{BALL}_p_BQ"},
+    **urdf_visuals.ELEMENTS,
 }
 _MOMENTS = ("ixx", "ixy", "iyy", "ixz", "iyz", "izz")
 #: Attributes that are read, by element, and of all other elements that are.
@@ -54,6 +56,7 @@ _ATTRIBUTES = {
     "limit": {"lower", "upper", "effort", "velocity"},
     "dynamics": {"damping", "friction"},
     "mimic": {"joint", "multiplier", "offset"},
+    **urdf_visuals.ATTRIBUTES,
 }
 _ATTRIBUTE = {"name", "type", "link", "value", "xyz", "rpy", "quat_xyzw"}
 #: What gives a link a shape.
@@ -107,7 +110,11 @@ class _TreeReader(UrdfReader):
             has_shape = any(links[link.name].first(tag) is not None for tag in _SHAPES)
             if has_shape and link.inertial is None and link.name != base:
                 self.note(link.name, "it has a shape and no <inertial>, and counts as massless")
-        notes = [*self.listed(), *unread(self._unread, self._unread_attributes)]
+        visuals = urdf_visuals.VisualReader(self.file, robot)
+        solids = [
+            solid for name, node in links.items() for solid in visuals.solids(BASE if name == base else name, node)
+        ]
+        notes = [*self.listed(), *visuals.notes(), *unread(self._unread, self._unread_attributes)]
         return UrdfTree(
             name=name,
             file=self.file,
@@ -118,6 +125,7 @@ class _TreeReader(UrdfReader):
             couplings=couplings,
             independent=self._independent(joints),
             notes=tuple(notes),
+            solids=tuple(solids),
             renamed=self.renamed,
         )
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -20,18 +19,18 @@ import yaml
 from scipy.spatial.transform import Rotation
 
 from tauloop.errors import DescriptionError
-from tauloop.files import write_file, write_text
+from tauloop.files import write_text
 from tauloop.formats.element_writer import ElementWriter
 from tauloop.formats.expression_writer import literal, number
+from tauloop.formats.meshes import MeshCopies
 from tauloop.formats.side_grammar import FORMAT
-from tauloop.formats.stl import stl_bytes
 from tauloop.formats.urdf_parts import identifier
 from tauloop.mechanism import units
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Freedom, Mechanism
 from tauloop.mechanism.poses import IDENTITY, FramePose, rotation_matrix
 from tauloop.mechanism.primitives import Primitive
 from tauloop.mechanism.rigid_tree import Closure, Link, LinkInertia, Tree, constant_angles, rigid_tree
-from tauloop.mechanism.solid import Mesh, Solid, colour, rgba
+from tauloop.mechanism.solid import Solid, colour, rgba
 from tauloop.records import dataclass
 
 _CLOSABLE = ("spherical", "revolute", "prismatic", "cylindrical", "planar", "fixed")
@@ -46,14 +45,14 @@ class WrittenUrdf:
     Attributes:
         urdf, side: texts of the two files.
         names: names in the URDF by those of the mechanism: bodies, scalar coordinates, rods' parts, actuators.
-        meshes: contents of the STL files that the URDF names, by their names.
+        meshes: the files of meshes that the URDF names.
         notes: what is not as in the mechanism, one sentence each.
     """
 
     urdf: str
     side: str
     names: dict[str, str]
-    meshes: dict[str, bytes]
+    meshes: MeshCopies
     notes: tuple[str, ...]
 
 
@@ -67,7 +66,7 @@ def to_urdf(mechanism: Mechanism, meshes: str = "meshes") -> WrittenUrdf:
     Raises:
         DescriptionError: rigid links and ideal joints do not represent it (see `mechanism.rigid_tree`).
     """
-    return _UrdfWriter(mechanism, rigid_tree(mechanism, _CLOSABLE, DescriptionError), meshes).write()
+    return _UrdfWriter(mechanism, rigid_tree(mechanism, _CLOSABLE, DescriptionError), MeshCopies(meshes)).write()
 
 
 def write_urdf(mechanism: Mechanism, path: str | Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
@@ -80,23 +79,19 @@ def write_urdf(mechanism: Mechanism, path: str | Path) -> tuple[tuple[Path, ...]
         DescriptionError: as `to_urdf`.
         InputError: a file cannot be written.
     """
-    folder = Path(path).parent / f"{Path(path).stem}_meshes"
-    written = to_urdf(mechanism, folder.name)
+    written = to_urdf(mechanism, f"{Path(path).stem}_meshes")
     side = Path(path).with_suffix(".side.yaml")
-    beside = [side, *(folder / name for name in written.meshes)]
-    for name, content in written.meshes.items():
-        folder.mkdir(exist_ok=True)
-        write_file(folder / name, partial(Path.write_bytes, data=content))
+    meshes = written.meshes.write(Path(path).parent)
     write_text(side, written.side)
     write_text(path, written.urdf)
-    return tuple(beside), written.notes
+    return (side, *meshes), written.notes
 
 
 @dataclass(slots=True)
 class _UrdfWriter:
     mechanism: Mechanism
     tree: Tree
-    folder: str
+    meshes: MeshCopies
     notes: list[str] = field(default_factory=list)
     links: dict[str, str] = field(default_factory=lambda: {BASE: BASE})
     names: dict[str, str] = field(default_factory=dict)
@@ -106,7 +101,6 @@ class _UrdfWriter:
     joints: dict[str, Any] = field(default_factory=dict)
     floating: dict[str, Any] = field(default_factory=dict)
     couplings: dict[str, Any] = field(default_factory=dict)
-    meshes: dict[str, bytes] = field(default_factory=dict)
     elements_of: dict[str, ElementTree.Element] = field(default_factory=dict)
     robot: ElementTree.Element = field(default_factory=lambda: ElementTree.Element("robot"))
 
@@ -228,6 +222,9 @@ class _UrdfWriter:
 
     def _solid(self, solid: Solid) -> None:
         """What is seen of a link; URDF has no capsules, and meshes as files alone."""
+        if isinstance(solid.mesh, Path) and not solid.mesh.is_file():
+            self.notes.append(f"solid on {solid.body}: {solid.mesh.name} is not there; it is not written")
+            return
         visual = ElementTree.SubElement(self.elements_of[solid.body], "visual")
         _add_origin(visual, FramePose(rotation_matrix(solid.turns), np.array(solid.position)))
         geometry = ElementTree.SubElement(visual, "geometry")
@@ -238,11 +235,8 @@ class _UrdfWriter:
             ElementTree.SubElement(geometry, "sphere", radius=numbers[0])
         elif solid.shape in ("cylinder", "capsule"):
             ElementTree.SubElement(geometry, "cylinder", radius=numbers[0], length=numbers[1])
-        else:
-            file = str(solid.mesh)
-            if isinstance(solid.mesh, Mesh):
-                file = f"{self.folder}/solid{len(self.meshes) + 1}.stl"
-                self.meshes[Path(file).name] = stl_bytes(solid.mesh)
+        elif solid.mesh is not None:
+            file = self.meshes.path(solid.mesh)
             ElementTree.SubElement(geometry, "mesh", filename=file, scale=" ".join(numbers))
         material = ElementTree.SubElement(visual, "material", name=colour(solid))
         ElementTree.SubElement(material, "color", rgba=rgba(colour(solid)))

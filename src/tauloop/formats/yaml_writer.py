@@ -23,6 +23,7 @@ from tauloop.files import write_text
 from tauloop.formats.element_writer import ElementWriter
 from tauloop.formats.expression_writer import ExpressionWriter, keys_of, literal, number, parameter_literal
 from tauloop.formats.inertia_writer import along_the_rod, centred
+from tauloop.formats.meshes import MeshCopies
 from tauloop.mechanism import units
 from tauloop.mechanism.bodies import is_possible
 from tauloop.mechanism.expression import ZERO, Expression, Parameter
@@ -53,11 +54,12 @@ _ROUNDING = 1e-12
 _MOMENTS = ("xx", "xy", "yy", "xz", "yz", "zz")
 
 
-def dumps(mechanism: Mechanism) -> str:
+def dumps(mechanism: Mechanism, meshes: MeshCopies | None = None) -> str:
     """Text of a machine file for a mechanism.
 
     Args:
         mechanism: any mechanism.
+        meshes: takes up triangles that came without a file; the text names files of meshes where they lie.
 
     Returns:
         Text that `tauloop.formats.loads` reads to a mechanism with the same parameter table (values, units, bounds,
@@ -69,7 +71,7 @@ def dumps(mechanism: Mechanism) -> str:
             unit where one is needed); the lines are those of the text.
     """
     text = EDITOR_LINE + yaml.dump(
-        _YamlWriter(mechanism).machine(),
+        _YamlWriter(mechanism, meshes or MeshCopies("meshes")).machine(),
         Dumper=_Dumper,
         sort_keys=False,
         allow_unicode=True,
@@ -88,14 +90,21 @@ def dumps(mechanism: Mechanism) -> str:
     return text
 
 
-def write_yaml(mechanism: Mechanism, path: str | Path) -> None:
-    """Write a machine file, beside it first and then renamed.
+def write_yaml(mechanism: Mechanism, path: str | Path) -> tuple[Path, ...]:
+    """Write a machine file, and in ``NAME_meshes`` beside it triangles that came without a file.
+
+    Returns:
+        Paths of the meshes.
 
     Raises:
         DescriptionError: as `dumps`.
         InputError: the file cannot be written.
     """
-    write_text(path, dumps(mechanism))
+    meshes = MeshCopies(f"{Path(path).stem}_meshes")
+    text = dumps(mechanism, meshes)
+    written = meshes.write(Path(path).parent)
+    write_text(path, text)
+    return tuple(written)
 
 
 class _Block(dict[str, Any]):
@@ -131,8 +140,9 @@ _Dumper.add_representer(
 class _YamlWriter:
     """Turns the parts of one mechanism into plain data."""
 
-    def __init__(self, mechanism: Mechanism) -> None:
+    def __init__(self, mechanism: Mechanism, meshes: MeshCopies) -> None:
         self._mechanism = mechanism
+        self._meshes = meshes
         self._literals: dict[str, str] = {}
         dimensions: dict[str, Dimension] = {}
         problems = Problems()
@@ -156,7 +166,7 @@ class _YamlWriter:
             "couplings": {coupling.name: self._write.coupling(coupling) for coupling in m.couplings},
             "actuators": {a.name: self._write.actuator(a) | self._write.drive(a) for a in m.actuators},
             "losses": {loss.name: self._write.loss(loss) for loss in m.losses},
-            "visual": {f"solid{i + 1}": _visual(solid) for i, solid in enumerate(m.solids)},
+            "visual": {f"solid{i + 1}": self._visual(solid) for i, solid in enumerate(m.solids)},
         }
         status, source = self._provenance()
         gravity = self._write.vector(m.gravity, units.ACCELERATION)
@@ -324,21 +334,21 @@ class _YamlWriter:
         limits = {name: content["limits"] for name, content in freedoms.items()}
         return written | ({"limits": limits} if limits else {})
 
-
-def _visual(solid: Solid) -> dict[str, Any]:
-    """A solid, on its body."""
-    written: dict[str, Any] = {"on": solid.body}
-    if any(solid.position):
-        written["at"] = [literal(x, units.LENGTH) for x in solid.position]
-    if solid.turns:
-        written["turn"] = [{axis: literal(angle, units.ANGLE)} for axis, angle in solid.turns]
-    if solid.shape == "mesh":
-        written |= {"mesh": str(solid.mesh), "scale": [number(factor) for factor in solid.size]}
-    else:
-        size = [literal(x, units.LENGTH) for x in solid.size]
-        whole = {"box": size, "sphere": size[0]}
-        written[solid.shape] = whole.get(solid.shape) or dict(zip(("radius", "length"), size, strict=True))
-    return written | ({"colour": solid.colour} if solid.colour else {})
+    def _visual(self, solid: Solid) -> dict[str, Any]:
+        """A solid, on its body."""
+        written: dict[str, Any] = {"on": solid.body}
+        if any(solid.position):
+            written["at"] = [literal(x, units.LENGTH) for x in solid.position]
+        if solid.turns:
+            written["turn"] = [{axis: literal(angle, units.ANGLE)} for axis, angle in solid.turns]
+        if solid.mesh is not None:
+            file = str(solid.mesh) if isinstance(solid.mesh, Path) else self._meshes.path(solid.mesh)
+            written |= {"mesh": file, "scale": [number(factor) for factor in solid.size]}
+        else:
+            size = [literal(x, units.LENGTH) for x in solid.size]
+            whole = {"box": size, "sphere": size[0]}
+            written[solid.shape] = whole.get(solid.shape) or dict(zip(("radius", "length"), size, strict=True))
+        return written | ({"colour": solid.colour} if solid.colour else {})
 
 
 def _reference(kind: str, values: Sequence[float]) -> str | dict[str, Any] | None:

@@ -68,6 +68,21 @@ class Solid:
     mesh: Path | Mesh | None = None
 
 
+def convex(points: np.ndarray) -> Mesh:
+    """The convex hull of points (k, 3) that do not lie in a plane."""
+    from scipy.spatial import ConvexHull
+
+    hull = ConvexHull(points)
+    faces = hull.simplices.copy()
+    corners = points[faces]
+    outwards = np.einsum(
+        "fi,fi->f", np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), hull.equations[:, :3]
+    )
+    faces[outwards < 0] = faces[outwards < 0][:, ::-1]
+    kept, numbers = np.unique(faces, return_inverse=True)
+    return Mesh(vertices=points[kept], faces=numbers.reshape(-1, 3))
+
+
 def colour(solid: Solid) -> str:
     """Its own colour, or that of its role: ``#rrggbb``."""
     return solid.colour or COLOURS.get(solid.role, COLOURS["link"])

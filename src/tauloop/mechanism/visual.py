@@ -1,4 +1,4 @@
-"""The section `visual` of a machine file: solids on bodies, frames and rods. Their numbers are no parameters."""
+"""Solids by their numbers: in the section `visual` of a machine file, and at a pose. No number is a parameter."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from tauloop.mechanism.grammar import COLOUR
 from tauloop.mechanism.model import Placement
 from tauloop.mechanism.placements import Placements, constant_turns
 from tauloop.mechanism.poses import rotation_matrix
-from tauloop.mechanism.solid import SHAPES, Solid, SolidShape
+from tauloop.mechanism.rigid_tree import constant_angles
+from tauloop.mechanism.solid import SHAPES, Mesh, Solid, SolidShape
 from tauloop.mechanism.values import ValueReader
 
 #: Endings of meshes that are read.
@@ -60,6 +61,25 @@ def read_visual(
         turns=(*outer, *turns),
         colour=colour.lower(),
         mesh=mesh,
+    )
+
+
+def solid_at(
+    body: str,
+    shape: SolidShape,
+    size: tuple[float, ...],
+    position: np.ndarray,
+    rotation: np.ndarray,
+    role: str = "link",
+    *,
+    colour: str = "",
+    mesh: Path | Mesh | None = None,
+) -> Solid:
+    """A solid at a pose: position (3,), m, and rotation (3, 3) in the frame of its body."""
+    x, y, z = position.tolist()
+    turns = tuple(constant_angles(rotation).items())
+    return Solid(
+        body=body, shape=shape, size=size, position=(x, y, z), turns=turns, role=role, colour=colour, mesh=mesh
     )
 
 

@@ -17,9 +17,10 @@ from tauloop.mechanism.model import BASE, Joint, Mechanism, Placement
 from tauloop.mechanism.poses import placement_pose
 from tauloop.mechanism.rigid_tree import VECTORS
 from tauloop.mechanism.solid import Solid
+from tauloop.mechanism.visual import solid_at
 from tauloop.records import dataclass
 from tauloop.solids.frames import frames
-from tauloop.solids.shapes import about, ball, bar, mesh, plate, solid_at, tube
+from tauloop.solids.shapes import about, ball, bar, mesh, plate, tube
 
 #: The radius of a link over the machine's size, at most; and over the least distance of parts that are not joined.
 RADIUS, ROOM = 0.013, 0.42

@@ -3,28 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial import ConvexHull
 
-from tauloop.mechanism.rigid_tree import constant_angles
-from tauloop.mechanism.solid import Mesh, Solid, SolidShape
+from tauloop.mechanism.solid import Mesh, Solid, SolidShape, convex
+from tauloop.mechanism.visual import solid_at
 
 #: Corners of a round section, and of the rounding of a plate's corner.
 SECTION, CORNER = 16, 12
-
-
-def solid_at(
-    body: str, shape: SolidShape, size: tuple[float, ...], position: np.ndarray, rotation: np.ndarray, role: str
-) -> Solid:
-    """A solid at a pose: position (3,), m, and rotation (3, 3) in the frame of its body."""
-    x, y, z = position.tolist()
-    return Solid(
-        body=body,
-        shape=shape,
-        size=size,
-        position=(x, y, z),
-        turns=tuple(constant_angles(rotation).items()),
-        role=role,
-    )
 
 
 def about(axis: np.ndarray) -> np.ndarray:
@@ -59,19 +43,6 @@ def plate(points: np.ndarray, radius: float, thickness: float) -> Mesh:
     rim = radius * (np.cos(angles)[:, None] * axes[0] + np.sin(angles)[:, None] * axes[1])
     outline = (points[:, None] + rim).reshape(-1, 3)
     return convex(np.concatenate([outline + 0.5 * thickness * axes[2], outline - 0.5 * thickness * axes[2]]))
-
-
-def convex(points: np.ndarray) -> Mesh:
-    """The convex hull of points (k, 3) that do not lie in a plane."""
-    hull = ConvexHull(points)
-    faces = hull.simplices.copy()
-    corners = points[faces]
-    outwards = np.einsum(
-        "fi,fi->f", np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), hull.equations[:, :3]
-    )
-    faces[outwards < 0] = faces[outwards < 0][:, ::-1]
-    kept, numbers = np.unique(faces, return_inverse=True)
-    return Mesh(vertices=points[kept], faces=numbers.reshape(-1, 3))
 
 
 def tube(line: np.ndarray, radius: float) -> Mesh:

@@ -1,0 +1,134 @@
+"""Files of meshes that descriptions name: where they are, which of them are not drawn, and triangles as binary STL."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import field
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from tauloop.errors import Problem
+from tauloop.files import write_file
+from tauloop.mechanism.solid import Mesh
+from tauloop.mechanism.visual import MESH_ENDINGS
+from tauloop.records import dataclass
+
+#: One triangle: its normal, its corners, and two bytes without a meaning.
+_TRIANGLE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
+#: Ways to name a file in a package, which is a folder of that name.
+_PACKAGES = ("package", "model")
+
+
+def stl_bytes(mesh: Mesh) -> bytes:
+    """Content of a binary STL file, m."""
+    triangles = np.zeros(len(mesh.faces), _TRIANGLE)
+    corners = mesh.vertices[mesh.faces]
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    triangles["normal"] = normals / np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-300)
+    triangles["corners"] = corners
+    return bytes(80) + np.uint32(len(triangles)).astype("<u4").tobytes() + triangles.tobytes()
+
+
+def is_binary_stl(path: Path) -> bool:
+    """Whether a file has the length that a binary STL file says it has; one in text has not."""
+    with path.open("rb") as file:
+        head = file.read(84)
+    return path.stat().st_size == 84 + _TRIANGLE.itemsize * int.from_bytes(head[80:], "little")
+
+
+def colour_of(rgba: Sequence[float]) -> str:
+    """A colour ``#rrggbb`` of numbers from 0 to 1."""
+    return "#" + "".join(f"{round(255 * min(max(share, 0.0), 1.0)):02x}" for share in rgba[:3])
+
+
+@dataclass(slots=True)
+class MeshCopies:
+    """Copies of meshes beside a description that is written, so that both can be handed on together.
+
+    Attributes:
+        folder: where they lie, seen from the description's.
+        contents: of the files, by their names.
+    """
+
+    folder: str
+    contents: dict[str, bytes] = field(default_factory=dict)
+    _names: dict[Path, str] = field(default_factory=dict)
+
+    def path(self, mesh: Path | Mesh) -> str:
+        """The path that the description names; one file for all that show it."""
+        name = "" if isinstance(mesh, Mesh) else self._names.get(mesh, "")
+        if not name:
+            name = f"solid{len(self.contents) + 1}.stl" if isinstance(mesh, Mesh) else mesh.name
+            while name in self.contents:
+                name = f"_{name}"
+            self.contents[name] = stl_bytes(mesh) if isinstance(mesh, Mesh) else mesh.read_bytes()
+            if isinstance(mesh, Path):
+                self._names[mesh] = name
+        return f"{self.folder}/{name}"
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write them below the folder of the description; their paths.
+
+        Raises:
+            InputError: a file cannot be written.
+        """
+        paths = [folder / self.folder / name for name in self.contents]
+        for path, content in zip(paths, self.contents.values(), strict=True):
+            path.parent.mkdir(exist_ok=True)
+            write_file(path, partial(Path.write_bytes, data=content))
+        return paths
+
+
+@dataclass(slots=True)
+class MeshFiles:
+    """Looks for the meshes of a description; the machine moves without those that are not there.
+
+    Attributes:
+        folder: of the description.
+        missing, unread: names of files that are not there, and of those that are of another kind, in their order.
+    """
+
+    folder: Path
+    missing: dict[str, None] = field(default_factory=dict)
+    unread: dict[str, None] = field(default_factory=dict)
+
+    def find(self, name: str) -> Path | None:
+        """The file of a name; None, which is remembered, where there is none that is read."""
+        path = next((place.resolve() for place in self._places(name) if os.path.isfile(place)), None)
+        if path is None:
+            self.missing[name] = None
+        elif path.suffix.lower() not in MESH_ENDINGS:
+            self.unread[name] = None
+        else:
+            return path
+        return None
+
+    def _places(self, name: str) -> list[Path]:
+        """Where a file may be: a package is a folder of that name, at or beside the description's or one above."""
+        scheme, mark, rest = name.partition("://")
+        if not mark:
+            return [self.folder / name]
+        package, _, path = rest.partition("/")
+        if scheme == "file":
+            return [Path(rest)]
+        if scheme not in _PACKAGES or ".." in Path(path).parts:
+            return []
+        here = self.folder.resolve()
+        if not package:
+            return [here / path.lstrip("/")]
+        above = [here, *here.parents]
+        return [place for top in above for place in ([top / path] if top.name == package else [top / package / path])]
+
+    def notes(self, problems: Sequence[Problem]) -> list[str]:
+        """What is not drawn as the description has it, and problems with shapes, which stop nothing."""
+        kinds = ", ".join(ending[1:].upper() for ending in MESH_ENDINGS)
+        listed = (
+            ("files of meshes that are not there, so that joints show those parts", self.missing),
+            (f"meshes that are not drawn, for they are none of {kinds}", self.unread),
+        )
+        notes = [f"{what}: {', '.join(names)}" for what, names in listed if names]
+        wrong = {f"{x.where}: {x.what} (line {x.line}); the shape is not drawn": None for x in problems}
+        return [*notes, *wrong]
