@@ -211,6 +211,7 @@ def test_what_is_carried_over_and_what_is_not(everything: Mechanism) -> None:
         "- ball: an actuator on 'jd', which is no hinge or slide, is not carried over",
         "- mass and inertia follow from solid geoms: a, b, d",
         "- geoms that are not drawn: plane (1)",
+        "- c: there is no mesh 'absent' (line 34); the shape is not drawn",
         "- not used: light (1)",
         "- attributes not used: biasprm of general (1), gainprm of general (1), kp of position (1), "
         "timestep of option (1)",
