@@ -21,7 +21,7 @@ from tauloop_papers.dual_motor.settings import FOUND
 
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler")
 
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "drive-tuning.md"
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "drives" / "dual-motor-plant.md"
 CHOSEN = next(item for item in STRUCTURES if item.name == FOUND["structure"])
 #: Without gap and with contacts a hundred times stiffer the axis is the rigid one to this share of its rise time.
 RIGID = 1e-2

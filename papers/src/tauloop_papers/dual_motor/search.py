@@ -275,7 +275,7 @@ def stored(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def document(results: Mapping[str, Any]) -> list[str]:
-    """Rows of the tables of docs/drive-tuning.md.
+    """Rows of the tables of docs/drives/dual-motor-plant.md.
 
     Structures; printed figures by the one plant, by the best of the structures and by the nearest of them; and what the
     others gain without a figure.
