@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import command_pages
 import pytest
 import typer
 from typer._completion_shared import get_completion_script
@@ -72,6 +73,12 @@ def test_the_tab_key_knows_which_commands_take_a_machine():
 
 def test_every_command_has_an_example_and_no_other_has():
     assert set(EXAMPLES) == set(COMMANDS)
+
+
+def test_the_page_of_commands_says_what_the_program_says():
+    """Options, defaults, examples and exit codes."""
+    assert command_pages.PAGE.read_text(encoding="utf-8") == command_pages.updated(), "run tests/command_pages.py"
+    assert {name for names in command_pages.PAGES.values() for name in names.split()} <= COMMANDS.keys()
 
 
 # The tab key

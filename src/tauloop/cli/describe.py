@@ -36,7 +36,7 @@ def check(
 
     Exit code 1 when it assembles but does not work as described: no actuator at all, independent coordinates that are
     constant or do not determine the pose, a start outside its limits, loops whose rank is unclear. Exit code 2 when it
-    cannot be read or its loops do not close. Notes leave it at 0: a singular reference pose in whose place a regular
+    cannot be read or its loops do not close. Exit code 0 with notes: a singular reference pose in whose place a regular
     one is used, freedoms that nothing drives (--driven refuses them), redundant actuators, a guessed assembly mode.
     """
     finish(tl.check(load_machine(machine, side, rods), options), as_json)

@@ -37,7 +37,8 @@ def fk(
 ) -> None:
     """Forward kinematics: where the platform and the tool are at given positions of the actuators.
 
-    The machine is followed from its reference pose; --all-modes lists every pose in which its loops close.
+    The machine is followed from its reference pose; --all-modes lists every pose in which its loops close. Exit code
+    1 when a pose lies beyond a stop.
     """
     model = load_model(machine, side, within_limits=options.within_limits)
     with bars(as_json or not options.all_modes) as report:
@@ -54,7 +55,8 @@ def ik(
 ) -> None:
     """Inverse kinematics: where the actuators are at a given position of the platform.
 
-    On the working mode of the reference pose; --all-modes lists every posture of the legs.
+    On the working mode of the reference pose; --all-modes lists every posture of the legs. Exit code 1 when a
+    pose lies beyond a stop.
     """
     model = load_model(machine, side, within_limits=options.within_limits)
     with bars(as_json or not options.all_modes) as report:
@@ -70,7 +72,10 @@ def jacobian(
     actuators: ActuatorsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """The Jacobian of the tool, the actuators or the platform at one pose, per unit of platform or actuators."""
+    """The Jacobian of the tool, the actuators or the platform at one pose, per unit of platform or actuators.
+
+    Exit code 1 when the pose is singular or beyond a stop.
+    """
     model = load_model(machine, side, within_limits=options.within_limits)
     result = tl.jacobian(model, platform=platform, actuators=actuators, options=options)
     finish(result, as_json)

@@ -31,7 +31,7 @@ def workspace(
     """Where a machine can work: reach, ranges, singularities, interference of rods, and what cables can hold.
 
     Over a section or a volume of poses at rest. A platform's orientation is given by angles rx, ry, rz: turned from the
-    reference pose about that vector in the base frame.
+    reference pose about that vector in the base frame. Exit code 1 when no pose of the grid can be used.
     """
     model = load_model(machine, side, within_limits=within_limits)
     with bars(as_json) as report:

@@ -1,0 +1,158 @@
+"""``python tests/command_pages.py``: bring docs/command-line.md to the program's own help; a test says when to."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from tauloop.cli.app import COMMANDS, GROUPS, app
+
+PAGE = Path(__file__).parents[1] / "docs" / "command-line.md"
+#: Lines between which the commands stand.
+START, END = "<!-- written by tests/command_pages.py: start -->\n", "<!-- written by tests/command_pages.py: end -->\n"
+#: An option that so many commands have, in the same words, is explained once.
+SHARED = 6
+#: Pages of the site that say more of a command.
+PAGES = {
+    "machine-file.md": "new",
+    "check.md": "check",
+    "verify.md": "verify",
+    "viewing.md": "view",
+    "reports.md": "report",
+    "kinematics.md": "fk ik jacobian modes",
+    "workspace.md": "workspace",
+    "motion.md": "motion",
+    "simulation.md": "simulate",
+    "control.md": "control",
+    "formulations.md": "dynamics cost",
+    "equations.md": "equations show",
+    "reduced-models.md": "reduce",
+    "identification.md": "identify",
+    "identification/identifiability.md": "regroup",
+    "identification/excitation.md": "excite",
+    "identification/link-parameters.md": "link-parameters",
+    "calibration.md": "calibrate",
+    "pose-selection.md": "poses",
+    "reproductions.md": "subtract",
+    "drives.md": "drive ballbar play",
+    "drive-tuning.md": "tune fit-plant",
+    "generated-code.md": "export cache",
+    "exporting.md": "convert",
+}
+GROUP: Any = typer.main.get_command(app)
+_TYPES = {"int": "NUMBER", "float": "NUMBER", "Path": "PATH"}
+
+
+@cache
+def command(name: str) -> Any:
+    """A command of the program, imported."""
+    return GROUP.get_command(None, name)
+
+
+def options(name: str) -> list[Any]:
+    """Its options, without its arguments."""
+    return [item for item in command(name).params if item.param_type_name == "option" and not item.hidden]
+
+
+def escaped(text: str) -> str:
+    """Text as Markdown, on one line, that may stand in a table."""
+    return re.sub(r"([|*<])", r"\\\1", " ".join(text.split()))
+
+
+def flags(option: Any) -> str:
+    """How an option is written: its names and what stands behind them."""
+    kind = getattr(getattr(option, "type_descriptor", None), "annotation", None)
+    name = getattr(kind, "__name__", "")
+    value = "" if kind is bool else option.metavar or _TYPES.get(name, "TEXT")
+    names = ", ".join(f"`{flag}{' ' + value if value else ''}`" for flag in option.opts)
+    return escaped(names + "".join(f", `{flag}`" for flag in option.secondary_opts))
+
+
+def default(option: Any) -> str:
+    """What holds without the option; nothing where its text says that, or where it is a word that is left out."""
+    if option.required:
+        return "required"
+    value = getattr(option.default, "value", option.default)
+    return "" if value is None or value is False or value == () else escaped(f"`{'on' if value is True else value}`")
+
+
+def row(option: Any) -> str:
+    """A row of a table of options."""
+    return f"| {flags(option)} | {default(option)} | {escaped(option.help or '')} |"
+
+
+@cache
+def shared() -> dict[str, Any]:
+    """Options that stand in many commands in the same words, by their row."""
+    rows = [(row(item), item) for name in COMMANDS for item in options(name)]
+    counts = Counter(text for text, _ in rows)
+    return {text: item for text, item in rows if counts[text] >= SHARED}
+
+
+HEAD = ["| option | default | meaning |", "|---|---|---|"]
+
+
+def paragraphs(name: str) -> Iterator[str]:
+    """The command's own words; what they say of exit codes stands last."""
+    words = [" ".join(part.split()) for part in (command(name).help or "").split("\n\n")]
+    codes = []
+    for part in words:
+        sentences = re.split(r"(?<=[.:]) (?=[A-Z])", part)
+        codes += [sentence for sentence in sentences if sentence.startswith("Exit code")]
+        if rest := " ".join(sentence for sentence in sentences if not sentence.startswith("Exit code")):
+            yield re.sub(r"([*<])", r"\\\1", rest)
+    if codes:
+        yield re.sub(r"(Exit code \d)", r"**\1**", " ".join(codes))
+
+
+def section(name: str) -> Iterator[str]:
+    """What the page says of a command."""
+    arguments = [item for item in command(name).params if item.param_type_name == "argument"]
+    names = [f"{item.name.upper()}{'...' if item.nargs == -1 else ''}" for item in arguments]
+    yield f"### {name}\n"
+    yield f"```console\n$ {command(name).epilog.removeprefix('Example: ')}\n```\n"
+    for text in paragraphs(name):
+        yield f"{text}\n"
+    own = [item for item in options(name) if row(item) not in shared()]
+    others = [item for item in arguments if item.name != "machine" and item.help]
+    if own or others:
+        yield from HEAD
+        for item, word in zip(arguments, names, strict=True):
+            if item in others:
+                yield f"| `{word}` | {default(item)} | {escaped(item.help)} |"
+        yield from map(row, own)
+        yield ""
+    more = [f"`{item.opts[0]}`" for item in options(name) if row(item) in shared()]
+    pages = [page for page, commands in PAGES.items() if name in commands.split()]
+    further = "".join(f" More: [{Path(page).stem.replace('-', ' ')}]({page})." for page in pages)
+    yield f"Also {', '.join(more)}.{further}\n"
+
+
+def lines() -> Iterator[str]:
+    """All that stands between the two lines."""
+    yield "\n## Options of many commands\n"
+    yield from HEAD
+    yield from shared()
+    for title, commands in GROUPS.items():
+        yield f"\n## {title}\n"
+        for number, name in enumerate(commands):
+            if number:
+                yield ""
+            yield "\n".join(section(name)).rstrip("\n")
+    yield ""
+
+
+def updated() -> str:
+    """The text of the page, brought up to date."""
+    before, rest = PAGE.read_text(encoding="utf-8").split(START)
+    return before + START + "\n".join(lines()) + "\n" + END + rest.split(END)[1]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(updated(), encoding="utf-8")
