@@ -68,6 +68,7 @@ def test_what_is_no_record_is_refused(content: str | bytes, words: str, tmp_path
 
 def test_all_that_is_wrong_is_said_at_once(counted, tmp_path: Path) -> None:
     shown = page_record(counted).as_dict()
+    plot = {"piece": "plot", "title": "t", "x": "x", "y": "y"}
     pieces = [
         {"piece": "film"},
         {"piece": "plots"},
@@ -79,6 +80,11 @@ def test_all_that_is_wrong_is_said_at_once(counted, tmp_path: Path) -> None:
         {"piece": "motionscene", "title": "t", "machine": "m", "time": [0], "q": [[1], [2]]},
         {"piece": "plot", "title": "t", "x": "x", "y": "y", "traces": [{"name": "n", "x": [1], "y": [1e999]}]},
         7,
+        {**plot, "grid": [[1, 2], [3]], "grid_x": [0, 1], "grid_y": [0, 1]},
+        {**plot, "grid": [[1, 2]], "grid_x": [0, 1], "grid_y": [0, 1]},
+        {**plot, "grid_x": [0, 1]},
+        {**plot, "y_range": [0]},
+        {"piece": "motionscene", "title": "t", "machine": "m", "time": [0, 1], "q": [[1], [2, 3]]},
     ]
     path = tmp_path / "result.json"
     path.write_text(json.dumps({KEY: {**shown, "title": None, "pieces": pieces}}), encoding="utf-8")
@@ -89,5 +95,6 @@ def test_all_that_is_wrong_is_said_at_once(counted, tmp_path: Path) -> None:
         "title",
         *("pieces[0]", "pieces[1]", "pieces[2].text", "pieces[3].tone", "pieces[4]", "pieces[5].traces[0]"),
         *("pieces[6].layout", "pieces[7]", "pieces[8].traces[0].y[0]", "pieces[9]"),
+        *("pieces[10].grid", "pieces[11].grid", "pieces[12].grid", "pieces[13].y_range", "pieces[14]"),
     ]
     assert all(problem.file == str(path) and problem.remedy for problem in refused.value.problems)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -98,6 +99,42 @@ def test_the_box_colours_rods_and_names_forces(five_bar: tl.Model) -> None:
         assert not viewer.server.scene.get_handle_by_name("/forces").visible
 
 
+#: A turning and a pushing motor on one arm.
+POLAR = """
+format: tauloop-machine/1
+name: polar
+provenance: {status: chosen, source: own example}
+gravity: [0, -10 m/s^2, 0]
+bodies:
+  arm: {mass: 1 kg, center: [0.1 m, 0, 0], inertia: {zz: 0.01 kg m^2}, unchecked: yes}
+  slide: {mass: 2 kg, inertia: {zz: 0.01 kg m^2}, unchecked: yes}
+  plate: {mass: 1 kg, inertia: {zz: 0.01 kg m^2}, unchecked: yes}
+joints:
+  shoulder: {type: revolute, axis: z, parent: base, child: arm}
+  stroke: {type: prismatic, axis: x, parent: arm, child: slide, reference: 0.4 m, limits: [0.3 m, 0.5 m]}
+  wrist: {type: revolute, axis: z, parent: slide, child: plate}
+actuators:
+  turn: {on: shoulder}
+  push: {on: stroke}
+  tilt: {on: wrist}
+platform: {body: plate, motion: planar, independent: [x, y, angle]}
+"""
+
+
+def test_legends_say_the_largest_force_of_motors_of_each_unit() -> None:
+    """Level, 3 kg at 0.4 m and 1 kg at 0.1 m hang on the shoulder, and nothing pushes; elsewhere it does."""
+    polar = tl.Model(tl.loads(POLAR))
+    with shown(polar, layers=Layers(forces=True)) as viewer:
+        assert viewer.forces._words.content.endswith("motors, at rest, up to 13 N m and 0 N")
+    points = cloud(polar, ("platform.x", "platform.y"), "force")
+    reach = np.linalg.norm(points.places, axis=1)
+    turn, push = (np.abs(points.places[:, i]) / reach for i in (0, 1))
+    assert points.values == pytest.approx(turn * (30 * reach + 1), rel=1e-6, abs=1e-9)
+    largest = float(points.legend.rpartition("others up to ")[2].removesuffix(" N"))
+    assert "largest motor force at rest, N m; others" in points.legend
+    assert largest == pytest.approx((30 * push).max(), rel=5e-3)
+
+
 # Plots
 
 
@@ -115,6 +152,21 @@ def test_plots_are_the_dynamics_of_the_motion_and_their_cursor_is_at_the_time_sh
         viewer.clock.seek(0.3)
         for node in viewer.plots.nodes:
             assert node.data[0][np.argmax(node.data[-1])] == pytest.approx(0.3, abs=0.005)
+
+
+def test_plots_of_long_motions_keep_their_extremes(five_bar: tl.Model) -> None:
+    """One sample of 20 001 is a peak, in the table's forces; the plot has it, at its time."""
+    playback = circle(five_bar, count=20_001)
+    force = np.zeros((20_001, 2))
+    force[12_345, 1], force[4_321, 0] = 7.0, -6.0
+    with shown(five_bar, playback=replace(playback, force=force)) as viewer:
+        time, first, second, *_ = viewer.plots.nodes[1].data
+        assert len(time) < 2_000
+        assert (second.max(), first.min()) == (7.0, -6.0)
+        assert time[second.argmax()] == playback.time[12_345]
+        viewer.clock.seek(0.3)
+        for node in viewer.plots.nodes:
+            assert node.data[0][np.argmax(node.data[-1])] == pytest.approx(0.3, abs=0.002)
 
 
 def test_limits_of_motors_stand_in_the_plot_of_their_forces(five_bar: tl.Model) -> None:

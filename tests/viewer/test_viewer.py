@@ -29,7 +29,7 @@ from tauloop.mechanism.shipped import machine_path
 from tauloop.report import save_figure
 from tauloop.report.machine_figure import machine_figure
 from tauloop.viewer import Playback, Viewer, read_playback
-from tauloop.viewer.handles import Handles
+from tauloop.viewer.handles import MARGIN, Handles
 
 #: Rounding of coordinates of a few metres, m.
 ROUNDING = 1e-12
@@ -211,6 +211,15 @@ def test_ranges_end_at_the_limits_of_the_file_or_where_the_machine_ends() -> Non
     with pytest.raises(PoseError, match="out of reach"):
         handles.moved(free.assembly.q, 0, 1.1 * upper)
     assert handles.moved(free.assembly.q, 0, 0.8 * upper)[0] == pytest.approx(0.8 * upper)
+    border = upper - MARGIN * (upper - handles.handles[0].lower) / (1 + 2 * MARGIN)  # by a walk of 1 mm a step
+    places = np.tile(free.platform_position(free.assembly.q), (400, 1))
+    places[:, 0] += 1e-3 * np.arange(400)
+    states = free.platform.evaluate(places, start=np.tile(free.assembly.q, (400, 1)))
+    within = states.health.is_reached & states.health.is_regular & (free.limits.room(states.q) >= 0.0).all(axis=1)
+    assert border == pytest.approx(1e-3 * (int(np.argmin(within)) - 0.5), abs=1e-3)
+    wide = model("cable_camera")  # 72 m
+    handles = Handles(wide, wide.platform, wide.assembly.q)
+    assert [(handle.lower, handle.upper) for handle in handles.handles] == [(-40, 40), (-26, 26), (3, 20)]
 
 
 def load_text(name: str) -> str:

@@ -41,15 +41,15 @@ def blank(
 
 
 def thin(time: np.ndarray, values: np.ndarray, stretches: int = STRETCHES) -> tuple[np.ndarray, np.ndarray]:
-    """Smallest and largest sample of each stretch of a long record (N,), in order of time; short ones as they are."""
+    """Samples of a long record (N,) or (N, n) with the smallest and largest of each stretch, in order of time."""
     length = -(-len(time) // stretches)
     if length <= 2:
         return time, values
     whole = len(time) // length * length
-    starts = np.arange(0, whole, length)
-    blocks = values[:whole].reshape(-1, length)
-    pairs = np.column_stack([starts + blocks.argmin(axis=1), starts + blocks.argmax(axis=1)])
-    kept = np.unique(np.concatenate([pairs.ravel(), np.arange(whole, len(time))]))
+    blocks = values[:whole].reshape(whole // length, length, -1)
+    ends = np.concatenate([blocks.argmin(axis=1), blocks.argmax(axis=1)], axis=1)
+    rows = ends + np.arange(0, whole, length)[:, None]
+    kept = np.unique(np.concatenate([rows.ravel(), np.arange(whole, len(time))]))
     return time[kept], values[kept]
 
 

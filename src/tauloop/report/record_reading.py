@@ -14,7 +14,7 @@ from tauloop.errors import InputError, Problem, Problems
 from tauloop.files import unreadable
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.report.page_records import FORMAT, KEY, PageRecord
-from tauloop.report.pieces import LOOKS, PIECES, TONES, Piece, PlotTrace, Rows, Words
+from tauloop.report.pieces import LOOKS, PIECES, TONES, MotionScene, Piece, Plot, PlotTrace, Rows, Words
 
 #: Largest file that is read, bytes: a hundred times that of a long log's identification.
 LARGEST = 100_000_000
@@ -95,8 +95,16 @@ def _check(piece: Any, where: str, problems: Problems) -> None:
             problems.add(f"{where}.traces[{i}]", f"has columns of {sorted(sizes)} values")
         if trace.look not in LOOKS:
             problems.add(f"{where}.traces[{i}].look", f"{trace.look!r} is none of {', '.join(LOOKS)}")
-    if hasattr(piece, "q") and len(piece.q) != len(piece.time):
-        problems.add(where, f"has {len(piece.q)} states at {len(piece.time)} times")
+    if isinstance(piece, Plot):
+        wide, (rows, columns) = {len(row) for row in piece.grid}, (len(piece.grid_y), len(piece.grid_x))
+        if (wide or rows or columns) and (len(piece.grid) != rows or wide != {columns}):
+            what = f"has {len(piece.grid)} rows of {sorted(wide)} values over axes of {rows} and {columns}"
+            problems.add(f"{where}.grid", what)
+        if len(piece.y_range) not in (0, 2):
+            problems.add(f"{where}.y_range", f"has {len(piece.y_range)} numbers, not two")
+    if isinstance(piece, MotionScene) and (len(piece.q) != len(piece.time) or len(set(map(len, piece.q))) > 1):
+        counts = sorted(set(map(len, piece.q)))
+        problems.add(where, f"has {len(piece.q)} states of {counts} coordinates at {len(piece.time)} times")
 
 
 def _built(kind: Any, data: object, where: str, problems: Problems) -> Any:

@@ -15,6 +15,8 @@ from tauloop.kinematics.pose_axes import PoseAxes, pose_axes
 from tauloop.kinematics.workspace_map import Reason, Workspace, section_axes
 from tauloop.model import Model
 from tauloop.records import dataclass
+from tauloop.viewer.forces import motion_forces
+from tauloop.viewer.playback import Playback
 from tauloop.viewer.scene import rgb
 from tauloop.viewer.stage import Stage
 
@@ -131,17 +133,18 @@ def _forces(model: Model, q: np.ndarray, tension: np.ndarray) -> tuple[np.ndarra
     """The margin of cables, or the largest force of all actuators of a unit at rest."""
     if np.isfinite(tension).any():
         return tension, "margin of the cables' tensions, N"
-    units = model.output_ports("actuators")[1]
-    kept = [unit == units[0] for unit in units]
-    return np.abs(_holding(model, q)[:, kept]).max(axis=1), f"largest motor force at rest, {units[0]}"
+    units = np.array(model.output_ports("actuators")[1])
+    forces = np.abs(_holding(model, q))
+    largest = {unit: forces[:, units == unit].max(axis=1) for unit in dict.fromkeys(units.tolist())}
+    (first, values), *others = largest.items()
+    beside = "".join(f"; others up to {np.nanmax(more, initial=0.0):.3g} {unit}" for unit, more in others)
+    return values, f"largest motor force at rest, {first}{beside}"
 
 
 def _holding(model: Model, q: np.ndarray) -> np.ndarray:
     """Actuator forces (N, n_u) that hold poses (N, n_q); NaN where none do."""
-    functions = model.platform
-    rest = np.zeros((len(q), functions.ports.velocity.size))
     try:
-        return functions.inverse_dynamics(functions.ports.at(q), rest, rest, start=q).force
+        return motion_forces(model, Playback(time=np.zeros(len(q)), q=q)).force
     except PoseError:
         if len(q) == 1:
             return np.full((1, len(model.mechanism.actuators)), np.nan)

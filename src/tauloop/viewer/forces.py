@@ -21,7 +21,7 @@ MOTOR, LONGEST, SHAFT = "#b0301c", 0.22, 0.008
 
 
 def motion_forces(model: Model, playback: Playback) -> Forces:
-    """Inverse dynamics of a motion that is played back; at rest in every sample where the table has no accelerations.
+    """Inverse dynamics of a motion that is played back; at rest in every sample where there are no accelerations.
 
     Raises:
         TauloopError: they are not determined.
@@ -80,7 +80,8 @@ class ForceLayer:
             return
         model = self._viewer.model
         try:
-            forces = self._of_motion(sample) if sample is not None else _at_rest(model, self._viewer.q)
+            still = Playback(time=np.zeros(1), q=self._viewer.q[None])
+            forces = self._of_motion(sample) if sample is not None else motion_forces(model, still)
         except TauloopError as error:
             self._words.content = f"Not determined: {error.problems[0].what}."
             scene.colour_rods({})
@@ -102,7 +103,8 @@ class ForceLayer:
             )
             if value > 0.0
         )
-        self._words.content = f"{words}Of the motors, {when}: at their names."
+        most = " and ".join(f"{value:.3g} {unit}" for unit, value in _largest(motors, units).items())
+        self._words.content = f'{words}<span style="color:{MOTOR}">■</span> motors, {when}, up to {most}'
 
     def _of_motion(self, sample: int) -> Forces:
         if self._motion is None:
@@ -116,12 +118,10 @@ class ForceLayer:
         """Arrows: of motors along their axes, of rods on the platform."""
         size = LONGEST * self._viewer.scene.size
         lines, colours = [], []
-        most = {
-            unit: max(abs(motors[name]) for name in motors if units[name] == unit) or 1.0 for unit in units.values()
-        }
+        most = _largest(motors, units)
         for axis, origin, way in zip(geometry.shape.drives, *(part[0] for part in geometry.drives), strict=True):
             if not axis.rod:
-                lines.append([origin, origin + size * motors[axis.name] / most[units[axis.name]] * way])
+                lines.append([origin, origin + size * motors[axis.name] / (most[units[axis.name]] or 1.0) * way])
                 colours.append(rgb(MOTOR))
         largest = max(map(abs, rods.values()), default=0.0) or 1.0
         for segment, ends in zip(geometry.shape.segments, geometry.segments[0], strict=True):
@@ -145,8 +145,6 @@ class ForceLayer:
         self._node.visible = len(points) > 0
 
 
-def _at_rest(model: Model, q: np.ndarray) -> Forces:
-    """Forces that hold a pose."""
-    functions = model.platform
-    rest = np.zeros((1, functions.ports.velocity.size))
-    return functions.inverse_dynamics(functions.ports.at(q[None]), rest, rest, start=q[None])
+def _largest(motors: dict[str, float], units: dict[str, str]) -> dict[str, float]:
+    """The largest amount of the motors of each unit."""
+    return {unit: max(abs(motors[name]) for name in motors if units[name] == unit) for unit in units.values()}

@@ -12,8 +12,9 @@ from tauloop.records import dataclass
 
 #: How far a handle may go from where it stands at first: characteristic lengths, degrees, pure numbers.
 LONGEST, WIDEST, LARGEST = 4.0, 180.0, 1.0
-#: Tries over that range, of which those in reach without a gap make the range; and a margin around it.
-TRIES, MARGIN = 81, 0.05
+#: Tries over that range, of which those in reach without a gap make the range; how often the way from the last of them
+#: to the next is halved; and a margin around the range.
+TRIES, HALVINGS, MARGIN = 81, 8, 0.05
 #: Ranges end at multiples of these, which read well.
 RANGE_STEPS = {"m": 1e-3, "deg": 0.1, "1": 1e-2}
 #: How many degrees a rotation, given as a vector, has about each axis at most: it repeats beyond.
@@ -123,28 +124,35 @@ class Handles:
         largest = np.array(
             [{"m": LONGEST * self._model.assembly.loops.length, "deg": WIDEST}.get(u, LARGEST) for u in units]
         )
-        offsets = np.linspace(-1.0, 1.0, TRIES)
-        poses = np.tile(here, (len(units), TRIES, 1))
-        for i in range(len(units)):
-            poses[i, :, i] += offsets * largest[i]
-        flat = self._position(poses.reshape(-1, len(units)))
-        states = self._functions.evaluate(flat, start=np.tile(q, (len(flat), 1)))
-        reached = states.health.is_reached & states.health.is_regular
-        low, high = coordinate_limits(self._model.topology)
-        limits = self._model.limits
-        reached &= ((limits.room(states.q) >= 0.0) | (limits.room(q[None]) < 0.0)).all(axis=1)
-        reached = reached.reshape(len(units), TRIES)
         middle = TRIES // 2
+        directions = np.eye(len(units))
+        offsets = np.linspace(-1.0, 1.0, TRIES) * largest[:, None]
+        reached = self._reached(here + offsets[..., None] * directions[:, None], q)
         last = np.cumprod(reached[:, middle + 1 :], axis=1).sum(axis=1)
         first = np.cumprod(reached[:, :middle][:, ::-1], axis=1).sum(axis=1)
         step = largest / middle
-        margin = MARGIN * step * (first + last)
-        lower, upper = here - first * step - margin, here + last * step + margin
+        ends = np.stack([-first, last], axis=1) * step[:, None]
+        beyond = np.stack([-np.minimum(first + 1, middle), np.minimum(last + 1, middle)], axis=1) * step[:, None]
+        for _ in range(HALVINGS):
+            tried = 0.5 * (ends + beyond)
+            within = self._reached(here + tried[..., None] * directions[:, None], q)
+            ends, beyond = np.where(within, tried, ends), np.where(within, beyond, tried)
+        margin = MARGIN * np.ptp(ends, axis=1)
+        lower, upper = here + ends[:, 0] - margin, here + ends[:, 1] + margin
         grid = np.array([RANGE_STEPS[unit] for unit in units])
         lower, upper = np.round(np.floor(lower / grid) * grid, 6), np.round(np.ceil(upper / grid) * grid, 6)
-        low, high = self._limits(len(units), low, high)
+        low, high = self._limits(len(units), *coordinate_limits(self._model.topology))
         lower, upper = np.maximum(lower, low), np.minimum(upper, high)
         return np.minimum(lower, here), np.maximum(upper, here)
+
+    def _reached(self, values: np.ndarray, q: np.ndarray) -> np.ndarray:
+        """Whether handles (..., h) have a pose that is regular and keeps the limits which q (n_q,) keeps."""
+        flat = self._position(values.reshape(-1, values.shape[-1]))
+        states = self._functions.evaluate(flat, start=np.tile(q, (len(flat), 1)))
+        limits = self._model.limits
+        kept = ((limits.room(states.q) >= 0.0) | (limits.room(q[None]) < 0.0)).all(axis=1)
+        reached = states.health.is_reached & states.health.is_regular & kept
+        return np.asarray(reached.reshape(values.shape[:-1]))
 
     def _limits(self, count: int, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Limits (h,) of handles that move one coordinate alone, from those of coordinates (n_q,); others have none."""

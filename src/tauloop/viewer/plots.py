@@ -10,13 +10,13 @@ import numpy as np
 from tauloop.errors import TauloopError
 from tauloop.model import Model
 from tauloop.records import dataclass
-from tauloop.report.figures import COLOURS, RESIDUAL, TEXT
+from tauloop.report.figures import COLOURS, RESIDUAL, TEXT, thin
 from tauloop.viewer.forces import motion_forces
 from tauloop.viewer.playback import Playback
 from tauloop.viewer.stage import Stage
 
-#: Most samples of a plot: more than it has pixels.
-MOST = 400
+#: Stretches of a motion of which a plot shows the extremes: as many as it has pixels.
+STRETCHES = 300
 #: Height of a plot, pixels.
 HEIGHT = 150
 
@@ -96,25 +96,23 @@ class Plots:
     def __init__(self, viewer: Stage, playback: Playback) -> None:
         """Add the panel."""
         self._playback = playback
-        rows = np.unique(np.linspace(0, len(playback.time) - 1, MOST).round().astype(int))
-        self._time = playback.time[rows]
         self.curves = motion_curves(viewer.model, playback)
         self.nodes: list[Any] = []
         self._fixed: list[tuple[tuple[np.ndarray, ...], float, float]] = []
         with viewer.server.gui.add_folder("Plots"):
             for plot in self.curves:
-                self._add(viewer.server.gui, plot, rows)
+                self._add(viewer.server.gui, plot)
         self._shown = -1
         self.follow(0)
 
-    def _add(self, gui: Any, plot: Curves, rows: np.ndarray) -> None:
-        values = plot.values[rows]
+    def _add(self, gui: Any, plot: Curves) -> None:
+        time, values = thin(self._playback.time, plot.values, STRETCHES)
         finite = np.flatnonzero(np.isfinite(plot.limits))
         ends = sorted({float(sign * plot.limits[i]) for i in finite for sign in (-1.0, 1.0)})
         low, high = (float(x) for x in (min(values.min(), *ends, np.inf), max(values.max(), *ends, -np.inf)))
         room = 0.05 * (high - low) or 1.0
         low, high = low - room, high + room
-        data = (self._time, *values.T, *(np.full(len(rows), end) for end in ends))
+        data = (time, *values.T, *(np.full(len(time), end) for end in ends))
         series: list[dict[str, Any]] = [{"label": "t"}]
         series += [
             {"label": name, "stroke": COLOURS[i % len(COLOURS)], "width": 1.6, "points": {"show": False}}
@@ -128,7 +126,7 @@ class Plots:
         self._fixed.append((data, low, high))
         self.nodes.append(
             gui.add_uplot(
-                data=(*data, np.full(len(rows), low)),
+                data=(*data, np.full(len(time), low)),
                 series=tuple(series),
                 title=plot.title,
                 height=HEIGHT,
@@ -140,13 +138,10 @@ class Plots:
 
     def follow(self, sample: int | None) -> None:
         """Put the cursors to a sample of the motion."""
-        if sample is None:
+        if sample is None or sample == self._shown:
             return
-        row = int(np.abs(self._time - self._playback.time[sample]).argmin())
-        if row == self._shown:
-            return
-        self._shown = row
+        self._shown = sample
         for node, (data, low, high) in zip(self.nodes, self._fixed, strict=True):
-            now = np.full(len(self._time), low)
-            now[row] = high
+            now = np.full(len(data[0]), low)
+            now[np.abs(data[0] - self._playback.time[sample]).argmin()] = high
             node.data = (*data, now)

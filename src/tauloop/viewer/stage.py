@@ -31,14 +31,7 @@ class Stage(Protocol):
     def show(self, q: np.ndarray, dragged: Any = None, *, sample: int | None = None) -> None:
         """Show the machine at assembled coordinates (n_q,)."""
 
-    def replace(
-        self,
-        model: Model,
-        *,
-        q: np.ndarray | None = None,
-        playback: Playback | None = None,
-        layers: Layers | None = None,
-    ) -> None:
+    def replace(self, view: Sight) -> None:
         """Show another machine in place of this one."""
 
     def explain(self, error: TauloopError, heading: str = ...) -> None:

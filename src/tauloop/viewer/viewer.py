@@ -105,30 +105,20 @@ class Viewer:
         self.ghosts: list[Ghost]
         self._build(model, np.array(start if q is None else q), playback, layers or Layers())
 
-    def replace(
-        self,
-        model: Model,
-        *,
-        q: np.ndarray | None = None,
-        playback: Playback | None = None,
-        layers: Layers | None = None,
-    ) -> None:
+    def replace(self, view: Sight) -> None:
         """Show another machine in place of this one, from the same side; where it can, at the same platform position.
 
         Args:
-            model: the machine.
-            q: coordinates (n_q,) at which it stands where it cannot; the reference pose without it.
-            playback: a motion to be played, from its start.
-            layers: what else is shown.
+            view: of the machine; its pose counts where the machine has none there, and where its motion begins.
         """
         with self.lock:
-            start = np.array(model.assembly.q if q is None else q)
-            if playback is None:
-                start = _at_the_position_of(self.model, self.q, model, start)
-            parts(machine_solids(model))  # a mesh that cannot be read is refused before the old scene goes
+            start = np.array(view.q)
+            if view.playback is None:
+                start = _at_the_position_of(self.model, self.q, view.model, start)
+            parts(machine_solids(view.model))  # a mesh that cannot be read is refused before the old scene goes
             self.server.scene.reset()
             self.server.gui.reset()
-            self._build(model, start, playback, layers or Layers())
+            self._build(view.model, start, view.playback, view.layers)
 
     def watch(self, files: Iterable[str | Path], load: Callable[[], Sight]) -> None:
         """Show the machine anew whenever one of its files is saved; while one is wrong the last good picture stays.

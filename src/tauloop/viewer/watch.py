@@ -43,7 +43,7 @@ class Watch:
             try:
                 view = self._load()
                 self.problem = ""
-                self._viewer.replace(view.model, q=view.q, playback=view.playback, layers=view.layers)
+                self._viewer.replace(view)
                 self._shown = self._seen = self._state()  # of its meshes
             except TauloopError as error:
                 self.problem = as_markdown(error, "The file is wrong; this is the machine as it was:")
