@@ -114,9 +114,16 @@ class Library:
                 self._code.omp_set_num_threads(1)
 
 
+#: Stands for an array without numbers.
+_NUMBER = ctypes.c_double()
+
+
 def address(array: np.ndarray) -> int:
     """Where the numbers of an array lie; of one that may be written to in a third of NumPy's own time."""
-    if array.size and array.dtype == np.float64 and array.flags.c_contiguous and array.flags.writeable:
+    if not array.size:
+        return ctypes.addressof(_NUMBER)
+    flags = array.flags
+    if array.dtype == np.float64 and flags.c_contiguous and flags.writeable:
         return ctypes.addressof(ctypes.c_double.from_buffer(array))
     return array.ctypes.data
 

@@ -13,13 +13,11 @@ import numpy as np
 
 from tauloop.codegen.evaluator import Compiled
 from tauloop.errors import InputError
-from tauloop.integrate.events import Occurrence
 from tauloop.integrate.sampled import CompiledSamples, Course, InterpretedSamples, SampledTrace
 from tauloop.integrate.sensitivity import apart, course_along, sensitive
 from tauloop.integrate.tableau import Tableau
 from tauloop.model import Model
 from tauloop.records import dataclass
-from tauloop.result import Evidence
 from tauloop.simulation.controllers.laws import RUNGE_KUTTA_4, Controller, Loop
 from tauloop.simulation.controllers.system import ControlLayouts, control_system
 
@@ -31,18 +29,16 @@ class Trace:
     Attributes:
         position, velocity: of the platform (N, ...).
         force: at the actuators, from each sample on (N, n_u).
-        evidence: of the run, its pivots and its loops.
         end: why it ended early; empty where it did not, or a terminal event took place.
-        occurrences: events in the order of time.
+        samples: the run, its pivots, its loops and its events.
         by: derivatives of positions, velocities and forces, one behind the other (N, n, d).
     """
 
     position: np.ndarray
     velocity: np.ndarray
     force: np.ndarray
-    evidence: tuple[Evidence, ...]
     end: str
-    occurrences: tuple[Occurrence, ...]
+    samples: SampledTrace
     by: np.ndarray
 
 
@@ -172,7 +168,6 @@ def _trace(loop: Loop, parts: ControlLayouts, trace: SampledTrace) -> Trace:
         velocity=states[:, n_p:],
         force=held[:, force],
         by=np.concatenate([motion_by, held_by[:, force]], axis=1),
-        evidence=trace.evidence(len(loop.forward), end),
         end=end,
-        occurrences=trace.occurrences,
+        samples=trace,
     )

@@ -236,7 +236,7 @@ def _result(
     difference = (reference - trace.position)[:, sliding]
     saturated = float(np.mean(np.abs(trace.force) >= loop.limit)) if n else 0.0
     evidence = (
-        *trace.evidence,
+        *trace.samples.evidence(len(loop.forward), trace.end),
         Evidence(
             name=SATURATED,
             value=saturated,
@@ -269,7 +269,7 @@ def _result(
         actuator_error=loop.model.actuator_position(start) - plant.actuator_position(state.q),
         tool_error=np.linalg.norm(difference, axis=1),
         end=trace.end,
-        occurrences=trace.occurrences,
+        occurrences=trace.samples.occurrences,
         sensitivities=_sensitivities(loop, time[:n], trace) if loop.directions else None,
     )
 
