@@ -25,7 +25,7 @@ import PIL.Image
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "tutorials"
 #: The pages, in the order in which they are read.
-PAGES = ("machine",)
+PAGES = ("machine", "identify", "calibrate", "move", "controller")
 #: A block of code, and what it prints.
 BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.M | re.S)
 PICTURE = re.compile(r"^!\[[^]]*\]\(([\w-]+\.png)\)$", re.M)
@@ -141,7 +141,7 @@ def renew(name: str) -> None:
 
         (FOLDER / f"{name}.md").write_text(BLOCK.sub(replaced, page(name)), encoding="utf-8")
         for picture in pictures(page(name)):
-            PIL.Image.open(Path(folder) / picture).quantize(64).save(FOLDER / picture, optimize=True)
+            PIL.Image.open(Path(folder) / picture).quantize(200).save(FOLDER / picture, optimize=True)
 
 
 if __name__ == "__main__":

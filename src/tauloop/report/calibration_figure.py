@@ -80,3 +80,8 @@ def _corrections(figure: Figure, calibration: Calibration, box: tuple[float, flo
     axes.set_ylim(-0.7, len(estimates) - 0.3)
     note = f"correction over the tolerance named at the left; bars are ±{INTERVAL:g} standard deviations"
     axes.set_xlabel(note, fontsize=SMALL, color=TEXT)
+    left, bottom, width, height = box
+    around = axes.get_tightbbox()
+    cut = 0.0 if around is None else 0.01 - around.x0 / figure.bbox.width
+    if cut > 0.0:  # long names need more room
+        axes.set_position((left + cut, bottom, width - cut, height))

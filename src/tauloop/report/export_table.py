@@ -23,4 +23,4 @@ def export_tables(exported: Export) -> Iterator[RenderableType]:
     )
     heads = ((head, "") for head in ("in", "out", "operations", "each Newton step"))
     yield table("Functions", "name", *heads, rows=rows)
-    yield Text(f"check:   cc -std=c99 -O2 {exported.name}.c {exported.name}_check.c -lm && ./a.out")
+    yield Text(f"check, in that folder: cc -std=c99 -O2 {exported.name}.c {exported.name}_check.c -lm && ./a.out")
