@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from kills import prepare
 
 import tauloop as tl
 from tauloop.assembly.ports import ACTUATORS
+from tauloop.cli import progress
 from tauloop.cli.app import COMMANDS
 from tauloop.codegen import CacheOptions, compiled_cache
 from tauloop.drives import load_drive
@@ -182,10 +183,41 @@ BESIDE = {
     "tune": "test_drive_commands.py",
     "doctor": "test_cli.py",
 }
+#: Commands that never work for two seconds themselves; all others show a bar.
+QUICK = {"machines", "show", "check", "view", "jacobian", "motion", "convert", "schema", "cache", "doctor"}
+QUICK.add("drive")
+#: Commands whose bar is shown only for a search that these words do not ask for.
+SOMETIMES = {"new", "fk"}
+
+
+@pytest.fixture
+def reports(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, list[tuple[int, int]]]]:
+    """What the bars of a command are drawn of, by their names."""
+    seen: dict[str, list[tuple[int, int]]] = {}
+
+    class Drawn(progress.Progress):
+        def update(self, task_id: Any, **values: Any) -> None:
+            seen.setdefault(values["description"].partition(",")[0], []).append((values["completed"], values["total"]))
+            super().update(task_id, **values)
+
+    monkeypatch.setattr(progress, "Progress", Drawn)
+    yield seen
+    rising(seen)
+
+
+def rising(reports: Mapping[str, list[tuple[int, int]]]) -> None:
+    """What is done rises, and what there is to do stays and is reached."""
+    for phase, calls in reports.items():
+        done = [now for now, _ in calls]
+        assert done == sorted(done), phase
+        assert calls[-1][0] == calls[-1][1], phase
+        assert {total for _, total in calls} == {calls[-1][1]}, phase
 
 
 @pytest.mark.parametrize("words", PAIRS)
-def test_the_commands_json_is_the_functions(words: str, tmp_path: Path) -> None:
+def test_the_commands_json_is_the_functions_and_slow_ones_show_progress(
+    words: str, tmp_path: Path, reports: dict[str, list[tuple[int, int]]]
+) -> None:
     if words.startswith("verify"):
         extra("pinocchio")
     if "FOLDER/log.csv" in words or "FOLDER/counts.json" in words:
@@ -195,12 +227,15 @@ def test_the_commands_json_is_the_functions(words: str, tmp_path: Path) -> None:
     text = words.replace("FOLDER", str(tmp_path)).replace("RACKS", str(RACKS)).replace("CABLES", str(cables))
     text = text.replace("CASE", str(CASE))
     document = run_json(*text.split(), code=None)
+    if (name := words.split()[0]) not in SOMETIMES:
+        assert bool(reports) == (name not in QUICK)
     result = PAIRS[words](tmp_path)
     assert document == json.loads(json.dumps(plain(result if words == "schema" else result.as_dict())))
 
 
 def test_every_command_has_its_pair() -> None:
     assert {words.split()[0] for words in PAIRS} | set(BESIDE) == set(COMMANDS)
+    assert set(COMMANDS) > QUICK | SOMETIMES
     for command, place in BESIDE.items():
         (file,) = TESTS.rglob(place)
         text = file.read_text(encoding="utf-8")

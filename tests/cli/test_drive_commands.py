@@ -117,7 +117,12 @@ def test_fit_plant_prints_what_was_held_out_and_its_json_is_the_functions(tmp_pa
     words = ("fit-plant", "dual_motor_axis", steps, "--unknown", "cart_viscous=10:100,preload=5:12", "--generations", 0)
     assert "held out" in text_of(*words, code=None)
     options = PlantFitOptions(unknowns={"cart_viscous": (10.0, 100.0), "preload": (5.0, 12.0)}, generations=0)
-    fitted = tl.fit_plant(load_drive("dual_motor_axis"), steps, options)
+    seen: list[tuple[int, int]] = []
+    fitted = tl.fit_plant(
+        load_drive("dual_motor_axis"), steps, options, progress=lambda done, total: seen.append((done, total))
+    )
+    assert seen == sorted(seen)
+    assert seen[-1][0] == seen[-1][1]
     assert run_json(*words, code=None) == json.loads(json.dumps(fitted.as_dict()))
 
 

@@ -149,7 +149,11 @@ def test_link_parameters_prints_what_it_bounds_and_its_json_is_the_functions(tmp
     machine.write_text(PENDULUM, encoding="utf-8")
     estimates.write_text(json.dumps(IDENTIFIED), encoding="utf-8")
     assert "family 1: " in text_of("link-parameters", machine, estimates)
-    links = tl.link_parameters(load(machine), estimates, tl.LinkOptions(known={"m": "2 kg"}))
+    seen: list[tuple[int, int]] = []
+    known = tl.LinkOptions(known={"m": "2 kg"})
+    links = tl.link_parameters(load(machine), estimates, known, progress=lambda done, total: seen.append((done, total)))
+    assert seen == sorted(seen)
+    assert seen[-1][0] == seen[-1][1]
     words = ("link-parameters", machine, estimates, "--known", "m=2 kg")
     assert run_json(*words) == json.loads(json.dumps(links.as_dict()))
 

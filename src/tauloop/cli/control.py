@@ -19,6 +19,7 @@ from tauloop.cli.output import (
     log_ending,
     log_file,
 )
+from tauloop.cli.progress import bar
 
 
 @command(out=log_ending, figure=figure_ending, json_file=any_ending)
@@ -40,5 +41,6 @@ def control(
     Exit code 1 when a run ends early (out of reach, singular, not finite) or goes beyond a stop; saturated forces are
     reported.
     """
-    result = tl.control(load_model(machine, side), options)
+    with bar("controllers", as_json) as progress:
+        result = tl.control(load_model(machine, side), options, progress=progress)
     finish(result, as_json, log_file(out, result.log), figure=figure, within_limits=within_limits, json_file=json_file)

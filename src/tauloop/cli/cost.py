@@ -5,6 +5,7 @@ from __future__ import annotations
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, load_model
 from tauloop.cli.output import JsonFileOption, JsonOption, any_ending, command, finish
+from tauloop.cli.progress import bar
 
 
 @command(json_file=any_ending)
@@ -20,4 +21,7 @@ def cost(
     Kinematics are included in every row, so the parts of a velocity matrix do not add up to the whole; a Newton
     block is counted apart, per iteration. What a paper prints of its own machine stands below ours.
     """
-    finish(tl.count_operations(load_model(machine, side), options), as_json, json_file=json_file)
+    model = load_model(machine, side)
+    with bar("functions", as_json) as progress:
+        result = tl.count_operations(model, options, progress=progress)
+    finish(result, as_json, json_file=json_file)

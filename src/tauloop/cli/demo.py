@@ -12,6 +12,7 @@ import tauloop as tl
 from tauloop.cli.completion import machines
 from tauloop.cli.machine import SideOption, load_model
 from tauloop.cli.output import JsonOption, command, console, is_quiet, page_ending, print_json
+from tauloop.cli.progress import bar
 from tauloop.mechanism import shipped_machines
 
 
@@ -33,7 +34,8 @@ def demo(
     The page is one file that needs no network. It needs `pip install 'tauloop[report]'`.
     """
     model = load_model(machine, side)
-    shown = tl.demo(model, out or Path(f"demo-{model.mechanism.name}.html"))
+    with bar("page", as_json) as progress:
+        shown = tl.demo(model, out or Path(f"demo-{model.mechanism.name}.html"), progress=progress)
     if as_json:
         print_json(shown.as_dict())
         return

@@ -10,6 +10,7 @@ import typer
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, WithinLimitsOption, load_model
 from tauloop.cli.output import JsonFileOption, JsonOption, any_ending, command, figure_ending, finish, map_file
+from tauloop.cli.progress import bar
 from tauloop.drives import play_section
 from tauloop.report.play_figure import play_figure
 
@@ -27,7 +28,9 @@ def ballbar(
 
     Radial figures are about the circle that fits best (ISO 230-4). Exit code 1 when a run ends early or is doubtful.
     """
-    result = tl.ballbar(load_model(machine), options)
+    model = load_model(machine)
+    with bar("runs", as_json) as progress:
+        result = tl.ballbar(model, options, progress=progress)
     finish(result, as_json, figure=figure, within_limits=within_limits, json_file=json_file)
 
 
@@ -45,7 +48,8 @@ def play(
     Exit code 1 when the map is doubtful: no pose can be used, or forward kinematics disagrees.
     """
     model = load_model(machine, within_limits=within_limits)
-    result = tl.play(model, options)
+    with bar("poses", as_json) as progress:
+        result = tl.play(model, options, progress=progress)
     amounts = dict.fromkeys(f"{1e6 * value:g}" for value in result.play.values())
     much = "its drive lines" if options.play == "lines" else f"{', '.join(amounts)} um (urad)"
     title = f"{result.machine}: tool displacement by play of {much} [um]"

@@ -10,6 +10,7 @@ import typer
 import tauloop as tl
 from tauloop.cli.machine import FormulationOption, MachineArgument, SideOption, WithinLimitsOption, load_model
 from tauloop.cli.output import JsonOption, command, finish, log_ending, log_file
+from tauloop.cli.progress import bar
 
 
 @command(out=log_ending)
@@ -32,5 +33,7 @@ def dynamics(
     from the reference pose; for many give a table. A table that passes a singularity between two rows is refused. Exit
     code 1 when a pose lies beyond a stop.
     """
-    result = tl.inverse_dynamics(load_model(machine, side, formulation=formulation), options)
+    model = load_model(machine, side, formulation=formulation)
+    with bar("forces", as_json) as progress:
+        result = tl.inverse_dynamics(model, options, progress=progress)
     finish(result, as_json, log_file(out, result.log), within_limits=within_limits)

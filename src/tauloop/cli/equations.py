@@ -10,6 +10,7 @@ import typer
 import tauloop as tl
 from tauloop.cli.machine import FormulationOption, MachineArgument, SideOption, load_model
 from tauloop.cli.output import JsonOption, any_ending, command, finish
+from tauloop.cli.progress import bar
 
 
 @command(text=any_ending, latex=any_ending, python=any_ending)
@@ -27,5 +28,7 @@ def equations(
 
     Parameters are numbers but for those that --keep names.
     """
-    result = tl.write_equations(load_model(machine, side, formulation=formulation), options)
+    model = load_model(machine, side, formulation=formulation)
+    with bar("equations", as_json) as progress:
+        result = tl.write_equations(model, options, progress=progress)
     finish(result, as_json, (text, result.text), (latex, result.latex), (python, result.python))

@@ -11,6 +11,7 @@ import tauloop as tl
 from tauloop.cli.completion import machines
 from tauloop.cli.machine import SideOption, WithinLimitsOption, load_model
 from tauloop.cli.output import JsonOption, command, finish, folder
+from tauloop.cli.progress import bar
 
 #: Formats that functions are exported in.
 FORMATS = ("c",)
@@ -37,5 +38,6 @@ def export(
         what, remedy = f"{form!r} is unknown", f"there is {', '.join(FORMATS)}"
         raise tl.InputError(tl.Problem(where="FORMAT", what=what, remedy=remedy))
     model = load_model(machine, side, within_limits=within_limits)
-    result = tl.export_c(model, options, folder=out)
+    with bar("functions", as_json) as progress:
+        result = tl.export_c(model, options, folder=out, progress=progress)
     finish(result, as_json, written=result.written)

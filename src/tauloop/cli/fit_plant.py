@@ -9,6 +9,7 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.output import JsonOption, command, finish
+from tauloop.cli.progress import bar
 from tauloop.drives import load_drive
 
 
@@ -23,4 +24,7 @@ def fit_plant(
 
     Exit code 1 when a measured figure is missed by more than three tolerances.
     """
-    finish(tl.fit_plant(load_drive(line), steps, options), as_json)
+    drive = load_drive(line)
+    with bar("search", as_json) as progress:
+        result = tl.fit_plant(drive, steps, options, progress=progress)
+    finish(result, as_json)

@@ -11,6 +11,7 @@ import typer
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, announced, load_machine
 from tauloop.cli.output import JsonFileOption, JsonOption, any_ending, command, figure_ending, finish, machine_file
+from tauloop.cli.progress import bar
 from tauloop.identification import identification_model
 
 
@@ -56,5 +57,6 @@ def identify(
     exchanged, dead, copied, in another unit, unexciting) and for masses that cannot be; it says what.
     """
     model = announced(identification_model(load_machine(machine, side), options))
-    result = tl.identify(model, log, options)
+    with bar("logs and fits", as_json) as progress:
+        result = tl.identify(model, log, options, progress=progress)
     finish(result, as_json, machine_file(write, result.mechanism), figure=figure, json_file=json_file)

@@ -10,6 +10,7 @@ import typer
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
 from tauloop.cli.output import JsonOption, command, finish
+from tauloop.cli.progress import bar
 
 
 @command()
@@ -27,4 +28,7 @@ def link_parameters(
     Parameters that forces show in combinations only are families, with intervals over all links that can exist. Exit
     code 1 when no links can have the estimated and known values.
     """
-    finish(tl.link_parameters(load_machine(machine, side), estimates, options), as_json)
+    mechanism = load_machine(machine, side)
+    with bar("intervals", as_json) as progress:
+        result = tl.link_parameters(mechanism, estimates, options, progress=progress)
+    finish(result, as_json)

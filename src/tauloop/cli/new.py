@@ -13,7 +13,7 @@ import tauloop as tl
 from tauloop.cli.completion import sources
 from tauloop.cli.machine import BesidePosition
 from tauloop.cli.output import JsonOption, any_ending, command, console, finish, is_quiet
-from tauloop.cli.progress import bars
+from tauloop.cli.progress import bar
 from tauloop.templates import TEMPLATES, NamedValue, dimensions, title
 
 
@@ -57,8 +57,8 @@ def new(
         asked = {item.name: _answer(item) for item in dimensions(origin) if item.name not in options.values}
         own = {name: text for name, (text, default) in asked.items() if text != default}
         options = dataclasses.replace(options, values={**options.values, **own})
-    with bars(as_json) as report:
-        made = tl.new_machine(name, origin, options, progress=lambda done, total: report("what to change", done, total))
+    with bar("what to change", as_json) as progress:
+        made = tl.new_machine(name, origin, options, progress=progress)
     finish(made, as_json, written=made.write(out))
     if not as_json:
         console().print(f"look at it: tauloop view {out}", soft_wrap=True)

@@ -10,6 +10,7 @@ import typer
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
 from tauloop.cli.output import JsonOption, any_ending, command, finish, machine_file
+from tauloop.cli.progress import bar
 from tauloop.reduction import as_laminas
 
 
@@ -27,5 +28,7 @@ def reduce(
     Exact steps run wherever they apply; approximations only when asked for. Exit code 1 when no approximation was asked
     for and a force differs nevertheless.
     """
-    reduction = tl.reduce(load_model(machine, side, within_limits=within_limits).mechanism, options)
+    mechanism = load_model(machine, side, within_limits=within_limits).mechanism
+    with bar("reduction", as_json) as progress:
+        reduction = tl.reduce(mechanism, options, progress=progress)
     finish(reduction, as_json, machine_file(out, lambda: as_laminas(reduction.mechanism)))

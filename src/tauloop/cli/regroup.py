@@ -5,6 +5,7 @@ from __future__ import annotations
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, load_model
 from tauloop.cli.output import JsonOption, command, finish
+from tauloop.cli.progress import bar
 
 
 @command()
@@ -15,4 +16,7 @@ def regroup(
 
     Exit code 1 when the formulas do not hold at other lengths.
     """
-    finish(tl.regroup(load_model(machine, side).mechanism, options), as_json)
+    mechanism = load_model(machine, side).mechanism
+    with bar("base parameters", as_json) as progress:
+        result = tl.regroup(mechanism, options, progress=progress)
+    finish(result, as_json)

@@ -9,6 +9,7 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.output import JsonOption, command, finish, page_ending
+from tauloop.cli.progress import bar
 
 
 @command(out=page_ending)
@@ -22,4 +23,6 @@ def report(
 
     The page holds all that it shows, and asks for nothing from outside. It needs `pip install 'tauloop[report]'`.
     """
-    finish(tl.write_report(results, out, options), as_json)
+    with bar("page", as_json) as progress:
+        result = tl.write_report(results, out, options, progress=progress)
+    finish(result, as_json)

@@ -20,6 +20,7 @@ from tauloop.cli.output import (
     log_ending,
     log_file,
 )
+from tauloop.cli.progress import bar
 from tauloop.simulation import RoundTripOptions, SwingComparison, SwingOptions
 
 
@@ -54,7 +55,9 @@ def simulate(
     rest. Exit code 1 when the end is not reached, energy, loops or the round trip miss their limits, or the motion goes
     beyond a stop, which does not hold it (put an event there).
     """
-    result = tl.simulate(load_model(machine, side), _chosen(options, swing, frequency, amplitude, motion, out))
+    chosen = _chosen(options, swing, frequency, amplitude, motion, out)
+    with bar("simulation", as_json) as progress:
+        result = tl.simulate(load_model(machine, side), chosen, progress=progress)
     files = [] if isinstance(result, SwingComparison) else [log_file(out, result.log)]
     finish(result, as_json, *files, figure=figure, within_limits=within_limits, json_file=json_file)
 

@@ -9,6 +9,7 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.output import JsonOption, command, finish, log_ending, log_file
+from tauloop.cli.progress import bar
 
 
 @command(out=log_ending)
@@ -29,5 +30,6 @@ def subtract(
     The runs are aligned by their positions. The result goes to `tauloop identify`, with a machine whose carts, drives
     and friction are zero. Exit code 1 when the motions differ so much that the forces may not belong together.
     """
-    result = tl.subtract(connected, disconnected, options)
+    with bar("runs", as_json) as progress:
+        result = tl.subtract(connected, disconnected, options, progress=progress)
     finish(result, as_json, log_file(out, result.log_with_noise))

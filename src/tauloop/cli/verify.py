@@ -5,6 +5,7 @@ from __future__ import annotations
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
 from tauloop.cli.output import JsonFileOption, JsonOption, any_ending, command, finish
+from tauloop.cli.progress import bar
 
 
 @command(json_file=any_ending)
@@ -24,4 +25,6 @@ def verify(
     could not be compared is listed and does not count.
     """
     model = load_model(machine, side, within_limits=within_limits)
-    finish(tl.verify(model, options), as_json, json_file=json_file)
+    with bar("engines", as_json) as progress:
+        result = tl.verify(model, options, progress=progress)
+    finish(result, as_json, json_file=json_file)

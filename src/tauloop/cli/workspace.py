@@ -10,7 +10,7 @@ import typer
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
 from tauloop.cli.output import JsonFileOption, JsonOption, any_ending, command, figure_ending, finish, map_file
-from tauloop.cli.progress import bars
+from tauloop.cli.progress import bar
 from tauloop.report.workspace_figure import workspace_figure
 
 
@@ -34,8 +34,8 @@ def workspace(
     reference pose about that vector in the base frame. Exit code 1 when no pose of the grid can be used.
     """
     model = load_model(machine, side, within_limits=within_limits)
-    with bars(as_json) as report:
-        result = tl.workspace(model, options, progress=lambda done, total: report("poses", done, total))
+    with bar("poses", as_json) as progress:
+        result = tl.workspace(model, options, progress=progress)
     finish(
         result,
         as_json,

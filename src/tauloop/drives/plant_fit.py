@@ -32,6 +32,7 @@ from tauloop.mechanism.suggestions import suggestion
 from tauloop.mechanism.units import TIME
 from tauloop.mechanism.values import ValueReader
 from tauloop.options import Options, option
+from tauloop.progress import Progress
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, plain, provenance
 
@@ -176,13 +177,20 @@ class FittedPlant(Result):
         )
 
 
-def fit_plant(line: DriveLine, steps: Sequence[Observation] | str | Path, options: PlantFitOptions) -> FittedPlant:
+def fit_plant(
+    line: DriveLine,
+    steps: Sequence[Observation] | str | Path,
+    options: PlantFitOptions,
+    *,
+    progress: Progress | None = None,
+) -> FittedPlant:
     """Fit unknown parameters of a drive line to criteria of measured steps.
 
     Args:
         line: the drive line.
         steps: measured steps, or a file of them (see `load_steps`).
         options: what is looked for, and how.
+        progress: called with what is done and what there is to do.
 
     Raises:
         InputError: parameters that the drive line does not have, ranges that hold nothing, figures without a tolerance.
@@ -220,6 +228,7 @@ def fit_plant(line: DriveLine, steps: Sequence[Observation] | str | Path, option
         polish=options.polish,
         start=start,
         integrator=replace(LINE_INTEGRATOR, rtol=options.rtol, atol=1e-2 * options.rtol),
+        progress=progress,
     )
     tolerances = [step.tolerances[name] for step in steps for name in step.printed]
     missed = [

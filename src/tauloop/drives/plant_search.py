@@ -15,6 +15,7 @@ from tauloop.drives.machine.lines import MOTORS
 from tauloop.drives.tuning.evaluations import box_differences
 from tauloop.errors import InputError, Problems, solving
 from tauloop.integrate.integrators import Integrator
+from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -287,6 +288,7 @@ def search_plant(
     integrator: Integrator | None = None,
     known: Mapping[str, float] | None = None,
     exact: bool = False,
+    progress: Progress | None = None,
 ) -> PlantFit:
     """Fit unknown figures to printed ones: differential evolution (Storn and Price 1997), then least squares.
 
@@ -306,6 +308,7 @@ def search_plant(
         known: values of figures that are not looked for, as of `predicted`.
         exact: whether the local fit goes along exact gradients, with differences where there are none (`slopes`); else
             along differences alone.
+        progress: called with what is done and what there is to do.
 
     Raises:
         InputError: no unknown or figure, a range that is none, a figure without a tolerance, an unknown that nothing
@@ -315,7 +318,7 @@ def search_plant(
     used = [observation for observation in observations if not observation.held_out]
     printed = np.array([value for item in used for value in item.printed.values()])
     tolerances = np.array([item.tolerances[name] for item in used for name in item.printed])
-    evaluations = 0
+    evaluations, looks, stages = 0, 0, Stages(progress, 3)
 
     def residuals(shares: np.ndarray) -> np.ndarray:
         nonlocal evaluations
@@ -341,6 +344,18 @@ def search_plant(
             J[:, columns] = np.where(np.isnan(J[:, columns]), differences, J[:, columns])
         return J
 
+    def losses(shares: np.ndarray) -> np.ndarray:
+        nonlocal looks
+        looks += 1
+        stages.part(looks, generations + 1)
+        return _loss(residuals(shares.T))
+
+    def misfits(share: np.ndarray) -> np.ndarray:
+        nonlocal looks
+        looks += 1
+        stages.part(looks, polish)
+        return residuals(share[None])[0]
+
     best = np.full(len(unknowns), 0.5) if start is None else np.clip(start, 0.0, 1.0)
     if generations > 0:
         generator = np.random.default_rng(seed)
@@ -349,7 +364,7 @@ def search_plant(
             first = np.clip(best + spread * generator.standard_normal(first.shape), 0.0, 1.0)
         first[0] = best
         best = differential_evolution(
-            lambda shares: _loss(residuals(shares.T)),
+            losses,
             [(0.0, 1.0)] * len(unknowns),
             init=first,
             maxiter=generations,
@@ -361,18 +376,20 @@ def search_plant(
             vectorized=True,
             updating="deferred",
         ).x
+    stages.done()
+    looks = 0
     fitted = least_squares(
-        lambda share: residuals(share[None])[0],
+        misfits,
         best,
         jac=jacobian,
         bounds=(0.0, 1.0),
         loss="soft_l1",
         max_nfev=polish,
     )
-    return replace(
-        assess_plant(axis, unknowns, observations, fitted.x, integrator=integrator, known=known),
-        evaluations=evaluations + 2 * len(unknowns) + 1,
-    )
+    stages.done()
+    fit = assess_plant(axis, unknowns, observations, fitted.x, integrator=integrator, known=known)
+    stages.done()
+    return replace(fit, evaluations=evaluations + 2 * len(unknowns) + 1)
 
 
 def assess_plant(

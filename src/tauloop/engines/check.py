@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -38,6 +38,7 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.programs.extended import tree_inertias
 from tauloop.programs.rates import independent_rate_program
+from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 
 #: Forces for forward dynamics: those of inverse dynamics times random factors, lest it only undoes the other.
@@ -142,6 +143,7 @@ def check_with_engines(
     wrench: np.ndarray | None = None,
     condition: float = CONDITION,
     engines: Mapping[str, Callable[[Mechanism], Engine]] = ENGINES,
+    progress: Progress | None = None,
 ) -> Verification:
     """Compare Tauloop's inverse and forward dynamics and Jacobians with those of every engine that is installed.
 
@@ -156,13 +158,13 @@ def check_with_engines(
         condition: states whose linear blocks have a larger condition number are left out: it multiplies the rounding
             of both sides.
         engines: makers of engines by name.
+        progress: called with what is done and what there is to do.
 
     Raises:
         AssemblyError: the machine does not work as described.
         EngineError: nothing could be compared; all reasons.
     """
     smooth = struts(frictionless(mechanism))
-    subject = _subject(Model(smooth), states, rng, condition)
     comparisons: list[EngineComparison] = []
     problems = Problems()
     if cables(mechanism):
@@ -174,7 +176,7 @@ def check_with_engines(
         OWN_INVERSE: lambda: subject.inverse(OWN_INVERSE),
         FORWARD_DYNAMICS: lambda: subject.forward(FORWARD_DYNAMICS),
         OWN_FORWARD: lambda: subject.forward(OWN_FORWARD),
-        f"{EMBEDDING}, {ACTUATOR_JACOBIAN}": subject.jacobians,
+        f"{EMBEDDING}, {ACTUATOR_JACOBIAN}": lambda: subject.jacobians(),
     }
     if wrench is not None:
         wanted[UNDER_WRENCH] = lambda: subject.under_wrench(UNDER_WRENCH, wrench)
@@ -184,8 +186,11 @@ def check_with_engines(
         for quantity in (INVERSE_DYNAMICS, OWN_INVERSE):
             problems.add(f"all engines, {quantity}", what, remedy)
             del wanted[quantity]
-    ready = dict(_ready(engines, smooth, problems))
-    for quantity, prepare in wanted.items():
+    stages = Stages(progress, 1 + len(engines) + len(wanted))
+    subject = _subject(Model(smooth), states, rng, condition)
+    stages.done()
+    ready = dict(_ready(stages.over(engines.items()), smooth, problems))
+    for quantity, prepare in stages.over(wanted.items()):
         try:
             compared = prepare()
         except TauloopError as error:
@@ -238,10 +243,10 @@ def _moved_by_actuators(model: Model, states: RandomStates) -> tuple[RandomState
 
 
 def _ready(
-    engines: Mapping[str, Callable[[Mechanism], Engine]], mechanism: Mechanism, problems: Problems
+    engines: Iterable[tuple[str, Callable[[Mechanism], Engine]]], mechanism: Mechanism, problems: Problems
 ) -> Iterator[tuple[str, Engine]]:
     """The engines that hold the machine; why others do not goes to the problems."""
-    for name, make in engines.items():
+    for name, make in engines:
         try:
             yield name, make(mechanism)
         except EngineError as error:

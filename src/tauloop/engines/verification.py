@@ -20,6 +20,7 @@ from tauloop.errors import InputError
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.options import option, require
+from tauloop.progress import Progress
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
 
@@ -95,7 +96,9 @@ def agrees(row: EngineComparison) -> bool:
     return bool(row.worst <= TOLERANCES.get(row.quantity, TOLERANCE))
 
 
-def verify(machine: Mechanism | Model, options: VerifyOptions | None = None) -> VerifiedMachine:
+def verify(
+    machine: Mechanism | Model, options: VerifyOptions | None = None, *, progress: Progress | None = None
+) -> VerifiedMachine:
     """Compare inverse and forward dynamics and Jacobians with every engine on random consistent states.
 
     The engines close all loops by themselves and know nothing of Tauloop's equations (see `tauloop.engines.check`).
@@ -103,6 +106,7 @@ def verify(machine: Mechanism | Model, options: VerifyOptions | None = None) -> 
     Args:
         machine: a mechanism, or its model.
         options: how many states, and what acts on them.
+        progress: called with what is done and what there is to do.
 
     Raises:
         AssemblyError: the machine does not work as described.
@@ -111,7 +115,9 @@ def verify(machine: Mechanism | Model, options: VerifyOptions | None = None) -> 
     options = options or VerifyOptions()
     mechanism = machine.mechanism if isinstance(machine, Model) else machine
     rng, wrench = np.random.default_rng(options.seed), None if options.wrench is None else np.array(options.wrench)
-    checks = check_with_engines(mechanism, options.states, rng, wrench=wrench, condition=options.condition)
+    checks = check_with_engines(
+        mechanism, options.states, rng, wrench=wrench, condition=options.condition, progress=progress
+    )
     return VerifiedMachine(
         machine=mechanism.name,
         options=options,

@@ -59,6 +59,7 @@ from tauloop.identification.regression.ties import Ties
 from tauloop.logs import Signals, samples
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
+from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 
 #: Samples from which on the regressor is compiled: it takes seconds, but once for a machine whose logs are identified
@@ -66,6 +67,8 @@ from tauloop.records import dataclass
 WORTH_COMPILING = 5_000
 #: Samples of the motion that a result keeps, at most, to be shown.
 SHOWN = 4_000
+#: Stages of fits and of judging them (`_fitted`).
+FITS = 4
 
 
 def identification_model(machine: Mechanism | Model, options: IdentificationOptions | None = None) -> Model:
@@ -85,7 +88,11 @@ def identification_model(machine: Mechanism | Model, options: IdentificationOpti
 
 @one_thread
 def identify(
-    machine: Mechanism | Model, logs: LogSource | Sequence[LogSource], options: IdentificationOptions | None = None
+    machine: Mechanism | Model,
+    logs: LogSource | Sequence[LogSource],
+    options: IdentificationOptions | None = None,
+    *,
+    progress: Progress | None = None,
 ) -> MachineIdentification:
     """Identify base parameters of a machine from logs, and judge them on data that were not fitted.
 
@@ -98,6 +105,7 @@ def identify(
         logs: one or several: files (CSV, Parquet or others with columns time, position.NAME, force.NAME; or a YAML that
             describes files and columns, and says how this one is prepared), logs in memory, or `MeasuredLog`.
         options: how; the defaults without.
+        progress: called with what is done and what there is to do.
 
     Raises:
         InputError: options that have no meaning for these logs or this machine.
@@ -111,6 +119,7 @@ def identify(
     options = options or IdentificationOptions()
     sources = [logs] if isinstance(logs, str | Path) or not isinstance(logs, Sequence) else list(logs)
     _require_suitable(options, len(sources))
+    stages = Stages(progress, 3 + len(sources) + (options.validation is not None) + FITS)
     model = identification_model(machine, options)
     if options.terms.gains and model.assembly.is_redundant:
         what = "the actuators are redundant: every equation holds the forces of several drives"
@@ -118,16 +127,19 @@ def identify(
     ties = None
     if options.parameters == "file":
         ties = leaf_ties(model, dynamic_leaves(model, known_leaves(model.mechanism, options.terms.known)))
-    regrouping = regroup(model.mechanism) if options.regroup else None
+    regrouping = regroup(model.mechanism, progress=stages.part) if options.regroup else None
+    stages.done()
     friction, repaired = stated_friction(model, options.terms), repairs(model, options.preparation)
     validation = [] if options.validation is None else [options.validation]
     measured = measured_logs([*sources, *validation], options, repaired)
     require_logs(options.terms.payload, [log.name for log in measured])
+    stages.done()
     prepared = prepare_logs(model, measured, options, ties, len(sources))
     del measured
-    data = _logged(model, prepared, options, ties, friction, repaired)
+    stages.done()
+    data = _logged(model, prepared, options, ties, friction, repaired, stages)
     prepared = replace(prepared, logs=())  # their samples leave the memory
-    return _fitted(model, prepared, data, options, regrouping)
+    return _fitted(model, prepared, data, options, regrouping, stages)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -179,6 +191,7 @@ def _logged(
     ties: Ties | None,
     friction: StatedFriction,
     repaired: Repairs,
+    stages: Stages,
 ) -> _Logged:
     """Regression data of all logs; each log is prepared once, and only one at a time is in memory so."""
     logs, output = prepared.logs, options.output
@@ -190,7 +203,7 @@ def _logged(
     motions: list[FoundMotion] = []
     elements: list[ElementMotion] = []
     shown: tuple[np.ndarray, np.ndarray] | None = None
-    for log in logs:
+    for log in stages.over(logs):
         with naming_log(log, len(logs)):
             signals = log.prepared()
         faults += faults_of_log(model, log, signals, len(logs), options, ties)
@@ -257,6 +270,7 @@ def _fitted(
     data: _Logged,
     options: IdentificationOptions,
     regrouping: AnalyticRegrouping | None,
+    stages: Stages,
 ) -> MachineIdentification:
     """Fit regression data, and judge them and the fit."""
     errors, parts = logs.errors, data.parts
@@ -264,11 +278,13 @@ def _fitted(
     if options.validation is None:
         with naming(data.faults):
             whole = fit(merge(parts), None, chosen_estimator(options, data.instruments, data.noise), errors=errors)
+    stages.done()
     fitted, held_out = _split(parts, options)
     training = merge(fitted)
     instruments = [rows[: len(part)] for rows, part in zip(data.instruments, fitted, strict=False)]
     with naming(data.faults):
         result = fit(training, held_out, chosen_estimator(options, instruments, data.noise), errors=errors)
+    stages.done()
     faults = data.faults or faults_of_fit(model, data.motions, parts, result, training, output=options.output)
     comparison = None
     if options.compare_logs:
@@ -277,6 +293,7 @@ def _fitted(
     with_payload = training.parameters != data.machine[0].parameters
     alone = merge(data.machine[: logs.fitted]) if with_payload else training
     left_out = unexcited(model, alone, np.random.default_rng(0), output=options.output)
+    stages.done()
     lines, is_held = data.repairs, bool(options.preparation.hold)
     if is_held:
         lines += tuple(f"what held axes leave out: {problem.what}" for problem in left_out)
@@ -291,6 +308,8 @@ def _fitted(
     essential = None
     if options.essential is not None:
         essential = essential_parameters(result, training, held_out, largest_deviation=options.essential)
+    consistent = _consistent(model, fitted, training, held_out) if options.consistent else None
+    stages.done()
     return MachineIdentification(
         evidence=result.evidence,
         provenance=result.provenance,
@@ -312,7 +331,7 @@ def _fitted(
         gains=data.gains,
         essential=essential,
         formulas=None if regrouping is None else formula_values(result if whole is None else whole, regrouping),
-        consistent=_consistent(model, fitted, training, held_out) if options.consistent else None,
+        consistent=consistent,
         training=training,
         held_out=held_out,
         motion=data.motion,

@@ -103,9 +103,9 @@ def solve_blocks(
         own = [family.of_machine(case) for case in cases] if isinstance(family, Widened) else list(cases)
         generic = generic_solutions(family, own[0].astype(complex), rng, options, tell)
         targets = []
-        for done, case in enumerate(own):
-            tell(SearchProgress(phase=FOLLOWING, done=done, total=len(own), solutions=len(generic.x)))
+        for done, case in enumerate(own, 1):
             targets.append(target_solutions(family, generic, case, options.tracking))
+            tell(SearchProgress(phase=FOLLOWING, done=done, total=len(own), solutions=len(generic.x)))
         partial = _extended(partial, block, targets, np.ravel(case_of))
         counts.append(_count(block, generic, targets))
     return partial, tuple(counts)

@@ -19,6 +19,7 @@ from tauloop.model.model import modelled
 from tauloop.model.sampled_momenta import FEWEST_SAMPLES, forces_from_momenta
 from tauloop.options import option
 from tauloop.programs import Forces
+from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
 from tauloop.shown import Shown
@@ -149,7 +150,9 @@ class MotionForces(Result):
         return build_log(self.time, list(signals.values()))
 
 
-def inverse_dynamics(machine: Mechanism | Model, options: DynamicsOptions | None = None) -> MotionForces:
+def inverse_dynamics(
+    machine: Mechanism | Model, options: DynamicsOptions | None = None, *, progress: Progress | None = None
+) -> MotionForces:
     """Actuator forces that a motion needs; see `Motion.inverse_dynamics` for its equation.
 
     A machine with passive freedoms is moved by its actuators: accelerations are given for these alone, and those of the
@@ -158,6 +161,7 @@ def inverse_dynamics(machine: Mechanism | Model, options: DynamicsOptions | None
     Args:
         machine: a mechanism, or its model (whose formulation is used).
         options: the motion; the reference pose at rest without them.
+        progress: called with what is done and what there is to do.
 
     Raises:
         InputError: wrong names, units or columns, or a table beside a pose; momenta of a machine that has passive or
@@ -166,7 +170,7 @@ def inverse_dynamics(machine: Mechanism | Model, options: DynamicsOptions | None
         AssemblyError: the motion passes a singularity between two samples, where no forces bring it about.
     """
     model, options = modelled(machine), options or DynamicsOptions()
-    entry, table = options.entry, options.motion
+    entry, table, stages = options.entry, options.motion, Stages(progress, 4)
     functions = model.motion(entry)
     is_hybrid = entry is ACTUATORS and bool(model.assembly.passive)
     ports = model.hybrid.ports if is_hybrid else functions.ports.motion
@@ -180,6 +184,7 @@ def inverse_dynamics(machine: Mechanism | Model, options: DynamicsOptions | None
         time, arrays = np.zeros(1), {name: row[None, :] for name, row in pose.items()}
     else:
         time, arrays = motion_table(ports, table)
+    stages.done()
     start = None
     if model.assembly.rows and (entry is ACTUATORS or (table is not None and functions.turning)):
         reached = (functions.kinematics if entry is PLATFORM else functions.follow)(arrays["position"])
@@ -193,8 +198,12 @@ def inverse_dynamics(machine: Mechanism | Model, options: DynamicsOptions | None
         forces = hybrid.forces
     else:
         forces = functions.inverse_dynamics(*motion, start=start, sharing=sharing)
+    stages.done()
     if len(time) > 1:
         require_regular(singularity_report(model, forces.state, entry=entry), smallest=0.0)
+    stages.done()
+    condition = functions.condition(np.atleast_2d(forces.state.q))
+    stages.done()
     made_by = {"entry": entry.name, "formulation": _formulation(model, options)}
     return MotionForces(
         model=model,
@@ -202,7 +211,7 @@ def inverse_dynamics(machine: Mechanism | Model, options: DynamicsOptions | None
         time=time,
         forces=forces,
         hybrid=hybrid,
-        condition=functions.condition(np.atleast_2d(forces.state.q)),
+        condition=condition,
         evidence=(*forces.evidence, *evidence),
         provenance=provenance(options=made_by, inputs={"machine": model.mechanism.name}),
     )

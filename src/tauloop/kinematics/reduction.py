@@ -16,6 +16,7 @@ from tauloop.mechanism.bodies import struts
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.options import Options, option
+from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 from tauloop.reduction import (
     BodyMotions,
@@ -184,7 +185,9 @@ class Reduction(Result):
         )
 
 
-def reduce(mechanism: Mechanism, options: ReductionOptions | None = None) -> Reduction:
+def reduce(
+    mechanism: Mechanism, options: ReductionOptions | None = None, *, progress: Progress | None = None
+) -> Reduction:
     """The smallest machine with the same motion that the steps here lead to, and its error against the full one.
 
     Exact steps, each where it applies: parallel rods become one; a platform that does not turn loses its rotations;
@@ -195,6 +198,7 @@ def reduce(mechanism: Mechanism, options: ReductionOptions | None = None) -> Red
     Args:
         mechanism: the machine.
         options: approximations wanted, and how the error is measured.
+        progress: called with what is done and what there is to do.
 
     Raises:
         AssemblyError: the machine does not assemble, or has findings.
@@ -203,7 +207,7 @@ def reduce(mechanism: Mechanism, options: ReductionOptions | None = None) -> Red
     """
     options = options or ReductionOptions()
     rng = np.random.default_rng(options.seed)
-    full = Model(mechanism)
+    full, stages = Model(mechanism), Stages(progress, 3)
     steps: list[Step] = []
     result = flat = mechanism
     for after, step in _steps(full, rng, options):
@@ -212,8 +216,11 @@ def reduce(mechanism: Mechanism, options: ReductionOptions | None = None) -> Red
         if step.kept or step.removed:
             steps.append(step)
     result = without_unused_parameters(result)
+    stages.done()
     reduced = Model(result)
+    stages.done()
     comparison = compare_reduction(full, reduced, rng, states=options.states, speed=options.speed)
+    stages.done()
     limit = EXACT if all(step.is_exact for step in steps) else None
     advice = "no approximation was asked for, so a part was taken to move alike that does not: check tolerances"
     return Reduction(

@@ -15,6 +15,7 @@ from tauloop.model.motion import Motion
 from tauloop.model.platform_matrices import SIX_FREEDOMS, OwnMassMatrix, VirtualPlatforms
 from tauloop.programs.catalogue import FORWARD_DYNAMICS, INVERSE_DYNAMICS, KINEMATICS, MOMENTUM_FORCES, REGRESSORS
 from tauloop.programs.program import Evaluate
+from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 
 #: What is counted: name, program (its main output), and whether it depends on the formulation.
@@ -56,12 +57,15 @@ class Cost:
         return sum(self.once.values())
 
 
-def costs(mechanism: Mechanism, entry: Entry = PLATFORM) -> tuple[tuple[Cost, ...], dict[str, str]]:
+def costs(
+    mechanism: Mechanism, entry: Entry = PLATFORM, *, progress: Progress | None = None
+) -> tuple[tuple[Cost, ...], dict[str, str]]:
     """Operations of all quantities by all formulations, all numbers baked in, kinematics included.
 
     Args:
         mechanism: the machine.
         entry: what moves as given; velocity matrices are the platform's.
+        progress: called with what is done and what there is to do.
 
     Returns:
         The costs, and what was left out with the reason.
@@ -70,25 +74,34 @@ def costs(mechanism: Mechanism, entry: Entry = PLATFORM) -> tuple[tuple[Cost, ..
         AssemblyError: the machine does not work as described.
     """
     base = Model(mechanism)
+    motions = {f.name: Model(mechanism, formulation=f.name).motion(entry) for f in FORMULATIONS}
+    counted = [
+        (name, quantity, spec)
+        for name in motions
+        for quantity, spec, depends in QUANTITIES
+        if depends or name == NEWTON_EULER.name
+    ]
+    matrices = _matrices(base) if entry is PLATFORM else []
+    stages = Stages(progress, len(counted) + 1 + len(matrices))
     rows: list[Cost] = []
     left_out: dict[str, str] = {}
-    for formulation in FORMULATIONS:
-        functions = Model(mechanism, formulation=formulation.name).motion(entry)
-        for quantity, spec, depends in QUANTITIES:
-            if not depends and formulation is not NEWTON_EULER:
-                continue
-            try:
-                counts = output_operations(functions.program(spec), spec.outputs[0])
-            except TauloopError as error:
-                left_out[f"{quantity} by {formulation.name}"] = _reason(error)
-                continue
-            rows.append(Cost(quantity=quantity, formulation=formulation.name, frame="", part=ALL, **counts))
+    for formulation, quantity, spec in stages.over(counted):
+        try:
+            counts = output_operations(motions[formulation].program(spec), spec.outputs[0])
+        except TauloopError as error:
+            left_out[f"{quantity} by {formulation}"] = _reason(error)
+            continue
+        rows.append(Cost(quantity=quantity, formulation=formulation, frame="", part=ALL, **counts))
     try:
         rows.append(_sampled_cost(base.motion(entry)))
     except TauloopError as error:
         left_out[f"inverse dynamics by {SAMPLED}"] = _reason(error)
-    if entry is PLATFORM:
-        rows += _velocity_matrices(base, left_out)
+    stages.done()
+    for formulation, frame in stages.over(matrices):
+        try:
+            rows += _velocity_matrix(base, formulation, frame, stages.part)
+        except TauloopError as error:
+            left_out[f"{VELOCITY_MATRIX} by {formulation}"] = _reason(error)
     order = [*(quantity for quantity, *_ in QUANTITIES), VELOCITY_MATRIX]
     return tuple(sorted(rows, key=lambda cost: order.index(cost.quantity))), left_out
 
@@ -104,24 +117,22 @@ def _sampled_cost(functions: Motion) -> Cost:
     return Cost(quantity="inverse dynamics", formulation=SAMPLED, frame="", part=ALL, **counts)
 
 
-def _velocity_matrices(model: Model, left_out: dict[str, str]) -> Iterator[Cost]:
+def _matrices(model: Model) -> list[tuple[str, str]]:
+    """Formulations and frames of velocity matrices; Euler angles of a platform that moves in all six freedoms."""
     names = tuple(name.rpartition(".")[2] for name in model.platform.ports.velocity.columns)
-    for frame in (BASE_FRAME, *((EULER,) if names == SIX_FREEDOMS else ())):
-        for formulation, by_momentum in (("lagrange", False), ("generalized-momentum", True)):
-            try:
-                platforms = VirtualPlatforms(model, by_momentum=by_momentum, in_euler=frame == EULER)
-            except TauloopError as error:
-                left_out[f"{VELOCITY_MATRIX} by {formulation}"] = _reason(error)
-                continue
-            yield from _by_parts(platforms, partial(_restricted_operations, platforms), formulation, frame)
-    if names == SIX_FREEDOMS:
-        platforms = VirtualPlatforms(model, in_euler=True)
-        try:
-            own = OwnMassMatrix(platforms)
-        except TauloopError as error:
-            left_out[f"{VELOCITY_MATRIX} by {ON_PLATFORM}"] = _reason(error)
-            return
-        yield from _by_parts(platforms, partial(_own_operations, own), ON_PLATFORM, EULER)
+    frames = (BASE_FRAME, EULER) if names == SIX_FREEDOMS else (BASE_FRAME,)
+    matrices = [(formulation, frame) for frame in frames for formulation in ("lagrange", "generalized-momentum")]
+    return [*matrices, *([(ON_PLATFORM, EULER)] if EULER in frames else [])]
+
+
+def _velocity_matrix(model: Model, formulation: str, frame: str, progress: Progress) -> list[Cost]:
+    by_momentum = formulation == "generalized-momentum"
+    platforms = VirtualPlatforms(model, by_momentum=by_momentum, in_euler=frame == EULER)
+    if formulation == ON_PLATFORM:
+        count = partial(_own_operations, OwnMassMatrix(platforms))
+    else:
+        count = partial(_restricted_operations, platforms)
+    return list(_by_parts(platforms, count, formulation, frame, progress))
 
 
 def _restricted_operations(platforms: VirtualPlatforms, indices: list[int]) -> Counts:
@@ -135,10 +146,15 @@ def _own_operations(own: OwnMassMatrix, indices: list[int]) -> Counts:
 
 
 def _by_parts(
-    platforms: VirtualPlatforms, count: Callable[[list[int]], Counts], formulation: str, frame: str
+    platforms: VirtualPlatforms,
+    count: Callable[[list[int]], Counts],
+    formulation: str,
+    frame: str,
+    progress: Progress,
 ) -> Iterator[Cost]:
     """The velocity matrix of each part alone, of all, and the parts' sum; each with the kinematics that it needs."""
-    counts = {part: count(indices) for part, indices in parts(platforms.labels).items()}
+    chosen = parts(platforms.labels)
+    counts = {part: count(indices) for part, indices in Stages(progress, len(chosen)).over(chosen.items())}
     rods = len({name for name, kind, _ in platforms.labels if kind == "rod"})
     copies = {part: rods if part.startswith("one ") else 1 for part in counts if part != ALL}
     counts[ADDED_UP] = {

@@ -28,6 +28,7 @@ from tauloop.options import Options, listed, option
 from tauloop.programs.catalogue import EXPORTABLE, INVERSE_DYNAMICS
 from tauloop.programs.expressions import ProgramSpec
 from tauloop.programs.state import health
+from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 from tauloop.result import Status, content, plain, provenance
 from tauloop.shown import Shown
@@ -106,7 +107,11 @@ class Export(Shown):
 
 
 def export_c(
-    machine: Mechanism | Model, options: ExportOptions | None = None, *, folder: str | Path | None = None
+    machine: Mechanism | Model,
+    options: ExportOptions | None = None,
+    *,
+    folder: str | Path | None = None,
+    progress: Progress | None = None,
 ) -> Export:
     """C source, header, test program and manifest of some functions; the same model gives the same texts.
 
@@ -115,6 +120,7 @@ def export_c(
         options: which functions, of which motion.
         folder: where the files are written (it is made where it is missing; other files in it are left alone): all
             beside first, then renamed. They stay texts without it.
+        progress: called with what is done and what there is to do.
 
     Raises:
         InputError: a name that gives no C identifier, or a folder that cannot be written.
@@ -126,11 +132,13 @@ def export_c(
     stem = c_name(model.mechanism.name if options.name is None else options.name)
     motion = model.motion(entry)
     ports = c_ports(model, motion)
+    chosen = {name: spec for name, spec in EXPORTABLE.items() if name in options.functions}
+    stages = Stages(progress, 1 + len(chosen))
     samples = _samples(model, motion, np.random.default_rng(options.seed))
+    stages.done()
     cases = [
         _case(model, motion, spec, options.wanted(spec), f"{stem}_{function}", ports, samples)
-        for function, spec in EXPORTABLE.items()
-        if function in options.functions
+        for function, spec in stages.over(chosen.items())
     ]
     mechanism, free = model.mechanism, model.free
     header = HeaderNotes(

@@ -11,6 +11,7 @@ from tauloop.mechanism.published import Published, published_operations
 from tauloop.model.costs import ADDED_UP, ALL, ON_PLATFORM, SAMPLED, VELOCITY_MATRIX, Cost, costs
 from tauloop.model.model import Model
 from tauloop.options import option
+from tauloop.progress import Progress
 from tauloop.records import dataclass
 from tauloop.result import Status
 from tauloop.shown import Shown
@@ -96,19 +97,22 @@ class OperationCounts(Shown):
         }
 
 
-def count_operations(machine: Mechanism | Model, options: CountOptions | None = None) -> OperationCounts:
+def count_operations(
+    machine: Mechanism | Model, options: CountOptions | None = None, *, progress: Progress | None = None
+) -> OperationCounts:
     """Count the operations of a machine's functions, all numbers baked in, after sharing common subexpressions.
 
     Args:
         machine: a mechanism, or its model.
         options: which motion is given.
+        progress: called with what is done and what there is to do.
 
     Raises:
         AssemblyError: the machine does not work as described.
     """
     options = options or CountOptions()
     mechanism = machine.mechanism if isinstance(machine, Model) else machine
-    rows, left_out = costs(mechanism, options.entry)
+    rows, left_out = costs(mechanism, options.entry, progress=progress)
     paper = published_operations(mechanism.name)
     return OperationCounts(
         machine=mechanism.name,

@@ -26,6 +26,7 @@ from tauloop.programs.catalogue import INVERSE_DYNAMICS
 from tauloop.programs.expressions import Expressions
 from tauloop.programs.position import SolvedBlock
 from tauloop.programs.program import Newton, Program
+from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 from tauloop.result import Result, provenance
 
@@ -86,7 +87,9 @@ class WrittenEquations(Result):
         return self.plain_data("machine", "blocks", "text", "latex", "python", symbols=symbols)
 
 
-def write_equations(machine: Mechanism | Model, options: EquationOptions | None = None) -> WrittenEquations:
+def write_equations(
+    machine: Mechanism | Model, options: EquationOptions | None = None, *, progress: Progress | None = None
+) -> WrittenEquations:
     """Write a machine's equations as text, LaTeX and Python, in the variables and parameters that are chosen.
 
     Loops: phi(q) = 0 for every kept row. Dynamics: M a + h - S u - K^T lambda = 0 for every moving velocity, by the
@@ -96,6 +99,7 @@ def write_equations(machine: Mechanism | Model, options: EquationOptions | None 
     Args:
         machine: a mechanism, or its model (whose formulation is used).
         options: which equations, in which variables.
+        progress: called with what is done and what there is to do.
 
     Raises:
         InputError: names that the machine does not have, or that are taken; cables, whose bounds no formula shares.
@@ -110,10 +114,11 @@ def write_equations(machine: Mechanism | Model, options: EquationOptions | None 
     remedy = "see `tauloop show --parameters`"
     InputError.raise_if_any(unknown_names(kept, known, "no parameter {!r}", "keep", remedy))
     model = Model(model.mechanism, kept, formulation=model.formulation)
-    letters = _Letters(model, options)
+    letters, stages = _Letters(model, options), Stages(progress, 5)
     program = model.motion(options.entry).program(INVERSE_DYNAMICS) if "solved" in options.parts else None
     texts, functions = [], {name: f for name, f in _implicit_functions(model).items() if name in options.parts}
-    for notation in (PLAIN, LATEX, PYTHON):
+    stages.done()
+    for notation in stages.over((PLAIN, LATEX, PYTHON)):
         parts = [_implicit(name, *function, letters, notation) for name, function in functions.items()]
         if program is not None:
             parts.append(_solved(model, program, letters, notation))
@@ -123,8 +128,10 @@ def write_equations(machine: Mechanism | Model, options: EquationOptions | None 
     start = model.assembly.q.tolist()
     used = letters.used(texts[-1])
     python = python_text(heading, used, texts[2], start, model.mechanism.parameters.values, kept)
+    evidence = tuple(compared(model, options.entry, python, {name: f for name, (f, _) in functions.items()}))
+    stages.done()
     return WrittenEquations(
-        evidence=tuple(compared(model, options.entry, python, {name: f for name, (f, _) in functions.items()})),
+        evidence=evidence,
         provenance=provenance(
             options={"entry": options.entry.name, "parts": options.parts, "keep": kept},
             inputs={"machine": model.mechanism.name},

@@ -21,6 +21,7 @@ from tauloop.errors import EngineError, TauloopError
 from tauloop.files import write_text
 from tauloop.pages.plots import figure
 from tauloop.pages.scenes import scene_page
+from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 from tauloop.report.pieces import MotionScene, Picture, Piece, Plot, Rows, Words
 from tauloop.shown import Shown
@@ -65,7 +66,13 @@ class Film(Shown):
     caption: str
 
 
-def write_page(path: str | Path, title: str, sections: Sequence[Section], introduction: Iterable[str] = ()) -> Path:
+def write_page(
+    path: str | Path,
+    title: str,
+    sections: Sequence[Section],
+    introduction: Iterable[str] = (),
+    progress: Progress | None = None,
+) -> Path:
     """Write a page, beside the file first and then renamed.
 
     Args:
@@ -73,6 +80,7 @@ def write_page(path: str | Path, title: str, sections: Sequence[Section], introd
         title: heading; a page of one section has that section's alone.
         sections: what it shows.
         introduction: paragraphs below the heading.
+        progress: called with what is done and what there is to do.
 
     Raises:
         EngineError: plotly or viser is not installed, and a plot or a machine in motion is shown.
@@ -97,15 +105,18 @@ def write_page(path: str | Path, title: str, sections: Sequence[Section], introd
             add(item, "a", section.title, href=f"#{section.name or number}")
             if section.status:
                 add(item, "span", section.status, class_=f"status {section.status}")
+    stages = Stages(progress, 1 + sum(len(section.pieces) for section in sections))
     for number, section in enumerate(sections):
-        _section(body, section, section.name or str(number))
+        _section(body, section, section.name or str(number), stages)
     if any(isinstance(piece, Plot) for section in sections for piece in section.pieces):
         add(body, "script", _packed_plotly(), type="text/plain", id="plotly")
         add(body, "script", _own("page.js"))
-    return write_text(path, "<!doctype html>\n" + ET.tostring(html, encoding="unicode", method="html") + "\n")
+    written = write_text(path, "<!doctype html>\n" + ET.tostring(html, encoding="unicode", method="html") + "\n")
+    stages.done()
+    return written
 
 
-def _section(body: ET.Element, section: Section, name: str) -> None:
+def _section(body: ET.Element, section: Section, name: str, stages: Stages) -> None:
     part = add(body, "section", id=name)
     heading = add(part, "h2", section.title)
     if section.status:
@@ -113,7 +124,7 @@ def _section(body: ET.Element, section: Section, name: str) -> None:
     doubts = [piece for piece in section.pieces if isinstance(piece, Words) and piece.tone == "doubtful"]
     moving = [piece for piece in section.pieces if isinstance(piece, MotionScene) or getattr(piece, "over_time", False)]
     rest = [piece for piece in section.pieces if piece not in doubts and piece not in moving]
-    if lines := [doubt for doubt in doubts if not doubt.text.startswith("status: ")]:
+    if lines := [doubt for doubt in stages.over(doubts) if not doubt.text.startswith("status: ")]:
         careful = add(part, "div", class_="careful")
         add(careful, "h3", CAREFUL)
         items = add(careful, "ul")
@@ -121,12 +132,12 @@ def _section(body: ET.Element, section: Section, name: str) -> None:
             add(items, "li", doubt.text.removeprefix("doubtful: "))
     if scenes := [piece for piece in moving if isinstance(piece, MotionScene)]:
         bench = add(part, "div", class_="bench" if len(scenes) < len(moving) else "")
-        _put(add(bench, "div", class_="scenes"), scenes)
+        _put(add(bench, "div", class_="scenes"), stages.over(scenes))
         if len(scenes) < len(moving):
-            _put(add(bench, "div"), (piece for piece in moving if piece not in scenes))
+            _put(add(bench, "div"), stages.over(piece for piece in moving if piece not in scenes))
     elif moving:
-        _put(add(part, "div", class_="plots"), moving)
-    _put(part, rest)
+        _put(add(part, "div", class_="plots"), stages.over(moving))
+    _put(part, stages.over(rest))
     if section.made:
         details = add(part, "details", open="")
         add(details, "summary", MADE)

@@ -15,6 +15,7 @@ from tauloop.model import Model
 from tauloop.model.model import modelled
 from tauloop.motion.planning import PlannedMotion, StrokeOptions, plan_motion
 from tauloop.pages.workflow import write_report
+from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 from tauloop.result import Result, provenance
 
@@ -59,7 +60,7 @@ class Demo(Result):
         )
 
 
-def demo(machine: Mechanism | Model, path: str | Path) -> Demo:
+def demo(machine: Mechanism | Model, path: str | Path, *, progress: Progress | None = None) -> Demo:
     """Write a page with a machine on a tour of its work volume: in 3D, with its stroke and the forces of its motors.
 
     The tour goes as fast as the limits of the machine's file allow.
@@ -67,15 +68,17 @@ def demo(machine: Mechanism | Model, path: str | Path) -> Demo:
     Args:
         machine: a mechanism, or its model.
         path: the page (HTML).
+        progress: called with what is done and what there is to do.
 
     Raises:
         PoseError: the machine cannot leave its reference pose.
         EngineError: plotly or viser is not installed.
         InputError: the page cannot be written.
     """
-    model = modelled(machine)
+    model, stages = modelled(machine), Stages(progress, 2)
     planned = _tour(model)
-    written = write_report(planned, path)
+    stages.done()
+    written = write_report(planned, path, progress=stages.part)
     name = model.mechanism.name
     return Demo(
         evidence=planned.evidence,

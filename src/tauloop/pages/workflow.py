@@ -9,6 +9,7 @@ from typing import Any
 from tauloop.errors import InputError, Problems
 from tauloop.options import Options
 from tauloop.pages.document import Section, write_page
+from tauloop.progress import Progress
 from tauloop.records import dataclass
 from tauloop.report.page_records import PageRecord, page_record
 from tauloop.report.pieces import MotionScene, Piece, Plot, Rows
@@ -65,7 +66,11 @@ class WrittenReport(Result):
 
 
 def write_report(
-    results: object | Iterable[object], path: str | Path, options: ReportOptions | None = None
+    results: object | Iterable[object],
+    path: str | Path,
+    options: ReportOptions | None = None,
+    *,
+    progress: Progress | None = None,
 ) -> WrittenReport:
     """Write results as one HTML page that plays, needs no network and can be printed.
 
@@ -73,6 +78,7 @@ def write_report(
         results: one or several: results of workflows, or JSON files that commands wrote with ``--json-file``.
         path: the page.
         options: how.
+        progress: called with what is done and what there is to do.
 
     Raises:
         InputError: a file that is no result, or a damaged one, with everything that is wrong; or no result at all.
@@ -97,7 +103,7 @@ def write_report(
         for item in records
     ]
     title = options.title if len(sections) > 1 else sections[0].title
-    written = write_page(path, title, sections)
+    written = write_page(path, title, sections, progress=progress)
     return WrittenReport(
         path=written,
         size=written.stat().st_size,

@@ -14,6 +14,7 @@ import numpy as np
 from tauloop.assembly.limits import beyond_limits
 from tauloop.integrate.integrators import DormandPrince, Integrator
 from tauloop.model import Model
+from tauloop.progress import Progress
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result
 from tauloop.simulation.forces import InverseDynamicsForce, MotionInTime
@@ -80,6 +81,7 @@ def round_trip(
     *,
     route: Route | None = None,
     integrator: Integrator | None = None,
+    progress: Progress | None = None,
 ) -> RoundTrip:
     """Feed the forces of a motion to forward dynamics.
 
@@ -89,6 +91,7 @@ def round_trip(
         duration: s, from time zero.
         route: to forward dynamics; independent coordinates without it.
         integrator: Dormand and Prince's with tight tolerances without it.
+        progress: as of `Simulator.run`.
 
     Raises:
         InputError, PoseError: as of `simulate` and of inverse dynamics.
@@ -96,7 +99,7 @@ def round_trip(
     first = motion.at(np.zeros(1))
     q, v = start_state(model, first.position[0], first.velocity[0])
     simulator = Simulator(model, route=route, integrator=TIGHT if integrator is None else integrator)
-    run = simulator.run(duration, q=q, v=v, force=InverseDynamicsForce(model, motion))
+    run = simulator.run(duration, q=q, v=v, force=InverseDynamicsForce(model, motion), progress=progress)
     wanted = motion.at(run.time).position
     port = model.platform.ports.position
     trip = RoundTrip(

@@ -27,6 +27,7 @@ from tauloop.model.runner import Runner
 from tauloop.programs.extended import energy_program
 from tauloop.programs.program import Program
 from tauloop.programs.tool import WRENCH
+from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Provenance, Result, provenance
 from tauloop.simulation.ending import why_ended
@@ -208,6 +209,7 @@ class Simulator:
         force: ForceLaw | None = None,
         wrench: Wrench | ToolForce | None = None,
         events: Sequence[Event] = (),
+        progress: Progress | None = None,
     ) -> Simulation:
         """Simulate from a start; what was reached is kept, whatever happens.
 
@@ -219,6 +221,7 @@ class Simulator:
             wrench: force and moment at the tool centre point in the base frame (6,), or a function of time; or
                 of the tool's motion, beside forces that act continuously.
             events: what to look for.
+            progress: called with the share of the duration that is done, and what there is to do.
 
         Raises:
             InputError: a duration that is not positive, or numbers of the wrong shape; sensitivities by unknown names,
@@ -235,18 +238,21 @@ class Simulator:
         y = self.system.encode(start_q, start_v)
         ((chosen, _),) = self.by_branch(start_q[None, :])
         if chosen is not self:
-            return chosen.run(duration, q=start_q, v=start_v, force=force, wrench=wrench, events=events)
+            return chosen.run(
+                duration, q=start_q, v=start_v, force=force, wrench=wrench, events=events, progress=progress
+            )
         self.require_branch(y[None, :], start_q[None, :])
         acting = _Acting(self.system, force, wrench)
         if self.sensitivities:
             require_differentiable(self.system, force, wrench)
         along = simulation_directions(self.system, self.sensitivities, start_q, start_v)
-        progress = self.stepper.begin(y, acting, start_q, along)
+        state, stages = self.stepper.begin(y, acting, start_q, along), Stages(progress, 1)
         parts: list[Steps] = []
         happened: list[Occurrence] = []
         ending: Ending | None = None
         while ending is None:
-            part = self.stepper.advance(progress, duration)
+            part = self.stepper.advance(state, duration)
+            stages.part(state.time, duration)
             occurred = occurrences(tuple(events), part, partial(decoded, self.system))
             happened += occurred
             parts.append(part)
@@ -257,7 +263,7 @@ class Simulator:
                 ending = part.ending
             elif sum(map(len, parts)) >= self.integrator.max_steps:
                 ending = Ending.STEPS
-        result = self._result(joined_steps(parts), duration, ending, happened, progress, acting)
+        result = self._result(joined_steps(parts), duration, ending, happened, state, acting)
         return self._differentiated(result, along) if along else result
 
     def by_branch(self, q: np.ndarray) -> list[tuple[Simulator, np.ndarray]]:
@@ -313,12 +319,12 @@ class Simulator:
         duration: float,
         ending: Ending,
         happened: list[Occurrence],
-        progress: SteppingState,
+        state: SteppingState,
         acting: _Acting,
     ) -> Simulation:
-        steps, last_q, last_v = self._usable(steps, progress.guess)
+        steps, last_q, last_v = self._usable(steps, state.guess)
         q, v = np.vstack([steps.q, last_q]), np.vstack([steps.v, last_v])
-        acted = np.vstack([steps.acting, acting.at(float(steps.time[-1]), steps.y[-1], last_q[0], progress)])
+        acted = np.vstack([steps.acting, acting.at(float(steps.time[-1]), steps.y[-1], last_q[0], state)])
         kinetic, potential = self.energies(q, v)
         phi, _ = self.model.assembly.loops.residuals(q)
         n_u, shape = len(self.model.mechanism.actuators), self.model.topology

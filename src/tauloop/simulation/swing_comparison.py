@@ -9,6 +9,7 @@ from tauloop.assembly.limits import beyond_limits
 from tauloop.errors import InputError
 from tauloop.integrate.integrators import Integrator
 from tauloop.model import Model
+from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result
 from tauloop.simulation.routes import ROUTES
@@ -56,7 +57,12 @@ class SwingComparison(Result):
 
 
 def compare_routes(
-    model: Model, duration: float, integrator: Integrator, frequency: float, amplitude: float
+    model: Model,
+    duration: float,
+    integrator: Integrator,
+    frequency: float,
+    amplitude: float,
+    progress: Progress | None = None,
 ) -> SwingComparison:
     """Swing a machine (see `swing`) by every route that it can go.
 
@@ -65,20 +71,23 @@ def compare_routes(
         duration: s.
         integrator: of all routes.
         frequency, amplitude: as of `swing`.
+        progress: called with what is done and what there is to do.
 
     Raises:
         InputError, AssemblyError: as of `swing`.
     """
+    stages = Stages(progress, 1 + len(ROUTES.own))
     ready = swing(model.mechanism, frequency=frequency, amplitude=amplitude)
+    stages.done()
     results: dict[str, Simulation] = {}
     left_out: dict[str, str] = {}
-    for name, route in ROUTES.own.items():
+    for name, route in stages.over(ROUTES.own.items()):
         try:
             simulator = Simulator(ready.model, route=route, integrator=integrator)
         except InputError as error:
             left_out[name] = str(error.problems[0].what)
             continue
-        results[name] = simulator.run(duration, q=ready.q, v=ready.v)
+        results[name] = simulator.run(duration, q=ready.q, v=ready.v, progress=stages.part)
     first = results[EXACT[0]]
     kept = [item for name in EXACT for item in _kept(name, results[name])]
     return SwingComparison(

@@ -23,6 +23,7 @@ from tauloop.mechanism.quantities import pairs_reader
 from tauloop.model import Model
 from tauloop.model.force_sharing import sharing_of
 from tauloop.options import Options, option
+from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 from tauloop.simulation.cables.result import CableSimulation
 from tauloop.simulation.cables.simulation import simulate_cables
@@ -150,20 +151,26 @@ AnyOptions = SimulationOptions | SwingOptions | RoundTripOptions
 
 
 @overload
-def simulate(machine: Mechanism | Model, options: SimulationOptions = ...) -> Simulation | CableSimulation: ...
-@overload
-def simulate(machine: Mechanism | Model, options: SwingOptions) -> SwingComparison: ...
-@overload
-def simulate(machine: Mechanism | Model, options: RoundTripOptions) -> RoundTrip: ...
+def simulate(
+    machine: Mechanism | Model, options: SimulationOptions = ..., *, progress: Progress | None = ...
+) -> Simulation | CableSimulation: ...
 @overload
 def simulate(
-    machine: Mechanism | Model, options: AnyOptions
+    machine: Mechanism | Model, options: SwingOptions, *, progress: Progress | None = ...
+) -> SwingComparison: ...
+@overload
+def simulate(
+    machine: Mechanism | Model, options: RoundTripOptions, *, progress: Progress | None = ...
+) -> RoundTrip: ...
+@overload
+def simulate(
+    machine: Mechanism | Model, options: AnyOptions, *, progress: Progress | None = ...
 ) -> Simulation | CableSimulation | SwingComparison | RoundTrip: ...
 
 
 @solving(PoseError)
 def simulate(
-    machine: Mechanism | Model, options: AnyOptions | None = None
+    machine: Mechanism | Model, options: AnyOptions | None = None, *, progress: Progress | None = None
 ) -> Simulation | CableSimulation | SwingComparison | RoundTrip:
     """Simulate a machine; see `Simulator`, which is compiled once for many.
 
@@ -172,6 +179,7 @@ def simulate(
     Args:
         machine: a mechanism, or its model.
         options: from where, under which forces, until when; a swing or a round trip by the options of these.
+        progress: called with what is done and what there is to do.
 
     Returns:
         What happened, with evidence; what was reached is kept, whatever happens.
@@ -182,8 +190,17 @@ def simulate(
     """
     model = machine if isinstance(machine, Model) else Model(machine)
     chosen = SimulationOptions() if options is None else options
+    stages = Stages(progress, 1)
+    result = _simulated(model, chosen, stages.part)
+    stages.done()
+    return result
+
+
+def _simulated(
+    model: Model, chosen: AnyOptions, progress: Progress
+) -> Simulation | CableSimulation | SwingComparison | RoundTrip:
     if isinstance(chosen, SimulationOptions):
-        return (_of_cables if cables(model.mechanism) else _of_forces)(model, chosen)
+        return (_of_cables if cables(model.mechanism) else _of_forces)(model, chosen, progress)
     if cables(model.mechanism):
         what = "a swing is not for machines with cables: they push nothing back"
         if isinstance(chosen, RoundTripOptions):
@@ -191,8 +208,8 @@ def simulate(
         raise InputError.of(model.mechanism.name, what, "simulate it under forces")
     if isinstance(chosen, SwingOptions):
         integrator = chosen.integration.integrator
-        return compare_routes(model, chosen.duration, integrator, chosen.frequency, chosen.amplitude)
-    return _there_and_back(model, chosen)
+        return compare_routes(model, chosen.duration, integrator, chosen.frequency, chosen.amplitude, progress)
+    return _there_and_back(model, chosen, progress)
 
 
 def _start(model: Model, options: SimulationOptions) -> tuple[np.ndarray, np.ndarray]:
@@ -215,7 +232,7 @@ def _wrench(options: SimulationOptions) -> Wrench | None:
     return options.wrench
 
 
-def _of_forces(model: Model, options: SimulationOptions) -> Simulation:
+def _of_forces(model: Model, options: SimulationOptions, progress: Progress) -> Simulation:
     q, v = _start(model, options)
     if options.preload is not None:
         sharing_of(model.mechanism, options.preload)  # which says that there are no cables
@@ -228,10 +245,11 @@ def _of_forces(model: Model, options: SimulationOptions) -> Simulation:
         sensitivities=options.sensitivities,
     )
     events = events_of(model, options.until, options.watch)
-    return simulator.run(options.duration or 1.0, q=q, v=v, force=_force(model, options), wrench=wrench, events=events)
+    force, duration = _force(model, options), options.duration or 1.0
+    return simulator.run(duration, q=q, v=v, force=force, wrench=wrench, events=events, progress=progress)
 
 
-def _of_cables(model: Model, options: SimulationOptions) -> CableSimulation:
+def _of_cables(model: Model, options: SimulationOptions, progress: Progress) -> CableSimulation:
     if options.sensitivities:
         what = "cables that become slack or taut begin a new motion, through which nothing is differentiated"
         raise InputError.of("sensitivities", what, "take differences of runs instead")
@@ -247,11 +265,13 @@ def _of_cables(model: Model, options: SimulationOptions) -> CableSimulation:
         integrator=options.integration.integrator,
         sharing=sharing_of(model.mechanism, options.preload),
         events=events_of(model, options.until, options.watch),
+        progress=progress,
     )
 
 
-def _there_and_back(model: Model, options: RoundTripOptions) -> RoundTrip:
+def _there_and_back(model: Model, options: RoundTripOptions, progress: Progress) -> RoundTrip:
     time, arrays = motion_table({"position": model.platform.ports.position}, options.motion)
     spline = SplineMotion(model, time - time[0], arrays["position"])
     duration = min(options.duration or math.inf, spline.duration)
-    return round_trip(model, spline, duration, route=options.route, integrator=options.integration.integrator)
+    integrator = options.integration.integrator
+    return round_trip(model, spline, duration, route=options.route, integrator=integrator, progress=progress)

@@ -21,7 +21,6 @@ constructing exact D-optimal designs.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 
 import numpy as np
 import scipy.linalg
@@ -34,6 +33,7 @@ from tauloop.calibration.judging.observability import (
     shown_directions,
 )
 from tauloop.errors import IdentificationError, InputError
+from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 
 #: A round that betters the criterion by less than this share is the last.
@@ -45,8 +45,6 @@ SHOWN = 1e-6
 #: Lowest eigenvectors of M in which candidates are compared (E), and how many of the best are worked out in full, at
 #: once and at most.
 LOWEST, FINALISTS, WORKED_OUT = 12, 12, 48
-
-Progress = Callable[[int, int], None]
 
 
 class Criterion(ABC):
@@ -190,18 +188,18 @@ def select_poses(
     P = basis.T @ (weights[:, None] * basis)
     chosen = _one_by_one(W, P, count, criterion, repeated)
     start_value = criterion.value(information(W, P, chosen))
-    value, used, exchanges = start_value, 0, 0
+    value, used, exchanges, stages = start_value, 0, 0, Stages(progress, 1)
     for used in range(1, rounds + 1):
         changed = 0
         for place in range(count):
-            if progress is not None:
-                progress((used - 1) * count + place, rounds * count)
+            stages.part((used - 1) * count + place, rounds * count)
             changed += _exchange(W, P, chosen, place, criterion, repeated)
         better = criterion.value(information(W, P, chosen))
         exchanges += changed
         gain, value = value - better, better
         if not changed or gain < ENOUGH * value:
             break
+    stages.done()
     chosen.sort()
     return Selection(
         chosen=tuple(chosen),

@@ -20,6 +20,7 @@ from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
 from tauloop.motion import Ellipse, PeakSpeed, Trajectory, Trapezoidal, plan, stroke
 from tauloop.options import Options, option
+from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 from tauloop.result import Result, provenance
 
@@ -163,6 +164,7 @@ def circle_test(
     interpreted: bool = False,
     folder: Path | None = None,
     events: Sequence[Event] = (),
+    progress: Progress | None = None,
 ) -> CircleTest:
     """Drive a machine round a circle with variations of its drive lines.
 
@@ -175,6 +177,7 @@ def circle_test(
         integrator: of the equations.
         presliding, interpreted, folder: as of `DrivenMachine`.
         events: to look for; a terminal one ends a run.
+        progress: called with what is done and what there is to do.
 
     Raises:
         InputError: the machine has no drive lines, or they make no sense; an unknown parameter.
@@ -182,14 +185,15 @@ def circle_test(
     """
     if variations is None:
         variations = [v for v in Variation if v is not Variation.AS_DESCRIBED or has_two_motors(mechanism)]
-    model = Model(mechanism)
+    model, stages = Model(mechanism), Stages(progress, 1 + len(variations))
     trajectory = circle_trajectory(model, circle)
     remedy = "see `tauloop show NAME --parameters`"
     names = mechanism.parameters.names
     InputError.raise_if_any(unknown_names(values or {}, names, "is no leaf parameter", remedy=remedy))
+    stages.done()
     laps, ends, happened = {}, {}, {}
     evidence = []
-    for variation in variations:
+    for variation in stages.over(variations):
         machine = DrivenMachine(
             mechanism, variation=variation, presliding=presliding, interpreted=interpreted, folder=folder
         )

@@ -19,6 +19,7 @@ from tauloop.kinematics.workspace_map import Workspace, workspace_grid
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
 from tauloop.programs.tool import tool_twist
+from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
 
@@ -140,6 +141,7 @@ def play_map(
     *,
     play: float | Mapping[str, float] = PLAY,
     fixed: Mapping[str, float] | None = None,
+    progress: Progress | None = None,
 ) -> PlayMap:
     """Map how play at the actuators shows at the tool.
 
@@ -151,6 +153,7 @@ def play_map(
         axes: values of the platform positions that vary, by name (one to three).
         play: at each actuator from end to end, m or rad: one number, or by name of actuator.
         fixed: values of positions that are held; those not named keep their reference values.
+        progress: called with what is done and what there is to do.
 
     Raises:
         InputError: unknown names, play that is not positive, a machine whose actuators do not determine its motion.
@@ -169,7 +172,9 @@ def play_map(
         problems.append(Problem(where="play", what="is zero everywhere", remedy="such as 10e-6 m"))
     InputError.raise_if_any(problems)
     sensitivity = ToolSensitivity(model)
-    space = workspace_grid(model, axes, fixed=fixed)
+    stages = Stages(progress, 2)
+    space = workspace_grid(model, axes, fixed=fixed, progress=stages.part)
+    stages.done()
     usable = space.usable.ravel()
     pose = pose_axes(model)
     positions = pose.positions(pose.grid(axes, space.fixed))[usable]
@@ -182,6 +187,7 @@ def play_map(
         each[:, usable] = np.linalg.norm(displacement, axis=1).T
         worst[usable] = worst_combination(displacement)
         difference = _difference(model, sensitivity, q, displacement, np.array(list(amounts.values())))
+    stages.done()
     shape = space.usable.shape
     dims = tuple(str(name) for name in space.data.dims)
     data = xr.Dataset(

@@ -23,6 +23,7 @@ from tauloop.mechanism.quantities import pairs_reader, quantity
 from tauloop.mechanism.units import ONE
 from tauloop.model import Model
 from tauloop.options import Options, listed, option
+from tauloop.progress import Progress
 from tauloop.records import dataclass
 
 #: What the variations are called in options.
@@ -82,7 +83,9 @@ class BallbarOptions(Options):
             problems.add("plane", f"{', '.join(self.plane)} names {len(self.plane)} positions", "such as x,y")
 
 
-def ballbar(machine: Mechanism | Model, options: BallbarOptions | None = None) -> CircleTest:
+def ballbar(
+    machine: Mechanism | Model, options: BallbarOptions | None = None, *, progress: Progress | None = None
+) -> CircleTest:
     """Drive a machine round a circle: with two motors, with one, without play, and with rigid drives.
 
     Radial figures are about the circle that fits best (ISO 230-4).
@@ -90,6 +93,7 @@ def ballbar(machine: Mechanism | Model, options: BallbarOptions | None = None) -
     Args:
         machine: with drive lines.
         options: the circle, and variations of the drives.
+        progress: called with what is done and what there is to do.
 
     Raises:
         InputError: the machine has no drive lines, or they make no sense; unknown names.
@@ -116,6 +120,7 @@ def ballbar(machine: Mechanism | Model, options: BallbarOptions | None = None) -
         presliding=options.presliding,
         interpreted=options.interpreted,
         events=events_of(model, options.until, options.watch),
+        progress=progress,
     )
 
 
@@ -146,12 +151,15 @@ class PlayOptions(Options):
     ranges: Mapping[str, tuple[float, float]] | None = option(None, flag="--range", read=ranges_of)
 
 
-def play(machine: Mechanism | Model, options: PlayOptions | None = None) -> PlayMap:
+def play(
+    machine: Mechanism | Model, options: PlayOptions | None = None, *, progress: Progress | None = None
+) -> PlayMap:
     """How play at the actuators shows at the tool, over the work volume.
 
     Args:
         machine: a mechanism, or its model.
         options: the play, and the volume.
+        progress: called with what is done and what there is to do.
 
     Raises:
         InputError: unknown names, a volume that is not known, a machine whose actuators do not determine its motion.
@@ -160,7 +168,7 @@ def play(machine: Mechanism | Model, options: PlayOptions | None = None) -> Play
     model, widths = _prepared(machine, options)
     volume = _volume(model, options)
     _plane(model.platform.ports.position, volume, options)
-    mapped = play_map(model, dict(list(volume.items())[:3]), play=widths)
+    mapped = play_map(model, dict(list(volume.items())[:3]), play=widths, progress=progress)
     ends = {name: (float(values[0]), float(values[-1])) for name, values in volume.items()}
     return replace(mapped, volume=ends)
 

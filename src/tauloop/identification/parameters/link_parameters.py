@@ -26,6 +26,7 @@ from tauloop.identification.parameters.link_quantities import LinkQuantities
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.quantities import pairs_reader
 from tauloop.options import Options, option
+from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, plain, provenance
 from tauloop.shown import Shown
@@ -138,6 +139,8 @@ def link_parameters(
     mechanism: Mechanism,
     estimates: BaseEstimates | Identification | MachineIdentification | str | Path,
     options: LinkOptions | None = None,
+    *,
+    progress: Progress | None = None,
 ) -> LinkParameters:
     """Masses, mass centres and inertias of a machine's links from its base parameters and what is known.
 
@@ -151,6 +154,7 @@ def link_parameters(
         mechanism: the machine; parameters that its links share are one unknown.
         estimates: base parameters with their covariance, or what `identify` has found, or its JSON file.
         options: what is known; confidence.
+        progress: called with what is done and what there is to do.
 
     Raises:
         InputError: a known name is no parameter, or its value no such quantity; a file holds no estimates.
@@ -168,7 +172,7 @@ def link_parameters(
     equations = LinkEquations(mechanism, estimates, options.known)
     if not equations.unknown:
         raise IdentificationError.of("known", "all parameters are known", "leave out what is sought")
-    rng = np.random.default_rng(options.seed)
+    rng, stages = np.random.default_rng(options.seed), Stages(progress, 1 + len(equations.unknown))
     x, missed = _fitted(equations, equations.start)
     N, covariance = _directions(equations, x)
     # where a parameter stands still at one member of a family, such as at the middle of a link, it moves at others
@@ -182,8 +186,9 @@ def link_parameters(
     links = LinkSet(quantities)
     nearest = links.nearest()
     links.within(float(np.hypot(nearest, ndtri(0.5 + 0.5 * options.confidence))))
+    stages.done()
     parameters = []
-    for k, parameter in enumerate(equations.unknown):
+    for k, parameter in enumerate(stages.over(equations.unknown)):
         if not is_seen[k]:
             continue
         quantity = quantities.unknown[k] if is_free[k] else None

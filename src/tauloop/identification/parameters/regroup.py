@@ -12,6 +12,7 @@ from tauloop.identification.parameters.regrouping_columns import ProductColumns,
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.options import Options, listed, option
+from tauloop.progress import Progress
 from tauloop.records import dataclass
 
 
@@ -30,7 +31,9 @@ class RegroupingOptions(Options):
     seed: int = option(0, least=0)
 
 
-def regroup(mechanism: Mechanism, options: RegroupingOptions | None = None) -> AnalyticRegrouping:
+def regroup(
+    mechanism: Mechanism, options: RegroupingOptions | None = None, *, progress: Progress | None = None
+) -> AnalyticRegrouping:
     """The combinations of a machine's inertial parameters that its forces show, as formulas in its lengths.
 
     For a planar four-bar, say, ``crank.mcx + crank_length coupler.m - crank_length/coupler_length coupler.mcx``.
@@ -38,6 +41,7 @@ def regroup(mechanism: Mechanism, options: RegroupingOptions | None = None) -> A
     Args:
         mechanism: the machine.
         options: products of parameters in place of the inertial ones; lengths; seed.
+        progress: called with what is done and what there is to do.
 
     Raises:
         InputError: a product that cannot be read, or a length that the machine does not have; all at once.
@@ -56,7 +60,9 @@ def regroup(mechanism: Mechanism, options: RegroupingOptions | None = None) -> A
     standard, rng = StandardColumns(mechanism), np.random.default_rng(options.seed)
     if options.products:
         columns = ProductColumns.of(standard, options.products)
-        return analytic_regrouping(columns, columns.quantities, lengths, rng, values=columns.values())
+        return analytic_regrouping(
+            columns, columns.quantities, lengths, rng, values=columns.values(), progress=progress
+        )
     model, _ = standard(lengths)
     inertial = [k for k, parameter in enumerate(model.parameters) if parameter.group == "inertia"]
 
@@ -64,4 +70,4 @@ def regroup(mechanism: Mechanism, options: RegroupingOptions | None = None) -> A
         return standard(at)[1][:, inertial]
 
     quantities = [ColumnParameter(name=model.parameters[k].name, unit=model.parameters[k].unit) for k in inertial]
-    return analytic_regrouping(regressor, quantities, lengths, rng, values=model.pi[inertial])
+    return analytic_regrouping(regressor, quantities, lengths, rng, values=model.pi[inertial], progress=progress)

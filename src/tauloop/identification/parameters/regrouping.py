@@ -18,6 +18,7 @@ import numpy as np
 from tauloop.errors import IdentificationError, Problems
 from tauloop.identification.regression.base_parameters import RankOptions, base_parameters
 from tauloop.mechanism.units import Dimension, parse_unit
+from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, plain, provenance
 
@@ -204,6 +205,7 @@ def analytic_regrouping(
     rng: np.random.Generator,
     options: RankOptions | None = None,
     values: np.ndarray | None = None,
+    progress: Progress | None = None,
 ) -> AnalyticRegrouping:
     """Regroup a regressor's columns, with coefficients that are polynomials of the lengths with simple fractions.
 
@@ -219,6 +221,7 @@ def analytic_regrouping(
         rng: source of other geometries.
         options: how the rank is decided.
         values: of the n parameters, SI, where they are known.
+        progress: called with what is done and what there is to do.
 
     Raises:
         IdentificationError: there is no clear rank, or coefficients are no such sums; all of them.
@@ -239,11 +242,14 @@ def analytic_regrouping(
         return np.asarray(np.where(np.abs(scaled) > ZERO, B, 0.0))
 
     first = shares(lengths)
-    entering = {name: np.abs(shares({**lengths, name: (1 + STEP) * lengths[name]}) - first) for name in lengths}
+    stages = Stages(progress, len(lengths) + len(independent))
+    entering = {
+        name: np.abs(shares({**lengths, name: (1 + STEP) * lengths[name]}) - first) for name in stages.over(lengths)
+    }
     draws = _Draws(shares, lengths, rng)
     problems = Problems()
     base = []
-    for i, column in enumerate(independent):
+    for i, column in enumerate(stages.over(independent)):
         terms = []
         for j, quantity in enumerate(parameters):
             if j in independent or first[i, j] == 0.0:

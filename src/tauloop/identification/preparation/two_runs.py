@@ -17,6 +17,7 @@ from tauloop.logs import channels, read_log, sample_period, samples, units
 from tauloop.logs.channels import TIME, as_signals, build_log, port_channels
 from tauloop.mechanism.suggestions import listing
 from tauloop.options import Options, option
+from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
 
@@ -100,7 +101,11 @@ class SubtractionOptions(Options):
 
 @solving(IdentificationError)
 def subtract(
-    connected: str | Path | xr.Dataset, disconnected: str | Path | xr.Dataset, options: SubtractionOptions | None = None
+    connected: str | Path | xr.Dataset,
+    disconnected: str | Path | xr.Dataset,
+    options: SubtractionOptions | None = None,
+    *,
+    progress: Progress | None = None,
 ) -> TwoRuns:
     """Subtract the actuators' own forces, sample by sample: F_structure(t) = F_connected(t) - F_disconnected(t + d).
 
@@ -116,6 +121,7 @@ def subtract(
         connected: log, or its file: positions of all actuators, forces of some.
         disconnected: the same motion with the structure taken off; positions and forces of those actuators.
         options: how they are aligned.
+        progress: called with what is done and what there is to do.
 
     Raises:
         LogError: no force in both runs, other units, or motions that are not alike.
@@ -123,9 +129,9 @@ def subtract(
     Source: Lyzell and Hovland, section 3.
     """
     options = options or SubtractionOptions()
-    period, largest_delay = options.period, options.largest_delay
+    period, largest_delay, stages = options.period, options.largest_delay, Stages(progress, 3)
     connected, disconnected = (
-        read_log(log) if isinstance(log, str | Path) else log for log in (connected, disconnected)
+        read_log(log) if isinstance(log, str | Path) else log for log in stages.over((connected, disconnected))
     )
     names, unmatched = _common(connected, disconnected)
     step = sample_period(connected)
@@ -159,6 +165,7 @@ def subtract(
     force = samples(connected, "force", names)[covered]
     own = kind(samples(disconnected, "force", names)).at(covered, shift)
     spread = np.maximum(force.std(axis=0), np.finfo(float).tiny)
+    stages.done()
     return TwoRuns(
         log=_log(connected, names, covered, force, own),
         delay=float(shift * step),

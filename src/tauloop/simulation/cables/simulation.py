@@ -16,6 +16,7 @@ from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import ForceSharing, Model
 from tauloop.model.force_sharing import EQUAL_SHARES
+from tauloop.progress import Progress, Stages
 from tauloop.simulation.cables.machines import cable_machine
 from tauloop.simulation.cables.phase import CablePhase, Lengths, PhaseForce
 from tauloop.simulation.cables.result import OVER, CableEvent, CableSimulation, CableStretch, evidence
@@ -49,6 +50,7 @@ def simulate_cables(
     integrator: Integrator | None = None,
     sharing: ForceSharing = EQUAL_SHARES,
     events: Sequence[Event] = (),
+    progress: Progress | None = None,
 ) -> CableSimulation:
     """Simulate a machine with cables.
 
@@ -72,6 +74,7 @@ def simulate_cables(
         integrator: Dormand and Prince's without it.
         sharing: preloads and weights of the tensions that hold the start pose.
         events: what to look for, in the coordinates of the cable machine; also what a jerk jumps over is found.
+        progress: called with the share of the duration that is done, and what there is to do.
 
     Raises:
         InputError: the machine has no cables, one cannot be simulated, or the input is wrong.
@@ -79,7 +82,9 @@ def simulate_cables(
         PoseError: no tensions hold the start, and no lengths are given.
     """
     chosen = Projected() if route is None else route
-    return _CableRun(model, duration, q, v, force, lengths, wrench, chosen, integrator, sharing, events).go()
+    return _CableRun(model, duration, q, v, force, lengths, wrench, chosen, integrator, sharing, events).go(
+        Stages(progress, 1)
+    )
 
 
 class _CableRun:
@@ -166,8 +171,8 @@ class _CableRun:
             self._phases[slack] = phase, simulator
         return self._phases[slack]
 
-    def go(self) -> CableSimulation:
-        """All of it."""
+    def go(self, stages: Stages) -> CableSimulation:
+        """All of it, in one stage."""
         shape = self._model.topology
         q = dict(zip(shape.coordinate_names, self._q, strict=True))
         v = dict(zip(shape.velocity_names, self._v, strict=True))
@@ -183,7 +188,7 @@ class _CableRun:
             if time >= until - OVER * self._duration:
                 until = self._sample(slack, q, v, time)
                 slack = self._settled(slack, q, v, time)
-            phase, simulation = self._advanced(slack, q, v, time, until)
+            phase, simulation = self._advanced(slack, q, v, time, until, stages)
             time += float(simulation.time[-1])
             q = dict(zip(simulation.coordinate_names, simulation.q[-1], strict=True))
             v = dict(zip(simulation.velocity_names, simulation.v[-1], strict=True))
@@ -243,7 +248,13 @@ class _CableRun:
         return frozenset(loose)
 
     def _advanced(
-        self, slack: frozenset[str], q: Mapping[str, float], v: Mapping[str, float], time: float, until: float
+        self,
+        slack: frozenset[str],
+        q: Mapping[str, float],
+        v: Mapping[str, float],
+        time: float,
+        until: float,
+        stages: Stages,
     ) -> tuple[CablePhase, Simulation]:
         """The simulation until the next change, or until a time."""
         phase, simulator = self._phase(slack)
@@ -257,6 +268,7 @@ class _CableRun:
             force=PhaseForce(phase, time),
             wrench=shifted,
             events=(*phase.events(time), *phase.watched(self._watched, time)),
+            progress=lambda done, total: stages.part(time + (until - time) * done / total, self._duration),
         )
         pulls = phase.tensions(simulation.time + time, simulation.q, simulation.v)
         tension = np.stack([np.maximum(pulls[name], 0.0) for name in self._bounds], axis=1)

@@ -24,6 +24,7 @@ from tauloop.model import Model
 from tauloop.motion import StrokeOptions
 from tauloop.motion.planning import planned
 from tauloop.options import Options, option
+from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 from tauloop.result import Result
 from tauloop.simulation.controllers.laws import (
@@ -186,7 +187,9 @@ class ControlComparison(Result):
 
 
 @solving(PoseError)
-def control(machine: Mechanism | Model, options: ControlOptions) -> ControlComparison:
+def control(
+    machine: Mechanism | Model, options: ControlOptions, *, progress: Progress | None = None
+) -> ControlComparison:
     """Follow a stroke under sampled controllers, and find how far the machine stays behind.
 
     A run that ends early (out of reach, singular, not finite) or goes beyond a stop makes the result doubtful;
@@ -195,6 +198,7 @@ def control(machine: Mechanism | Model, options: ControlOptions) -> ControlCompa
     Args:
         machine: what the controllers believe in.
         options: the stroke, the controllers and how they are sampled.
+        progress: called with what is done and what there is to do.
 
     Raises:
         InputError: names and numbers that are wrong.
@@ -208,9 +212,11 @@ def control(machine: Mechanism | Model, options: ControlOptions) -> ControlCompa
         differences=options.differences,
         saturates=options.saturation,
     )
+    stages = Stages(progress, 1 + len(options.laws))
     plant = _plant(model, options.plant)
     trajectory = planned(model, options.stroke, SHARE)
     events = events_of(model, options.until, options.watch)
+    stages.done()
     runs = {
         name: follow(
             trajectory,
@@ -223,7 +229,7 @@ def control(machine: Mechanism | Model, options: ControlOptions) -> ControlCompa
             events=events,
             sensitivities=options.sensitivities,
         )
-        for name, law in options.laws.items()
+        for name, law in stages.over(options.laws.items())
     }
     return ControlComparison(
         evidence=tuple(
