@@ -1,18 +1,12 @@
-"""JSON Schema and reference page of machine files, made from the grammar."""
+"""JSON Schema of machine files, made from the grammar."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from tauloop.mechanism.cursor import Choice, Either, Kind, ListOf, MapOf, Name, Reference, Shape, Text, Value, Whole
 from tauloop.mechanism.grammar import FORMAT, MACHINE, QUALIFIED
 from tauloop.mechanism.structure import IDENTIFIER, MAX_NAME, REFERENCE, key_pattern
-from tauloop.mechanism.suggestions import a
-
-#: Lines between which `update_reference` writes.
-START, END = "<!-- generated from grammar.py: start -->", "<!-- generated from grammar.py: end -->"
 
 #: By this line editors find the schema of machine files: that of `SCHEMA_FILE`, beside the machine.
 SCHEMA_FILE = "machine.schema.json"
@@ -24,8 +18,8 @@ _VALUE, _LITERAL = "value", "number or text"
 def json_schema(top: Shape = MACHINE, title: str = FORMAT) -> dict[str, Any]:
     """JSON Schema (draft 2020-12) of machine files, for editors and other tools.
 
-    It describes the form. What only the reader can tell (units, names that refer to something, physical sense) is in
-    the descriptions.
+    It describes the form. What only the reader can tell stands there for people and pages: units (``x-unit``), signs
+    (``x-bounds``), what names refer to (``x-names``) and what keys of mappings are (``x-key``).
 
     Args:
         top: the shape of a whole file; `tauloop.mechanism.drive_file.DRIVE` for drive-line files.
@@ -35,7 +29,8 @@ def json_schema(top: Shape = MACHINE, title: str = FORMAT) -> dict[str, Any]:
         _LITERAL: {"type": ["number", "string"], "description": "number, literal with unit, or expression"}
     }
     qualified = _shape(QUALIFIED)
-    definitions[QUALIFIED.name] = qualified | {"properties": qualified["properties"] | {"value": _ref(_LITERAL)}}
+    qualified["properties"]["value"] |= _ref(_LITERAL)
+    definitions[QUALIFIED.name] = qualified
     definitions[_VALUE] = {"anyOf": [_ref(_LITERAL), _ref(QUALIFIED.name)]}
     for shape in shapes(top):
         definitions[shape.name] = _shape(shape)
@@ -94,7 +89,9 @@ def _shape(shape: Shape) -> dict[str, Any]:
 
 def _schema(kind: Kind) -> dict[str, Any]:
     if isinstance(kind, Value):
-        return _ref(_VALUE)
+        units = [str(dimension) or "1" for dimension in (kind.linear, kind.angular) if dimension is not None]
+        facts = {"x-unit": " or ".join(units), "x-bounds": kind.sign}
+        return _ref(_VALUE) | {name: fact for name, fact in facts.items() if fact}
     if isinstance(kind, Shape):
         return _ref(kind.name)
     if isinstance(kind, Either):
@@ -108,6 +105,7 @@ def _schema(kind: Kind) -> dict[str, Any]:
             "type": "object",
             "additionalProperties": _schema(kind.item),
             "propertyNames": {"pattern": f"^{key_pattern(kind.key).pattern}$"},
+            "x-key": kind.key,
         }
     return _word(kind)
 
@@ -119,67 +117,6 @@ def _word(kind: Text | Name | Reference | Choice | Whole) -> dict[str, Any]:
         return {"type": "integer", "minimum": kind.least, "maximum": kind.most}
     if isinstance(kind, Text):
         return {"type": ["string", "number"]}
-    pattern = IDENTIFIER if isinstance(kind, Name) else REFERENCE
-    return {"type": "string", "pattern": f"^{pattern.pattern}$", "maxLength": MAX_NAME * (1 + (pattern is REFERENCE))}
-
-
-def reference() -> str:
-    """Reference of every mapping and key in a machine file, as Markdown."""
-    return "\n".join(line for shape in [*shapes(MACHINE), QUALIFIED] for line in _section(shape))
-
-
-def update_reference(page: Path) -> str:
-    """Text of a page with the reference between `START` and `END` brought up to date.
-
-    Raises:
-        ValueError: one of the two lines is missing.
-    """
-    text = page.read_text(encoding="utf-8")
-    before, rest = text.split(START)
-    _, after = rest.split(END)
-    return f"{before}{START}\n\n{reference()}\n{END}{after}"
-
-
-def write_reference(page: str | Path) -> None:
-    """Bring the reference on a page up to date."""
-    Path(page).write_text(update_reference(Path(page)), encoding="utf-8")
-
-
-def _section(shape: Shape) -> Iterator[str]:
-    yield f"### {shape.name[0].upper()}{shape.name[1:]}"
-    yield ""
-    yield shape.doc
-    yield ""
-    yield "| key | what stands there | meaning |"
-    yield "|---|---|---|"
-    for field in shape.fields:
-        name = f"**`{field.name}`**" if field.required else f"`{field.name}`"
-        yield f"| {name} | {_words(field.kind)} | {field.doc} |"
-    yield ""
-
-
-def _words(kind: Kind) -> str:
-    if isinstance(kind, Value):
-        return _value_words(kind)
-    if isinstance(kind, Shape):
-        return f"[{kind.name}](#{kind.name.lower().replace(' ', '-')})"
-    if isinstance(kind, Either):
-        return " or ".join(_words(alternative) for alternative in kind.kinds)
-    if isinstance(kind, ListOf):
-        item = f"({_words(kind.item)})" if isinstance(kind.item, Either) else _words(kind.item)
-        return f"list: {kind.length} × {item}" if kind.length is not None else f"list: {item}"
-    if isinstance(kind, MapOf):
-        return f"{kind.key}: {_words(kind.item)}"
-    if isinstance(kind, Choice):
-        return ", ".join(f"`{option}`" for option in kind.options)
-    if isinstance(kind, Whole):
-        return f"whole number, {kind.least} to {kind.most}"
-    if isinstance(kind, Reference):
-        return f"name of {a(kind.to)}"
-    return "text" if isinstance(kind, Text) else "new name"
-
-
-def _value_words(kind: Value) -> str:
-    units = [str(dimension) or "number" for dimension in (kind.linear, kind.angular) if dimension is not None]
-    words = " or ".join(units) or "value"
-    return words + (f", {kind.sign}" if kind.sign else "")
+    if isinstance(kind, Name):
+        return {"type": "string", "pattern": f"^{IDENTIFIER.pattern}$", "maxLength": MAX_NAME}
+    return {"type": "string", "pattern": f"^{REFERENCE.pattern}$", "maxLength": 2 * MAX_NAME, "x-names": kind.to}
