@@ -116,7 +116,7 @@ def section(name: str) -> Iterator[str]:
     arguments = [item for item in command(name).params if item.param_type_name == "argument"]
     names = [f"{item.name.upper()}{'...' if item.nargs == -1 else ''}" for item in arguments]
     yield f"### {name}\n"
-    yield f"```console\n$ {command(name).epilog.removeprefix('Example: ')}\n```\n"
+    yield f"For example: `{command(name).epilog.removeprefix('Example: ')}`\n"
     for text in paragraphs(name):
         yield f"{text}\n"
     own = [item for item in options(name) if row(item) not in shared()]

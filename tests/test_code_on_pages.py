@@ -1,0 +1,138 @@
+"""Code on pages runs, page by page as a reader meets it, and prints what the page shows (`support/page_code.py`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import page_code
+import pytest
+from page_code import PAGES, Reader, blocks, is_output, literals, name_of, reader_s_folder
+
+from conftest import ROOT
+
+__all__ = ["reader_s_folder"]
+
+BLOCKS = {name_of(page): tuple(blocks(page.read_text(encoding="utf-8"), name_of(page))) for page in PAGES}
+#: Tutorials are run as pages and as notebooks by `test_tutorials.py`.
+WITH_CODE = [
+    page for page in PAGES if page.parent.name != "tutorials" and any(block.is_code for block in BLOCKS[name_of(page)])
+]
+WITH_SLOW_CODE = [page for page in WITH_CODE if any(block.mark == "nightly" for block in BLOCKS[name_of(page)])]
+#: Blocks that no test can run, each with the reason that its page gives.
+NOT_RUN = {
+    ("README.md", "installs packages"),
+    ("README.md", "works in a clone"),
+    ("docs/dependencies.md", "downloads a package"),
+    ("docs/dependencies.md", "installs packages"),
+    ("docs/drives/dual-motor-plant.md", "searches for core-hours"),
+    ("docs/exporting.md", "works in a clone"),
+    ("docs/identification/consistency.md", "DATA is the folder of the arm's log"),
+    ("docs/identification/error-bars.md", "the logs are yours"),
+    ("docs/identification/estimators.md", 'log.csv is made on the page "Identify a machine"'),
+    ("docs/identification/excitation.md", "minutes"),
+    ("docs/identification/known-parameters.md", "the logs are yours"),
+    ("docs/identification/link-parameters.md", "the machine and its log are yours"),
+    ("docs/identification/preparation.md", "DATA is the folder of the arm's log"),
+    ("docs/identification/recordings.md", "the logs are yours"),
+    ("docs/identification/tx40.md", "DATA is the folder of the arm's log"),
+    ("docs/index.md", "installs packages"),
+}
+
+
+@pytest.mark.parametrize("page", WITH_CODE, ids=name_of)
+def test_the_code_of_a_page_runs(page: Path, reader_s_folder: Path) -> None:
+    Reader(page).read()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("page", WITH_SLOW_CODE, ids=name_of)
+def test_slow_code_of_a_page_runs(page: Path, reader_s_folder: Path) -> None:
+    Reader(page, nightly=True).read()
+
+
+def test_blocks_that_are_not_run_are_few_and_say_why() -> None:
+    left_out = [(block.page, block.reason) for page in BLOCKS.values() for block in page if block.mark == "not run"]
+    assert set(left_out) == NOT_RUN
+    assert len(left_out) <= 24
+    assert all(block.reason for page in BLOCKS.values() for block in page if block.mark)
+
+
+def test_the_example_of_the_readme_is_short() -> None:
+    (example,) = [block for block in BLOCKS["README.md"] if block.language == "python"]
+    assert len(example.body.splitlines()) <= 22
+
+
+def test_every_block_is_of_a_language_that_is_known() -> None:
+    """A command in a block of text, or code in a block without a language, would never run."""
+    known = {"python", "console", "bash", "text", "yaml", "toml", "json", "c", "xml"}
+    assert [b.place for page in BLOCKS.values() for b in page if b.language not in known] == []
+    texts = (b for page in BLOCKS.values() for b in page if b.language == "text")
+    assert [b.place for b in texts if any(line.startswith(("$ ", "tauloop ")) for line in b.body.splitlines())] == []
+
+
+PAGE = """
+```yaml title="data/a.yaml"
+a: 2
+```
+```console
+$ cat data/a.yaml
+a: 2
+$ grep b data/a.yaml   # no such line: exit code 1
+```
+<!-- not run: it would end badly -->
+```python
+raise SystemExit
+```
+```python
+a = 1 + 1
+a, 0.5  # (2, 0.5)
+print("speed", a / 3, "m/s")
+```
+prints
+```text
+speed 0.66666666666666668 m/s
+```
+"""
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("", ""),
+        ("# (2, 0.5)", "# (3, 0.5)"),
+        ("668 m/s", "668 mm/s"),
+        ("0.6666", "0.6676"),
+        ("a: 2\n$", "a: 3\n$"),
+        ("exit code 1", ""),
+    ],
+)
+def test_a_page_is_read_as_its_reader_would(right: str, wrong: str, reader_s_folder: Path) -> None:
+    page = page_code.Reader(ROOT / "page.md")
+    page.blocks = list(blocks(PAGE.replace(right, wrong)))
+    if right == wrong:
+        page.read()
+        return
+    with pytest.raises(AssertionError, match="page:"):
+        page.read()
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "same"),
+    [
+        ("a  1.25 m", "a 1.26 m\n", True),
+        ("a 1.25 m", "a 1.28 m", False),
+        ("3 freedoms", "4 freedoms", False),
+        ("residual 2.3e-15 m", "residual 8.1e-16 m", True),
+        ("first\n...\nlast", "first\nmiddle\nlast", True),
+        ("first\n...", "first\nmiddle\nlast", True),
+        ("...\nlast", "first\nlast\nlast", True),
+        ("first\n...\nlast", "first\nlast\nmore", False),
+        ("", "more", False),
+    ],
+)
+def test_outputs_are_compared_up_to_roundings(shown: str, printed: str, same: bool) -> None:
+    assert is_output(shown, printed) is same
+
+
+def test_comments_that_are_values_are_read() -> None:
+    assert literals("x = 1  # (3,)\nx  # 2\nx, 1  # N m\n") == {2: ("x", 2)}
