@@ -146,7 +146,7 @@ def drive_lines() -> Figure:
     play.set_ylabel("force")
     play.legend(frameon=False, fontsize=8, handlelength=1.5)
     v = np.concatenate([np.linspace(-1.0, -1e-9, 200), np.linspace(1e-9, 1.0, 200)])
-    for static, color, dash, name in ((1.0, BLUE, "--", "Coulomb, viscous"), (1.6, "black", "-", "with Stribeck")):
+    for static, color, dash, name in ((1.0, BLUE, "--", "Coulomb"), (1.6, "black", "-", "Stribeck")):
         _curve(
             friction,
             v,
