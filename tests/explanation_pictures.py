@@ -10,13 +10,18 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent / "support"))
+
 import casadi as ca
 import matplotlib as mpl
 import numpy as np
+from calibration_sessions import P51, encoders, machine, measured, part_errors
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import tauloop as tl
+from tauloop.calibration import Position, calibration_problem, identifiability
+from tauloop.calibration.judging.observability import NULL
 from tauloop.drives.equations.control import switching
 from tauloop.drives.equations.elements import elastic_backlash, stribeck_level
 from tauloop.drives.equations.switches import Direct
@@ -254,6 +259,31 @@ def singular_poses() -> Figure:
     figure = Figure(figsize=(11, 3.4), layout="constrained")
     for axes, pose in zip(figure.subplots(1, 4), poses, strict=True):
         five_bar_at(axes, *pose)
+
+
+def calibration_directions() -> Figure:
+    """Singular values of the 51 parameters of the six-link Gantry-Tau seen by a tracker, at the drawing and off it."""
+    name, rng = "gantry_tau_6link", np.random.default_rng(3)
+    off = part_errors(name, P51, 1e-3, rng)
+    figure = Figure(figsize=(8.6, 3.6), layout="constrained")
+    axes = figure.subplots()
+    limit = 0.0
+    for values, color, marker, label in (({}, ORANGE, "s", "as drawn"), (off, BLUE, "o", "parts 1 mm off")):
+        nominal = machine(name).with_values(values)
+        series = measured(name, values, Position(name="t"), encoders(name, 60, np.random.default_rng(5)), 2e-5)
+        told = identifiability(calibration_problem(nominal, [series], P51), np.random.default_rng(2))
+        sizes = np.maximum(np.array(told.singular_values), 2e-15)
+        limit = NULL * sizes.max()
+        axes.semilogy(np.arange(1, len(sizes) + 1), sizes, ls="", marker=marker, ms=4.5, color=color, label=label)
+    axes.axhspan(1e-15, limit, color="#dddddd", lw=0)
+    axes.axhspan(limit, 1.0, color="#f3e3d8", lw=0)
+    axes.axhline(1.0, color="black", lw=0.8)
+    axes.set_ylim(1e-15, 1e4)
+    for height, text in ((8.0, "seen"), (1e-4, "weak: the noise hides a tolerance"), (1e-11, "not seen at all")):
+        axes.text(1.0, height, text, va="center")
+    axes.set_xlabel("direction of the 51 parameters")
+    axes.set_ylabel("singular value:\nnoise deviations per tolerance")
+    axes.legend(frameon=False, loc="center", bbox_to_anchor=(0.45, 0.22))
     return figure
 
 
@@ -263,6 +293,7 @@ DRAWINGS: dict[str, Callable[[], Figure]] = {
     "drive-lines": drive_lines,
     "motion-laws": motion_laws,
     "singular-poses": singular_poses,
+    "calibration-directions": calibration_directions,
 }
 
 
