@@ -1,4 +1,4 @@
-"""The tables of docs/reproductions.md hold what the commands find: whole experiments, so by night."""
+"""The tables of docs/reproductions hold what the commands find: whole experiments, so by night."""
 
 from __future__ import annotations
 
@@ -11,8 +11,16 @@ import pytest
 
 from tauloop_papers import EXPERIMENTS
 
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "reproductions.md"
-#: Row of the document (beginning of its first cell) and column, and the beginning of the comparison that it quotes.
+PAGES = Path(__file__).resolve().parents[2] / "docs" / "reproductions"
+#: Page of every experiment.
+PAGE = {
+    "gantry-tau-calibration": "calibration",
+    "gantry-tau": "two-runs",
+    "nuwar": "nuwar",
+    "rcid": "rcid",
+    "spidermill": "spidermill",
+}
+#: Row of the page (beginning of its first cell) and column, and the beginning of the comparison that it quotes.
 QUOTED = {
     "gantry-tau-calibration": [
         ("mean absolute position error, nominal geometry", 2, "mean absolute position error"),
@@ -89,6 +97,20 @@ def agree(quoted: str, text: str) -> bool:
     )
 
 
+def rows(name: str) -> list[list[str]]:
+    """Cells of every row of an experiment's page."""
+    lines = (PAGES / f"{PAGE[name]}.md").read_text(encoding="utf-8").splitlines()
+    return [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines if line.startswith("|")]
+
+
+def test_every_page_has_the_rows_that_are_compared_once() -> None:
+    assert {path.stem for path in PAGES.glob("*.md")} == set(PAGE.values())
+    for name, quoted in QUOTED.items():
+        for beginning, column, _ in quoted:
+            (cells,) = [row for row in rows(name) if f"{row[0]} ".startswith(beginning)]
+            assert numbers(cells[column]), beginning
+
+
 def test_rounded_figures_agree_and_others_do_not() -> None:
     assert agree("2.7, 1.8 N", "2.72, 1.80; 19.84")
     assert agree("79.4 µm", "79.4")
@@ -100,14 +122,9 @@ def test_rounded_figures_agree_and_others_do_not() -> None:
 @pytest.mark.parametrize("name", QUOTED)
 def test_figures_of_the_document_are_those_of_the_command(name: str) -> None:
     motion: Any = EXPERIMENTS[name].run()
-    rows = [
-        [cell.strip() for cell in line.strip("| ").split(" | ")]
-        for line in DOCUMENT.read_text(encoding="utf-8").splitlines()
-        if line.startswith("|")
-    ]
     wrong = []
     for beginning, column, quantity in QUOTED[name]:
-        (cells,) = [row for row in rows if f"{row[0]} ".startswith(beginning)]
+        (cells,) = [row for row in rows(name) if f"{row[0]} ".startswith(beginning)]
         ours = next(comparison.ours for comparison in motion.comparisons if comparison.quantity.startswith(quantity))
         if not agree(cells[column], ours):
             wrong.append((beginning, cells[column], ours))

@@ -75,7 +75,7 @@ class ReducedSettings:
         placed: the other reading of the reduced model.
         printed: the paper's minimal set.
         spindle_factors, offset_sizes: factors of the massless rods' masses in the plant, and sizes (m) of the offset.
-        cuts: least cuts of the verification errors, by actuator: what docs/reproductions.md claims, rounded as there.
+        cuts: least cuts of the verification errors, by actuator: what docs/reproductions claims, rounded as there.
         known: parameters that the paper takes for known when it reads out the others.
         drawn: the parameter that is stated besides, from the drawing.
         masses: of it, for which the printed estimates are read out too.
