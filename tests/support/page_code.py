@@ -26,6 +26,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import run
+from extras import EXTRAS, extra
 
 from conftest import ROOT
 
@@ -174,7 +175,12 @@ class Reader:
         return list(blocks(self.page.read_text(encoding="utf-8"), name_of(self.page)))
 
     def read(self) -> None:
-        """Do all that the page says."""
+        """Do all that the page says; where an extra is not installed the test is skipped."""
+        for block in self.blocks:
+            if block.language == "python" and not block.mark:
+                for module in EXTRAS:
+                    if re.search(rf"^(import|from) {module}\b", block.body, re.M):
+                        extra(module)
         if any("examples/" in block.body for block in self.blocks):
             Path("examples").symlink_to(ROOT / "examples")
         for block in self.blocks:
@@ -227,6 +233,8 @@ class Reader:
         words = command.words
         if words[0] == "tauloop" and not {"|", "||", ">", "&&"} & set(words):
             result = run(*words[1:], code=None, columns=80)
+            if result.exit_code == 2 and (missing := re.search(r"pip install '?(tauloop\[\w+\])", result.output)):
+                pytest.skip(f"needs {missing[1]}: {command.line}")
             return result.exit_code, result.output
         done = subprocess.run(
             ["bash", "-c", f'PATH="{Path(sys.executable).parent}:$PATH"; {command.line}'],
