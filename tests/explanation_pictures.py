@@ -18,6 +18,7 @@ import numpy as np
 from calibration_sessions import P51, encoders, machine, measured, part_errors
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import FancyBboxPatch
 
 import tauloop as tl
 from tauloop.calibration import Position, calibration_problem, identifiability
@@ -287,6 +288,31 @@ def calibration_directions() -> Figure:
     return figure
 
 
+def from_file_to_forces() -> Figure:
+    """What each step between a machine file and numbers makes, and the page that explains it."""
+    steps = (
+        ("machine.yaml", "YAML, URDF, MJCF", "machine file"),
+        ("Mechanism", "checked, frozen", "machine file"),
+        ("loops", "closed, ranked,\nsorted into blocks", "loops"),
+        ("dynamics", "M a + h, by one of\nfour formulations", "formulations"),
+        ("program", "interpreted,\nor C code", "generated code"),
+        ("numbers", "with evidence", "kinematics"),
+    )
+    figure = Figure(figsize=(11, 2.1), layout="constrained")
+    axes = figure.subplots()
+    for i, (name, what, page) in enumerate(steps):
+        color = GREY if i in (0, len(steps) - 1) else BLUE
+        axes.add_patch(FancyBboxPatch((i - 0.4, 0.0), 0.8, 1.0, boxstyle="round,pad=0.03", fc="white", ec=color, lw=2))
+        axes.text(i, 0.72, name, ha="center", va="center", fontsize=10, weight="bold")
+        axes.text(i, 0.32, what, ha="center", va="center", fontsize=9)
+        axes.text(i, -0.2, page, ha="center", va="top", fontsize=9, color=GREY, style="italic")
+        if i:
+            axes.annotate("", (i - 0.43, 0.5), (i - 0.57, 0.5), arrowprops={"arrowstyle": "->", "lw": 1.8})
+    axes.set(xlim=(-0.55, len(steps) - 0.45), ylim=(-0.5, 1.1))
+    axes.axis("off")
+    return figure
+
+
 DRAWINGS: dict[str, Callable[[], Figure]] = {
     "five-bar-masses": five_bar_masses,
     "error-bars": error_bars,
@@ -294,6 +320,7 @@ DRAWINGS: dict[str, Callable[[], Figure]] = {
     "motion-laws": motion_laws,
     "singular-poses": singular_poses,
     "calibration-directions": calibration_directions,
+    "from-file-to-forces": from_file_to_forces,
 }
 
 

@@ -1,21 +1,27 @@
-"""Commands in the documents, those within sentences and those that are not run too, exist with their options."""
+"""Commands in the documents, those that are not run too, exist with their options; so do names of code and tests."""
 
 from __future__ import annotations
 
+import importlib
 import re
 import shlex
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 
 import pytest
 
+import tauloop
 from conftest import ROOT
 from tauloop.cli.app import COMMANDS, LazyGroup, app
+from tauloop.extensions import GROUPS
 
 PAGES = tuple(sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]))
 FENCED = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```", re.M | re.S)
 #: Text between backticks that is a command line.
 INLINE = re.compile(r"(?<!`)`(tauloop [a-z][^`]*)`(?!`)")
+#: Dotted words that are no names of the library: groups of entry points, and what MJCF keeps in `<custom>`.
+ELSEWHERE = {*GROUPS, "tauloop.platform", "tauloop.independent", "tauloop.joint.NAME.friction.offset"}
 #: A command that another distribution brings.
 BROUGHT = ("reproduce",)
 
@@ -63,9 +69,43 @@ def unknown(line: str) -> Iterator[str]:
             yield f"{name} {option[0]}"
 
 
+#: Names of the library between backticks, and names of tests: `tauloop.model.Motion.embedding`, `test_x.py::test_y`.
+DOTTED, TESTS = re.compile(r"`(tauloop(?:\.\w+)+)`"), re.compile(r"`(?:[\w/]+/)?(test_\w+\.py)(?:::(\w+))?`")
+
+
+def resolves(name: str) -> bool:
+    """Whether a dotted name is a module of Tauloop, or something in one; fields of records count."""
+    words = name.split(".")
+    found: object = tauloop
+    for count in range(len(words), 0, -1):
+        with suppress(ModuleNotFoundError):
+            found = importlib.import_module(".".join(words[:count]))
+            break
+    for word in words[count:]:
+        if word not in getattr(found, "__annotations__", {}) and not hasattr(found, word):
+            return False
+        found = getattr(found, word, None)
+    return True
+
+
+@cache
+def files_of_tests() -> dict[str, str]:
+    files = [*(ROOT / "tests").rglob("test_*.py"), *(ROOT / "papers" / "tests").rglob("test_*.py")]
+    return {path.name: path.read_text(encoding="utf-8") for path in files}
+
+
+def missing_tests(text: str) -> Iterator[str]:
+    """Tests that a page names and that are not there."""
+    for file, name in TESTS.findall(text):
+        if f"def {name}(" not in files_of_tests().get(file, "") if name else file not in files_of_tests():
+            yield f"{file}::{name}"
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_commands_and_options_of_a_page_exist(page):
+def test_names_tests_commands_and_options_of_a_page_exist(page):
     text = page.read_text(encoding="utf-8")
+    assert [name for name in DOTTED.findall(text) if name not in ELSEWHERE and not resolves(name)] == []
+    assert list(missing_tests(text)) == []
     assert [part for line in lines_of_commands(text) for part in unknown(line)] == []
 
 
