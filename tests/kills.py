@@ -124,7 +124,7 @@ COMMANDS = {
         *("ballbar", str(RACKS), "--radius", "0.05", "--speed", "0.6", "--only", "rigid"),
         *("--figure", "{out}/circle.png", "--json-file", "{out}/circle.json"),
     ),
-    "reproduce": ("reproduce", "gantry-tau-calibration", "--out", "{out}"),
+    "reproduce": ("reproduce", "gantry-tau-calibration", "--out", "{out}", "--json-file", "{out}/report.json"),
     "verify": ("verify", "five_bar", "--states", "2", "--json-file", "{out}/verified.json"),
     "cost": ("cost", "five_bar", "--json-file", "{out}/counts.json"),
     "report": ("report", "{given}/counts.json", "--out", "{out}/report.html"),

@@ -15,11 +15,14 @@ import matplotlib.image
 import numpy as np
 import pytest
 from browser import Page, browser, executable
+from command_line import run
 from matplotlib.figure import Figure
 
 import tauloop as tl
+import tauloop_papers.command
 import tauloop_papers.kept
 from tauloop.errors import InputError
+from tauloop.report import read_record
 from tauloop.result import Status, provenance
 from tauloop.viewer import Playback, View
 from tauloop_papers import (
@@ -181,6 +184,28 @@ def test_the_controllers_code_lies_beside_its_page_and_is_checked(
         assert (kept.status is Status.OK) == agrees
         assert not any("measured" in path.name for path in kept.files)
     assert "12.3" not in kept.files[-1].read_text(encoding="utf-8")
+
+
+def test_a_report_of_the_results_file_shows_what_the_papers_page_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    item, made = small("a", "first"), CONTROLLERS["dual-motor"]()
+    ran = Measured(compiler="cc", agrees=True, verdict="all agree", nanoseconds={made[0].name: 12.3})
+    monkeypatch.setattr(tauloop_papers.command, "experiment", lambda _: item)
+    monkeypatch.setattr(tauloop_papers.kept, "controllers", lambda _: made)
+    monkeypatch.setattr(tauloop_papers.kept, "measured", lambda _: ran)
+    pages = tmp_path / "pages"
+    run("reproduce", "a", "--out", pages, "--json-file", tmp_path / "a.json")
+    run("report", tmp_path / "a.json", "--out", tmp_path / "report.html")
+    shown, own = ((path.read_text(encoding="utf-8")) for path in (tmp_path / "report.html", pages / "a.html"))
+    assert shown[shown.index("<section") :] == own[own.index("<section") :]
+    assert all(word in shown for word in ("70.1", "<iframe", "data:image/svg+xml", made[0].name, ">12<"))
+    (alone := tmp_path / "alone").mkdir()
+    run("reproduce", "a", "--json-file", alone / "a.json")
+    assert [path.name for path in alone.iterdir()] == ["a.json"]
+    assert read_record(alone / "a.json") == read_record(tmp_path / "a.json")
+    for words in (["all"], ["a", "--note"], []):
+        run("reproduce", *words, "--json-file", tmp_path / "b.json", code=2)
 
 
 def test_a_row_has_as_many_cells_as_its_table_has_heads() -> None:

@@ -164,6 +164,8 @@ def plain(value: Any) -> Any:
         if not math.isfinite(value):
             raise ValueError(f"a result holds the number {value}")
         return float(value)
+    if isinstance(value, Result):  # within another: as it writes itself
+        return plain(value.as_dict())
     if is_dataclass(value) and not isinstance(value, type):
         return {item.name: plain(getattr(value, item.name)) for item in fields(value)}
     if isinstance(value, Mapping):

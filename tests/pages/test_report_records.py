@@ -13,6 +13,7 @@ from kills import prepare
 import tauloop as tl
 from tauloop.report import page_record, read_record
 from tauloop.report.page_records import KEY, fingerprints
+from tauloop.result import plain
 
 
 @pytest.fixture(scope="module")
@@ -98,3 +99,8 @@ def test_all_that_is_wrong_is_said_at_once(counted, tmp_path: Path) -> None:
         *("pieces[10].grid", "pieces[11].grid", "pieces[12].grid", "pieces[13].y_range", "pieces[14]"),
     ]
     assert all(problem.file == str(path) and problem.remedy for problem in refused.value.problems)
+
+
+def test_a_result_within_another_is_written_as_it_writes_itself() -> None:
+    view = tl.view(tl.load("five_bar"))
+    assert plain({"inner": [view]}) == {"inner": [plain(view.as_dict())]}

@@ -3,28 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
 from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
-from tauloop.cli import FAILED, JsonOption, console, folder, print_json, reports_errors, table, writes
+from tauloop.cli import (
+    FAILED,
+    JsonFileOption,
+    JsonOption,
+    any_ending,
+    console,
+    folder,
+    print_json,
+    reports_errors,
+    table,
+    writes,
+)
 from tauloop.errors import InputError
 from tauloop.result import Status
 from tauloop_papers import EXPERIMENTS, Experiment, Reproduction, experiment
 from tauloop_papers.kept import Kept, code_of, keep, regular, reproduce_all
 from tauloop_papers.notes import NOTES, claims
-from tauloop_papers.page import CONTROLLER_HEADS, controller_rows, write_page
+from tauloop_papers.page import CONTROLLER_HEADS, controller_rows, record, write_page
 
 #: Where `all` keeps its results, if no folder is named.
 FOLDER = Path("reproductions")
 
 
 @reports_errors
-@writes(out=folder)
+@writes(out=folder, json_file=any_ending)
 def reproduce(
     name: Annotated[
         str | None, typer.Argument(metavar="NAME", help="An experiment, or 'all'; they are listed without it.")
@@ -37,12 +49,15 @@ def reproduce(
         bool, typer.Option("--note", help="Only the figures of docs/notes/NAME.md, which the paper does not print.")
     ] = False,
     again: Annotated[bool, typer.Option("--again", help="With 'all': also what an earlier run has left.")] = False,
+    json_file: JsonFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Do a paper's experiment again: what it states, what comes out here, and why they differ.
 
     `all` does one after the other and keeps each when it is done: after Ctrl-C it goes on where it was.
     """
+    if json_file is not None and (note or name in (None, "all")):
+        raise InputError.of("--json-file", "holds the result of one experiment", "name it, without --note")
     if note:
         _note(name or "all", as_json)
         return
@@ -56,11 +71,16 @@ def reproduce(
         _all(where or FOLDER, again, as_json)
         return
     chosen = experiment(name)
-    with _shown(as_json) as show:
+    with _shown(as_json) as show, ExitStack() as stack:
         code = code_of(chosen)
         reproduction = chosen.run(partial(show, chosen))
-        kept = None if where is None else keep(reproduction, where, code)
-    files = [] if kept is None else [*kept.files, write_page(kept.folder / f"{name}.html", [kept])]
+        kept = None
+        if where is not None or json_file is not None:
+            place = where or Path(stack.enter_context(TemporaryDirectory()))
+            kept = keep(reproduction, place, code, is_filmed=where is not None)
+        files = [] if kept is None or where is None else [*kept.files, write_page(where / f"{name}.html", [kept])]
+        if kept is not None and json_file is not None:
+            files.append(record(kept).write_json(json_file, kept.data))
     status = reproduction.status if kept is None else kept.status
     if as_json:
         print_json({"status": status, "result": reproduction, "files": [str(path) for path in files]})

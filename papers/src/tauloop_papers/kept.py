@@ -12,8 +12,9 @@ from typing import Any
 
 import tauloop as tl
 from tauloop.files import write_text
-from tauloop.report import save_figure
+from tauloop.report import Piece, motion, save_figure
 from tauloop.result import Status, plain, provenance, write_json
+from tauloop.viewer import View
 from tauloop_papers.controllers import controllers, functions, measured
 from tauloop_papers.reproduction import EXPERIMENTS, LONG, Experiment, Progress, Reproduction
 
@@ -30,9 +31,9 @@ class Kept:
     Attributes:
         experiment: what was done.
         folder: where it lies.
-        data: what its JSON file holds: `status`, `result`, `advice`, `captions` of figures, those of `films`, what
-            the `controllers` functions are, and `code`, which says of which settings and sources it is the result.
-            Equal runs give equal files.
+        data: what its JSON file holds: `status`, `result`, `advice`, `captions` of figures, `films` (machines in
+            motion), what the `controllers` functions are, and `code`, which says of which settings and sources it is
+            the result. Equal runs give equal files.
     """
 
     experiment: Experiment
@@ -66,13 +67,14 @@ class Kept:
             return {}
 
 
-def keep(reproduction: Reproduction, folder: Path, code: str) -> Kept:
+def keep(reproduction: Reproduction, folder: Path, code: str, *, is_filmed: bool = True) -> Kept:
     """Write a result: its figures first, so that where there is the JSON file there is all of it.
 
     Args:
         reproduction: the result.
         folder: which is there.
         code: `code_of` the experiment, taken before it began: its program may have been changed since.
+        is_filmed: films become files of their own, too, beside what pages show.
 
     Raises:
         InputError: the folder cannot be written.
@@ -81,11 +83,12 @@ def keep(reproduction: Reproduction, folder: Path, code: str) -> Kept:
     made = controllers(experiment.name)
     runs = {export.name: measured(export) for export in made}
     faults = [f"{name}: {run.verdict}" for name, run in runs.items() if run.agrees is False]
+    films = experiment.films(reproduction)
     data = {
         "status": Status.DOUBTFUL if faults else reproduction.status,
         "code": code,
         "captions": experiment.captions,
-        "films": experiment.films_shown,
+        "films": {part: _scene(shown, experiment.films_shown[part]) for part, shown in films.items()},
         "advice": (*reproduction.advice, *faults),
         "result": reproduction,
         "controllers": [
@@ -101,8 +104,8 @@ def keep(reproduction: Reproduction, folder: Path, code: str) -> Kept:
     for part, figure in experiment.figures(reproduction).items():
         for ending in ENDINGS:
             save_figure(figure, kept.figure(part, ending))
-    for part, shown in experiment.films(reproduction).items():
-        for ending in FILM_ENDINGS:
+    for part, shown in films.items():
+        for ending in FILM_ENDINGS if is_filmed else ():
             shown.save_film(kept.figure(part, ending))
     for export, item in zip(made, kept.data["controllers"], strict=True):
         for file, text in zip(item["files"], export.files.values(), strict=True):
@@ -112,6 +115,14 @@ def keep(reproduction: Reproduction, folder: Path, code: str) -> Kept:
         write_json(folder / f"{experiment.name}-measured.json", plain(runs))
     write_json(kept.files[-1], kept.data)
     return kept
+
+
+def _scene(shown: View, title: str) -> Piece:
+    """A machine in motion as pages show it."""
+    if shown.playback is None:
+        raise ValueError(f"{title}: nothing moves")
+    (scene,) = motion(shown.model, shown.playback.time, shown.playback.q, title, is_motion=False)
+    return scene
 
 
 def read_kept(experiment: Experiment, folder: Path) -> Kept | None:

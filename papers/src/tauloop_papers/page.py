@@ -1,4 +1,4 @@
-"""Results of papers as a page of `tauloop.pages`: tables in their layout, figures, films, C, and what was chosen."""
+"""Results of papers as records and pages: tables in their layout, figures, machines in motion, C, what was chosen."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tauloop.pages import Film, Section, write_page as write_sections
-from tauloop.report import Picture, Piece, Rows, Words
+from tauloop.pages import write_page as write_records
+from tauloop.report import MotionScene, PageRecord, Picture, Piece, Rows, Words
 from tauloop_papers.kept import Kept
 from tauloop_papers.reproduction import Experiment
 
@@ -33,27 +33,31 @@ def write_page(path: Path, there: Sequence[Kept], missing: Sequence[Experiment] 
         InputError: the folder cannot be written.
     """
     introduction = [INTRODUCTION, *(f"{item.title} ({item.name}): not done yet" for item in missing)]
-    sections = [_section(kept) for kept in there]
-    return write_sections(path, TITLE if len(there) != 1 else there[0].experiment.title, sections, introduction)
+    title = TITLE if len(there) != 1 else there[0].experiment.title
+    return write_records(path, title, [record(kept) for kept in there], introduction)
 
 
-def _section(kept: Kept) -> Section:
-    item = kept.experiment
-    return Section(
-        title=item.title,
-        name=item.name,
+def record(kept: Kept) -> PageRecord:
+    """What a page shows of a result: of this command, and of `tauloop report`."""
+    return PageRecord(
+        kind="Reproduction",
+        title=kept.experiment.title,
         status=kept.status.value,
         pieces=tuple(_pieces(kept)),
-        made=(Words(text=f"tauloop reproduce {item.name}", tone="code"), *_programs(item)),
+        made=tuple(_made(kept)),
     )
 
 
-def _programs(item: Experiment) -> Iterator[Words]:
+def _made(kept: Kept) -> Iterator[Piece]:
+    item = kept.experiment
+    yield Words(text=f"tauloop reproduce {item.name}", tone="code")
     program = f"papers/src/tauloop_papers/{item.procedure.replace('.', '/')}.py"
     yield Words(text=f"About {item.budget:.0f} s of processor time, by the program {program}.")
+    versions = kept.data["result"]["provenance"]["versions"]
+    yield Rows(title="Versions", heads=("of", "version"), cells=tuple(versions.items()))
 
 
-def _pieces(kept: Kept) -> Iterator[Piece | Film]:
+def _pieces(kept: Kept) -> Iterator[Piece]:
     result = kept.data["result"]
     yield Words(text=kept.experiment.source, tone="note")
     for line in kept.data["advice"]:
@@ -65,8 +69,8 @@ def _pieces(kept: Kept) -> Iterator[Piece | Film]:
     yield Rows(title="Stated and ours", heads=HEADS, cells=tuple(cells))
     for name, caption in kept.data["captions"].items():
         yield Picture(svg=kept.figure(name).read_text(encoding="utf-8"), caption=caption)
-    for name, caption in kept.data["films"].items():
-        yield Film(page=kept.figure(name, "html").read_text(encoding="utf-8"), caption=caption)
+    for scene in kept.data["films"].values():
+        yield MotionScene(**scene)
     if kept.data["controllers"]:
         yield from _controllers(kept)
     yield Words(text="Chosen here, because the paper does not say", tone="heading")
@@ -101,6 +105,7 @@ def controller_rows(kept: Kept) -> list[tuple[str, ...]]:
 def _controllers(kept: Kept) -> Iterator[Piece]:
     """What stands in the controller, as C."""
     folders = ", ".join(sorted({str(Path(file).parent) for c in kept.data["controllers"] for file in c["files"]}))
+    where = f"`tauloop reproduce {kept.experiment.name} --out FOLDER` writes the files into {folders}."
     title = "In the controller: C99, with its own check"
     rows = tuple(tuple(cell or "–" for cell in row) for row in controller_rows(kept))
-    yield Rows(title=title, heads=CONTROLLER_HEADS, cells=rows, note=f"{CONTROLLER_WORDS} The files lie in {folders}.")
+    yield Rows(title=title, heads=CONTROLLER_HEADS, cells=rows, note=f"{CONTROLLER_WORDS} {where}")

@@ -10,7 +10,9 @@ from tauloop.lazy import lazy_names
 if TYPE_CHECKING:
     from tauloop.cli.output import (
         FAILED as FAILED,
+        JsonFileOption as JsonFileOption,
         JsonOption as JsonOption,
+        any_ending as any_ending,
         console as console,
         folder as folder,
         print_json as print_json,

@@ -19,7 +19,7 @@ from tauloop.errors import InputError, Problem, Problems, TauloopError, solving
 from tauloop.files import require_writable, unwritable_folder, write_file, write_text
 from tauloop.report.parts import ReportPart, parts_of
 from tauloop.report.tables import table as table
-from tauloop.result import Status, plain, write_json
+from tauloop.result import Status, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -199,10 +199,10 @@ def finish(
     for path, write in asked_for:
         write_text(path, write) if isinstance(write, str) else write(path)
     if json_file is not None:
-        from tauloop.report.page_records import KEY, page_record
+        from tauloop.report.page_records import page_record
 
         outputs = [json_file, *drawn, *written, *(path for path, _ in asked_for)]
-        write_json(json_file, {**result.as_dict(), KEY: page_record(result, WORDS.get(), outputs).as_dict()})
+        page_record(result, WORDS.get(), outputs).write_json(json_file, result.as_dict())
     if as_json:
         beside = {part.name: data for part in parts if (data := part.data(result))}
         print_json(result.as_dict() | ({"parts": beside} if beside else {}))

@@ -1,7 +1,7 @@
 """Reports: results as one HTML page that needs no network and no Python."""
 
 from tauloop.lazy import public_names
-from tauloop.pages.document import Film as Film, Section as Section, write_page as write_page
+from tauloop.pages.document import write_page as write_page
 from tauloop.pages.showing import Demo as Demo, demo as demo
 from tauloop.pages.workflow import (
     ReportOptions as ReportOptions,

@@ -22,9 +22,8 @@ from tauloop.files import write_text
 from tauloop.pages.plots import figure
 from tauloop.pages.scenes import scene_page
 from tauloop.progress import Progress, Stages
-from tauloop.records import dataclass
+from tauloop.report.page_records import PageRecord
 from tauloop.report.pieces import MotionScene, Picture, Piece, Plot, Rows, Words
-from tauloop.shown import Shown
 
 #: Browsers let a page with this rule, and the frames in it, fetch nothing that the page does not hold.
 INSIDE = "default-src data: blob: 'unsafe-inline' 'unsafe-eval'"
@@ -34,42 +33,10 @@ LONG = 48
 CAREFUL, MADE = "What to be careful about", "What was done, with which files"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section(Shown):
-    """A section of a page.
-
-    Attributes:
-        title: heading.
-        pieces: what it shows: doubts come first, then the machine beside what moves with it, then the rest in order.
-        status: ``ok`` or ``doubtful``, shown beside the heading; nothing without.
-        made: how it was made; shown last, where there is any.
-        name: of the link to it.
-    """
-
-    title: str
-    pieces: tuple[Piece | Film, ...]
-    status: str = ""
-    made: tuple[Piece, ...] = ()
-    name: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Film(Shown):
-    """A page that plays by itself, as `tauloop.viewer.save_film` writes it; of one's own making, not from others.
-
-    Attributes:
-        page: its text.
-        caption: below it.
-    """
-
-    page: str
-    caption: str
-
-
 def write_page(
     path: str | Path,
     title: str,
-    sections: Sequence[Section],
+    records: Sequence[PageRecord],
     introduction: Iterable[str] = (),
     progress: Progress | None = None,
 ) -> Path:
@@ -77,8 +44,9 @@ def write_page(
 
     Args:
         path: the file.
-        title: heading; a page of one section has that section's alone.
-        sections: what it shows.
+        title: heading; a page of one record has that record's alone.
+        records: what it shows, a section each: doubts come first, then the machine beside what moves with it, then the
+            rest in order, and how it was made.
         introduction: paragraphs below the heading.
         progress: called with what is done and what there is to do.
 
@@ -94,21 +62,20 @@ def write_page(
     add(head, "title", title)
     add(head, "style", _own("page.css"))
     body = add(html, "body")
-    if len(sections) != 1:
+    if len(records) != 1:
         add(body, "h1", title)
     for text in introduction:
         add(body, "p", text)
-    if len(sections) > 1:
+    if len(records) > 1:
         links = add(add(body, "nav"), "ul")
-        for number, section in enumerate(sections):
+        for number, shown in enumerate(records):
             item = add(links, "li")
-            add(item, "a", section.title, href=f"#{section.name or number}")
-            if section.status:
-                add(item, "span", section.status, class_=f"status {section.status}")
-    stages = Stages(progress, 1 + sum(len(section.pieces) for section in sections))
-    for number, section in enumerate(sections):
-        _section(body, section, section.name or str(number), stages)
-    if any(isinstance(piece, Plot) for section in sections for piece in section.pieces):
+            add(item, "a", shown.title, href=f"#{number}")
+            add(item, "span", shown.status, class_=f"status {shown.status}")
+    stages = Stages(progress, 1 + sum(len(shown.pieces) for shown in records))
+    for number, shown in enumerate(records):
+        _section(body, shown, str(number), stages)
+    if any(isinstance(piece, Plot) for shown in records for piece in shown.pieces):
         add(body, "script", _packed_plotly(), type="text/plain", id="plotly")
         add(body, "script", _own("page.js"))
     written = write_text(path, "<!doctype html>\n" + ET.tostring(html, encoding="unicode", method="html") + "\n")
@@ -116,14 +83,13 @@ def write_page(
     return written
 
 
-def _section(body: ET.Element, section: Section, name: str, stages: Stages) -> None:
+def _section(body: ET.Element, shown: PageRecord, name: str, stages: Stages) -> None:
     part = add(body, "section", id=name)
-    heading = add(part, "h2", section.title)
-    if section.status:
-        add(heading, "span", section.status, class_=f"status {section.status}")
-    doubts = [piece for piece in section.pieces if isinstance(piece, Words) and piece.tone == "doubtful"]
-    moving = [piece for piece in section.pieces if isinstance(piece, MotionScene) or getattr(piece, "over_time", False)]
-    rest = [piece for piece in section.pieces if piece not in doubts and piece not in moving]
+    heading = add(part, "h2", shown.title)
+    add(heading, "span", shown.status, class_=f"status {shown.status}")
+    doubts = [piece for piece in shown.pieces if isinstance(piece, Words) and piece.tone == "doubtful"]
+    moving = [piece for piece in shown.pieces if isinstance(piece, MotionScene) or getattr(piece, "over_time", False)]
+    rest = [piece for piece in shown.pieces if piece not in doubts and piece not in moving]
     if lines := [doubt for doubt in stages.over(doubts) if not doubt.text.startswith("status: ")]:
         careful = add(part, "div", class_="careful")
         add(careful, "h3", CAREFUL)
@@ -138,13 +104,13 @@ def _section(body: ET.Element, section: Section, name: str, stages: Stages) -> N
     elif moving:
         _put(add(part, "div", class_="plots"), stages.over(moving))
     _put(part, stages.over(rest))
-    if section.made:
+    if shown.made:
         details = add(part, "details", open="")
         add(details, "summary", MADE)
-        _put(add(details, "div", class_="made"), section.made)
+        _put(add(details, "div", class_="made"), shown.made)
 
 
-def _put(parent: ET.Element, pieces: Iterable[Piece | Film]) -> None:
+def _put(parent: ET.Element, pieces: Iterable[Piece]) -> None:
     """Pieces one after the other; plots that follow each other stand side by side where there is room."""
     row: ET.Element | None = None
     for piece in pieces:
@@ -233,13 +199,6 @@ def _picture(piece: Picture, parent: ET.Element) -> None:
     frame = add(parent, "figure", class_="picture")
     data = base64.b64encode(piece.svg.encode()).decode()
     add(frame, "img", src=f"data:image/svg+xml;base64,{data}", alt=piece.caption)
-    add(frame, "figcaption", piece.caption)
-
-
-@_element.register
-def _film(piece: Film, parent: ET.Element) -> None:
-    frame = add(parent, "figure", class_="scene")
-    add(frame, "iframe", srcdoc=piece.page, sandbox="allow-scripts", title=piece.caption, loading="lazy")
     add(frame, "figcaption", piece.caption)
 
 

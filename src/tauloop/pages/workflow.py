@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tauloop.errors import InputError, Problems
 from tauloop.options import Options
-from tauloop.pages.document import Section, write_page
+from tauloop.pages.document import write_page
 from tauloop.progress import Progress
 from tauloop.records import dataclass
 from tauloop.report.page_records import PageRecord, page_record
@@ -75,7 +76,8 @@ def write_report(
     """Write results as one HTML page that plays, needs no network and can be printed.
 
     Args:
-        results: one or several: results of workflows, or JSON files that commands wrote with ``--json-file``.
+        results: one or several: results of workflows, their records, or JSON files that commands wrote with
+            ``--json-file``.
         path: the page.
         options: how.
         progress: called with what is done and what there is to do.
@@ -89,21 +91,17 @@ def write_report(
     problems, records = Problems(), list[PageRecord]()
     for item in several:
         with problems.collecting(InputError):
-            records.append(read_record(item) if isinstance(item, str | Path) else page_record(item))
+            made = read_record(item) if isinstance(item, str | Path) else item
+            records.append(made if isinstance(made, PageRecord) else page_record(made))
     if not several:
         problems.add("results", "there is none", "give at least one")
     InputError.raise_if_any(problems)
-    sections = [
-        Section(
-            title=item.title,
-            pieces=tuple(piece for piece in item.pieces if options.film or not isinstance(piece, MotionScene)),
-            status=item.status,
-            made=item.made,
-        )
-        for item in records
-    ]
-    title = options.title if len(sections) > 1 else sections[0].title
-    written = write_page(path, title, sections, progress=progress)
+    if not options.film:
+        records = [
+            replace(item, pieces=tuple(p for p in item.pieces if not isinstance(p, MotionScene))) for item in records
+        ]
+    title = options.title if len(records) > 1 else records[0].title
+    written = write_page(path, title, records, progress=progress)
     return WrittenReport(
         path=written,
         size=written.stat().st_size,

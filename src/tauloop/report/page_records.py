@@ -12,7 +12,7 @@ from typing import Any
 from tauloop.records import dataclass
 from tauloop.report.parts import parts_of
 from tauloop.report.pieces import Piece, Rows, Words
-from tauloop.result import Evidence, Status, plain
+from tauloop.result import Evidence, Status, plain, write_json
 from tauloop.shown import Shown
 
 #: First entry of a record; a change of its meaning changes the number.
@@ -63,6 +63,10 @@ class PageRecord(Shown):
         """Plain data for JSON; every piece says which it is."""
         named = {name: [tagged(item) for item in getattr(self, name)] for name in ("pieces", "made")}
         return {"format": FORMAT, "kind": self.kind, "title": self.title, "status": self.status, **named}
+
+    def write_json(self, path: str | Path, data: Mapping[str, Any]) -> Path:
+        """Write it beside a result's plain data, from where `read_record` reads it."""
+        return write_json(path, {**data, KEY: self.as_dict()})
 
 
 def tagged(piece: Piece) -> dict[str, Any]:

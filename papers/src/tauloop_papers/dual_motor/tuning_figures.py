@@ -16,8 +16,10 @@ from tauloop_papers.dual_motor.tuning import DriveTuning
 
 #: Colour and marker of the methods, in the order of the settings.
 LOOKS = ((PREDICTED, "o"), (RESIDUAL, "s"), ("#4f8a5b", "^"), (MEASURED, "D"))
-#: The cost map is coloured up to this much above its least cost; beyond it all is as bad.
+#: The cost map is coloured up to this much above its least cost, if there is so much; beyond it all is as bad.
 SHOWN = 0.25
+#: Panels of searches beside each other.
+ABREAST = 3
 #: What is off the reference is drawn to the scale of what is left after so long, s.
 AFTER = 10.0
 #: What each film shows, and so much of the motion, s.
@@ -109,9 +111,10 @@ def _switching(tuning: DriveTuning) -> Figure:
 def _descents(tuning: DriveTuning) -> Figure:
     """Cost above the best known against evaluations, one panel a start."""
     cells = [(table, start) for table in tuning.tables for start in table.study.starts]
-    figure = Figure(figsize=(3.3 * len(cells), 3.8), layout="constrained")
+    rows = -(-len(cells) // ABREAST)
+    figure = Figure(figsize=(3.7 * ABREAST, 3.9 * rows), layout="constrained")
     for k, (table, start) in enumerate(cells):
-        axes = figure.add_subplot(1, len(cells), k + 1)
+        axes = figure.add_subplot(rows, ABREAST, k + 1)
         clean(axes)
         least = min(table.grid_cost, *(search.cost for search in table.searches))
         searches = [search for search in table.searches if search.start == start]
@@ -123,9 +126,9 @@ def _descents(tuning: DriveTuning) -> Figure:
         title = f"{table.study.name}, from ({', '.join(f'{value:g}' for value in start.at)})"
         axes.set_title(title, fontsize=NORMAL, color=TEXT, loc="left")
         axes.set_xlabel("evaluations", fontsize=NORMAL, color=TEXT)
-        if k == 0:
+        if k % ABREAST == 0:
             axes.set_ylabel("cost above the best known [share]", fontsize=NORMAL, color=TEXT)
-        axes.legend(fontsize=SMALL, frameon=False, loc="lower left")
+        axes.legend(fontsize=SMALL, frameon=False, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.2))
     figure.suptitle(
         "Which method gets how far (dashed: 1 % above the best)", fontsize=LARGE, color=TEXT, x=0.01, ha="left"
     )
@@ -145,10 +148,13 @@ def _map(figure: Figure, axes: Axes, table: Table) -> None:
     clean(axes)
     costs = np.array([np.nan if cost is None else cost for cost in table.grid_costs]).reshape(table.study.grid)
     first, second = table.grid_axes
-    most = table.grid_cost * (1 + SHOWN)
-    levels = np.linspace(table.grid_cost, most, 15)
+    least = float(np.nanmin(costs))
+    most = min(float(np.nanmax(costs)), least * (1 + SHOWN))
+    levels = np.linspace(least, most, 15)
     filled = axes.contourf(first, second, np.minimum(costs, most).T, levels=levels, cmap="cividis")
-    figure.colorbar(filled, ax=axes, label=f"cost (at most {1 + SHOWN:g} of the least)")
+    bar = figure.colorbar(filled, ax=axes, ticks=levels[::2], format="%.4g")
+    bar.set_label("cost", fontsize=NORMAL, color=TEXT)
+    bar.ax.tick_params(labelsize=SMALL)
     methods = list(dict.fromkeys(search.method for search in table.searches))
     for search in table.searches:
         colour, marker = LOOKS[methods.index(search.method)]
@@ -191,7 +197,7 @@ def _front(tuning: DriveTuning) -> Figure:
             axes.plot([known[0], known[-1]], [k, k], color=FAINT, linewidth=6, solid_capstyle="butt")
         if scatter.quantiles[1] is not None:
             axes.plot(scatter.quantiles[1], k, "o", color=RESIDUAL, markersize=7)
-        label = f"{scatter.failures:.0%} without a cost"
+        label = f"{scatter.failures:.0%} have no cost" if scatter.failures else "every plant has a cost"
         axes.annotate(
             label, (0.98, k + 0.12), xycoords=("axes fraction", "data"), ha="right", fontsize=SMALL, color=TEXT
         )

@@ -172,7 +172,7 @@ def _growth(identified: TwoRunIdentification, axes: Axes) -> None:
     axes.axhspan(*span, color=RESIDUAL, alpha=0.15, label=f"paper, not identified: {span[0]:.1f} to {span[1]:.1f} %")
     axes.set_xlabel("errors of hand-measured masses [%]", fontsize=NORMAL, color=TEXT)
     axes.set_ylabel("error, 5-DOF I [%]", fontsize=NORMAL, color=TEXT)
-    axes.set_title("Errors before identification follow from the hand's", fontsize=NORMAL, color=TEXT, loc="left")
+    axes.set_title("Before identification, by errors of hand measurement", fontsize=NORMAL, color=TEXT, loc="left")
     axes.legend(fontsize=SMALL, frameon=False, loc="upper left")
 
 
@@ -259,7 +259,9 @@ def _parameters(identified: TwoRunIdentification) -> Figure:
         )
     bottom.axhline(100.0 * threshold, color=TEXT, linewidth=0.9, linestyle="--")
     bottom.text(place[-1] + 0.4, 90.0 * threshold, f"told: below {threshold:.0%}", fontsize=SMALL, ha="right", va="top")
-    bottom.set_xticks(place, [f"{n}\n[{u}]" for n, u in zip(identified.parameters, identified.units, strict=True)])
+    bottom.set_xticks(
+        place, [f"{n}\n[{u.replace('^2', '²')}]" for n, u in zip(identified.parameters, identified.units, strict=True)]
+    )
     bottom.set_ylabel("deviation by noise alone [% of as built]", fontsize=NORMAL, color=TEXT)
     bottom.set_title("What noise lets each motion tell, equal recording times", fontsize=LARGE, color=TEXT, loc="left")
     return figure

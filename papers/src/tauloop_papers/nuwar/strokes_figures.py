@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 import tauloop as tl
-from tauloop.report import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean
+from tauloop.report import LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean
 from tauloop.viewer import Playback, View
 from tauloop_papers.nuwar.results import Strokes
 
@@ -20,6 +20,8 @@ CAPTIONS = {
     "shapes": "The shapes that section 6 names and does not show, in the plane of the stroke.",
 }
 
+#: What the routes back are called.
+ROUTES = {"independent": "independent coordinates"}
 
 #: What each film shows.
 FILMS = {"stroke": "The stroke of Figure 2, which the paper animated in Matlab. Drag to turn it."}
@@ -45,15 +47,16 @@ def _torques(strokes: Strokes) -> Figure:
     for axes, run in zip(panels, strokes.runs, strict=True):
         clean(axes)
         for bound in (-settings.limit, settings.limit):
-            axes.axhline(bound, color=FAINT, linewidth=1.0, linestyle="--")
+            name = f"limit, {settings.limit:g} N m" if bound > 0 else None
+            axes.axhline(bound, color=TEXT, linewidth=0.8, linestyle="--", label=name)
         for i, colour in enumerate(COLOURS[:3]):
             axes.plot(run.time, run.torque[:, i], color=colour, linewidth=1.4, label=f"motor {i + 1}")
         title = f"{run.machine}: peak {run.peak:.2f} N m (printed {settings.peaks[run.machine]:.2f})"
         axes.set_title(title, color=TEXT, fontsize=LARGE, loc="left")
         axes.set_xlabel("time [s]", color=TEXT, fontsize=NORMAL)
     panels[0].set_ylabel("motor torque [N m]", color=TEXT, fontsize=NORMAL)
-    panels[0].legend(frameon=False, ncols=3, loc="lower center", fontsize=SMALL)
-    panels[0].set_ylim(-1.25 * settings.limit, 1.25 * settings.limit)
+    panels[0].legend(frameon=False, ncols=2, loc="lower center", fontsize=SMALL)
+    panels[0].set_ylim(-1.35 * settings.limit, 1.25 * settings.limit)
     return figure
 
 
@@ -64,10 +67,11 @@ def _round_trip(strokes: Strokes) -> Figure:
         clean(axes)
         for i, colour in enumerate(COLOURS[:3]):
             axes.plot(trip.time, 1e12 * trip.error[:, i], color=colour, linewidth=1.1, label="xyz"[i])
-        title = f"{trip.route}: largest {1e12 * trip.largest:.2g} pm"
+        route = ROUTES.get(trip.route, trip.route)
+        title = f"{route}: at most {float(f'{1e12 * trip.largest:.2g}'):g} pm"
         axes.set_title(title, color=TEXT, fontsize=LARGE, loc="left")
         axes.set_xlabel("time [s]", color=TEXT, fontsize=NORMAL)
-        axes.set_ylabel("position that came back, less wanted [pm]", color=TEXT, fontsize=NORMAL)
+        axes.set_ylabel("error of the position [pm]", color=TEXT, fontsize=NORMAL)
     panels[0].legend(frameon=False, ncols=3, fontsize=SMALL)
     return figure
 

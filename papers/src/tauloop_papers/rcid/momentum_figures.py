@@ -56,6 +56,8 @@ def _strokes(results: Impedance) -> Figure:
     for side in (-0.5, 0.5):
         at = middle + side * 1e3 * results.settings.stroke
         axes.axvline(at, color=RESIDUAL, linewidth=1.0, linestyle="--")
+    printed = f"printed: {1e3 * results.settings.stroke:.0f} mm"
+    axes.annotate(printed, (middle, len(places) - 0.55), ha="center", fontsize=SMALL, color=RESIDUAL)
     axes.set_yticks(places, [reach.poses.replace(", ", "\n") for reach in results.reaches], fontsize=SMALL)
     axes.set_ylim(-0.6, len(places) - 0.4)
     axes.set_xlabel("height of the carriages [mm]", fontsize=NORMAL, color=TEXT)
@@ -93,7 +95,8 @@ def _touch(results: Impedance) -> Figure:
         place, force, drives = column
         for axis, colour in ((2, PREDICTED), (0, MEASURED)):
             place.plot(touch.time, 1e3 * touch.place[:, axis], color=colour, linewidth=1.6, label="xyz"[axis])
-            place.plot(touch.time, 1e3 * touch.target[:, axis], ":", color=RESIDUAL, linewidth=1.2)
+            same = "mass, spring, damper" if axis == 0 else None
+            place.plot(touch.time, 1e3 * touch.target[:, axis], ":", color=RESIDUAL, linewidth=1.2, label=same)
         place.axhline(1e3 * results.settings.surface, color=FAINT, linewidth=1.0, linestyle="--", label="surface")
         place.set_title(f"{touch.task.name} control", fontsize=LARGE, color=TEXT, loc="left")
         force.plot(touch.time, touch.pressure, color=RESIDUAL, linewidth=1.4)
@@ -106,6 +109,6 @@ def _touch(results: Impedance) -> Figure:
         panels[:, 0], ("tool from home [mm]", "force on the surface [N]", "drive forces [N]"), strict=True
     ):
         axes.set_ylabel(label, fontsize=NORMAL, color=TEXT)
-    panels[0, 0].legend(frameon=False, fontsize=SMALL)
+    panels[0, 1].legend(frameon=False, fontsize=SMALL, loc="lower right")
     panels[2, 0].legend(frameon=False, fontsize=SMALL, ncols=3, loc="upper right")
     return figure

@@ -142,7 +142,7 @@ def _relative(axes: Axes, fit: Fit, printed: PrintedErrors, i: int) -> None:
         axes.semilogy(time, shown, style, color=colour, linewidth=1.2, label=label)
     axes.set_ylim(*SHOWN)
     axes.set_yticks([0.001, 0.01, 0.1, 1, 10, 100], ["0.001", "0.01", "0.1", "1", "10", "100"])
-    axes.legend(fontsize=SMALL, frameon=False, loc="lower left")
+    axes.legend(fontsize=SMALL, facecolor="white", edgecolor="none", framealpha=0.85, loc="lower left")
 
 
 def _causes(findings: Findings, settings: ReducedSettings) -> Figure:
