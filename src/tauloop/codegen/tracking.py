@@ -167,7 +167,8 @@ def require_continuity(q: np.ndarray, names: tuple[str, ...], scale: np.ndarray,
         np.maximum(steps, own, out=steps)
     usual = np.quantile(steps, 0.99)
     if largest > JUMP * usual and largest > 0.1:
-        what = f"track is lost: it jumps by {largest * scale[coordinate]:.3g} (m or rad) from sample {sample} to "
+        unit = "rad" if is_angle[coordinate] else "m"
+        what = f"track is lost: it jumps by {largest * scale[coordinate]:.3g} {unit} from sample {sample} to "
         what += f"{sample + 1} of {len(q)}, {largest / max(usual, 1e-300):.0f} times a usual step"
         remedy = "the motion passes a singularity or has a gap there; split it, or sample it more densely"
         raise AssemblyError.of(names[coordinate], what, remedy)

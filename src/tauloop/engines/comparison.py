@@ -67,7 +67,7 @@ class EngineComparison:
 
     @property
     def residual(self) -> float:
-        """Largest of the engine's own imbalance and residuals (m, rad, s)."""
+        """Largest of the engine's own imbalance and residuals, SI."""
         own = (self.balance or 0.0, self.closure, self.closure_rate, self.closure_acceleration)
         return float(np.max(own))
 

@@ -79,11 +79,13 @@ class ActuatorError:
         largest: largest force of the full model, N or N m.
         rms, maximum: of the whole force.
         gravity, inertia, velocity: largest errors of the three parts of the force (position, acceleration, velocity).
-        offset: constant difference of the actuator's position, m or rad.
-        motion: largest deviation of that difference from constant, m or rad.
+        unit: of its position, m or rad.
+        offset: constant difference of the actuator's position, in this.
+        motion: largest deviation of that difference from constant, likewise.
     """
 
     actuator: str
+    unit: str
     largest: float
     rms: float
     maximum: float
@@ -238,12 +240,16 @@ def reduce(
                 upper=limit,
                 advice=advice,
             ),
-            Evidence(
-                name="largest change of an actuator's motion",
-                value=max((e.motion for e in comparison.errors), default=None),
-                unit="m or rad",
-                upper=ALIKE,
-                advice=advice,
+            *(
+                Evidence(
+                    name=f"largest change of the motion of {words}",
+                    value=max(e.motion for e in comparison.errors if e.unit == unit),
+                    unit=unit,
+                    upper=ALIKE,
+                    advice=advice,
+                )
+                for unit, words in (("m", "an actuator that slides"), ("rad", "an actuator that turns"))
+                if any(e.unit == unit for e in comparison.errors)
             ),
         ),
         provenance=provenance(options=plain(options), inputs={"machine": mechanism.name}),
@@ -376,6 +382,7 @@ def compare_reduction(
         errors=tuple(
             ActuatorError(
                 actuator=actuator.name,
+                unit=full.actuators.ports.position.units[i],
                 largest=float(largest[i]),
                 rms=float(np.sqrt(np.mean(whole[:, i] ** 2))),
                 maximum=float(np.abs(whole[:, i]).max()),

@@ -201,6 +201,7 @@ def c_ports(model: Model, motion: Motion) -> dict[str, CPort]:
     table, free = model.mechanism.parameters, model.free
     cabled = tuple(cables(model.mechanism))
     newtons = ("N",) * len(cabled)
+    closing = ["N" if assembly.loops.is_length[i] else "N m" for i in assembly.rows]
     thrusts = ["N m" if turns else "N" for turns in topology.angular]
     pairs = [(row, unit, p) for row, unit in zip(actuators, force_units, strict=True) for p in model.parameters]
     entries = (f"{row} / {p.name}" for row, _, p in pairs)
@@ -218,7 +219,7 @@ def c_ports(model: Model, motion: Motion) -> dict[str, CPort]:
         ("preload", cabled, newtons, holding),
         ("tension", cabled, newtons, "tensions of cables"),
         ("force", actuators, force_units, "actuator forces u"),
-        ("closure_force", closures, ("N or N m",) * len(closures), multipliers),
+        ("closure_force", closures, closing, multipliers),
         ("regressor", entries, (f"({unit})/({p.unit})" for _, unit, p in pairs), rows),
         ("q", topology.coordinate_names, coordinates, "all coordinates"),
         ("v", topology.velocity_names, velocities, "all velocities"),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.assembly.ports import Port, checked, numbers
+from tauloop.assembly.ports import Port, checked, coordinate_units, numbers
 from tauloop.codegen.evaluator import compiled_health
 from tauloop.codegen.tracking import LONG_MOTION, SEAM, require_continuity
 from tauloop.errors import AssemblyError, PoseError
@@ -59,8 +59,8 @@ def _require_assembled(runner: Runner, start: np.ndarray) -> None:
     gap[is_angle] = np.abs((gap[is_angle] + np.pi) % (2 * np.pi) - np.pi)
     worst = int(np.argmax(np.nan_to_num(gap, nan=np.inf)))
     if health.health.is_reached.all() and gap[worst] > OTHER_MODE * max(1.0, runner.assembly.loops.length):
-        name = runner.topology.coordinate_names[worst]
-        what = f"is not assembled: its loops are open; where they close {name} differs by {gap[worst]:.3g} (m or rad)"
+        name, unit = runner.topology.coordinate_names[worst], coordinate_units(runner.topology)[worst]
+        what = f"is not assembled: its loops are open; where they close {name} differs by {gap[worst]:.3g} {unit}"
         raise AssemblyError.of("start", what, "give an assembled pose; `tauloop modes` lists those of a position")
 
 

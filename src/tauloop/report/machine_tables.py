@@ -113,7 +113,7 @@ def _coordinates(model: Model) -> Table:
 
 def _drive_lines(mechanism: Mechanism) -> Table:
     rows = table(
-        "Drive lines", "actuator", "motors", "bodies (motion over\nthe load's)", "inertia at\nthe load", "play [m, rad]"
+        "Drive lines", "actuator", "motors", "bodies (motion over\nthe load's)", "inertia at\nthe load", "play"
     )
     rows.columns[0].no_wrap = True
     for actuator in mechanism.actuators:
@@ -123,8 +123,10 @@ def _drive_lines(mechanism: Mechanism) -> Table:
         figures = drive_line_figures(mechanism, actuator.drive)
         motors = [f"{name} (slave)" if name == figures["slave"] else name for name in figures["motors"]]
         bodies = [f"{item['name']} ({item['ratio']:.4g})" for item in figures["inertias"]]
-        play = [f"{name} {gap:.3g}" for name, gap in figures["play"].items()]
-        unit = "kg" if not actuator.drive.inertia(figures["load"]).turns else "kg m^2"
+        turns = actuator.drive.inertia(figures["load"]).turns
+        connected = {item.name: actuator.drive.inertia(item.second).turns for item in actuator.drive.connections}
+        play = [f"{name} {gap:.3g} {'rad' if connected[name] else 'm'}" for name, gap in figures["play"].items()]
+        unit = "kg m^2" if turns else "kg"
         inertia = f"{figures['reflected']:.4g} {unit}"
         rows.add_row(actuator.name, "\n".join(motors), "\n".join(bodies), inertia, "\n".join(play) or "none")
     return rows

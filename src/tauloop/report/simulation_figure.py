@@ -103,8 +103,8 @@ def comparison_figure(results: Mapping[str, Simulation], *, title: str = "Simula
     first = next(iter(results.values()))
     entry = first.system.model.platform.ports
     figure, panels = _panels(3, title, f"{first.machine}: {first.duration:g} s; all routes from the same start")
-    names, moved = [first.coordinate_names[i] for i in entry.q], (first.q - first.q[0]).T[list(entry.q)]
-    _lines(panels[0], "displacement [m, rad]", first.time, names, moved)
+    names = _with_units((first.coordinate_names[i] for i in entry.q), entry.position.units)
+    _lines(panels[0], "displacement", first.time, names, (first.q - first.q[0]).T[list(entry.q)])
     for (name, result), colour in zip(results.items(), COLOURS, strict=False):
         if np.isfinite(result.kinetic).all():
             error = np.abs(result.energy_error) / result.kinetic.max()
@@ -126,11 +126,12 @@ def round_trip_figure(result: RoundTrip, *, title: str = "Round trip") -> Figure
     """
     simulation = result.simulation
     figure, panels = _panels(3, title, f"largest position error {result.position_error:.2g} m; {_summary(simulation)}")
-    moved = (result.wanted - result.wanted[0]).T
+    moved, columns = (result.wanted - result.wanted[0]).T, _with_units(result.columns, result.units)
+    drives = _with_units(simulation.actuator_names, simulation.system.model.output_ports("actuators")[1])
     for axes, what, names, values in zip(
         panels,
-        ("displacement [m, rad]", "error of the round trip\n[m, rad]", "actuator force [N, N m]"),
-        (result.columns, result.columns, simulation.actuator_names),
+        ("displacement", "error of the round trip", "actuator force"),
+        (columns, columns, drives),
         (moved, result.error.T, simulation.force.T),
         strict=True,
     ):

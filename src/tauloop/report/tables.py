@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from operator import gt
 from typing import Any
 
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -12,6 +15,43 @@ from tauloop.result import Result
 
 #: A head, alone or with a format.
 Column = str | tuple[str, str]
+
+
+class FittingTable(Table):
+    """A table that cuts no name and no number: texts wrap between words, and what is still too wide is a list."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """The table where its longest words stand side by side; else a line for each cell of a row, after its head."""
+        gap = sum(self.padding[1::2])
+        cells = [[column.header, *column.cells] for column in self.columns]
+        sizes = [[Measurement.get(console, options, cell) for cell in column] for column in cells]
+        widths = [max(size.maximum for size in column) + gap for column in sizes]
+        least = [
+            width if column.no_wrap else max(size.minimum for size in each) + gap
+            for column, each, width in zip(self.columns, sizes, widths, strict=True)
+        ]
+        if sum(least) - gap > options.max_width:
+            yield from self._list()
+            return
+        while sum(widths) > options.max_width and any(map(gt, widths, least)):
+            widest = max((i for i, width in enumerate(widths) if width > least[i]), key=widths.__getitem__)
+            widths[widest] -= 1
+        for column, width in zip(self.columns, widths, strict=True):
+            column.width = width - gap
+        yield from super().__rich_console__(console, options)
+
+    def _list(self) -> Iterator[Text | Table]:
+        if self.title:
+            yield Text(str(self.title), style="table.title")
+        heads = [str(column.header).replace("\n", " ") for column in self.columns]
+        for row in zip(*(column.cells for column in self.columns), strict=True):
+            cells = Table.grid("", "", padding=(0, 2, 0, 0))
+            cells.columns[0].no_wrap = True
+            for head, cell in zip(heads, row, strict=True):
+                if cell:
+                    cells.add_row(Text(head, style="bold"), cell)
+            yield cells
+            yield Text()
 
 
 def table(title: str, *columns: Column, rows: Iterable[Iterable[Any]] = ()) -> Table:
@@ -22,7 +62,7 @@ def table(title: str, *columns: Column, rows: Iterable[Iterable[Any]] = ()) -> T
         columns: heads; one with a format, such as ``("force", ".5g")``, is of numbers, which are never cut off.
         rows: cells: numbers in the format of their column, texts as they are, nothing for None.
     """
-    result = Table(
+    result = FittingTable(
         title=title, title_justify="left", header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0)
     )
     for column in columns:

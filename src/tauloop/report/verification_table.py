@@ -33,4 +33,4 @@ def verification_tables(verification: VerifiedMachine) -> Iterator[RenderableTyp
         f"{versions}. Limit {TOLERANCE:.0e} of the largest number of a state, 1e-08 for accelerations; friction is "
         "left out on both sides."
     )
-    yield "Residual: of the engine's loops and their rates (m, rad, s), and of forces that nothing balances."
+    yield "Residual: of the engine's loops and their rates in SI units, and of forces that nothing balances."

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tauloop.assembly.limits import Beyond
-from tauloop.assembly.ports import numbers
+from tauloop.assembly.ports import coordinate_units, numbers
 from tauloop.codegen.source import CFunction
 from tauloop.errors import DescriptionError, InputError, Problem
 from tauloop.integrate.events import Event, Occurrence
@@ -308,8 +308,8 @@ class Simulator:
         miss = np.where(self.model.topology.is_angle, np.minimum(miss % (2 * np.pi), -miss % (2 * np.pi)), miss)
         if miss.max(initial=0.0) > BRANCH:
             _, worst = np.unravel_index(int(np.argmax(miss)), miss.shape)
-            name = self.model.topology.coordinate_names[worst]
-            what = f"the start is not where its independent coordinates lead: off by {miss.max():.4g} (m or rad)"
+            name, unit = self.model.topology.coordinate_names[worst], coordinate_units(self.model.topology)[worst]
+            what = f"the start is not where its independent coordinates lead: off by {miss.max():.4g} {unit}"
             remedy = "simulate in full coordinates (`Projected`), or make the start the reference (`Model.at`)"
             raise InputError.of(name, what, remedy)
 
