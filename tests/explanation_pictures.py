@@ -18,7 +18,7 @@ import numpy as np
 from calibration_sessions import P51, encoders, machine, measured, part_errors
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyBboxPatch
+from matplotlib.patches import FancyBboxPatch, Rectangle
 
 import tauloop as tl
 from tauloop.calibration import Position, calibration_problem, identifiability
@@ -26,8 +26,10 @@ from tauloop.calibration.judging.observability import NULL
 from tauloop.drives.equations.control import switching
 from tauloop.drives.equations.elements import elastic_backlash, stribeck_level
 from tauloop.drives.equations.switches import Direct
+from tauloop.equations.values import Values
 from tauloop.identification.estimation.error_models import AutocorrelatedErrors, EstimatingEquations, IndependentErrors
 from tauloop.motion.laws import LAWS
+from tauloop.programs.position_equations import incidence, position_equations
 
 PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 #: Apart in grey and for the colour-blind (Okabe and Ito).
@@ -313,6 +315,37 @@ def from_file_to_forces() -> Figure:
     return figure
 
 
+def loop_blocks() -> Figure:
+    """Which loop equation of the unreduced SpiderMill contains which unknown: as they stand, and sorted."""
+    model = tl.Model(tl.load("spidermill"))
+    solved, topology = model.platform.blocks, model.topology
+    names = [name for block in solved for name in block.unknowns]
+    unknown = tuple(sorted(topology.coordinate_names.index(name) for name in names))
+    values = Values(model.mechanism.parameters.values)
+    equations = position_equations(model.mechanism, topology, values, model.assembly.rows, unknown)
+    pattern = np.array(ca.DM(incidence(equations, topology, unknown), 1).full())
+    rows = [equations.names.index(name) for block in solved for name in block.equations]
+    columns = [unknown.index(topology.coordinate_names.index(name)) for name in names]
+    n = len(names)
+    figure = Figure(figsize=(10, 4.2), layout="constrained")
+    for axes, matrix in zip(figure.subplots(1, 2), (pattern, pattern[np.ix_(rows, columns)]), strict=True):
+        y, x = np.nonzero(matrix)
+        axes.scatter(x, y, marker="s", s=90, color=BLUE)
+        axes.set(xlim=(-0.6, n - 0.4), ylim=(n - 0.4, -0.6), aspect="equal", xticks=[], yticks=[])
+        axes.set_xlabel("unknown coordinates")
+        axes.set_ylabel("loop equations")
+    first, second = figure.axes
+    first.set_title(f"as they stand: {n} equations, {n} unknowns")
+    second.set_title(f"sorted: {len(solved)} blocks, one after the other")
+    at = 0
+    for block in solved:
+        size = len(block.unknowns)
+        second.add_patch(Rectangle((at - 0.45, at - 0.45), size - 0.1, size - 0.1, fill=False, ec=ORANGE, lw=2))
+        second.text(n - 0.2, at + size / 2 - 0.5, block.method, va="center", fontsize=9)
+        at += size
+    return figure
+
+
 DRAWINGS: dict[str, Callable[[], Figure]] = {
     "five-bar-masses": five_bar_masses,
     "error-bars": error_bars,
@@ -321,6 +354,7 @@ DRAWINGS: dict[str, Callable[[], Figure]] = {
     "singular-poses": singular_poses,
     "calibration-directions": calibration_directions,
     "from-file-to-forces": from_file_to_forces,
+    "loop-blocks": loop_blocks,
 }
 
 
