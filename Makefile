@@ -6,6 +6,7 @@
 #   make nightly what takes too long for it: long tests, 200 000 damaged files, 5 000 random machines
 #   make fuzz    search for input that breaks a reader, SECONDS=60 each, coverage as the guide
 #   make wheel-test       a wheel, built, installed in an empty environment and used, with a compiler and without
+#   make walk             from the README to a verified machine, in an empty environment; how long it takes
 #   make core-test         the tests without any extra: no engines, no CVXPY, no PyArrow
 #   make nightly-versions the tests with the lowest and with the newest versions of all dependencies
 #   make plant-search     the plant behind the dual-motor tables, up to 8 core-hours; goes on where it was left
@@ -30,7 +31,7 @@ BENCH := .venv/.installed-bench
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test core-test nightly nightly-versions wheel-test fuzz plant-search check fix bench docs clean
+.PHONY: help demo test core-test nightly nightly-versions wheel-test walk fuzz plant-search check fix bench docs clean
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -54,7 +55,7 @@ core-test: $(BIN)/python
 
 nightly: FILES ?= 200000
 nightly: MACHINES ?= 5000
-nightly: $(ALL) core-test
+nightly: $(ALL) core-test walk
 	$(BIN)/python -m pytest -n 2 --nightly -m nightly $(ARGS)
 	$(BIN)/python -m fuzz --files $(FILES) --machines $(MACHINES)
 
@@ -65,6 +66,10 @@ wheel-test: $(BIN)/python
 	$(BIN)/python -m venv out/wheel/environment
 	out/wheel/environment/bin/python -m pip install --quiet --no-compile out/wheel/*.whl
 	out/wheel/environment/bin/python -I tests/use_wheel.py
+
+# What a new user does, read from the README and the first tutorial.
+walk: $(BIN)/python
+	$(BIN)/python tests/walk.py
 
 nightly-versions: $(BIN)/python
 	$(BIN)/python -m pip install --quiet uv

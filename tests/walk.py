@@ -1,0 +1,94 @@
+"""``python tests/walk.py``: from the README to a verified machine of one's own, in an empty environment; the time it takes.
+
+What a new user does, without knowledge of the repository: a clone, the commands of the README's first two blocks, those
+of the first tutorial. All of them are read from these texts; none is written here. They run one after the other in one
+shell, whose home is empty and whose path has the system's programs alone; the environment is the one that the README
+makes. A page that would open in a browser is not looked at. The walk ends where the tutorial does: with ``tauloop
+verify``, every line of which agrees. Ten minutes are the limit.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+README, TUTORIAL = "README.md", "docs/tutorials/machine.md"
+#: Seconds in which the whole walk is done.
+LIMIT = 600.0
+
+
+def readme_commands(text: str) -> list[str]:
+    """Commands of the README's blocks below "Install" and "First result", without their comments."""
+    parts = [text.split(f"\n## {heading}\n")[1] for heading in ("Install", "First result")]
+    blocks = [re.findall(r"^```console\n(.*?)^```", part, re.M | re.S)[0] for part in parts]
+    lines = [line for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+    return [line.removeprefix("$ ").split("  #")[0].strip() for line in lines]
+
+
+def tutorial_commands(text: str) -> list[str]:
+    """Blocks of commands of the tutorial, up to the one that verifies."""
+    blocks = [block.strip() for block in re.findall(r"^```bash\n(.*?)^```", text, re.M | re.S)]
+    last = next(i for i, block in enumerate(blocks) if block.startswith("tauloop verify"))
+    return blocks[: last + 1]
+
+
+def script(clone: Path, own: Path) -> str:
+    """All commands, each shown before it runs; own files lie in a folder of their own, once Tauloop is there."""
+    readme = readme_commands((clone / README).read_text(encoding="utf-8"))
+    tutorial = tutorial_commands((clone / TUTORIAL).read_text(encoding="utf-8"))
+    first = next(i for i, command in enumerate(readme) if command.startswith("tauloop "))
+    steps = [*readme[:first], f"cd {shlex.quote(str(own))}", *readme[first:], *tutorial]
+    return "\n".join(f"echo {shlex.quote(f'$ {step}')}\n{step}" for step in steps)
+
+
+def disagreeing(printed: str) -> list[str]:
+    """Lines of the last verification that do not agree, or a word that there is none."""
+    table = printed.rpartition("random states")[2]
+    compared = re.findall(r"^.* (?:Pinocchio|MuJoCo)  .*$", table, re.M)
+    return [line for line in compared if not line.rstrip().endswith("agrees")] if compared else ["nothing is compared"]
+
+
+def walk(folder: Path) -> float:
+    """Walk in an empty folder, and give the seconds that it took.
+
+    Raises:
+        SystemExit: a command fails, or an engine does not agree.
+    """
+    clone, own = folder / "tauloop", folder / "own"
+    own.mkdir()
+    subprocess.run(["git", "clone", "--quiet", "--depth", "1", ROOT.as_uri(), str(clone)], check=True)
+    settings = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}  # where packages are
+    path = f"{Path(sys.executable).resolve().parent}:/usr/local/bin:/usr/bin:/bin"
+    empty = {"PATH": path, "HOME": str(folder), "LANG": "C.UTF-8", "BROWSER": "true"}
+    begin = time.monotonic()
+    command = ["bash", "-e", "-c", script(clone, own)]
+    done = subprocess.run(
+        command,
+        cwd=clone,
+        env=settings | empty,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    seconds = time.monotonic() - begin
+    print(done.stdout)
+    if done.returncode:
+        raise SystemExit(f"the walk ends with exit code {done.returncode}")
+    if lines := disagreeing(done.stdout):
+        raise SystemExit("\n".join(["tauloop verify does not agree:", *lines]))
+    return seconds
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as empty:
+        took = walk(Path(empty))
+    print(f"from the README to a verified machine: {took:.0f} s, of {LIMIT:.0f} at most")
+    sys.exit(took > LIMIT)
