@@ -28,7 +28,7 @@ FOLDER = ROOT / "docs" / "tutorials"
 PAGES = ("machine", "identify", "calibrate", "move", "controller")
 #: A block of code, and what it prints.
 BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.M | re.S)
-PICTURE = re.compile(r"^!\[[^]]*\]\(([\w-]+\.png)\)$", re.M)
+PICTURE = re.compile(r"^!\[[^]]*\]\(([\w-]+\.png)\)(?:\{[^}]*\})?$", re.M)
 LINK = re.compile(r"(?<!!)\[([^]]+)\]\((?![a-z]+:)[^)]+\)")
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?")
 COLOUR = re.compile(r"\x1b\[[\d;]*m")
