@@ -54,7 +54,7 @@ def page(name: str) -> str:
 
 def blocks(text: str) -> list[Block]:
     """All blocks of code, in their order."""
-    return [Block(*(part or "" for part in found.groups())) for found in BLOCK.finditer(text)]
+    return [Block(*(part or "" for part in block.groups())) for block in BLOCK.finditer(text)]
 
 
 def pictures(text: str) -> list[str]:
