@@ -69,7 +69,6 @@ STARTS_THE_PROGRAM = {
     "tests/test_fuzz.py": "any command line ends in an exit code",
     "tests/test_interrupted.py": "Ctrl-C",
     "tests/test_killed.py": "kills",
-    "tests/test_readme.py": "commands of the README, as it has them",
     "tests/test_start_up.py": "what commands import, and how quick they are",
     "tests/use_wheel.py": "the wheel in an empty environment",
 }
