@@ -99,6 +99,9 @@ def missing_tests(text: str) -> Iterator[str]:
     for file, name in TESTS.findall(text):
         if f"def {name}(" not in files_of_tests().get(file, "") if name else file not in files_of_tests():
             yield f"{file}::{name}"
+    for name in re.findall(r"`(test_\w+)(?:\.\.\.)?`", text):  # alone, where the page says the file elsewhere
+        if not any(f"def {name}" in body for body in files_of_tests().values()):
+            yield name
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
