@@ -27,7 +27,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "src" / "tauloop"
 LAYERS = (
     ("lazy", "records"),
     ("errors", "shown"),
-    ("files", "interrupts", "extensions", "progress"),
+    ("files", "interrupts", "extensions", "progress", "datasets"),
     ("result", "options"),
     ("mechanism",),
     ("formats", "reduction"),

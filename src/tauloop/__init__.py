@@ -88,6 +88,7 @@ if TYPE_CHECKING:
     from tauloop.motion import StrokeOptions as StrokeOptions, plan_motion as plan_motion
     from tauloop.pages import ReportOptions as ReportOptions, demo as demo, write_report as write_report
     from tauloop.programs import Forces as Forces, State as State
+    from tauloop.report import plot as plot
     from tauloop.simulation import (
         ControlOptions as ControlOptions,
         SimulationOptions as SimulationOptions,

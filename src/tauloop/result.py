@@ -12,8 +12,8 @@ from dataclasses import field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+from tauloop.datasets import Tabular, Variable, rows
 from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 
 class Status(enum.Enum):
@@ -110,7 +110,7 @@ def provenance(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result(Shown):
+class Result(Tabular):
     """What every result of an application carries.
 
     Attributes:
@@ -125,6 +125,11 @@ class Result(Shown):
     def status(self) -> Status:
         """OK when every piece of evidence is within its limits."""
         return status_of(self.evidence)
+
+    def variables(self) -> Iterable[Variable]:
+        """What `to_xarray` and `to_pandas` have: the evidence, where a class does not say otherwise."""
+        figures = {name: [getattr(item, name) for item in self.evidence] for name in ("value", "lower", "upper")}
+        return rows("evidence", [item.name for item in self.evidence], [item.unit for item in self.evidence], **figures)
 
     def as_dict(self) -> Mapping[str, Any]:
         """Plain data for ``--json``: all that is held, where a class does not say otherwise."""

@@ -209,6 +209,11 @@ class Assembly(Shown):
         return tuple(self.loops.topology.velocity_names[i] for i in self.passive)
 
     @property
+    def multiplier_units(self) -> tuple[str, ...]:
+        """Units of the forces in the kept loop equations: N of lengths, N m of directions."""
+        return tuple("N" if self.loops.is_length[i] else "N m" for i in self.rows)
+
+    @property
     def spare_actuators(self) -> tuple[str, ...]:
         """Names of the actuators that follow the leading ones."""
         actuators = self.loops.mechanism.actuators

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from tauloop.calibration.problem.problem import CalibrationProblem
 from tauloop.calibration.problem.unknowns import Corrected
 from tauloop.calibration.solving.exchanges import Exchanges
 from tauloop.calibration.solving.solver import Solution
+from tauloop.datasets import Variable, columns, rows
 from tauloop.errors import Problem
 from tauloop.mechanism.expression import ParameterTable
 from tauloop.mechanism.model import Mechanism
@@ -83,6 +85,17 @@ class Calibration(Result):
     leave_one_out: HeldOut | None = None
     bootstrap: Bootstrap | None = None
     comparison: Comparison | None = None
+
+    def variables(self) -> Iterator[Variable]:
+        """Estimates by `parameter`; errors of every instrument after the fit, by its poses."""
+        unknowns, figures = self.estimates, ("nominal", "value", "correction", "deviation")
+        values = {name: [getattr(unknown, name) for unknown in unknowns] for name in figures}
+        yield from rows("parameter", (u.name for u in unknowns), (u.unit for u in unknowns), **values)
+        for k, (series, errors) in enumerate(zip(self.problem.series, self.errors, strict=True)):
+            pose = ("pose" if len(self.errors) == 1 else f"pose_{k + 1}",)
+            yield Variable(name=pose[0], values=np.arange(1, len(errors) + 1), over=pose)
+            names, units = zip(*series.instrument.errors, strict=True)
+            yield from columns(f"error_{series.instrument.name}", names, units, errors, pose)
 
     @property
     def residual_analysis(self) -> ResidualAnalysis:

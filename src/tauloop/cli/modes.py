@@ -11,7 +11,6 @@ import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
 from tauloop.cli.output import JsonFileOption, JsonOption, any_ending, command, figure_ending, finish
 from tauloop.cli.progress import bars, search
-from tauloop.report.modes_figure import modes_figure
 
 
 @command(figure=figure_ending, json_file=any_ending)
@@ -41,4 +40,4 @@ def modes(
         result = (tl.working_modes if working else tl.assembly_modes)(model, position, options, report=search(report))
     if within_limits:
         result = result.within_limits()
-    finish(result, as_json, figure=figure, draw=lambda: modes_figure(model.assembly.loops, result), json_file=json_file)
+    finish(result, as_json, figure=figure, json_file=json_file)

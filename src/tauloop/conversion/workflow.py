@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from tauloop.datasets import Variable
 from tauloop.errors import InputError, TauloopError
 from tauloop.formats.format import Written, named
 from tauloop.formats.library import FORMATS, load
@@ -47,6 +49,10 @@ class Conversion(Result):
     mechanism: Mechanism
     format: str
     written: Written
+
+    def variables(self) -> Iterator[Variable]:
+        """The machine's parameters."""
+        return self.mechanism.parameters.variables()
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``."""

@@ -9,6 +9,7 @@ from dataclasses import fields
 import numpy as np
 
 from tauloop.errors import InputError, Problems
+from tauloop.mechanism.drive_line import DriveLine
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -31,6 +32,15 @@ class Outcome(enum.IntEnum):
     INVALID = 4
     #: A terminal event took place, up to which the criteria are.
     ENDED = 5
+
+
+def criteria_units(line: DriveLine) -> dict[str, str]:
+    """SI unit of every criterion of a drive line's steps; motors that turn and others that slide have no energy."""
+    position = "rad" if line.inertia(line.performance.of).turns else "m"
+    efforts = {"(N m)^2 s" if line.inertia(motor.on).turns else "N^2 s" for motor in line.motors}
+    energy = " + ".join(sorted(efforts))
+    order = ("rise_time", "overshoot", "settling_time", "energy", "final_error", "swing")
+    return {name: {"rise_time": "s", "settling_time": "s", "energy": energy}.get(name, position) for name in order}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ steps:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
@@ -20,8 +20,9 @@ from pathlib import Path
 import numpy as np
 
 from tauloop.assembly.named_values import ranges_of
+from tauloop.datasets import Variable, rows
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis
-from tauloop.drives.criteria import NAMES
+from tauloop.drives.criteria import NAMES, criteria_units
 from tauloop.drives.machine.lines import MOTORS, with_motors
 from tauloop.drives.plant_search import DETERMINED, Observation, PlantFit, PlantUnknown, search_plant
 from tauloop.errors import InputError, Problem, Problems
@@ -29,7 +30,7 @@ from tauloop.mechanism.cursor import Choice, MapOf, Shape, Text, Value, field, n
 from tauloop.mechanism.documents import Amount, contents, open_document
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.suggestions import suggestion
-from tauloop.mechanism.units import TIME
+from tauloop.mechanism.units import TIME, si_unit
 from tauloop.mechanism.values import ValueReader
 from tauloop.options import Options, option
 from tauloop.progress import Progress
@@ -156,12 +157,25 @@ class FittedPlant(Result):
         before: values of the unknowns in the file, SI.
         fit: what came out: values, every figure beside its measured one, and how much they determine.
         findings: directions that the steps leave open.
+        units: of the unknowns and of the criteria, SI; the line has no unknown that only steps name.
     """
 
     drive_line: str
     before: Mapping[str, float]
     fit: PlantFit
     findings: tuple[Problem, ...]
+    units: Mapping[str, str]
+
+    def variables(self) -> Iterator[Variable]:
+        """Measured figures beside the fitted ones; parameters before and after."""
+        figures = list(zip(*self.fit.rows, strict=True))
+        labels = map(": ".join, zip(*figures[:2], strict=True))
+        units = [self.units.get(name, "") for name in figures[1]]
+        yield from rows("figure", labels, units, measured=figures[2], fitted=figures[3])
+        before = [self.before.get(name) for name in self.fit.values]
+        yield from rows(
+            "parameter", self.fit.values, self.units.values(), before=before, value=list(self.fit.values.values())
+        )
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``."""
@@ -251,6 +265,7 @@ def fit_plant(
         ),
         drive_line=line.name,
         before={name: known[name] for name in options.unknowns},
+        units={name: si_unit(line.parameters[name].unit) for name in options.unknowns} | criteria_units(line),
         fit=fit,
         findings=tuple(
             Problem(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from tauloop.assembly.named_values import TOOL, wrench_of
+from tauloop.datasets import Variable, rows
 from tauloop.engines.check import CONDITION, check_with_engines
 from tauloop.engines.comparison import (
     FORWARD_DYNAMICS,
@@ -72,6 +74,12 @@ class VerifiedMachine(Result):
     different: int | None
     comparisons: tuple[EngineComparison, ...]
     not_run: tuple[tuple[str, str], ...]
+
+    def variables(self) -> Iterator[Variable]:
+        """Largest difference of every comparison, and the engine's own residual."""
+        labels = (f"{row.quantity}: {row.engine}, {row.method}" for row in self.comparisons)
+        names = ("largest_difference", "residual")
+        return rows("comparison", labels, **{name: [getattr(row, name) for row in self.comparisons] for name in names})
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for ``--json``."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from tauloop.datasets import Variable, columns
 from tauloop.errors import InputError, Problem
 from tauloop.identification.estimation.log_comparison import LogComparison
 from tauloop.identification.estimation.result import Identification
@@ -74,6 +76,18 @@ class MachineIdentification(Result):
     training: RegressionData
     held_out: RegressionData
     motion: tuple[np.ndarray, np.ndarray] | None = None
+
+    def variables(self) -> Iterator[Variable]:
+        """Those of the fit, values of the machine file, and measured and predicted forces, by `sample`."""
+        fit, prior, parts = self.identification, self.machine_file.prior, (self.training, self.held_out)
+        yield from fit.variables()
+        yield Variable(name="machine_file", values=prior, over=("parameter",), unit=fit.base.units)
+        names, units = ([getattr(item, key) for item in fit.training] for key in ("output", "unit"))
+        measured = np.concatenate([part.forces[:, part.kept] for part in parts])
+        residual = np.concatenate([fit.residual(part) for part in parts])
+        yield from columns("measured", names, units, measured, ("sample",))
+        yield from columns("predicted", names, units, measured - residual, ("sample",))
+        yield Variable(name="held_out", values=np.arange(len(measured)) >= len(self.training), over=("sample",))
 
     @property
     def findings(self) -> tuple[Problem, ...]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
+from tauloop.datasets import Tabular, Variable
 from tauloop.errors import TauloopError
 from tauloop.kinematics.inspection import Inspection, check
 from tauloop.mechanism.drive_line import DriveLine, DualDrive, ElasticBacklash, ExactBacklash
@@ -18,7 +20,6 @@ from tauloop.programs.catalogue import FORWARD_DYNAMICS, INVERSE_DYNAMICS
 from tauloop.programs.program import LinearBlock
 from tauloop.records import dataclass
 from tauloop.result import Status
-from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +36,7 @@ class DescribeOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Description(Shown):
+class Description(Tabular):
     """A machine described.
 
     Attributes:
@@ -45,6 +46,10 @@ class Description(Shown):
 
     inspection: Inspection
     options: DescribeOptions
+
+    def variables(self) -> Iterator[Variable]:
+        """The machine's parameters."""
+        return self.model.mechanism.parameters.variables()
 
     @property
     def model(self) -> Model:

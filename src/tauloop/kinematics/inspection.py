@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from tauloop.assembly.assembly import Assembly
+from tauloop.assembly.ports import coordinate_units
 from tauloop.assembly.reference_pose import closed_from_further_starts, displacement, distance, named_pose
 from tauloop.assembly.spins import find_spins
+from tauloop.datasets import Tabular, Variable, rows
 from tauloop.errors import Problem, Problems, TauloopError
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.model import BASE, PLATFORM_JOINT, Mechanism
@@ -15,7 +19,6 @@ from tauloop.model.model import modelled
 from tauloop.options import option
 from tauloop.records import dataclass
 from tauloop.result import Status
-from tauloop.shown import Shown
 
 #: Quick starts by which other assembly modes are looked for.
 QUICK_STARTS = 10
@@ -53,7 +56,7 @@ class CheckOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inspection(Shown):
+class Inspection(Tabular):
     """What is wrong with a machine, and what whoever uses it has to know.
 
     Attributes:
@@ -69,6 +72,14 @@ class Inspection(Shown):
     other_modes: int
     problems: tuple[Problem, ...]
     notes: tuple[Problem, ...]
+
+    def variables(self) -> Iterator[Variable]:
+        """Coordinates at the reference pose, with their stops."""
+        topology, limits = self.model.topology, self.model.limits
+        ends = dict(zip(limits.names, zip(limits.lower, limits.upper, strict=True), strict=True))
+        lower, upper = np.array([ends.get(name, (-np.inf, np.inf)) for name in topology.coordinate_names]).T
+        figures = {"reference": self.model.assembly.q, "lower": lower, "upper": upper}
+        return rows("coordinate", topology.coordinate_names, coordinate_units(topology), **figures)
 
     @property
     def is_usable(self) -> bool:

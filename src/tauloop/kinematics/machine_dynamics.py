@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tauloop.assembly.named_values import named_motion
-from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, Port
+from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, Port, coordinate_units
+from tauloop.datasets import TIME, Variable, columns, time_axis
 from tauloop.errors import InputError, Problems
 from tauloop.kinematics.singularities import require_regular, singularity_report
 from tauloop.mechanism.model import Mechanism
@@ -90,6 +91,18 @@ class MotionForces(Result):
     forces: Forces
     hybrid: HybridForces | None
     condition: np.ndarray
+
+    def variables(self) -> Iterator[Variable]:
+        """Actuator forces, multipliers, tensions and all coordinates over time, with the condition of each sample."""
+        forces, topology = self.forces, self.model.topology
+        yield time_axis(self.time)
+        yield from columns("force", forces.actuator_names, self.units, forces.force)
+        yield from columns("coordinate", topology.coordinate_names, coordinate_units(topology), forces.state.q)
+        multipliers = self.model.assembly.multiplier_units
+        yield from columns("closure_force", forces.closure_names, multipliers, forces.closure_force)
+        if forces.tension is not None:
+            yield from columns("tension", forces.tension_names, ("N",) * len(forces.tension_names), forces.tension)
+        yield Variable(name="condition", values=self.condition, over=TIME)
 
     @property
     def units(self) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ kinematics); a working mode is a posture of the legs at a given pose of the plat
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -15,6 +16,7 @@ from tauloop.assembly.limits import Beyond, Limits
 from tauloop.assembly.loops import aligned
 from tauloop.assembly.named_values import named_values
 from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, EntryPorts, coordinate_units, entry_ports
+from tauloop.datasets import Variable, columns
 from tauloop.errors import AssemblyError, PoseError, TauloopError, solving
 from tauloop.kinematics.assembly_modes_equations import PositionProblem, Variables, position_problem
 from tauloop.kinematics.homotopy_blocks import BlockCount, solve_blocks
@@ -121,7 +123,15 @@ class Modes(Result):
     modes: tuple[Mode, ...]
     blocks: tuple[BlockCount, ...]
     left_out: dict[str, int]
-    model: Model | None = None
+    model: Model
+
+    def variables(self) -> Iterator[Variable]:
+        """Coordinates, condition and residual of every mode, which has its number."""
+        number = ("mode",)
+        yield Variable(name=number[0], values=np.arange(1, len(self.modes) + 1), over=number)
+        yield from columns("coordinate", self.coordinate_names, self.coordinate_units, self.q, number)
+        for name, unit in {"condition": "", "residual": "m", "is_reference": "", "within_limits": ""}.items():
+            yield Variable(name=name, values=[getattr(mode, name) for mode in self.modes], over=number, unit=unit)
 
     @property
     def q(self) -> np.ndarray:

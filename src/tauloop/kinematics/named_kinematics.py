@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from tauloop.assembly.limits import Beyond, require_within_limits
 from tauloop.assembly.named_values import named_values
 from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, Port, motor_port
+from tauloop.datasets import Variable, columns
 from tauloop.errors import InputError
 from tauloop.kinematics.homotopy_monodromy import Report, unreported
 from tauloop.kinematics.machine_geometry import machine_geometry
@@ -70,6 +72,15 @@ class Poses(Result):
     tool_rotation: np.ndarray
     residual: np.ndarray
     beyond: tuple[tuple[Beyond, ...], ...]
+
+    def variables(self) -> Iterator[Variable]:
+        """Positions of platform, actuators and tool in every pose, which has its number."""
+        number = ("pose",)
+        yield Variable(name=number[0], values=np.arange(1, len(self.q) + 1), over=number)
+        for port, values in ((self.platform, self.platform_position), (self.actuators, self.actuator_position)):
+            yield from columns("position", port.columns, port.units, values, number)
+        yield from columns("tool", "xyz", ("m",) * 3, self.tool, number)
+        yield Variable(name="residual", values=self.residual, over=number, unit="m")
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
@@ -216,6 +227,13 @@ class Jacobian(Result):
     rows: Port
     columns: Port
     q: np.ndarray
+
+    def variables(self) -> Iterator[Variable]:
+        """The matrix over `row` and `column`: a number's unit is `row_unit` per `column_unit`."""
+        yield Variable(name="row", values=list(self.rows.columns), over=("row",))
+        yield Variable(name="column", values=list(self.columns.columns), over=("column",))
+        yield Variable(name="jacobian", values=self.matrix, over=("row", "column"), unit=self.rows.units)
+        yield Variable(name="column_unit", values=list(self.columns.units), over=("column",))
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for ``--json``."""

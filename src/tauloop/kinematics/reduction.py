@@ -9,6 +9,7 @@ from itertools import permutations
 
 import numpy as np
 
+from tauloop.datasets import Variable, rows
 from tauloop.errors import InputError, Problems
 from tauloop.kinematics.alike import ALIKE, mass_center, motion, parallel_rods
 from tauloop.kinematics.states import random_states
@@ -149,6 +150,13 @@ class Reduction(Result):
     coordinates: tuple[int, int]
     equations: tuple[int, int]
     newton_euler: tuple[NewtonEulerCount, ...]
+
+    def variables(self) -> Iterator[Variable]:
+        """Errors at every actuator, as shares of the largest force of the full machine."""
+        errors = self.comparison.errors
+        names = ("rms", "maximum", "gravity", "inertia", "velocity")
+        figures = {name: [getattr(error, name) for error in errors] for name in names}
+        return rows("actuator", (error.actuator for error in errors), **figures)
 
     @property
     def is_exact(self) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tauloop.assembly.limits import AT_THE_STOP
 from tauloop.assembly.ports import numbers
+from tauloop.datasets import Variable
 from tauloop.equations.values import quantile
 from tauloop.errors import InputError, PoseError, Problems, solving
 from tauloop.kinematics.clearance import rod_clearance
@@ -105,6 +106,13 @@ class Workspace(Result):
     limits: WorkspaceLimits
     cell: float
 
+    def variables(self) -> Iterator[Variable]:
+        """The axes, and the figures over them."""
+        for (name, axis), unit in zip(self.axes.items(), self.units, strict=True):
+            yield Variable(name=name, values=axis, over=(name,), unit=unit)
+        for name, unit in _UNITS.items():
+            yield Variable(name=name, values=self.figures[name], over=tuple(self.axes), unit=unit)
+
     @property
     def held(self) -> str:
         """The positions that do not vary, in words; angles in degrees."""
@@ -117,12 +125,7 @@ class Workspace(Result):
     @property
     def data(self) -> xr.Dataset:
         """The figures over the axes, with their units; made anew each time."""
-        import xarray as xr  # takes longer to import than many a map takes to make
-
-        values = {name: (tuple(self.axes), self.figures[name], {"units": unit}) for name, unit in _UNITS.items()}
-        units = zip(self.axes.items(), self.units, strict=True)
-        axes = {name: (name, axis, {"units": unit}) for (name, axis), unit in units}
-        return xr.Dataset(values, axes, {"reference": list(self.reference)})
+        return self.to_xarray().assign_attrs(reference=list(self.reference))
 
     @property
     def reason(self) -> np.ndarray:

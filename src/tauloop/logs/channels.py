@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from tauloop.datasets import Tabular
 from tauloop.errors import LogError
 from tauloop.mechanism.suggestions import listing, suggestion, unknown_names
 from tauloop.records import dataclass
@@ -118,6 +119,18 @@ def build_log(time: np.ndarray, signals: Iterable[Channel]) -> xr.Dataset:
         for s in signals
     }
     return xr.Dataset(variables, coords={TIME: ((TIME,), time, {"unit": "s"})})
+
+
+def log_of(table: Tabular, *quantities: str) -> xr.Dataset:
+    """A log of some quantities over time; channels that are not known all the time are left out."""
+    variables = {variable.name: variable for variable in table.variables()}
+    chosen = (
+        Channel(quantity=v.quantity, channel=v.name.partition(".")[2], values=v.array(), unit=str(v.unit))
+        for v in variables.values()
+        if v.quantity in quantities
+    )
+    known = (channel for channel in chosen if np.isfinite(channel.values).all())
+    return build_log(variables[TIME].array(), known)
 
 
 def by_channel(log: Log, quantity: str) -> dict[str, np.ndarray]:

@@ -13,10 +13,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from tauloop.datasets import Tabular, Variable, rows
 from tauloop.mechanism.named import by_name
 from tauloop.mechanism.suggestions import suggestion
+from tauloop.mechanism.units import si_unit
 from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 #: The functions a machine file may call, with their number of arguments.
 FUNCTIONS: dict[str, int] = {
@@ -66,10 +67,15 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class ParameterTable(Shown):
+class ParameterTable(Tabular):
     """All leaf parameters (theta) in a fixed order."""
 
     parameters: tuple[Parameter, ...] = ()
+
+    def variables(self) -> Iterator[Variable]:
+        """Values and bounds of all parameters, SI."""
+        figures = {name: [getattr(p, name) for p in self] for name in ("value", "lower", "upper")}
+        return rows("parameter", self.names, (si_unit(p.unit) for p in self), **figures)
 
     def __iter__(self) -> Iterator[Parameter]:
         return iter(self.parameters)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tauloop.assembly.ports import PLATFORM, Entry
+from tauloop.datasets import Tabular, Variable, rows
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.published import Published, published_operations
 from tauloop.model.costs import ADDED_UP, ALL, ON_PLATFORM, SAMPLED, VELOCITY_MATRIX, Cost, costs
@@ -14,7 +15,6 @@ from tauloop.options import option
 from tauloop.progress import Progress
 from tauloop.records import dataclass
 from tauloop.result import Status
-from tauloop.shown import Shown
 
 #: Ratios that are shown: quantity, formulation, and the one that it is held against.
 RATIOS = (
@@ -61,7 +61,7 @@ class Ratio:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OperationCounts(Shown):
+class OperationCounts(Tabular):
     """Operations of all quantities by all formulations.
 
     Attributes:
@@ -79,6 +79,12 @@ class OperationCounts(Shown):
     ratios: tuple[Ratio, ...]
     published: Published
     left_out: dict[str, str]
+
+    def variables(self) -> Iterator[Variable]:
+        """Operations of every function, outside Newton loops and in each round of these."""
+        names = [", ".join(filter(None, (c.quantity, c.formulation, c.frame, c.part))) for c in self.costs]
+        each = [sum(cost.each_iteration.values()) for cost in self.costs]
+        return rows("function", names, total=[cost.total for cost in self.costs], each_iteration=each)
 
     @property
     def status(self) -> Status:

@@ -166,10 +166,10 @@ class _Letters:
         self.velocity, self.acceleration = self._rates(columns, places)
         pairs = zip(forces.columns, forces.units, strict=True)
         self.force = [self._symbol("u", n, unit, "actuator force") for n, unit in pairs]
-        rows = model.assembly.rows
+        rows = zip(model.assembly.rows, model.assembly.multiplier_units, strict=True)
         self.closure = [
-            self._symbol("lambda", loops.names[i], "N" if loops.is_length[i] else "N m", "multiplier of", f"_{k + 1}")
-            for k, i in enumerate(rows)
+            self._symbol("lambda", loops.names[i], unit, "multiplier of", f"_{k + 1}")
+            for k, (i, unit) in enumerate(rows)
         ]
         units = {p.name: p.unit for p in model.mechanism.parameters}
         self.theta = [self._symbol("", name, units[name] or "1", "parameter") for name in model.free]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from tauloop.assembly.named_values import QUATERNION, full_name, named_values, quaternion_start
 from tauloop.assembly.ports import PLATFORM, Entry
+from tauloop.datasets import Variable
 from tauloop.errors import InputError, PoseError, Problems, solving
 from tauloop.logs import read_log, samples
 from tauloop.logs.channels import channels
@@ -145,6 +146,10 @@ class PlannedMotion(Result):
     peak_acceleration: float
     forces: tuple[PeakForce, ...]
     tightest_limit: tuple[str, float] | None
+
+    def variables(self) -> Iterator[Variable]:
+        """Those of the trajectory."""
+        return self.trajectory.variables()
 
     def log(self, frequency: float = 1000.0) -> xr.Dataset:
         """Positions, velocities and accelerations at so many samples per second, for `tauloop dynamics`."""

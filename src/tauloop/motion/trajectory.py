@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
+from tauloop.datasets import Tabular, Variable, columns, time_axis
 from tauloop.errors import InputError
 from tauloop.motion.laws import Law, Progress
 from tauloop.motion.limits import sample_times
@@ -16,6 +19,8 @@ from tauloop.records import dataclass
 
 #: A duration this share of a sample beyond a whole number of samples is that number: rounding.
 WHOLE = 1e-9
+#: Times at which a trajectory is tabulated and drawn.
+SAMPLES = 501
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +43,7 @@ class PeakForce:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trajectory:
+class Trajectory(Tabular):
     """A stroke from rest to rest, and back on the same way if it returns.
 
     Attributes:
@@ -57,6 +62,19 @@ class Trajectory:
     def total(self) -> float:
         """Time of the whole motion, s."""
         return self.duration * (2 if self.returns else 1)
+
+    def variables(self) -> Iterator[Variable]:
+        """Positions, velocities and accelerations of what is moved, and actuator forces, at equidistant times.
+
+        Raises:
+            PoseError: a singular pose.
+        """
+        time = np.linspace(0.0, self.total, SAMPLES)
+        motion = self.at(time)
+        yield time_axis(time)
+        for kind, port in self.stroke.functions.ports.motion.items():
+            yield from columns(kind, port.columns, port.units, getattr(motion, kind))
+        yield from columns("force", *self.stroke.model.output_ports("actuators"), self.forces(time))
 
     def places(self, time: np.ndarray) -> np.ndarray:
         """Parameters of the path (N,) at times (N,), s; at its ends before the start and after the end."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from tauloop.assembly.named_values import QUATERNION
 from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry
+from tauloop.datasets import Variable
 from tauloop.errors import InputError, PoseError, TauloopError
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
@@ -44,6 +45,10 @@ class Demo(Result):
     planned: PlannedMotion
     path: Path
     size: int
+
+    def variables(self) -> Iterator[Variable]:
+        """Those of the tour."""
+        return self.planned.variables()
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tauloop.datasets import Variable
 from tauloop.errors import InputError, Problems
 from tauloop.options import Options
 from tauloop.pages.document import write_page
@@ -44,6 +45,13 @@ class WrittenReport(Result):
     path: Path
     size: int
     records: tuple[PageRecord, ...]
+
+    def variables(self) -> Iterator[Variable]:
+        """How much the page shows of every result."""
+        yield Variable(name="result", values=[item.title for item in self.records], over=("result",))
+        for name, kind in (("tables", Rows), ("plots", Plot), ("scenes", MotionScene)):
+            counts = [len(self.titles(item, kind)) for item in self.records]
+            yield Variable(name=name, values=counts, over=("result",))
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for ``--json``: what the page shows, not the samples."""

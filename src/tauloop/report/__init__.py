@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         rounded as rounded,
         traces as traces,
     )
+    from tauloop.report.plotting import plot as plot
     from tauloop.report.record_reading import read_record as read_record
     from tauloop.report.reduction_table import reduction_tables as reduction_tables
 else:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tauloop.report.pieces import Piece, Plot, motion, over_time, traces
+from tauloop.report.pieces import Piece, Plot, channels_over_time, motion, traces
 from tauloop.simulation import ControlComparison
 
 #: Errors below this share of the largest are drawn at it.
@@ -48,5 +48,4 @@ def control_page(comparison: ControlComparison) -> Iterator[Piece]:
             over_time=True,
         )
     for name, run in runs.items():
-        title = f"Actuator force, {name}"
-        yield from over_time(title, run.time, *model.output_ports("actuators"), run.force.T, look="step")
+        yield from channels_over_time(f"Actuator force, {name}", run, "force", look="step")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tauloop.drives import CircleTest, DriveStep
-from tauloop.report.pieces import Piece, Plot, motion, over_time, traces
+from tauloop.report.pieces import Piece, Plot, channels_over_time, motion, over_time, traces
 
 #: Parts of the signals' names by which they share a plot, and what the plot is called; lengths in mm.
 KINDS = (
@@ -29,10 +29,7 @@ def drive_page(step: DriveStep) -> Iterator[Piece]:
     title = f"What is left to the reference, {judged}"
     yield from over_time(title, record.time, (judged,), (shown,), (error,))
     for ending, title in KINDS:
-        own = {short: name for short, name in signals.items() if short.rpartition(".")[2] == ending}
-        names = [short.rpartition(".")[0] for short in own]
-        units = [name.partition(" [")[2].removesuffix("]") for name in own.values()]
-        yield from over_time(title, record.time, names, units, (record.signals[name] for name in own.values()))
+        yield from channels_over_time(title, record, ending)
 
 
 def circle_page(test: CircleTest) -> Iterator[Piece]:

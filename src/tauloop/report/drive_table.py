@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 
 from tauloop.drives import CircleTest, DriveStep, Outcome, PlayMap
+from tauloop.drives.criteria import criteria_units
 from tauloop.report.tables import doubts, table
 
-CRITERIA = ("rise_time", "overshoot", "settling_time", "energy", "final_error", "swing")
 COLUMNS = {
     "circular_deviation": "circular\ndeviation",
     "radius_error": "radius\nerror",
@@ -23,12 +23,9 @@ NAMED = 6
 
 def drive_tables(step: DriveStep) -> Iterator[RenderableType]:
     """The criteria of a step, and its limit cycle."""
-    line, criteria = step.line, step.record.criteria
-    unit = "rad" if line.inertia(line.performance.of).turns else "m"
-    forces = " + ".join(sorted({"(N m)^2 s" if line.inertia(motor.on).turns else "N^2 s" for motor in line.motors}))
-    units = {"rise_time": "s", "settling_time": "s", "energy": forces}
+    line, criteria, units = step.line, step.record.criteria, criteria_units(step.line)
     if step.outcome in (Outcome.OK, Outcome.ENDED):
-        rows = ((name.replace("_", " "), getattr(criteria, name)[0], units.get(name, unit)) for name in CRITERIA)
+        rows = ((name.replace("_", " "), getattr(criteria, name)[0], unit) for name, unit in units.items())
         title = f"{line.name}: step of {step.options.step:g}"
         yield table(title, "criterion", ("value", ".6g"), "unit", rows=rows)
         if not criteria.settled[0]:
@@ -43,7 +40,9 @@ def drive_tables(step: DriveStep) -> Iterator[RenderableType]:
         cells = (
             (name, *(("none", "") if cycle is None else (cycle.frequency, cycle.amplitude))) for name, cycle in cycles
         )
-        yield table("Limit cycle", "route", ("frequency [Hz]", ".4g"), (f"amplitude [{unit}]", ".4g"), rows=cells)
+        yield table(
+            "Limit cycle", "route", ("frequency [Hz]", ".4g"), (f"amplitude [{units['swing']}]", ".4g"), rows=cells
+        )
 
 
 def circle_tables(test: CircleTest) -> Iterator[RenderableType]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tauloop.identification.excitation.result import Excitation, LimitUse
+from tauloop.identification.excitation.result import POINTS, Excitation, LimitUse
 from tauloop.report.figures import (
     COLOURS,
     FAINT,
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Points that a period is drawn by; limits shown at most.
-POINTS, SHOWN = 1200, 16
+#: Limits shown at most.
+SHOWN = 16
 
 
 def excitation_figure(excitation: Excitation) -> Figure:

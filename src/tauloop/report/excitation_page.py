@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tauloop.identification.excitation.result import Excitation
-from tauloop.report.excitation_figure import POINTS, SHOWN, limit_share
+from tauloop.identification.excitation.result import POINTS, Excitation
+from tauloop.report.excitation_figure import SHOWN, limit_share
 from tauloop.report.pieces import Piece, Plot, PlotTrace, motion, over_time, rounded
 
 

@@ -72,6 +72,15 @@ def machine_figure(geometry: MachineGeometry, *, title: str, state: int = 0, not
     return figure
 
 
+def reference_figure(result: Any) -> Figure:
+    """The machine of a result (its model, or a mechanism alone) at its reference pose."""
+    from tauloop.kinematics.machine_geometry import machine_geometry  # with SciPy, which tables do not need
+    from tauloop.model import Model
+
+    model = getattr(getattr(result, "inspection", result), "model", None) or Model(result.mechanism)
+    return machine_figure(machine_geometry(model, model.assembly.q[None]), title=model.mechanism.name)
+
+
 def draw_machine(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[int, ...]) -> None:
     """Draw the lines of a machine.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tauloop.assembly import Loops
 from tauloop.assembly.ports import ACTUATORS
 from tauloop.errors import PoseError
 from tauloop.kinematics.modes import Modes
@@ -20,12 +19,8 @@ MOST, IN_A_ROW = 12, 4
 ZOOM = 0.82
 
 
-def modes_figure(loops: Loops, modes: Modes) -> Figure:
+def modes_figure(modes: Modes) -> Figure:
     """Draw the first modes, each in a panel of its own, all to one scale and from one side.
-
-    Args:
-        loops: the machine's loops.
-        modes: its modes.
 
     Raises:
         PoseError: there are none.
@@ -36,7 +31,7 @@ def modes_figure(loops: Loops, modes: Modes) -> Figure:
         what = "the machine cannot be assembled at this position, so there is nothing to draw"
         raise PoseError.of("figure", what, "give a position within reach")
     shown = min(len(modes.modes), MOST)
-    geometry = machine_shape(loops).at(modes.q[:shown])
+    geometry = machine_shape(modes.model.assembly.loops).at(modes.q[:shown])
     plane = geometry.plane
     columns = min(IN_A_ROW, shown)
     rows = -(-shown // columns)

@@ -15,9 +15,7 @@ def modes_page(modes: Modes) -> Iterator[Piece]:
     if not modes.modes:
         return
     number = np.arange(1.0, len(modes.modes) + 1)
-    if modes.model is not None:
-        title = "The modes, one after the other"
-        yield from motion(modes.model, number, modes.q, title, is_motion=False)
+    yield from motion(modes.model, number, modes.q, "The modes, one after the other", is_motion=False)
     labels = tuple(
         "reference" if mode.is_reference else "within limits" if mode.within_limits else "beyond a stop"
         for mode in modes.modes

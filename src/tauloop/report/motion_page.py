@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tauloop.motion.planning import PlannedMotion
-from tauloop.report.pieces import STATES, Piece, motion, over_time
+from tauloop.report.pieces import STATES, Piece, channels_over_time, motion
 
 
 def motion_page(planned: PlannedMotion) -> Iterator[Piece]:
@@ -17,6 +17,5 @@ def motion_page(planned: PlannedMotion) -> Iterator[Piece]:
     time = np.linspace(0.0, trajectory.total, 2 * STATES + 1)
     states = trajectory.states(time)
     yield from motion(model, time, states.q)
-    port, values = functions.ports.position, trajectory.at(time).rates[0]
-    yield from over_time(f"Stroke of the {functions.ports.name}", time, port.columns, port.units, values.T)
-    yield from over_time("Actuator force", time, *model.output_ports("actuators"), trajectory.forces(time).T)
+    yield from channels_over_time(f"Stroke of the {functions.ports.name}", planned, "position")
+    yield from channels_over_time("Actuator force", planned, "force")

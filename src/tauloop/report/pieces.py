@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tauloop.datasets import Tabular
 from tauloop.formats.yaml_writer import dumps
 from tauloop.model import Model
 from tauloop.records import dataclass
@@ -226,6 +227,14 @@ def over_time(
         if drawn := traces(time, group, more.get("look", "line")):
             rest = {name: value for name, value in more.items() if name != "look"}
             yield Plot(title=title, x="time [s]", y=label, traces=drawn, over_time=True, **rest)
+
+
+def channels_over_time(title: str, table: Tabular, quantity: str, **more: Any) -> Iterator[Plot]:
+    """All channels of one of the quantities that a result has over time; see `over_time`."""
+    variables = {variable.name: variable for variable in table.variables()}
+    chosen = [variable for variable in variables.values() if variable.quantity == quantity]
+    names, units = [v.name.partition(".")[2] for v in chosen], [str(v.unit) for v in chosen]
+    yield from over_time(title, variables["time"].array(), names, units, [v.array() for v in chosen], **more)
 
 
 def motion(

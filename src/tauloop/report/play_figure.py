@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +18,16 @@ if TYPE_CHECKING:
 PANEL, MOST_COLUMNS = 3.1, 4
 #: A label lies at least this share of a panel's width and height inside.
 INSIDE = 0.08
+
+
+def section_figure(play: PlayMap) -> Figure | None:
+    """The picture over the first two positions, half way along the others; None of a map over a line."""
+    names = list(play.space.axes)
+    if len(names) < 2:
+        return None
+    section = play.data.isel({name: play.data.sizes[name] // 2 for name in names[2:]})
+    at = "".join(f", {name} = {float(section[name]):.4g} {section[name].attrs['units']}" for name in names[2:])
+    return play_figure(replace(play, data=section), title=f"{play.machine}: tool displacement by play [um]{at}")
 
 
 def play_figure(play: PlayMap, *, title: str) -> Figure:

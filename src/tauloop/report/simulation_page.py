@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from tauloop.report.pieces import Piece, Plot, motion, over_time, traces
+from tauloop.report.pieces import Piece, Plot, channels_over_time, motion, over_time, traces
 from tauloop.simulation import CableSimulation, RoundTrip, Simulation, SwingComparison
 
 #: Errors below this are rounding, and a logarithm has no zero.
@@ -20,28 +20,19 @@ def simulation_page(simulation: Simulation | CableSimulation | SwingComparison |
     elif isinstance(simulation, SwingComparison):
         yield from _swing(simulation)
     elif isinstance(simulation, RoundTrip):
-        run = simulation.simulation
-        yield from _positions(run)
-        title = "What came back, less what was wanted"
-        yield from over_time(title, run.time, simulation.columns, simulation.units, simulation.error.T)
-        yield from _forces(run)
+        yield from _positions(simulation.simulation)
+        yield from channels_over_time("What came back, less what was wanted", simulation, "error")
+        yield from channels_over_time("Actuator force", simulation, "force")
     else:
         yield from _positions(simulation)
-        yield from _forces(simulation)
+        yield from channels_over_time("Actuator force", simulation, "force")
         yield from _energies(simulation)
         yield _errors({"loop residual [m]": simulation.residual}, simulation.time, "How well the loops stay closed")
 
 
 def _positions(run: Simulation) -> Iterator[Piece]:
-    model = run.system.model
-    yield from motion(model, run.time, run.q)
-    ports = model.platform.ports
-    names, units = (run.coordinate_names[i] for i in ports.q), ports.position.units
-    yield from over_time("Position of the platform", run.time, names, units, run.q.T[list(ports.q)])
-
-
-def _forces(run: Simulation) -> Iterator[Piece]:
-    yield from over_time("Actuator force", run.time, *run.system.model.output_ports("actuators"), run.force.T)
+    yield from motion(run.system.model, run.time, run.q)
+    yield from channels_over_time("Position of the platform", run, "position")
 
 
 def _energies(run: Simulation) -> Iterator[Piece]:
@@ -84,9 +75,5 @@ def _cables(run: CableSimulation) -> Iterator[Piece]:
     if len(run.parts) == 1:  # slack cables make a machine of other coordinates
         part = run.parts[0].simulation
         yield from motion(part.system.model, part.time, part.q)
-    entry = run.platform
-    yield from over_time(
-        "Position of the platform", run.time, entry.columns, entry.units, map(run.coordinate, entry.columns)
-    )
-    names = run.cable_names
-    yield from over_time("Tension of cables", run.time, names, ("N",) * len(names), run.tension.T)
+    yield from channels_over_time("Position of the platform", run, "position")
+    yield from channels_over_time("Tension of cables", run, "tension")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +32,27 @@ MEASURES = {
     "clearance": "least distance of rod centre lines [m]",
     "tension": "margin of all tensions to their bounds [N]",
 }
+
+
+def section_figure(workspace: Workspace) -> Figure | None:
+    """The picture over the first two positions, others next to their reference; None of a map over a line."""
+    names = list(workspace.axes)
+    if len(names) < 2:
+        return None
+    places = zip(list(workspace.axes.values())[2:], workspace.reference[2:], strict=True)
+    place = [int(np.abs(axis - at).argmin()) for axis, at in places]
+    index: tuple[Any, ...] = (..., *place)
+    held = {name: float(workspace.axes[name][k]) for name, k in zip(names[2:], place, strict=True)}
+    section = replace(
+        workspace,
+        figures={name: values[index] for name, values in workspace.figures.items()},
+        axes={name: workspace.axes[name] for name in names[:2]},
+        units=workspace.units[:2],
+        reference=workspace.reference[:2],
+        fixed=workspace.fixed | held,
+        fixed_units=workspace.fixed_units + workspace.units[2:],
+    )
+    return workspace_figure(section)
 
 
 def workspace_figure(workspace: Workspace, *, measure: str = "parallel") -> Figure:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import field, replace
 
 import numpy as np
 
-from tauloop.assembly.ports import numbers
+from tauloop.assembly.ports import coordinate_units, numbers, velocity_units
+from tauloop.datasets import TIME, Variable, columns, time_axis
 from tauloop.errors import InputError, Problem
+from tauloop.model import Model
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result
 from tauloop.simulation.forces import ConstantForce
@@ -29,6 +31,7 @@ class ManySimulations(Result):
         steps: steps of each (N,).
         energy_error: largest energy missing from T + V - work + loss, over a motion's largest kinetic energy (N,).
         residual: largest residual of all loop equations (N,), m or pure number.
+        model: of the machine.
     """
 
     time: np.ndarray
@@ -39,6 +42,16 @@ class ManySimulations(Result):
     steps: np.ndarray
     energy_error: np.ndarray
     residual: np.ndarray
+    model: Model = field(repr=False)
+
+    def variables(self) -> Iterator[Variable]:
+        """All coordinates and velocities, over `simulation` and `time`; and how far and how well each came."""
+        topology, over = self.model.topology, ("simulation", *TIME)
+        yield time_axis(self.time)
+        yield from columns("coordinate", topology.coordinate_names, coordinate_units(topology), self.q, over)
+        yield from columns("velocity", topology.velocity_names, velocity_units(topology), self.v, over)
+        for name, unit in {"reached": "s", "steps": "", "energy_error": "", "residual": "m"}.items():
+            yield Variable(name=name, values=getattr(self, name), over=over[:1], unit=unit)
 
 
 def simulate_many(
@@ -188,6 +201,7 @@ def _result(
         steps=steps,
         energy_error=error,
         residual=worst,
+        model=model,
     )
 
 

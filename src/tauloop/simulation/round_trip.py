@@ -6,12 +6,14 @@ times that the integrator asks for, and never interpolated.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tauloop.assembly.limits import beyond_limits
+from tauloop.datasets import Variable, columns
 from tauloop.integrate.integrators import DormandPrince, Integrator
 from tauloop.model import Model
 from tauloop.progress import Progress
@@ -58,6 +60,12 @@ class RoundTrip(Result):
         """Largest error of an angle or of a quaternion's number, rad."""
         turned = [i for i, unit in enumerate(self.units) if unit != "m"]
         return float(np.abs(self.error[:, turned]).max()) if turned else 0.0
+
+    def variables(self) -> Iterator[Variable]:
+        """Those of the simulation; what was wanted, and what came back less this."""
+        yield from self.simulation.variables()
+        yield from columns("wanted", self.columns, self.units, self.wanted)
+        yield from columns("error", self.columns, self.units, self.error)
 
     def log(self) -> xr.Dataset:
         """The motion that came back, as a log."""

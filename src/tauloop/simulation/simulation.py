@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ import numpy as np
 from tauloop.assembly.limits import Beyond
 from tauloop.assembly.ports import coordinate_units, numbers
 from tauloop.codegen.source import CFunction
+from tauloop.datasets import TIME, Variable, columns, time_axis
 from tauloop.errors import DescriptionError, InputError, Problem
 from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import DormandPrince, Integrator, described
@@ -21,7 +22,7 @@ from tauloop.integrate.sensitivity import (
     labelled,
     sensitivity_rows,
 )
-from tauloop.logs.channels import build_log, port_channels
+from tauloop.logs.channels import log_of
 from tauloop.model import Model
 from tauloop.model.runner import Runner
 from tauloop.programs.extended import energy_program
@@ -95,6 +96,19 @@ class Simulation(Result):
     system: System = field(repr=False)
     sensitivities: xr.Dataset | None = field(default=None, repr=False)
 
+    def variables(self) -> Iterator[Variable]:
+        """Positions and velocities of the platform, forces, energies, and all coordinates, over time."""
+        model = self.system.model
+        ports = model.platform.ports
+        yield time_axis(self.time)
+        yield from columns("position", ports.position.columns, ports.position.units, self.q[:, list(ports.q)])
+        yield from columns("velocity", ports.velocity.columns, ports.velocity.units, self.v[:, list(ports.v)])
+        yield from columns("force", *model.output_ports("actuators"), self.force)
+        energies = np.stack([self.kinetic, self.potential, self.work, self.loss], axis=-1)
+        yield from columns("energy", ("kinetic", "potential", "work", "loss"), ("J",) * 4, energies)
+        yield from columns("coordinate", self.coordinate_names, coordinate_units(model.topology), self.q)
+        yield Variable(name="residual", values=self.residual, over=TIME, unit="m")
+
     @property
     def energy_error(self) -> np.ndarray:
         """Energy that is missing from the balance T + V - work + loss = constant (N,), J."""
@@ -131,13 +145,7 @@ class Simulation(Result):
 
     def log(self) -> xr.Dataset:
         """The platform's motion and the actuators' forces, as a log that `tauloop dynamics` reads."""
-        model = self.system.model
-        ports = model.platform.ports
-        position, velocity = ports.position, ports.velocity
-        signals = port_channels("position", position.columns, position.units, self.q[:, list(ports.q)])
-        signals += port_channels("velocity", velocity.columns, velocity.units, self.v[:, list(ports.v)])
-        signals += port_channels("force", *model.output_ports("actuators"), self.force)
-        return build_log(self.time, signals)
+        return log_of(self, "position", "velocity", "force")
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``: figures, not the samples."""

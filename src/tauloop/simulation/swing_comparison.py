@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+import numpy as np
+
 from tauloop.assembly.limits import beyond_limits
+from tauloop.datasets import Variable, rows
 from tauloop.errors import InputError
 from tauloop.integrate.integrators import Integrator
 from tauloop.model import Model
@@ -42,6 +45,12 @@ class SwingComparison(Result):
     def keeps(self, name: str) -> bool:
         """Whether a route reaches the end and keeps energy and loops."""
         return all(item.is_good for item in _kept(name, self.routes[name]))
+
+    def variables(self) -> Iterator[Variable]:
+        """What every route keeps: energy, as a share of the largest kinetic energy, and loops."""
+        errors = [run.relative_energy_error if np.isfinite(run.kinetic).all() else None for run in self.routes.values()]
+        residuals = [float(run.residual.max()) for run in self.routes.values()]
+        return rows("route", self.routes, {"residual": "m"}, energy_error=errors, residual=residuals)
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from tauloop.datasets import Variable
 from tauloop.errors import DescriptionError, InputError, PoseError, Problem, TauloopError
 from tauloop.files import write_text
 from tauloop.formats.library import FORMATS, format_of, load
@@ -85,6 +86,10 @@ class NewMachine(Result):
     inspection: Inspection
     cures: tuple[Problem, ...]
     folder: Path
+
+    def variables(self) -> Iterator[Variable]:
+        """The machine's parameters."""
+        return self.inspection.model.mechanism.parameters.variables()
 
     def write(self, path: str | Path) -> tuple[Path, ...]:
         """Write the machine file, and beside it the schema by which editors complete and check it.

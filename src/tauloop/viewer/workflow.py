@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from threading import Thread
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tauloop.assembly.named_values import full_name, named_values
-from tauloop.assembly.ports import PLATFORM, Entry
+from tauloop.assembly.ports import PLATFORM, Entry, coordinate_units
+from tauloop.datasets import TIME, Variable, columns, time_axis
 from tauloop.errors import EngineError, InputError, Problems
 from tauloop.formats import load
 from tauloop.kinematics.machine_geometry import MachineGeometry, machine_geometry
@@ -97,6 +98,14 @@ class View(Result):
     playback: Playback | None
     geometry: MachineGeometry
     layers: Layers
+
+    def variables(self) -> Iterator[Variable]:
+        """All coordinates: over the time of a motion, else of the pose."""
+        topology, over = self.model.topology, TIME if self.playback is not None else ("pose",)
+        if self.playback is not None:
+            yield time_axis(self.playback.time)
+        q = self.q[None] if self.playback is None else self.playback.q
+        yield from columns("coordinate", topology.coordinate_names, coordinate_units(topology), q, over)
 
     @property
     def status(self) -> Status:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import field
 from functools import partial
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from tauloop.assembly.ports import PLATFORM, entry_ports, motor_port
 from tauloop.calibration.measurements.instruments import INSTRUMENTS, Distance, Instrument, JointSensor
 from tauloop.calibration.measurements.measurement_grammar import KINDS
 from tauloop.calibration.measurements.reading import read_instrument
@@ -28,6 +29,7 @@ from tauloop.calibration.pose_selection.selection import (
 )
 from tauloop.calibration.problem.problem import CalibrationProblem, calibration_problem
 from tauloop.calibration.problem.unknowns import Tolerances
+from tauloop.datasets import Variable, columns, rows
 from tauloop.errors import IdentificationError, InputError, Problems, solving
 from tauloop.files import write_text
 from tauloop.mechanism.model import Mechanism
@@ -153,6 +155,16 @@ class PosePlan(Result):
     error: float
     curve: tuple[CurvePoint, ...]
     enough: int | None
+
+    def variables(self) -> Iterator[Variable]:
+        """Poses to measure, as positions of the platform and of the actuators; expected deviations of the unknowns."""
+        number, assembly = ("pose",), self.problem.assembly
+        ports = entry_ports(assembly, PLATFORM).position, motor_port(assembly, "position", "rad", "m")
+        yield Variable(name=number[0], values=np.arange(1, len(self.positions) + 1), over=number)
+        for port, values in zip(ports, (self.positions, self.encoders), strict=True):
+            yield from columns("position", port.columns, port.units, values, number)
+        units = (unknown.unit for unknown in self.problem.estimated)
+        yield from rows("parameter", self.problem.names, units, deviation=self.deviations)
 
     @property
     def encoders(self) -> np.ndarray:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from tauloop.assembly.ports import numbers
 from tauloop.codegen.library import Library, is_forked
+from tauloop.datasets import TIME, Tabular, Variable, time_axis
 from tauloop.drives.axis.interpreted import InterpretedAxis
 from tauloop.drives.axis.source import REPORT, axis_routines, axis_source
 from tauloop.drives.criteria import Criteria, Outcome, priced
@@ -24,7 +25,6 @@ from tauloop.integrate.tableau import Tableau
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 _LOGGER = logging.getLogger("tauloop")
 
@@ -282,7 +282,7 @@ def criteria_of(report: np.ndarray, sensible: np.ndarray, duration: float) -> Cr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record(Shown):
+class Record(Tabular):
     """One run in time.
 
     Attributes:
@@ -300,6 +300,11 @@ class Record(Shown):
     before: float
     occurrences: tuple[Occurrence, ...]
 
+    def variables(self) -> Iterator[Variable]:
+        """All signals over time, such as `position.cart`."""
+        yield time_axis(self.time)
+        yield from signal_variables(self.signals)
+
     def signal(self, name: str) -> np.ndarray:
         """Values (T,) of a signal by its name without unit.
 
@@ -309,6 +314,14 @@ class Record(Shown):
         known = {full.split(" [")[0]: values for full, values in self.signals.items()}
         InputError.raise_if_any(unknown_names([name], known, "no such signal", remedy=f"known: {', '.join(known)}"))
         return known[name]
+
+
+def signal_variables(signals: Mapping[str, np.ndarray]) -> Iterator[Variable]:
+    """Signals such as ``cart.position [m]`` as variables over time, such as ``position.cart``."""
+    for name, values in signals.items():
+        channel, _, quantity = name.partition(" [")[0].rpartition(".")
+        unit = name.partition(" [")[2].removesuffix("]")
+        yield Variable(name=f"{quantity}.{channel}" if channel else quantity, values=values, over=TIME, unit=unit)
 
 
 def record_axis(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field, fields, replace
 
 from tauloop.assembly.named_values import numbers_of
+from tauloop.datasets import Variable
 from tauloop.drives.axis.limit_cycle import LimitCycle, measure, predict
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis, Record, record_axis
 from tauloop.drives.criteria import Outcome
@@ -105,6 +106,10 @@ class DriveStep(Result):
     record: Record
     measured: LimitCycle | None = None
     predicted: tuple[LimitCycle, ...] | None = field(default=None)
+
+    def variables(self) -> Iterator[Variable]:
+        """All signals over time, such as `position.cart`."""
+        return self.record.variables()
 
     @property
     def outcome(self) -> Outcome:

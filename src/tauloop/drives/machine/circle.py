@@ -5,12 +5,13 @@ Source: ISO 230-4, Test code for machine tools: circular tests for numerically c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from tauloop.datasets import Variable, rows
 from tauloop.drives.machine.path import PATH_INTEGRATOR, DrivenMachine, DrivenMotion, Variation, has_two_motors
 from tauloop.errors import InputError, Problems, solving
 from tauloop.integrate.events import Event, Occurrence
@@ -109,6 +110,17 @@ class CircleTest(Result):
     ends: Mapping[Variation, str]
     occurrences: Mapping[Variation, tuple[Occurrence, ...]]
     model: Model | None = None
+
+    def variables(self) -> Iterator[Variable]:
+        """Figures of every `run`, and its radial deviation over the `angle` on the circle; SI."""
+        laps = list(self.laps.values())
+        names = ("deviation", "radius_error", "normal", "following", "rms")
+        figures = {name: [getattr(lap, name) for lap in laps] for name in names}
+        yield from rows("run", (variation.label for variation in self.laps), dict.fromkeys(names, "m"), **figures)
+        if laps:
+            yield Variable(name="angle", values=laps[0].angle, over=("angle",), unit="rad")
+            radial = np.array([lap.radial for lap in laps])
+            yield Variable(name="radial", values=radial, over=("run", "angle"), unit="m")
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``; lengths in um."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import enum
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tauloop.datasets import Variable, columns, time_axis
+from tauloop.drives.axis.simulation import signal_variables
 from tauloop.drives.equations.system import senseless
 from tauloop.drives.machine.bristles import with_bristles, without_dry_friction
 from tauloop.drives.machine.lines import (
@@ -105,6 +107,12 @@ class DrivenMotion(Result):
     end: str
     occurrences: tuple[Occurrence, ...]
     sensitivities: xr.Dataset | None = None
+
+    def variables(self) -> Iterator[Variable]:
+        """Error of the platform and all signals of the drive lines, over time."""
+        yield time_axis(self.time)
+        yield from columns("error", self.columns, ("m",) * len(self.columns), self.error)
+        yield from signal_variables(self.signals)
 
     @property
     def distance(self) -> np.ndarray:

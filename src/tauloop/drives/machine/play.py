@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import product
 
 import casadi as ca
@@ -11,6 +11,7 @@ import xarray as xr
 
 from tauloop.assembly.limits import coordinate_limits
 from tauloop.assembly.loops import nominal
+from tauloop.datasets import Variable
 from tauloop.equations.tree import symbolic_motion
 from tauloop.equations.values import BatchFunction
 from tauloop.errors import InputError, PoseError, Problem, solving
@@ -52,6 +53,12 @@ class PlayMap(Result):
     machine: str
     units: Mapping[str, str]
     volume: Mapping[str, tuple[float, float]]
+
+    def variables(self) -> Iterator[Variable]:
+        """Those of `data`."""
+        for name, values in self.data.variables.items():
+            over, unit = tuple(map(str, values.dims)), values.attrs.get("units", "")
+            yield Variable(name=str(name), values=values.to_numpy(), over=over, unit=unit)
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``: figures, not the map."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from tauloop.datasets import Variable
 from tauloop.drives.tuning.evaluations import BatchCost, BudgetSpentError, Evaluations, Watcher
 from tauloop.drives.tuning.methods import PatternSearch, SearchMethod
 from tauloop.errors import InputError, Problem, solving
@@ -46,6 +47,15 @@ class Minimum(Result):
     costs: np.ndarray
     ending: str
     interrupted: bool
+
+    def variables(self) -> Iterator[Variable]:
+        """Costs and points of all evaluations, and the least cost so far."""
+        over = ("evaluation",)
+        yield Variable(name=over[0], values=np.arange(1, len(self.costs) + 1), over=over)
+        yield Variable(name="cost", values=self.costs, over=over)
+        yield Variable(name="least", values=np.where(np.isfinite(self.descent), self.descent, np.nan), over=over)
+        for name, values in zip(self.names, self.points.T, strict=True):
+            yield Variable(name=f"point.{name}", values=values, over=over, unit=None)
 
     @property
     def descent(self) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import fields, replace
 from functools import partial
@@ -10,9 +10,10 @@ from functools import partial
 import numpy as np
 
 from tauloop.assembly.named_values import ranges_of
+from tauloop.datasets import Variable, rows
 from tauloop.drives.axis.sensitivity import DIFFERENTIABLE, SensitiveAxis
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis, simulate_axis
-from tauloop.drives.criteria import NAMES, Criteria, weighted, weighted_sum, weighted_worst
+from tauloop.drives.criteria import NAMES, Criteria, criteria_units, weighted, weighted_sum, weighted_worst
 from tauloop.drives.machine.lines import MOTORS, with_motors
 from tauloop.drives.tuning.evaluations import Watcher
 from tauloop.drives.tuning.methods import SQP, Genetic, Gradient, NelderMead, PatternSearch, SearchMethod
@@ -21,6 +22,7 @@ from tauloop.drives.tuning.search import BUDGET, Minimum, box_problems, minimise
 from tauloop.errors import InputError, Problem, Problems
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.suggestions import unknown_names
+from tauloop.mechanism.units import si_unit
 from tauloop.options import Options, option
 from tauloop.records import dataclass
 from tauloop.result import Result, plain, provenance
@@ -121,6 +123,7 @@ class Tuning(Result):
         searches: from all starts, that with the least cost first.
         front: compromises; None where they were not asked for.
         findings: parameters that end on a bound, and a front that was interrupted.
+        units: of the tuned parameters and of the criteria, SI.
     """
 
     drive_line: str
@@ -133,6 +136,15 @@ class Tuning(Result):
     searches: tuple[Minimum, ...]
     front: ParetoFront | None
     findings: tuple[Problem, ...]
+    units: Mapping[str, str]
+
+    def variables(self) -> Iterator[Variable]:
+        """Tuned parameters and criteria, before and after; least costs of all searches."""
+        start, best = list(self.start.values()), list(self.best.values())
+        yield from rows("parameter", self.best, map(self.units.__getitem__, self.best), start=start, best=best)
+        before, after = list(self.before.values()), list(self.after.values())
+        yield from rows("criterion", self.before, map(self.units.__getitem__, self.before), before=before, after=after)
+        yield Variable(name="cost", values=[search.cost for search in self.searches], over=("search",))
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``."""
@@ -218,6 +230,7 @@ def tune(line: DriveLine, options: TuningOptions, *, watcher: Watcher | None = N
         searches=tuple(sorted(searches, key=lambda search: search.cost)),
         front=front,
         findings=_findings(options, best, has_front=front is not None),
+        units={name: si_unit(line.parameters[name].unit) for name in options.bounds} | criteria_units(line),
     )
 
 

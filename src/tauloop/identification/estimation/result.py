@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from tauloop.datasets import Variable, rows
 from tauloop.errors import InputError
 from tauloop.identification.estimation.estimators import Estimate, Estimator
 from tauloop.identification.estimation.evaluation import OutputFit
@@ -47,6 +49,13 @@ class Identification(Result):
     regressor_parameters: tuple[str, ...]
     outputs: tuple[str, ...]
     measured: np.ndarray
+
+    def variables(self) -> Iterator[Variable]:
+        """Base parameters with standard deviations, by `parameter`; errors of the fit, by `output`."""
+        base = self.base
+        yield from rows("parameter", base.names, base.units, value=self.values, deviation=self.standard_deviations)
+        fits = self.training
+        yield from rows("output", (f.output for f in fits), (f.unit for f in fits), rmse=[f.rmse for f in fits])
 
     @property
     def values(self) -> np.ndarray:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tauloop.assembly.ports import Port
+from tauloop.datasets import Variable, columns, time_axis
 from tauloop.errors import InputError, Problem
 from tauloop.identification.excitation.options import ExcitationOptions
 from tauloop.identification.excitation.problem import ExcitationTask
@@ -110,6 +111,10 @@ class Start:
         )
 
 
+#: Points that a period is tabulated and drawn by.
+POINTS = 1200
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Excitation(Result):
     """An excitation, how good it is, and which limits it takes up.
@@ -141,6 +146,13 @@ class Excitation(Result):
     starts: tuple[Start, ...]
     polished: tuple[Start, ...] = ()
     model: Model | None = None
+
+    def variables(self) -> Iterator[Variable]:
+        """Positions, velocities and accelerations of all channels over one period."""
+        motion = self.series.sample(np.linspace(0.0, self.series.period, POINTS))
+        yield time_axis(motion.time)
+        for kind, port in self.ports.items():
+            yield from columns(kind, port.columns, port.units, getattr(motion, kind))
 
     @property
     def task(self) -> ExcitationTask:

@@ -6,13 +6,14 @@ identification.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
 
+from tauloop.datasets import Variable, rows
 from tauloop.errors import IdentificationError, Problems
 from tauloop.identification.estimation.estimators import WeightedLeastSquares
 from tauloop.identification.estimation.evaluation import OutputFit, judge_both, largest_loss
@@ -73,7 +74,7 @@ class ConsistentIdentification(Result):
     Attributes:
         parameters: (n_p,) values of the regressor's columns, SI.
         prior: (n_p,) values they were drawn to, after regularisation.
-        regressor_parameters, outputs: names of the regressor's columns and rows.
+        regressor_parameters, units, outputs: names and units of the regressor's columns, names of its rows.
         unknowns, values: names and values of the unknowns; the columns themselves where there were no ties.
         data_share: (n,) share of each unknown that the data determine at the chosen weight.
         reachable_share: (n,) the same as the weight goes to zero: what these data can tell of it at all.
@@ -93,6 +94,7 @@ class ConsistentIdentification(Result):
     parameters: np.ndarray
     prior: np.ndarray
     regressor_parameters: tuple[str, ...]
+    units: tuple[str, ...]
     outputs: tuple[str, ...]
     unknowns: tuple[str, ...]
     values: np.ndarray
@@ -110,6 +112,10 @@ class ConsistentIdentification(Result):
     training: tuple[OutputFit, ...]
     held_out: tuple[OutputFit, ...]
     unconstrained: Identification
+
+    def variables(self) -> Iterator[Variable]:
+        """All standard parameters beside those that they were drawn to."""
+        return rows("parameter", self.regressor_parameters, self.units, value=self.parameters, prior=self.prior)
 
     @property
     def masses(self) -> dict[str, float]:
@@ -201,6 +207,7 @@ def fit_consistent(
         parameters=parameters,
         prior=prior,
         regressor_parameters=training.parameters,
+        units=training.parameter_units,
         outputs=training.outputs,
         unknowns=unknowns,
         values=values,

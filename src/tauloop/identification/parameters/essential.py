@@ -5,8 +5,11 @@ Source: Khalil and Dombre 2002, Modeling, Identification and Control of Robots, 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
+from tauloop.datasets import Variable, rows
 from tauloop.errors import IdentificationError
 from tauloop.identification.estimation.estimators import weighted_solution
 from tauloop.identification.estimation.evaluation import OutputFit, judge_both, largest_loss
@@ -36,7 +39,7 @@ class EssentialParameters(Result):
     """The base parameters that are left, with their values.
 
     Attributes:
-        names: of the base parameters kept.
+        names, units: of the base parameters kept.
         values, standard_deviations: (r',), SI.
         removed: what was left out, in that order.
         parameters: (n_p,) values of the regressor's columns that give the predicted forces.
@@ -45,6 +48,7 @@ class EssentialParameters(Result):
     """
 
     names: tuple[str, ...]
+    units: tuple[str, ...]
     values: np.ndarray
     standard_deviations: np.ndarray
     removed: tuple[Removal, ...]
@@ -52,6 +56,10 @@ class EssentialParameters(Result):
     training: tuple[OutputFit, ...]
     held_out: tuple[OutputFit, ...]
     full_held_out: tuple[OutputFit, ...]
+
+    def variables(self) -> Iterator[Variable]:
+        """The parameters that are left, with standard deviations."""
+        return rows("parameter", self.names, self.units, value=self.values, deviation=self.standard_deviations)
 
 
 def essential_parameters(
@@ -121,6 +129,7 @@ def essential_parameters(
     training_fit, held_out_fit = judge_both(training, held_out, parameters)
     return EssentialParameters(
         names=tuple(base.base[k].name for k in kept),
+        units=tuple(base.base[k].unit for k in kept),
         values=estimate.values,
         standard_deviations=factors[kept] * estimate.standard_deviations,
         removed=tuple(removed),

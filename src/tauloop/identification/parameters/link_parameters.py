@@ -16,6 +16,7 @@ from scipy.optimize import least_squares
 from scipy.sparse.csgraph import connected_components
 from scipy.special import ndtri
 
+from tauloop.datasets import Variable, rows
 from tauloop.errors import IdentificationError
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.machine_result import MachineIdentification
@@ -129,6 +130,12 @@ class LinkParameters(Result):
     unseen: tuple[str, ...]
     known: Mapping[str, tuple[float, float]]
     covariance: np.ndarray
+
+    def variables(self) -> Iterator[Variable]:
+        """Unknown parameters: values with deviations where they are determined, else intervals."""
+        names = ("value", "deviation", "lower", "upper", "file")
+        figures = {name: [getattr(parameter, name) for parameter in self.parameters] for name in names}
+        return rows("parameter", (p.name for p in self.parameters), (p.unit for p in self.parameters), **figures)
 
     def __getitem__(self, name: str) -> LinkParameter:
         """The parameter of that name."""

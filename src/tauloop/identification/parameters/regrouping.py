@@ -7,7 +7,7 @@ a few geometries determine it: d1^2. Geometries that took no part in that judge 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
@@ -15,6 +15,7 @@ from math import prod
 
 import numpy as np
 
+from tauloop.datasets import Variable, rows
 from tauloop.errors import IdentificationError, Problems
 from tauloop.identification.regression.base_parameters import RankOptions, base_parameters
 from tauloop.mechanism.units import Dimension, parse_unit
@@ -129,6 +130,13 @@ class AnalyticRegrouping(Result):
     lengths: Mapping[str, float]
     singular_values: np.ndarray
     values: np.ndarray | None = None
+
+    def variables(self) -> Iterator[Variable]:
+        """The base parameters, with values where these are known; singular values of the columns."""
+        names, values = [parameter.name for parameter in self.base], self.base_values
+        if values is not None:
+            yield from rows("parameter", names, (parameter.unit for parameter in self.base), value=values)
+        yield Variable(name="singular_value", values=self.singular_values, over=("direction",))
 
     @property
     def base_values(self) -> np.ndarray | None:

@@ -5,13 +5,14 @@ The held-out data take no part in the choice.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import numpy as np
 
+from tauloop.datasets import Variable, rows
 from tauloop.errors import IdentificationError
 from tauloop.identification.estimation.error_models import ErrorModel
 from tauloop.identification.estimation.estimators import Estimator, WeightedLeastSquares
@@ -79,6 +80,15 @@ class FilterScan(Result):
     spread: np.ndarray
     spread_in_deviations: np.ndarray
     identification: Identification
+
+    def variables(self) -> Iterator[Variable]:
+        """Filters with their errors, by `trial`; how far each parameter moves, by `parameter`."""
+        trials = [
+            f"order {trial.order}, {trial.cutoff:g} Hz, at rest below {trial.standstill:g}" for trial in self.trials
+        ]
+        names = {"validation_error": "%", "cutoff": "Hz", "order": "", "standstill": ""}
+        yield from rows("trial", trials, names, **{name: [getattr(t, name) for t in self.trials] for name in names})
+        yield from rows("parameter", self.base.names, self.base.units, spread=self.spread)
 
     def least_errors(self, option: str) -> dict[float, float]:
         """For every value of one of `OPTIONS`, the least validation error (%) that any trial with it has.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 import scipy.fft
 
+from tauloop.datasets import Variable, rows, time_axis
 from tauloop.errors import IdentificationError, InputError, LogError, Problem, solving
 from tauloop.identification.preparation.periods import FORCE_NOISE, average_periods
 from tauloop.logs import channels, read_log, sample_period, samples, units
@@ -67,6 +68,14 @@ class TwoRuns(Result):
     dropped: tuple[str, ...]
     unmatched: tuple[str, ...]
     periods: tuple[int, int]
+
+    def variables(self) -> Iterator[Variable]:
+        """The channels of the log over time; what is known of each force over `channel`."""
+        signals = as_signals(self.log)
+        yield time_axis(signals.time)
+        for channel in signals.channels:
+            yield Variable(name=channel.name, values=channel.values, over=(TIME,), unit=channel.unit)
+        yield from rows("channel", self.removed, removed=list(self.removed.values()))
 
     def __str__(self) -> str:
         shares = ", ".join(f"{name} {share:.0%}" for name, share in self.removed.items())

@@ -128,6 +128,11 @@ class BaseParameters(Shown):
         return tuple(parameter.name for parameter in self.base)
 
     @property
+    def units(self) -> tuple[str, ...]:
+        """Their units."""
+        return tuple(parameter.unit for parameter in self.base)
+
+    @property
     def alone(self) -> tuple[str, ...]:
         """Parameters that are identifiable by themselves."""
         return tuple(parameter.representative for parameter in self.base if not parameter.terms)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tauloop.assembly.ports import Port
+from tauloop.datasets import Variable, columns, time_axis
 from tauloop.errors import Problem
 from tauloop.integrate.events import Occurrence
-from tauloop.logs.channels import build_log, port_channels
+from tauloop.logs.channels import log_of
 from tauloop.mechanism.bodies import cables
 from tauloop.model import Model
 from tauloop.records import dataclass
@@ -106,16 +108,18 @@ class CableSimulation(Result):
             parts.append(here)
         return np.concatenate(parts)
 
-    def log(self) -> xr.Dataset:
-        """Positions of the platform and tensions over time; what has no such coordinate all the time is left out."""
+    def variables(self) -> Iterator[Variable]:
+        """Positions of the platform and tensions over time; not a number while the machine has no such coordinate."""
         # where a cable is tautened two samples have the same time
         keep = np.concatenate([[True], np.diff(self.time) > 0])
-        positions = np.column_stack([self.coordinate(name) for name in self.platform.columns])[keep]
-        known = np.flatnonzero(np.isfinite(positions).all(axis=0))
-        names, units = ([every[i] for i in known] for every in (self.platform.columns, self.platform.units))
-        signals = port_channels("position", names, units, positions[:, known])
-        signals += port_channels("tension", self.cable_names, ["N"] * len(self.cable_names), self.tension[keep])
-        return build_log(self.time[keep], signals)
+        positions = np.column_stack([self.coordinate(name) for name in self.platform.columns])
+        yield time_axis(self.time[keep])
+        yield from columns("position", self.platform.columns, self.platform.units, positions[keep])
+        yield from columns("tension", self.cable_names, ["N"] * len(self.cable_names), self.tension[keep])
+
+    def log(self) -> xr.Dataset:
+        """Positions of the platform and tensions over time; what has no such coordinate all the time is left out."""
+        return log_of(self, "position", "tension")
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``: figures, not the samples."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from tauloop.assembly.ports import ACTUATORS, PLATFORM, Port
+from tauloop.datasets import TIME, Variable, columns, time_axis
 from tauloop.errors import EngineError, InputError, PoseError, Problem, solving
 from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import Integrator, Method
@@ -58,6 +59,7 @@ class ControlledMotion(Result):
         occurrences: events in the order of time.
         sensitivities: derivatives of `position`, `velocity` and `force` over time, column and parameter (`by`), SI,
             with units; None where none were asked for.
+        model: of the machine that moves.
     """
 
     time: np.ndarray
@@ -69,7 +71,20 @@ class ControlledMotion(Result):
     tool_error: np.ndarray
     end: str
     occurrences: tuple[Occurrence, ...]
+    model: Model = field(repr=False)
     sensitivities: xr.Dataset | None = None
+
+    def variables(self) -> Iterator[Variable]:
+        """Reference, motion and forces, and how far the machine stays behind, over time."""
+        ports, forces = self.model.platform.ports, self.model.output_ports("actuators")
+        actuators = self.model.actuators.ports.position
+        yield time_axis(self.time)
+        yield from columns("reference", ports.position.columns, ports.position.units, self.reference)
+        yield from columns("position", ports.position.columns, ports.position.units, self.position)
+        yield from columns("velocity", ports.velocity.columns, ports.velocity.units, self.velocity)
+        yield from columns("force", *forces, self.force)
+        yield from columns("actuator_error", forces[0], actuators.units[: len(forces[0])], self.actuator_error)
+        yield Variable(name="tool_error", values=self.tool_error, over=TIME, unit="m")
 
     @property
     def peak_error(self) -> float:
@@ -270,6 +285,7 @@ def _result(
         tool_error=np.linalg.norm(difference, axis=1),
         end=trace.end,
         occurrences=trace.samples.occurrences,
+        model=plant,
         sensitivities=_sensitivities(loop, time[:n], trace) if loop.directions else None,
     )
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tauloop.assembly.limits import beyond_limits
+from tauloop.datasets import TIME, Variable
 from tauloop.errors import InputError, PoseError, Problems, solving
 from tauloop.integrate.events import Event
 from tauloop.integrate.integrators import DormandPrince, Integrator, Radau
 from tauloop.integrate.sensitivity import sensitivity_rows
 from tauloop.integrate.tableau import Tableau
 from tauloop.kinematics.watched import events_of
-from tauloop.logs.channels import build_log, port_channels
+from tauloop.logs.channels import log_of
 from tauloop.mechanism import units
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.quantities import pairs_reader, quantity
@@ -138,6 +139,18 @@ class ControlComparison(Result):
     sampling: Sampling
     duration: float
 
+    def variables(self) -> Iterator[Variable]:
+        """Those of all runs, over `controller` and `time`; not a number behind the end of a run that ended early."""
+        tables = [list(run.variables()) for run in self.runs.values()]
+        longest = max(tables, key=lambda table: len(table[0].array()))
+        yield Variable(name="controller", values=list(self.runs), over=("controller",))
+        yield longest[0]
+        for k, variable in enumerate(longest[1:], start=1):
+            values = np.full((len(tables), len(longest[0].array())), np.nan)
+            for row, table in zip(values, tables, strict=True):
+                row[: len(table[0].array())] = table[k].array()
+            yield replace(variable, values=values, over=("controller", *TIME))
+
     def figures(self, name: str) -> dict[str, object]:
         """Figures of one run; none of one that failed at its first sample, no distance where nothing is in metres."""
         run = self.runs[name]
@@ -157,11 +170,7 @@ class ControlComparison(Result):
 
     def log(self) -> xr.Dataset:
         """The platform's motion and the forces under the last controller, as a log that other commands read."""
-        run, ports = list(self.runs.values())[-1], self.model.platform.ports
-        signals = port_channels("position", ports.position.columns, ports.position.units, run.position)
-        signals += port_channels("velocity", ports.velocity.columns, ports.velocity.units, run.velocity)
-        signals += port_channels("force", *self.model.output_ports("actuators"), run.force)
-        return build_log(run.time, signals)
+        return log_of(list(self.runs.values())[-1], "position", "velocity", "force")
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``: figures, not the samples."""
