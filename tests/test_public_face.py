@@ -55,8 +55,16 @@ def contents(root: object) -> Iterator[object]:
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
 def test_a_package_lists_its_public_names_and_nothing_else(package: ModuleType):
-    assert dir(package) == sorted(package.__all__)
+    shown = [name for name in dir(package) if not isinstance(getattr(package, name), ModuleType)]
+    assert shown == sorted(package.__all__)
     assert [name for name in package.__all__ if not hasattr(package, name)] == []
+
+
+def test_the_tab_key_shows_the_packages_too():
+    rooms = [name for name in dir(tauloop) if isinstance(getattr(tauloop, name), ModuleType)]
+    assert {"drives", "logs", "motion", "report"} <= set(rooms)
+    assert all(getattr(tauloop, name) is importlib.import_module(f"tauloop.{name}") for name in rooms)
+    assert not {*rooms} & {*tauloop.__all__}
 
 
 def test_no_public_name_means_two_things():

@@ -18,6 +18,25 @@ from tauloop.errors import (
 from tauloop.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from tauloop import (
+        assembly as assembly,
+        calibration as calibration,
+        codegen as codegen,
+        drives as drives,
+        engines as engines,
+        formats as formats,
+        identification as identification,
+        integrate as integrate,
+        kinematics as kinematics,
+        logs as logs,
+        mechanism as mechanism,
+        model as model,
+        motion as motion,
+        report as report,
+        simulation as simulation,
+        solids as solids,
+        viewer as viewer,
+    )
     from tauloop.assembly import Assembly as Assembly
     from tauloop.calibration import (
         CalibrationOptions as CalibrationOptions,

@@ -23,6 +23,12 @@ class Problem:
         remedy: what to do about it.
         file: name of the file, when the input came from one.
         line: line in that file, counted from one.
+
+    Example:
+        >>> import tauloop as tl
+        >>> print(tl.Problem(where="arm_length", what="is -0.3 m", remedy="give a positive length"))
+        arm_length: is -0.3 m
+            remedy: give a positive length
     """
 
     where: str
@@ -51,7 +57,16 @@ class Problem:
 
 
 class TauloopError(Exception):
-    """Base of every error that Tauloop raises on purpose; carries all problems found at once."""
+    """Base of every error that Tauloop raises on purpose; carries all problems found at once.
+
+    Example:
+        >>> import tauloop as tl
+        >>> try:
+        ...     tl.load("delt")
+        ... except tl.TauloopError as error:
+        ...     print(error.problems[0].remedy)
+        did you mean delta?; a file of this name is written ./delt
+    """
 
     def __init__(self, problems: Problem | Iterable[Problem]) -> None:
         """Keep the problems; the message lists them all."""
@@ -92,31 +107,94 @@ class Problems(list[Problem]):
 
 
 class DescriptionError(TauloopError):
-    """A machine file (or an imported model) is wrong."""
+    """A machine file (or an imported model) is wrong.
+
+    Example:
+        >>> import tauloop as tl
+        >>> tl.loads("name: mine")
+        Traceback (most recent call last):
+            ...
+        tauloop.errors.DescriptionError: format: this key of a machine is missing (<text>, line 1)
+            remedy: add format: format and version
+        ...
+    """
 
 
 class AssemblyError(TauloopError):
-    """The loops of a mechanism cannot be closed, or its mobility is not what the description needs."""
+    """The loops of a mechanism cannot be closed, or its mobility is not what the description needs.
+
+    Example:
+        >>> import tauloop as tl
+        >>> tl.Model(tl.load("four_bar").with_values({"coupler_length": 5.0}))
+        Traceback (most recent call last):
+            ...
+        tauloop.errors.AssemblyError: closing_pin: the loop cannot be closed at this geometry: it misses by 3773 mm
+        (four_bar.yaml)
+            remedy: check lengths and joint positions, or give a reference pose nearer to an assembled one
+    """
 
 
 class PoseError(TauloopError):
-    """A pose is out of reach or singular."""
+    """A pose is out of reach or singular.
+
+    Example:
+        >>> import tauloop as tl
+        >>> tl.inverse_kinematics(tl.load("delta"), {"z": "-2 m"})
+        Traceback (most recent call last):
+            ...
+        tauloop.errors.PoseError: leg1.forearm: out of reach by 1267 mm (too far away) in this pose
+            remedy: move the platform position back into the workspace
+        ...
+    """
 
 
 class InputError(TauloopError):
-    """Numbers given to a function have the wrong name, shape, unit or value."""
+    """Numbers given to a function have the wrong name, shape, unit or value.
+
+    Example:
+        >>> import tauloop as tl
+        >>> tl.SimulationOptions(duration=-1.0)
+        Traceback (most recent call last):
+            ...
+        tauloop.errors.InputError: duration: is -1
+            remedy: give a number at least 0
+    """
 
 
 class LogError(TauloopError):
-    """A measured log is damaged or lacks what is asked of it."""
+    """A measured log is damaged or lacks what is asked of it.
+
+    Example:
+        >>> import tauloop as tl
+        >>> tl.logs.read_log("missing.csv")
+        Traceback (most recent call last):
+            ...
+        tauloop.errors.LogError: there is no such file (missing.csv)
+            remedy: check the path
+    """
 
 
 class IdentificationError(TauloopError):
-    """The data cannot support the identification that is asked of them."""
+    """The data cannot support the identification that is asked of them.
+
+    Example:
+        >>> import tauloop as tl
+        >>> tl.identification.PhysicallyConsistent(weights=())
+        Traceback (most recent call last):
+            ...
+        tauloop.errors.IdentificationError: PhysicallyConsistent.weights: are none
+            remedy: give at least one, above zero
+    """
 
 
 class EngineError(TauloopError):
-    """An independent engine is missing or cannot represent the mechanism."""
+    """An independent engine is missing or cannot represent the mechanism.
+
+    Example:
+        >>> import tauloop as tl
+        >>> issubclass(tl.EngineError, tl.TauloopError)
+        True
+    """
 
 
 @contextmanager

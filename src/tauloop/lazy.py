@@ -29,10 +29,11 @@ def public_names(package: str) -> tuple[Callable[[], list[str]], list[str]]:
 
 
 def lazy_names(package: str, *own: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """The functions ``__getattr__`` and ``__dir__`` of a package with late names, and its ``__all__``.
+    """The functions ``__getattr__`` and ``__dir__`` of a package with late names, and its ``__all__``, without rooms.
 
     Late are the names that its source imports under ``if TYPE_CHECKING:``, where type checkers see them; they stand
-    nowhere else. No name may be that of a module beside it: once that is imported Python finds the module.
+    nowhere else. No name may be that of a module beside it: once that is imported Python finds the module. Packages
+    that it imports from itself are rooms: the tab key shows them, and they are imported when somebody enters.
 
     Args:
         package: its full name.
@@ -43,17 +44,19 @@ def lazy_names(package: str, *own: str) -> tuple[Callable[[str], Any], Callable[
     statements = compile(loader.get_data(path), path, "exec", _ast.PyCF_ONLY_AST).body  # type: ignore[union-attr]
     late = [part for node in statements if isinstance(node, _ast.If) for part in node.body]
     places = {name: place for part in late for name, place in _passed_on(part).items()}
-    public = sorted([*places, *own, *(name for node in statements for name in _passed_on(node))])
+    rooms = [name for name, place in places.items() if place == package]
+    shown = sorted([*places, *own, *(name for node in statements for name in _passed_on(node))])
+    public = [name for name in shown if name not in rooms]
 
     def resolve(name: str) -> Any:
         if name not in places:
             text = f"module {package!r} has no attribute {name!r}"
             raise AttributeError(text, name=name, obj=module)  # so that Python says what is near
-        value = getattr(import_module(places[name]), name)
+        value = import_module(f"{package}.{name}") if name in rooms else getattr(import_module(places[name]), name)
         setattr(module, name, value)  # so that it is asked for once
         return value
 
-    return resolve, public.copy, public
+    return resolve, shown.copy, public
 
 
 def _passed_on(node: _ast.stmt) -> dict[str, str]:

@@ -1,4 +1,11 @@
-"""Loops put together: closing them, their rank, what moves, what is held, and what limits it."""
+"""Loops put together: closing them, their rank, what moves, what is held, and what limits it.
+
+Example:
+    >>> import tauloop as tl
+    >>> model = tl.Model(tl.load("five_bar"))
+    >>> model.motion(tl.assembly.ACTUATORS).ports.position.columns
+    ('motor_1', 'motor_2')
+"""
 
 from __future__ import annotations
 

@@ -157,6 +157,12 @@ class Assembly(Shown):
         moved: notes on another reference pose than that of the file (they are among the notes too).
         findings: what keeps the machine from working as described.
         notes: what whoever uses it has to know: passive freedoms, redundant actuation, coordinates chosen for him.
+
+    Example:
+        >>> import tauloop as tl
+        >>> assembly = tl.Model(tl.load("delta")).assembly
+        >>> assembly.mobility, assembly.rank
+        (3, 3)
     """
 
     loops: Loops

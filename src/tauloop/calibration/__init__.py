@@ -1,4 +1,10 @@
-"""Geometric calibration: the geometry a machine really has, from measurements, with what the data cannot say."""
+"""Geometric calibration: the geometry a machine really has, from measurements, with what the data cannot say.
+
+Example:
+    >>> import tauloop as tl
+    >>> tl.calibration.Position(name="tracker").columns
+    (('x', 'm'), ('y', 'm'), ('z', 'm'))
+"""
 
 from tauloop.calibration.fitting import FitOptions as FitOptions, fit_geometry as fit_geometry
 from tauloop.calibration.judging.identifiability import (

@@ -53,6 +53,11 @@ class CalibrationOptions(Options):
         replicates: bootstrap replicates; none for 0.
         leave_one_out: judge every pose by a fit without it.
         seed: seed of random draws.
+
+    Example:
+        >>> import tauloop as tl
+        >>> tl.CalibrationOptions(parameters=("track*.length",), noise="0.02 mm").parameters
+        ('track*.length',)
     """
 
     measure: str = option("position", choices=KINDS)
@@ -94,6 +99,20 @@ def calibrate(
         InputError, LogError, DescriptionError: files, names or numbers that are wrong.
         IdentificationError: the data cannot support the calibration, with all reasons.
         PoseError: poses are out of reach.
+
+    Example:
+        >>> import tauloop as tl
+        >>> import numpy as np
+        >>> nominal = tl.load("five_bar")
+        >>> true = nominal.with_values({"crank_length": nominal.parameters["crank_length"].value + 1e-3})
+        >>> motors = np.random.default_rng(1).uniform([1.6, 1.2], [1.9, 1.5], (12, 2))
+        >>> state = tl.Model(true).forward_kinematics(motors)
+        >>> read = np.stack([state.coordinate("platform.x"), state.coordinate("platform.y"), np.zeros(12)], axis=1)
+        >>> tracker = tl.calibration.Position(name="tracker")
+        >>> series = tl.calibration.Series(instrument=tracker, encoders=motors, readings=read, noise=1e-5)
+        >>> calibration = tl.calibrate(nominal, series, tl.CalibrationOptions(parameters=("crank_length",)))
+        >>> calibration.to_pandas()["correction"].round(6).tolist()
+        [0.001]
     """
     options, report = options or CalibrationOptions(), progress or (lambda phase, done, total: None)
     # the matrices are small: threads of linear algebra would wait for each other longer than they work

@@ -1,4 +1,10 @@
-"""Programs as C: printed, compiled, kept in a cache, called."""
+"""Programs as C: printed, compiled, kept in a cache, called.
+
+Example:
+    >>> import tauloop as tl
+    >>> tl.Model(tl.load("delta"), evaluator=tl.codegen.Interpreted()).mechanism.name
+    'delta'
+"""
 
 from __future__ import annotations
 

@@ -28,6 +28,11 @@ class ConvertOptions:
             machine file gets none, since whoever reads it designs them again.
         side: side file of a URDF that is read.
         reading: choices of whoever imports.
+
+    Example:
+        >>> import tauloop as tl
+        >>> tl.ConvertOptions(to="mjcf", solids=False).to
+        'mjcf'
     """
 
     to: str = option("", metavar="FORMAT")
@@ -78,6 +83,11 @@ def convert(
     Raises:
         DescriptionError: the source is wrong, or the format cannot hold this machine, and why.
         InputError: no format of that name or ending is written, or the file cannot be written.
+
+    Example:
+        >>> import tauloop as tl
+        >>> tl.convert("five_bar", "five_bar.xml").format
+        'mjcf'
     """
     target, options = Path(target), options or ConvertOptions()
     by_ending = [

@@ -1,4 +1,10 @@
-"""Drive lines between motor and machine: models with backlash and friction, control of one motor or two, criteria."""
+"""Drive lines between motor and machine: models with backlash and friction, control of one motor or two, criteria.
+
+Example:
+    >>> import tauloop as tl
+    >>> tl.drives.shipped_drives()
+    ('dual_motor_axis', 'dual_motor_inferred', 'single_motor_axis')
+"""
 
 from tauloop.drives.axis.sensitivity import SensitiveAxis as SensitiveAxis
 from tauloop.drives.axis.simulation import (

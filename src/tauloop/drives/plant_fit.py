@@ -118,6 +118,11 @@ class PlantFitOptions(Options):
         seed: of all random numbers.
         rtol: relative error of an integration step.
         threads: cores that a batch of simulations is shared out over.
+
+    Example:
+        >>> import tauloop as tl
+        >>> tl.PlantFitOptions(unknowns={"preload": (5.0, 12.0)}, generations=0).unknowns
+        {'preload': (5.0, 12.0)}
     """
 
     unknowns: Mapping[str, tuple[float, float]] = option(
@@ -210,6 +215,24 @@ def fit_plant(
         InputError: parameters that the drive line does not have, ranges that hold nothing, figures without a tolerance.
 
     Source: Storn and Price 1997 (differential evolution), then least squares with the soft L1 loss.
+
+    Example:
+        >>> import tauloop as tl
+        >>> line = tl.drives.load_drive("dual_motor_axis")
+        >>> slow = tl.drive(line, tl.DriveOptions(step=0.1, duration=6.0, parameters={"cart_viscous": 40.0}))
+        >>> seen = slow.record.criteria
+        >>> step = tl.drives.Observation(
+        ...     name="slow",
+        ...     parameters={},
+        ...     step=0.1,
+        ...     weights={},
+        ...     printed={"rise_time": float(seen.rise_time[0])},
+        ...     tolerances={"rise_time": 1e-4},
+        ... )
+        >>> options = tl.PlantFitOptions(unknowns={"cart_viscous": (10.0, 100.0)}, generations=0)
+        >>> fitted = tl.fit_plant(line, [step], options)
+        >>> round(fitted.fit.values["cart_viscous"])
+        40
     """
     if isinstance(steps, str | Path):
         steps = load_steps(steps, options.tolerance)

@@ -1,4 +1,10 @@
-"""The same machine in Pinocchio and MuJoCo, made independently of Tauloop's equations, to check results against."""
+"""The same machine in Pinocchio and MuJoCo, made independently of Tauloop's equations, to check results against.
+
+Example:
+    >>> import tauloop as tl
+    >>> tl.engines.frictionless(tl.load("four_bar")).name
+    'four_bar'
+"""
 
 from tauloop.engines.check import check_with_engines as check_with_engines
 from tauloop.engines.comparison import (

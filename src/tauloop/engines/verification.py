@@ -43,6 +43,11 @@ class VerifyOptions:
         wrench: also with this at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame).
         condition: leave out states whose linear blocks have a larger condition number; it multiplies the rounding of
             both sides.
+
+    Example:
+        >>> import tauloop as tl
+        >>> tl.VerifyOptions(states=3, seed=2).states
+        3
     """
 
     states: int = option(1000, least=1)
@@ -119,6 +124,11 @@ def verify(
     Raises:
         AssemblyError: the machine does not work as described.
         EngineError: nothing could be compared; all reasons.
+
+    Example:
+        >>> import tauloop as tl
+        >>> tl.verify(tl.load("four_bar"), tl.VerifyOptions(states=3)).status.value
+        'ok'
     """
     options = options or VerifyOptions()
     mechanism = machine.mechanism if isinstance(machine, Model) else machine

@@ -1,4 +1,10 @@
-"""Machine descriptions of other tools, read into a `Mechanism` and written from it."""
+"""Machine descriptions of other tools, read into a `Mechanism` and written from it.
+
+Example:
+    >>> import tauloop as tl
+    >>> sorted(tl.formats.FORMATS)
+    ['mjcf', 'urdf', 'yaml']
+"""
 
 from __future__ import annotations
 

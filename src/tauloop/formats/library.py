@@ -42,6 +42,11 @@ def load(
     Raises:
         DescriptionError: there is no such machine or file, or the file is wrong; all problems at once.
         InputError: a side file or options where they mean nothing.
+
+    Example:
+        >>> import tauloop as tl
+        >>> tl.load("delta").name
+        'delta'
     """
     is_name, path = is_shipped_name(name_or_path), source_path(name_or_path)
     format_ = _OWN[0] if is_name else format_of(path)
@@ -62,5 +67,11 @@ def loads(text: str, file: str = "<text>") -> Mechanism:
 
     Raises:
         DescriptionError: all problems of the text at once.
+
+    Example:
+        >>> import tauloop as tl
+        >>> text = tl.dumps(tl.load("delta")).replace("name: delta", "name: mine")
+        >>> tl.loads(text).name
+        'mine'
     """
     return read_machine(text, file)

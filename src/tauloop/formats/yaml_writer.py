@@ -69,6 +69,12 @@ def dumps(mechanism: Mechanism, meshes: MeshCopies | None = None) -> str:
     Raises:
         DescriptionError: the file would be refused when it is read (a length that is not positive, a leaf without a
             unit where one is needed); the lines are those of the text.
+
+    Example:
+        >>> import tauloop as tl
+        >>> machine = tl.load("delta")
+        >>> tl.loads(tl.dumps(machine)).parameters == machine.parameters
+        True
     """
     text = EDITOR_LINE + yaml.dump(
         _YamlWriter(mechanism, meshes or MeshCopies("meshes")).machine(),

@@ -84,6 +84,11 @@ def doctor() -> Checkup:
 
     A machine's inverse dynamics are compiled and compared with the interpreter, at random states: a compiler that is
     there may still be broken.
+
+    Example:
+        >>> import tauloop as tl
+        >>> [part.name for part in tl.doctor().parts][:2]
+        ['tauloop', 'Python']
     """
     compiler = find_compiler()
     parts = (*_python(), *_compiler(compiler), *_cache(), *_extras(), _gpu())

@@ -1,4 +1,10 @@
-"""Identification: base parameters from measured forces, with their accuracy, judged on held-out data."""
+"""Identification: base parameters from measured forces, with their accuracy, judged on held-out data.
+
+Example:
+    >>> import tauloop as tl
+    >>> tl.identification.OrdinaryLeastSquares()
+    OrdinaryLeastSquares()
+"""
 
 from tauloop.identification.estimation.base_columns import (
     BaseRegression as BaseRegression,

@@ -169,6 +169,11 @@ class IdentificationOptions(Options):
         within_limits: refuse what goes beyond a stop of the machine file; without it that is named.
         preparation: of the logs.
         terms: what is known, and what stands beside the machine file's terms.
+
+    Example:
+        >>> import tauloop as tl
+        >>> tl.IdentificationOptions(estimator="ols", hold_out=0.2).hold_out
+        0.2
     """
 
     data: Path | None = None

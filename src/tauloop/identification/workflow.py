@@ -115,6 +115,27 @@ def identify(
 
     Source: Gautier and Khalil 1990, Direct calculation of minimum set of inertial parameters of serial robots; Gautier
     and Poignet 2001, Extended Kalman filtering and weighted least squares dynamic identification of robot.
+
+    Example:
+        >>> import tauloop as tl
+        >>> import numpy as np
+        >>> model = tl.Model(tl.load("four_bar"))
+        >>> time = np.linspace(0.0, 4.0, 801)
+        >>> angle = np.pi * np.sin(2.0 * time) + 0.5 * np.sin(7.0 * time)
+        >>> speed = 2.0 * np.pi * np.cos(2.0 * time) + 3.5 * np.cos(7.0 * time)
+        >>> rate = -4.0 * np.pi * np.sin(2.0 * time) - 24.5 * np.sin(7.0 * time)
+        >>> motion = angle[:, None], speed[:, None], rate[:, None]
+        >>> forces = model.actuators.inverse_dynamics(*motion).force
+        >>> sensors = tl.logs.Sensors(resolution=[0.0], force_noise=[1e-3])
+        >>> rng = np.random.default_rng(1)
+        >>> log = tl.logs.measure(time, motion[0], forces, ["motor"], ["rad"], ["N m"], sensors, rng)
+        >>> result = tl.identify(model, log)
+        >>> result.status.value
+        'ok'
+        >>> result.advice
+        ()
+        >>> result.to_pandas().loc["crank_pin.coulomb", ["value", "machine_file"]].round(3).tolist()
+        [0.01, 0.01]
     """
     options = options or IdentificationOptions()
     sources = [logs] if isinstance(logs, str | Path) or not isinstance(logs, Sequence) else list(logs)

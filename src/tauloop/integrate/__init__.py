@@ -1,4 +1,10 @@
-"""Carrying states forward in time: one integrator with events, in C and, without a compiler, in Python."""
+"""Carrying states forward in time: one integrator with events, in C and, without a compiler, in Python.
+
+Example:
+    >>> import tauloop as tl
+    >>> tl.integrate.DormandPrince(rtol=1e-9).rtol
+    1e-09
+"""
 
 from tauloop.integrate.integrators import (
     DormandPrince as DormandPrince,

@@ -1,4 +1,12 @@
-"""Kinematics of closed loops: checks, descriptions, random states, modes, workspaces, conditioning, reduced models."""
+"""Kinematics of closed loops: checks, descriptions, random states, modes, workspaces, conditioning, reduced models.
+
+Example:
+    >>> import tauloop as tl
+    >>> import numpy as np
+    >>> states = tl.kinematics.random_states(tl.Model(tl.load("delta")), 5, np.random.default_rng(0))
+    >>> states.position.shape
+    (5, 3)
+"""
 
 from __future__ import annotations
 

@@ -29,6 +29,12 @@ class DescribeOptions:
     Attributes:
         parameters: list all leaf parameters with their sources.
         blocks: show how equations are sorted into blocks and solved.
+
+    Example:
+        >>> import tauloop as tl
+        >>> described = tl.describe(tl.load("delta"), tl.DescribeOptions(blocks=True))
+        >>> sorted({function for function, _ in described.linear_blocks()})
+        ['forward dynamics', 'inverse dynamics']
     """
 
     parameters: bool = option(False)
@@ -134,5 +140,11 @@ def describe(machine: Mechanism | Model, options: DescribeOptions | None = None)
 
     Raises:
         AssemblyError: the loops do not close.
+
+    Example:
+        >>> import tauloop as tl
+        >>> table = tl.describe(tl.load("delta")).to_pandas()
+        >>> float(table.loc["arm_length", "value"]), table.loc["arm_length", "parameter_unit"]
+        (0.26, 'm')
     """
     return Description(inspection=check(machine), options=options or DescribeOptions())

@@ -50,6 +50,11 @@ class CheckOptions:
 
     Attributes:
         driven: refuse freedoms that no actuator drives.
+
+    Example:
+        >>> import tauloop as tl
+        >>> tl.check(tl.load("delta"), tl.CheckOptions(driven=True)).is_usable
+        True
     """
 
     driven: bool = option(False)
@@ -132,6 +137,14 @@ def check(machine: Mechanism | Model, options: CheckOptions | None = None) -> In
 
     Raises:
         AssemblyError: the loops do not close.
+
+    Example:
+        >>> import tauloop as tl
+        >>> inspection = tl.check(tl.load("delta"))
+        >>> inspection.is_usable
+        True
+        >>> round(inspection.to_pandas().loc["platform.z", "reference"], 2).item()
+        -0.5
     """
     model, driven = modelled(machine), (options or CheckOptions()).driven
     assembly, mechanism = model.assembly, model.mechanism

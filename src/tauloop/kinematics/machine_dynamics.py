@@ -49,6 +49,11 @@ class DynamicsOptions(Shown):
             differences, by Hamilton's equations in the extended space.
         preload: tensions (N) that cables shall have where redundant actuation leaves a choice: one for all, such as
             '100', or by name, 'cable1=100,cable2=50'; the least ones within their bounds without.
+
+    Example:
+        >>> import tauloop as tl
+        >>> tl.DynamicsOptions(position={"x": "10 mm"}, acceleration={"z": 2.0}).acceleration
+        {'z': 2.0}
     """
 
     position: str | Mapping[str, str | float] | None = option(None, read=str)
@@ -181,6 +186,12 @@ def inverse_dynamics(
             redundant ones.
         PoseError: out of reach or singular; or no tensions within their bounds give this motion.
         AssemblyError: the motion passes a singularity between two samples, where no forces bring it about.
+
+    Example:
+        >>> import tauloop as tl
+        >>> forces = tl.inverse_dynamics(tl.load("delta"), tl.DynamicsOptions(acceleration={"z": 2.0}))
+        >>> forces.to_pandas()["force.leg1.motor"].round(2).tolist()
+        [-1.55]
     """
     model, options = modelled(machine), options or DynamicsOptions()
     entry, table, stages = options.entry, options.motion, Stages(progress, 4)

@@ -33,6 +33,11 @@ class WorkspaceOptions(Options):
         margin: least margin of the tensions of cables to their bounds, N.
         wrench: load at the tool that cables must hold, such as 'fz=-50,mx=2' (N, N m, base frame), for one load at a
             time.
+
+    Example:
+        >>> import tauloop as tl
+        >>> tl.WorkspaceOptions(plane=("x", "y"), section={"z": -0.4}, resolution=0.05).plane
+        ('x', 'y')
     """
 
     plane: tuple[str, ...] = option((), read=listed)
@@ -62,6 +67,15 @@ def workspace(
     Raises:
         InputError: unknown or repeated names, empty ranges, limits that mean nothing for this machine.
         PoseError: the machine does not close around its reference pose.
+
+    Example:
+        >>> import tauloop as tl
+        >>> ranges = {"x": (-0.1, 0.1), "y": (0.0, 0.1)}
+        >>> grid = tl.workspace(tl.load("delta"), tl.WorkspaceOptions(plane=("x", "y"), ranges=ranges, resolution=0.05))
+        >>> bool(grid.usable.all())
+        True
+        >>> dict(grid.to_xarray().sizes)
+        {'platform.x': 5, 'platform.y': 3}
     """
     model, options = modelled(machine), options or WorkspaceOptions()
     columns = pose_axes(model).columns

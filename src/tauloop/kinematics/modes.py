@@ -48,6 +48,11 @@ class ModeOptions(Options):
         thorough: test for completeness blocks of many angles too: minutes.
         monodromy: how all complex solutions are found.
         most_modes: give up when the blocks together have more real solutions.
+
+    Example:
+        >>> import tauloop as tl
+        >>> tl.ModeOptions(seed=3).seed
+        3
     """
 
     seed: int = option(0, least=0)
@@ -199,6 +204,14 @@ def assembly_modes(
         AssemblyError: the actuators do not determine the pose, or the machine does not work as described.
         PoseError: there are more solutions than the options allow.
         InputError: the position is no row of finite numbers.
+
+    Example:
+        >>> import tauloop as tl
+        >>> modes = tl.assembly_modes(tl.load("four_bar"))
+        >>> len(modes.modes), modes.reference
+        (2, 0)
+        >>> modes.to_pandas()["is_reference"].tolist()
+        [1.0, 0.0]
     """
     return _modes(modelled(machine), ACTUATORS, position, options or ModeOptions(), report)
 
@@ -224,6 +237,11 @@ def working_modes(
             described.
         PoseError: there are more solutions than the options allow.
         InputError: the position is no row of finite numbers.
+
+    Example:
+        >>> import tauloop as tl
+        >>> len(tl.working_modes(tl.load("four_bar")).modes)
+        2
     """
     return _modes(modelled(machine), PLATFORM, position, options or ModeOptions(), report)
 

@@ -36,6 +36,11 @@ class KinematicsOptions(Options):
         seed: seed of the search for them.
         thorough: test for completeness blocks of many angles too: minutes.
         within_limits: refuse what goes beyond a stop of the machine file; without it that is named.
+
+    Example:
+        >>> import tauloop as tl
+        >>> tl.KinematicsOptions(all_modes=True, seed=1).all_modes
+        True
     """
 
     all_modes: bool = option(False)
@@ -122,6 +127,14 @@ def forward_kinematics(
     Raises:
         InputError: wrong names, units or values.
         PoseError: the machine does not get there from its reference pose.
+
+    Example:
+        >>> import tauloop as tl
+        >>> poses = tl.forward_kinematics(tl.load("five_bar"), {"motor_1": "100deg"})
+        >>> poses.to_pandas()["position.platform.y"].round(3).tolist()
+        [0.499]
+        >>> poses.to_xarray()["position.platform.y"].attrs["units"]
+        'm'
     """
     return _poses(modelled(machine), ACTUATORS, actuators, options or KinematicsOptions(), report)
 
@@ -145,6 +158,12 @@ def inverse_kinematics(
     Raises:
         InputError: wrong names, units or values.
         PoseError: out of reach or singular: which loop, by how much.
+
+    Example:
+        >>> import tauloop as tl
+        >>> poses = tl.inverse_kinematics(tl.load("delta"), {"x": "50 mm"})
+        >>> poses.to_pandas()["position.leg1.motor"].round(3).tolist()
+        [0.609]
     """
     return _poses(modelled(machine), PLATFORM, platform, options or KinematicsOptions(), report)
 
@@ -204,6 +223,11 @@ class JacobianOptions(Options):
         of: whose velocities; the tool's are its velocity and angular velocity in the base frame.
         wrt: per unit of whose velocities; the platform's for a pose of the platform, the actuators' for one of these.
         within_limits: refuse a pose beyond a stop of the machine file; without it that is named.
+
+    Example:
+        >>> import tauloop as tl
+        >>> tl.JacobianOptions(of="actuators").of
+        'actuators'
     """
 
     of: str = option("tool", choices=TARGETS)
@@ -269,6 +293,12 @@ def jacobian(
     Raises:
         InputError: both positions, wrong names, units or values.
         PoseError: out of reach or singular.
+
+    Example:
+        >>> import tauloop as tl
+        >>> matrix = tl.jacobian(tl.load("five_bar"), platform={"x": 0.05}).to_xarray()["jacobian"]
+        >>> matrix.sel(row="tool.vx").round(3).values.tolist()
+        [1.0, 0.0]
     """
     model, options = modelled(machine), options or JacobianOptions()
     if platform is not None and actuators is not None:

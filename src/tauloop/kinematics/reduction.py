@@ -61,6 +61,11 @@ class ReductionOptions(Options):
         states: how many random states the error is taken over.
         speed: standard deviation of their velocities and accelerations, rad/s or characteristic lengths per second.
         seed: of the random states.
+
+    Example:
+        >>> import tauloop as tl
+        >>> tl.ReductionOptions(massless_rods=("leg1.forearm",), states=5).states
+        5
     """
 
     massless_rods: tuple[str, ...] = option((), flag="--massless", metavar="ROD")
@@ -214,6 +219,14 @@ def reduce(
         AssemblyError: the machine does not assemble, or has findings.
         InputError: an option names a rod that is not there.
     Source: Kroneis, Müller and Liu (SpiderMill), section 2.3.
+
+    Example:
+        >>> import tauloop as tl
+        >>> reduced = tl.reduce(tl.load("four_bar"), tl.ReductionOptions(states=5))
+        >>> reduced.is_exact
+        True
+        >>> bool(reduced.to_pandas()["maximum"].max() < 1e-9)
+        True
     """
     options = options or ReductionOptions()
     rng = np.random.default_rng(options.seed)

@@ -1,4 +1,11 @@
-"""Measured data: reading and writing logs as labelled arrays with units, and making signals of them."""
+"""Measured data: reading and writing logs as labelled arrays with units, and making signals of them.
+
+Example:
+    >>> import tauloop as tl
+    >>> motion = tl.plan_motion(tl.load("five_bar"), tl.StrokeOptions(end={"x": 0.05}, time=0.5))
+    >>> tl.logs.samples(motion.log(100.0), "position").shape
+    (51, 2)
+"""
 
 from tauloop.lazy import public_names
 from tauloop.logs.channels import (

@@ -1,4 +1,10 @@
-"""The machine as data: from a file, checked and frozen."""
+"""The machine as data: from a file, checked and frozen.
+
+Example:
+    >>> import tauloop as tl
+    >>> tl.mechanism.json_schema()["title"]
+    'tauloop-machine/1'
+"""
 
 from __future__ import annotations
 

@@ -417,7 +417,16 @@ class Platform:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mechanism(Shown):
-    """A machine: checked, frozen, complete. Whether it assembles is a result, not a property of the data."""
+    """A machine: checked, frozen, complete. Whether it assembles is a result, not a property of the data.
+
+    Example:
+        >>> import tauloop as tl
+        >>> machine = tl.load("delta")
+        >>> machine.parameters["arm_length"].value
+        0.26
+        >>> machine.with_values({"arm_length": 0.3}).parameters["arm_length"].value
+        0.3
+    """
 
     name: str
     description: str = ""

@@ -19,7 +19,13 @@ def _files(*folders: Path) -> dict[str, Path]:
 
 
 def shipped_machines(*, gallery: bool = True) -> tuple[str, ...]:
-    """Names of the machines that come with Tauloop, in alphabetical order; those of the gallery among them or not."""
+    """Names of the machines that come with Tauloop, in alphabetical order; those of the gallery among them or not.
+
+    Example:
+        >>> import tauloop as tl
+        >>> "delta" in tl.shipped_machines()
+        True
+    """
     return tuple(_files(SHIPPED, GALLERY) if gallery else _files(SHIPPED))
 
 

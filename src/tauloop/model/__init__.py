@@ -1,4 +1,10 @@
-"""The `Model`: every function of one assembled machine, on batches, with checked ports."""
+"""The `Model`: every function of one assembled machine, on batches, with checked ports.
+
+Example:
+    >>> import tauloop as tl
+    >>> tl.model.Payload(mass=1.5).mass
+    1.5
+"""
 
 from __future__ import annotations
 

@@ -55,6 +55,11 @@ class ExportOptions(Options):
         outputs: of the functions, such as 'force'; all that they have without it.
         name: first part of all names in C; the machine's without it.
         seed: of the random states in the test program.
+
+    Example:
+        >>> import tauloop as tl
+        >>> tl.ExportOptions(functions=("inverse_dynamics",), name="arm").name
+        'arm'
     """
 
     functions: tuple[str, ...] = option(("inverse_dynamics",), read=listed, choices=tuple(EXPORTABLE))
@@ -126,6 +131,12 @@ def export_c(
         InputError: a name that gives no C identifier, or a folder that cannot be written.
         AssemblyError: the machine does not assemble as described.
         PoseError: no regular state was found for the test program.
+
+    Example:
+        >>> import tauloop as tl
+        >>> export = tl.export_c(tl.load("four_bar"), tl.ExportOptions(functions=("kinematics",)))
+        >>> sorted(export.files)
+        ['four_bar.c', 'four_bar.h', 'four_bar_check.c', 'manifest.json']
     """
     model, options = modelled(machine), options or ExportOptions()
     entry = options.entry

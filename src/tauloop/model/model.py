@@ -48,6 +48,14 @@ class Model(Shown):
         free: names of the leaf parameters that stay arguments of its functions; all others are baked in.
         formulation: how the forces M a + h are found.
         given_evaluator: how programs are run; None for the usual way.
+
+    Example:
+        >>> import tauloop as tl
+        >>> model = tl.Model(tl.load("delta"))
+        >>> model.forward_kinematics([0.5, 0.5, 0.5]).coordinate("platform.z").round(3).item()
+        -0.401
+        >>> model.platform.actuator_jacobian([[0.0, 0.0, -0.5]]).shape
+        (1, 3, 3)
     """
 
     mechanism: Mechanism

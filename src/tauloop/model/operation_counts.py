@@ -33,6 +33,11 @@ class CountOptions:
 
     Attributes:
         entry: what moves as given: platform or actuators.
+
+    Example:
+        >>> import tauloop as tl
+        >>> print(tl.CountOptions(entry=tl.assembly.ACTUATORS).entry)
+        actuators
     """
 
     entry: Entry = option(PLATFORM)
@@ -115,6 +120,12 @@ def count_operations(
 
     Raises:
         AssemblyError: the machine does not work as described.
+
+    Example:
+        >>> import tauloop as tl
+        >>> counts = tl.count_operations(tl.load("four_bar"))
+        >>> "inverse dynamics" in {cost.quantity for cost in counts.costs}
+        True
     """
     options = options or CountOptions()
     mechanism = machine.mechanism if isinstance(machine, Model) else machine

@@ -60,6 +60,11 @@ class FunctionOptions:
         side: side file of a URDF.
         imported: how a description of another tool is read.
         threads: whether batches are shared out over the processor's cores.
+
+    Example:
+        >>> import tauloop as tl
+        >>> tl.FunctionOptions(free=("plate_mass",)).free
+        ('plate_mass',)
     """
 
     entry: Entry = PLATFORM
@@ -96,6 +101,14 @@ def load_function(
         InputError: an unknown function or output.
         DescriptionError, AssemblyError: the machine is wrong.
         EngineError: there is no compiler, or it fails.
+
+    Example:
+        >>> import tauloop as tl
+        >>> forces = tl.load_function("four_bar", outputs=("force",))
+        >>> arrays, call = forces.bind()
+        >>> call()
+        >>> arrays["force"].shape
+        (1,)
     """
     options = FunctionOptions() if options is None else options
     outputs = tuple(outputs)

@@ -47,6 +47,11 @@ class EquationOptions(Options):
         parts: loop equations, dynamic equations, and both as they are solved, with commas between.
         keep: leaf parameters that stay letters, with commas between, or 'all'; the others are numbers.
         names: other names in the equations, such as 'platform.x=X'.
+
+    Example:
+        >>> import tauloop as tl
+        >>> tl.EquationOptions(parts=("loops",), names={"platform.x": "X"}).parts
+        ('loops',)
     """
 
     entry: Entry = PLATFORM
@@ -107,6 +112,12 @@ def write_equations(
 
     Source: Dressler, Schiffer and Robertsson, Modeling and Control of a Parallel Robot Using Modelica, section 3
     (equations of a model, substituted until a chosen set of parameters and variables is left).
+
+    Example:
+        >>> import tauloop as tl
+        >>> written = tl.write_equations(tl.load("four_bar"), tl.EquationOptions(parts=("loops",)))
+        >>> written.evidence[0].is_good
+        True
     """
     model, options = modelled(machine), options or EquationOptions()
     known = tuple(p.name for p in model.mechanism.parameters)

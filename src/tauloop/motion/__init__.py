@@ -1,4 +1,10 @@
-"""Motions: paths, motion laws and durations that become trajectories; multisines with exact derivatives."""
+"""Motions: paths, motion laws and durations that become trajectories; multisines with exact derivatives.
+
+Example:
+    >>> import tauloop as tl
+    >>> sorted(tl.motion.LAWS)
+    ['3-4-5', '4-5-6-7', 'cycloidal', 'parabolic', 'trapezoidal']
+"""
 
 from tauloop.lazy import public_names
 from tauloop.motion.clothoids import Chain as Chain, Clothoid as Clothoid, polyline as polyline

@@ -70,6 +70,12 @@ class StrokeOptions(Options):
         share: or, without these, the share of the machine's force and speed limits; all of them, and 0.8 under a
             controller, without it.
         returns: back to the start on the same way.
+
+    Example:
+        >>> import tauloop as tl
+        >>> options = tl.StrokeOptions(start={"x": -0.05}, via=({"z": "-45 cm"},), end={"x": 0.05}, shape="polyline")
+        >>> options.shape
+        'polyline'
     """
 
     shape: str = option("line", choices=tuple(SHAPES), flag="--shape --path")
@@ -192,6 +198,14 @@ def plan_motion(machine: Mechanism | Model, options: StrokeOptions) -> PlannedMo
     Raises:
         InputError: names and numbers that are wrong.
         PoseError: a path that leaves the workspace or passes through a singularity, and where.
+
+    Example:
+        >>> import tauloop as tl
+        >>> motion = tl.plan_motion(tl.load("delta"), tl.StrokeOptions(end={"x": 0.05}, time=0.2))
+        >>> motion.to_pandas()[["position.platform.x", "force.leg1.motor"]].iloc[-1].round(3).tolist()
+        [0.05, -1.56]
+        >>> motion.to_xarray()["force.leg1.motor"].attrs["units"]
+        'N m'
     """
     model = machine if isinstance(machine, Model) else Model(machine)
     trajectory = planned(model, options)

@@ -79,6 +79,11 @@ def demo(machine: Mechanism | Model, path: str | Path, *, progress: Progress | N
         PoseError: the machine cannot leave its reference pose.
         EngineError: plotly or viser is not installed.
         InputError: the page cannot be written.
+
+    Example:
+        >>> import tauloop as tl
+        >>> tl.demo(tl.load("four_bar"), "four_bar.html").path.name
+        'four_bar.html'
     """
     model, stages = modelled(machine), Stages(progress, 2)
     planned = _tour(model)

@@ -26,6 +26,11 @@ class ReportOptions(Options):
     Attributes:
         title: heading of a report of several results.
         film: whether the machine is shown in motion; it takes 0.9 MB for each result that has one.
+
+    Example:
+        >>> import tauloop as tl
+        >>> tl.ReportOptions(title="My arm", film=False).title
+        'My arm'
     """
 
     title: str = "Report"
@@ -93,6 +98,12 @@ def write_report(
     Raises:
         InputError: a file that is no result, or a damaged one, with everything that is wrong; or no result at all.
         EngineError: plotly or viser is not installed.
+
+    Example:
+        >>> import tauloop as tl
+        >>> fall = tl.simulate(tl.load("four_bar"), tl.SimulationOptions(duration=0.05))
+        >>> tl.write_report(fall, "fall.html", tl.ReportOptions(film=False)).path.name
+        'fall.html'
     """
     options = options or ReportOptions()
     several = results if isinstance(results, list | tuple) else [results]

@@ -154,6 +154,12 @@ class State(Shown):
         health: the evidence of every sample.
         limits: the machine's limits, by which `evidence` judges.
         turns: where the whole turns of angles come from.
+
+    Example:
+        >>> import tauloop as tl
+        >>> state = tl.Model(tl.load("delta")).platform.kinematics([[0.05, 0.0, -0.5]])
+        >>> state.coordinate("platform.x").tolist()
+        [0.05]
     """
 
     coordinate_names: tuple[str, ...]
@@ -194,6 +200,15 @@ class Forces(Shown):
             motion determines all forces.
         tension_names: rods that are cables.
         tension: their tensions (N, k), N.
+
+    Example:
+        >>> import tauloop as tl
+        >>> model = tl.Model(tl.load("delta"))
+        >>> forces = model.platform.inverse_dynamics([[0.0, 0.0, -0.5]], [[0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0]])
+        >>> forces.actuator_names
+        ('leg1.motor', 'leg2.motor', 'leg3.motor')
+        >>> forces.force.round(2).tolist()
+        [[-1.37, -1.37, -1.37]]
     """
 
     actuator_names: tuple[str, ...]

@@ -1,4 +1,13 @@
-"""Figures and tables of results."""
+"""Figures and tables of results.
+
+Example:
+    >>> import tauloop as tl
+    >>> (axes, *_) = tl.simulate(tl.load("four_bar"), tl.SimulationOptions(duration=0.05)).plot()
+    >>> axes.set_title("My fall").get_text()
+    'My fall'
+    >>> tl.report.save_figure(axes.figure, "fall.svg").name
+    'fall.svg'
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""Simulation: forward dynamics by three routes, carried forward in time by explicit and implicit integrators."""
+"""Simulation: forward dynamics by three routes, carried forward in time by explicit and implicit integrators.
+
+Example:
+    >>> import tauloop as tl
+    >>> options = tl.SimulationOptions(duration=0.05, integration=tl.simulation.Integration(rtol=1e-9))
+    >>> tl.simulate(tl.load("four_bar"), options).status.value
+    'ok'
+"""
 
 from tauloop.integrate.events import Event as Event, Occurrence as Occurrence
 from tauloop.integrate.integrators import (

@@ -91,6 +91,11 @@ class SimulationOptions(Options):
         sensitivities: what to differentiate the motion by: parameters of the machine, and the start, such as
             'position.platform.x'; may be repeated (`Simulation.sensitivities`).
         integration: which integrator, and how exact.
+
+    Example:
+        >>> import tauloop as tl
+        >>> tl.SimulationOptions(duration=0.2, position={"x": "10 mm"}, until=("platform.z<-0.7",)).until
+        ('platform.z<-0.7',)
     """
 
     duration: float | None = option(None, least=0.0)
@@ -187,6 +192,14 @@ def simulate(
     Raises:
         InputError: names or numbers that are wrong, or a machine that cannot be simulated so.
         AssemblyError, PoseError: the start is not assembled or out of reach, or no tensions hold it.
+
+    Example:
+        >>> import tauloop as tl
+        >>> fall = tl.simulate(tl.load("delta"), tl.SimulationOptions(duration=0.05))
+        >>> fall.to_pandas()["position.platform.z"].iloc[-1].round(3).item()
+        -0.518
+        >>> fall.to_xarray()["energy.kinetic"].attrs["units"]
+        'J'
     """
     model = machine if isinstance(machine, Model) else Model(machine)
     chosen = SimulationOptions() if options is None else options

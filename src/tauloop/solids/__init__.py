@@ -1,4 +1,11 @@
-"""Machines as solids: those that a description states, and for the rest what its joints let one design."""
+"""Machines as solids: those that a description states, and for the rest what its joints let one design.
+
+Example:
+    >>> import tauloop as tl
+    >>> solids = tl.solids.machine_solids(tl.Model(tl.load("delta")))
+    >>> len(solids) > 0
+    True
+"""
 
 from tauloop.lazy import public_names
 from tauloop.solids.frames import frames as frames

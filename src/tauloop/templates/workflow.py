@@ -51,6 +51,11 @@ class NewMachineOptions(Options):
         values: own values by name, such as "arm_length=0.3 m"; numbers alone are SI; others keep those of the source.
         side: side file of a URDF.
         reading: choices of whoever imports a URDF or MJCF.
+
+    Example:
+        >>> import tauloop as tl
+        >>> tl.NewMachineOptions(values={"arm_length": "250 mm"}).values
+        {'arm_length': '250 mm'}
     """
 
     values: Mapping[str, str | float] = option(

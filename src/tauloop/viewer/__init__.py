@@ -1,4 +1,11 @@
-"""A machine in the browser: turned, moved by hand, and played back."""
+"""A machine in the browser: turned, moved by hand, and played back.
+
+Example:
+    >>> import tauloop as tl
+    >>> view = tl.view(tl.load("four_bar"))
+    >>> tl.report.save_figure(view.picture(), "four_bar.png").name
+    'four_bar.png'
+"""
 
 from tauloop.lazy import public_names
 from tauloop.viewer.film import save_film as save_film

@@ -55,6 +55,11 @@ class ViewOptions(Shown):
         workspace: show a slice or cloud of the workspace over two or three platform positions, such as 'x,z'.
         colouring: what its points are coloured by.
         modes: look for all modes at the first pose: at its 'actuators' (assembly modes) or 'platform' (working modes).
+
+    Example:
+        >>> import tauloop as tl
+        >>> tl.ViewOptions(position={"x": "10 cm"}, forces=True).forces
+        True
     """
 
     position: str | Mapping[str, str | float] | None = option(None, read=str)
@@ -170,6 +175,12 @@ def view(machine: Mechanism | Model, options: ViewOptions | None = None) -> View
         InputError: wrong names or units.
         LogError: a damaged table.
         PoseError: out of reach: which loop, by how much.
+
+    Example:
+        >>> import tauloop as tl
+        >>> view = tl.view(tl.load("delta"), tl.ViewOptions(position={"x": "10 cm"}))
+        >>> view.to_pandas()["coordinate.platform.x"].tolist()
+        [0.1]
     """
     model, options = modelled(machine), options or ViewOptions()
     path = options.motion or options.simulation

@@ -86,6 +86,11 @@ class PosePlanOptions(Options):
         counts: numbers of poses of that curve; shares of the count and multiples of it without them.
         goal: enough: expected error below this share of the noise, at all candidates.
         seed: seed of the candidates, and of random sets to compare with.
+
+    Example:
+        >>> import tauloop as tl
+        >>> tl.PosePlanOptions(parameters=("track*.length",), count=8).count
+        8
     """
 
     parameters: tuple[str, ...] = option((), read=listed)
@@ -235,6 +240,13 @@ def plan_poses(
         InputError, DescriptionError: wrong names or numbers, or a wrong file of an instrument.
         PoseError: too few poses keep the limits.
         IdentificationError: too few poses for the unknowns.
+
+    Example:
+        >>> import tauloop as tl
+        >>> options = tl.PosePlanOptions(parameters=("track*.length",), count=6, candidates=20)
+        >>> plan = tl.plan_poses(tl.load("gantry_tau_3dof"), options)
+        >>> len(plan.to_pandas())
+        6
     """
     model = machine if isinstance(machine, Model) else Model(machine)
     rng, count, criterion = np.random.default_rng(options.seed), options.count, options.criterion

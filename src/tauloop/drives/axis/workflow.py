@@ -49,6 +49,11 @@ class DriveOptions(Options):
         integrator: any integrator in place of the explicit one of that error.
         until: end where a signal passes a value, such as 'cart.position>0.05' (SI).
         watch: record the times at which one does, likewise, and go on.
+
+    Example:
+        >>> import tauloop as tl
+        >>> tl.DriveOptions(step=0.05, duration=2.0, parameters={"kp": 250.0}).step
+        0.05
     """
 
     step: float = 0.1
@@ -139,6 +144,14 @@ def drive(line: DriveLine, options: DriveOptions | None = None) -> DriveStep:
 
     Raises:
         InputError: parameters that the line does not have, or numbers that make no sense.
+
+    Example:
+        >>> import tauloop as tl
+        >>> step = tl.drive(tl.drives.load_drive("dual_motor_axis"), tl.DriveOptions(step=0.05, duration=2.0))
+        >>> step.outcome.name
+        'OK'
+        >>> step.to_xarray()["position.cart"].attrs["units"]
+        'm'
     """
     options = options or DriveOptions()
     line = with_motors(line, options.motors)

@@ -59,6 +59,11 @@ class BallbarOptions(Options):
         interpreted: step by step in Python, thousands of times slower.
         until: end a run where this comes true, as of `tauloop simulate`: 'platform.z<-0.7', 'singularity<0.05'.
         watch: record the times at which this comes true, likewise, and go on.
+
+    Example:
+        >>> import tauloop as tl
+        >>> tl.BallbarOptions(plane=("x", "y"), radius=0.05, speed=0.5).speed
+        0.5
     """
 
     plane: tuple[str, ...] = option(("x", "y"), read=listed, metavar="NAME,NAME")
@@ -98,6 +103,13 @@ def ballbar(
     Raises:
         InputError: the machine has no drive lines, or they make no sense; unknown names.
         PoseError: the circle is out of reach or leads through a singularity.
+
+    Example:
+        >>> import tauloop as tl
+        >>> options = tl.BallbarOptions(radius=0.05, speed=0.6, only=("rigid",))
+        >>> laps = tl.ballbar(tl.load("examples/gantry_tau_racks/gantry_tau_racks.yaml"), options)
+        >>> laps.to_pandas().columns.tolist()
+        ['deviation', 'radius_error', 'normal', 'following', 'rms']
     """
     options = options or BallbarOptions()
     model = machine if isinstance(machine, Model) else Model(machine)
@@ -143,6 +155,11 @@ class PlayOptions(Options):
         plane: positions of the section, such as 'y,z'; the first two without it.
         section: positions that are held in it, such as 'x=0.1' (SI).
         ranges: work volume, such as 'x=-0.2:0.2'; as in the machine file without it.
+
+    Example:
+        >>> import tauloop as tl
+        >>> tl.PlayOptions(play={"track1.motor": 20e-6}).play
+        {'track1.motor': 2e-05}
     """
 
     play: str | float | Mapping[str, float] = option(PLAY, read=_amount, metavar="UM")
@@ -163,6 +180,12 @@ def play(
 
     Raises:
         InputError: unknown names, a volume that is not known, a machine whose actuators do not determine its motion.
+
+    Example:
+        >>> import tauloop as tl
+        >>> play = tl.play(tl.load("five_bar"), tl.PlayOptions(play={"motor_1": 1e-4}))
+        >>> sorted(play.figures())
+        ['motor_1', 'motor_2', 'worst']
     """
     options = options or PlayOptions()
     model, widths = _prepared(machine, options)

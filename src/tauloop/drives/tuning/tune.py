@@ -69,6 +69,11 @@ class TuningOptions(Options):
         seed: of all random numbers.
         rtol: relative error of an integration step.
         threads: cores that a batch of simulations is shared out over.
+
+    Example:
+        >>> import tauloop as tl
+        >>> tl.TuningOptions(bounds={"kp": (100.0, 300.0)}, weights={"rise_time": 1.7}, budget=80).weights
+        {'rise_time': 1.7}
     """
 
     bounds: Mapping[str, tuple[float, float]] = option(
@@ -194,6 +199,13 @@ def tune(line: DriveLine, options: TuningOptions, *, watcher: Watcher | None = N
         EngineError: the genetic algorithm or the front without pymoo.
 
     Source: Dressler, Schiffer and Robertsson, Modeling and Control of a Parallel Robot Using Modelica, section 4.2.
+
+    Example:
+        >>> import tauloop as tl
+        >>> options = tl.TuningOptions(bounds={"kp": (190.0, 210.0)}, weights={"rise_time": 1.0}, budget=20)
+        >>> tuned = tl.tune(tl.drives.load_drive("dual_motor_axis"), options)
+        >>> tuned.cost < tuned.start_cost
+        True
     """
     line = with_motors(line, options.motors)
     starts = _starts(line, options)

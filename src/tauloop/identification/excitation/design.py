@@ -57,6 +57,12 @@ def excite(
         IdentificationError: limits that cannot be met, or no clear rank.
         PoseError: the centre, or a motion before, is out of reach.
         KeyboardInterrupt: an interrupt before there is any series.
+
+    Example:
+        >>> import tauloop as tl
+        >>> excitation = tl.excite(tl.load("delta"), tl.ExcitationOptions(random=10, starts=0))
+        >>> excitation.to_pandas()["position.leg1.motor"].shape
+        (1200,)
     """
     options = options or ExcitationOptions()
     mechanism = driven_at(mechanism, options.drive) if options.drive else mechanism

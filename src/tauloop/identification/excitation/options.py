@@ -34,6 +34,11 @@ class ExcitationOptions(Options):
         solver: options of the optimiser.
         seed: seed of the random series.
         beside: a condition number that is stated elsewhere, to be shown beside.
+
+    Example:
+        >>> import tauloop as tl
+        >>> tl.ExcitationOptions(random=50, starts=0, seed=1).random
+        50
     """
 
     task: ExcitationTask = field(default_factory=ExcitationTask)

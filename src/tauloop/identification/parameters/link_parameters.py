@@ -58,6 +58,11 @@ class LinkOptions(Options):
         confidence: share of cases in which the true value is in its interval; 0 for intervals at the estimates as they
             are.
         seed: of the draws by which dependences are found.
+
+    Example:
+        >>> import tauloop as tl
+        >>> tl.LinkOptions(known={"m4": "12.5 kg +- 0.1 kg"}).confidence
+        0.95
     """
 
     known: Mapping[str, float | str | tuple[float, float]] = option(
@@ -170,6 +175,32 @@ def link_parameters(
     Source: Gautier and Khalil 1990, Direct calculation of minimum set of inertial parameters of serial robots, for base
         parameters; Wensing, Kim and Slotine 2018, Linear matrix inequalities for physically consistent inertial
         parameter identification, for links that can exist.
+
+    Example:
+        >>> import tauloop as tl
+        >>> import numpy as np
+        >>> text = '''
+        ... format: tauloop-machine/1
+        ... name: pendulum
+        ... provenance: {status: chosen, source: an example}
+        ... gravity: [0, 0, -9.81 m/s^2]
+        ... parameters: {m: 2 kg, c: 0.3 m, I: 0.05 kg m^2}
+        ... bodies:
+        ...   bar: {mass: m, center: [c, 0, 0], inertia: {xx: 1e-3 kg m^2, yy: I, zz: I}}
+        ... joints:
+        ...   pin: {type: revolute, axis: y, parent: base, child: bar}
+        ... actuators: {motor: {on: pin}}
+        ... platform: {body: bar, independent: [pin]}
+        ... '''
+        >>> fitted = tl.identification.BaseEstimates(
+        ...     parameters=("bar.mcx", "bar.Iyy"),
+        ...     regrouping=np.eye(2),
+        ...     values=np.array([0.6, 0.23]),
+        ...     covariance=np.zeros((2, 2)),
+        ... )
+        >>> links = tl.link_parameters(tl.loads(text), fitted, tl.LinkOptions(known={"m": "2 kg"}))
+        >>> links.to_pandas()["value"].round(3).to_dict()
+        {'c': 0.3, 'I': 0.05}
     """
     options = options or LinkOptions()
     if isinstance(estimates, str | Path):

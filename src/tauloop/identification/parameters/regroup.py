@@ -24,6 +24,11 @@ class RegroupingOptions(Options):
         products: expressions in parameters of the file that take the place of the inertial ones, such as m1 * d_c1.
         lengths: parameters of the file that the coefficients may depend on; all its lengths where none is named.
         seed: of the other geometries, by which formulas are found and judged.
+
+    Example:
+        >>> import tauloop as tl
+        >>> tl.RegroupingOptions(seed=3).seed
+        3
     """
 
     products: tuple[str, ...] = option((), read=listed, repeated=True, flag="--product")
@@ -48,6 +53,12 @@ def regroup(
         IdentificationError: there is no clear rank, or a coefficient is no sum of monomials of the lengths.
 
     Source: as of `analytic_regrouping`.
+
+    Example:
+        >>> import tauloop as tl
+        >>> formulas = tl.regroup(tl.load("pendulum_arm"))
+        >>> formulas.to_pandas().index[0]
+        'column.Izz + upper_arm.Izz + upper_length^2 lower_arm.m + lower_arm.Izz'
     """
     options = options or RegroupingOptions()
     known = {parameter.name: parameter for parameter in mechanism.parameters}

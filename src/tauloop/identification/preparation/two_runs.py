@@ -102,6 +102,11 @@ class SubtractionOptions(Options):
         period: period of the motion, s: averages both runs, which are in periodic steady state from their first sample
             on, and tells their noise; the log is one period.
         largest_delay: delay between the runs that is searched, s, either way.
+
+    Example:
+        >>> import tauloop as tl
+        >>> tl.SubtractionOptions(period=0.5).period
+        0.5
     """
 
     period: float | None = None
@@ -136,6 +141,24 @@ def subtract(
         LogError: no force in both runs, other units, or motions that are not alike.
         InputError: other sampling rates, or runs too short for the period.
     Source: Lyzell and Hovland, section 3.
+
+    Example:
+        >>> import tauloop as tl
+        >>> import numpy as np
+        >>> model = tl.Model(tl.load("four_bar"))
+        >>> time = np.linspace(0.0, 4.0, 801)
+        >>> angle = np.pi * np.sin(2.0 * time) + 0.5 * np.sin(7.0 * time)
+        >>> speed = 2.0 * np.pi * np.cos(2.0 * time) + 3.5 * np.cos(7.0 * time)
+        >>> rate = -4.0 * np.pi * np.sin(2.0 * time) - 24.5 * np.sin(7.0 * time)
+        >>> motion = angle[:, None], speed[:, None], rate[:, None]
+        >>> own = 0.1 * np.sign(motion[1]) + 0.02 * motion[2]
+        >>> whole = own + model.actuators.inverse_dynamics(*motion).force
+        >>> sensors, rng = tl.logs.Sensors(resolution=[0.0], force_noise=[1e-3]), np.random.default_rng(1)
+        >>> units = ["motor"], ["rad"], ["N m"], sensors, rng
+        >>> connected, alone = (tl.logs.measure(time, motion[0], force, *units) for force in (whole, own))
+        >>> runs = tl.subtract(connected, alone)
+        >>> runs.to_pandas().columns.tolist()
+        ['position.motor', 'force.motor', 'connected_force.motor', 'own_force.motor']
     """
     options = options or SubtractionOptions()
     period, largest_delay, stages = options.period, options.largest_delay, Stages(progress, 3)

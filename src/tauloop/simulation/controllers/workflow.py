@@ -81,6 +81,12 @@ class ControlOptions(Options):
         watch: record the times at which this comes true, likewise, and go on.
         sensitivities: what to differentiate the runs by: parameters of the machine that moves, `bandwidth`, `damping`,
             and the start, such as 'position.platform.x'; may be repeated (`ControlledMotion.sensitivities`).
+
+    Example:
+        >>> import tauloop as tl
+        >>> stroke = tl.StrokeOptions(end={"x": 0.05}, time=0.5)
+        >>> tl.ControlOptions(stroke=stroke, controller=("pd",), frequency=2000.0).controller
+        ('pd',)
     """
 
     stroke: StrokeOptions
@@ -212,6 +218,16 @@ def control(
     Raises:
         InputError: names and numbers that are wrong.
         PoseError: the stroke cannot be run at all.
+
+    Example:
+        >>> import tauloop as tl
+        >>> stroke = tl.StrokeOptions(end={"x": 0.02}, time=0.1)
+        >>> options = tl.ControlOptions(stroke=stroke, controller=("computed-torque",))
+        >>> comparison = tl.control(tl.load("five_bar"), options)
+        >>> comparison.status.value
+        'ok'
+        >>> bool(comparison.runs["computed-torque"].peak_error < 1e-3)
+        True
     """
     model = machine if isinstance(machine, Model) else Model(machine)
     sampling = Sampling(
