@@ -76,15 +76,15 @@ DOTTED, TESTS = re.compile(r"`(tauloop(?:\.\w+)+)`"), re.compile(r"`(?:[\w/]+/)?
 def resolves(name: str) -> bool:
     """Whether a dotted name is a module of Tauloop, or something in one; fields of records count."""
     words = name.split(".")
-    found: object = tauloop
+    value: object = tauloop
     for count in range(len(words), 0, -1):
         with suppress(ModuleNotFoundError):
-            found = importlib.import_module(".".join(words[:count]))
+            value = importlib.import_module(".".join(words[:count]))
             break
     for word in words[count:]:
-        if word not in getattr(found, "__annotations__", {}) and not hasattr(found, word):
+        if word not in getattr(value, "__annotations__", {}) and not hasattr(value, word):
             return False
-        found = getattr(found, word, None)
+        value = getattr(value, word, None)
     return True
 
 

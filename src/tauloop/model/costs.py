@@ -126,7 +126,7 @@ def _matrices(model: Model) -> list[tuple[str, str]]:
 
 
 def _velocity_matrix(model: Model, formulation: str, frame: str, progress: Progress) -> list[Cost]:
-    by_momentum = formulation == "generalized-momentum"
+    by_momentum = formulation != "lagrange"
     platforms = VirtualPlatforms(model, by_momentum=by_momentum, in_euler=frame == EULER)
     if formulation == ON_PLATFORM:
         count = partial(_own_operations, OwnMassMatrix(platforms))
