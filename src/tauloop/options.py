@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, field, fields
+from os import PathLike
 from typing import Any
 
 from tauloop.errors import InputError, Problem, Problems, TauloopError
@@ -20,6 +21,19 @@ from tauloop.shown import Shown
 #: Under this key a field's metadata hold its `Option`.
 KEY = "option"
 _ENTRY = re.compile(r"(?P<names>\w+(?:, \w+)*): (?P<text>.*)")
+_INNER = re.compile(r"\[[^\[\]]*\]")
+#: What a field may be by the name of its type: whether a value is one, and what to give. A field that may be anything
+#: else is not looked at.
+_KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "float": (lambda value: hasattr(value, "__float__") and not _is_flag(value), "a number"),
+    "int": (lambda value: hasattr(value, "__float__") and not _is_flag(value), "a whole number"),
+    "str": (lambda value: isinstance(value, str), "text"),
+    "bool": (lambda value: _is_flag(value), "True or False"),
+    "None": (lambda value: value is None, "None"),
+    "Path": (lambda value: isinstance(value, str | PathLike), "a path"),
+    "Mapping": (lambda value: isinstance(value, Mapping), "names with values, such as {'name': value}"),
+    "tuple": (lambda value: isinstance(value, Iterable) and not isinstance(value, str | Mapping), "several in a tuple"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +101,9 @@ def require(options: Any, error: type[TauloopError] = InputError) -> None:
     problems, owner = [], "" if error is InputError else f"{type(options).__name__}."
     for item in fields(options):
         value, spec = getattr(options, item.name), item.metadata.get(KEY, Option())
+        if kind := _wrong_kind(f"{owner}{item.name}", value, str(item.type)):
+            problems.append(kind)
+            continue
         if isinstance(value, Mapping):
             numbers = [(f"{item.name}.{key}", number) for key, number in value.items()]
         else:
@@ -112,6 +129,22 @@ class Options(Shown):
 
     def _note_mismatches(self, problems: Problems) -> None:
         """Note values that are within their limits and do not go together; none where a class does not say more."""
+
+
+def _is_flag(value: object) -> bool:
+    return type(value).__name__ in ("bool", "bool_")
+
+
+def _wrong_kind(name: str, value: object, annotation: str) -> Problem | None:
+    """What is wrong with the type of a value, where the annotation names plain types alone."""
+    outer = annotation
+    while _INNER.search(outer):
+        outer = _INNER.sub("", outer)
+    kinds = [kind.strip() for kind in outer.split("|")]
+    if not all(kind in _KINDS for kind in kinds) or any(_KINDS[kind][0](value) for kind in kinds):
+        return None
+    wanted = " or ".join(dict.fromkeys(_KINDS[kind][1] for kind in kinds))
+    return Problem(where=name, what=f"is {value!r}, of type {type(value).__name__}", remedy=f"give {wanted}")
 
 
 def _problem(name: str, value: object, spec: Option, *, is_whole: bool) -> Problem | None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import pytest
 import typer
 from typer.testing import CliRunner
 
+import tauloop as tl
 from tauloop.cli.machine import Beside
 from tauloop.cli.options import flags, gathered
 from tauloop.cli.output import command
@@ -188,3 +190,26 @@ def test_flags_and_objects_without_a_command() -> None:
     arguments = {"count": 2, "depth": 0.5, "other": 1}
     assert gathered(Example, arguments) == Example(count=2, inner=Inner(depth=0.5))
     assert arguments == {"other": 1}
+
+
+@pytest.mark.parametrize(
+    ("make", "where"),
+    [
+        (lambda: tl.WorkspaceOptions(section="z=-0.5", plane="x,z"), ["plane", "section"]),  # type: ignore[arg-type]
+        (lambda: tl.SimulationOptions(duration="a", until="z<1"), ["duration", "until"]),  # type: ignore[arg-type]
+        (lambda: tl.VerifyOptions(states="many", seed=True), ["states", "seed"]),  # type: ignore[arg-type]
+        (lambda: tl.ReductionOptions(states=None), ["states"]),  # type: ignore[arg-type]
+    ],
+)
+def test_values_of_another_type_are_refused_by_name_all_at_once(make: Callable[[], object], where: list[str]):
+    with pytest.raises(tl.InputError) as refused:
+        make()
+    assert [problem.where for problem in refused.value.problems] == where
+    for problem in refused.value.problems:
+        assert ", of type " in problem.what
+        assert problem.remedy.startswith("give ")
+
+
+def test_numbers_of_numpy_and_lists_in_place_of_tuples_are_taken():
+    assert tl.VerifyOptions(states=np.int64(3), condition=np.float64(10.0)).states == 3
+    assert tl.WorkspaceOptions(plane=["x", "z"]).plane == ["x", "z"]  # type: ignore[arg-type]

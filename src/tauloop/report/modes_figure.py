@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from tauloop.assembly.ports import ACTUATORS
 from tauloop.errors import PoseError
-from tauloop.kinematics.modes import Modes
-from tauloop.report.figures import NORMAL, RESIDUAL, TEXT, blank
+from tauloop.kinematics.modes import Mode, Modes
+from tauloop.report.figures import NORMAL, RESIDUAL, SMALL, TEXT, blank
 from tauloop.report.machine_figure import draw_machine, frame
 
 if TYPE_CHECKING:
@@ -35,22 +35,31 @@ def modes_figure(modes: Modes) -> Figure:
     plane = geometry.plane
     columns = min(IN_A_ROW, shown)
     rows = -(-shown // columns)
-    figure = blank(3.3 * columns, 3.4 * rows + 0.7, layout="constrained")
+    figure = blank(3.3 * columns, 3.8 * rows + 0.7, layout="constrained")
     low, high = geometry.extent
     middle, half = (low + high) / 2, 0.52 * geometry.size
     for i in range(shown):
         axes: Any = figure.add_subplot(rows, columns, i + 1, **({"projection": "3d"} if len(plane) == 3 else {}))
         draw_machine(axes, geometry, i, plane)
         frame(axes, middle, half, plane, zoom=ZOOM)
-        mode = modes.modes[i]
-        note = "reference" if mode.is_reference else "in its limits" if mode.within_limits else ""
         axes.set_title(
-            f"mode {i + 1}" + (f": {note}" if note else ""),
-            fontsize=NORMAL,
-            color=RESIDUAL if mode.is_reference else TEXT,
+            _title(i, modes.modes[i]), fontsize=SMALL, color=RESIDUAL if modes.modes[i].is_reference else TEXT
         )
     kind = "assembly" if modes.entry is ACTUATORS else "working"
     count = len(modes.modes)
     more = f", the first {shown}" if count > shown else ""
     figure.suptitle(f"{modes.machine}: {count} {kind} mode{'' if count == 1 else 's'}{more}", fontsize=NORMAL + 1)
     return figure
+
+
+def _title(number: int, mode: Mode) -> str:
+    """Number, condition, and what it is to the reference and to stops, in lines that a panel has room for."""
+    condition = "singular" if mode.is_singular else f"condition {mode.condition:.3g}"
+    lines = [f"mode {number + 1}: {condition}"]
+    lines += ["reached from the reference"] if mode.is_reference else []
+    beyond = [item.coordinate for item in mode.beyond]
+    if beyond:
+        lines.append("beyond " + beyond[0] + (f" and {len(beyond) - 1} more" if len(beyond) > 1 else ""))
+    else:
+        lines.append("within its limits")
+    return "\n".join(lines)
