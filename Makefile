@@ -14,6 +14,7 @@
 #   make fix     let the formatter and the linter mend what they can
 #   make bench   the benchmarks
 #   make docs    the documentation, into site/
+#   make pictures all pictures of the documentation anew
 #   make clean   remove all that these targets have made
 #
 # PYTHON=python3.13 chooses the interpreter; ARGS="..." is passed on: make test ARGS="-k closure -n 0".
@@ -31,7 +32,7 @@ BENCH := .venv/.installed-bench
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test core-test nightly nightly-versions wheel-test walk fuzz plant-search check fix bench docs clean
+.PHONY: help demo test core-test nightly nightly-versions wheel-test walk fuzz plant-search check fix bench docs pictures clean
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -111,6 +112,11 @@ bench: $(BENCH)
 docs: $(DOCS)
 	$(BIN)/python tests/gallery_pages.py --films
 	$(BIN)/mkdocs build --strict $(ARGS)
+
+# KINDS="gallery viewing": some of them.
+pictures: KINDS ?=
+pictures: $(ALL) $(DOCS)
+	$(BIN)/python tests/site_pictures.py $(KINDS)
 
 clean:
 	rm -rf __pycache__ .venv site dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,59 @@
+"""``python tests/site_pictures.py`` (`make pictures`): all pictures of the site anew, or those of some kinds.
+
+Every kind has its own command, which may be used alone; a test says that no picture of docs/ is outside them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+STROKE = "motion delta --shape spline --via x=0.1 --via y=0.1,z=-0.4 --to x=-0.15 --out stroke.csv"
+
+
+class Kind(NamedTuple):
+    """Pictures that the same commands make, each run by this Python in an empty folder."""
+
+    #: Where they lie, as patterns below docs/.
+    files: tuple[str, ...]
+    commands: tuple[str, ...]
+
+
+KINDS = {
+    "gallery": Kind(("gallery/*.png", "moving.gif"), (f"{ROOT}/tests/gallery_pages.py --pictures --readme",)),
+    "explanations": Kind(("pictures/*.png",), (f"{ROOT}/tests/explanation_pictures.py",)),
+    "tutorials": Kind(("tutorials/*.png",), (f"{ROOT}/tests/tutorial_pages.py --run",)),
+    "viewing": Kind(
+        ("viewing.png",),
+        (f"-m tauloop {STROKE}", f"-m tauloop view delta --motion stroke.csv --png {DOCS}/viewing.png"),
+    ),
+    "speed": Kind(
+        ("speed-scaling.png",), (f"{ROOT}/benchmarks/bench_scaling.py --seconds 5 --figure {DOCS}/speed-scaling.png",)
+    ),
+}
+
+
+def pictures(kind: str) -> set[Path]:
+    """Files of a kind that are there."""
+    return {path for pattern in KINDS[kind].files for path in DOCS.glob(pattern)}
+
+
+def draw(kind: str) -> None:
+    """Draw the pictures of a kind anew."""
+    with tempfile.TemporaryDirectory() as folder:
+        for command in KINDS[kind].commands:
+            subprocess.run([sys.executable, *shlex.split(command)], cwd=folder, check=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kinds", nargs="*", choices=[[], *KINDS], help="all without it")
+    for chosen in parser.parse_args().kinds or KINDS:
+        draw(chosen)
