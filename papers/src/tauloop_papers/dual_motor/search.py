@@ -58,6 +58,9 @@ POLISH_REST, POLISH_BEST = 12, 80
 #: Tried with play: the cart's share of mass and of viscous friction, where dry friction is, and the gaps, m.
 SPLITS = tuple(product((0.3, 0.5, 0.8), (0.05,), ("cart", "motors"), (0.0005, 0.002)))
 RADIUS = 0.05
+#: Where a search with play begins, cart and motors weigh at least so much at the rack, kg: the damping of the contacts
+#: (2000 N s/m) makes of less such quick motion that ten seconds take more steps than `STEPPING` allows.
+LIGHTEST = 0.2
 #: What is left out of the fit that the others are compared with.
 NOTHING = "nothing"
 #: Between two moves one motor sticks for up to some minutes, until its integral is large enough (hunting).
@@ -139,8 +142,7 @@ def _global(kept: Kept, axis: Axis, item: Structure, seed: int) -> Mapping[str, 
     """Where a local fit begins: the least of a global one on a few rows, or the like start with rigid racks."""
     if item.after:
         rigid = kept.data["starts"][f"{item.after}, start {seed}"]["values"]
-        gap = GAPS[seed % len(GAPS)]
-        return _split(item.held | rigid, 0.5, 0.5, "cart") | {"gap1": gap, "gap2": gap, "motor_coulomb": 0.01}
+        return begun_with_play(item.held | rigid, GAPS[seed % len(GAPS)])
     first = [replace(row, held_out=not any(part in row.name for part in APART)) for row in item.observations]
     begun = None
     if seed == 0:
@@ -158,6 +160,14 @@ def _global(kept: Kept, axis: Axis, item: Structure, seed: int) -> Mapping[str, 
         known=item.fixed,
     )
     return fit.values
+
+
+def begun_with_play(rigid: Mapping[str, float], gap: float) -> dict[str, float]:
+    """Where a search with play begins: half of mass and friction in the motors, none too light to be simulated."""
+    parts = _split(rigid, 0.5, 0.5, "cart")
+    least = {"cart_mass": LIGHTEST, "motor_inertia": LIGHTEST * RADIUS**2}
+    heavy = {name: max(value, parts[name]) for name, value in least.items()}
+    return parts | heavy | {"gap1": gap, "gap2": gap, "motor_coulomb": 0.01}
 
 
 def _shares(item: Structure, values: Mapping[str, float]) -> np.ndarray:
