@@ -30,6 +30,9 @@ HOSTILE = "</script><script>document.body.innerHTML='gone'</script><a href='http
 POINTS = "[...document.querySelectorAll('.drawing')].map(d => d.data.map(t => t.y.length))"
 DRAWN = "[...document.querySelectorAll('.drawing')].map(d => d.querySelectorAll('.trace').length)"
 SHARES = "[...document.querySelectorAll('.scene iframe')].map(f => Number(f.dataset.share ?? -1))"
+#: Of every machine: width of its still picture, whether that is loaded, and whether the film is shown.
+STILLS = """[...document.querySelectorAll('.scene')].map(s => [s.querySelector('img').offsetWidth,
+    s.querySelector('img').naturalWidth > 300, s.querySelector('iframe').offsetWidth > 0])"""
 CURSORS = "[...document.querySelectorAll('.cursor')].map(c => Number(c.dataset.time))"
 
 
@@ -91,6 +94,12 @@ def test_a_page_of_an_identification_plays_beside_its_figures(inputs: Path, tmp_
         assert cursors == pytest.approx([scene.time[0] + shares[0] * (scene.time[-1] - scene.time[0])] * len(moving))
         pdf = base64.b64decode(page.ask("Page.printToPDF", printBackground=True)["data"])
         assert len(re.findall(rb"/Type\s*/Page\b", pdf)) >= 3
+        assert rb"/Subtype /Image" in pdf or rb"/Subtype/Image" in pdf  # the still machine; figures are drawn as lines
+        assert page.run(STILLS) == [[0, True, True]]
+        page.ask("Emulation.setEmulatedMedia", media="print")
+        width, is_loaded, is_film_shown = page.run(STILLS)[0]
+        assert (width > 200, is_loaded, is_film_shown) == (True, True, False)
+        page.ask("Emulation.setEmulatedMedia", media="screen")
         page.ask("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=1, mobile=False)
         page.wait(lambda: page.run("document.documentElement.scrollWidth") <= 390, "nothing is wider than the screen")
         require_closed(page, written.path)

@@ -181,7 +181,7 @@ def _scene(piece: MotionScene, parent: ET.Element) -> None:
     frame = add(parent, "figure", class_="scene")
     add(frame, "figcaption", piece.title)
     try:
-        page = scene_page(piece)
+        page, picture = scene_page(piece)
     except EngineError:
         raise
     except TauloopError as error:
@@ -191,6 +191,9 @@ def _scene(piece: MotionScene, parent: ET.Element) -> None:
     frame.set("data-from", f"{piece.time[0]:.9g}")
     frame.set("data-to", f"{piece.time[-1]:.9g}")
     add(frame, "iframe", srcdoc=page, sandbox="allow-scripts", title=piece.title)
+    data = base64.b64encode(picture).decode()
+    alt = f"{piece.title}: at {piece.time[0]:.4g}"
+    add(frame, "img", class_="still", src=f"data:image/png;base64,{data}", alt=alt)
     add(frame, "p", piece.note, class_="note")
 
 

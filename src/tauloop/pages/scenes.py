@@ -8,7 +8,7 @@ from tauloop.errors import TauloopError
 from tauloop.formats import loads
 from tauloop.model import Model
 from tauloop.report.pieces import MotionScene
-from tauloop.viewer.film import film_page
+from tauloop.viewer.film import film_page, still
 
 #: What the frame tells the page around it: the share of the film that is over, wherever viser's slider stands.
 FOLLOWED = """<script>
@@ -27,8 +27,8 @@ FOLLOWED = """<script>
 </script>"""
 
 
-def scene_page(scene: MotionScene) -> str:
-    """The text of the page in the frame.
+def scene_page(scene: MotionScene) -> tuple[str, bytes]:
+    """The text of the page in the frame; and a picture (PNG) of the first state, which stands for it in print.
 
     Raises:
         TauloopError: the machine's description is damaged, or its states are none of it.
@@ -40,4 +40,4 @@ def scene_page(scene: MotionScene) -> str:
         raise TauloopError.of("q", f"has states of shape {q.shape[1:]}", f"give {model.topology.n_q} coordinates each")
     text = film_page(model, q, time)
     before, end, after = text.rpartition("</body>")
-    return before + FOLLOWED + end + after
+    return before + FOLLOWED + end + after, still(model, q[0])

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
 
 from tauloop.errors import InputError, Problem
 from tauloop.files import write_file, write_text
@@ -102,10 +105,37 @@ def _shown(model: Model, q: np.ndarray, time: np.ndarray, title: str) -> tuple[n
     return states, lasts, heading
 
 
+def still(model: Model, q: np.ndarray) -> bytes:
+    """A picture (PNG) of a machine at coordinates (n_q,), as films show it."""
+    figure, draw = _stage(model, machine_geometry(model, q[None]), "")
+    draw(0)
+    picture = BytesIO()
+    figure.savefig(picture, format="png", dpi=110, metadata={"Software": None})  # nothing of versions
+    return picture.getvalue()
+
+
 def _pictures(model: Model, geometry: MachineGeometry, heading: str, path: Path, ending: str, lasts: float) -> None:
     """Pictures one after the other, by Matplotlib's writers."""
     from matplotlib import rc_context
     from matplotlib.animation import FFMpegWriter, PillowWriter
+
+    figure, draw = _stage(model, geometry, heading)
+    rate = len(geometry) / lasts
+    writer = PillowWriter(fps=round(rate)) if ending.lower() == ".gif" else FFMpegWriter(fps=round(rate))
+    whole_path = path.with_suffix(ending)
+    draw(0)
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # or the first picture would lie a pixel beside the others
+    with rc_context({"animation.ffmpeg_path": ffmpeg() or ""}), writer.saving(figure, str(whole_path), dpi=80):
+        for state in range(len(geometry)):
+            draw(state)
+            writer.grab_frame()
+    if whole_path != path:
+        whole_path.replace(path)
+
+
+def _stage(model: Model, geometry: MachineGeometry, heading: str) -> tuple[Figure, Callable[[int], None]]:
+    """An empty picture, and what draws a state into it."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     low, high = geometry.extent
@@ -114,13 +144,10 @@ def _pictures(model: Model, geometry: MachineGeometry, heading: str, path: Path,
     FigureCanvasAgg(figure)
     figure.suptitle(heading, fontsize=LARGE, color=TEXT, parse_math=False)
     axes: Any = figure.add_subplot(projection="3d")
-    rate = len(geometry) / lasts
-    writer = PillowWriter(fps=round(rate)) if ending.lower() == ".gif" else FFMpegWriter(fps=round(rate))
     meshes, placed = (
         parts(machine_solids(model), COARSE),
         frames(model.mechanism, geometry, machine_geometry(model, model.assembly.q)),
     )
-    whole_path = path.with_suffix(ending)
 
     def draw(state: int) -> None:
         axes.clear()
@@ -133,15 +160,7 @@ def _pictures(model: Model, geometry: MachineGeometry, heading: str, path: Path,
         axes.plot(*geometry.tool.T, color=RESIDUAL, linewidth=0.8)
         frame(axes, middle, half, view=_view(geometry.plane))
 
-    draw(0)
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")  # or the first picture would lie a pixel beside the others
-    with rc_context({"animation.ffmpeg_path": ffmpeg() or ""}), writer.saving(figure, str(whole_path), dpi=80):
-        for state in range(len(geometry)):
-            draw(state)
-            writer.grab_frame()
-    if whole_path != path:
-        whole_path.replace(path)
+    return figure, draw
 
 
 def _view(plane: tuple[int, ...]) -> tuple[float, float] | None:
