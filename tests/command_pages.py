@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -82,20 +82,27 @@ def default(option: Any) -> str:
     return "" if value is None or value is False or value == () else escaped(f"`{'on' if value is True else value}`")
 
 
-def row(option: Any) -> str:
-    """A row of a table of options."""
-    return f"| {flags(option)} | {default(option)} | {escaped(option.help or '')} |"
+Row = tuple[str, str, str]
+
+
+def row(option: Any) -> Row:
+    """A row of a table of options: how it is written, what holds without it, what it means."""
+    return flags(option), default(option), escaped(option.help or "")
+
+
+def table(rows: Iterable[Row]) -> Iterator[str]:
+    """Lines of a table of options; without the second column where it is empty."""
+    cells = [("option", "default", "meaning"), ("---", "---", "---"), *rows]
+    shown = (0, 1, 2) if any(middle for _, middle, _ in cells[2:]) else (0, 2)
+    return (f"| {' | '.join(cell[i] for i in shown)} |" for cell in cells)
 
 
 @cache
-def shared() -> dict[str, Any]:
+def shared() -> dict[Row, Any]:
     """Options that stand in many commands in the same words, by their row."""
     rows = [(row(item), item) for name in COMMANDS for item in options(name)]
     counts = Counter(text for text, _ in rows)
     return {text: item for text, item in rows if counts[text] >= SHARED}
-
-
-HEAD = ["| option | default | meaning |", "|---|---|---|"]
 
 
 def paragraphs(name: str) -> Iterator[str]:
@@ -122,11 +129,9 @@ def section(name: str) -> Iterator[str]:
     own = [item for item in options(name) if row(item) not in shared()]
     others = [item for item in arguments if item.name != "machine" and item.help]
     if own or others:
-        yield from HEAD
-        for item, word in zip(arguments, names, strict=True):
-            if item in others:
-                yield f"| `{word}` | {default(item)} | {escaped(item.help)} |"
-        yield from map(row, own)
+        words = zip(arguments, names, strict=True)
+        above = [(f"`{word}`", default(item), escaped(item.help)) for item, word in words if item in others]
+        yield from table([*above, *map(row, own)])
         yield ""
     more = [f"`{item.opts[0]}`" for item in options(name) if row(item) in shared()]
     pages = [page for page, commands in PAGES.items() if name in commands.split()]
@@ -137,8 +142,7 @@ def section(name: str) -> Iterator[str]:
 def lines() -> Iterator[str]:
     """All that stands between the two lines."""
     yield "\n## Options of many commands\n"
-    yield from HEAD
-    yield from shared()
+    yield from table(shared())
     for title, commands in GROUPS.items():
         yield f"\n## {title}\n"
         for number, name in enumerate(commands):
