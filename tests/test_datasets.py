@@ -90,11 +90,11 @@ def test_a_trajectory_is_sampled_as_by_hand(planned: Any, delta: tl.Model):
 
 
 def test_a_simulation_ends_where_its_record_says(simulation: Any):
-    data, told = simulation.to_xarray(), simulation.as_dict()
-    assert {name: float(data[f"coordinate.{name}"][-1]) for name in told["final"]} == told["final"]
+    data, stated = simulation.to_xarray(), simulation.as_dict()
+    assert {name: float(data[f"coordinate.{name}"][-1]) for name in stated["final"]} == stated["final"]
     energy = sum(sign * data[f"energy.{name}"] for name, sign in (("kinetic", 1), ("potential", 1), ("work", -1)))
     assert float(np.abs(energy + data["energy.loss"] - energy[0]).max()) == float(np.abs(simulation.energy_error).max())
-    assert float(data["residual"].max()) == told["largest_loop_residual_m"]
+    assert float(data["residual"].max()) == stated["largest_loop_residual_m"]
     log = simulation.log()
     assert len(log.data_vars) == 9
     for name in log.data_vars:
@@ -116,19 +116,19 @@ def test_parameters_have_a_unit_each_and_the_values_of_the_json(delta: tl.Model)
     )
     result = fit(data, None, OrdinaryLeastSquares())
     table = result.to_pandas()
-    told = result.as_dict()["base_parameters"]
-    assert list(table.index) == [row["name"] for row in told]
-    assert list(table["value"]) == [row["value"] for row in told]
-    assert list(table["deviation"]) == [row["standard_deviation"] for row in told]
-    assert list(table["parameter_unit"]) == [row["unit"] for row in told]
+    stated = result.as_dict()["base_parameters"]
+    assert list(table.index) == [row["name"] for row in stated]
+    assert list(table["value"]) == [row["value"] for row in stated]
+    assert list(table["deviation"]) == [row["standard_deviation"] for row in stated]
+    assert list(table["parameter_unit"]) == [row["unit"] for row in stated]
     assert list(result.to_pandas("output").index) == list(names)
 
 
 def test_machine_file_and_reference_pose_are_tables(delta: tl.Model):
     description = tl.describe(delta)
-    told = {row["name"]: row for row in description.as_dict()["parameters"]}
+    stated = {row["name"]: row for row in description.as_dict()["parameters"]}
     table = description.to_pandas()
-    assert dict(table["value"]) == {name: row["value"] for name, row in told.items()}
+    assert dict(table["value"]) == {name: row["value"] for name, row in stated.items()}
     assert {*table["parameter_unit"]} == {"m", "kg", "kg m^2", "rad", "m/s^2"}
     assert table["parameter_unit"]["leg2.phi"] == "rad"  # the file says it in degrees
     assert tl.check(delta).to_pandas().loc["platform.z", "reference"] == delta.assembly.q[2]
@@ -137,9 +137,9 @@ def test_machine_file_and_reference_pose_are_tables(delta: tl.Model):
 def test_poses_and_modes_are_those_of_the_json():
     five_bar = tl.load("five_bar")
     poses = tl.forward_kinematics(five_bar, {"motor_1": "100deg"})
-    row, told = poses.to_pandas().loc[1], poses.as_dict()["poses"][0]
-    assert [row[f"position.{name}"] for name in ("platform.x", "platform.y")] == told["platform"]
-    assert [row["position.motor_1"], row["position.motor_2"]] == told["actuators"]
+    row, stated = poses.to_pandas().loc[1], poses.as_dict()["poses"][0]
+    assert [row[f"position.{name}"] for name in ("platform.x", "platform.y")] == stated["platform"]
+    assert [row["position.motor_1"], row["position.motor_2"]] == stated["actuators"]
     matrix = tl.jacobian(five_bar, platform={"x": 0.05}).to_xarray()
     # the tool moves as the platform does: x by x
     assert float(matrix["jacobian"].sel(row="tool.vx", column="platform.x")) == pytest.approx(1.0, abs=ROUNDING)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tabulated import assert_tabulated
 
 import tauloop as tl
 from tauloop.codegen.compiler import find_compiler
@@ -77,3 +78,8 @@ def test_all_that_is_wrong_is_said_at_once(steps: Path) -> None:
     assert {problem.where for problem in error.value.problems} == {"unknowns", "values", "population", "tolerance"}
     with pytest.raises(InputError, match="no parameter 'cart_viscos'"):
         tl.fit_plant(load_drive("dual_motor_axis"), steps, PlantFitOptions(unknowns={"cart_viscos": (1.0, 2.0)}))
+
+
+def test_measured_and_fitted_figures_are_a_table(fitted: FittedPlant) -> None:
+    assert_tabulated(fitted, "measured", "fitted", "before")
+    assert fitted.to_xarray()["value"].to_numpy().tolist() == list(fitted.fit.values.values())

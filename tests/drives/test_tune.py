@@ -10,6 +10,7 @@ import time
 import numpy as np
 import pytest
 from extras import extra
+from tabulated import assert_tabulated
 
 import tauloop as tl
 from tauloop.codegen.compiler import find_compiler
@@ -55,6 +56,8 @@ def test_exact_gradients_and_other_starts_end_as_low_and_are_sorted(tuning: Tuni
     assert [search.cost for search in exact.searches] == sorted(search.cost for search in exact.searches)
     assert len(exact.searches) == 2
     assert tuning.searches[0].cost == tuning.cost
+    assert_tabulated(tuning, "best", "after")
+    assert float(tuning.searches[0].to_xarray()["least"][-1]) == tuning.cost
 
 
 def test_a_parameter_that_ends_on_its_bound_is_a_finding() -> None:

@@ -13,6 +13,7 @@ from extras import extra
 from hypothesis import given, strategies as st
 from scipy.optimize import minimize
 from scipy.spatial.transform import Rotation
+from tabulated import assert_tabulated
 
 from tauloop import Model, load
 from tauloop.errors import IdentificationError
@@ -325,6 +326,7 @@ def test_json_holds_the_whole_result(tmp_path):
     assert read["masses"] == pytest.approx(result.masses)
     assert read["unconstrained"]["format"].startswith("tauloop-identification")
     assert len(read["trials"]) == len(result.trials)
+    assert_tabulated(result, "value", "prior")
 
 
 def test_priors_and_cones_of_another_machine():

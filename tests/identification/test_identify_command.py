@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from identifying import identified, options_of, tables_of
+from tabulated import assert_tabulated
 
 from tauloop import Model, load
 from tauloop.errors import IdentificationError, InputError
@@ -171,6 +172,12 @@ def test_a_scan_of_filters_chooses_by_validation_and_goes_on_with_the_choice(sca
     assert identified(model, logs[0], **chosen)["outputs"] == scanned["outputs"]
     values = np.array([trial["values"] for trial in scan["trials"]])
     assert [row["spread"] for row in scan["parameters"]] == pytest.approx(np.ptp(values, axis=0))
+
+
+def test_filters_essential_parameters_and_the_fit_are_tables(identification):
+    assert_tabulated(identification.filter_scan, "validation_error", "spread")
+    assert_tabulated(identification.essential, "value", "deviation")
+    assert_tabulated(identification, "value", "machine_file", "held_out")
 
 
 def test_essential_parameters(scanned):

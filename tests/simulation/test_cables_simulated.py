@@ -9,6 +9,7 @@ from hanging_ball import FINE, LENGTH, MASS, G, ball, moving
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 from simulation_machines import simulated
+from tabulated import assert_tabulated
 
 import tauloop
 from tauloop.codegen import Interpreted
@@ -32,6 +33,8 @@ def test_an_elastic_cable_swings_its_load_as_a_spring_does() -> None:
     np.testing.assert_allclose(motion.tension[:, 0], 2000 * sag, rtol=0, atol=1e-6)
     assert motion.status is Status.OK
     assert motion.events == ()
+    assert_tabulated(motion)
+    assert [name.partition(".")[0] for name in motion.log().data_vars][-1] == "tension"
 
 
 def test_an_elastic_cable_is_slack_while_its_load_flies() -> None:

@@ -11,6 +11,7 @@ from compiled_machines import compilers
 from core_machines import CORE_MACHINES
 from scipy.integrate import solve_ivp
 from simulation_machines import FINE, frictionless, interpreted, simulated, swinger, swinging
+from tabulated import assert_tabulated
 
 import tauloop as tl
 from tauloop import Model, load
@@ -269,6 +270,7 @@ def test_splines_turn_platforms_too(name):
     trip = round_trip(model, motion, 0.02, integrator=DormandPrince(rtol=1e-10, atol=1e-11))
     assert trip.position_error <= RETURNED
     assert trip.turning_error <= RETURNED
+    assert_tabulated(trip, "wanted.platform.x", "error.platform.x")
 
 
 def test_a_wrench_at_the_tool_is_what_the_actuators_have_to_carry():
@@ -470,6 +472,7 @@ def test_many_starts_in_one_call_are_the_starts_one_by_one(name):
         # energies of one are looked at where steps end, of many at the wanted times
         assert many.energy_error[i] <= 2 * motion.relative_energy_error + 1e-9
     assert np.abs(many.q[0, -1] - many.q[1, -1]).max() > 1e-4
+    assert_tabulated(many, "residual")
 
 
 def test_many_starts_without_a_compiler_and_one_that_falls_into_a_singularity():

@@ -177,10 +177,9 @@ class FittedPlant(Result):
         labels = map(": ".join, zip(*figures[:2], strict=True))
         units = [self.units.get(name, "") for name in figures[1]]
         yield from rows("figure", labels, units, measured=figures[2], fitted=figures[3])
-        before = [self.before.get(name) for name in self.fit.values]
-        yield from rows(
-            "parameter", self.fit.values, self.units.values(), before=before, value=list(self.fit.values.values())
-        )
+        names = list(self.fit.values)
+        before, values = [self.before.get(name) for name in names], list(self.fit.values.values())
+        yield from rows("parameter", names, [self.units.get(n, "") for n in names], before=before, value=values)
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``."""
