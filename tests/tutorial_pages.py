@@ -113,7 +113,8 @@ def renew(name: str) -> None:
 
         (FOLDER / f"{name}.md").write_text(BLOCK.sub(replaced, page(name)), encoding="utf-8")
         for picture in pictures(page(name)):
-            PIL.Image.open(Path(folder) / picture).quantize(200).save(FOLDER / picture, optimize=True)
+            drawn = PIL.Image.open(Path(folder) / picture).convert("RGB")
+            drawn.quantize(200).save(FOLDER / picture, optimize=True)
 
 
 if __name__ == "__main__":

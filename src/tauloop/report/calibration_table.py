@@ -27,7 +27,7 @@ def shown(value: float, unit: str) -> tuple[float, str]:
 def calibration_tables(calibration: Calibration) -> Iterator[RenderableType]:
     """Summary, parameters with error bars, errors before and after, what is not shown, outliers, advice, judgements."""
     yield _summary(calibration)
-    yield _parameters(calibration)
+    yield from _parameters(calibration)
     yield _errors(calibration)
     yield from _untold(calibration)
     for a, b, r in calibration.strong_correlations[:6]:
@@ -86,21 +86,26 @@ def _summary(calibration: Calibration) -> Text:
     return text
 
 
-def _parameters(calibration: Calibration) -> Table:
+def _parameters(calibration: Calibration) -> Iterator[Table]:
+    """Parameters of the machine, and apart those of instruments and encoders."""
     headings = (("nominal", ".4f"), ("calibrated", ".4f"), ("correction", "+.4f"), ("std. dev.", ".2g"))
-    cells = []
-    for estimate in calibration.estimates:
-        factor, unit = SHOWN.get(estimate.unit, (1.0, estimate.unit))
-        note = "nuisance" if estimate.is_nuisance else "prior" if estimate.has_prior else ""
-        if len(estimate.members) > 1:
-            note = f"of {len(estimate.members)}"
-        if estimate.bound is not None:
-            note = f"{note}, bound".lstrip(", ")
-        values = (estimate.nominal, estimate.value, estimate.correction, estimate.deviation)
-        cells.append((estimate.name, *(factor * value for value in values), unit, note))
-    rows = table("Parameters", "parameter", *headings, "unit", "", rows=cells)
-    rows.columns[0].overflow = "fold"  # long names go on below, so that figures are never cut off
-    return rows
+    for title, is_nuisance in (("Parameters", False), ("Of instruments and encoders", True)):
+        cells = []
+        for estimate in (item for item in calibration.estimates if item.is_nuisance is is_nuisance):
+            factor, unit = SHOWN.get(estimate.unit, (1.0, estimate.unit))
+            note = "prior" if estimate.has_prior else ""
+            if len(estimate.members) > 1:
+                note = f"of {len(estimate.members)}"
+            if estimate.bound is not None:
+                note = f"{note}, bound".lstrip(", ")
+            values = (estimate.nominal, estimate.value, estimate.correction, estimate.deviation)
+            cells.append((estimate.name, *(factor * value for value in values), unit, note))
+        if cells:
+            notes = [""] if any(cell[-1] for cell in cells) else []
+            rows = [cell if notes else cell[:-1] for cell in cells]
+            shown = table(title, "parameter", *headings, "unit", *notes, rows=rows)
+            shown.columns[0].overflow = "fold"  # long names go on below, so that figures are never cut off
+            yield shown
 
 
 def _errors(calibration: Calibration) -> Table:
