@@ -40,6 +40,7 @@ SECTIONS = {
     "starting": starting.rows,
 }
 MARKS = page.marks("bench_speed.py")
+SUMMARY = page.marks("bench_speed.py", "summed up")
 WIDTH = 200
 
 
@@ -68,6 +69,8 @@ def main(arguments: list[str] | None = None) -> int:
     about = list(_about(settings, before))
     if options.markdown:
         page.write(options.markdown, MARKS, [*markdown(found), "", *(f"{line}\n" for line in (*LEGEND, *about))])
+        if page.is_marked(options.markdown, SUMMARY):
+            page.write(options.markdown, SUMMARY, page.summary(markdown(found)))
         progress.print(f"written: {options.markdown}")
         return 0
     if options.json:

@@ -205,6 +205,14 @@ def test_the_table_goes_between_the_marks_of_a_page(
     assert "| left out |  |  |  |  |  |  |  |  | it is not here |" in lines
 
 
+def test_the_short_table_of_the_page_is_that_of_the_long_one(bench: ModuleType) -> None:
+    speed, page = importlib.import_module("bench_speed"), rows("page")
+    path = FOLDER.parent / "docs" / "speed.md"
+    short = list(page.summary(page.between(path, speed.MARKS)))
+    assert page.between(path, speed.SUMMARY) == short
+    assert len(short) > 10
+
+
 #: Options with which a benchmark takes seconds.
 SHORT = {
     "bench_calibration": ["--seconds", "0", "--candidates", "200", "--replicates", "10"],

@@ -26,6 +26,7 @@ NOT_RUN = {
     "needs FIGAROH": ("docs/coming-from/figaroh.md",),
     "needs roboticstoolbox": ("docs/coming-from/roboticstoolbox.md",),
     "searches for core-hours": ("docs/drives/dual-motor-plant.md",),
+    "takes minutes and measures times": ("docs/speed.md",),
     "minutes": ("docs/identification/excitation.md",),
     "minutes; `make nightly` compares what comes": (
         "docs/reproductions.md",
