@@ -72,7 +72,7 @@ def test_switching_that_means_nothing_has_no_cost(tuned: DriveTuning) -> None:
 def test_rows_show_stated_and_own_figures(tuned: DriveTuning) -> None:
     rows = {row.quantity: row for row in tuned.comparisons}
     row = rows["Table 1: pattern search from (200, 1.5, 0.05)"]
-    assert row.stated == "1.67645 at (292, 1.24, 0.01)"
+    assert row.stated == "1.67645 at (292.01, 1.24, 0.01)"
     assert "the printed optimum costs" in row.why
     assert sum(quantity.startswith("Table") and " from " in quantity for quantity in rows) == 20 + len(tuned.exact)
     saved = next(row for row in tuned.comparisons if row.quantity.startswith("energy"))
@@ -86,7 +86,9 @@ def test_the_papers_tables_are_in_its_layout(tuned: DriveTuning) -> None:
         ("Table 2", 8),
         ("Table 3", 8),
     ]
-    assert tuned.printed[0].rows[0].stated == ("(292, 1.24, 0.01)", "1.67645")
+    assert tuned.printed[0].rows[0].stated == ("(292.01, 1.24, 0.01)", "1.67645")
+    assert "kp 100 to 300" in tuned.printed[0].why
+    assert "settling time over 3.957" in tuned.printed[0].why
     assert tuned.printed[2].rows[0].stated == ("(0.67, 0.4)", "8.50622, 0.51865")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tauloop.drives import DETERMINED, Axis, ParetoFront, PlantFit
 from tauloop_papers.dual_motor.family import BARS, SUMS
 from tauloop_papers.dual_motor.results import Cycling, Scatter, Search, Table
-from tauloop_papers.dual_motor.settings import DriveSettings
+from tauloop_papers.dual_motor.settings import DriveSettings, Study
 from tauloop_papers.reproduction import Comparison, PrintedRow, PrintedTable
 
 #: A search that ends this far above the best known cost is called stuck.
@@ -18,8 +18,15 @@ OTHER_PLANT = "the paper's plant is not known, ours is inferred"
 METHOD = {"pattern search": "Pattern Search", "SQP": "SQP", "simplex": "Simplex", "genetic": "Genetic Algorithm"}
 
 
-def _point(values: Sequence[float]) -> str:
-    return "(" + ", ".join(f"{value:.3g}" for value in values) + ")"
+def _point(values: Sequence[float], form: str = ".3g") -> str:
+    return "(" + ", ".join(f"{value:{form}}" for value in values) + ")"
+
+
+def _searched(study: Study) -> str:
+    """Bounds and weights of a study, as printed."""
+    bounds = ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in study.bounds.items())
+    parts = ", ".join(f"{name.replace('_', ' ')} over {value:g}" for name, value in study.weights.items())
+    return f"as printed: bounds {bounds}; the cost is made of {parts}"
 
 
 def printed_tables(tables: Sequence[Table]) -> tuple[PrintedTable, ...]:
@@ -35,7 +42,7 @@ def printed_tables(tables: Sequence[Table]) -> tuple[PrintedTable, ...]:
                 _printed_row(METHOD[search.method], search, f"{search.start.printed[search.method].cost:.5f}")
                 for search in first.searches
             ),
-            why=OTHER_PLANT,
+            why=f"{OTHER_PLANT}; {_searched(first.study)}",
         ),
         *(
             PrintedTable(
@@ -47,7 +54,8 @@ def printed_tables(tables: Sequence[Table]) -> tuple[PrintedTable, ...]:
                     _printed_row(f"{_point(search.start.at)}, {METHOD[search.method]}", search, _cost(search))
                     for search in table.searches
                 ),
-                why=OTHER_PLANT + ("" if table.study.combine == "sum" else "; ours is the larger of the two parts"),
+                why=f"{OTHER_PLANT}; {_searched(table.study)}"
+                + ("" if table.study.combine == "sum" else "; ours is the larger of the two parts"),
             )
             for table in others
         ),
@@ -61,7 +69,9 @@ def _cost(search: Search) -> str:
 
 def _printed_row(name: str, search: Search, cost: str) -> PrintedRow:
     printed = search.start.printed[search.method]
-    return PrintedRow(name=name, stated=(_point(printed.best), cost), ours=(_point(search.best), f"{search.cost:.5f}"))
+    return PrintedRow(
+        name=name, stated=(_point(printed.best, ".6g"), cost), ours=(_point(search.best), f"{search.cost:.5f}")
+    )
 
 
 def comparisons(
@@ -218,7 +228,7 @@ def _search_row(table: Table, search: Search) -> Comparison:
     here = "fails here" if search.printed_here is None else f"costs {search.printed_here:.6g} here"
     return Comparison(
         quantity=f"{table.study.name}: {search.method} from {_point(search.start.at)}",
-        stated=f"{printed.cost:.6g} at {_point(printed.best)}",
+        stated=f"{printed.cost:.6g} at {_point(printed.best, '.6g')}",
         ours=f"{search.cost:.6g} at {_point(search.best)}",
         why=f"{verdict}, {search.evaluations} evaluations; the printed optimum {here}",
     )
