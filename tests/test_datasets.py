@@ -246,6 +246,8 @@ def test_rows_runs_and_matrices_have_panels_of_their_own():
 def test_one_sample_is_drawn_by_name(delta: tl.Model):
     (axes,) = tl.inverse_dynamics(delta, tl.DynamicsOptions()).plot("force")
     assert [tick.get_text() for tick in axes.get_yticklabels()] == ["leg1.motor", "leg2.motor", "leg3.motor"]
+    (axes,) = tl.inverse_dynamics(delta, tl.DynamicsOptions()).plot("condition")
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["condition"]
 
 
 def test_a_volume_is_drawn_by_its_section_through_the_reference(delta: tl.Model):

@@ -115,6 +115,11 @@ class _Panel:
         unit = "" if self.unit is None else f" [{self.unit or 1}]"
         return f"{', '.join(quantities) if len(quantities) <= NAMED else ''}{unit}".lstrip()
 
+    @property
+    def is_one_sample(self) -> bool:
+        """Whether it is of one time or pose."""
+        return len(self.over) == 1 and len(self.labels[0]) == 1 and not self.rows
+
     def one_sample(self) -> _Panel:
         """Of quantities at one time or in one pose: one below the other."""
         names = np.array([rest or quantity for quantity, rest in self.lines])
@@ -193,7 +198,7 @@ def _panels(result: Tabular, names: tuple[str, ...]) -> list[_Panel]:
         if {variable.name, variable.quantity} & {*names} if names else variable.over == drawn[0][0].over:
             for key, panel in _parts(variable, values, labels):
                 panels.setdefault(key, panel).lines.update(panel.lines)
-    return [panel.one_sample() if len(panel.labels[0]) == 1 < len(panel.lines) else panel for panel in panels.values()]
+    return [panel.one_sample() if panel.is_one_sample else panel for panel in panels.values()]
 
 
 def _parts(variable: Variable, values: np.ndarray, labels: Mapping[str, Variable]) -> Iterator[tuple[object, _Panel]]:
