@@ -274,8 +274,8 @@ def calibration_directions() -> Figure:
     for values, color, marker, label in (({}, ORANGE, "s", "as drawn"), (off, BLUE, "o", "parts 1 mm off")):
         nominal = machine(name).with_values(values)
         series = measured(name, values, Position(name="t"), encoders(name, 60, np.random.default_rng(5)), 2e-5)
-        told = identifiability(calibration_problem(nominal, [series], P51), np.random.default_rng(2))
-        sizes = np.maximum(np.array(told.singular_values), 2e-15)
+        seen = identifiability(calibration_problem(nominal, [series], P51), np.random.default_rng(2))
+        sizes = np.maximum(np.array(seen.singular_values), 2e-15)
         limit = NULL * sizes.max()
         axes.semilogy(np.arange(1, len(sizes) + 1), sizes, ls="", marker=marker, ms=4.5, color=color, label=label)
     axes.axhspan(1e-15, limit, color="#dddddd", lw=0)

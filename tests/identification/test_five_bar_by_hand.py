@@ -59,5 +59,5 @@ def test_point_masses_at_the_joints_are_the_base_parameters(model: tl.Model, reg
         "link_1.Izz": value["link_1.Izz"] + LINK * value["link_1.mcx"],
         "link_2.Izz": value["link_2.Izz"] - LINK * value["link_2.mcx"],
     }
-    found = dict(zip((single.representative for single in base.base), base.regroup(model.pi), strict=True))
-    assert {name: found[name] for name in by_hand} == pytest.approx(by_hand, rel=1e-9)
+    regrouped = dict(zip((single.representative for single in base.base), base.regroup(model.pi), strict=True))
+    assert {name: regrouped[name] for name in by_hand} == pytest.approx(by_hand, rel=1e-9)
