@@ -47,9 +47,10 @@ COMMANDS = {
     "mjcf": ("convert", "five_bar", "--to", "mjcf", "--out", "{out}/five.xml"),
     "urdf": ("convert", "five_bar", "--to", "urdf", "--out", "{out}/five.urdf"),
     "c": ("export", "c", "five_bar", "--out", "{out}"),
-    "motion": ("motion", "five_bar", "--to", "x=0.02", "--out", "{out}/motion.csv"),
+    "motion": ("motion", "five_bar", "--to", "x=0.02", "--out", "{out}/motion.csv", "--figure", "{out}/motion.png"),
+    "check": ("check", "five_bar", "--figure", "{out}/check.png"),
     "parquet": ("motion", "five_bar", "--to", "x=0.02", "--out", "{out}/motion.parquet"),
-    "dynamics": ("dynamics", "five_bar", "--out", "{out}/forces.csv"),
+    "dynamics": ("dynamics", "five_bar", "--out", "{out}/forces.csv", "--figure", "{out}/forces.png"),
     "simulate": (
         "simulate",
         "five_bar",

@@ -341,3 +341,10 @@ def test_what_is_doubtful_has_no_ok_and_is_named_by_a_quiet_command_too(tmp_path
     text = path.read_text(encoding="utf-8")
     (tmp_path / "idle.yaml").write_text(text.split("    actuators:")[0] + "platform:" + text.split("platform:")[1])
     assert run("check", tmp_path / "idle.yaml", "--quiet", code=1).stderr.startswith("actuators: nothing is driven")
+
+
+@pytest.mark.parametrize("words", ["check five_bar", "dynamics five_bar", "motion five_bar --to x=0.02"])
+def test_a_figure_of_a_machine_its_forces_and_its_motion_is_written(words: str, tmp_path: Path) -> None:
+    path = tmp_path / "drawn.svg"
+    assert f"written: {path}" in text_of(*words.split(), "--figure", path)
+    assert "</svg>" in path.read_text(encoding="utf-8")

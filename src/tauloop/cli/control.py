@@ -10,6 +10,7 @@ import typer
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
 from tauloop.cli.output import (
+    FigureOption,
     JsonFileOption,
     JsonOption,
     any_ending,
@@ -31,7 +32,7 @@ def control(
         Path | None,
         typer.Option(help="Write the motion under the last controller to this CSV or Parquet file."),
     ] = None,
-    figure: Annotated[Path | None, typer.Option(help="Draw it into this file (PNG, PDF, SVG).")] = None,
+    figure: FigureOption = None,
     json_file: JsonFileOption = None,
     within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,

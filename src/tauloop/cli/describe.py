@@ -8,7 +8,7 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, RodsOption, SideOption, load_machine
-from tauloop.cli.output import JsonOption, command, finish, print_json
+from tauloop.cli.output import FigureOption, JsonOption, command, figure_ending, finish, print_json
 from tauloop.mechanism import drive_schema, json_schema
 
 
@@ -24,12 +24,13 @@ def show(
     finish(tl.describe(load_machine(machine, side, rods), options), as_json)
 
 
-@command()
+@command(figure=figure_ending)
 def check(
     machine: MachineArgument,
     options: tl.CheckOptions,
     side: SideOption = None,
     rods: RodsOption = False,
+    figure: FigureOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check a machine file: does it read, do its loops close, is it driven?
@@ -39,7 +40,7 @@ def check(
     cannot be read or its loops do not close. Exit code 0 with notes: a singular reference pose in whose place a regular
     one is used, freedoms that nothing drives (--driven refuses them), redundant actuators, a guessed assembly mode.
     """
-    finish(tl.check(load_machine(machine, side, rods), options), as_json)
+    finish(tl.check(load_machine(machine, side, rods), options), as_json, figure=figure)
 
 
 @command()

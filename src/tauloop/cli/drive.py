@@ -9,7 +9,16 @@ from typing import Annotated
 import typer
 
 import tauloop as tl
-from tauloop.cli.output import JsonFileOption, JsonOption, any_ending, command, figure_ending, finish, folder
+from tauloop.cli.output import (
+    FigureOption,
+    JsonFileOption,
+    JsonOption,
+    any_ending,
+    command,
+    figure_ending,
+    finish,
+    folder,
+)
 from tauloop.drives import export_control, load_drive
 from tauloop.report.drive_figure import drive_figure
 
@@ -21,7 +30,7 @@ def drive(
     beside: Annotated[
         str | None, typer.Option(help="A second drive line, for the figure: the same step beside the first.")
     ] = None,
-    figure: Annotated[Path | None, typer.Option(help="Draw it into this file (PNG, PDF, SVG).")] = None,
+    figure: FigureOption = None,
     control_c: Annotated[
         Path | None, typer.Option(help="Write the control law as C99 with its test program into this folder.")
     ] = None,

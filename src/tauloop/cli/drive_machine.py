@@ -9,7 +9,16 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, WithinLimitsOption, load_model
-from tauloop.cli.output import JsonFileOption, JsonOption, any_ending, command, figure_ending, finish, map_file
+from tauloop.cli.output import (
+    FigureOption,
+    JsonFileOption,
+    JsonOption,
+    any_ending,
+    command,
+    figure_ending,
+    finish,
+    map_file,
+)
 from tauloop.cli.progress import bar
 from tauloop.drives import play_section
 from tauloop.report.play_figure import play_figure
@@ -19,7 +28,7 @@ from tauloop.report.play_figure import play_figure
 def ballbar(
     machine: MachineArgument,
     options: tl.BallbarOptions,
-    figure: Annotated[Path | None, typer.Option(help="Draw it into this file (PNG, PDF, SVG).")] = None,
+    figure: FigureOption = None,
     json_file: JsonFileOption = None,
     within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,

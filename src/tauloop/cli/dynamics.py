@@ -9,11 +9,11 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import FormulationOption, MachineArgument, SideOption, WithinLimitsOption, load_model
-from tauloop.cli.output import JsonOption, command, finish, log_ending, log_file
+from tauloop.cli.output import FigureOption, JsonOption, command, figure_ending, finish, log_ending, log_file
 from tauloop.cli.progress import bar
 
 
-@command(out=log_ending)
+@command(out=log_ending, figure=figure_ending)
 def dynamics(
     machine: MachineArgument,
     options: tl.DynamicsOptions,
@@ -23,6 +23,7 @@ def dynamics(
         Path | None,
         typer.Option(help="Write time, motion of platform and actuators, and forces to this CSV or Parquet file."),
     ] = None,
+    figure: FigureOption = None,
     within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -36,4 +37,5 @@ def dynamics(
     model = load_model(machine, side, formulation=formulation)
     with bar("forces", as_json) as progress:
         result = tl.inverse_dynamics(model, options, progress=progress)
-    finish(result, as_json, log_file(out, result.log), within_limits=within_limits)
+    log, draw = log_file(out, result.log), lambda: result.plot("force")[0].figure
+    finish(result, as_json, log, figure=figure, draw=draw, within_limits=within_limits)

@@ -10,7 +10,16 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
-from tauloop.cli.output import JsonFileOption, JsonOption, any_ending, command, figure_ending, finish, log_ending
+from tauloop.cli.output import (
+    FigureOption,
+    JsonFileOption,
+    JsonOption,
+    any_ending,
+    command,
+    figure_ending,
+    finish,
+    log_ending,
+)
 from tauloop.cli.progress import bars
 from tauloop.identification import slow_sampling
 
@@ -30,7 +39,7 @@ def excite(
     out: Annotated[
         Path | None, typer.Option(help="Write one period of the motion to this CSV or Parquet file.")
     ] = None,
-    figure: Annotated[Path | None, typer.Option(help="Draw it into this file (PNG, PDF, SVG).")] = None,
+    figure: FigureOption = None,
     json_file: JsonFileOption = None,
     within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,

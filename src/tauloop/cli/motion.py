@@ -9,10 +9,10 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
-from tauloop.cli.output import JsonOption, command, finish, log_ending, log_file
+from tauloop.cli.output import FigureOption, JsonOption, command, figure_ending, finish, log_ending, log_file
 
 
-@command(out=log_ending)
+@command(out=log_ending, figure=figure_ending)
 def motion(
     machine: MachineArgument,
     options: tl.StrokeOptions,
@@ -22,6 +22,7 @@ def motion(
         Path | None,
         typer.Option(help="Write time, positions, velocities and accelerations to this CSV or Parquet file."),
     ] = None,
+    figure: FigureOption = None,
     within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -31,4 +32,5 @@ def motion(
     is refused with the place.
     """
     result = tl.plan_motion(load_model(machine, side, within_limits=within_limits), options)
-    finish(result, as_json, log_file(out, lambda: result.log(frequency)))
+    log, draw = log_file(out, lambda: result.log(frequency)), lambda: result.plot()[0].figure
+    finish(result, as_json, log, figure=figure, draw=draw)

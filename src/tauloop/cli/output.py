@@ -22,7 +22,7 @@ from tauloop.report.tables import table as table
 from tauloop.result import Status, plain
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    pass
 
 #: Exit codes: done, done with doubts or failed, and input that cannot be used.
 OK, FAILED, BAD_INPUT = 0, 1, 2
@@ -37,6 +37,9 @@ WORDS: ContextVar[tuple[str, ...]] = ContextVar("WORDS", default=())
 JsonFileOption = Annotated[
     Path | None, typer.Option(help="Write the whole result to this JSON file, of which `tauloop report` makes a page.")
 ]
+
+#: The option `--figure`.
+FigureOption = Annotated[Path | None, typer.Option(help="Draw it into this file (PNG, PDF, SVG).")]
 
 #: The option `--json` of every command.
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of text.")]
@@ -170,7 +173,7 @@ def finish(
     as_json: bool,
     *files: Written,
     figure: Path | None = None,
-    draw: Callable[[], Figure] | None = None,
+    draw: Callable[[], Any] | None = None,
     within_limits: bool = False,
     written: Iterable[Path] = (),
     json_file: Path | None = None,
@@ -220,7 +223,7 @@ def finish(
         raise typer.Exit(FAILED)
 
 
-def _draw(parts: Iterable[ReportPart], result: Any, path: Path, draw: Callable[[], Figure] | None) -> Iterator[Path]:
+def _draw(parts: Iterable[ReportPart], result: Any, path: Path, draw: Callable[[], Any] | None) -> Iterator[Path]:
     from tauloop.report.figures import save_figure
 
     for part in parts:

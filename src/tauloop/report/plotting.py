@@ -145,6 +145,9 @@ class _Panel:
         if self.rows:
             axes.set_ylim(self.rows - 0.5, -0.5)
             axes.set_xscale(_scale(np.concatenate(list(self.lines.values()))))
+            if axes.get_xscale() == "linear":  # from zero, lest equal numbers differ by their rounding
+                axes.update_datalim([(0.0, 0.0)])
+                axes.autoscale_view()
         self._mark(other, 0)
         if len(self.lines) > 1:
             axes.legend(loc="upper left", bbox_to_anchor=(1.005, 1.0), fontsize=SMALL, labelcolor=TEXT, frameon=False)
