@@ -98,15 +98,57 @@ def test_arrow_keys_on_a_slider_move_the_machine_and_not_the_camera(viewer: View
     assert np.abs(np.array(camera(viewer).position) - seen).max() > 1e-3  # with the scene in focus they do turn it
 
 
+def test_tab_passes_through_the_panel_and_keys_work_all_its_controls(viewer: Viewer, page: Page) -> None:
+    """Sliders with their numbers, in the order of the panel; enter sets a number, the space bar a box.
+
+    Headings of folders take no focus: viser's own page leaves them to the mouse.
+    """
+    page.run("document.querySelector('[role=slider]').focus()")
+    passed: list[str] = []
+    while len(passed) < 40 and "BODY" not in passed:
+        passed.append(page.run("document.activeElement.getAttribute('role') ?? document.activeElement.tagName"))
+        press(page, "Tab")
+    assert passed == ["slider", "INPUT"] * sum(map(len, viewer.sliders.values())) + ["BODY"]
+    page.run("document.querySelector('[role=slider]').focus()")
+    press(page, "Tab")  # to its number
+    page.run("document.activeElement.select()")
+    page.ask("Input.insertText", text="0.03")
+    press(page, "Enter")
+    pause(page, 1.0)
+    assert tool(viewer)[0] == pytest.approx(0.03, abs=1e-6)
+    assert open_by(viewer) < CLOSED
+    page.run("[...document.querySelectorAll('*')].filter(e => e.innerText?.trim() === 'Forces').at(-1).click()")
+    pause(page, 1.0)
+    page.run(f"document.getElementById({viewer.forces.box._impl.uuid!r}).focus()")
+    press(page, " ")
+    pause(page, 1.0)
+    assert viewer.forces.box.value
+    press(page, " ")
+    pause(page, 1.0)
+    assert not viewer.forces.box.value
+
+
 @pytest.mark.parametrize("size", [(1300, 800), (800, 600), (390, 780)])
 def test_the_panel_never_covers_the_machine(viewer: Viewer, page: Page, size: tuple[int, int]) -> None:
     page.ask("Emulation.setDeviceMetricsOverride", width=size[0], height=size[1], deviceScaleFactor=1, mobile=False)
     opened(viewer, page)
     pause(page, 2.0)
+    start, eye = viewer.server.initial_camera, camera(viewer)
+    way, first = eye.position - eye.look_at, np.array(start.position) - start.look_at
+    assert way / np.linalg.norm(way) == pytest.approx(first / np.linalg.norm(first), abs=1e-3)  # the side that shows it
     geometry = viewer.geometry
     places = np.concatenate([geometry.points(body.name)[0] for body in geometry.shape.bodies])
+    across = np.ptp([on_screen(viewer, page, place)[0] for place in places])
+    assert across > 0.25 * size[0]
     for place in places:
         x, y = on_screen(viewer, page, place)
         assert 0 <= x <= size[0]
         assert 0 <= y <= size[1]
         assert page.run(f"document.elementFromPoint({x}, {y}).closest('canvas, [data-engine]') !== null"), (x, y)
+    slider = "document.querySelector('[role=slider]')"
+    page.run(f"{slider}.scrollIntoView()")
+    left, top = page.run(f"(b => [b.left + b.width / 2, b.top + b.height / 2])({slider}.getBoundingClientRect())")
+    before = tool(viewer)[0]
+    drag(page, (left, top), (left + 20, top))
+    assert tool(viewer)[0] > before + 1e-3
+    assert open_by(viewer) < CLOSED

@@ -35,6 +35,8 @@ from tauloop.viewer.watch import Watch
 
 #: Pictures per second while a motion plays.
 RATE = 30.0
+#: How long a page takes until it has its measures and its camera, s.
+SETTLING = 2.0
 #: What the panel says while nothing is wrong.
 WITHIN = "Within reach."
 
@@ -92,7 +94,7 @@ class Viewer:
             )
         self.server.gui.configure_theme(show_logo=False, show_share_button=False)  # nothing leaves this computer
         self.server.gui.main_panel.dock_right()  # beside the machine, never over it
-        self.server.on_client_connect(step_back)
+        self.server.on_client_connect(lambda client: keep_in_view(client, self.server.initial_camera))
         self.host, self.port = host, int(self.server.get_port())
         start = playback.q[0] if playback is not None else model.assembly.q
         self._watch: Watch | None = None
@@ -260,11 +262,29 @@ class Viewer:
             self.server.stop()
 
 
-def step_back(client: Any) -> None:
-    """Move the eye of a page that is higher than wide so far back that its width holds what its height would."""
-    camera = client.camera
-    if camera.aspect < 1.0:
-        camera.position = camera.look_at + (camera.position - camera.look_at) / camera.aspect
+def keep_in_view(client: Any, start: Any) -> None:
+    """Keep the eye of a page that is higher than wide so far back that its width holds what its height would.
+
+    Args:
+        client: the page, which tells another camera than its first one until it has settled, and other measures.
+        start: the camera that it begins with.
+    """
+    camera, begin, share = client.camera, time.monotonic(), 1.0
+
+    def fit(_: Any) -> None:
+        nonlocal share
+        before, share = share, min(camera.aspect, 1.0)
+        if time.monotonic() - begin < SETTLING:  # what the page answers has its measures by then
+            at, away = np.array(start.look_at), np.array(start.position) - start.look_at
+        elif share != before:
+            at, away = camera.look_at, before * (camera.position - camera.look_at)
+        else:
+            return
+        camera.position = at + away / share
+        camera.look_at = at  # it has gone along with the eye
+
+    fit(None)
+    camera.on_update(fit)
 
 
 def _at_the_position_of(before: Model, q: np.ndarray, after: Model, otherwise: np.ndarray) -> np.ndarray:
