@@ -99,7 +99,9 @@ def neighbours(mechanism: Mechanism, geometry: MachineGeometry) -> set[frozenset
     return held | {frozenset((a, b)) for a, p in places for b, q in places if np.linalg.norm(p - q) < SAME}
 
 
-@pytest.mark.parametrize("name", ["delta", "hexapod", "rcid", "five_bar", "gantry_tau_5dof"])
+@pytest.mark.parametrize(
+    "name", ["delta", "hexapod", "rcid", "five_bar", "gantry_tau_3dof", "gantry_tau_5dof", "cable_robot"]
+)
 def test_every_rod_motor_and_platform_is_seen_at_three_poses(name: str) -> None:
     """From where the eye stands at first: points on all surfaces, of which each pixel keeps the nearest."""
     extra("trimesh")
@@ -107,7 +109,7 @@ def test_every_rod_motor_and_platform_is_seen_at_three_poses(name: str) -> None:
     q = np.concatenate([machine.assembly.q[None], machine.assembly.states[:2]])
     geometry = machine_geometry(machine, q)
     placed, solids = frames(machine.mechanism, geometry, at_reference(machine)), machine_solids(machine)
-    wanted = {(s.body, s.role) for s in solids if s.role in ("rod", "motor", "platform")}
+    wanted = {(s.body, s.role) for s in solids if s.role in ("rod", "cable", "motor", "platform")}
     low, high = geometry.extent
     eye = (low + high) / 2 + np.array([0.75, -1.05, 0.45]) * geometry.size
     for state in range(len(q)):

@@ -95,24 +95,30 @@ class Page:
 @contextmanager
 def browser(path: str, folder: Path) -> Iterator[Page]:
     """A browser with an empty page; its profile lies in a folder."""
-    connect = extra("websockets.sync.client").connect
-
     command = [path, *FLAGS, f"--user-data-dir={folder}", "about:blank"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
-            port = folder / "DevToolsActivePort"
-            end = time.monotonic() + LONG
-            while not (port.exists() and port.read_text().count("\n")):
-                assert process.poll() is None, f"{path} ended with {process.returncode}"
-                assert time.monotonic() < end, f"{path} does not start"
-                time.sleep(0.05)
-            number, place = port.read_text().splitlines()[:2]
-            with connect(f"ws://127.0.0.1:{number}{place}", max_size=None) as socket:
-                page = Page(socket=socket)
-                target = next(t for t in page.ask("Target.getTargets")["targetInfos"] if t["type"] == "page")
-                page.session = page.ask("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
-                for part in ("Page", "Runtime", "Log"):
-                    page.ask(f"{part}.enable")
+            with attached(folder, process) as page:
                 yield page
         finally:
             process.kill()
+
+
+@contextmanager
+def attached(folder: Path, process: subprocess.Popen[Any]) -> Iterator[Page]:
+    """The first page of a browser whose profile lies in a folder, and that a process starts."""
+    connect = extra("websockets.sync.client").connect
+    port = folder / "DevToolsActivePort"
+    end = time.monotonic() + LONG
+    while not (port.exists() and port.read_text().count("\n")):
+        assert process.poll() is None, f"{process.args} ended with {process.returncode}"
+        assert time.monotonic() < end, f"{process.args} does not start"
+        time.sleep(0.05)
+    number, place = port.read_text().splitlines()[:2]
+    with connect(f"ws://127.0.0.1:{number}{place}", max_size=None) as socket:
+        page = Page(socket=socket)
+        target = next(t for t in page.ask("Target.getTargets")["targetInfos"] if t["type"] == "page")
+        page.session = page.ask("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
+        for part in ("Page", "Runtime", "Log"):
+            page.ask(f"{part}.enable")
+        yield page

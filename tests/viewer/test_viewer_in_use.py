@@ -7,16 +7,20 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import matplotlib.image
 import numpy as np
 import pytest
 from browser import Page, browser, executable
 from extras import extra
+from PIL import Image
 from viewer_pages import opened, pause
 
 import tauloop as tl
 from tauloop.mechanism.shipped import machine_path
 from tauloop.mechanism.solid import COLOURS
 from tauloop.viewer import Layers, Playback, Viewer
+from tauloop.viewer.film import RATE, SHORTEST
+from tauloop.viewer.pictures import WIDTH
 
 extra("viser")
 pytestmark = [
@@ -72,7 +76,7 @@ def click(page: Page, words: str) -> None:
     pause(page)
 
 
-@pytest.mark.parametrize("name", ["delta", "five_bar"])
+@pytest.mark.parametrize("name", ["delta", "five_bar", "gantry_tau_3dof", "cable_robot"])
 def test_every_rod_motor_and_platform_is_seen_at_three_poses(page: Page, show, name: str) -> None:
     model = tl.Model(tl.load(name))
     viewer = show(model)
@@ -97,12 +101,17 @@ def scene_nodes(viewer: Viewer) -> list[tuple[str, object]]:
     return [(node.name, node) for node in viewer.scene._drawn.values()]
 
 
-def test_it_plays_and_plots_follow(page: Page, show) -> None:
-    model = tl.Model(tl.load("five_bar"))
+def loop(model: tl.Model) -> Playback:
+    """The tool of a five-bar on a circle of 3 cm, in two seconds."""
     start, time_ = model.platform_position(model.assembly.q), np.linspace(0.0, 2.0, 201)
     places = start + 0.03 * np.stack([np.sin(np.pi * time_), np.cos(np.pi * time_) - 1.0], axis=1)
     rates = (np.gradient(places, time_, axis=0), np.gradient(np.gradient(places, time_, axis=0), time_, axis=0))
-    playback = Playback(time=time_, q=model.platform.track(places).q, rates=rates)
+    return Playback(time=time_, q=model.platform.track(places).q, rates=rates)
+
+
+def test_it_plays_and_plots_follow(page: Page, show) -> None:
+    model = tl.Model(tl.load("five_bar"))
+    playback = loop(model)
     viewer = show(model, playback=playback, layers=Layers(forces=True, measured=playback))
     threading.Thread(target=viewer.run, daemon=True).start()
     until(page, lambda: page.run("document.querySelectorAll('.uplot').length") == 3, "three plots are drawn")
@@ -119,6 +128,24 @@ def test_it_plays_and_plots_follow(page: Page, show) -> None:
         lambda: page.run(shown) == pytest.approx([viewer.clock.slider.value] * 3, abs=0.02),
         "cursors are at the time shown",
     )
+
+
+def test_buttons_save_a_picture_and_films(page: Page, show, tmp_path: Path) -> None:
+    """What the browser has downloaded: a picture of the machine, a page that plays, and as many pictures as it says."""
+    model = tl.Model(tl.load("five_bar"))
+    page.ask("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    show(model, playback=loop(model))
+    click(page, "Save")
+    saved = {"picture (PNG)": "five_bar.png", "HTML": "five_bar.html", "GIF": "five_bar.gif"}
+    for button, name in saved.items():
+        click(page, button)
+        until(page, (tmp_path / name).exists, f"{name} is saved")
+    pixels = matplotlib.image.imread(tmp_path / "five_bar.png")[..., :3]
+    assert pixels.shape[1] == WIDTH
+    assert (np.ptp(pixels, axis=2) > 0.15).sum() > 1000  # the ground is white and grey
+    with Image.open(tmp_path / "five_bar.gif") as film:
+        assert film.n_frames == round(SHORTEST * RATE)
+    assert "five_bar" in (tmp_path / "five_bar.html").read_text(encoding="utf-8")  # tests/viewer/test_films.py plays it
 
 
 def test_modes_come_as_buttons_and_a_click_shows_one(page: Page, show) -> None:
