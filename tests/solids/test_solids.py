@@ -16,6 +16,7 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.poses import placement_pose, rotation_matrix
 from tauloop.mechanism.solid import Mesh, Solid
 from tauloop.solids import frames, machine_solids, parts, triangles
+from tauloop.viewer.scene import EYE
 
 MACHINES = ("delta", "five_bar", "gantry_tau_3dof", "gantry_tau_5dof", "hexapod", "linear_delta", "rcid", "spidermill")
 CASES = Path(__file__).parents[1] / "cases"
@@ -111,7 +112,7 @@ def test_every_rod_motor_and_platform_is_seen_at_three_poses(name: str) -> None:
     placed, solids = frames(machine.mechanism, geometry, at_reference(machine)), machine_solids(machine)
     wanted = {(s.body, s.role) for s in solids if s.role in ("rod", "cable", "motor", "platform")}
     low, high = geometry.extent
-    eye = (low + high) / 2 + np.array([0.75, -1.05, 0.45]) * geometry.size
+    eye = (low + high) / 2 + 1.37 * geometry.size * np.array(EYE)
     for state in range(len(q)):
         points, owners = [], []
         for number, solid in enumerate(solids):

@@ -76,7 +76,7 @@ def click(page: Page, words: str) -> None:
     pause(page)
 
 
-@pytest.mark.parametrize("name", ["delta", "five_bar", "gantry_tau_3dof", "cable_robot"])
+@pytest.mark.parametrize("name", ["delta", "five_bar", "hexapod", "gantry_tau_3dof", "cable_robot"])
 def test_every_rod_motor_and_platform_is_seen_at_three_poses(page: Page, show, name: str) -> None:
     model = tl.Model(tl.load(name))
     viewer = show(model)

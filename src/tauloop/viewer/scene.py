@@ -18,7 +18,7 @@ from tauloop.solids import frames, machine_solids, parts
 #: Length of the tool's axes, and thickness of its path, as shares of the machine's largest dimension.
 TOOL, PATH = 0.07, 0.003
 #: From where the eye looks at first, rad of its field of view, and how far it keeps from where the machine just fits.
-EYE, FIELD, FAR = (0.75, -1.05, 0.45), 0.8, 1.1
+EYE, FIELD, FAR = (0.42, -0.89, 0.18), 0.8, 1.1
 #: Colour of a machine beside another, and how much of what is behind it it hides.
 GHOST, SEEN_THROUGH = "#7a4f9a", 0.38
 #: Of the light from all around: at full strength colours would be washed out.
