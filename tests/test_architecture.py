@@ -57,6 +57,7 @@ COMPILES = ("records", "model.equation_check")
 EMPTY_NAMES = frozenset({"found", "one", "given", "told", "said"})
 #: Files outside `tests/cli` that start the program, and what they see that no call of a function shows.
 STARTS_THE_PROGRAM = {
+    "papers/tests/test_pages.py": "a report of what the command of a package wrote is compared with its page",
     "papers/tests/test_reproduce.py": "the papers' own command",
     "tests/codegen/test_sanitizers.py": "whole processes under sanitizers",
     "tests/full_disks.py": "full disks, in a namespace of its own",
