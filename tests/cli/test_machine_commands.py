@@ -348,3 +348,22 @@ def test_a_figure_of_a_machine_its_forces_and_its_motion_is_written(words: str, 
     path = tmp_path / "drawn.svg"
     assert f"written: {path}" in text_of(*words.split(), "--figure", path)
     assert "</svg>" in path.read_text(encoding="utf-8")
+
+
+FOREIGN = {
+    "urdf": """<robot name="arm"><link name="base"/><link name="a"><inertial><mass value="2"/><origin xyz="0.1 0 0"/>
+    <inertia ixx="0.01" iyy="0.02" izz="0.02" ixy="0" ixz="0" iyz="0"/></inertial></link>
+    <joint name="j" type="revolute"><parent link="base"/><child link="a"/><axis xyz="0 0 1"/>
+    <limit lower="-1" upper="1" effort="5" velocity="2"/></joint></robot>""",
+    "mjcf": """<mujoco model="arm"><worldbody><body name="a"><joint name="j" type="hinge" axis="0 1 0"/>
+    <inertial pos="0.1 0 0" mass="2" diaginertia="0.01 0.02 0.02"/></body></worldbody>
+    <actuator><motor joint="j"/></actuator></mujoco>""",
+}
+
+
+@pytest.mark.parametrize("form", FOREIGN)
+def test_new_writes_a_machine_of_a_file_from_elsewhere_that_check_finds_well(form: str, tmp_path: Path) -> None:
+    source, made = tmp_path / f"arm.{'xml' if form == 'mjcf' else form}", tmp_path / "mine.yaml"
+    source.write_text(FOREIGN[form], encoding="utf-8")
+    run("new", "mine", "--from", form, source, "--out", made)
+    assert text_of("check", made).endswith("ok")
