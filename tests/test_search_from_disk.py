@@ -1,0 +1,32 @@
+"""The documentation's search works without a server, where `make docs` has built the site and there is a browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from browser import browser, executable
+
+from conftest import ROOT
+
+#: What a reader does: click, type a word.
+TYPED = """(() => {
+  document.querySelector('#__search').click()
+  const query = document.querySelector('input[name=query]')
+  query.focus()
+  query.value = 'regressor'
+  query.dispatchEvent(new Event('input', {bubbles: true}))
+  query.dispatchEvent(new KeyboardEvent('keyup', {bubbles: true}))
+})()"""
+
+
+@pytest.mark.nightly
+def test_a_word_is_found_from_the_disk(tmp_path: Path) -> None:
+    site, program = ROOT / "site" / "index.html", executable()
+    if program is None or not site.exists():
+        pytest.skip("needs Chromium and the site that `make docs` builds")
+    with browser(program, tmp_path) as page:
+        page.open(site.as_uri())
+        page.run(TYPED)
+        page.wait(lambda: page.run("document.querySelectorAll('.md-search-result__item').length"), "pages are found")
+        assert page.errors() == []
