@@ -36,6 +36,7 @@ USES = {
     "tuning": "genetic algorithm and fronts of tune",
     "consistency": "physically consistent identification",
     "view": "the viewer, films, solids",
+    "report": "reports and demo: pages that play",
     "film": "films as MP4",
 }
 #: How far compiled functions may differ from the interpreter, relative.
@@ -136,9 +137,12 @@ def _extras() -> tuple[CheckedPart, ...]:
     """Every package that an extra for users brings, by what the installed distribution says."""
     own = metadata_of("tauloop")
     needs = [re.match(r"([\w.-]+).*extra == ['\"](\w+)['\"]", need) for need in (own.requires or [] if own else [])]
-    pairs = [(match[1], match[2]) for match in needs if match and match[2] in USES and match[1] != "tauloop"]
+    extras: dict[str, str] = {}  # of a package that several bring, the first
+    for match in needs:
+        if match and match[2] in USES and match[1] != "tauloop":
+            extras.setdefault(match[1], match[2])
     parts = []
-    for package, extra in pairs:
+    for package, extra in extras.items():
         package_metadata = metadata_of(package)
         state = package_metadata.version if package_metadata else ""
         parts.append(
