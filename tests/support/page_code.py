@@ -209,11 +209,11 @@ class Reader:
         with contextlib.redirect_stdout(printed):
             for node in ast.parse(code).body:
                 part = compile(ast.Module([node], []), block.page, "exec", dont_inherit=True)
-                if (said := lines.get(node.lineno - block.line)) is None:
+                if (stated := lines.get(node.lineno - block.line)) is None:
                     exec(part, self.namespace)  # our own pages
                     continue
-                value = eval(said[0].strip(), self.namespace)
-                assert _equal(value, said[1]), f"{block.page}:{node.lineno}: {value!r}, and not {said[1]!r}"
+                value = eval(stated[0].strip(), self.namespace)
+                assert _equal(value, stated[1]), f"{block.page}:{node.lineno}: {value!r}, and not {stated[1]!r}"
         return printed.getvalue()
 
     def console(self, block: Block) -> str:
@@ -248,13 +248,13 @@ class Reader:
         return done.returncode, done.stdout
 
 
-def _equal(value: object, said: object) -> bool:
-    if isinstance(said, float):
-        return bool(np.isclose(float(value), said, rtol=1e-3, atol=ROUNDING))  # type: ignore[arg-type]
-    if isinstance(said, tuple | list):
+def _equal(value: object, stated: object) -> bool:
+    if isinstance(stated, float):
+        return bool(np.isclose(float(value), stated, rtol=1e-3, atol=ROUNDING))  # type: ignore[arg-type]
+    if isinstance(stated, tuple | list):
         parts = list(value)  # type: ignore[call-overload]
-        return len(parts) == len(said) and all(map(_equal, parts, said))
-    return bool(value == said)
+        return len(parts) == len(stated) and all(map(_equal, parts, stated))
+    return bool(value == stated)
 
 
 @pytest.fixture
