@@ -48,11 +48,11 @@ def test_the_example_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
         pytest.skip("needs a C compiler")
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
-    said = io.StringIO()
+    printed = io.StringIO()
     test = doctest.DocTestParser().get_doctest(example(name), {}, name, None, 0)
     failed, tried = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE).run(
-        test, out=said.write
+        test, out=printed.write
     )
     pyplot.close("all")
     assert tried > 1
-    assert not failed, said.getvalue()
+    assert not failed, printed.getvalue()
