@@ -24,7 +24,7 @@ class Problem:
         file: name of the file, when the input came from one.
         line: line in that file, counted from one.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> print(tl.Problem(where="arm_length", what="is -0.3 m", remedy="give a positive length"))
         arm_length: is -0.3 m
@@ -59,7 +59,7 @@ class Problem:
 class TauloopError(Exception):
     """Base of every error that Tauloop raises on purpose; carries all problems found at once.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> try:
         ...     tl.load("delt")
@@ -109,7 +109,7 @@ class Problems(list[Problem]):
 class DescriptionError(TauloopError):
     """A machine file (or an imported model) is wrong.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> tl.loads("name: mine")
         Traceback (most recent call last):
@@ -123,7 +123,7 @@ class DescriptionError(TauloopError):
 class AssemblyError(TauloopError):
     """The loops of a mechanism cannot be closed, or its mobility is not what the description needs.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> tl.Model(tl.load("four_bar").with_values({"coupler_length": 5.0}))
         Traceback (most recent call last):
@@ -137,7 +137,7 @@ class AssemblyError(TauloopError):
 class PoseError(TauloopError):
     """A pose is out of reach or singular.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> tl.inverse_kinematics(tl.load("delta"), {"z": "-2 m"})
         Traceback (most recent call last):
@@ -151,7 +151,7 @@ class PoseError(TauloopError):
 class InputError(TauloopError):
     """Numbers given to a function have the wrong name, shape, unit or value.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> tl.SimulationOptions(duration=-1.0)
         Traceback (most recent call last):
@@ -164,7 +164,7 @@ class InputError(TauloopError):
 class LogError(TauloopError):
     """A measured log is damaged or lacks what is asked of it.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> tl.logs.read_log("missing.csv")
         Traceback (most recent call last):
@@ -177,7 +177,7 @@ class LogError(TauloopError):
 class IdentificationError(TauloopError):
     """The data cannot support the identification that is asked of them.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> tl.identification.PhysicallyConsistent(weights=())
         Traceback (most recent call last):
@@ -190,7 +190,7 @@ class IdentificationError(TauloopError):
 class EngineError(TauloopError):
     """An independent engine is missing or cannot represent the mechanism.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> issubclass(tl.EngineError, tl.TauloopError)
         True

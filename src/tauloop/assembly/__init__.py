@@ -1,6 +1,6 @@
 """Loops put together: closing them, their rank, what moves, what is held, and what limits it.
 
-Example:
+Examples:
     >>> import tauloop as tl
     >>> model = tl.Model(tl.load("five_bar"))
     >>> model.motion(tl.assembly.ACTUATORS).ports.position.columns

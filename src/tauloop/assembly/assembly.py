@@ -158,7 +158,7 @@ class Assembly(Shown):
         findings: what keeps the machine from working as described.
         notes: what whoever uses it has to know: passive freedoms, redundant actuation, coordinates chosen for him.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> assembly = tl.Model(tl.load("delta")).assembly
         >>> assembly.mobility, assembly.rank

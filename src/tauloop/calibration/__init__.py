@@ -1,6 +1,6 @@
 """Geometric calibration: the geometry a machine really has, from measurements, with what the data cannot say.
 
-Example:
+Examples:
     >>> import tauloop as tl
     >>> tl.calibration.Position(name="tracker").columns
     (('x', 'm'), ('y', 'm'), ('z', 'm'))

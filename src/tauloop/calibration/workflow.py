@@ -54,7 +54,7 @@ class CalibrationOptions(Options):
         leave_one_out: judge every pose by a fit without it.
         seed: seed of random draws.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> tl.CalibrationOptions(parameters=("track*.length",), noise="0.02 mm").parameters
         ('track*.length',)
@@ -100,7 +100,7 @@ def calibrate(
         IdentificationError: the data cannot support the calibration, with all reasons.
         PoseError: poses are out of reach.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> import numpy as np
         >>> nominal = tl.load("five_bar")

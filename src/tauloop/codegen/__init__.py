@@ -1,6 +1,6 @@
 """Programs as C: printed, compiled, kept in a cache, called.
 
-Example:
+Examples:
     >>> import tauloop as tl
     >>> tl.Model(tl.load("delta"), evaluator=tl.codegen.Interpreted()).mechanism.name
     'delta'

@@ -29,7 +29,7 @@ class ConvertOptions:
         side: side file of a URDF that is read.
         reading: choices of whoever imports.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> tl.ConvertOptions(to="mjcf", solids=False).to
         'mjcf'
@@ -84,7 +84,7 @@ def convert(
         DescriptionError: the source is wrong, or the format cannot hold this machine, and why.
         InputError: no format of that name or ending is written, or the file cannot be written.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> tl.convert("five_bar", "five_bar.xml").format
         'mjcf'

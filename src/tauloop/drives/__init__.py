@@ -1,6 +1,6 @@
 """Drive lines between motor and machine: models with backlash and friction, control of one motor or two, criteria.
 
-Example:
+Examples:
     >>> import tauloop as tl
     >>> tl.drives.shipped_drives()
     ('dual_motor_axis', 'dual_motor_inferred', 'single_motor_axis')

@@ -119,7 +119,7 @@ class PlantFitOptions(Options):
         rtol: relative error of an integration step.
         threads: cores that a batch of simulations is shared out over.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> tl.PlantFitOptions(unknowns={"preload": (5.0, 12.0)}, generations=0).unknowns
         {'preload': (5.0, 12.0)}
@@ -215,7 +215,7 @@ def fit_plant(
 
     Source: Storn and Price 1997 (differential evolution), then least squares with the soft L1 loss.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> line = tl.drives.load_drive("dual_motor_axis")
         >>> slow = tl.drive(line, tl.DriveOptions(step=0.1, duration=6.0, parameters={"cart_viscous": 40.0}))

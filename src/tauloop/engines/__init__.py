@@ -1,6 +1,6 @@
 """The same machine in Pinocchio and MuJoCo, made independently of Tauloop's equations, to check results against.
 
-Example:
+Examples:
     >>> import tauloop as tl
     >>> tl.engines.frictionless(tl.load("four_bar")).name
     'four_bar'

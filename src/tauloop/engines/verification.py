@@ -44,7 +44,7 @@ class VerifyOptions:
         condition: leave out states whose linear blocks have a larger condition number; it multiplies the rounding of
             both sides.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> tl.VerifyOptions(states=3, seed=2).states
         3
@@ -125,7 +125,7 @@ def verify(
         AssemblyError: the machine does not work as described.
         EngineError: nothing could be compared; all reasons.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> tl.verify(tl.load("four_bar"), tl.VerifyOptions(states=3)).status.value
         'ok'

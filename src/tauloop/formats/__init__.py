@@ -1,6 +1,6 @@
 """Machine descriptions of other tools, read into a `Mechanism` and written from it.
 
-Example:
+Examples:
     >>> import tauloop as tl
     >>> sorted(tl.formats.FORMATS)
     ['mjcf', 'urdf', 'yaml']

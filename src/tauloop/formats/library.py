@@ -43,7 +43,7 @@ def load(
         DescriptionError: there is no such machine or file, or the file is wrong; all problems at once.
         InputError: a side file or options where they mean nothing.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> tl.load("delta").name
         'delta'
@@ -68,7 +68,7 @@ def loads(text: str, file: str = "<text>") -> Mechanism:
     Raises:
         DescriptionError: all problems of the text at once.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> text = tl.dumps(tl.load("delta")).replace("name: delta", "name: mine")
         >>> tl.loads(text).name

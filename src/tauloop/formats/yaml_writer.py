@@ -70,7 +70,7 @@ def dumps(mechanism: Mechanism, meshes: MeshCopies | None = None) -> str:
         DescriptionError: the file would be refused when it is read (a length that is not positive, a leaf without a
             unit where one is needed); the lines are those of the text.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> machine = tl.load("delta")
         >>> tl.loads(tl.dumps(machine)).parameters == machine.parameters

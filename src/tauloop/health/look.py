@@ -86,7 +86,7 @@ def doctor() -> Checkup:
     A machine's inverse dynamics are compiled and compared with the interpreter, at random states: a compiler that is
     there may still be broken.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> [part.name for part in tl.doctor().parts][:2]
         ['tauloop', 'Python']

@@ -1,6 +1,6 @@
 """Identification: base parameters from measured forces, with their accuracy, judged on held-out data.
 
-Example:
+Examples:
     >>> import tauloop as tl
     >>> tl.identification.OrdinaryLeastSquares()
     OrdinaryLeastSquares()

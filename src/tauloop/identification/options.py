@@ -170,7 +170,7 @@ class IdentificationOptions(Options):
         preparation: of the logs.
         terms: what is known, and what stands beside the machine file's terms.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> tl.IdentificationOptions(estimator="ols", hold_out=0.2).hold_out
         0.2

@@ -116,7 +116,7 @@ def identify(
     Source: Gautier and Khalil 1990, Direct calculation of minimum set of inertial parameters of serial robots; Gautier
     and Poignet 2001, Extended Kalman filtering and weighted least squares dynamic identification of robot.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> import numpy as np
         >>> model = tl.Model(tl.load("four_bar"))

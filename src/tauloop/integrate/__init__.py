@@ -1,6 +1,6 @@
 """Carrying states forward in time: one integrator with events, in C and, without a compiler, in Python.
 
-Example:
+Examples:
     >>> import tauloop as tl
     >>> tl.integrate.DormandPrince(rtol=1e-9).rtol
     1e-09

@@ -1,6 +1,6 @@
 """Kinematics of closed loops: checks, descriptions, random states, modes, workspaces, conditioning, reduced models.
 
-Example:
+Examples:
     >>> import tauloop as tl
     >>> import numpy as np
     >>> states = tl.kinematics.random_states(tl.Model(tl.load("delta")), 5, np.random.default_rng(0))

@@ -30,7 +30,7 @@ class DescribeOptions:
         parameters: list all leaf parameters with their sources.
         blocks: show how equations are sorted into blocks and solved.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> described = tl.describe(tl.load("delta"), tl.DescribeOptions(blocks=True))
         >>> sorted({function for function, _ in described.linear_blocks()})
@@ -141,7 +141,7 @@ def describe(machine: Mechanism | Model, options: DescribeOptions | None = None)
     Raises:
         AssemblyError: the loops do not close.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> table = tl.describe(tl.load("delta")).to_pandas()
         >>> float(table.loc["arm_length", "value"]), table.loc["arm_length", "parameter_unit"]

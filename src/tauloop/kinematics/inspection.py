@@ -51,7 +51,7 @@ class CheckOptions:
     Attributes:
         driven: refuse freedoms that no actuator drives.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> tl.check(tl.load("delta"), tl.CheckOptions(driven=True)).is_usable
         True
@@ -138,7 +138,7 @@ def check(machine: Mechanism | Model, options: CheckOptions | None = None) -> In
     Raises:
         AssemblyError: the loops do not close.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> inspection = tl.check(tl.load("delta"))
         >>> inspection.is_usable

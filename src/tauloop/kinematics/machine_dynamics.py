@@ -50,7 +50,7 @@ class DynamicsOptions(Shown):
         preload: tensions (N) that cables shall have where redundant actuation leaves a choice: one for all, such as
             '100', or by name, 'cable1=100,cable2=50'; the least ones within their bounds without.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> tl.DynamicsOptions(position={"x": "10 mm"}, acceleration={"z": 2.0}).acceleration
         {'z': 2.0}
@@ -187,7 +187,7 @@ def inverse_dynamics(
         PoseError: out of reach or singular; or no tensions within their bounds give this motion.
         AssemblyError: the motion passes a singularity between two samples, where no forces bring it about.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> forces = tl.inverse_dynamics(tl.load("delta"), tl.DynamicsOptions(acceleration={"z": 2.0}))
         >>> forces.to_pandas()["force.leg1.motor"].round(2).tolist()

@@ -34,7 +34,7 @@ class WorkspaceOptions(Options):
         wrench: load at the tool that cables must hold, such as 'fz=-50,mx=2' (N, N m, base frame), for one load at a
             time.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> tl.WorkspaceOptions(plane=("x", "y"), section={"z": -0.4}, resolution=0.05).plane
         ('x', 'y')
@@ -68,7 +68,7 @@ def workspace(
         InputError: unknown or repeated names, empty ranges, limits that mean nothing for this machine.
         PoseError: the machine does not close around its reference pose.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> ranges = {"x": (-0.1, 0.1), "y": (0.0, 0.1)}
         >>> grid = tl.workspace(tl.load("delta"), tl.WorkspaceOptions(plane=("x", "y"), ranges=ranges, resolution=0.05))

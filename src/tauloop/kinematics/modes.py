@@ -49,7 +49,7 @@ class ModeOptions(Options):
         monodromy: how all complex solutions are found.
         most_modes: give up when the blocks together have more real solutions.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> tl.ModeOptions(seed=3).seed
         3
@@ -205,7 +205,7 @@ def assembly_modes(
         PoseError: there are more solutions than the options allow.
         InputError: the position is no row of finite numbers.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> modes = tl.assembly_modes(tl.load("four_bar"))
         >>> len(modes.modes), modes.reference
@@ -238,7 +238,7 @@ def working_modes(
         PoseError: there are more solutions than the options allow.
         InputError: the position is no row of finite numbers.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> len(tl.working_modes(tl.load("four_bar")).modes)
         2

@@ -37,7 +37,7 @@ class KinematicsOptions(Options):
         thorough: test for completeness blocks of many angles too: minutes.
         within_limits: refuse what goes beyond a stop of the machine file; without it that is named.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> tl.KinematicsOptions(all_modes=True, seed=1).all_modes
         True
@@ -128,7 +128,7 @@ def forward_kinematics(
         InputError: wrong names, units or values.
         PoseError: the machine does not get there from its reference pose.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> poses = tl.forward_kinematics(tl.load("five_bar"), {"motor_1": "100deg"})
         >>> poses.to_pandas()["position.platform.y"].round(3).tolist()
@@ -159,7 +159,7 @@ def inverse_kinematics(
         InputError: wrong names, units or values.
         PoseError: out of reach or singular: which loop, by how much.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> poses = tl.inverse_kinematics(tl.load("delta"), {"x": "50 mm"})
         >>> poses.to_pandas()["position.leg1.motor"].round(3).tolist()
@@ -224,7 +224,7 @@ class JacobianOptions(Options):
         wrt: per unit of whose velocities; the platform's for a pose of the platform, the actuators' for one of these.
         within_limits: refuse a pose beyond a stop of the machine file; without it that is named.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> tl.JacobianOptions(of="actuators").of
         'actuators'
@@ -294,7 +294,7 @@ def jacobian(
         InputError: both positions, wrong names, units or values.
         PoseError: out of reach or singular.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> matrix = tl.jacobian(tl.load("five_bar"), platform={"x": 0.05}).to_xarray()["jacobian"]
         >>> matrix.sel(row="tool.vx").round(3).values.tolist()

@@ -62,7 +62,7 @@ class ReductionOptions(Options):
         speed: standard deviation of their velocities and accelerations, rad/s or characteristic lengths per second.
         seed: of the random states.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> tl.ReductionOptions(massless_rods=("leg1.forearm",), states=5).states
         5
@@ -220,7 +220,7 @@ def reduce(
         InputError: an option names a rod that is not there.
     Source: Kroneis, Müller and Liu (SpiderMill), section 2.3.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> reduced = tl.reduce(tl.load("four_bar"), tl.ReductionOptions(states=5))
         >>> reduced.is_exact

@@ -1,6 +1,6 @@
 """Measured data: reading and writing logs as labelled arrays with units, and making signals of them.
 
-Example:
+Examples:
     >>> import tauloop as tl
     >>> motion = tl.plan_motion(tl.load("five_bar"), tl.StrokeOptions(end={"x": 0.05}, time=0.5))
     >>> tl.logs.samples(motion.log(100.0), "position").shape

@@ -1,6 +1,6 @@
 """The machine as data: from a file, checked and frozen.
 
-Example:
+Examples:
     >>> import tauloop as tl
     >>> tl.mechanism.json_schema()["title"]
     'tauloop-machine/1'

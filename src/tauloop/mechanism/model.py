@@ -419,7 +419,7 @@ class Platform:
 class Mechanism(Shown):
     """A machine: checked, frozen, complete. Whether it assembles is a result, not a property of the data.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> machine = tl.load("delta")
         >>> machine.parameters["arm_length"].value

@@ -21,7 +21,7 @@ def _files(*folders: Path) -> dict[str, Path]:
 def shipped_machines(*, gallery: bool = True) -> tuple[str, ...]:
     """Names of the machines that come with Tauloop, in alphabetical order; those of the gallery among them or not.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> "delta" in tl.shipped_machines()
         True

@@ -1,6 +1,6 @@
 """The `Model`: every function of one assembled machine, on batches, with checked ports.
 
-Example:
+Examples:
     >>> import tauloop as tl
     >>> tl.model.Payload(mass=1.5).mass
     1.5

@@ -56,7 +56,7 @@ class ExportOptions(Options):
         name: first part of all names in C; the machine's without it.
         seed: of the random states in the test program.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> tl.ExportOptions(functions=("inverse_dynamics",), name="arm").name
         'arm'
@@ -132,7 +132,7 @@ def export_c(
         AssemblyError: the machine does not assemble as described.
         PoseError: no regular state was found for the test program.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> export = tl.export_c(tl.load("four_bar"), tl.ExportOptions(functions=("kinematics",)))
         >>> sorted(export.files)

@@ -49,7 +49,7 @@ class Model(Shown):
         formulation: how the forces M a + h are found.
         given_evaluator: how programs are run; None for the usual way.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> model = tl.Model(tl.load("delta"))
         >>> model.forward_kinematics([0.5, 0.5, 0.5]).coordinate("platform.z").round(3).item()

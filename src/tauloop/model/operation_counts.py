@@ -34,7 +34,7 @@ class CountOptions:
     Attributes:
         entry: what moves as given: platform or actuators.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> print(tl.CountOptions(entry=tl.assembly.ACTUATORS).entry)
         actuators
@@ -121,7 +121,7 @@ def count_operations(
     Raises:
         AssemblyError: the machine does not work as described.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> counts = tl.count_operations(tl.load("four_bar"))
         >>> "inverse dynamics" in {cost.quantity for cost in counts.costs}

@@ -61,7 +61,7 @@ class FunctionOptions:
         imported: how a description of another tool is read.
         threads: whether batches are shared out over the processor's cores.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> tl.FunctionOptions(free=("plate_mass",)).free
         ('plate_mass',)
@@ -102,7 +102,7 @@ def load_function(
         DescriptionError, AssemblyError: the machine is wrong.
         EngineError: there is no compiler, or it fails.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> forces = tl.load_function("four_bar", outputs=("force",))
         >>> arrays, call = forces.bind()

@@ -48,7 +48,7 @@ class EquationOptions(Options):
         keep: leaf parameters that stay letters, with commas between, or 'all'; the others are numbers.
         names: other names in the equations, such as 'platform.x=X'.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> tl.EquationOptions(parts=("loops",), names={"platform.x": "X"}).parts
         ('loops',)
@@ -113,7 +113,7 @@ def write_equations(
     Source: Dressler, Schiffer and Robertsson, Modeling and Control of a Parallel Robot Using Modelica, section 3
     (equations of a model, substituted until a chosen set of parameters and variables is left).
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> written = tl.write_equations(tl.load("four_bar"), tl.EquationOptions(parts=("loops",)))
         >>> written.evidence[0].is_good

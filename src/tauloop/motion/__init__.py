@@ -1,6 +1,6 @@
 """Motions: paths, motion laws and durations that become trajectories; multisines with exact derivatives.
 
-Example:
+Examples:
     >>> import tauloop as tl
     >>> sorted(tl.motion.LAWS)
     ['3-4-5', '4-5-6-7', 'cycloidal', 'parabolic', 'trapezoidal']

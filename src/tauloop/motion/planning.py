@@ -71,7 +71,7 @@ class StrokeOptions(Options):
             controller, without it.
         returns: back to the start on the same way.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> options = tl.StrokeOptions(start={"x": -0.05}, via=({"z": "-45 cm"},), end={"x": 0.05}, shape="polyline")
         >>> options.shape
@@ -199,7 +199,7 @@ def plan_motion(machine: Mechanism | Model, options: StrokeOptions) -> PlannedMo
         InputError: names and numbers that are wrong.
         PoseError: a path that leaves the workspace or passes through a singularity, and where.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> motion = tl.plan_motion(tl.load("delta"), tl.StrokeOptions(end={"x": 0.05}, time=0.2))
         >>> motion.to_pandas()[["position.platform.x", "force.leg1.motor"]].iloc[-1].round(3).tolist()

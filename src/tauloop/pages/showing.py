@@ -80,7 +80,7 @@ def demo(machine: Mechanism | Model, path: str | Path, *, progress: Progress | N
         EngineError: plotly or viser is not installed.
         InputError: the page cannot be written.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> tl.demo(tl.load("four_bar"), "four_bar.html").path.name
         'four_bar.html'

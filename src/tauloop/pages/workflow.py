@@ -27,7 +27,7 @@ class ReportOptions(Options):
         title: heading of a report of several results.
         film: whether the machine is shown in motion; it takes 0.9 MB for each result that has one.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> tl.ReportOptions(title="My arm", film=False).title
         'My arm'
@@ -99,7 +99,7 @@ def write_report(
         InputError: a file that is no result, or a damaged one, with everything that is wrong; or no result at all.
         EngineError: plotly or viser is not installed.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> fall = tl.simulate(tl.load("four_bar"), tl.SimulationOptions(duration=0.05))
         >>> tl.write_report(fall, "fall.html", tl.ReportOptions(film=False)).path.name

@@ -155,7 +155,7 @@ class State(Shown):
         limits: the machine's limits, by which `evidence` judges.
         turns: where the whole turns of angles come from.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> state = tl.Model(tl.load("delta")).platform.kinematics([[0.05, 0.0, -0.5]])
         >>> state.coordinate("platform.x").tolist()
@@ -201,7 +201,7 @@ class Forces(Shown):
         tension_names: rods that are cables.
         tension: their tensions (N, k), N.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> model = tl.Model(tl.load("delta"))
         >>> forces = model.platform.inverse_dynamics([[0.0, 0.0, -0.5]], [[0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0]])

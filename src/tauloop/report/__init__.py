@@ -1,6 +1,6 @@
 """Figures and tables of results.
 
-Example:
+Examples:
     >>> import tauloop as tl
     >>> (axes, *_) = tl.simulate(tl.load("four_bar"), tl.SimulationOptions(duration=0.05)).plot()
     >>> axes.set_title("My fall").get_text()

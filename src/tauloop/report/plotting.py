@@ -51,7 +51,7 @@ def plot(result: Tabular, *names: str, axes: Axes | Sequence[Axes] | None = None
     Raises:
         InputError: no such quantity, another number of axes than of panels, or nothing that can be drawn.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> motion = tl.plan_motion(tl.load("five_bar"), tl.StrokeOptions(end={"x": 0.05}, time=0.5))
         >>> (axes,) = motion.plot("force")

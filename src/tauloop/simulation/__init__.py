@@ -1,6 +1,6 @@
 """Simulation: forward dynamics by three routes, carried forward in time by explicit and implicit integrators.
 
-Example:
+Examples:
     >>> import tauloop as tl
     >>> options = tl.SimulationOptions(duration=0.05, integration=tl.simulation.Integration(rtol=1e-9))
     >>> tl.simulate(tl.load("four_bar"), options).status.value

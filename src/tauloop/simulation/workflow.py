@@ -92,7 +92,7 @@ class SimulationOptions(Options):
             'position.platform.x'; may be repeated (`Simulation.sensitivities`).
         integration: which integrator, and how exact.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> tl.SimulationOptions(duration=0.2, position={"x": "10 mm"}, until=("platform.z<-0.7",)).until
         ('platform.z<-0.7',)
@@ -193,7 +193,7 @@ def simulate(
         InputError: names or numbers that are wrong, or a machine that cannot be simulated so.
         AssemblyError, PoseError: the start is not assembled or out of reach, or no tensions hold it.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> fall = tl.simulate(tl.load("delta"), tl.SimulationOptions(duration=0.05))
         >>> fall.to_pandas()["position.platform.z"].iloc[-1].round(3).item()

@@ -1,6 +1,6 @@
 """Machines as solids: those that a description states, and for the rest what its joints let one design.
 
-Example:
+Examples:
     >>> import tauloop as tl
     >>> solids = tl.solids.machine_solids(tl.Model(tl.load("delta")))
     >>> len(solids) > 0

@@ -52,7 +52,7 @@ class NewMachineOptions(Options):
         side: side file of a URDF.
         reading: choices of whoever imports a URDF or MJCF.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> tl.NewMachineOptions(values={"arm_length": "250 mm"}).values
         {'arm_length': '250 mm'}

@@ -1,6 +1,6 @@
 """A machine in the browser: turned, moved by hand, and played back.
 
-Example:
+Examples:
     >>> import tauloop as tl
     >>> view = tl.view(tl.load("four_bar"))
     >>> tl.report.save_figure(view.picture(), "four_bar.png").name

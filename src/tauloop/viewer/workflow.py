@@ -56,7 +56,7 @@ class ViewOptions(Shown):
         colouring: what its points are coloured by.
         modes: look for all modes at the first pose: at its 'actuators' (assembly modes) or 'platform' (working modes).
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> tl.ViewOptions(position={"x": "10 cm"}, forces=True).forces
         True
@@ -176,7 +176,7 @@ def view(machine: Mechanism | Model, options: ViewOptions | None = None) -> View
         LogError: a damaged table.
         PoseError: out of reach: which loop, by how much.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> view = tl.view(tl.load("delta"), tl.ViewOptions(position={"x": "10 cm"}))
         >>> view.to_pandas()["coordinate.platform.x"].tolist()

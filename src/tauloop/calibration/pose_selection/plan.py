@@ -87,7 +87,7 @@ class PosePlanOptions(Options):
         goal: enough: expected error below this share of the noise, at all candidates.
         seed: seed of the candidates, and of random sets to compare with.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> tl.PosePlanOptions(parameters=("track*.length",), count=8).count
         8
@@ -241,7 +241,7 @@ def plan_poses(
         PoseError: too few poses keep the limits.
         IdentificationError: too few poses for the unknowns.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> options = tl.PosePlanOptions(parameters=("track*.length",), count=6, candidates=20)
         >>> plan = tl.plan_poses(tl.load("gantry_tau_3dof"), options)

@@ -50,7 +50,7 @@ class DriveOptions(Options):
         until: end where a signal passes a value, such as 'cart.position>0.05' (SI).
         watch: record the times at which one does, likewise, and go on.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> tl.DriveOptions(step=0.05, duration=2.0, parameters={"kp": 250.0}).step
         0.05
@@ -145,7 +145,7 @@ def drive(line: DriveLine, options: DriveOptions | None = None) -> DriveStep:
     Raises:
         InputError: parameters that the line does not have, or numbers that make no sense.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> step = tl.drive(tl.drives.load_drive("dual_motor_axis"), tl.DriveOptions(step=0.05, duration=2.0))
         >>> step.outcome.name

@@ -60,7 +60,7 @@ class BallbarOptions(Options):
         until: end a run where this comes true, as of `tauloop simulate`: 'platform.z<-0.7', 'singularity<0.05'.
         watch: record the times at which this comes true, likewise, and go on.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> tl.BallbarOptions(plane=("x", "y"), radius=0.05, speed=0.5).speed
         0.5
@@ -104,7 +104,7 @@ def ballbar(
         InputError: the machine has no drive lines, or they make no sense; unknown names.
         PoseError: the circle is out of reach or leads through a singularity.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> options = tl.BallbarOptions(radius=0.05, speed=0.6, only=("rigid",))
         >>> laps = tl.ballbar(tl.load("examples/gantry_tau_racks/gantry_tau_racks.yaml"), options)
@@ -156,7 +156,7 @@ class PlayOptions(Options):
         section: positions that are held in it, such as 'x=0.1' (SI).
         ranges: work volume, such as 'x=-0.2:0.2'; as in the machine file without it.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> tl.PlayOptions(play={"track1.motor": 20e-6}).play
         {'track1.motor': 2e-05}
@@ -181,7 +181,7 @@ def play(
     Raises:
         InputError: unknown names, a volume that is not known, a machine whose actuators do not determine its motion.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> play = tl.play(tl.load("five_bar"), tl.PlayOptions(play={"motor_1": 1e-4}))
         >>> sorted(play.figures())

@@ -70,7 +70,7 @@ class TuningOptions(Options):
         rtol: relative error of an integration step.
         threads: cores that a batch of simulations is shared out over.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> tl.TuningOptions(bounds={"kp": (100.0, 300.0)}, weights={"rise_time": 1.7}, budget=80).weights
         {'rise_time': 1.7}
@@ -200,7 +200,7 @@ def tune(line: DriveLine, options: TuningOptions, *, watcher: Watcher | None = N
 
     Source: Dressler, Schiffer and Robertsson, Modeling and Control of a Parallel Robot Using Modelica, section 4.2.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> options = tl.TuningOptions(bounds={"kp": (190.0, 210.0)}, weights={"rise_time": 1.0}, budget=20)
         >>> tuned = tl.tune(tl.drives.load_drive("dual_motor_axis"), options)

@@ -58,7 +58,7 @@ def excite(
         PoseError: the centre, or a motion before, is out of reach.
         KeyboardInterrupt: an interrupt before there is any series.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> excitation = tl.excite(tl.load("delta"), tl.ExcitationOptions(random=10, starts=0))
         >>> excitation.to_pandas()["position.leg1.motor"].shape

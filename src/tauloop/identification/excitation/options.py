@@ -35,7 +35,7 @@ class ExcitationOptions(Options):
         seed: seed of the random series.
         beside: a condition number that is stated elsewhere, to be shown beside.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> tl.ExcitationOptions(random=50, starts=0, seed=1).random
         50

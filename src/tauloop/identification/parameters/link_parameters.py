@@ -59,7 +59,7 @@ class LinkOptions(Options):
             are.
         seed: of the draws by which dependences are found.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> tl.LinkOptions(known={"m4": "12.5 kg +- 0.1 kg"}).confidence
         0.95
@@ -176,7 +176,7 @@ def link_parameters(
         parameters; Wensing, Kim and Slotine 2018, Linear matrix inequalities for physically consistent inertial
         parameter identification, for links that can exist.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> import numpy as np
         >>> text = '''

@@ -25,7 +25,7 @@ class RegroupingOptions(Options):
         lengths: parameters of the file that the coefficients may depend on; all its lengths where none is named.
         seed: of the other geometries, by which formulas are found and judged.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> tl.RegroupingOptions(seed=3).seed
         3
@@ -54,7 +54,7 @@ def regroup(
 
     Source: as of `analytic_regrouping`.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> formulas = tl.regroup(tl.load("pendulum_arm"))
         >>> formulas.to_pandas().index[0]

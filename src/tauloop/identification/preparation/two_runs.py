@@ -103,7 +103,7 @@ class SubtractionOptions(Options):
             on, and tells their noise; the log is one period.
         largest_delay: delay between the runs that is searched, s, either way.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> tl.SubtractionOptions(period=0.5).period
         0.5
@@ -142,7 +142,7 @@ def subtract(
         InputError: other sampling rates, or runs too short for the period.
     Source: Lyzell and Hovland, section 3.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> import numpy as np
         >>> model = tl.Model(tl.load("four_bar"))

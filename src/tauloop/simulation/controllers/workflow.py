@@ -82,7 +82,7 @@ class ControlOptions(Options):
         sensitivities: what to differentiate the runs by: parameters of the machine that moves, `bandwidth`, `damping`,
             and the start, such as 'position.platform.x'; may be repeated (`ControlledMotion.sensitivities`).
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> stroke = tl.StrokeOptions(end={"x": 0.05}, time=0.5)
         >>> tl.ControlOptions(stroke=stroke, controller=("pd",), frequency=2000.0).controller
@@ -219,7 +219,7 @@ def control(
         InputError: names and numbers that are wrong.
         PoseError: the stroke cannot be run at all.
 
-    Example:
+    Examples:
         >>> import tauloop as tl
         >>> stroke = tl.StrokeOptions(end={"x": 0.02}, time=0.1)
         >>> options = tl.ControlOptions(stroke=stroke, controller=("computed-torque",))
