@@ -741,7 +741,9 @@ def test_the_pages_keys_are_those_of_the_schema() -> None:
 
 def test_examples_on_the_page_are_read() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    examples = [block for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL) if block.startswith("format:")]
+    examples = [
+        block for block in re.findall(r"```yaml[^\n]*\n(.*?)```", text, re.DOTALL) if "\nformat:" in f"\n{block}"
+    ]
     assert examples
     for block in examples:
         assert loads(block).platform.independent

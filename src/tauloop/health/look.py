@@ -137,10 +137,9 @@ def _extras() -> tuple[CheckedPart, ...]:
     """Every package that an extra for users brings, by what the installed distribution says."""
     own = metadata_of("tauloop")
     needs = [re.match(r"([\w.-]+).*extra == ['\"](\w+)['\"]", need) for need in (own.requires or [] if own else [])]
-    extras: dict[str, str] = {}  # of a package that several bring, the first
-    for match in needs:
-        if match and match[2] in USES and match[1] != "tauloop":
-            extras.setdefault(match[1], match[2])
+    brought = [(match[1], match[2]) for match in needs if match and match[2] in USES and match[1] != "tauloop"]
+    # of a package that several bring, the first of them here
+    extras = dict(sorted(brought, key=lambda pair: [*USES].index(pair[1]), reverse=True))
     parts = []
     for package, extra in extras.items():
         package_metadata = metadata_of(package)
