@@ -14,7 +14,7 @@ import hashlib
 import importlib.util
 import json
 import os
-import platform
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -207,7 +207,7 @@ def _toolkit() -> list[str]:
 
     A library is known by the file that its import begins with, which every installation writes.
     """
-    parts = [str(_PACKAGE), platform.python_version()]
+    parts = [str(_PACKAGE), sys.version]
     for library in _LIBRARIES:
         place = importlib.util.find_spec(library)
         if place is not None and place.origin is not None:
