@@ -262,6 +262,7 @@ def singular_poses() -> Figure:
     figure = Figure(figsize=(11, 3.4), layout="constrained")
     for axes, pose in zip(figure.subplots(1, 4), poses, strict=True):
         five_bar_at(axes, *pose)
+    return figure
 
 
 def calibration_directions() -> Figure:
