@@ -54,7 +54,7 @@ def test_signs_that_steer_are_written_out():
 def test_a_console_prints_them_written_out_and_keeps_its_own_styles():
     stream = io.StringIO()
     screen = Screen(file=stream, force_terminal=True, width=200, color_system="truecolor", legacy_windows=False)
-    screen.print(STEERS, style="bold", markup=False, highlight=False, soft_wrap=True)
+    screen.print(STEERS, style="bold", soft_wrap=True)
     table = Table("name")
     table.add_row(f"{STEERS[:10]}")
     screen.print(table)
@@ -63,6 +63,32 @@ def test_a_console_prints_them_written_out_and_keeps_its_own_styles():
     rest = re.sub(r"\x1b\[[0-9;]*m", "", text)
     assert STEERING.search(rest) is None
     assert r"\x9b31m\u202egnp.exe" in rest
+
+
+#: What Rich's consoles would make bold, a picture, and an error.
+MARKUP = "[bold]a :smile: [/x]"
+
+
+def test_a_console_reads_no_markup_in_names_and_colours_no_numbers():
+    stream = io.StringIO()
+    screen = Screen(file=stream, force_terminal=True, width=200, color_system="truecolor", legacy_windows=False)
+    screen.print(f"{MARKUP} 5.0", f"in {MARKUP}")
+    assert stream.getvalue() == f"{MARKUP} 5.0 in {MARKUP}\n"
+    table = Table(f"head {MARKUP}", title=f"title {MARKUP}")
+    table.add_row(f"cell {MARKUP}")
+    screen.print(table)
+    for word in ("head", "title", "cell"):
+        assert f"{word} {MARKUP}" in stream.getvalue()
+
+
+@pytest.mark.parametrize("quiet", [[], ["--quiet"]])
+def test_a_doubtful_result_names_its_file_as_it_is(quiet, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    name = "[bold]m:smile:.yaml"
+    Path(name).write_text(MACHINE.replace("actuators: {a: {on: j}}\n", ""), encoding="utf-8")
+    result = CliRunner().invoke(app, ["check", name, *quiet], env={"COLUMNS": "200"})
+    assert result.exit_code == 1
+    assert name in (result.stderr if quiet else result.stdout)
 
 
 def test_json_says_the_same_with_escapes():

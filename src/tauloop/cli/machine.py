@@ -134,9 +134,9 @@ def announced(model: Model, within_limits: bool = False) -> Model:
     """
     if within_limits:
         require_within_limits(model.limits.evidence(model.assembly.q))
-    screen = Screen(stderr=True, highlight=False, soft_wrap=True, quiet=is_quiet())
+    screen = Screen(stderr=True, soft_wrap=True, quiet=is_quiet())
     for note in (*model.assembly.moved, *(f"reference pose: {item}" for item in model.limits.beyond(model.assembly.q))):
-        screen.print(f"note: {note}", markup=False)
+        screen.print(f"note: {note}")
     return model
 
 

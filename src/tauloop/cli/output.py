@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -20,9 +20,6 @@ from tauloop.files import require_writable, unwritable_folder, write_file, write
 from tauloop.report.parts import ReportPart, parts_of
 from tauloop.report.tables import table as table
 from tauloop.result import Status, plain
-
-if TYPE_CHECKING:
-    pass
 
 #: Exit codes: done, done with doubts or failed, and input that cannot be used.
 OK, FAILED, BAD_INPUT = 0, 1, 2
@@ -56,7 +53,7 @@ def is_quiet() -> bool:
 
 def console() -> Console:
     """Console for results (standard output); one that prints nothing where the command is quiet."""
-    return Screen(highlight=False, markup=False, emoji=False, soft_wrap=False, quiet=is_quiet())
+    return Screen(quiet=is_quiet())
 
 
 def print_json(data: Mapping[str, Any]) -> None:
@@ -219,7 +216,7 @@ def finish(
     if result.status is not Status.OK:
         if is_quiet():
             named = [str(line) for key in ("advice", "problems", "findings") for line in getattr(result, key, ())]
-            Screen(stderr=True, highlight=False, soft_wrap=True).print(*named, sep="\n")
+            Screen(stderr=True, soft_wrap=True).print(*named, sep="\n")
         raise typer.Exit(FAILED)
 
 
@@ -271,10 +268,10 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
                 listed = [problem.as_dict() for problem in problems]
                 print_json({"status": "error", "kind": type(error).__name__, "problems": listed})
             else:
-                err = Screen(stderr=True, highlight=False, soft_wrap=True)
+                err = Screen(stderr=True, soft_wrap=True)
                 err.print(f"{len(problems)} problem{'s' if len(problems) > 1 else ''}:", style="bold red")
                 for problem in problems:
-                    err.print(str(problem), markup=False)
+                    err.print(str(problem))
             raise typer.Exit(BAD_INPUT) from None
         finally:
             _quiet.reset(before)

@@ -9,12 +9,12 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TaskProgressColumn, TextColumn
 from rich.text import Text
 
 from tauloop import progress
 from tauloop.cli.output import is_quiet
+from tauloop.cli.screen import Screen
 
 #: Called with the phase of a workflow (and, behind a comma, how it stands), what is done of it and to do.
 Report = Callable[[str, float, float | None], None]
@@ -27,8 +27,8 @@ def bars(is_silent: bool) -> Iterator[Report]:
     None where the command prints JSON or is quiet, nor where standard output or error is no terminal: nobody looks.
     """
     silent = is_silent or is_quiet() or not (sys.stdout.isatty() and sys.stderr.isatty())
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeLeft())
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=silent) as shown:
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeLeft())
+    with Progress(*columns, console=Screen(stderr=True), transient=True, disable=silent) as shown:
         phases: dict[str, TaskID] = {}
 
         def report(phase: str, done: float, total: float | None) -> None:

@@ -31,7 +31,11 @@ def json_text(data: Any) -> str:
 
 
 class Screen(Console):
-    """A console on which names from files cannot steer the terminal."""
+    """A console on which names from files neither steer the terminal nor are read as markup, emoji or numbers."""
+
+    def __init__(self, **options: Any) -> None:
+        """See `rich.console.Console`."""
+        super().__init__(markup=False, highlight=False, emoji=False, **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Segments of text, made visible; rich's own styles and movements of the cursor are no text."""

@@ -38,7 +38,7 @@ def check_report_part(part: ReportPart, result: object) -> None:
     if any(part.name == other.name and part is not other for other in parts_of(result)):
         problems.add("name", f"{part.name!r} is that of another part", "choose another: that one comes first")
     before = content(plain(result.as_dict())) if hasattr(result, "as_dict") else ""
-    screen = Console(width=COLUMNS, file=StringIO())
+    screen = Console(width=COLUMNS, file=StringIO(), markup=False)
     for item in part.tables(result):
         screen.print(item)
     if not screen.file.getvalue().strip():  # type: ignore[attr-defined]
