@@ -81,7 +81,7 @@ CEILINGS = {
     "assembly": 1990,
     "calibration": 3590,
     "cli": 1390,
-    "codegen": 2200,
+    "codegen": 2320,
     "conversion": 50,
     "drives": 3810,
     "engines": 1450,

@@ -24,6 +24,7 @@ HEADERS = f"-I{sysconfig.get_path('include')}"
     ("name", "flags"),
     [
         ("codegen/helpers.c", ("-std=c99", "-Wno-unused-function", *SIZES)),
+        ("codegen/single.c", ("-std=c99", "-Wno-unused-function", "-Wconversion", "-Wdouble-promotion")),
         ("codegen/caller.c", ("-std=c11", HEADERS)),
         ("model/check.c", ("-std=c99", "-Wno-unused-function", *LIMITS)),
     ],

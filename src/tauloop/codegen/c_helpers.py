@@ -7,10 +7,18 @@ import re
 from importlib.resources import files
 
 from tauloop.assembly.nearest import DEPENDENT, MISSED, MOST_CHANGES
+from tauloop.codegen.single import in_single
 
 #: Pieces that stand in front of those that need them.
-_NEEDED = {"tl_reduced": ("tl_sin", "tl_cos"), "TL_SHUFFLE": ("tl_turn", "tl_back")}
+_NEEDED = {
+    "tl_reduced": ("tl_sin", "tl_cos"),
+    "TL_SHUFFLE": ("tl_turn", "tl_back"),
+    "tl_wholef": ("tl_floorf", "tl_sinf", "tl_cosf", "tl_expf"),
+    "tl_reducedf": ("tl_sinf", "tl_cosf"),
+}
 _SIZES = f"#define TL_MOST_CHANGES {MOST_CHANGES}\n#define TL_MISSED {MISSED!r}\n#define TL_DEPENDENT {DEPENDENT!r}\n"
+#: In floats conditions of cables are kept to a millionth of the largest side.
+_SINGLE_SIZES = f"#define TL_MOST_CHANGES {MOST_CHANGES}\n#define TL_MISSED 1e-6f\n#define TL_DEPENDENT 1e-5f\n"
 
 
 def c_file(package: str, name: str) -> str:
@@ -20,14 +28,17 @@ def c_file(package: str, name: str) -> str:
 
 @functools.cache
 def pieces() -> dict[str, str]:
-    """The pieces of `helpers.c` by name, in their order, without the comments in front of them."""
-    _, *parts = re.split(
-        r"^/\* piece: (\w+) \*/\n(?:/\*.*?\*/\n)*",
-        c_file("tauloop.codegen", "helpers.c"),
-        flags=re.MULTILINE | re.DOTALL,
-    )
-    texts = {name: f"{text.strip()}\n" for name, text in zip(parts[::2], parts[1::2], strict=True)}
-    return texts | {"tl_nearest": _SIZES + texts["tl_nearest"]}
+    """The pieces of `helpers.c` and `single.c` by name, in their order, without the comments in front of them."""
+    texts = _pieces("helpers.c") | _pieces("single.c")
+    nearest = texts["tl_nearest"]
+    return texts | {"tl_nearest": _SIZES + nearest, "tl_nearestf": _SINGLE_SIZES + in_single(nearest)}
+
+
+def _pieces(file: str) -> dict[str, str]:
+    """The pieces of a file."""
+    mark = r"^/\* piece: (\w+) \*/\n(?:/\*.*?\*/\n)*"
+    _, *parts = re.split(mark, c_file("tauloop.codegen", file), flags=re.MULTILINE | re.DOTALL)
+    return {name: f"{text.strip()}\n" for name, text in zip(parts[::2], parts[1::2], strict=True)}
 
 
 def mathematics() -> str:

@@ -17,6 +17,7 @@ from tauloop.codegen.batch_source import LANES, LANES_OF_WIDE_REGISTERS, MOST_LI
 from tauloop.codegen.c_helpers import used_helpers
 from tauloop.codegen.scheduling import scheduled
 from tauloop.codegen.signature import LARGEST, CSignature
+from tauloop.codegen.single import in_single
 from tauloop.codegen.straight import Instruction, Piece, instructions, pieces, with_reciprocals
 from tauloop.errors import InputError
 from tauloop.programs.bounded import Bounded
@@ -66,10 +67,14 @@ class CFunction(CSignature):
     Attributes:
         program: the steps.
         last_step: Newton's loop ends after a step this short (m, rad or pure numbers).
+        most_steps: it gives up after this many.
+        largest: amounts of inputs and outputs from whose sum on the first number of health is -1e300.
     """
 
     program: Program
     last_step: float = LAST_STEP
+    most_steps: int = NEWTON_ITERATIONS
+    largest: float = LARGEST
 
 
 def c_name(text: str) -> str:
@@ -91,6 +96,7 @@ def c_source(
     with_batch: bool = True,
     includes: Sequence[str] = (),
     further: str = "",
+    single: bool = False,
 ) -> str:
     """Source of several functions in one file.
 
@@ -100,16 +106,20 @@ def c_source(
         with_batch: whether to print the batch kernels too.
         includes: further headers, in their quotes or brackets.
         further: text behind the functions.
+        single: whether it is written in floats; without batch kernels then.
     """
     parts = []
     is_whole = True
     for function in functions:
         parts.append(scalar_text(function))
-        if with_batch:
+        if with_batch and not single:
             block, apart = _text(function, _LANES)
             is_whole = is_whole and not apart
             parts += [*(piece.text for piece in apart), block, batch_text(function)]
-    return c_text("\n".join([*parts, *([further] if further else [])]), note, includes, is_whole=is_whole)
+    body = "\n".join([*parts, *([further] if further else [])])
+    if single:
+        return c_text(in_single(body), note, ["<stdint.h>", *includes])
+    return c_text(body, note, includes, is_whole=is_whole)
 
 
 def c_units(function: CFunction, note: str, further: str = "") -> tuple[str, ...]:
@@ -162,9 +172,11 @@ def c_text(body: str, note: str, includes: Sequence[str] = (), *, is_whole: bool
     return "\n".join([*head, *used_helpers(body), body])
 
 
-def declarations(function: CFunction) -> list[str]:
+def declarations(function: CFunction, *, single: bool = False) -> list[str]:
     """Prototypes of a function's C entry points."""
     scalar = _arguments(function, lambda name: f"double *{name}")
+    if single:
+        return [in_single(f"void {function.name}({scalar});")]
     return [f"void {function.name}({scalar});", f"void {function.name}_batch(size_t n, {scalar});"]
 
 
@@ -362,7 +374,7 @@ def _steps(function: CFunction, layout: _Layout) -> tuple[list[str], list[_Apart
     kept = 0
     for step in function.program.steps:
         if isinstance(step, Newton):
-            lines += _newton(step, layout, function.last_step)
+            lines += _newton(step, layout, function)
             continue
         if isinstance(step, Bounded):
             lines += step.lanes_text() if layout is _LANES else step.scalar_text()
@@ -392,7 +404,7 @@ def _steps(function: CFunction, layout: _Layout) -> tuple[list[str], list[_Apart
     return [*([f"    double {KEPT}[{kept}]{layout.width};"] if kept else []), *lines], functions
 
 
-def _newton(step: Newton, layout: _Layout, last_step: float) -> list[str]:
+def _newton(step: Newton, layout: _Layout, function: CFunction) -> list[str]:
     """Newton's loop on one block; it ends when every lane has converged. What is left is computed apart from it.
 
     The pivots are those of the last step, which cost nothing: it begins where the solution is within the last step.
@@ -413,14 +425,14 @@ def _newton(step: Newton, layout: _Layout, last_step: float) -> list[str]:
         f"    {layout.loop}",
         *(f"        {access(step.solution, i)} = {access(step.start, i)};" for i in range(step.size)),
         "    }",
-        f"    for (int iteration = 1; iteration <= {NEWTON_ITERATIONS}; ++iteration) {{",
+        f"    for (int iteration = 1; iteration <= {function.most_steps}; ++iteration) {{",
         f"        {layout.loop}",
         *(f"{inner}double dx_{i};" for i in range(step.size)),
         *_whole(step.function.function, *ports, {"dx", step.pivot_values}, inside, inner),
         *update,
         "        }",
         "        iterations = iteration > iterations ? iteration : iterations;",
-        f"        if ({layout.ended(last_step)}) break;",
+        f"        if ({layout.ended(function.last_step)}) break;",
         "    }",
         f"    {layout.loop}",
         *(f"        double phi_{i};" for i in range(step.size)),
@@ -445,7 +457,7 @@ def _health(function: CFunction, access: Access) -> list[str]:
     residual = access("residual", 0) if _has_residual(program) else "0.0"
     count = "(double)iterations" if loops else "0.0"
     lines = [*_least("d", discriminants, 1.0, -1e300), *_least("p", pivots, 1e300, 0.0), *_total(function, access)]
-    within = f"total < {LARGEST!r} ? d : -1e300"
+    within = f"total < {function.largest!r} ? d : -1e300"
     lines += [f"{access('health', i)} = {value};" for i, value in enumerate((within, "p", residual, count))]
     return ["        " + line for line in lines]
 
