@@ -34,6 +34,7 @@ KINDS = {
         ("viewing.png",),
         (f"-m tauloop {STROKE}", f"-m tauloop view delta --motion stroke.csv --png {DOCS}/viewing.png"),
     ),
+    "workspace": Kind(("workspace.png",), (f"-m tauloop workspace delta --plane x,z --figure {DOCS}/workspace.png",)),
     "speed": Kind(
         ("speed-scaling.png",), (f"{ROOT}/benchmarks/bench_scaling.py --seconds 5 --figure {DOCS}/speed-scaling.png",)
     ),

@@ -90,7 +90,7 @@ CEILINGS = {
     "health": 120,
     "identification": 7980,
     "integrate": 1760,
-    "kinematics": 2980,
+    "kinematics": 3250,
     "logs": 1650,
     "mechanism": 4620,
     "model": 2420,

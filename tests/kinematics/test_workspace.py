@@ -15,7 +15,7 @@ from tauloop.kinematics.clearance import rod_clearance, segment_distances
 from tauloop.kinematics.workspace_map import Reason, WorkspaceLimits, section_axes, workspace_grid
 from tauloop.report.workspace_figure import workspace_figure
 
-EVERYTHING = WorkspaceLimits(singularity=0.0, ranges=False)
+EVERYTHING = WorkspaceLimits(singularity=0.0, ranges=False, connected=False)
 #: The minimiser leaves about 1e-8 m^2 of a squared distance on long flat valleys.
 MINIMISED = 1e-3
 
@@ -54,7 +54,7 @@ def test_five_bar_reaches_the_lens_of_two_annuli() -> None:
 def test_a_leg_that_folds_back_on_its_motor_is_singular() -> None:
     """With equal links the tip can stand on a motor: that crank closes at every angle, and none is told."""
     model = Model(loads(five_bar_text(base=1.0, link=0.6)))
-    grid = workspace_grid(model, {"tip_x": np.array([0.0, 0.3]), "tip_y": np.array([0.0, 0.4])})
+    grid = workspace_grid(model, {"tip_x": np.array([0.0, 0.3]), "tip_y": np.array([0.0, 0.4])}, limits=EVERYTHING)
     assert grid.reason[0, 0] == Reason.SINGULAR
     assert grid.elements[grid.data["blame"].to_numpy()[0, 0]] == "type 1 (serial) singularity"
     assert grid.data["serial"].to_numpy()[0, 0] == 0.0
@@ -143,10 +143,12 @@ def test_figure_refuses_a_volume() -> None:
     axis = np.linspace(-0.1, 0.1, 3)
     volume = workspace_grid(model, {"platform.x": axis, "platform.y": axis, "platform.z": axis - 0.5})
     assert volume.usable.all()
-    assert volume.connected.all()
+    assert volume.size == (pytest.approx(0.2**3), "m^3")
     with pytest.raises(InputError, match="varies 3"):
         workspace_figure(volume)
     flat = workspace_grid(model, {"platform.x": axis, "platform.y": axis})
-    assert len(workspace_figure(flat).axes) == 2
+    drawn = workspace_figure(flat).axes[0]
+    assert len(drawn.images) == 2
+    assert len(drawn.child_axes) == 1  # the scale of colours
     assert flat.held == f"platform.z = {flat.fixed['platform.z']:.4g} m"
     assert set(np.unique(flat.reason)) == {Reason.USABLE}

@@ -5,23 +5,27 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy import ndimage
 
 from tauloop.assembly.limits import AT_THE_STOP
 from tauloop.assembly.ports import numbers
 from tauloop.datasets import Variable
-from tauloop.equations.values import quantile
 from tauloop.errors import InputError, PoseError, Problems, solving
 from tauloop.kinematics.clearance import rod_clearance
 from tauloop.kinematics.pose_axes import pose_axes
-from tauloop.kinematics.singularities import singularities
+from tauloop.kinematics.singularities import Singularities, singularities
+from tauloop.kinematics.workspace_border import Border, bordered
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
 from tauloop.model.tension_terms import NO_WRENCH
 from tauloop.programs.state import State
+from tauloop.progress import Stages
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
 
@@ -51,6 +55,7 @@ class Reason(enum.IntEnum):
     SINGULAR = 3
     INTERFERENCE = 4
     TENSION = 5
+    CUT_OFF = 6
 
     @property
     def text(self) -> str:
@@ -69,6 +74,8 @@ class WorkspaceLimits:
         tension: least margin of the tensions of cables to their bounds, N (see `Motion.tension_margin`);
             -inf for none.
         wrenches: forces and moments (6,) that act at the tool, one at a time, while the machine rests; N and N m.
+        connected: whether a pose must hang together with the reference pose: those beyond a singularity, or beyond
+            poses that are excluded, are cut off.
     """
 
     singularity: float = 0.05
@@ -76,6 +83,7 @@ class WorkspaceLimits:
     ranges: bool = True
     tension: float = 0.0
     wrenches: tuple[tuple[float, ...], ...] = NO_WRENCH
+    connected: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +101,8 @@ class Workspace(Result):
         fixed: the positions that do not vary.
         fixed_units: their units.
         limits: what was asked of a usable pose.
-        cell: length, area or volume of a cell in the product of the axes' units.
+        border: where usable poses end between the points of the grid.
+        model: of the machine, to show it.
     """
 
     figures: Mapping[str, np.ndarray]
@@ -104,7 +113,8 @@ class Workspace(Result):
     fixed: dict[str, float]
     fixed_units: tuple[str, ...]
     limits: WorkspaceLimits
-    cell: float
+    border: Border
+    model: Model
 
     def variables(self) -> Iterator[Variable]:
         """The axes, and the figures over them."""
@@ -138,20 +148,56 @@ class Workspace(Result):
         return np.asarray(self.reason == Reason.USABLE)
 
     @property
-    def connected(self) -> np.ndarray:
-        """The usable poses that hang together with the one nearest the reference pose."""
-        distance = np.linalg.norm(
-            np.stack(np.meshgrid(*self.axes.values(), indexing="ij"), axis=-1) - np.array(self.reference), axis=-1
-        )
-        nearest = np.argmin(np.where(self.usable, distance, np.inf))
-        return _hanging_together(self.usable, np.unravel_index(nearest, distance.shape))
+    def size(self) -> tuple[float, str]:
+        """Length, area or volume that is usable, within its border, and its unit; an angle in rad."""
+        units = [unit for axis, unit in zip(self.axes.values(), self.units, strict=True) if len(axis) > 1]
+        unit = units[0] if len(set(units)) == 1 else "mixed units"
+        return self.border.size, unit if len(units) == 1 else f"{unit}^{len(units)}"
 
     @property
-    def size(self) -> tuple[float, str]:
-        """Length, area or volume that is usable and hangs together with the reference pose, and its unit."""
-        dimension = len(self.axes)
-        unit = self.units[0] if len(set(self.units)) == 1 else "mixed units"
-        return float(self.connected.sum()) * self.cell, unit if dimension == 1 else f"{unit}^{dimension}"
+    def size_text(self) -> str:
+        """The same in words; angles in degrees."""
+        (size, unit), turned = self.size, [name for name in self.units if name == "rad"]
+        if len(turned) == len(self.units):
+            size, unit = size * np.degrees(1.0) ** len(turned), unit.replace("rad", "deg")
+        return f"{size:.{4 if size < 1e4 else 6}g} {unit}"
+
+    def section(self) -> Workspace | None:
+        """The map over the first two positions that vary, others next to their reference; None of one over a line."""
+        shape = {name: len(axis) for name, axis in self.axes.items()}
+        names = [name for name, count in shape.items() if count > 1][:2]
+        if len(names) < 2:
+            return None
+        units = dict(zip(self.axes, self.units, strict=True))
+        at = dict(zip(self.axes, self.reference, strict=True))
+        place = {name: int(np.abs(axis - at[name]).argmin()) for name, axis in self.axes.items() if name not in names}
+        index = tuple(place.get(name, slice(None)) for name in self.axes)
+        return replace(
+            self,
+            figures={name: values[index] for name, values in self.figures.items()},
+            axes={name: self.axes[name] for name in names},
+            units=tuple(units[name] for name in names),
+            reference=tuple(at[name] for name in names),
+            fixed=self.fixed | {name: float(self.axes[name][i]) for name, i in place.items()},
+            fixed_units=(*self.fixed_units, *(units[name] for name in place)),
+            border=self.border.section([i for name, i in place.items() if shape[name] > 1]),
+        )
+
+    def walk(self, count: int) -> np.ndarray:
+        """Coordinates (N, n_q) of at most `count` poses: round the longest border of the section, or along a line."""
+        section = self.section() or self
+        points = np.stack(np.meshgrid(*self.axes.values(), indexing="ij"), axis=-1)[self.usable]
+        if len(section.border.axes) == 2:
+            points = section.border.lines[0][0] if section.border.lines else points[:0]
+        way = np.cumsum(np.linalg.norm(np.diff(points, axis=0, prepend=points[:1]), axis=1))
+        chosen = points[np.unique(np.searchsorted(way, np.linspace(0.0, way[-1], count)))] if len(points) else points
+        poses = _Poses(self.model)
+        values = np.tile(poses.axes.reference, (len(chosen), 1))
+        for name, at in section.fixed.items():
+            values[:, poses.axes.columns.index(name)] = at
+        values[:, [poses.axes.columns.index(name) for name in section.axes]] = chosen
+        state = poses.state(values)
+        return np.asarray(state.q[state.health.is_reached & np.isfinite(state.q).all(axis=1)])
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``."""
@@ -177,9 +223,11 @@ class Workspace(Result):
 
 
 def _hanging_together(usable: np.ndarray, first: Sequence[np.intp]) -> np.ndarray:
-    """Where usable poses hang together with one of them, by neighbours along the axes, as the grid has it."""
+    """Where usable poses hang together with one of them, by neighbours that share a simplex, as the grid has it."""
     left = np.pad(usable, 1)
-    steps = [sign * stride // left.itemsize for stride in left.strides for sign in (-1, 1)]
+    strides = [stride // left.itemsize for stride in left.strides]
+    ways = [sum(chosen) for n in range(1, usable.ndim + 1) for chosen in combinations(strides, n)]
+    steps = [sign * way for way in ways for sign in (-1, 1)]
     flat, order = left.reshape(-1), np.zeros(left.size, dtype=int)
     front = np.array([np.ravel_multi_index([i + 1 for i in first], left.shape)])
     while len(front := front[flat[front]]):
@@ -196,6 +244,7 @@ def workspace_grid(
     *,
     fixed: Mapping[str, float] | None = None,
     limits: WorkspaceLimits | None = None,
+    refined: bool = True,
     progress: Callable[[int, int], None] | None = None,
 ) -> Workspace:
     """Map where a machine can work, over a grid of platform positions.
@@ -206,7 +255,9 @@ def workspace_grid(
             ry, rz in place of a quaternion: see `PoseAxes`).
         fixed: values of others; those not named keep their reference values.
         limits: what a usable pose must keep.
-        progress: called with poses done and poses in all.
+        refined: whether the border of usable poses is sought between the points of the grid, by bisection along the
+            edges of its simplices; half way between two of them without.
+        progress: called with what is done and what there is to do.
 
     Raises:
         InputError: unknown or repeated names, empty axes, values that are not finite; wrenches or a margin where the
@@ -220,16 +271,28 @@ def workspace_grid(
     shape = tuple(len(values) for values in axes.values())
     _require_size(shape)
     positions = pose.grid(axes, fixed)
-    judge = _Judge(model, limits)
+    judge, stages = _Judge(model, limits), Stages(progress, 2 if refined else 1)
     parts = []
     for first in range(0, len(positions), CHUNK):
         parts.append(judge(positions[first : first + CHUNK]))
-        if progress is not None:
-            progress(min(first + CHUNK, len(positions)), len(positions))
-    figures = {name: np.concatenate([part[name] for part in parts]).reshape(shape) for name in _UNITS}
-    steps = [float(quantile(np.diff(values), 0.5)) if len(values) > 1 else 1.0 for values in axes.values()]
-    share = float((figures["reason"] == Reason.USABLE).mean())
+        stages.part(min(first + CHUNK, len(positions)), len(positions))
+    stages.done()
+    figures = {name: np.concatenate([part[name] for part in parts]).reshape(shape) for name in (*_UNITS, SIDE)}
     varied = [columns.index(name) for name in axes]
+    if limits.connected:
+        _cut_off(figures, axes, reference[varied], judge.side(reference[None]))
+    del figures[SIDE]
+    share = float((figures["reason"] == Reason.USABLE).mean())
+    moved = [columns.index(name) for name, values in axes.items() if len(values) > 1]
+
+    def kinds(values: np.ndarray, near: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        whole = np.tile(positions[:1], (len(values), 1))
+        whole[:, moved] = values
+        return judge.kinds(whole, near)
+
+    border = bordered(tuple(axes.values()), _without_rims(figures["reason"]), kinds if refined else None, stages.part)
+    if refined:
+        stages.done()
     return Workspace(
         figures=figures,
         axes={name: np.asarray(values, dtype=float) for name, values in axes.items()},
@@ -239,7 +302,8 @@ def workspace_grid(
         fixed={name: float(positions[0, i]) for i, name in enumerate(columns) if name not in axes},
         fixed_units=tuple(unit for name, unit in zip(columns, pose.units, strict=True) if name not in axes),
         limits=limits,
-        cell=float(np.prod(np.abs(steps))),
+        border=border,
+        model=model,
         evidence=(
             Evidence(name="largest loop residual of usable poses", value=judge.residual, unit="m", upper=1e-9),
             Evidence(
@@ -265,6 +329,28 @@ def _require_size(shape: Sequence[float]) -> None:
         raise InputError.of("resolution", what, "coarser steps, smaller ranges or fewer axes")
 
 
+def _cut_off(
+    figures: dict[str, np.ndarray], axes: Mapping[str, np.ndarray], reference: np.ndarray, side: np.ndarray
+) -> None:
+    """Cut off what is usable and does not hang together with the pose nearest the reference, on its side."""
+    usable = (figures["reason"] == Reason.USABLE) & (figures[SIDE] == side)
+    if usable.any():
+        grid = np.stack(np.meshgrid(*axes.values(), indexing="ij"), axis=-1)
+        distance = np.where(usable, np.linalg.norm(grid - reference, axis=-1), np.inf)
+        usable = _hanging_together(usable, np.unravel_index(np.argmin(distance), distance.shape))
+    figures["reason"][(figures["reason"] == Reason.USABLE) & ~usable] = Reason.CUT_OFF
+
+
+def _without_rims(reason: np.ndarray) -> np.ndarray:
+    """Reasons over a grid; a rim of singular poses, thinner than the grid, counts for the poses out of reach beside."""
+    is_beyond = (reason == Reason.SINGULAR) | (reason == Reason.CUT_OFF)
+    thin = is_beyond & ~ndimage.binary_opening(is_beyond, np.ones((2,) * reason.ndim))
+    edge = ndimage.binary_dilation(reason == Reason.OUT_OF_REACH, np.ones((3,) * reason.ndim))
+    return np.where(thin & edge, int(Reason.OUT_OF_REACH), reason)
+
+
+#: Which side of all singularities a pose is on: the signs of the determinants that change there, as a number.
+SIDE = "side"
 _UNITS = {"reason": "", "blame": "", "serial": "", "parallel": "", "constraint": "", "clearance": "m", "tension": "N"}
 
 
@@ -294,9 +380,11 @@ class _Poses:
         health = self.state(self._reference).health
         self.elements = (*(form.element for form in health.closed_forms), *health.residuals)
 
-    def state(self, values: np.ndarray) -> State:
-        """States of poses: at once where all loops have closed forms, else followed from the reference pose."""
+    def state(self, values: np.ndarray, near: np.ndarray | None = None) -> State:
+        """States of poses: at once where all loops have closed forms, else from states (N, n_q) near, or followed."""
         functions, positions = self._model.platform, self.axes.positions(values)
+        if near is not None:
+            return functions.evaluate(positions, start=near)
         state = functions.evaluate(positions)
         if not state.health.residuals:
             return state
@@ -351,12 +439,33 @@ class _Judge:
             *(f"tension of {name}" for name in self._cables),
         )
         self.residual = 0.0
+        # with more actuators than freedoms, no determinant says when they lose hold
+        self._parallel_side = len(model.assembly.leading) == len(model.mechanism.actuators)
+
+    def side(self, values: np.ndarray) -> np.ndarray:
+        """Sides (N,) of poses."""
+        return self._sides(singularities(self._model, self._poses.state(values).q))
+
+    def _sides(self, distances: Singularities) -> np.ndarray:
+        parallel = np.nan_to_num(np.sign(distances.parallel_determinant)) if self._parallel_side else 0.0
+        return np.asarray(3.0 * parallel + np.nan_to_num(np.sign(distances.serial_determinant)))
+
+    def kinds(self, values: np.ndarray, near: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """Reasons with sides (N,) of poses, and their states (N, n_q), from states near."""
+        state = self._poses.state(values, near)
+        figures = self._judged(values, state)
+        side = np.where(figures["reason"] == Reason.USABLE, figures[SIDE], 0.0) if self._limits.connected else 0.0
+        q = np.where(np.isfinite(state.q), state.q, self._model.assembly.q)
+        return len(Reason) * (side + 4.0) + figures["reason"], q
 
     def __call__(self, values: np.ndarray) -> dict[str, np.ndarray]:
         """Figures of poses by name, at values (N, n) of the axes (see `PoseAxes`)."""
+        return self._judged(values, self._poses.state(values))
+
+    def _judged(self, values: np.ndarray, state: State) -> dict[str, np.ndarray]:
         n = len(values)
-        state = self._poses.state(values)
         result = {name: np.full(n, np.nan) for name in _UNITS if name not in ("reason", "blame")}
+        result[SIDE] = np.zeros(n)
         reason = np.full(n, Reason.USABLE, dtype=int)
         blame = np.full(n, -1)
 
@@ -383,6 +492,7 @@ class _Judge:
         first += len(self._bounded)
         if len(good):
             distances = singularities(self._model, q)
+            result[SIDE][good] = self._sides(distances)
             measures = np.stack([distances.serial, distances.parallel, distances.constraint], axis=1)
             for i, name in enumerate(("serial", "parallel", "constraint")):
                 result[name][good] = measures[:, i]

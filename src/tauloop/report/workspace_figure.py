@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +21,14 @@ COLOURS = {
     Reason.SINGULAR: "#c8553d",
     Reason.INTERFERENCE: "#e3a857",
     Reason.TENSION: "#8a6fb0",
+    Reason.CUT_OFF: "#b4b9c2",
 }
+#: What the machine cannot pass for a singularity, though it could be there.
+BEYOND_SINGULAR = (Reason.SINGULAR, Reason.CUT_OFF)
+#: Points of a picture along its axes, and width of the border, points.
+FINE, BORDER = 900, 1.3
+#: Names beside each other.
+MOST_NAMES = 4
 
 #: Measures that may colour the usable poses, and what their scale is called.
 MEASURES = {
@@ -36,23 +42,25 @@ MEASURES = {
 
 def section_figure(workspace: Workspace) -> Figure | None:
     """The picture over the first two positions, others next to their reference; None of a map over a line."""
-    names = list(workspace.axes)
-    if len(names) < 2:
-        return None
-    places = zip(list(workspace.axes.values())[2:], workspace.reference[2:], strict=True)
-    place = [int(np.abs(axis - at).argmin()) for axis, at in places]
-    index: tuple[Any, ...] = (..., *place)
-    held = {name: float(workspace.axes[name][k]) for name, k in zip(names[2:], place, strict=True)}
-    section = replace(
-        workspace,
-        figures={name: values[index] for name, values in workspace.figures.items()},
-        axes={name: workspace.axes[name] for name in names[:2]},
-        units=workspace.units[:2],
-        reference=workspace.reference[:2],
-        fixed=workspace.fixed | held,
-        fixed_units=workspace.fixed_units + workspace.units[2:],
-    )
-    return workspace_figure(section)
+    section = workspace.section()
+    return workspace_figure(section) if section is not None else None
+
+
+def sampled_measure(workspace: Workspace, measure: str, count: int) -> tuple[np.ndarray, ...]:
+    """A section on a finer grid, as its border has it.
+
+    Returns:
+        values of the axes (n_x,) and (n_y,), some `count` along the longer; reasons (n_x, n_y); the measure (n_x, n_y),
+        NaN where no pose is usable.
+    """
+    axes = list(workspace.axes.values())
+    spans = [np.ptp(axis) for axis in axes]
+    alike = workspace.units[0] == workspace.units[1]
+    counts = [max(round(count * span / max(spans)), 2) if alike else count for span in spans]
+    x, y = (np.linspace(axis[0], axis[-1], n) for axis, n in zip(axes, counts, strict=True))
+    reasons, corners, weights = workspace.border.sampled(x, y)
+    values = workspace.figures[measure].ravel()[corners]
+    return x, y, reasons, np.where(reasons == 0, np.where(weights > 0, values * weights, 0.0).sum(axis=-1), np.nan)
 
 
 def workspace_figure(workspace: Workspace, *, measure: str = "parallel") -> Figure:
@@ -65,35 +73,40 @@ def workspace_figure(workspace: Workspace, *, measure: str = "parallel") -> Figu
     Raises:
         InputError: the map has not two axes, or the measure is unknown.
     """
+    from matplotlib.collections import LineCollection
     from matplotlib.colors import ListedColormap
     from matplotlib.patches import Patch
 
     names = tuple(workspace.axes)
-    if len(names) != 2:
-        raise InputError.of("workspace", f"varies {len(names)} positions", "draw sections of two")
+    if len(workspace.border.axes) != 2:
+        raise InputError.of("workspace", f"varies {len(workspace.border.axes)} positions", "draw sections of two")
     if measure not in MEASURES:
         raise InputError.of("measure", f"{measure!r} is unknown", ", ".join(MEASURES))
     units = workspace.units
-    scales = [180.0 / np.pi if unit == "rad" else 1.0 for unit in units]
+    scales = np.array([180.0 / np.pi if unit == "rad" else 1.0 for unit in units])
     x, y = (scale * axis for axis, scale in zip(workspace.axes.values(), scales, strict=True))
     width = 8.6
-    aspect = np.clip(np.ptp(y) / max(np.ptp(x), 1e-12), 0.4, 1.8)
-    figure = blank(width, 1.6 + 6.2 * aspect)
+    aspect = np.clip(np.ptp(y) / np.ptp(x) if units[0] == units[1] else 0.8, 0.4, 1.8)
+    figure = blank(width, 1.9 + 6.2 * aspect)
     axes = figure.add_subplot()
     clean(axes)
     axes.grid(False)
-    reasons = np.ma.masked_equal(workspace.reason.T, int(Reason.USABLE))
+    _, _, reasons, values = sampled_measure(workspace, measure, FINE)
     palette = ListedColormap([COLOURS[reason] for reason in Reason])
-    axes.pcolormesh(x, y, reasons, cmap=palette, vmin=-0.5, vmax=len(Reason) - 0.5, shading="nearest", rasterized=True)
-    values = np.ma.masked_where(~workspace.usable.T, workspace.figures[measure].T)
-    shown = axes.pcolormesh(x, y, values, cmap="viridis", vmin=0.0, shading="nearest", rasterized=True)
+    place: dict[str, Any] = {"extent": (x[0], x[-1], y[0], y[-1]), "origin": "lower", "interpolation": "nearest"}
+    axes.imshow(reasons.T, cmap=palette, vmin=-0.5, vmax=len(Reason) - 0.5, aspect="auto", **place)
+    shown = axes.imshow(np.ma.masked_invalid(values.T), cmap="viridis", vmin=0.0, aspect="auto", **place)
+    for points, beyond in workspace.border.lines:
+        pieces = np.stack([points[:-1], points[1:]], axis=1)[beyond >= 0] * scales
+        colours = [COLOURS[Reason.SINGULAR] if reason in BEYOND_SINGULAR else TEXT for reason in beyond[beyond >= 0]]
+        axes.add_collection(LineCollection(list(pieces), colors=colours, linewidths=BORDER, capstyle="round"))
     if units[0] == units[1]:
         axes.set_aspect("equal")
     shown_units = ["deg" if unit == "rad" else unit for unit in units]
     axes.set_xlabel(f"{names[0]} [{shown_units[0]}]", fontsize=NORMAL, color=TEXT)
     axes.set_ylabel(f"{names[1]} [{shown_units[1]}]", fontsize=NORMAL, color=TEXT)
     if workspace.usable.any():
-        bar = figure.colorbar(shown, ax=axes, fraction=0.05, pad=0.03)
+        bar = figure.colorbar(shown, cax=axes.inset_axes((1.03, 0.0, 0.04, 1.0)))
         bar.set_label(f"usable: {MEASURES[measure]}", fontsize=SMALL, color=TEXT)
         bar.ax.tick_params(labelsize=SMALL)
     x_0, y_0 = (scale * value for value, scale in zip(workspace.reference, scales, strict=True))
@@ -106,7 +119,7 @@ def workspace_figure(workspace: Workspace, *, measure: str = "parallel") -> Figu
         [*(reason.text for reason in present), "reference pose"],
         loc="lower left",
         bbox_to_anchor=(0.09, 0.005),
-        ncols=len(present) + 1,
+        ncols=min(len(present) + 1, MOST_NAMES),
         fontsize=SMALL,
         frameon=False,
         columnspacing=1.2,
@@ -115,8 +128,10 @@ def workspace_figure(workspace: Workspace, *, measure: str = "parallel") -> Figu
     axes.set_title(
         f"Workspace of {workspace.provenance.inputs['machine']}", fontsize=LARGE, color=TEXT, loc="left", pad=22
     )
-    if workspace.fixed:
-        axes.text(0.0, 1.015, workspace.held, transform=axes.transAxes, fontsize=SMALL, color=TEXT)
+    note = "; ".join(filter(None, (workspace.held, f"usable {workspace.size_text}")))
+    axes.text(0.0, 1.015, note, transform=axes.transAxes, fontsize=SMALL, color=TEXT)
     height = figure.get_figheight()
-    figure.subplots_adjust(left=0.1, right=0.93, bottom=0.95 / height, top=1 - 0.75 / height)
+    figure.subplots_adjust(
+        left=0.1, right=0.86, bottom=(0.95 if len(present) < 4 else 1.15) / height, top=1 - 0.75 / height
+    )
     return figure

@@ -1,27 +1,31 @@
-"""A workspace on a page: the section that holds the reference pose, by its measures, and why poses are left out."""
+"""A workspace on a page: the machine along its border, the section by its measures, and why poses are left out."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from tauloop.kinematics.workspace_map import Reason, Workspace
-from tauloop.report.pieces import Piece, Plot, PlotTrace, rounded
-from tauloop.report.workspace_figure import MEASURES
+from tauloop.report.pieces import STATES, Piece, Plot, PlotTrace, motion, rounded
+from tauloop.report.workspace_figure import MEASURES, sampled_measure
 
-#: Values of a map at most in each direction: what a screen shows.
+#: Values of a map along its longer direction: what a screen shows.
 FINEST = 160
+#: How long the machine takes along the border, s.
+WALK = 12.0
 
 
 def workspace_page(workspace: Workspace) -> Iterator[Piece]:
     """Measures over the first two positions; others that vary stay at their value next to the reference."""
-    names = tuple(workspace.axes)
-    if len(names) >= 2:
+    q = workspace.walk(STATES)
+    section = workspace.section()
+    title = "The machine along the line" if section is None else "The machine along the border of its workspace"
+    yield from motion(workspace.model, np.linspace(0.0, WALK, len(q)), q, title)
+    if section is not None:
         for measure, label in MEASURES.items():
-            if np.isfinite(workspace.figures[measure][workspace.usable]).any():
-                yield _map(workspace, measure, label)
+            if np.isfinite(section.figures[measure][section.usable]).any():
+                yield _map(section, measure, label)
     counts = {reason.text: int((workspace.reason == reason).sum()) for reason in Reason}
     kept = {text: count for text, count in counts.items() if count}
     yield Plot(
@@ -33,31 +37,26 @@ def workspace_page(workspace: Workspace) -> Iterator[Piece]:
     )
 
 
-def _map(workspace: Workspace, measure: str, label: str) -> Plot:
-    first, second, *others = workspace.axes.items()
-    steps = [-(-len(values) // FINEST) for _, values in (first, second)]
-    place = [int(np.abs(values - at).argmin()) for (_, values), at in zip(others, workspace.reference[2:], strict=True)]
-    index: tuple[Any, ...] = (slice(None, None, steps[0]), slice(None, None, steps[1]), *place)
-    values = np.where(workspace.usable, workspace.figures[measure], np.nan)[index]
-    scales = [180.0 / np.pi if unit == "rad" else 1.0 for unit in workspace.units]
-    shown = ["deg" if unit == "rad" else unit for unit in workspace.units]
-    axes = [
-        rounded(scale * values[::step])
-        for (_, values), scale, step in zip((first, second), scales[:2], steps, strict=True)
-    ]
-    at = ", ".join(
-        f"{name} = {scales[k + 2] * axis[place[k]]:.4g} {shown[k + 2]}" for k, (name, axis) in enumerate(others)
-    )
-    x, y = (scale * at for scale, at in zip(scales, workspace.reference[:2], strict=False))
+def _map(section: Workspace, measure: str, label: str) -> Plot:
+    x, y, _, values = sampled_measure(section, measure, FINEST)
+    scales = [180.0 / np.pi if unit == "rad" else 1.0 for unit in section.units]
+    shown = ["deg" if unit == "rad" else unit for unit in section.units]
+    names = list(section.axes)
+    gap = np.full((1, 2), np.nan)  # between two lines
+    lines = np.concatenate([gap, *(part for line, _ in section.border.lines for part in (line, gap))]) * scales
+    reference = np.array(section.reference) * scales
     return Plot(
         title=f"Usable poses: {label.rpartition(' [')[0]}",
-        x=f"{first[0]} [{shown[0]}]",
-        y=f"{second[0]} [{shown[1]}]",
-        traces=(PlotTrace(name="reference pose", x=rounded([x]), y=rounded([y]), look="points"),),
+        x=f"{names[0]} [{shown[0]}]",
+        y=f"{names[1]} [{shown[1]}]",
+        traces=(
+            PlotTrace(name="border", x=rounded(lines[:, 0]), y=rounded(lines[:, 1])),
+            PlotTrace(name="reference pose", x=rounded(reference[:1]), y=rounded(reference[1:]), look="points"),
+        ),
         grid=tuple(map(rounded, values.T)),
-        grid_x=axes[0],
-        grid_y=axes[1],
+        grid_x=rounded(scales[0] * x),
+        grid_y=rounded(scales[1] * y),
         grid_name=f"[{label.rpartition(' [')[2]}",
-        equal=workspace.units[0] == workspace.units[1],
-        note=", ".join(filter(None, (workspace.held, at))),
+        equal=section.units[0] == section.units[1],
+        note="; ".join(filter(None, (section.held, f"usable {section.size_text}"))),
     )

@@ -22,6 +22,5 @@ def workspace_tables(workspace: Workspace) -> Iterator[RenderableType]:
     yield table(title, "pose", ("number", ""), ("share", ".1%"), rows=rows)
     blamed = list(workspace.excluded_by().items())[:MOST]
     yield table("What excludes poses", "element", ("poses", ""), rows=blamed)
-    size, unit = workspace.size
-    yield f"usable and connected with the reference pose: {size:.4g} {unit}"
+    yield f"usable, within its border: {workspace.size_text}"
     yield from doubts(workspace)

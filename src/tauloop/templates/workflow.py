@@ -253,7 +253,7 @@ def _reach(model: Model) -> tuple[float | None, dict[str, int]]:
         if name in columns and np.isfinite([low, high]).all()
     }
     if 0 < len(axes) <= 3:
-        grid = workspace_grid(model, axes)
+        grid = workspace_grid(model, axes, refined=False)
         return float((grid.reason == Reason.USABLE).mean()), grid.excluded_by()
     driven = {model.topology.q_of_v[i] for i in assembly.driven}
     drawn = limits.of(("drawing",))

@@ -10,9 +10,8 @@ from scipy.spatial.transform import Rotation
 
 from tauloop.errors import InputError, PoseError, TauloopError
 from tauloop.kinematics.machine_geometry import machine_geometry
-from tauloop.kinematics.machine_workspace import WorkspaceOptions, workspace
 from tauloop.kinematics.pose_axes import PoseAxes, pose_axes
-from tauloop.kinematics.workspace_map import Reason, Workspace, section_axes
+from tauloop.kinematics.workspace_map import Reason, Workspace, section_axes, workspace_grid
 from tauloop.model import Model
 from tauloop.records import dataclass
 from tauloop.viewer.forces import motion_forces
@@ -35,6 +34,7 @@ REASONS: Mapping[Reason, str] = {
     Reason.SINGULAR: "#b0301c",
     Reason.INTERFERENCE: "#5c2560",
     Reason.TENSION: "#0d0f11",
+    Reason.CUT_OFF: "#848484",
 }
 
 
@@ -92,7 +92,7 @@ def cloud(model: Model, plane: tuple[str, ...], colouring: str, q: np.ndarray | 
     }
     widest = max(high - low for low, high in ranges.values())
     step = float(f"{widest / (SLICE if len(plane) == 2 else CLOUD):.1g}")
-    area = workspace(model, WorkspaceOptions(plane=plane, section=fixed, ranges=ranges, resolution=step))
+    area = workspace_grid(model, section_axes(model, plane, step, ranges), fixed=fixed, refined=False)
     positions = axes.grid(area.axes, area.fixed)
     reason = area.reason.ravel()
     known = np.flatnonzero(reason == Reason.USABLE if colouring == "force" else reason != Reason.OUT_OF_REACH)

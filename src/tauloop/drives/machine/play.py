@@ -180,7 +180,7 @@ def play_map(
     InputError.raise_if_any(problems)
     sensitivity = ToolSensitivity(model)
     stages = Stages(progress, 2)
-    space = workspace_grid(model, axes, fixed=fixed, progress=stages.part)
+    space = workspace_grid(model, axes, fixed=fixed, refined=False, progress=stages.part)
     stages.done()
     usable = space.usable.ravel()
     pose = pose_axes(model)
