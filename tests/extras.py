@@ -18,6 +18,7 @@ EXTRAS = {
     "plotly": ("report", "plotly"),
     "pyarrow": ("parquet", "pyarrow"),
     "pymoo": ("tuning", "pymoo"),
+    "rosbags": ("ros", "rosbags"),
     "trimesh": ("view", "trimesh"),
     "viser": ("view", "viser"),
     "websockets": ("view", "viser"),

@@ -50,6 +50,7 @@ COMMANDS = {
     "motion": ("motion", "five_bar", "--to", "x=0.02", "--out", "{out}/motion.csv", "--figure", "{out}/motion.png"),
     "check": ("check", "five_bar", "--figure", "{out}/check.png"),
     "parquet": ("motion", "five_bar", "--to", "x=0.02", "--out", "{out}/motion.parquet"),
+    "bag": ("motion", "five_bar", "--to", "x=0.02", "--out", "{out}/motion.mcap"),
     "dynamics": ("dynamics", "five_bar", "--out", "{out}/forces.csv", "--figure", "{out}/forces.png"),
     "simulate": (
         "simulate",

@@ -80,7 +80,7 @@ HEIGHT = {package: height for height, layer in enumerate(LAYERS) for package in 
 CEILINGS = {
     "assembly": 1990,
     "calibration": 3590,
-    "cli": 1390,
+    "cli": 1400,
     "codegen": 2320,
     "conversion": 50,
     "drives": 3810,
@@ -91,7 +91,7 @@ CEILINGS = {
     "identification": 7980,
     "integrate": 1760,
     "kinematics": 3250,
-    "logs": 1650,
+    "logs": 2060,
     "mechanism": 4620,
     "model": 2420,
     "motion": 1260,

@@ -173,6 +173,19 @@ def _hdf5_files() -> tuple[bytes, ...]:
     return (stream.getvalue(),)
 
 
+@functools.cache
+def _bags(ending: str) -> tuple[bytes, ...]:
+    extra("rosbags")
+    from tauloop.logs import read_log, write_log
+
+    folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    (folder / "log.csv").write_bytes(_csv_files()[0])
+    log = read_log(folder / "log.csv")
+    some = [log, log.drop_vars("position.left"), log.drop_vars(["position.left", "position.right"])]
+    return tuple(write_log(folder / f"{k}{ending}", part).read_bytes() for k, part in enumerate(some))
+
+
 def _read_log(path: Path) -> object:
     from tauloop.logs import read_log
 
@@ -241,6 +254,8 @@ TARGETS = {
         Target(name="csv", ending=".csv", read=_read_log, texts=_csv_files),
         Target(name="parquet", ending=".parquet", read=_read_log, texts=_parquet_files),
         Target(name="mat", ending=".mat", read=_read_columns, texts=_mat_files),
+        Target(name="mcap", ending=".mcap", read=_read_log, texts=lambda: _bags(".mcap")),
+        Target(name="db3", ending=".db3", read=_read_log, texts=lambda: _bags(".db3")),
         Target(name="hdf5", ending=".h5", read=_read_columns, texts=_hdf5_files),
         Target(
             name="recording",

@@ -30,7 +30,7 @@ def control(
     side: SideOption,
     out: Annotated[
         Path | None,
-        typer.Option(help="Write the motion under the last controller to this CSV or Parquet file."),
+        typer.Option(help="Write the motion under the last controller to this CSV, Parquet or MCAP file."),
     ] = None,
     figure: FigureOption = None,
     json_file: JsonFileOption = None,

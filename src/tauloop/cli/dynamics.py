@@ -21,7 +21,9 @@ def dynamics(
     formulation: FormulationOption = "newton-euler",
     out: Annotated[
         Path | None,
-        typer.Option(help="Write time, motion of platform and actuators, and forces to this CSV or Parquet file."),
+        typer.Option(
+            help="Write time, motion of platform and actuators, and forces to this CSV, Parquet or MCAP file."
+        ),
     ] = None,
     figure: FigureOption = None,
     within_limits: WithinLimitsOption = False,

@@ -37,7 +37,7 @@ def excite(
     side: SideOption,
     frequency: Annotated[float, typer.Option(help="Samples per second in the table, Hz.")] = 1000.0,
     out: Annotated[
-        Path | None, typer.Option(help="Write one period of the motion to this CSV or Parquet file.")
+        Path | None, typer.Option(help="Write one period of the motion to this CSV, Parquet or MCAP file.")
     ] = None,
     figure: FigureOption = None,
     json_file: JsonFileOption = None,

@@ -36,8 +36,8 @@ def identify(
     log: Annotated[
         list[Path],
         typer.Argument(
-            help="Recordings, one or several: a CSV or Parquet with columns time, position.NAME, force.NAME, or a YAML "
-            "that describes files and columns, and says how this one is prepared."
+            help="Recordings, one or several: a CSV, a Parquet or a bag of ROS with columns time, position.NAME, "
+            "force.NAME, or a YAML that describes files and columns, and says how this one is prepared."
         ),
     ],
     options: tl.IdentificationOptions,

@@ -20,7 +20,7 @@ def motion(
     frequency: Annotated[float, typer.Option(help="Samples per second in the table, Hz.")] = 1000.0,
     out: Annotated[
         Path | None,
-        typer.Option(help="Write time, positions, velocities and accelerations to this CSV or Parquet file."),
+        typer.Option(help="Write time, positions, velocities and accelerations to this CSV, Parquet or MCAP file."),
     ] = None,
     figure: FigureOption = None,
     within_limits: WithinLimitsOption = False,

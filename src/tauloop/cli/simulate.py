@@ -44,7 +44,9 @@ def simulate(
             "forces by inverse dynamics are fed to forward dynamics."
         ),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the simulated motion to this CSV or Parquet file.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the simulated motion to this CSV, Parquet or MCAP file.")
+    ] = None,
     figure: FigureOption = None,
     json_file: JsonFileOption = None,
     within_limits: WithinLimitsOption = False,

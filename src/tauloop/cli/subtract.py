@@ -22,7 +22,9 @@ def subtract(
     ],
     disconnected: Annotated[Path, typer.Argument(help="Log of the same motion with the structure taken off.")],
     options: tl.SubtractionOptions,
-    out: Annotated[Path, typer.Option(help="Write positions and structure's forces to this CSV or Parquet.")],
+    out: Annotated[
+        Path, typer.Option(help="Write positions and structure's forces to this CSV, Parquet or MCAP file.")
+    ],
     as_json: JsonOption = False,
 ) -> None:
     """Subtract the actuators' own forces, measured with the structure taken off, sample by sample.

@@ -32,6 +32,7 @@ WIDTHS = (("__AVX512F__", 512), ("__AVX2__", 256), ("__AVX__", 256), ("__SSE2__"
 USES = {
     "parquet": "logs in Parquet",
     "hdf5": "logs in HDF5 and of MATLAB 7.3",
+    "ros": "logs as bags of ROS",
     "engines": "verify: MuJoCo and Pinocchio",
     "tuning": "genetic algorithm and fronts of tune",
     "consistency": "physically consistent identification",

@@ -13,10 +13,12 @@ from tauloop.errors import LogError
 from tauloop.logs.channels import TIME, Channel, Signals
 from tauloop.logs.findings import Findings
 from tauloop.logs.gaps import FillGaps, filled, with_missing_rows
+from tauloop.logs.opening import open_table
 from tauloop.logs.scales import Scale, find_scale
-from tauloop.logs.tables import MISSING, CsvTable, Table, open_table
+from tauloop.logs.tables import MISSING, CsvTable, Table
+from tauloop.logs.time_base import BETWEEN
 from tauloop.logs.timing import check_same_time, check_time
-from tauloop.mechanism.suggestions import listing, suggestion
+from tauloop.mechanism.suggestions import listing, suggestion, unknown_names
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -31,20 +33,24 @@ class LogFile(Shown):
     """One file of a recording and what its columns mean.
 
     Attributes:
-        path: ``.csv``, ``.csv.gz``, ``.parquet``, ``.mat``, ``.h5`` or ``.hdf5``.
+        path: ``.csv``, ``.csv.gz``, ``.parquet``, ``.mat``, ``.h5`` or ``.hdf5``; or a bag of ROS: a rosbag2 folder,
+            ``.mcap``, ``.db3`` or (of ROS 1) ``.bag``, whose columns are ``/topic.field`` (`tauloop.logs.bags`).
         columns: quantity -> channel -> column, such as ``{"position": {"motor_1": "Joint_1"}}``; columns of a text
             without a header are called "1", "2", ... The quantities
             position, velocity, acceleration and force have their units checked, others may have any name. None: the
-            file's own names are of the form ``quantity.channel``, as `write_log` writes them.
+            file's own names are of the form ``quantity.channel``, as `write_log` writes them, or a bag's joint states.
         units: unit by column or by quantity (the column wins); it wins over a unit in the header, ``q1 [deg]``. It may
             carry a factor: ``"0.0523 N m"`` says that one in the file is 0.0523 N m, ``"-1 rad"`` turns a sign.
-        time: name of the column of time stamps.
+        time: name of the column of time stamps. A bag has its own: those of the first column's topic.
+        between: of a bag: how values of other topics are made at these stamps, one of `time_base.BETWEEN`: "linear"
+            (the default), "hold" or "cubic".
     """
 
     path: str | Path
     columns: Mapping[str, Mapping[str, str]] | None = None
     units: Mapping[str, str] = field(default_factory=dict)
     time: str | None = None
+    between: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +106,7 @@ def read_signals(
     """
     findings = Findings()
     sources = [file if isinstance(file, LogFile) else LogFile(path=file) for file in files]
-    parts = [part for source in sources if (part := _read_part(source, gaps, findings)) is not None]
+    parts = [part for source in sources if (part := _read_part(source, sample_rate, gaps, findings)) is not None]
     if not sources:
         findings.add("arguments", "files", "no file was given", "give at least one")
     _check_channels(parts, findings)
@@ -114,10 +120,12 @@ def read_signals(
     )
 
 
-def _read_part(source: LogFile, gaps: FillGaps | None, findings: Findings) -> _Part | None:
+def _read_part(source: LogFile, sample_rate: float | None, gaps: FillGaps | None, findings: Findings) -> _Part | None:
     """What the file holds of what is wanted; None when something about it is wrong."""
     try:
-        table = open_table(source.path)
+        if source.between is not None:
+            LogError.raise_if_any(unknown_names([source.between], BETWEEN, "{!r} is unknown", "between"))
+        table = open_table(source.path, source.between)
     except LogError as error:
         findings.include(error.problems)
         return None
@@ -131,7 +139,7 @@ def _read_part(source: LogFile, gaps: FillGaps | None, findings: Findings) -> _P
         )
         findings.add("headers that are missing", "header", what, remedy, table.file, table.line(0))
         return None
-    choices = _choices(source, table, findings)
+    choices = _choices(source, table, findings, is_timed=sample_rate is not None)
     if not choices:
         return None
     values, filled_in = _numbers(table, choices, gaps, findings)
@@ -192,8 +200,8 @@ def _numbers(
     return values, counts
 
 
-def _choices(source: LogFile, table: Table, findings: Findings) -> list[_Choice]:
-    wanted = _wanted(source, table, findings)
+def _choices(source: LogFile, table: Table, findings: Findings, *, is_timed: bool) -> list[_Choice]:
+    wanted = _wanted(source, table, findings, is_timed=is_timed)
     choices = []
     for quantity, channel, name in dict.fromkeys(wanted):  # two columns of one name are one problem
         column = _column(name, table, findings)
@@ -213,20 +221,19 @@ def _choices(source: LogFile, table: Table, findings: Findings) -> list[_Choice]
     return choices
 
 
-def _wanted(source: LogFile, table: Table, findings: Findings) -> list[tuple[str, str, str]]:
+def _wanted(source: LogFile, table: Table, findings: Findings, *, is_timed: bool) -> list[tuple[str, str, str]]:
     """Quantity, channel and column name of everything to be read, time included."""
     if source.columns is not None:
         wanted = [(q, channel, name) for q, group in source.columns.items() for channel, name in group.items()]
         own_time = None
     else:
-        parts = [(name.partition("."), name) for name in table.names]
-        wanted = [(quantity, channel, name) for (quantity, _, channel), name in parts if quantity and channel]
+        wanted = table.channels()
         own_time = TIME if TIME in table.names else None
     if not wanted:
         what = f"nothing to read: the file has {listing(table.names)}"
         remedy = "say what they are: LogFile(columns={'position': {'motor': 'its column'}})"
         findings.add("columns that are missing", "columns", what, remedy, table.file)
-    time = source.time or own_time
+    time = source.time or own_time or (None if is_timed else table.clock([name for _, _, name in wanted]))
     return wanted + ([(TIME, "", time)] if time is not None else [])
 
 

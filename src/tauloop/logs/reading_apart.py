@@ -1,4 +1,4 @@
-"""MAT files up to version 7 and Parquet files, by SciPy and Arrow in a process of its own.
+"""MAT files up to version 7, Parquet files and bags of ROS, by SciPy, Arrow and rosbags in a process of its own.
 
 A damaged file may end that process; and what Arrow keeps of a long log goes with it.
 """
@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,11 @@ _SCRIPT = Path(__file__).with_name("reading_process.py")
 LARGE = 4_000_000
 #: Threads whose processes are kept.
 MOST = 4
-_AGAIN = {"MAT": "save the log again in MATLAB with `save(name, '-v7')`", "Parquet": "export the log again"}
+_AGAIN = {
+    "MAT": "save the log again in MATLAB with `save(name, '-v7')`",
+    "Parquet": "export the log again",
+    "bag of ROS": "copy the bag again, or repair it: `ros2 bag reindex`",
+}
 
 
 def mat_columns(path: Path) -> dict[str, np.ndarray]:
@@ -57,6 +61,24 @@ def parquet_columns(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
         LogError: it is damaged.
     """
     return _answer("Parquet", path, "parquet", list(names))[1]
+
+
+def bag_topics(path: Path) -> dict[str, Any]:
+    """Of a bag: `topics` with their fields, and the `contents` of a log that Tauloop wrote.
+
+    Raises:
+        LogError: it is damaged, or would fill the memory.
+    """
+    return _answer("bag of ROS", path, "bag topics", most_unpacked(path))[0]
+
+
+def bag_columns(path: Path, wanted: Mapping[str, Sequence[str]]) -> dict[str, np.ndarray]:
+    """Of fields by topic: values and the rows of their messages; of the topics stamps and times of receipt, ns.
+
+    Raises:
+        LogError: it is damaged, or would fill the memory.
+    """
+    return _answer("bag of ROS", path, "bag", most_unpacked(path), wanted)[1]
 
 
 def _answer(kind: str, path: Path, reader: str, *request: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -1,4 +1,4 @@
-"""Reads MAT and Parquet files for another process; started as a script by `reading_apart`.
+"""Reads MAT and Parquet files and bags of ROS for another process; started as a script by `reading_apart`.
 
 A damaged file can end SciPy's reader, and the process with it; Arrow keeps memory that nobody uses any more: this
 process holds nothing that could be lost. A request is a line of JSON: what to do, the path, and more. The answer is
@@ -8,11 +8,13 @@ Nothing of Tauloop is imported, so that the process starts soon.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -80,7 +82,26 @@ def _parquet(path: str) -> Any:
     return pyarrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER)
 
 
-READERS: dict[str, Callable[..., Answer]] = {"mat": mat, "parquet schema": parquet_schema, "parquet": parquet}
+@functools.cache
+def _bags() -> Any:
+    """The module beside this script; its folder is on no path, for names in it are those of other modules."""
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location("bag_process", Path(__file__).with_name("bag_process.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+READERS: dict[str, Callable[..., Answer]] = {
+    "mat": mat,
+    "parquet schema": parquet_schema,
+    "parquet": parquet,
+    "bag topics": lambda *request: _bags().topics(*request),
+    "bag": lambda *request: _bags().columns(*request),
+}
 
 
 def main() -> None:

@@ -14,18 +14,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tauloop.errors import InputError, LogError
 from tauloop.logs.known_forces import ForceTable, KnownForce, Polynomial
 from tauloop.logs.preparation import Preparation
-from tauloop.logs.reading import LogFile
+from tauloop.logs.reading import LogFile, read_log
+from tauloop.logs.time_base import BETWEEN
 from tauloop.mechanism.cursor import Choice, Cursor, ListOf, MapOf, Shape, Text, Value, Whole, field, need
 from tauloop.mechanism.documents import Amount, contents, is_whole, open_document
 from tauloop.mechanism.units import ANGLE, FORCE, FREQUENCY, LENGTH, ONE, TORQUE
 from tauloop.mechanism.values import ValueReader
 from tauloop.records import dataclass
 from tauloop.shown import Shown
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 FORMAT = "tauloop-log/1"
 _FREQUENCY = Value(linear=FREQUENCY, sign="positive")
@@ -36,7 +40,7 @@ LOG_FILE = Shape(
     name="log file",
     doc="A file of a recording.",
     fields=(
-        need("path", _TEXT, "the file, beside this one"),
+        need("path", _TEXT, "the file, or the folder of a bag, beside this one"),
         field(
             "columns",
             MapOf(item=_TEXTS, key="quantity", is_known=True),
@@ -44,6 +48,7 @@ LOG_FILE = Shape(
         ),
         field("units", _TEXTS, "units by quantity or column, where the header has none"),
         field("time", _TEXT, "column of the time"),
+        field("between", Choice(options=tuple(BETWEEN)), "of a bag: what other topics have between their messages"),
     ),
 )
 TABLE = Shape(
@@ -137,6 +142,19 @@ def load_recording(path: str | Path, folder: str | Path | None = None) -> Record
         preparation=preparation,
         known_forces=tuple(law for law in known if law is not None),
     )
+
+
+def read_recorded(path: str | Path) -> xr.Dataset:
+    """The log of a table, or of a YAML that describes a recording, as it was measured: not prepared.
+
+    Raises:
+        LogError: everything that is wrong, with lines.
+        DescriptionError: the file is no plain YAML.
+    """
+    if Path(path).suffix.lower() not in (".yaml", ".yml"):
+        return read_log(path)
+    stated = load_recording(path)
+    return read_log(*stated.files, sample_rate=stated.sample_rate)
 
 
 def _preparation(place: Cursor | None, content: dict[str, Any] | None) -> Preparation | None:

@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 
 from tauloop.errors import LogError
-from tauloop.files import unreadable
 from tauloop.logs.csv_text import delimiter_of, has_decimal_comma, is_number, with_decimal_points
 from tauloop.logs.findings import LISTED_PER_KIND, Findings
 from tauloop.logs.hdf5 import hdf5_columns
@@ -28,10 +27,12 @@ _HDF5_SIGNATURE = b"\x89HDF"
 _NUMERIC = re.compile(r"(dictionary<values=)?(u?int\d+|halffloat|float|double|decimal\d*\(.*\))(, indices=.*>)?")
 _KIND_NOT_FINITE, _KIND_EMPTY = "numbers that are not finite", "empty cells"
 _KIND_BEYOND = "numbers beyond all measure"
+#: Messages that never came: what is between is not made up unless gaps are to be filled.
+KIND_DROPPED = "dropped messages"
 #: No measured number is larger; squares and products of larger ones overflow.
 MOST = 1e100
 #: Kinds of findings of cells without a number in them, which `Table.numbers` gives as not finite.
-MISSING = (_KIND_NOT_FINITE, _KIND_EMPTY)
+MISSING = (_KIND_NOT_FINITE, _KIND_EMPTY, KIND_DROPPED)
 _BEYOND = (f"is beyond {MOST:.0e}, which nothing measures", "check the column, its unit and exponents")
 _NOT_FINITE = "the sensor or the recorder gave no value there; repair the log or leave these rows out"
 
@@ -44,9 +45,13 @@ class Table(ABC):
         names: column names without units.
         units: unit text of each column, empty where the file says none.
         has_names: whether the file names its columns; they are called 1, 2, ... where it does not.
+        may_be_late: whether time stamps are those of receipt, which may be late and do not add up.
+        arrival: when a recorder received each sample (N,), s of its own clock, where that is known.
     """
 
     has_names = True
+    may_be_late = False
+    arrival: np.ndarray | None = None
 
     def __init__(self, file: str, headers: Sequence[str], *, brackets_are_units: bool) -> None:
         """Take the headers; in CSV and Parquet ``q1 [deg]`` is the column q1 in degrees."""
@@ -57,6 +62,15 @@ class Table(ABC):
     @abstractmethod
     def numbers(self, columns: Sequence[int], findings: Findings) -> np.ndarray:
         """The chosen columns, (N, len(columns)); whatever is not a finite number goes to the findings."""
+
+    def channels(self) -> list[tuple[str, str, str]]:
+        """Quantity, channel and column of what the names say by themselves, as ``quantity.channel``."""
+        parts = [(name.partition("."), name) for name in self.names]
+        return [(quantity, channel, name) for (quantity, _, channel), name in parts if quantity and channel]
+
+    def clock(self, columns: Sequence[str]) -> str | None:
+        """The column of time that samples of these columns have without anybody's naming one."""
+        return None
 
     def line(self, row: int) -> int | None:
         """Line of the file on which a row (counted from zero) stands; None where the file has no lines."""
@@ -89,28 +103,6 @@ def _name_and_unit(header: str) -> tuple[str, str]:
     if not bracket or not header.strip().endswith("]") or "]" in unit:
         return header.strip(), ""
     return name.rstrip(), unit.strip()
-
-
-def open_table(path: str | Path) -> Table:
-    """Open a file by its ending: ``.csv``, ``.csv.gz``, ``.parquet``, ``.mat``, ``.h5`` or ``.hdf5``.
-
-    Raises:
-        LogError: the file is missing, empty, damaged, or of another kind.
-    """
-    path = Path(path)
-    if wrong := unreadable(path):
-        raise _refused(str(path), *wrong)
-    name = path.name.lower()
-    if name.endswith((".csv", ".csv.gz")):
-        return CsvTable(path)
-    if name.endswith(".parquet"):
-        return ParquetTable(path)
-    if name.endswith(".mat"):
-        return MatTable(path)
-    if name.endswith((".h5", ".hdf5")):
-        return ArrayTable(str(path), *hdf5_columns(path))
-    what = f"the ending {path.suffix!r} is not that of a kind of log that can be read"
-    raise _refused(str(path), what, "use .csv, .csv.gz, .parquet, .mat, .h5 or .hdf5")
 
 
 def _refused(file: str, what: str, remedy: str, *, where: str = "", line: int | None = None) -> LogError:

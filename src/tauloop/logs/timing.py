@@ -7,8 +7,26 @@ import numpy as np
 from tauloop.logs.findings import LISTED_PER_KIND, Findings
 from tauloop.logs.tables import Table
 
+#: Messages that are looked at for whether they make up for a late one.
+LOOKED_AHEAD = 20
 #: A step of more than this many periods is a gap: at 1.5 the nearest whole number of periods is two.
 GAP_PERIODS = 1.5
+
+
+def missing_samples(time: np.ndarray, *, may_be_late: bool) -> tuple[float, np.ndarray]:
+    """Median step (period) of time stamps (N,), and how many samples are missing in each step (N - 1,).
+
+    A step of more than `GAP_PERIODS` is a gap. Stamps of receipt may be late: then the next ones make up for it, and
+    only what they leave is missing: min over j of (t[k+j] - t[k]) / T - j, for the next `LOOKED_AHEAD` messages.
+    """
+    steps = np.diff(time)
+    rising = steps[steps > 0.0]
+    period = float(np.median(rising)) if len(rising) else 0.0
+    missing = np.zeros(len(steps), dtype=int)
+    for k in np.flatnonzero((steps > GAP_PERIODS * period) & (steps > 0.0)):
+        ahead = (time[k + 1 : k + 1 + LOOKED_AHEAD] - time[k]) / period if may_be_late else steps[k : k + 1] / period
+        missing[k] = max(round(float((ahead - np.arange(1, len(ahead) + 1)).min())), 0 if may_be_late else 1)
+    return period, missing
 
 
 def check_time(table: Table, column: str, time: np.ndarray, findings: Findings) -> None:
@@ -21,8 +39,11 @@ def check_time(table: Table, column: str, time: np.ndarray, findings: Findings) 
         findings: takes what is wrong.
     """
     steps = np.diff(time)
-    rising = steps[steps > 0.0]
-    period = float(np.median(rising)) if len(rising) else 0.0
+    period, missing = missing_samples(time, may_be_late=table.may_be_late)
+    gap, arrival = missing > 0, table.arrival
+    is_set = np.zeros_like(gap)
+    if arrival is not None and len(arrival) == len(time):
+        is_set = gap & (np.diff(arrival) <= GAP_PERIODS * period)
 
     def note(kind: str, bad: np.ndarray, what: str, remedy: str) -> None:
         rows = np.flatnonzero(bad)
@@ -47,8 +68,14 @@ def check_time(table: Table, column: str, time: np.ndarray, findings: Findings) 
         "cut the log there: it holds several recordings, or the clock was set",
     )
     note(
+        "jumps of the clock",
+        is_set,
+        "time goes on by {step:.6g} s after t = {before:.10g} s, and the recorder's clock by no more than a period",
+        "the clock was set there and nothing is missing: use the time of receipt, or one side of it",
+    )
+    note(
         "gaps in time",
-        (steps > GAP_PERIODS * period) & (steps > 0.0),
+        gap & ~is_set,
         f"a gap of {{step:.6g}} s after t = {{before:.10g}} s: {{periods:.4g}} periods of {period:.6g} s",
         "samples are missing there: use the part before or after it",
     )

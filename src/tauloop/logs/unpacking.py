@@ -28,8 +28,9 @@ def require_ratio(path: Path, size: int) -> None:
 
 
 def most_unpacked(path: Path) -> float:
-    """Bytes that a file's content may take."""
-    return max(UNCHECKED, RATIO * path.stat().st_size)
+    """Bytes that the content of a file, or of a folder of files, may take."""
+    files = path.iterdir() if path.is_dir() else (path,)
+    return max(UNCHECKED, RATIO * sum(file.stat().st_size for file in files))
 
 
 def _expands(path: Path, size: int, more: str = "") -> LogError:

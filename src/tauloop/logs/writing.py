@@ -1,4 +1,4 @@
-"""Writing logs: CSV and Parquet with units in the headers, complete or not at all."""
+"""Writing logs: CSV and Parquet with units in the headers, and bags of ROS, complete or not at all."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from tauloop.errors import LogError, Problem
 from tauloop.files import write_file
+from tauloop.logs.bag_writing import STORAGE, write_bag
 from tauloop.logs.channels import TIME
 from tauloop.logs.tables import require_parquet
 
@@ -19,19 +20,20 @@ if TYPE_CHECKING:
 
 
 def write_log(path: str | Path, log: xr.Dataset) -> Path:
-    """Write a log so that ``read_log(path)`` gives the same numbers to the last bit.
+    """Write a log so that ``read_log(path)`` gives the same numbers to the last bit (stamps of bags to 1 ns).
 
     The file is written beside its final name and then renamed: an interrupted run leaves no half file.
 
     Args:
-        path: ends in ``.csv``, ``.csv.gz`` or ``.parquet``.
+        path: ends in ``.csv``, ``.csv.gz`` or ``.parquet``; or in ``.mcap`` or ``.db3``, for a bag of ROS 2.
         log: a log as of `read_log`.
 
     Returns:
         The path.
 
     Raises:
-        LogError: another ending, a log without samples or channels, numbers that are not finite, or no pyarrow.
+        LogError: another ending, a log without samples or channels, numbers that are not finite, or no pyarrow or
+            rosbags.
         InputError: the folder is missing or cannot be written.
     """
     path = Path(path)
@@ -40,6 +42,8 @@ def write_log(path: str | Path, log: xr.Dataset) -> Path:
     values = np.stack([log[name].to_numpy() for name in (TIME, *log.data_vars)], axis=1)
     if path.name.lower().endswith(".parquet"):
         write_file(path, _parquet_writer(str(path), headers, values))
+    elif path.suffix.lower() in STORAGE:
+        write_file(path, lambda temporary: write_bag(path, temporary, log))
     else:
         rows = [",".join(headers), *(",".join(map(repr, row)) for row in values.tolist())]
         text = ("\n".join(rows) + "\n").encode()
@@ -51,12 +55,12 @@ def write_log(path: str | Path, log: xr.Dataset) -> Path:
 
 def unknown_ending(path: str | Path) -> Problem | None:
     """What is wrong with the ending of a file that is to hold a log."""
-    if Path(path).name.lower().endswith((".csv", ".csv.gz", ".parquet")):
+    if Path(path).name.lower().endswith((".csv", ".csv.gz", ".parquet", *STORAGE)):
         return None
     return Problem(
         where="path",
         what=f"the ending {Path(path).suffix!r} is not that of a kind of log that can be written",
-        remedy="use .csv, .csv.gz or .parquet",
+        remedy="use .csv, .csv.gz or .parquet, or .mcap or .db3 for a bag of ROS 2",
         file=str(path),
     )
 

@@ -9,9 +9,10 @@ import numpy as np
 
 from tauloop.assembly.ports import PLATFORM, Entry, Port
 from tauloop.errors import InputError, Problem
-from tauloop.logs import read_log, samples
+from tauloop.logs import samples
 from tauloop.logs.channels import TIME, channels
 from tauloop.logs.matching import channel_problems
+from tauloop.logs.recording import read_recorded
 from tauloop.model import Model
 from tauloop.records import dataclass
 from tauloop.shown import Shown
@@ -54,7 +55,9 @@ class Playback(Shown):
 
 
 def read_playback(model: Model, path: str | Path) -> Playback:
-    """Read a table with columns time and position.NAME of the platform, or else of the actuators, and follow it.
+    """Read a log with columns time and position.NAME of the platform, or else of the actuators, and follow it.
+
+    The file is a table, a bag of ROS, or a YAML that says what they hold (`tauloop.logs.load_recording`).
 
     Raises:
         LogError: the file is damaged.
@@ -62,7 +65,7 @@ def read_playback(model: Model, path: str | Path) -> Playback:
         PoseError: a sample is out of reach: which loop, by how much.
         AssemblyError: the motion jumps.
     """
-    log = read_log(Path(path))
+    log = read_recorded(path)
     time = log[TIME].to_numpy()
     missing: dict[Entry, list[Problem]] = {}
     for functions in (model.platform, model.actuators):

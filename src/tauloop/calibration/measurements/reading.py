@@ -31,8 +31,9 @@ from tauloop.calibration.measurements.surfaces import SURFACES, Plane
 from tauloop.calibration.problem.unknowns import DIMENSIONS, Bounds, Tolerances, bounds_of
 from tauloop.errors import InputError, LogError
 from tauloop.logs.findings import Findings
+from tauloop.logs.opening import open_table
 from tauloop.logs.scales import find_scale
-from tauloop.logs.tables import CsvTable, Table, open_table
+from tauloop.logs.tables import CsvTable, Table
 from tauloop.mechanism.cursor import Cursor
 from tauloop.mechanism.documents import contents, is_whole, open_document
 from tauloop.mechanism.model import Mechanism

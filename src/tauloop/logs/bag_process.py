@@ -1,0 +1,166 @@
+"""Bags of ROS 1 and 2 for the process that reads files (`reading_process`), by the library rosbags.
+
+Only message types that rosbags itself knows are read: no definition that stands in a file is made into code. What a
+damaged or a hostile bag would unpack to is bounded by the memory and the size of files that this process may take.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+#: Messages of a topic that are looked at for its fields: drivers may take turns on one topic of joints.
+LOOKED_AT = 200
+#: Numbers of one message; larger ones are pictures, clouds of points and maps.
+MOST_FIELDS = 1000
+#: The topic by which Tauloop says what the columns of its own logs are.
+CONTENTS = "/tauloop/log"
+#: Bytes beyond what the file may unpack to that reading takes.
+OWN = 1_000_000_000
+#: Units of fields by the message that holds them (ROS's REP 103); positions of joints may be rad or m.
+_UNITS = {
+    ("geometry_msgs/msg/Wrench", "force"): "N",
+    ("geometry_msgs/msg/Wrench", "torque"): "N m",
+    ("geometry_msgs/msg/Pose", "position"): "m",
+    ("geometry_msgs/msg/Pose", "orientation"): "1",
+    ("geometry_msgs/msg/PointStamped", "point"): "m",
+    ("geometry_msgs/msg/Twist", "linear"): "m/s",
+    ("geometry_msgs/msg/Twist", "angular"): "rad/s",
+    ("geometry_msgs/msg/Accel", "linear"): "m/s^2",
+    ("geometry_msgs/msg/Accel", "angular"): "rad/s^2",
+}
+
+Answer = Iterator[tuple[dict[str, Any], np.ndarray | None]]
+
+
+def topics(path: str, most: float) -> Answer:
+    """Fields of each topic with their units, whether it is stamped, its type; and what a log of Tauloop's says."""
+    with _bounded(most), _opened(path) as bag:
+        listed = {}
+        for topic, kind, messages in bag.topics():
+            fields: dict[str, str] = {}
+            stamped = False
+            for _, message in itertools.islice(messages, LOOKED_AT):
+                fields |= {name: unit for name, _, unit in _fields(message, "", "")}
+                stamped = stamped or _stamp(message) != 0
+            listed[topic] = {"kind": kind, "fields": fields, "stamped": stamped, "known": kind in bag.store.types}
+        yield {"topics": listed, "contents": bag.contents()}, None
+
+
+def columns(path: str, most: float, wanted: dict[str, list[str]]) -> Answer:
+    """Stamps and times of receipt, ns, of each topic, and of each field its values and the messages that have it."""
+    with _bounded(most), _opened(path) as bag:
+        for topic, _, messages in bag.topics(wanted):
+            times: list[tuple[int, int]] = []
+            values: dict[str, list[float]] = {field: [] for field in wanted[topic]}
+            rows: dict[str, list[int]] = {field: [] for field in wanted[topic]}
+            for row, (received, message) in enumerate(messages):
+                times.append((_stamp(message), received))
+                for field, value, _ in _fields(message, "", "") if values else ():
+                    if field in values:
+                        values[field].append(value)
+                        rows[field].append(row)
+            both = np.array(times, dtype=np.int64).reshape(-1, 2)
+            yield {"column": f"{topic} stamped"}, both[:, 0]
+            yield {"column": f"{topic} received"}, both[:, 1]
+            for field in values:
+                yield {"column": f"{topic}.{field}"}, np.array(values[field], dtype=float)
+                yield {"column": f"{topic}.{field} rows"}, np.array(rows[field], dtype=np.int64)
+
+
+class _Bag:
+    """An open bag, of ROS 1 or 2, and the types that its messages may have."""
+
+    def __init__(self, reader: Any, store: Any, is_first: bool) -> None:
+        self._reader, self.store = reader, store
+        self._parse = store.deserialize_ros1 if is_first else store.deserialize_cdr
+
+    def topics(self, wanted: Sequence[str] | dict[str, list[str]] | None = None) -> Iterator[tuple[str, str, Any]]:
+        """Name, type and messages of each topic, those with their times of receipt; of unknown types no messages."""
+        for topic, info in self._reader.topics.items():
+            if wanted is None or topic in wanted:
+                kind = info.msgtype or "several types"
+                yield topic, kind, self._messages(info, kind) if kind in self.store.types else iter(())
+
+    def _messages(self, info: Any, kind: str) -> Iterator[tuple[int, Any]]:
+        for _, received, raw in self._reader.messages(connections=info.connections):
+            yield received, self._parse(raw, kind)
+
+    def contents(self) -> Any:
+        """What a log that Tauloop wrote says of itself."""
+        info = self._reader.topics.get(CONTENTS)
+        if info is None or info.msgtype != "std_msgs/msg/String":
+            return None
+        return json.loads(next(self._messages(info, info.msgtype))[1].data)
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[_Bag]:
+    from rosbags.typesys import Stores, get_typestore
+
+    is_first = path.endswith(".bag")
+    if is_first:
+        from rosbags.rosbag1 import Reader
+    else:
+        from rosbags.rosbag2 import Reader  # type: ignore[assignment]
+    with Reader(Path(path)) as reader:
+        yield _Bag(reader, get_typestore(Stores.ROS1_NOETIC if is_first else Stores.LATEST), is_first)
+
+
+@contextmanager
+def _bounded(most: float) -> Iterator[None]:
+    """Let the process take no more memory, and write no larger files, than a log of that many bytes needs."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limits
+        yield
+        return
+    pages = int(Path("/proc/self/statm").read_text().split()[0]) if Path("/proc/self/statm").exists() else 0
+    limits: dict[int, int] = {
+        resource.RLIMIT_AS: pages * resource.getpagesize() + int(most) + OWN,
+        resource.RLIMIT_FSIZE: int(most) + OWN,
+    }
+    before = {kind: resource.getrlimit(kind) for kind in limits}
+    for kind, limit in limits.items():
+        with suppress(ValueError, OSError):  # a lower limit is set already
+            resource.setrlimit(kind, (limit, before[kind][1]))
+    try:
+        yield
+    finally:
+        for kind, both in before.items():
+            resource.setrlimit(kind, both)
+
+
+def _stamp(message: Any) -> int:
+    """The stamp of a message's header, ns; zero where it has none or left it empty."""
+    stamp = getattr(getattr(message, "header", None), "stamp", None)
+    return 0 if stamp is None else stamp.sec * 1_000_000_000 + stamp.nanosec
+
+
+def _fields(message: Any, prefix: str, unit: str) -> Iterator[tuple[str, float, str]]:
+    """Name, value and unit of each number in a message; joints by their names."""
+    kind = message.__msgtype__
+    if kind == "sensor_msgs/msg/JointState":
+        for quantity in ("position", "velocity", "effort"):
+            for joint, value in zip(message.name, getattr(message, quantity), strict=False):
+                yield f"{quantity}[{joint}]", float(value), ""
+        return
+    for name in message.__dataclass_fields__:
+        if name not in ("header", "layout", "__msgtype__"):
+            yield from _values(getattr(message, name), f"{prefix}{name}", _UNITS.get((kind, name), unit))
+
+
+def _values(value: Any, name: str, unit: str) -> Iterator[tuple[str, float, str]]:
+    if isinstance(value, int | float):
+        yield name, float(value), unit
+    elif isinstance(value, np.ndarray | list):
+        for k, item in enumerate(value[:MOST_FIELDS] if len(value) <= MOST_FIELDS else ()):
+            yield from _values(item.item() if isinstance(item, np.generic) else item, f"{name}[{k}]", unit)
+    elif getattr(value, "__msgtype__", "builtin_interfaces/").partition("/")[0] != "builtin_interfaces":
+        yield from _fields(value, f"{name}.", unit)
