@@ -59,6 +59,8 @@ def absent() -> list[str]:
     ]
     if not shared_folder().is_dir():
         missing.append(f"{_as_named(shared_folder())}: no measured data, so nothing is identified from a real log")
+    if not all(shutil.which(program) for program in ("linuxcnc", "halcompile")):
+        missing.append("LinuxCNC (linuxcnc-uspace, linuxcnc-uspace-dev): no kinematics module is built or run in it")
     if not any(shutil.which(compiler) for compiler in ("cc", "gcc", "clang")):
         missing.append("C compiler: no generated code is compiled")
     return missing

@@ -47,6 +47,7 @@ COMMANDS = {
     "mjcf": ("convert", "five_bar", "--to", "mjcf", "--out", "{out}/five.xml"),
     "urdf": ("convert", "five_bar", "--to", "urdf", "--out", "{out}/five.urdf"),
     "c": ("export", "c", "five_bar", "--out", "{out}"),
+    "linuxcnc": ("export", "linuxcnc", "five_bar", "--out", "{out}"),
     "motion": ("motion", "five_bar", "--to", "x=0.02", "--out", "{out}/motion.csv", "--figure", "{out}/motion.png"),
     "check": ("check", "five_bar", "--figure", "{out}/check.png"),
     "parquet": ("motion", "five_bar", "--to", "x=0.02", "--out", "{out}/motion.parquet"),
@@ -121,6 +122,7 @@ COMMANDS = {
     "calibrate": (
         *("calibrate", "five_bar", "{given}/poses.csv", "--parameters", "*length*", "--noise", "0.01 mm"),
         *("--json-file", "{out}/fit.json", "--figure", "{out}/fit.png", "--out", "{out}/fit.yaml"),
+        *("--hal", "{out}/geometry.hal"),
     ),
     "ballbar": (
         *("ballbar", str(RACKS), "--radius", "0.05", "--speed", "0.6", "--only", "rigid"),

@@ -23,6 +23,7 @@ NOT_RUN = {
     "installs packages": ("README.md", "docs/dependencies.md", "docs/index.md"),
     "downloads a package": ("docs/dependencies.md",),
     "works in a clone": ("README.md", "docs/exporting.md"),
+    "needs LinuxCNC, in which tests run it by night": ("docs/linuxcnc.md",),
     "needs FIGAROH": ("docs/coming-from/figaroh.md",),
     "needs roboticstoolbox": ("docs/coming-from/roboticstoolbox.md",),
     "searches for core-hours": ("docs/drives/dual-motor-plant.md",),

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         identification as identification,
         integrate as integrate,
         kinematics as kinematics,
+        linuxcnc as linuxcnc,
         logs as logs,
         mechanism as mechanism,
         model as model,
@@ -92,6 +93,7 @@ if TYPE_CHECKING:
         working_modes as working_modes,
         workspace as workspace,
     )
+    from tauloop.linuxcnc import LinuxcncOptions as LinuxcncOptions, export_linuxcnc as export_linuxcnc
     from tauloop.mechanism import Mechanism as Mechanism, shipped_machines as shipped_machines
     from tauloop.model import (
         CountOptions as CountOptions,

@@ -138,6 +138,9 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     "export c delta --out FOLDER --functions kinematics,inverse_dynamics --entry actuators": lambda folder: tl.export_c(
         tl.load("delta"), tl.ExportOptions(functions=("kinematics", "inverse_dynamics"), entry=ACTUATORS), folder=folder
     ),
+    "export linuxcnc delta --out FOLDER --name printer --acceleration 2": lambda folder: tl.export_linuxcnc(
+        tl.load("delta"), tl.LinuxcncOptions(name="printer", acceleration=2.0), folder=folder
+    ),
     "convert rcid --to yaml --out FOLDER/m.yaml": lambda folder: tl.convert("rcid", folder / "m.yaml"),
     "convert five_bar --out FOLDER/m.xml": lambda folder: tl.convert("five_bar", folder / "m.xml"),
     "convert five_bar --out FOLDER/m.urdf": lambda folder: tl.convert("five_bar", folder / "m.urdf"),

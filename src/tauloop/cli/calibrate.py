@@ -9,11 +9,20 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
-from tauloop.cli.output import JsonFileOption, JsonOption, any_ending, command, figure_ending, finish, machine_file
+from tauloop.cli.output import (
+    JsonFileOption,
+    JsonOption,
+    any_ending,
+    command,
+    figure_ending,
+    finish,
+    machine_file,
+    text_file,
+)
 from tauloop.cli.progress import bars
 
 
-@command(out=any_ending, json_file=any_ending, figure=figure_ending)
+@command(out=any_ending, hal=any_ending, json_file=any_ending, figure=figure_ending)
 def calibrate(
     machine: MachineArgument,
     measurements: Annotated[
@@ -26,6 +35,10 @@ def calibrate(
     options: tl.CalibrationOptions,
     side: SideOption,
     out: Annotated[Path | None, typer.Option(help="Write the calibrated machine to this YAML file.")] = None,
+    hal: Annotated[
+        Path | None,
+        typer.Option(help="Write HAL lines to this file that set the geometry in LinuxCNC (`export linuxcnc`)."),
+    ] = None,
     json_file: JsonFileOption = None,
     figure: Annotated[Path | None, typer.Option(help="Write errors and corrections to this PNG.")] = None,
     within_limits: WithinLimitsOption = False,
@@ -39,4 +52,5 @@ def calibrate(
     with bars(as_json) as report:
         result = tl.calibrate(mechanism, measurements, options, progress=report)
     written = machine_file(out, lambda: result.mechanism)
-    finish(result, as_json, written, figure=figure, within_limits=within_limits, json_file=json_file)
+    lines = text_file(hal, lambda: tl.linuxcnc.geometry_hal(result.mechanism))
+    finish(result, as_json, written, lines, figure=figure, within_limits=within_limits, json_file=json_file)

@@ -1,7 +1,8 @@
-"""``tauloop export``: functions of a machine as C code, with header, test program and manifest."""
+"""``tauloop export``: a machine's functions as C code, or as a module of a machine control."""
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +15,7 @@ from tauloop.cli.output import JsonOption, command, finish, folder
 from tauloop.cli.progress import bar
 
 #: Formats that functions are exported in.
-FORMATS = ("c",)
+FORMATS = ("c", "linuxcnc")
 
 
 @command(out=folder)
@@ -26,18 +27,38 @@ def export(
     ],
     out: Annotated[Path, typer.Option(help="Folder to write to; other files in it are left alone.")],
     options: tl.ExportOptions,
+    linuxcnc: tl.LinuxcncOptions,
     side: SideOption = None,
     within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write functions of a machine as C99: source, header, a program that checks them, and a manifest.
+    """Write functions of a machine as C99, or a kinematics module for LinuxCNC.
 
-    All parameters are baked in. The code needs only math.h, has no heap and keeps no state.
+    c: source, header, a program that checks them, and a manifest. All parameters are baked in. The code needs only
+    math.h, has no heap and keeps no state. linuxcnc: a component with the geometry on HAL pins, and a headless
+    simulation; `halcompile` builds it.
     """
     if form not in FORMATS:
         what, remedy = f"{form!r} is unknown", f"there is {', '.join(FORMATS)}"
         raise tl.InputError(tl.Problem(where="FORMAT", what=what, remedy=remedy))
+    _refuse_others(form, linuxcnc if form == "c" else options)
     model = load_model(machine, side, within_limits=within_limits)
     with bar("functions", as_json) as progress:
-        result = tl.export_c(model, options, folder=out, progress=progress)
+        if form == "linuxcnc":
+            chosen = replace(linuxcnc, name=options.name)
+            result: tl.linuxcnc.LinuxcncExport | tl.model.Export = tl.export_linuxcnc(
+                model, chosen, folder=out, progress=progress
+            )
+        else:
+            result = tl.export_c(model, options, folder=out, progress=progress)
     finish(result, as_json, written=result.written)
+
+
+def _refuse_others(form: str, *classes: object) -> None:
+    """Refuse options of other formats, all at once; a name is everybody's."""
+    tl.InputError.raise_if_any(
+        tl.Problem(where=item.name, what=f"is no option of the format {form}", remedy="leave it out")
+        for options in classes
+        for item in fields(options)  # type: ignore[arg-type]
+        if item.name != "name" and getattr(options, item.name) != item.default
+    )

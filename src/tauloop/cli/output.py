@@ -153,6 +153,11 @@ def machine_file(path: Path | None, made: Callable[[], Any]) -> Written:
     return path, write
 
 
+def text_file(path: Path | None, made: Callable[[], str]) -> Written:
+    """A file that is to hold a text, which is made when it is written."""
+    return path, lambda path: write_text(path, made())
+
+
 def require_limits(result: Any, within_limits: bool) -> None:
     """Refuse a result that goes beyond a stop, where it is to be within limits.
 

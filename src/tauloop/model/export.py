@@ -185,16 +185,23 @@ def finished_export(
     }
     manifest = _manifest(stem, cases, notes, source, files)
     files["manifest.json"] = json.dumps(manifest, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
-    written = () if folder is None else _written(files, Path(folder))
+    written = () if folder is None else written_files(files, Path(folder))
     return Export(name=stem, manifest=manifest, files=files, written=written)
 
 
-def _written(files: Mapping[str, str], folder: Path) -> tuple[Path, ...]:
+def written_files(files: Mapping[str, str], folder: Path) -> tuple[Path, ...]:
+    """Texts by file name written into a folder: all beside first, then renamed; scripts may be run.
+
+    Raises:
+        InputError: the folder cannot be written.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".export-") as scratch:
             for file, text in files.items():
                 (Path(scratch) / file).write_text(text, encoding="ascii", newline="\n")
+                if text.startswith("#!"):
+                    (Path(scratch) / file).chmod(0o755)
             for file in files:
                 (Path(scratch) / file).replace(folder / file)
     except OSError as error:

@@ -1,0 +1,31 @@
+"""LinuxCNC: a kinematics module of any machine that it can drive, and the lines that set a calibrated geometry.
+
+Examples:
+    >>> import tauloop as tl
+    >>> tl.export_linuxcnc(tl.load("delta")).name
+    'delta_kins'
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tauloop.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from tauloop.linuxcnc.machine import (
+        MachineJoint as MachineJoint,
+        MachineLayout as MachineLayout,
+        Pin as Pin,
+        WorldAxis as WorldAxis,
+        machine_layout as machine_layout,
+        platform_positions as platform_positions,
+    )
+    from tauloop.linuxcnc.workflow import (
+        LinuxcncExport as LinuxcncExport,
+        LinuxcncOptions as LinuxcncOptions,
+        export_linuxcnc as export_linuxcnc,
+        geometry_hal as geometry_hal,
+    )
+else:
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

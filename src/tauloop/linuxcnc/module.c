@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What LinuxCNC calls. The geometry is read from HAL pins at every call, so that a calibration needs no compiler: set
+   pins before homing, for joints jump with them. */
+
+#include <rtapi.h>
+#include <rtapi_app.h>
+#include <rtapi_math.h>
+#include <hal.h>
+#include <kinematics.h>
+
+MODULE_LICENSE("GPL");
+
+/* Numbers that the last calls leave on pins. */
+static const char *const tauloop_evidence[4] = {"reach", "pivot", "residual", "iterations"};
+
+static struct tauloop_hal {
+    hal_float_t *pin[TAULOOP_PINS + 1];
+    hal_float_t *inverse[4], *forward[4];
+    hal_u32_t *refused;
+} *tauloop_hal;
+
+static int tauloop_component;
+static double tauloop_last[TAULOOP_Q];
+
+/* The figures of all pins; those of the file before there are pins. */
+static void tauloop_geometry(double *pins)
+{
+    for (int i = 0; i < TAULOOP_PINS; ++i) pins[i] = tauloop_hal ? *tauloop_hal->pin[i] : tauloop_pins[i].value;
+}
+
+static int tauloop_reported(int status, hal_float_t **pins, const double *health)
+{
+    for (int i = 0; i < 4; ++i) *pins[i] = health[i];
+    if (status) ++*tauloop_hal->refused;
+    return status;
+}
+
+KINEMATICS_TYPE kinematicsType(void)
+{
+    return KINEMATICS_BOTH;
+}
+
+int kinematicsSwitchable(void)
+{
+    return 0;
+}
+
+int kinematicsSwitch(int type)
+{
+    (void)type;
+    return 0;
+}
+
+int kinematicsForward(const double *joint, EmcPose *world, const KINEMATICS_FORWARD_FLAGS *fflags,
+                      KINEMATICS_INVERSE_FLAGS *iflags)
+{
+    double pins[TAULOOP_PINS + 1], place[6], health[4];
+    (void)fflags;
+    (void)iflags;
+    tauloop_geometry(pins);
+    const int status = tauloop_forward(joint, pins, tauloop_last, place, health);
+    if (!status) {
+        world->tran.x = place[0];
+        world->tran.y = place[1];
+        world->tran.z = place[2];
+        world->a = place[3];
+        world->b = place[4];
+        world->c = place[5];
+        world->u = world->v = world->w = 0.0;
+    }
+    return tauloop_hal ? tauloop_reported(status, tauloop_hal->forward, health) : status;
+}
+
+int kinematicsInverse(const EmcPose *world, double *joint, const KINEMATICS_INVERSE_FLAGS *iflags,
+                      KINEMATICS_FORWARD_FLAGS *fflags)
+{
+    double pins[TAULOOP_PINS + 1], health[4];
+    const double place[6] = {world->tran.x, world->tran.y, world->tran.z, world->a, world->b, world->c};
+    (void)iflags;
+    (void)fflags;
+    tauloop_geometry(pins);
+    const int status = tauloop_inverse(place, pins, joint, health);
+    return tauloop_hal ? tauloop_reported(status, tauloop_hal->inverse, health) : status;
+}
+
+EXPORT_SYMBOL(kinematicsType);
+EXPORT_SYMBOL(kinematicsSwitchable);
+EXPORT_SYMBOL(kinematicsSwitch);
+EXPORT_SYMBOL(kinematicsForward);
+EXPORT_SYMBOL(kinematicsInverse);
+
+/* Pins of one direction's evidence. */
+static int tauloop_watch(hal_float_t **pins, const char *direction)
+{
+    int failed = 0;
+    for (int i = 0; i < 4; ++i)
+        failed |= hal_pin_float_newf(HAL_OUT, &pins[i], tauloop_component, TAULOOP_MODULE ".%s.%s", direction,
+                                     tauloop_evidence[i]);
+    return failed;
+}
+
+int rtapi_app_main(void)
+{
+    int failed = 0;
+    struct tauloop_hal *made;
+    tauloop_component = hal_init(TAULOOP_MODULE);
+    if (tauloop_component < 0) return tauloop_component;
+    made = hal_malloc(sizeof *made);
+    if (!made) failed = -1;
+    for (int i = 0; i < TAULOOP_PINS && !failed; ++i) {
+        failed = hal_pin_float_newf(HAL_IN, &made->pin[i], tauloop_component, TAULOOP_MODULE ".%s", tauloop_pins[i].name);
+        if (!failed) *made->pin[i] = tauloop_pins[i].value;
+    }
+    if (!failed) failed = tauloop_watch(made->inverse, "inverse") | tauloop_watch(made->forward, "forward");
+    if (!failed) failed = hal_pin_u32_newf(HAL_OUT, &made->refused, tauloop_component, TAULOOP_MODULE ".refused");
+    if (failed) {
+        hal_exit(tauloop_component);
+        return failed;
+    }
+    for (int i = 0; i < TAULOOP_Q; ++i) tauloop_last[i] = tauloop_reference[i];
+    tauloop_hal = made;
+    hal_ready(tauloop_component);
+    return 0;
+}
+
+void rtapi_app_exit(void)
+{
+    tauloop_hal = 0;
+    hal_exit(tauloop_component);
+}
