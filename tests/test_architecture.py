@@ -41,7 +41,7 @@ LAYERS = (
     ("kinematics",),
     ("motion", "solids"),
     ("simulation", "identification", "calibration", "drives", "conversion", "templates", "linuxcnc"),
-    ("engines", "health"),
+    ("engines", "health", "estimation"),
     ("report",),
     ("testing",),
     ("viewer",),

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         codegen as codegen,
         drives as drives,
         engines as engines,
+        estimation as estimation,
         formats as formats,
         identification as identification,
         integrate as integrate,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
         tune as tune,
     )
     from tauloop.engines.verification import VerifyOptions as VerifyOptions, verify as verify
+    from tauloop.estimation import HitOptions as HitOptions, detect_hit as detect_hit
     from tauloop.formats import dumps as dumps, load as load, loads as loads
     from tauloop.health import doctor as doctor
     from tauloop.identification import (

@@ -62,6 +62,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Control": {
         "control": ("control", "Follow a trajectory under sampled controllers."),
+        "detect-hit": ("detect_hit", "How soon a blow at the platform is noticed, by momenta."),
         "drive": ("drive", "Simulate a step of a drive line with its control."),
         "tune": ("tune", "Tune the control of a drive line: least cost, compromises."),
         "fit-plant": ("fit_plant", "Identify a drive line's parameters from measured steps."),

@@ -228,6 +228,8 @@ def c_ports(model: Model, motion: Motion) -> dict[str, CPort]:
     )
     holding = "tensions that winches hold their cables at where nothing else is needed; 0 for the least"
     start = "start values for all coordinates, such as the last sample's q: Newton's method and the turns of angles"
+    freedoms = tuple(topology.velocity_names[i] for i in assembly.independent)
+    pushes = tuple(thrusts[i] for i in assembly.independent)
     multipliers = "multipliers of the loop equations: N for lengths, N m for directions"
     rows = f"Y by rows: {len(actuators)} actuator forces, each on {len(model.parameters)} dynamic parameters"
     listed = [
@@ -244,6 +246,11 @@ def c_ports(model: Model, motion: Motion) -> dict[str, CPort]:
         ("a", topology.velocity_names, (f"{unit}^2" for unit in velocities), "all accelerations"),
         ("momentum", topology.velocity_names, (f"{unit} s" for unit in thrusts), "momenta of all velocities, dT/dv"),
         ("momentum_rate", topology.velocity_names, thrusts, "their rates, such as differences from sample to sample"),
+        ("last_momentum", topology.velocity_names, (f"{unit} s" for unit in thrusts), "momenta of the last sample"),
+        ("last_external_force", freedoms, pushes, "estimate of the last sample; 0 to begin with"),
+        ("external_force", freedoms, pushes, "force from outside on the platform's velocities, a lag of `bandwidth`"),
+        ("period", ("period",), ("s",), "time since the last sample; 0 at the first, where there are no momenta yet"),
+        ("bandwidth", ("bandwidth",), ("rad/s",), "K of the lag; its delay is 1/K"),
     ]
     moved = motion.ports.motion.items()
     listed += [(name, port.columns, port.units, f"{name} of the {motion.ports.name}") for name, port in moved]
@@ -291,6 +298,10 @@ def _samples(model: Model, entry: Motion, rng: np.random.Generator) -> dict[str,
         "start": q + ASTRAY * rng.normal(size=q.shape),
         "force": rng.normal(size=(SAMPLES, len(model.mechanism.actuators))),
         "momentum_rate": rng.normal(size=(SAMPLES, model.topology.n_v)),
+        "last_momentum": rng.normal(size=(SAMPLES, model.topology.n_v)),
+        "last_external_force": rng.normal(size=(SAMPLES, len(assembly.independent))),
+        "period": rng.uniform(0.001, 0.01, size=(SAMPLES, 1)),
+        "bandwidth": rng.uniform(10.0, 100.0, size=(SAMPLES, 1)),
         **_shared(model, SAMPLES),
         "theta": np.tile(table.vector(model.free), (SAMPLES, 1)),
     }

@@ -318,6 +318,9 @@ class Runner:
             "preload": len(cables(self.mechanism)),
             "actuator_acceleration": len(self.assembly.leading),
             "start": self.topology.n_q,
+            **dict.fromkeys(("momentum_rate", "last_momentum"), self.topology.n_v),
+            "last_external_force": len(self.assembly.independent),
+            **dict.fromkeys(("period", "bandwidth"), 1),
             **{name: port.size for name, port in LOAD_PORTS.items()},
         }
         return {name: np.empty((0, count)) for name, count in sizes.items()}

@@ -20,6 +20,7 @@ from tauloop.programs.motion import (
     momentum_program,
     regressor_program,
 )
+from tauloop.programs.observer import momentum_observer_program
 from tauloop.programs.terms import energies_program, tensions_program, terms_program, tool_program
 
 _STATE = ("position", "velocity")
@@ -117,6 +118,13 @@ MOMENTUM_FORCES = ProgramSpec(
     inputs=(*_STATE, "momentum_rate"),
     outputs=("force", "momentum"),
 )
+MOMENTUM_OBSERVER = ProgramSpec(
+    name="momentum_observer",
+    meaning="force from outside on the platform, from momenta sample by sample, and the momenta for the next",
+    build=momentum_observer_program,
+    inputs=(*_STATE, "force", "last_momentum", "last_external_force", "period", "bandwidth"),
+    outputs=("external_force", "momentum"),
+)
 TENSIONS = ProgramSpec(
     name="tensions",
     meaning="tensions of cables before they are shared out",
@@ -146,6 +154,7 @@ EXPORTABLE = MappingProxyType(
         "kinematics": KINEMATICS[2],
         "momentum": MOMENTUM,
         "momentum_forces": MOMENTUM_FORCES,
+        "momentum_observer": MOMENTUM_OBSERVER,
     }
 )
 #: All of them, by name.
@@ -166,6 +175,7 @@ PROGRAMS = MappingProxyType(
             ENERGIES,
             MOMENTUM,
             MOMENTUM_FORCES,
+            MOMENTUM_OBSERVER,
             TENSIONS,
             *REGRESSORS.values(),
         )

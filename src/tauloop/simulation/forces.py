@@ -8,6 +8,7 @@ from typing import Protocol, final
 
 import numpy as np
 
+from tauloop.assembly.named_values import TOOL, named_values
 from tauloop.codegen.evaluator import Compiled, compiled_health
 from tauloop.errors import EngineError
 from tauloop.model import Model, ToolMotion
@@ -180,3 +181,12 @@ class ToolForce:
 
 #: Force and moment (6,) at the tool centre point in the base frame, N and N m: constant, or a function of time.
 Wrench = np.ndarray | Callable[[float], np.ndarray]
+
+
+def wrench_at_tool(wrench: str | Mapping[str, str | float] | Wrench | None) -> Wrench | None:
+    """A wrench as it is, or by the names of its numbers (`fx=10,mz=0.5`).
+
+    Raises:
+        InputError: names and numbers that are wrong.
+    """
+    return named_values(TOOL, "wrench", wrench, np.zeros(TOOL.size)) if isinstance(wrench, str | Mapping) else wrench

@@ -10,7 +10,7 @@ from typing import overload
 
 import numpy as np
 
-from tauloop.assembly.named_values import TOOL, named_motion, named_values
+from tauloop.assembly.named_values import named_motion, named_values
 from tauloop.assembly.ports import Port
 from tauloop.errors import InputError, PoseError, Problems, solving
 from tauloop.integrate.events import Event
@@ -27,7 +27,7 @@ from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 from tauloop.simulation.cables.result import CableSimulation
 from tauloop.simulation.cables.simulation import simulate_cables
-from tauloop.simulation.forces import ConstantForce, ForceLaw, Wrench
+from tauloop.simulation.forces import ConstantForce, ForceLaw, Wrench, wrench_at_tool
 from tauloop.simulation.round_trip import RoundTrip, round_trip
 from tauloop.simulation.routes import ROUTES, IndependentCoordinates, Projected, Route
 from tauloop.simulation.simulation import Simulation, Simulator, start_state
@@ -239,17 +239,11 @@ def _force(model: Model, options: SimulationOptions) -> ForceLaw | None:
     return ConstantForce(tuple(map(float, named_values(port, "force", options.force, np.zeros(len(names))))))
 
 
-def _wrench(options: SimulationOptions) -> Wrench | None:
-    if isinstance(options.wrench, str | Mapping):
-        return named_values(TOOL, "wrench", options.wrench, np.zeros(6))
-    return options.wrench
-
-
 def _of_forces(model: Model, options: SimulationOptions, progress: Progress) -> Simulation:
     q, v = _start(model, options)
     if options.preload is not None:
         sharing_of(model.mechanism, options.preload)  # which says that there are no cables
-    wrench, integrator = _wrench(options), options.integration.integrator
+    wrench, integrator = wrench_at_tool(options.wrench), options.integration.integrator
     simulator = Simulator(
         model,
         route=options.route,
@@ -273,7 +267,7 @@ def _of_cables(model: Model, options: SimulationOptions, progress: Progress) -> 
         q=q,
         v=v,
         force=_force(model, options),
-        wrench=_wrench(options),
+        wrench=wrench_at_tool(options.wrench),
         route=Projected() if options.route.is_independent else options.route,
         integrator=options.integration.integrator,
         sharing=sharing_of(model.mechanism, options.preload),

@@ -109,6 +109,8 @@ class Loop(Shown):
         limit: largest forces (n_u,), infinite without limit.
         resolution: of the encoders (n_u,).
         differences: whether speeds are differences of measured positions.
+        theta: values of the plant's free parameters.
+        load: wrench and payload at the tool from each sample on (N, 16); None where nothing acts there.
         events: to look for.
         directions: to differentiate by.
     """
@@ -131,6 +133,8 @@ class Loop(Shown):
     limit: np.ndarray
     resolution: np.ndarray
     differences: bool
+    theta: np.ndarray
+    load: np.ndarray | None = None
     events: tuple[Event, ...] = ()
     directions: tuple[SensitivityDirection, ...] = ()
 

@@ -17,6 +17,7 @@ from tauloop.integrate.sampled import CompiledSamples, Course, InterpretedSample
 from tauloop.integrate.sensitivity import apart, course_along, sensitive
 from tauloop.integrate.tableau import Tableau
 from tauloop.model import Model
+from tauloop.programs.tool import WRENCH
 from tauloop.records import dataclass
 from tauloop.simulation.controllers.laws import RUNGE_KUTTA_4, Controller, Loop
 from tauloop.simulation.controllers.system import ControlLayouts, control_system
@@ -65,6 +66,7 @@ class CompiledLoop:
         method: Tableau | None = RUNGE_KUTTA_4,
         *,
         directions: int = 0,
+        loaded: bool = False,
     ) -> None:
         """Compile, or find in the cache.
 
@@ -75,16 +77,18 @@ class CompiledLoop:
             method: the integrator between samples, an explicit one, or Radau IIA without it; others are compiled when
                 they are asked for.
             directions: of derivatives.
+            loaded: whether a wrench and a payload at the tool act.
 
         Raises:
             EngineError: there is no compiler, or it fails.
         """
-        self._made_for = (plant, model, type(controller), controller.space, directions)
+        self._made_for = (plant, model, type(controller), controller.space, directions, loaded)
         folder = plant.evaluator.folder if isinstance(plant.evaluator, Compiled) else None
-        self._parts = ControlLayouts(plant, model, controller)
+        self._parts = ControlLayouts(plant, model, controller, loaded=loaded)
         #: The last loop and what it came to: one that is run again needs no new arrays.
         self._last: tuple[Loop, Course] | None = None
-        self._run = CompiledSamples(sensitive(control_system(plant, model, controller), directions), folder, method)
+        system = control_system(plant, model, controller, loaded=loaded)
+        self._run = CompiledSamples(sensitive(system, directions), folder, method)
 
     def __call__(self, loop: Loop) -> Trace:
         """Run the loop.
@@ -92,9 +96,9 @@ class CompiledLoop:
         Raises:
             InputError: it was compiled for another machine or law.
         """
-        controller, directions = loop.controller, len(loop.directions)
-        if self._made_for != (loop.plant, loop.model, type(controller), controller.space, directions):
-            what = "was compiled for another machine, model, law, space or number of derivatives"
+        controller, directions, loaded = loop.controller, len(loop.directions), loop.load is not None
+        if self._made_for != (loop.plant, loop.model, type(controller), controller.space, directions, loaded):
+            what = "was compiled for another machine, model, law, space, load or number of derivatives"
             raise InputError.of("loop", what, "make a CompiledLoop for these")
         if self._last is None or self._last[0] is not loop:
             self._last = loop, _course(loop, self._parts)
@@ -108,20 +112,16 @@ class InterpretedLoop:
 
     def __call__(self, loop: Loop) -> Trace:
         """Run the loop."""
-        run = InterpretedSamples(
-            sensitive(control_system(loop.plant, loop.model, loop.controller), len(loop.directions))
-        )
-        parts = ControlLayouts(loop.plant, loop.model, loop.controller)
+        described, loaded = (loop.plant, loop.model, loop.controller), loop.load is not None
+        run = InterpretedSamples(sensitive(control_system(*described, loaded=loaded), len(loop.directions)))
+        parts = ControlLayouts(*described, loaded=loaded)
         return _trace(loop, parts, run(_course(loop, parts)))
 
 
 def _course(loop: Loop, parts: ControlLayouts) -> Course:
     n = len(loop.forward)
     position, velocity, acceleration = loop.reference
-    free = {
-        name: model.mechanism.parameters.vector(model.free)
-        for name, model in (("plant", loop.plant), ("model", loop.model))
-    }
+    free = {"plant": loop.theta, "model": loop.model.mechanism.parameters.vector(loop.model.free)}
     numbers = {
         "proportional": loop.gains[0],
         "derivative": loop.gains[1],
@@ -133,6 +133,8 @@ def _course(loop: Loop, parts: ControlLayouts) -> Course:
     }
     columns = {"time": loop.period * np.arange(n)[:, None], "position": position, "velocity": velocity}
     columns |= {"acceleration": acceleration, "forward": loop.forward}
+    if loop.load is not None:
+        columns |= {"wrench": loop.load[:, :WRENCH], "payload": loop.load[:, WRENCH:]}
     held = {"estimate": loop.q, "past": np.concatenate([loop.q] * 3), "force": loop.first}
     actuators = len(loop.limit)
     course = Course(

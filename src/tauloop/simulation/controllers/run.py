@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from tauloop.assembly.ports import ACTUATORS, PLATFORM, Port
+from tauloop.assembly.ports import ACTUATORS, PLATFORM, Port, checked
 from tauloop.datasets import TIME, Variable, columns, time_axis
 from tauloop.errors import EngineError, InputError, PoseError, Problem, solving
 from tauloop.integrate.events import Event, Occurrence
@@ -18,6 +19,7 @@ from tauloop.integrate.sensitivity import labelled
 from tauloop.integrate.tableau import Tableau, known_within
 from tauloop.mechanism.bodies import cable_problems
 from tauloop.model import Model
+from tauloop.model.tool import LOAD_PORTS, Payload, loads
 from tauloop.motion import Trajectory
 from tauloop.programs import State
 from tauloop.records import dataclass
@@ -25,6 +27,7 @@ from tauloop.result import Evidence, Result, provenance
 from tauloop.simulation.controllers.laws import RUNGE_KUTTA_4, Compensation, Controller, Loop, Sampling
 from tauloop.simulation.controllers.loop import CompiledLoop, InterpretedLoop, Trace
 from tauloop.simulation.controllers.sensitivity import directions
+from tauloop.simulation.forces import Wrench
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -110,6 +113,9 @@ def follow(
     settling: float = 0.0,
     events: Sequence[Event] = (),
     sensitivities: Sequence[str] = (),
+    wrench: Wrench | None = None,
+    payload: Callable[[float], Payload] | None = None,
+    values: Mapping[str, float] = MappingProxyType({}),
 ) -> ControlledMotion:
     """Follow a trajectory from rest at its start.
 
@@ -127,6 +133,11 @@ def follow(
         sensitivities: what to differentiate by: parameters of the machine that moves, where the controller keeps what
             it believes and reads, `bandwidth` and `damping` of the controller, and the start, such as
             ``position.platform.x``.
+        wrench: force and moment at the tool centre point in the base frame (6,), which the controller does not know,
+            or a function of time; held from sample to sample.
+        payload: likewise, what is fixed to the tool, as a function of time.
+        values: of free parameters of the machine that moves, in place of those of its file; one `CompiledLoop` is for
+            all of them. Lengths among them leave the start where the file's have it.
 
     Raises:
         InputError: a machine or an option that does not fit. What fails on the way is not raised: the result ends early
@@ -145,6 +156,7 @@ def follow(
     stepped = method.method if isinstance(method, Integrator) else Method.fixed(method, period / substeps)
     if events and stepped.tableau is not None:
         stepped = replace(stepped, tableau=known_within(stepped.tableau))
+    nominal = plant.mechanism.parameters.vector(plant.free)
     prepared = Loop(
         plant=plant,
         model=model,
@@ -164,17 +176,39 @@ def follow(
         limit=np.array([a.force if sampling.saturates else np.inf for a in plant.mechanism.actuators]),
         resolution=np.broadcast_to(np.asarray(sampling.resolution, dtype=float), (u,)),
         differences=sampling.differences,
+        theta=np.array([values.get(name, value) for name, value in zip(plant.free, nominal, strict=True)]),
+        load=_load(wrench, payload, time),
         events=tuple(events),
     )
     prepared = replace(prepared, directions=directions(prepared, sensitivities))
-    run = _runner(plant, model, controller, stepped.tableau, len(sensitivities)) if loop is None else loop
+    run = _runner(prepared) if loop is None else loop
     trace = run(prepared)
     return _result(prepared, wanted, time, trace, controller, sampling)
 
 
-def _runner(plant: Model, model: Model, controller: Controller, method: Tableau | None, directions: int) -> LoopRunner:
+def _load(wrench: Wrench | None, payload: Callable[[float], Payload] | None, time: np.ndarray) -> np.ndarray | None:
+    """Wrench and payload at the tool at each sample (N, 16); None without both.
+
+    Raises:
+        InputError: a wrench that is not six finite numbers.
+    """
+    if wrench is None and payload is None:
+        return None
+    rows = [
+        loads(wrench(at) if callable(wrench) else wrench, None if payload is None else payload(at))
+        for at in time.tolist()
+    ]
+    arrays, _ = checked(LOAD_PORTS, {name: np.array([row[name] for row in rows]) for name in LOAD_PORTS})
+    return np.concatenate([arrays[name] for name in LOAD_PORTS], axis=1)
+
+
+def _runner(loop: Loop) -> LoopRunner:
     try:
-        return CompiledLoop(plant, model, controller, method, directions=directions)
+        return CompiledLoop(
+            *(loop.plant, loop.model, loop.controller, loop.method.tableau),
+            directions=len(loop.directions),
+            loaded=loop.load is not None,
+        )
     except EngineError as error:
         _LOGGER.warning("the control loop runs interpreted, which is thousands of times slower: %s", error)
         return InterpretedLoop()

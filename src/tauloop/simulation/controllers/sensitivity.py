@@ -41,7 +41,7 @@ def directions(loop: Loop, names: Sequence[str]) -> tuple[SensitivityDirection, 
         problems.add("sensitivities", what, "set the resolution to zero")
     require_smooth_friction(loop.plant.mechanism, problems)
     InputError.raise_if_any(problems)
-    plant, parts = loop.plant, ControlLayouts(loop.plant, loop.model, loop.controller)
+    plant, parts = loop.plant, ControlLayouts(loop.plant, loop.model, loop.controller, loaded=loop.load is not None)
     ports, size = plant.platform.ports, parts.constants.size
     known = starts((ports.position, ports.velocity), len(loop.position) + len(loop.velocity), size)
     table = plant.mechanism.parameters

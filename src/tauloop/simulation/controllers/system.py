@@ -10,9 +10,16 @@ from tauloop.integrate.routine import Layout, Routine, RoutineCall, own_call, pr
 from tauloop.integrate.system import HybridSystem
 from tauloop.model import Model
 from tauloop.model.motion import Motion
-from tauloop.programs.catalogue import EMBEDDING, FORWARD_DYNAMICS, INVERSE_DYNAMICS, KINEMATICS
+from tauloop.programs.catalogue import (
+    EMBEDDING,
+    FORWARD_DYNAMICS,
+    INVERSE_DYNAMICS,
+    KINEMATICS,
+    LOADED_FORWARD_DYNAMICS,
+)
 from tauloop.programs.expressions import ProgramSpec
 from tauloop.programs.rates import actuator_motion, coordinate_rate, whole_quaternions
+from tauloop.programs.tool import PAYLOAD, WRENCH
 from tauloop.simulation.controllers.laws import Compensation, Controller
 
 
@@ -20,19 +27,18 @@ class ControlLayouts:
     """Parts of what a sample takes in, of what it holds, and of the constants.
 
     Attributes:
-        inputs: time, reference, and forces to add.
+        inputs: time, reference, forces to add, and a wrench and a payload at the tool where they act.
         held: forces, where the controller's Newton method goes on, its last three poses, and last measured positions.
         constants: gains, limits, encoders and whether they count, period and whether speeds are differences, and free
             parameters.
     """
 
-    def __init__(self, plant: Model, model: Model, controller: Controller) -> None:
-        """Lay them out."""
+    def __init__(self, plant: Model, model: Model, controller: Controller, *, loaded: bool = False) -> None:
+        """Lay them out; `loaded`: with what acts at the tool."""
         n_q, n_v, n_u = plant.topology.n_q, plant.platform.ports.velocity.size, len(plant.mechanism.actuators)
         wanted = n_q if controller.space == "platform" else n_u
-        self.inputs = Layout(
-            "in", {"time": 1, "position": wanted, "velocity": n_v, "acceleration": n_v, "forward": n_u}
-        )
+        sizes = {"time": 1, "position": wanted, "velocity": n_v, "acceleration": n_v, "forward": n_u}
+        self.inputs = Layout("in", sizes | ({"wrench": WRENCH, "payload": PAYLOAD} if loaded else {}))
         self.held = Layout("z", {"force": n_u, "estimate": n_q, "past": 3 * n_q, "last": n_u})
         self.constants = Layout(
             "p",
@@ -50,25 +56,27 @@ class ControlLayouts:
         )
 
 
-def control_system(plant: Model, model: Model, controller: Controller) -> HybridSystem:
+def control_system(plant: Model, model: Model, controller: Controller, *, loaded: bool = False) -> HybridSystem:
     """The system of a machine, the controller's model of it and a controller, whose numbers are constants.
 
     Args:
         plant: the machine that moves.
         model: the machine that the controller believes in, of the same structure.
         controller: the law.
+        loaded: whether a wrench and a payload at the tool act on the machine that moves, held from sample to sample.
     """
-    parts = ControlLayouts(plant, model, controller)
+    parts = ControlLayouts(plant, model, controller, loaded=loaded)
     entry, shape = plant.platform.ports, plant.topology
     n_p, n_q, n_v = entry.position.size, shape.n_q, shape.n_v
     state = {"position": "y", "velocity": f"y + {n_p}", "start": "start", "theta": parts.constants.place("plant")}
+    acting = {name: parts.inputs.place(name) for name in ("wrench", "payload") if loaded}
     rate = Routine(
         calls=(
             _program(
                 "plant_forward",
                 plant.platform,
-                FORWARD_DYNAMICS,
-                state | {"force": parts.held.place("force", "held")},
+                LOADED_FORWARD_DYNAMICS if loaded else FORWARD_DYNAMICS,
+                state | {"force": parts.held.place("force", "held")} | acting,
                 {"acceleration": f"rate + {n_p}", "q": "q", "v": "v"},
             ),
             straight(

@@ -37,6 +37,7 @@ from tauloop.simulation.controllers.laws import (
     Sampling,
 )
 from tauloop.simulation.controllers.run import SATURATED, SUBSTEPS, ControlledMotion, follow
+from tauloop.simulation.forces import Wrench, wrench_at_tool
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -73,6 +74,8 @@ class ControlOptions(Options):
         differences: speeds are differences of measured positions.
         saturation: forces end at the machine file's limits.
         plant: what the controller does not know: parameters of the machine that moves, 'plate_mass=0.4'.
+        wrench: at the tool of the machine that moves, such as 'fx=10,mz=0.5' (N, N m, base frame), which no controller
+            knows. Python takes a function of time too, held from sample to sample.
         settling: further time at rest at the end, s.
         method: integrator between samples.
         integrator: any integrator in place of it.
@@ -102,6 +105,7 @@ class ControlOptions(Options):
     plant: Mapping[str, str | float] | None = option(
         None, read=pairs_reader("plant", "plate_mass=0.4"), names="parameters"
     )
+    wrench: str | Mapping[str, str | float] | Wrench | None = option(None, read=pairs_reader("wrench", "fx=10"))
     settling: float = 0.0
     method: str = option("rk4", choices=tuple(METHODS))
     integrator: Integrator | None = option(None, flag="")
@@ -253,6 +257,7 @@ def control(
             settling=options.settling,
             events=events,
             sensitivities=options.sensitivities,
+            wrench=wrench_at_tool(options.wrench),
         )
         for name, law in stages.over(options.laws.items())
     }

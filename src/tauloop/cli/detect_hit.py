@@ -1,0 +1,35 @@
+"""``tauloop detect-hit``: how soon a blow at a moving platform is noticed without a sensor of forces."""
+
+from __future__ import annotations
+
+import tauloop as tl
+from tauloop.cli.machine import MachineArgument, SideOption, load_model
+from tauloop.cli.output import (
+    FigureOption,
+    JsonFileOption,
+    JsonOption,
+    any_ending,
+    command,
+    figure_ending,
+    finish,
+)
+from tauloop.cli.progress import bar
+
+
+@command(figure=figure_ending, json_file=any_ending)
+def detect_hit(
+    machine: MachineArgument,
+    options: tl.HitOptions,
+    side: SideOption,
+    figure: FigureOption = None,
+    json_file: JsonFileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Find how soon a blow at a moving platform is noticed without a sensor of forces.
+
+    The model's masses and friction are wrong by what you say, drawn anew for each of many machines. Thresholds are
+    those of one false alarm an hour. Exit code 1 when a blow goes unnoticed.
+    """
+    with bar("machines", as_json) as progress:
+        result = tl.detect_hit(load_model(machine, side), options, progress=progress)
+    finish(result, as_json, figure=figure, json_file=json_file)

@@ -1,0 +1,25 @@
+"""Estimators that a controller needs: forces from outside, speeds from encoders, poses from more encoders than motors.
+
+Examples:
+    >>> import numpy as np
+    >>> from tauloop.estimation import differenced
+    >>> differenced(np.array([[0.0], [0.001]]), period=0.001)[1].item()
+    1.0
+"""
+
+from tauloop.estimation.hit import (
+    Detection as Detection,
+    HitDetection as HitDetection,
+    HitOptions as HitOptions,
+    detect_hit as detect_hit,
+)
+from tauloop.estimation.observers import (
+    DifferencedVelocities as DifferencedVelocities,
+    ForceObserver as ForceObserver,
+    MeasuredMotion as MeasuredMotion,
+    MomentumObserver as MomentumObserver,
+)
+from tauloop.estimation.speeds import differenced as differenced, tracked as tracked
+from tauloop.lazy import public_names
+
+__dir__, __all__ = public_names(__name__)
