@@ -123,6 +123,10 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     "control nuwar --to z=-0.55 --time 0.05 --controller pd --watch z<-0.51 --until platform.z<-0.53": lambda _: (
         tl.control(tl.load("nuwar"), EVENTS)
     ),
+    "detect-hit five_bar --to x=0.02 --time 0.1 --hit fx=40 --draws 4": lambda _: tl.detect_hit(
+        tl.load("five_bar"),
+        tl.HitOptions(stroke=tl.StrokeOptions(end={"x": 0.02}, time=0.1), hit={"fx": 40}, draws=4),
+    ),
     "cost CASE --entry actuators": lambda _: tl.count_operations(tl.load(CASE), tl.CountOptions(entry=ACTUATORS)),
     "equations five_bar --entry actuators --parts loops,solved --keep tip_mass --name platform.x=X": lambda _: (
         tl.write_equations(

@@ -92,7 +92,8 @@ def load_function(
 
     Args:
         machine: name of a shipped machine, or a file as `tauloop.load` takes it.
-        function: "inverse_dynamics", "forward_dynamics", "regressor", "kinematics", "momentum" or "momentum_forces".
+        function: "inverse_dynamics", "forward_dynamics", "regressor", "kinematics", "momentum", "momentum_forces" or
+            "momentum_observer".
         outputs: names among the function's outputs; only the first one without them, such as ("force",).
         options: what it is made with.
         folder: the cache; the user's own without it.
