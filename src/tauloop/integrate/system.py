@@ -48,10 +48,10 @@ class HybridSystem:
     coordinates: int = 0
     velocities: int = 0
     modes: tuple[float, ...] = ()
-    rate: Routine
-    reset: Routine = field(default_factory=Routine)
-    sample: Routine = field(default_factory=Routine)
-    back: Routine = field(default_factory=Routine)
+    rate: Routine = field(repr=False)
+    reset: Routine = field(default_factory=Routine, repr=False)
+    sample: Routine = field(default_factory=Routine, repr=False)
+    back: Routine = field(default_factory=Routine, repr=False)
     kept: int = 0
     constants: int
     directions: int = 0
