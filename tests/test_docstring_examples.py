@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 NAMES = [name for name in dir(tl) if name != "__version__"]
 #: What an example needs beyond the core.
 NEEDS = {"demo": ("plotly", "viser"), "link_parameters": ("cvxpy",), "verify": ("mujoco",), "write_report": ("plotly",)}
-COMPILED = ("ballbar", "control", "export_c", "fit_plant", "load_function", "tune")
+COMPILED = ("ballbar", "control", "detect_hit", "export_c", "fit_plant", "load_function", "tune")
 
 
 def example(name: str) -> str:

@@ -2,8 +2,8 @@
 
 Examples:
     >>> import numpy as np
-    >>> from tauloop.estimation import differenced
-    >>> differenced(np.array([[0.0], [0.001]]), period=0.001)[1].item()
+    >>> import tauloop as tl
+    >>> tl.estimation.differenced(np.array([[0.0], [0.001]]), period=0.001)[1].item()
     1.0
 """
 

@@ -15,10 +15,11 @@ from scipy.signal import lfilter
 from tauloop.model import Model
 from tauloop.programs.catalogue import EMBEDDING, INVERSE_DYNAMICS, MOMENTUM_OBSERVER
 from tauloop.records import dataclass
+from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredMotion:
+class MeasuredMotion(Shown):
     """What encoders and drives tell at the samples of one motion.
 
     Attributes:
