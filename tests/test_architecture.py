@@ -80,7 +80,7 @@ HEIGHT = {package: height for height, layer in enumerate(LAYERS) for package in 
 CEILINGS = {
     "assembly": 1990,
     "calibration": 3590,
-    "cli": 1420,
+    "cli": 1430,
     "codegen": 2320,
     "conversion": 50,
     "drives": 3810,
@@ -100,7 +100,7 @@ CEILINGS = {
     "pages": 420,
     "programs": 2070,
     "reduction": 850,
-    "report": 3360,
+    "report": 3370,
     "simulation": 3120,
     "solids": 400,
     "tauloop": 800,
