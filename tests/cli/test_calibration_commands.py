@@ -47,7 +47,8 @@ def table(series: Series, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_calibrate_prints_its_judgement_and_writes_machine_figure_and_result(table: Path, tmp_path: Path) -> None:
     out, figure, document = tmp_path / "c.yaml", tmp_path / "c.png", tmp_path / "c.json"
-    files = ("--out", out, "--figure", figure, "--json-file", document)
+    hal = tmp_path / "c.hal"
+    files = ("--out", out, "--figure", figure, "--json-file", document, "--hal", hal)
     against = ("--against", "track*.length,track*.yaw", "--draws", 2)
     text = text_of("calibrate", NAME, table, *NEEDED, *files, *against)
     assert "status: ok" in text
@@ -57,6 +58,11 @@ def test_calibrate_prints_its_judgement_and_writes_machine_figure_and_result(tab
         assert again.parameters[row["name"]].value == pytest.approx(row["value"], rel=1e-12)
         assert again.parameters[row["name"]].status == "calibrated"
     assert figure.read_bytes().startswith(PNG)
+    lines = [line.split() for line in hal.read_text(encoding="ascii").splitlines() if line.startswith("setp ")]
+    set_to = {pin.removeprefix(f"{NAME}_kins."): float(value) for _, pin, value in lines}
+    lengths = [f"track{k}.length" for k in (1, 2, 3)]
+    assert [set_to[name] for name in lengths] == pytest.approx([1e3 * again.parameters[name].value for name in lengths])
+    assert set_to["track1.length"] != 1250.0
 
 
 def test_the_json_of_calibrate_is_the_functions(table: Path) -> None:
