@@ -51,6 +51,10 @@ def test_costs_are_those_of_single_steps(tuned: DriveTuning) -> None:
         parts = [getattr(step, name)[0] / weight for name, weight in table.study.weights.items()]
         expected = max(parts) if table.study.combine == "worst" else sum(parts)
         assert table.best.cost == pytest.approx(expected, rel=1e-12)
+        assert table.best.parts == pytest.approx(parts, rel=1e-12)
+        for search in table.searches:
+            whole = max(search.start_parts) if table.study.combine == "worst" else sum(search.start_parts)
+            assert search.start_cost == pytest.approx(whole, rel=1e-12)
         assert table.refined < 1e-3
 
 
@@ -89,7 +93,11 @@ def test_the_papers_tables_are_in_its_layout(tuned: DriveTuning) -> None:
     assert tuned.printed[0].rows[0].stated == ("(292.01, 1.24, 0.01)", "1.67645")
     assert "kp 100 to 300" in tuned.printed[0].why
     assert "settling time over 3.957" in tuned.printed[0].why
-    assert tuned.printed[2].rows[0].stated == ("(0.67, 0.4)", "8.50622, 0.51865")
+    third = tuned.printed[2]
+    assert third.rows[0].stated == ("(0.67, 0.4)", "8.50622, 0.51865")
+    assert third.rows[0].ours[1] == ", ".join(f"{part:.5f}" for part in tuned.tables[2].searches[0].parts)
+    assert "9.54322 and 10.9464 (ours " in tuned.printed[1].title
+    assert "(8.8531, 0.6901) and (10.02246, 0.924029) (ours (" in third.title
 
 
 def test_printed_rows_agree_with_the_weights_that_are_used() -> None:
@@ -99,6 +107,7 @@ def test_printed_rows_agree_with_the_weights_that_are_used() -> None:
         energy, overshoot = both[second.at]
         assert second.cost == pytest.approx(energy + overshoot, abs=1e-3)
         assert third.cost == energy
+        assert third.parts == (energy, overshoot)
         assert energy * SETTINGS.studies[1].weights["energy"] == pytest.approx(
             {0.5: 1917, 0.25: 2170}[second.at[0]], abs=1
         )

@@ -19,6 +19,7 @@ class Search:
         method: its name.
         start: where it began.
         start_cost, cost: there and at the best point.
+        start_parts, parts: of the cost, there and at the best point: each criterion over its weight.
         best: the best point.
         evaluations: of the cost.
         descent: least cost after each evaluation.
@@ -31,6 +32,8 @@ class Search:
     start: Start
     start_cost: float
     cost: float
+    start_parts: tuple[float, ...]
+    parts: tuple[float, ...]
     best: tuple[float, ...]
     evaluations: int
     descent: tuple[float, ...]

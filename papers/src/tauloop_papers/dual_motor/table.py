@@ -48,18 +48,33 @@ def printed_tables(tables: Sequence[Table]) -> tuple[PrintedTable, ...]:
             PrintedTable(
                 name=table.study.name,
                 title="optimization of switching parameters with the cost of eq. "
-                + ("(2), energy and overshoot added" if table.study.combine == "sum" else "(3), the worse of both"),
+                + ("(2), energy and overshoot added" if table.study.combine == "sum" else "(3), the worse of both")
+                + f"; start values of the cost {_starts(table)}",
                 columns=("Start values, optimization method", "Optimal values [e_max, e_min]", "Optimal value"),
                 rows=tuple(
                     _printed_row(f"{_point(search.start.at)}, {METHOD[search.method]}", search, _cost(search))
                     for search in table.searches
                 ),
                 why=f"{OTHER_PLANT}; {_searched(table.study)}"
-                + ("" if table.study.combine == "sum" else "; ours is the larger of the two parts"),
+                + ("" if table.study.combine == "sum" else "; both parts, the larger of which is the cost"),
             )
             for table in others
         ),
     )
+
+
+def _starts(table: Table) -> str:
+    """Costs at the starts, printed and ours; of Table 3 both parts."""
+    first = {search.start.at: search for search in table.searches}.values()
+    stated = " and ".join(_joined(search.start.parts or (search.start.cost,), ".7g") for search in first)
+    ours = " and ".join(
+        _joined(search.start_parts if search.start.parts else (search.start_cost,), ".6g") for search in first
+    )
+    return f"{stated} (ours {ours})"
+
+
+def _joined(parts: Sequence[float], form: str) -> str:
+    return _point(parts, form) if len(parts) > 1 else f"{parts[0]:{form}}"
 
 
 def _cost(search: Search) -> str:
@@ -69,9 +84,8 @@ def _cost(search: Search) -> str:
 
 def _printed_row(name: str, search: Search, cost: str) -> PrintedRow:
     printed = search.start.printed[search.method]
-    return PrintedRow(
-        name=name, stated=(_point(printed.best, ".6g"), cost), ours=(_point(search.best), f"{search.cost:.5f}")
-    )
+    ours = ", ".join(f"{part:.5f}" for part in (search.parts if printed.parts else (search.cost,)))
+    return PrintedRow(name=name, stated=(_point(printed.best, ".6g"), cost), ours=(_point(search.best), ours))
 
 
 def comparisons(
@@ -206,8 +220,8 @@ def _table_rows(table: Table) -> list[Comparison]:
         rows.append(
             Comparison(
                 quantity=f"{table.study.name}: cost at the start {_point(start.at)}",
-                stated=f"{start.cost:.6g}",
-                ours=f"{searches[0].start_cost:.6g}",
+                stated=_joined(start.parts or (start.cost,), ".7g"),
+                ours=_joined(searches[0].start_parts if start.parts else (searches[0].start_cost,), ".6g"),
                 why=f"{table.study.about}; {OTHER_PLANT}",
             )
         )

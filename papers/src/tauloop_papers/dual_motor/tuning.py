@@ -189,7 +189,7 @@ def _table(axis: Axis, study: Study, settings: DriveSettings, progress: Progress
     return Table(
         study=study,
         searches=tuple(
-            _search(name, start, tuning, least, float(value) if np.isfinite(value) else None)
+            _search(axis, study, name, start, tuning, least, float(value) if np.isfinite(value) else None)
             for (name, start, tuning), value in zip(minima, printed, strict=True)
         ),
         grid_axes=grid.axes,
@@ -208,16 +208,21 @@ def _exact(axis: Axis, table: Table, settings: DriveSettings, progress: Progress
     gradient = study.gradient(axis)
     tuning = minimise(study.cost(axis), study.bounds, start.at, SQP(gradient=gradient), budget=settings.budget)
     least = min(table.grid_cost, table.best.cost, tuning.cost)
-    return _search("SQP, exact gradients", start, tuning, least, None)
+    return _search(axis, study, "SQP, exact gradients", start, tuning, least, None)
 
 
-def _search(method: str, start: Start, tuning: Minimum, least: float, printed_here: float | None) -> Search:
+def _search(
+    axis: Axis, study: Study, method: str, start: Start, tuning: Minimum, least: float, printed_here: float | None
+) -> Search:
     """What is kept of one search; `least` is the best cost known."""
+    begun, ended = study.parts(axis, np.array([start.at, tuning.best]))
     return Search(
         method=method,
         start=start,
         start_cost=tuning.start_cost,
         cost=tuning.cost,
+        start_parts=tuple(map(float, begun)),
+        parts=tuple(map(float, ended)),
         best=tuple(map(float, tuning.best)),
         evaluations=len(tuning.costs),
         descent=tuple(map(float, tuning.descent)),
