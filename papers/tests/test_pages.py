@@ -208,6 +208,27 @@ def test_a_report_of_the_results_file_shows_what_the_papers_page_shows(
         run("reproduce", *words, "--json-file", tmp_path / "b.json", code=2)
 
 
+@pytest.mark.parametrize("columns", [80, 160])
+def test_a_terminal_cuts_no_word_of_a_result(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a narrow screen what is compared is a list; printed and own figures of a table stand in rows of their own."""
+    item, long = small("a", "first"), " ".join(f"sentence{k}_of_many_letters" for k in range(12))
+    why = Comparison(quantity="width", unit="mm", stated="", ours="1", why=long)
+    row = PrintedRow(name=long, stated=("1.5",), ours=("1.25",))
+    table = PrintedTable(name="Table 2", title="Long", columns=("", "value"), rows=(row,))
+    made = replace(result(item), comparisons=(*result(item).comparisons, why), printed=(table,))
+    monkeypatch.setattr(tauloop_papers.command, "experiment", lambda _: item)
+    monkeypatch.setattr(SmallExperiment, "run", lambda *_: made)
+    shown = run("reproduce", "a", columns=columns).stdout
+    lines = shown.split("\n")
+    assert max(map(len, lines)) <= columns
+    assert "…" not in shown
+    for k in range(12):
+        assert shown.split().count(f"sentence{k}_of_many_letters") == 2
+    assert any(line.split()[-2:] == ["printed", "1.5"] for line in lines)
+    assert any(line.split() == ["ours", "1.25"] for line in lines)
+    assert any(line.split() == ["ours", "70.1"] for line in lines) == (columns == 80)
+
+
 def test_a_row_has_as_many_cells_as_its_table_has_heads() -> None:
     row = PrintedRow(name="x", stated=("1",), ours=("1", "2"))
     with pytest.raises(ValueError, match="2 cells"):

@@ -10,7 +10,10 @@ from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
+from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
 
 from tauloop.cli import (
     FAILED,
@@ -26,13 +29,15 @@ from tauloop.cli import (
 )
 from tauloop.errors import InputError
 from tauloop.result import Status
-from tauloop_papers import EXPERIMENTS, Experiment, Reproduction, experiment
+from tauloop_papers import EXPERIMENTS, Comparison, Experiment, Reproduction, experiment
 from tauloop_papers.kept import Kept, code_of, keep, regular, reproduce_all
 from tauloop_papers.notes import NOTES, claims
 from tauloop_papers.page import CONTROLLER_HEADS, controller_rows, record, write_page
 
 #: Where `all` keeps its results, if no folder is named.
 FOLDER = Path("reproductions")
+#: On screens of fewer columns what is compared is a list: five columns of sentences would be a few words wide each.
+WIDE = 120
 
 
 @reports_errors
@@ -176,16 +181,14 @@ def _list(as_json: bool) -> None:
 def _print(reproduction: Reproduction, written: list[Path]) -> None:
     screen = console()
     for printed in reproduction.printed:
-        rows = table(f"{printed.name}: {printed.title} (printed above ours)", *printed.columns)
+        rows = table(f"{printed.name}: {printed.title}", printed.columns[0], "figure", *printed.columns[1:])
         for row in printed.rows:
-            cells = zip(row.stated, row.ours, strict=True)
-            rows.add_row(row.name, *(f"{stated or '–'}\n{ours or '–'}" for stated, ours in cells))
+            rows.add_row(row.name, "printed", *(cell or "–" for cell in row.stated))
+            rows.add_row("", "ours", *(cell or "–" for cell in row.ours))
         screen.print(rows)
         screen.print(printed.why)
-    rows = table(reproduction.experiment.title, "quantity", "unit", "stated", "ours", "why they differ")
-    for item in reproduction.comparisons:
-        rows.add_row(item.quantity, item.unit, item.stated, item.ours, item.why)
-    screen.print(rows)
+        screen.print()
+    _compared(screen, reproduction)
     screen.print(f"source: {reproduction.experiment.source}")
     screen.print("chosen here, because the paper does not say:")
     for choice in reproduction.choices:
@@ -193,4 +196,29 @@ def _print(reproduction: Reproduction, written: list[Path]) -> None:
     for line in reproduction.advice:
         screen.print(line)
     for path in written:
-        screen.print(f"written: {path}")
+        screen.print(f"written: {path}", soft_wrap=True)
+
+
+def _compared(screen: Console, reproduction: Reproduction) -> None:
+    """What is stated beside ours: a table, or on a narrow screen a list."""
+    if screen.width >= WIDE:
+        rows = table(reproduction.experiment.title, "quantity", "unit", "stated", "ours", "why they differ")
+        for item in reproduction.comparisons:
+            rows.add_row(item.quantity, item.unit, item.stated, item.ours, item.why)
+        screen.print(rows)
+        return
+    screen.print(Text(reproduction.experiment.title, style="table.title"))
+    for item in reproduction.comparisons:
+        screen.print()
+        screen.print(Text(f"{item.quantity} [{item.unit}]" if item.unit else item.quantity, style="bold"))
+        screen.print(_cells(item))
+    screen.print()
+
+
+def _cells(item: Comparison) -> Table:
+    cells = Table.grid("", "", padding=(0, 2, 0, 0))
+    cells.columns[0].no_wrap = True
+    for head, text in (("stated", item.stated), ("ours", item.ours), ("why they differ", item.why)):
+        if text:
+            cells.add_row(head, Text(text))
+    return cells
