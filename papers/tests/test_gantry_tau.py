@@ -290,7 +290,8 @@ def test_the_result_is_complete(result: TwoRunIdentification) -> None:
     assert any("the one of twelve" in choice and "10 to 90 %" in choice for choice in result.choices)
     document = plain(result)
     assert len(document["findings"]["estimates"][0]["values"]) == 16
-    drawn = {*(f"figure-{number}" for number in range(3, 7)), "table-1", "pattern", "two-runs", "parameters"}
+    drawn = {f"figure-{number}" for number in range(3, 7)}
+    drawn |= {"machine", "table-1", "pattern", "two-runs", "parameters"}
     assert set(figures(result)) == drawn == set(CAPTIONS)
     film = films(result)["motion"].playback
     assert film is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -42,6 +43,15 @@ from tauloop_papers.kept import code_of, done
 
 #: So many pixels of the platform's colour are one.
 PIXELS = 10
+#: Figures that the papers print, by experiment.
+PRINTED = {
+    "gantry-tau": range(1, 7),
+    "gantry-tau-calibration": range(1, 5),
+    "dual-motor": range(5, 10),
+    "nuwar": range(1, 4),
+    "rcid": range(1, 5),
+    "spidermill": range(1, 8),
+}
 #: What a name must not become.
 HOSTILE = '<script>document.title = "run"</script> & <b>"bold"</b>'
 
@@ -58,6 +68,7 @@ class SmallExperiment(Experiment):
 
     settings = Settings()  # type: ignore[assignment]
     films_shown: ClassVar = {"swing": f"It swings {HOSTILE}"}  # type: ignore[misc]
+    undrawn: ClassVar = {"Figure 9": f"a photograph {HOSTILE}"}  # type: ignore[misc]
     captions: ClassVar = {"line": f"A line {HOSTILE}"}  # type: ignore[misc]
 
     def run(self, progress: Any = lambda _: None, settings: Any = None) -> Reproduction:
@@ -241,6 +252,16 @@ def test_every_experiment_says_what_its_figures_show(name: str) -> None:
     assert EXPERIMENTS[name].budget > 0
 
 
+@pytest.mark.parametrize("name", PRINTED)
+def test_every_figure_of_a_paper_is_drawn_or_the_page_says_why_not(name: str) -> None:
+    """By the numbers that captions and reasons name."""
+    item = EXPERIMENTS[name]
+    named = " ".join((*item.captions.values(), *item.undrawn, *item.films_shown.values()))
+    lists = re.findall(r"Figures? ((?:\d+[ab]?(?:, | and )?)+)", named)
+    assert {int(number) for text in lists for number in re.findall(r"\d+", text)} >= set(PRINTED[name])
+    assert all(item.undrawn.values())
+
+
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of two experiments, one of them missing."""
@@ -273,6 +294,7 @@ def test_a_browser_shows_the_page_and_asks_for_nothing_else(page: Page, written:
     page.ask("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 500)
     page.open(written.as_uri())
     shown = page.run("document.body.innerText")
+    assert f"Figure 9: a photograph {HOSTILE}" in shown
     assert shown.count(HOSTILE) >= 6  # titles, rows, quantities and choices, as they are written
     assert "third (c): not done yet" in shown
     assert page.run("document.title").startswith("Five papers")

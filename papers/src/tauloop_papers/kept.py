@@ -31,9 +31,9 @@ class Kept:
     Attributes:
         experiment: what was done.
         folder: where it lies.
-        data: what its JSON file holds: `status`, `result`, `advice`, `captions` of figures, `films` (machines in
-            motion), what the `controllers` functions are, and `code`, which says of which settings and sources it is
-            the result. Equal runs give equal files.
+        data: what its JSON file holds: `status`, `result`, `advice`, `captions` of figures, what is `undrawn`, `films`
+            (machines in motion), what the `controllers` functions are, and `code`, which says of which settings and
+            sources it is the result. Equal runs give equal files.
     """
 
     experiment: Experiment
@@ -88,6 +88,7 @@ def keep(reproduction: Reproduction, folder: Path, code: str, *, is_filmed: bool
         "status": Status.DOUBTFUL if faults else reproduction.status,
         "code": code,
         "captions": experiment.captions,
+        "undrawn": experiment.undrawn,
         "films": {part: _scene(shown, experiment.films_shown[part]) for part, shown in films.items()},
         "advice": (*reproduction.advice, *faults),
         "result": reproduction,

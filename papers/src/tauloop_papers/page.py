@@ -73,6 +73,10 @@ def _pieces(kept: Kept) -> Iterator[Piece]:
         yield MotionScene(**scene)
     if kept.data["controllers"]:
         yield from _controllers(kept)
+    if kept.data["undrawn"]:
+        yield Words(text="Figures of the paper that hold no data", tone="heading")
+        for figure, what in kept.data["undrawn"].items():
+            yield Words(text=f"{figure}: {what}", tone="item")
     yield Words(text="Chosen here, because the paper does not say", tone="heading")
     for choice in result["choices"]:
         yield Words(text=choice, tone="item")

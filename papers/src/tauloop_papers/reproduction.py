@@ -70,6 +70,12 @@ class Experiment:
         captions: Mapping[str, str] = self._module("_figures").CAPTIONS
         return captions
 
+    @property
+    def undrawn(self) -> Mapping[str, str]:
+        """Figures of the paper that hold no data and are not drawn again: what they show, and what stands here."""
+        undrawn: Mapping[str, str] = getattr(self._module("_figures"), "UNDRAWN", {})
+        return undrawn
+
     def _module(self, ending: str = "") -> Any:
         return importlib.import_module(f"tauloop_papers.{self.procedure}{ending}")
 

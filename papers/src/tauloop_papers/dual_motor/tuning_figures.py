@@ -25,6 +25,13 @@ AFTER = 10.0
 #: What each film shows, and so much of the motion, s.
 FILMS = {"step": "Figure 5: a step of the cart on its rack; the master's and the slave's pinion turn. Drag to turn it."}
 FILM = 4.0
+#: Figures of the paper that hold no data.
+UNDRAWN = {
+    "Figure 5": "a picture of the play in gearboxes and racks; its model moves above",
+    "Figure 6": "the diagram of the Dymola model: three masses, two of them behind play, as the drive line's file has "
+    "them (`tauloop drive dual_motor_inferred`)",
+    "Figure 7": "the block diagram of the control, which stands under `control` in the same file",
+}
 #: What each figure shows.
 CAPTIONS = {
     "figure-8": "As the paper's Figure 8: a step of the axis with two motors, position and torques; beside it the same "

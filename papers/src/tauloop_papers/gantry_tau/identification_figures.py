@@ -30,6 +30,7 @@ _MODELS = {
 }
 #: What each figure shows.
 CAPTIONS = {
+    "machine": "The machine of the paper's Figure 1, drawn from the model: three carts, four links, two telescopes.",
     **{f"figure-{FIGURES[row]}": f"As the paper's Figure {FIGURES[row]}. {_CURVES}{_MODELS[row]}" for row in FIGURES},
     "table-1": "Table 1 as bars, and how errors before identification grow with those of weighing by hand.",
     "pattern": "Table 1's pattern over the actuators. Left: how far the rows 3-DOF and 5-DOF I are apart in print, and "
@@ -37,6 +38,12 @@ CAPTIONS = {
     "of the search, by how far hand measurement may be off.",
     "two-runs": "The two-run method of section 3: force with the structure, without it, and their difference.",
     "parameters": "The sixteen parameters of Table 2 with standard deviations, and which of them each motion shows.",
+}
+#: Figures of the paper that hold no data.
+UNDRAWN = {
+    "Figure 1": "a photograph of the machine; its model is drawn and moves above",
+    "Figure 2": "names the four variables of a telescopic link, Q_1 to Q_3 and L: here the position of its cart, the "
+    "direction of the link, which follows from the platform's pose, and its length",
 }
 #: What each film shows.
 FILMS = {"motion": "The motion of the row 5-DOF II, in which all five actuators move. Drag to turn it."}
@@ -53,6 +60,7 @@ def figures(identified: TwoRunIdentification) -> dict[str, Figure]:
     """All figures of the experiment by the ending of their files' names."""
     rows = {f"figure-{FIGURES[curves.row]}": _forces(identified, curves) for curves in identified.shown}
     return {
+        "machine": tl.view(tl.load(identified.settings.machine)).picture(),
         **rows,
         "table-1": _errors(identified),
         "pattern": _pattern(identified),

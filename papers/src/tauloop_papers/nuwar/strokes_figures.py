@@ -12,6 +12,8 @@ from tauloop_papers.nuwar.results import Strokes
 COLOURS = (PREDICTED, RESIDUAL, "#6a9a5b", MEASURED)
 #: What each figure shows.
 CAPTIONS = {
+    "machine": "As the paper's Figure 1a: the layout, drawn from the model, in which one rod stands for each "
+    "parallelogram of forearms.",
     "torques": "As the paper's Figure 2: torques of the motors over the elliptical stroke and back, with the motors' "
     "limit (dashed); beside it the Delta, of which the paper prints the largest torque alone. The shape of the stroke "
     "is the paper's, its size is not.",
@@ -19,6 +21,8 @@ CAPTIONS = {
     "that they were computed for. The paper says that they match exactly.",
     "shapes": "The shapes that section 6 names and does not show, in the plane of the stroke.",
 }
+#: Figures of the paper that hold no data.
+UNDRAWN = {"Figure 1b": "a photograph of the prototype; its model is drawn and moves above"}
 
 #: What the routes back are called.
 ROUTES = {"independent": "independent coordinates"}
@@ -37,7 +41,12 @@ def films(strokes: Strokes) -> dict[str, View]:
 
 def figures(strokes: Strokes) -> dict[str, Figure]:
     """All figures of the experiment by the ending of their files' names."""
-    return {"torques": _torques(strokes), "round-trip": _round_trip(strokes), "shapes": _shapes(strokes)}
+    return {
+        "machine": tl.view(tl.load(strokes.settings.machine)).picture(),
+        "torques": _torques(strokes),
+        "round-trip": _round_trip(strokes),
+        "shapes": _shapes(strokes),
+    }
 
 
 def _torques(strokes: Strokes) -> Figure:

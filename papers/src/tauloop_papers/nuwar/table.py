@@ -204,7 +204,8 @@ def choices(settings: StrokeSettings) -> tuple[str, ...]:
         "the forearm's mass is counted once for each pair; per rod beside it",
         "the arm's mass centre is in its middle; forearms are uniform bars; the elbow is a point mass",
         f"sizes of the other shapes: a shear of {settings.shear:g}, a clothoid of {settings.curvature[0]:g} to "
-        f"{settings.curvature[1]:g} 1/m, and all between the ellipse's ends",
+        f"{settings.curvature[1]:g} 1/m as wide as the ellipse from its first end on, the line and "
+        "the sheared ellipse between both ends",
         f"steps by Dormand and Prince with tolerances {settings.tolerance[0]:g} and {settings.tolerance[1]:g}",
     )
 

@@ -15,13 +15,21 @@ from tauloop_papers.rcid.table import METHODS, PARTS
 COLOURS, STYLES = (PREDICTED, RESIDUAL, "#6a9a5b", MEASURED, "#8a6fb0", "#b08a3a"), ("-", "--")
 #: What each figure shows.
 CAPTIONS = {
+    "machine": "As the paper's Figure 2: the machine, drawn from its model, level and in mid-stroke.",
+    "figure-3": "As the paper's Figure 3: where the legs stand on base and platform, with the angles of Table 1; from "
+    "the machine file.",
     "strokes": "Heights that the carriages need, from the lowest to the highest of all six, for three readings of the "
     "prescribed poses, with the machine's stroke (dashed) around its middle.",
     "operations": "Table 2 as bars: operations of the Coriolis and centripetal terms, by part and method.",
     "touch": "The kind of task that the machine was built for: the platform meets a surface under impedance control "
     "and under force control. Dotted lines are the mass, spring and damper that it shall be like.",
 }
-
+#: Figures of the paper that hold no data.
+UNDRAWN = {
+    "Figure 1": "a photograph of the prototype; its model is drawn and moves above",
+    "Figure 4": "where b_cm is counted from, of which no value is printed; the machine file puts the mass centres of "
+    "links in their middle",
+}
 #: What each film shows.
 FILMS = {"touch": "The platform meets the surface under impedance control, ten times slower. Drag to turn it."}
 #: A film is slower than the task by this; pictures per second of the film.
@@ -40,7 +48,50 @@ def films(results: Impedance) -> dict[str, View]:
 
 def figures(results: Impedance) -> dict[str, Figure]:
     """All figures of the experiment by the ending of their files' names."""
-    return {"strokes": _strokes(results), "operations": _operations(results), "touch": _touch(results)}
+    view = tl.view(tl.load(results.settings.machine))
+    return {
+        "machine": view.picture(),
+        "figure-3": _points(view),
+        "strokes": _strokes(results),
+        "operations": _operations(results),
+        "touch": _touch(results),
+    }
+
+
+def _points(view: View) -> Figure:
+    """Where the legs stand on base (B) and platform (P), seen along z, with the angles between neighbours."""
+    figure = Figure(figsize=(9.0, 4.6), layout="constrained")
+    rods = 1e3 * view.geometry.of_kind("rod")[0, :, :, :2]
+    for axes, points, letter, name in zip(
+        figure.subplots(1, 2), rods.swapaxes(0, 1), "BP", ("base", "platform"), strict=True
+    ):
+        clean(axes)
+        radius, turns = np.hypot(*points.T).mean(), np.arctan2(points[:, 1], points[:, 0])
+        around = np.linspace(0.0, 2 * np.pi, 181)
+        axes.plot(radius * np.cos(around), radius * np.sin(around), color=FAINT, linewidth=1.0)
+        axes.plot(*points.T, "o", color=PREDICTED, markersize=6)
+        # joints that stand on one place have one name
+        at: dict[tuple[int, int], list[str]] = {}
+        for k, point in enumerate(points):
+            at.setdefault((round(point[0]), round(point[1])), []).append(f"{letter}{k + 1}")
+        for place, names in at.items():
+            side = "left" if place[0] > 0 else "right"
+            axes.annotate(", ".join(names), 1.07 * np.array(place), ha=side, va="center", fontsize=NORMAL)
+        first, last = sorted(turns, key=abs)[:2]
+        between = np.rad2deg(abs(first - last)) if letter == "B" else 0.0
+        for turn in (first, last) if between else ():
+            axes.plot([0, radius * np.cos(turn)], [0, radius * np.sin(turn)], color=RESIDUAL, linewidth=0.9)
+        shown = f"2φ_B = {between:.0f}°" if between else "2φ_P = 0°: two links stand on one place"
+        axes.annotate(
+            shown, (0.4 * radius, 0) if between else (0, 0), ha="left" if between else "center", fontsize=SMALL
+        )
+        axes.set_xlim(-1.4 * radius, 1.4 * radius)
+        axes.set_ylim(-1.4 * radius, 1.4 * radius)
+        axes.set_aspect("equal")
+        axes.set_xlabel(f"x_{letter} [mm]", fontsize=NORMAL, color=TEXT)
+        axes.set_ylabel(f"y_{letter} [mm]", fontsize=NORMAL, color=TEXT)
+        axes.set_title(f"{name}, radius {radius:.0f} mm", fontsize=LARGE, color=TEXT, loc="left")
+    return figure
 
 
 def _strokes(results: Impedance) -> Figure:

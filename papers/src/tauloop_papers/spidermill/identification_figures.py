@@ -17,6 +17,12 @@ from tauloop_papers.spidermill.settings import PrintedErrors, ReducedSettings
 SHOWN = (1e-5, 200.0)
 #: What each figure shows.
 CAPTIONS = {
+    "figure-1": "As the paper's Figure 1: the machine in space with its 17 bodies and the ball screws, drawn from the "
+    "model.",
+    "figure-2": "As the paper's Figure 2: the planar model, in which what stands behind each other is one body. It is "
+    "the plant of the experiment.",
+    "figure-4": "As the paper's Figure 4: the M-structure with its actuation, as `tauloop reduce` makes it; the point "
+    "masses are parts of its links.",
     "verification": "As the paper's Figure 6: active joints (a, b), spindle forces (c, d), relative errors (e, f) on "
     "the test trajectory, with the parameters of the full machine (dashed) and with the estimated ones (solid).",
     "identification": "As the paper's Figure 7: the same on the trajectory that the parameters were identified from.",
@@ -24,6 +30,12 @@ CAPTIONS = {
     "but one figure that is stated says the others of the family.",
     "causes": "Not in the paper: what the errors before and after follow from, and the minimal parameters beside those "
     "printed.",
+}
+#: Figures of the paper that hold no data.
+UNDRAWN = {
+    "Figure 3": "how the M-structure comes about step by step; the steps are those of `tauloop reduce`, and Figures 2 "
+    "and 4 above are its ends",
+    "Figure 5": "the forces and moments on one link, which eqs. 2 and 3 name; Tauloop needs no diagram of them",
 }
 
 #: What each film shows, and its pictures per second.
@@ -47,7 +59,12 @@ def figures(identification: ReducedIdentification) -> dict[str, Figure]:
     """All figures of the experiment by the ending of their files' names."""
     settings = identification.settings
     stated, results = settings.stated, identification.findings
+    options = tl.ReductionOptions(massless_rods=settings.massless, shares_parameters=True, seed=settings.seed)
+    machine = tl.load(settings.machine)
     return {
+        "figure-1": tl.view(tl.load(settings.spatial)).picture(),
+        "figure-2": tl.view(machine).picture(),
+        "figure-4": tl.view(tl.reduce(machine, options).mechanism).picture(),
         "verification": _trajectory(results, results.verification, stated.verification, settings),
         "identification": _trajectory(results, results.identification, stated.identification, settings),
         "causes": _causes(results, settings),
@@ -77,10 +94,14 @@ def _readout(findings: Findings, settings: ReducedSettings) -> Figure:
         axes.set_xlim(-0.6, 0.6)
         axes.set_ylim(0.0, 1.2 * max(free.upper or 0.0, free.file or 0.0, printed[name]))
         axes.set_xticks([])
-        axes.set_title(f"{name} [{free.unit}]", fontsize=NORMAL, color=TEXT)
+        axes.set_title(f"{name} [{_squared(free.unit)}]", fontsize=NORMAL, color=TEXT)
     handles, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=SMALL, frameon=False)
     return figure
+
+
+def _squared(text: str) -> str:
+    return text.replace("^2", "²")
 
 
 def _trajectory(findings: Findings, fit: Fit, printed: PrintedErrors, settings: ReducedSettings) -> Figure:
@@ -197,7 +218,7 @@ def _growth(
 def _minimal(axes: Axes, findings: Findings) -> None:
     """Changes of the minimal parameters against those calculated from the machine's."""
     clean(axes)
-    names = [f"p{k + 1} [{parameter.unit}]" for k, parameter in enumerate(findings.regrouped.model.base)]
+    names = [f"p{k + 1} [{_squared(parameter.unit)}]" for k, parameter in enumerate(findings.regrouped.model.base)]
     places = np.arange(len(names))
     cases = (
         ("identified here", findings.estimate.values, PREDICTED, -0.2),
@@ -212,7 +233,8 @@ def _minimal(axes: Axes, findings: Findings) -> None:
     axes.margins(y=0.25)
     axes.set_ylabel("change by identification [%]", fontsize=NORMAL, color=TEXT)
     axes.set_title("The minimal parameters against those calculated", fontsize=NORMAL, color=TEXT, loc="left")
-    formulas = "\n".join(f"p{k + 1} = {parameter.name}" for k, parameter in enumerate(findings.regrouped.model.base))
+    base = findings.regrouped.model.base
+    formulas = "\n".join(f"p{k + 1} = {_squared(parameter.name)}" for k, parameter in enumerate(base))
     axes.text(0.0, -0.16, formulas, transform=axes.transAxes, fontsize=SMALL, color=TEXT, va="top")
     axes.legend(fontsize=SMALL, frameon=False, loc="upper right")
 

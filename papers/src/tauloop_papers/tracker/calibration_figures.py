@@ -20,6 +20,8 @@ FILMED, BETWEEN = 12, 12
 PACE = 0.8
 #: What each figure shows.
 CAPTIONS = {
+    "machine": "The machine of the paper's Figures 1 and 2, drawn from the model: carts at X_i on tracks along c_i, "
+    "and six links in clusters of 3, 2 and 1. Links of a cluster are parallel, so one with L_i stands for it in eq. 1.",
     "figure-4": "As the paper's Figure 4: position errors of the validation poses after calibration, by one program "
     "(solid) and by another that shares no code with it (dashed).",
     "part-errors": "What the paper leaves open: how eq. 1's error follows from the part errors. Median and range from "
@@ -27,6 +29,11 @@ CAPTIONS = {
     "models": "Not in the paper: the same poses with the nominal geometry, and with all six links calibrated. Beside "
     "it the platform's tilt, which eq. 1 takes for constant.",
     "observability": "Not in the paper: which directions of the 51 parameters the poses show, and what priors hold.",
+}
+#: Figures of the paper that hold no data.
+UNDRAWN = {
+    "Figure 1": "a photograph of the machine; its model is drawn and moves above",
+    "Figure 3": "the diagram of the Modelica model, whose place the machine file takes",
 }
 #: What each film shows.
 FILMS = {"poses": f"The machine passes the first {FILMED} poses of the session. Drag to turn it."}
@@ -48,6 +55,7 @@ def films(calibration: TrackerCalibration) -> dict[str, View]:
 def figures(calibration: TrackerCalibration) -> dict[str, Figure]:
     """All figures of the experiment by the ending of their files' names."""
     return {
+        "machine": tl.view(tl.load(calibration.settings.machine)).picture(),
         "figure-4": _figure_4(calibration),
         "part-errors": _growth(calibration),
         "models": _models(calibration),
