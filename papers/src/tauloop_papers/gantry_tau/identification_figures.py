@@ -20,8 +20,9 @@ MARKERS = ("o", "s", "D", "^")
 CONSISTENT = ("#b8860b", "#e0b23c")
 COLOURS = (RESIDUAL, PREDICTED, "#3f7f5f", "#8a6fb0")
 _CURVES = "Thick: measured with the structure connected. Thin: the disconnected run plus the model's forces. "
-#: The paper's figure of each row of Table 1. Its text counts them one further than its captions.
+#: The paper's figure of each row of Table 1 by its captions, and what its text calls some of them.
 FIGURES = {"3-DOF": "3", "5-DOF I": "4", "5-DOF II": "5", "identified": "6"}
+_IN_TEXT = {"5-DOF I": " (5 in its text)", "5-DOF II": " (6 in its text)"}
 _MODELS = {
     "3-DOF": "the 3-dof model, lengths held.",
     "5-DOF I": "the 5-dof model on the same motion.",
@@ -31,7 +32,10 @@ _MODELS = {
 #: What each figure shows.
 CAPTIONS = {
     "machine": "The machine of the paper's Figure 1, drawn from the model: three carts, four links, two telescopes.",
-    **{f"figure-{FIGURES[row]}": f"As the paper's Figure {FIGURES[row]}. {_CURVES}{_MODELS[row]}" for row in FIGURES},
+    **{
+        f"figure-{number}": f"As the paper's Figure {number}{_IN_TEXT.get(row, '')}. {_CURVES}{_MODELS[row]}"
+        for row, number in FIGURES.items()
+    },
     "table-1": "Table 1 as bars, and how errors before identification grow with those of weighing by hand.",
     "pattern": "Table 1's pattern over the actuators. Left: how far the rows 3-DOF and 5-DOF I are apart in print, and "
     "how far they can be apart on any plant, rigid or not, by what the 3-dof model counts. Right: the nearest plants "
