@@ -17,6 +17,7 @@ from tauloop.kinematics import DynamicsOptions, random_states
 from tauloop.mechanism import Mechanism
 from tauloop.model import Model
 from tauloop.motion import POLYNOMIAL_345, SampledMotion
+from tauloop_papers.dual_motor.settings import SETTINGS as DUAL_MOTOR
 from tauloop_papers.gantry_tau.identifiability import tellable
 from tauloop_papers.gantry_tau.settings import SETTINGS as GANTRY_TAU
 from tauloop_papers.nuwar.settings import SETTINGS as NUWAR
@@ -176,7 +177,7 @@ def _gantry_tau() -> Iterator[tuple[str, str]]:
 
 
 def _dual_motor() -> Iterator[tuple[str, str]]:
-    line = load_drive("dual_motor_axis")
+    line = load_drive(DUAL_MOTOR.line)
     preload, duration = line.parameters.values["preload"], tl.DriveOptions().duration
     cases: tuple[tuple[str, dict[str, Any]], ...] = (
         ("switched, as the file says", {}),
