@@ -189,7 +189,7 @@ def _dual_motor() -> Iterator[tuple[str, str]]:
     for word, options in cases:
         criteria = tl.drive(line, tl.DriveOptions(**options)).record.criteria
         figures = (criteria.energy[0], criteria.rise_time[0], 1e3 * criteria.overshoot[0], 1e6 * criteria.swing[0])
-        yield f"{word}: energy, rise time, overshoot, swing", "{:.0f}, {:.3f} s, {:.2f} mm, {:.0f} um".format(*figures)
+        yield f"{word}: energy, rise time, overshoot, swing", "{:.0f}, {:.3f} s, {:.2f} mm, {:.0f} µm".format(*figures)
     yield "energy that the preload takes at rest", f"{2 * preload**2 * duration:.0f}"
 
 

@@ -232,6 +232,11 @@ class Reproduction(Result):
     printed: tuple[PrintedTable, ...] = ()
 
 
+def squared(text: str) -> str:
+    """A unit or formula with its squares as pages print them."""
+    return text.replace("^2", "²")
+
+
 def reproduce(name: str, progress: Progress = lambda _: None) -> Reproduction:
     """Do an experiment again.
 

@@ -11,6 +11,7 @@ from tauloop.report import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, 
 from tauloop.viewer import Playback, View
 from tauloop_papers.gantry_tau.identification import FILM_RATE, TwoRunIdentification
 from tauloop_papers.gantry_tau.results import Shown
+from tauloop_papers.reproduction import squared
 
 #: Parameters are drawn on a scale that is linear below this size, and logarithmic above.
 LINEAR = 0.01
@@ -272,7 +273,7 @@ def _parameters(identified: TwoRunIdentification) -> Figure:
     bottom.axhline(100.0 * threshold, color=TEXT, linewidth=0.9, linestyle="--")
     bottom.text(place[-1] + 0.4, 90.0 * threshold, f"told: below {threshold:.0%}", fontsize=SMALL, ha="right", va="top")
     bottom.set_xticks(
-        place, [f"{n}\n[{u.replace('^2', '²')}]" for n, u in zip(identified.parameters, identified.units, strict=True)]
+        place, [f"{n}\n[{squared(u)}]" for n, u in zip(identified.parameters, identified.units, strict=True)]
     )
     bottom.set_ylabel("deviation by noise alone [% of as built]", fontsize=NORMAL, color=TEXT)
     bottom.set_title("What noise lets each motion tell, equal recording times", fontsize=LARGE, color=TEXT, loc="left")

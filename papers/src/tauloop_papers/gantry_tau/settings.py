@@ -468,6 +468,6 @@ SETTINGS = TwoRunSettings(
             *(4.220, 0.5495, 0.5495, 0.0021),
             *(10.370, 1.3503, 1.3503, 0.0187),
         ),
-        ranks_by="project notes (machines.md)",
+        ranks_by="project notes",
     ),
 )

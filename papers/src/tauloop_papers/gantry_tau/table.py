@@ -11,7 +11,7 @@ from tauloop_papers.gantry_tau.pattern import ROWS
 from tauloop_papers.gantry_tau.plant import Plant
 from tauloop_papers.gantry_tau.results import Estimates, Findings, Told
 from tauloop_papers.gantry_tau.settings import TwoRunSettings
-from tauloop_papers.reproduction import Comparison, PrintedRow, PrintedTable
+from tauloop_papers.reproduction import Comparison, PrintedRow, PrintedTable, squared
 
 #: Rows of Tables 2 and 3 by the places of their parameters.
 BODIES = {"platform": 0, "short link": 4, "long links": 8, "telescopic links": 12}
@@ -294,7 +294,7 @@ def _parameters(settings: TwoRunSettings, units: tuple[str, ...], findings: Find
         rows.append(
             Comparison(
                 quantity=f"Table 2, {name}: {names} | consistent likewise" if k == 0 else name,
-                unit=units[k],
+                unit=squared(units[k]),
                 stated=f"{settings.stated.estimates[k]:g} ± {settings.stated.deviations[k]:g} (paper)",
                 ours=f"{each} | {fits}",
                 why=f"as built {findings.built[k]:.4g}; least squares, small motions, as the paper counts deviations: "
@@ -379,7 +379,7 @@ def _needed(settings: TwoRunSettings, units: tuple[str, ...], findings: Findings
             Comparison(
                 quantity=f"{settings.parameters[k]}: not told by any; needed",
                 ours=f"{factor[k]:.3g} times the effect over noise",
-                why=f"best ± {spread[best[k], k]:.2g} {units[k]} ({findings.estimates[best[k]].name}) of "
+                why=f"best ± {spread[best[k], k]:.2g} {squared(units[k])} ({findings.estimates[best[k]].name}) of "
                 f"{findings.built[k]:.3g}: accelerations {factor[k]:.3g} times as large at equal strokes, records "
                 f"{factor[k] ** 2:.2g} times as long, or the part measured by itself",
             )
@@ -423,7 +423,7 @@ def choices(settings: TwoRunSettings, plant: Plant, mechanism: Mechanism, growth
         f"3-dof model: {settings.simple.machine} with the links of each cluster added up",
         f"optimised motions: {limits.harmonics} harmonics, period {limits.period:g} s, D-optimal for "
         f"{len(settings.measured)} forces; "
-        f"stroke (m) {dict(limits.stroke)}, acceleration (m/s^2) {dict(limits.acceleration)}, else the machine file's "
+        f"stroke (m) {dict(limits.stroke)}, acceleration (m/s²) {dict(limits.acceleration)}, else the machine file's "
         f"limits; best of {settings.search.random} random series, then "
         f"{' or '.join(str(design.iterations) for design in settings.designs)} iterations, stopped before an optimum",
         "parameters as built in Table 2 are those nearest to all dynamic parameters of the machine as built; those of "

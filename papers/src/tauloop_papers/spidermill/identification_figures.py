@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 import tauloop as tl
 from tauloop.report import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean
 from tauloop.viewer import Playback, View
+from tauloop_papers.reproduction import squared
 from tauloop_papers.spidermill.models import Fit
 from tauloop_papers.spidermill.results import Findings, ReducedIdentification
 from tauloop_papers.spidermill.settings import PrintedErrors, ReducedSettings
@@ -94,14 +95,10 @@ def _readout(findings: Findings, settings: ReducedSettings) -> Figure:
         axes.set_xlim(-0.6, 0.6)
         axes.set_ylim(0.0, 1.2 * max(free.upper or 0.0, free.file or 0.0, printed[name]))
         axes.set_xticks([])
-        axes.set_title(f"{name} [{_squared(free.unit)}]", fontsize=NORMAL, color=TEXT)
+        axes.set_title(f"{name} [{squared(free.unit)}]", fontsize=NORMAL, color=TEXT)
     handles, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=SMALL, frameon=False)
     return figure
-
-
-def _squared(text: str) -> str:
-    return text.replace("^2", "²")
 
 
 def _trajectory(findings: Findings, fit: Fit, printed: PrintedErrors, settings: ReducedSettings) -> Figure:
@@ -218,7 +215,7 @@ def _growth(
 def _minimal(axes: Axes, findings: Findings) -> None:
     """Changes of the minimal parameters against those calculated from the machine's."""
     clean(axes)
-    names = [f"p{k + 1} [{_squared(parameter.unit)}]" for k, parameter in enumerate(findings.regrouped.model.base)]
+    names = [f"p{k + 1} [{squared(parameter.unit)}]" for k, parameter in enumerate(findings.regrouped.model.base)]
     places = np.arange(len(names))
     cases = (
         ("identified here", findings.estimate.values, PREDICTED, -0.2),
@@ -234,7 +231,7 @@ def _minimal(axes: Axes, findings: Findings) -> None:
     axes.set_ylabel("change by identification [%]", fontsize=NORMAL, color=TEXT)
     axes.set_title("The minimal parameters against those calculated", fontsize=NORMAL, color=TEXT, loc="left")
     base = findings.regrouped.model.base
-    formulas = "\n".join(f"p{k + 1} = {_squared(parameter.name)}" for k, parameter in enumerate(base))
+    formulas = "\n".join(f"p{k + 1} = {squared(parameter.name)}" for k, parameter in enumerate(base))
     axes.text(0.0, -0.16, formulas, transform=axes.transAxes, fontsize=SMALL, color=TEXT, va="top")
     axes.legend(fontsize=SMALL, frameon=False, loc="upper right")
 

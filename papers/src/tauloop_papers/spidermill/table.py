@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from tauloop.identification import LinkParameter
-from tauloop_papers.reproduction import Comparison, PrintedRow, PrintedTable
+from tauloop_papers.reproduction import Comparison, PrintedRow, PrintedTable, squared
 from tauloop_papers.spidermill.models import Fit
 from tauloop_papers.spidermill.results import Findings
 from tauloop_papers.spidermill.settings import PrintedErrors, ReducedSettings
@@ -152,7 +152,7 @@ def _values(settings: ReducedSettings, findings: Findings) -> list[Comparison]:
         rows.append(
             Comparison(
                 quantity=parameter.name,
-                unit=parameter.unit,
+                unit=squared(parameter.unit),
                 stated=f"{printed:.4g} (Table 1, estimated, through eq. 16)",
                 ours=f"{value:.4g}",
                 why=f"calculated {calculated:.4g}: printed {printed / calculated - 1:+.1%}, ours "
@@ -179,7 +179,7 @@ def _read_out(settings: ReducedSettings, findings: Findings) -> list[Comparison]
     rows += [
         Comparison(
             quantity=f"{parameter.name}, with {known} known, and {drawn} from the drawing",
-            unit=parameter.unit,
+            unit=squared(parameter.unit),
             stated=f"{settings.stated.estimated[parameter.name]:g}",
             ours=f"{parameter.value:.4g} ± {parameter.deviation:.1g}{_without(read.unstated[parameter.name], drawn)}",
             why=f"determined without {drawn} too"
@@ -192,7 +192,7 @@ def _read_out(settings: ReducedSettings, findings: Findings) -> list[Comparison]
     rows.append(
         Comparison(
             quantity=f"{drawn} without the drawing: {', '.join(family.members)} are one family",
-            unit=free.unit,
+            unit=squared(free.unit),
             stated=f"{settings.stated.estimated[drawn]:g}",
             ours=f"{free.lower:.4g} to {free.upper:.4g}",
             why="no force tells it, links that can exist bound it; eq. 16 seems to, by its dependent column",
@@ -233,7 +233,7 @@ def printed_tables(settings: ReducedSettings, findings: Findings) -> tuple[Print
     estimated = {parameter.name: parameter.value for parameter in read.stated.parameters}
     first = [
         PrintedRow(
-            name=f"{name} [{units[name]}]",
+            name=f"{name} [{squared(units[name])}]",
             stated=(
                 f"{machine[name][0]:.{digits[name]}f}",
                 f"{stated.estimated[name]:.{digits[name]}f}" if name in stated.estimated else "",

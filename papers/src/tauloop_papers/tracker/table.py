@@ -64,13 +64,13 @@ def comparisons(
     return (
         Comparison(
             quantity=f"mean absolute position error, {count} hold-out poses, nominal geometry",
-            unit="um",
+            unit="µm",
             ours=_um(simple.mean(simple.before)),
             why="follows from the part errors, which the paper does not state",
         ),
         Comparison(
             quantity=f"the same after calibration of {simple.unknowns} parameters (eq. 1)",
-            unit="um",
+            unit="µm",
             stated=f"{_um(float(stated.error))} ({stated.error_by})",
             ours=_um(simple.mean(simple.after)),
             why="what is left is the tilt that eq. 1 leaves out; it grows with part errors and volume, our choices",
@@ -86,7 +86,7 @@ def comparisons(
         ),
         Comparison(
             quantity="the same error with the part errors of this session, other draws: median; 10 to 90 %",
-            unit="um",
+            unit="µm",
             ours=_spread(settings, sizes),
             why=f"{len(sizes[0].errors)} draws of part errors and noise",
         ),
@@ -104,7 +104,7 @@ def comparisons(
         ),
         Comparison(
             quantity=f"{full.unknowns} parameters, all links, tolerance priors: mean absolute position error",
-            unit="um",
+            unit="µm",
             ours=_um(full.mean(full.after)),
             why=f"noise alone gives {_um(noise * np.sqrt(8 / np.pi))} (mean length of three components)",
         ),
@@ -121,7 +121,7 @@ def comparisons(
         ),
         Comparison(
             quantity="the same against the true positions (no noise), mean",
-            unit="um",
+            unit="µm",
             ours=_um(full.mean(full.true_after)),
             why="what calibration leaves of the machine's error",
         ),
@@ -130,7 +130,7 @@ def comparisons(
             f"fitted with priors {settings.loose_priors:g} times looser",
             ours=f"{full.unfitted_error:.2f}, {full.parameter_error:.2f}, {loose.parameter_error:.3g}",
             why="without priors unobservable directions take any value, and positions hardly show it "
-            f"({_um(loose.mean(loose.after))} um)",
+            f"({_um(loose.mean(loose.after))} µm)",
         ),
         Comparison(
             quantity="rank with complete poses, nominal geometry",
@@ -215,11 +215,11 @@ def choices(
     volume = _volume(settings.limits.ranges or {})
     return (
         f"standard deviations of part errors (m, rad, 1): {deviations}; they are the priors of the full fit too",
-        f"the part errors that were drawn (um, urad, 1e-6): {drawn}",
+        f"the part errors that were drawn (µm, µrad, 1e-6): {drawn}",
         f"tracker noise {settings.noise:g} m per component; encoders exact; tracker frame and target known",
         f"{settings.poses} poses spread over {volume}, seed {settings.seed}",
         f"seed {settings.seed} and the volume were settled after others had been tried, so "
-        f"{_um(simple.mean(simple.after))} um is one draw of many: over {len(sizes[0].errors)} draws of equal size the "
-        f"median and the range from 10 to 90 % are {_spread(settings, sizes)} um",
+        f"{_um(simple.mean(simple.after))} µm is one draw of many: over {len(sizes[0].errors)} draws of equal size the "
+        f"median and the range from 10 to 90 % are {_spread(settings, sizes)} µm",
         f"layout of the machine: {settings.machine} (its file says what was chosen)",
     )
