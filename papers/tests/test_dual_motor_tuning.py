@@ -97,6 +97,7 @@ def test_the_papers_tables_are_in_its_layout(tuned: DriveTuning) -> None:
     assert third.rows[0].stated == ("(0.67, 0.4)", "8.50622, 0.51865")
     assert third.rows[0].ours[1] == ", ".join(f"{part:.5f}" for part in tuned.tables[2].searches[0].parts)
     assert "9.54322 and 10.9464 (ours " in tuned.printed[1].title
+    assert "2165 psi" in third.why
     assert "(8.8531, 0.6901) and (10.02246, 0.924029) (ours (" in third.title
 
 

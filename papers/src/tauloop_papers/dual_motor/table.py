@@ -15,6 +15,11 @@ STUCK = 0.01
 UNITS = {"rise_time": "s", "settling_time": "s", "overshoot": "m", "energy": "N² m² s", "cost": ""}
 #: The reason that all costs share.
 OTHER_PLANT = "the paper's plant is not known, ours is inferred"
+#: The weight of the energy, which is not as printed.
+WEIGHT_MEANT = (
+    "the weight of the energy is printed as W1 = 2165 psi with psi = 10, with which no printed cost agrees; with "
+    "2165 / psi = 216.5 all do"
+)
 METHOD = {"pattern search": "Pattern Search", "SQP": "SQP", "simplex": "Simplex", "genetic": "Genetic Algorithm"}
 
 
@@ -23,10 +28,11 @@ def _point(values: Sequence[float], form: str = ".3g") -> str:
 
 
 def _searched(study: Study) -> str:
-    """Bounds and weights of a study, as printed."""
+    """Bounds and weights of a study, as printed but for one."""
     bounds = ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in study.bounds.items())
     parts = ", ".join(f"{name.replace('_', ' ')} over {value:g}" for name, value in study.weights.items())
-    return f"as printed: bounds {bounds}; the cost is made of {parts}"
+    meant = f"; {WEIGHT_MEANT}" if "energy" in study.weights else ""
+    return f"as printed: bounds {bounds}; the cost is made of {parts}{meant}"
 
 
 def printed_tables(tables: Sequence[Table]) -> tuple[PrintedTable, ...]:
