@@ -106,11 +106,15 @@ def small(name: str, title: str) -> Experiment:
 
 def result(item: Experiment) -> Reproduction:
     row = PrintedRow(name=f"row {HOSTILE}", stated=("1.5", ""), ours=("1.25", "7"))
+    wide = PrintedRow(name="ellipse", stated=("", "", ""), ours=("35.55 (197.6)", "39.44 (196.4)", "39.55 (184.1)"))
     return Reproduction(
         experiment=item,
         comparisons=(Comparison(quantity=f"length {HOSTILE}", unit="mm", stated="70", ours="70.1", why="rounded"),),
         choices=(f"chosen {HOSTILE}",),
-        printed=(PrintedTable(name="Table 1", title="Sizes", columns=("part", "a", "b"), rows=(row,), why="so"),),
+        printed=(
+            PrintedTable(name="Table 1", title="Sizes", columns=("part", "a", "b"), rows=(row,), why="so"),
+            PrintedTable(name="Table 2", title="Peaks", columns=("", "parabolic", "cycloidal", "fifth"), rows=(wide,)),
+        ),
         evidence=(),
         provenance=provenance(packages=(), options={}),
     )
@@ -300,6 +304,8 @@ def test_a_browser_shows_the_page_and_asks_for_nothing_else(page: Page, written:
     assert page.run("document.title").startswith("Five papers")
     assert page.run("[...document.images].every(one => one.complete && one.naturalWidth > 0)")
     assert page.run("document.documentElement.scrollWidth") <= width  # nothing sticks out
+    edge = "Math.max(...[...document.querySelectorAll('table')].map(each => each.getBoundingClientRect().right))"
+    assert page.run(edge) <= width  # nor has anybody to push a table aside
     assert page.run("document.querySelectorAll('td .upper')[0].innerText") == "1.5"
     page.run("document.querySelector('iframe').scrollIntoView()")
     page.wait(lambda: coloured(page) > PIXELS, "the machine is drawn in its frame")

@@ -29,6 +29,8 @@ from tauloop.report.pieces import MotionScene, Picture, Piece, Plot, Rows, Words
 INSIDE = "default-src data: blob: 'unsafe-inline' 'unsafe-eval'"
 #: Characters of a cell for which a column of a page is too narrow.
 LONG = 48
+#: Characters, a gap of two behind each column, that stand side by side on a telephone.
+NARROW = 40
 #: What stands above doubts, and above what a section says of its own making.
 CAREFUL, MADE = "What to be careful about", "What was done, with which files"
 
@@ -144,7 +146,9 @@ def _words(piece: Words, parent: ET.Element) -> None:
 @_element.register
 def _table(piece: Rows, parent: ET.Element) -> None:
     longest = max((len(text) for cells in piece.cells for text in cells), default=0)
-    parent = add(parent, "div", class_="table long" if longest > LONG else "table")
+    columns = zip(piece.heads, *piece.cells, strict=True)
+    across = sum(2 + max(len(line) for text in column for line in text.split("\n")) for column in columns)
+    parent = add(parent, "div", class_="table long" if longest > LONG or across > NARROW else "table")
     if piece.title:
         add(parent, "h3", piece.title)
     table = add(add(parent, "div", class_="wide"), "table")

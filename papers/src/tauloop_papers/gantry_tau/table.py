@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -30,6 +30,11 @@ def printed(settings: TwoRunSettings, results: Findings, described: np.ndarray) 
 
     def spread(values: Iterable[float], deviations: Iterable[float]) -> list[str]:
         return [f"{value:.4f} (± {size:.4f})" for value, size in zip(values, deviations, strict=True)]
+
+    def nominal(values: Iterable[float]) -> list[str]:
+        """With the paper's digits: those of masses, and of inertias."""
+        masses = BODIES.values()
+        return [f"{x:.{3 if k in masses else 4}f}" if x else "0" for k, x in enumerate(values)]
 
     def percent(values: Iterable[float]) -> tuple[str, ...]:
         return tuple(f"{value:.2f} %" for value in values)
@@ -85,7 +90,7 @@ def printed(settings: TwoRunSettings, results: Findings, described: np.ndarray) 
             name="Table 3",
             title="nominal parameters of section 3",
             columns=heads,
-            rows=bodies([f"{value:g}" for value in stated.nominal], [f"{value:g}" for value in described]),
+            rows=bodies(nominal(stated.nominal), nominal(described)),
             why="Taken over into the machine file; I = m L²/12 gives the lengths of the links.",
         ),
     )
@@ -114,7 +119,7 @@ def _models(settings: TwoRunSettings, findings: Findings) -> list[Comparison]:
     """Table 1."""
     sizes = np.median(findings.growth, axis=(1, 2))
     typical = ", ".join(
-        f"{scale * settings.built.mass:.0%}: {size:.1f}"
+        f"{100.0 * scale * settings.built.mass:g}%: {size:.1f}"
         for scale, size in zip(settings.error_scales, sizes.tolist(), strict=True)
     )
     lengths = " and ".join(f"{length:g}" for length in settings.first or ())
@@ -394,15 +399,18 @@ def _needed(settings: TwoRunSettings, units: tuple[str, ...], findings: Findings
     return rows
 
 
+def _each(sizes: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {size:g}" for name, size in sizes.items())
+
+
 def choices(settings: TwoRunSettings, plant: Plant, mechanism: Mechanism, growth: np.ndarray) -> tuple[str, ...]:
     """What the paper leaves open and we chose; `growth` as in the findings."""
     low, middle, high = np.quantile(growth[settings.error_scales.index(1)], (0.1, 0.5, 0.9))
     built, drive, frame, recording = settings.built, settings.drive, settings.frame, settings.recording
     sines, limits = settings.multisine, settings.limits
     bristles = drive.bristles
-    geometry = ", ".join(f"{pattern} {size:g}" for pattern, size in built.geometry.items())
-    strokes = ", ".join(f"{name} {size:g}" for name, size in sines.strokes.items())
-    moving = ", ".join(f"{name} {size:g}" for name, size in sines.moving.items())
+    geometry = _each(built.geometry)
+    strokes, moving = _each(sines.strokes), _each(sines.moving)
     lengths = "; ".join(", ".join(f"{x:g}" for x in held or ()) for held in settings.training)
     masses = ", ".join(f"{name} {value:.2f}" for name, value in plant.masses.items())
     return (
@@ -430,7 +438,7 @@ def choices(settings: TwoRunSettings, plant: Plant, mechanism: Mechanism, growth
         f"3-dof model: {settings.simple.machine} with the links of each cluster added up",
         f"optimised motions: {limits.harmonics} harmonics, period {limits.period:g} s, D-optimal for "
         f"{len(settings.measured)} forces; "
-        f"stroke (m) {dict(limits.stroke)}, acceleration (m/s²) {dict(limits.acceleration)}, else the machine file's "
+        f"stroke (m) {_each(limits.stroke)}, acceleration (m/s²) {_each(limits.acceleration)}, else the machine file's "
         f"limits; best of {settings.search.random} random series, then "
         f"{' or '.join(str(design.iterations) for design in settings.designs)} iterations, stopped before an optimum",
         "parameters as built in Table 2 are those nearest to all dynamic parameters of the machine as built; those of "
