@@ -114,6 +114,14 @@ def test_printed_rows_agree_with_the_weights_that_are_used() -> None:
         )
 
 
+def test_the_slaves_part_in_the_energy_is_of_squared_torques(tuned: DriveTuning) -> None:
+    record = tuned.cycling.records["as-written"]
+    early = record.time <= record.criteria.rise_time[0]
+    energy = [float((record.signal(f"drive{k}.torque")[early] ** 2).mean()) for k in (1, 2)]
+    assert tuned.cycling.slave_share == pytest.approx(energy[1] / sum(energy), rel=0.1)
+    assert any(row.stated.startswith("distributed on both") for row in tuned.comparisons)
+
+
 def test_random_plants_all_come_to_their_end(tuned: DriveTuning) -> None:
     assert len(tuned.scatters) == 3
     for scatter in tuned.scatters:

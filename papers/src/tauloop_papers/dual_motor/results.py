@@ -107,3 +107,13 @@ class Cycling:
     duration: float
     gap: float
     overshoot: float
+
+    @property
+    def slave_share(self) -> float:
+        """Part of the slave in the energy of both motors up to the rise time."""
+        record = self.records["as-written"]
+        early = record.time <= record.criteria.rise_time[0]
+        master, slave = (
+            np.trapezoid(record.signal(f"drive{k}.torque")[early] ** 2, record.time[early]) for k in (1, 2)
+        )
+        return float(slave / (master + slave))

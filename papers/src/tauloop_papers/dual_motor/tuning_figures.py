@@ -20,6 +20,8 @@ LOOKS = ((PREDICTED, "o"), (RESIDUAL, "s"), ("#4f8a5b", "^"), (MEASURED, "D"))
 SHOWN = 0.25
 #: Panels of searches beside each other.
 ABREAST = 3
+#: Position and torques are drawn over so many rise times; torques within these limits, N m.
+RISES, TORQUES = 8.0, (-15.0, 45.0)
 #: What is off the reference is drawn to the scale of what is left after so long, s.
 AFTER = 10.0
 #: What each film shows, and so much of the motion, s.
@@ -35,8 +37,8 @@ UNDRAWN = {
 #: What each figure shows.
 CAPTIONS = {
     "figure-8": "As the paper's Figure 8: a step of the axis with two motors, position and torques; beside it the same "
-    "plant with one motor. Below: how far off both are later. One motor hunts through its play, two do not. The paper "
-    "prints no scales.",
+    "plant with one motor. The kick of the derivative part at the very start is cut off. Below: how far off both are "
+    "later. One motor hunts through its play, two do not. The paper prints no scales.",
     "figure-9": "As the paper's Figure 9: the switching function, for the first and the chosen pair of parameters.",
     "descents": "Tables 1 to 3 as they came about: least cost by number of simulations, for each method and start.",
     "map": "Cost of the switching over both thresholds, with starts and ends of all searches.",
@@ -72,6 +74,7 @@ def _steps(tuning: DriveTuning) -> Figure:
     panels = figure.subplots(3, 2, sharey="row", height_ratios=(2, 1.6, 1.6))
     names = {"as-written": "two motors, switching", "one": "one motor, the same plant"}
     time, errors = tuning.cycling.later
+    beginning = float(tuning.cycling.records["as-written"].criteria.rise_time[0])
     for column, (motors, title) in enumerate(names.items()):
         record = tuning.cycling.records[motors]
         position, torque, error = panels[:, column]
@@ -85,7 +88,9 @@ def _steps(tuning: DriveTuning) -> Figure:
                 torque.plot(
                     record.time, record.signal(f"drive{k}.torque"), color=colour, linewidth=1.2, label=f"motor {k}"
                 )
-        torque.set_ylim(-15, 25)
+        torque.set_ylim(*TORQUES)
+        for axes in (position, torque):
+            axes.set_xlim(0.0, min(float(record.time[-1]), RISES * beginning))
         error.plot(time, 1e3 * errors[motors], color=PREDICTED, linewidth=1.2)
         torque.set_xlabel("time [s]", fontsize=NORMAL, color=TEXT)
         error.set_xlabel("time [s], longer", fontsize=NORMAL, color=TEXT)
