@@ -22,8 +22,8 @@ CAPTIONS = {
     "model.",
     "figure-2": "As the paper's Figure 2: the planar model, in which what stands behind each other is one body. It is "
     "the plant of the experiment.",
-    "figure-4": "As the paper's Figure 4: the M-structure with its actuation, as `tauloop reduce` makes it; the point "
-    "masses are parts of its links.",
+    "figure-4": "As the paper's Figure 4: the M-structure with its actuation, as `tauloop reduce` makes it. Point "
+    "masses are parts of its links; the slides are the platform's x and y.",
     "verification": "As the paper's Figure 6: active joints (a, b), spindle forces (c, d), relative errors (e, f) on "
     "the test trajectory, with the parameters of the full machine (dashed) and with the estimated ones (solid).",
     "identification": "As the paper's Figure 7: the same on the trajectory that the parameters were identified from.",
