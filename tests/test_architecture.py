@@ -85,7 +85,7 @@ CEILINGS = {
     "conversion": 50,
     "drives": 3810,
     "engines": 1450,
-    "estimation": 310,
+    "estimation": 430,
     "equations": 1300,
     "formats": 4300,
     "health": 120,

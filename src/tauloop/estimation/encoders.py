@@ -1,0 +1,207 @@
+"""Pose and passive joints from more encoders than freedoms, by least squares, and which encoder disagrees.
+
+With readings m of encoders S(q) whose noise is sigma, and velocities v = G w of the given motion w, Gauss and Newton's
+step from a state q that closes the loops is
+
+    dw = (H^T P H)^-1 H^T P (m - S(q)),    H = S_v G,    P = diag(1 / sigma^2).
+
+What is left, r = m - S, is the evidence: an encoder that disagrees stands out by r_i / (sigma_i sqrt(R_ii)) with
+R = 1 - H (H^T P H)^-1 H^T P, the more the better the others watch it.
+
+Source: Baarda 1968, A testing procedure for use in geodetic networks (the standardised residual).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import field
+
+import numpy as np
+
+from tauloop.assembly.ports import coordinate_units
+from tauloop.datasets import Variable, columns
+from tauloop.errors import InputError, PoseError, Problems, solving
+from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.suggestions import unknown_names
+from tauloop.model import Model
+from tauloop.model.model import modelled
+from tauloop.programs.catalogue import EMBEDDING
+from tauloop.records import dataclass
+from tauloop.result import Evidence, Result, provenance
+
+#: Gauss and Newton's steps, and the largest that counts as an end, m or rad.
+STEPS, STILL = 8, 1e-12
+#: Share of an encoder's noise that the others leave unwatched below which nothing is said of it.
+WATCHED = 1e-6
+#: Standardised residual up to which an encoder agrees with the others.
+AGREES = 4.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncoderFit(Result):
+    """States that agree best with all encoders.
+
+    Attributes:
+        model: of the machine.
+        encoders: names: actuators, or coordinates.
+        q: all coordinates (N, n_q).
+        position: of the platform (N, n).
+        residual: reading less model (N, n_e), m or rad.
+        standardised: the same over what its noise and the other encoders let expect; zero where nothing watches it.
+        redundancy: encoders beyond the freedoms.
+    """
+
+    model: Model = field(repr=False)
+    encoders: tuple[str, ...]
+    q: np.ndarray
+    position: np.ndarray
+    residual: np.ndarray
+    standardised: np.ndarray
+    redundancy: int
+
+    def variables(self) -> Iterator[Variable]:
+        """Platform, all coordinates and residuals, over the samples."""
+        ports, topology = self.model.platform.ports.position, self.model.topology
+        kinds = _units(self.model)
+        over = ("sample",)
+        yield Variable(name="sample", values=np.arange(len(self.q)), over=over)
+        yield from columns("position", ports.columns, ports.units, self.position, over)
+        yield from columns("q", topology.coordinate_names, [kinds[n] for n in topology.coordinate_names], self.q, over)
+        yield from columns("residual", self.encoders, [kinds[name] for name in self.encoders], self.residual, over)
+
+
+def _units(model: Model) -> dict[str, str]:
+    """Units of whatever an encoder may sit on."""
+    names = dict(zip(model.topology.coordinate_names, coordinate_units(model.topology), strict=True))
+    turns = (model.topology.motor_turns(actuator) for actuator in model.mechanism.actuators)
+    return names | {a.name: "rad" if t else "m" for a, t in zip(model.mechanism.actuators, turns, strict=True)}
+
+
+@solving(PoseError)
+def fit_encoders(
+    machine: Mechanism | Model,
+    readings: Mapping[str, object],
+    *,
+    noise: float | Mapping[str, float] = 1e-5,
+    start: np.ndarray | None = None,
+) -> EncoderFit:
+    """The states that agree best with the readings of all encoders: on actuators, and on any joint beside.
+
+    The actuators' readings alone, of redundant actuators the leading ones', lead to the first state by forward
+    kinematics; least squares over all readings then moves it.
+
+    Args:
+        machine: a mechanism, or its model.
+        readings: by name of an actuator or a coordinate, (N,) or one number, m or rad.
+        noise: standard deviation of a reading, m or rad, one for all or by name.
+        start: coordinates near the first sample (n_q,); the reference pose without it.
+
+    Returns:
+        States and residuals; doubtful where an encoder disagrees with the others.
+
+    Raises:
+        InputError: a name that is none, readings that are missing or differ in number, noise that is not positive.
+        PoseError: the actuators' readings lead out of reach.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> machine = tl.load("five_bar")
+        >>> q = tl.Model(machine).assembly.q
+        >>> names = ("motor1", "motor2")
+        >>> actuators = dict(zip(names, tl.Model(machine).actuator_position(q)))
+        >>> tl.estimation.fit_encoders(machine, actuators).redundancy
+        0
+    """
+    model = modelled(machine)
+    leading, known = model.actuators.ports.position.columns, _units(model)
+    problems = Problems()
+    problems += unknown_names(readings, known, "no actuator or coordinate {!r}", "known are {}")
+    for name in leading:
+        if name not in readings:
+            problems.add("readings", f"none of {name}, whose motion leads the machine", "give those of all actuators")
+    InputError.raise_if_any(problems)
+    names = tuple(readings)
+    arrays = [np.atleast_1d(np.asarray(readings[name], dtype=float)) for name in names]
+    deviations = np.array([noise.get(name, np.nan) if isinstance(noise, Mapping) else noise for name in names])
+    if len({array.shape for array in arrays}) > 1 or arrays[0].ndim > 1:
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in zip(names, arrays, strict=True))
+        problems.add("readings", f"differ in number: {shapes}", "give one row of numbers for each encoder")
+    elif not np.isfinite(arrays).all():
+        problems.add("readings", "are not all finite", "leave out the samples that are not")
+    if not (np.isfinite(deviations).all() and (deviations > 0).all()):
+        problems.add("noise", "is missing, or not positive, for some encoder", "a standard deviation, m or rad")
+    InputError.raise_if_any(problems)
+    return _fitted(model, names, np.stack(arrays, axis=1), deviations, start)
+
+
+def _fitted(
+    model: Model, names: tuple[str, ...], measured: np.ndarray, deviations: np.ndarray, start: np.ndarray | None
+) -> EncoderFit:
+    entry, columns_of = model.actuators, model.actuators.ports.position.columns
+    x = measured[:, [names.index(name) for name in columns_of]]
+    q = np.atleast_2d(entry.track(x, start).q)
+    sensing = _sensing(model, names)
+    n = len(entry.ports.velocity.columns)
+    for _ in range(STEPS):
+        arguments: dict[str, object] = {"position": x, "velocity": np.zeros((len(x), n))}
+        outputs, _, _ = entry.runner.run(EMBEDDING, arguments, start=q)
+        q = outputs["q"]
+        G = outputs["G"].reshape(len(q), n, -1).transpose(0, 2, 1)
+        residual, H = _residual(model, names, measured, q), sensing @ G
+        weighted = H / deviations[:, None] ** 2
+        normal = weighted.transpose(0, 2, 1) @ H
+        move = np.linalg.solve(normal, weighted.transpose(0, 2, 1) @ residual[:, :, None])[:, :, 0]
+        x = x + move
+        if np.abs(move).max() < STILL:
+            break
+    spread = H @ np.linalg.solve(normal, H.transpose(0, 2, 1))
+    left = 1.0 - np.einsum("kii->ki", spread) / deviations**2
+    standardised = np.where(left > WATCHED, residual / (deviations * np.sqrt(np.maximum(left, WATCHED))), 0.0)
+    worst = np.unravel_index(np.argmax(np.abs(standardised)), standardised.shape)
+    redundancy = len(names) - n
+    advice = f"{names[worst[1]]} disagrees with the other encoders, by {residual[worst]:.3g} in sample {worst[0]}: "
+    advice += "check its zero, its scale and its coupling, or calibrate the machine's lengths"
+    return EncoderFit(
+        evidence=(
+            Evidence(
+                name="largest standardised residual of an encoder",
+                value=float(np.abs(standardised).max()) if redundancy else None,
+                upper=AGREES,
+                advice=advice,
+            ),
+        ),
+        provenance=provenance(
+            options={"noise": deviations}, inputs={"machine": model.mechanism.name, "samples": len(q)}
+        ),
+        model=model,
+        encoders=names,
+        q=q,
+        position=model.platform_position(q),
+        residual=residual,
+        standardised=standardised,
+        redundancy=redundancy,
+    )
+
+
+def _sensing(model: Model, names: tuple[str, ...]) -> np.ndarray:
+    """Readings' rates per unit of all velocities (n_e, n_v)."""
+    topology, rows = model.topology, []
+    actuators = [actuator.name for actuator in model.mechanism.actuators]
+    for name in names:
+        if name in actuators:
+            rows.append(model.assembly.loops.transmission[actuators.index(name)])
+        else:
+            iq = topology.coordinate_names.index(name)
+            rows.append(np.array([float(other == iq) for other in topology.q_of_v]))
+    return np.array(rows)
+
+
+def _residual(model: Model, names: tuple[str, ...], measured: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Readings less what the state has (N, n_e)."""
+    actuators = [actuator.name for actuator in model.mechanism.actuators]
+    driven = model.actuator_position(q)
+    state = [
+        driven[:, actuators.index(name)] if name in actuators else q[:, model.topology.coordinate_names.index(name)]
+        for name in names
+    ]
+    return measured - np.stack(state, axis=1)
