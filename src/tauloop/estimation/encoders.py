@@ -142,7 +142,8 @@ def _fitted(
     q = np.atleast_2d(entry.track(x, start).q)
     sensing = _sensing(model, names)
     n = len(entry.ports.velocity.columns)
-    for _ in range(STEPS):
+    step = 0
+    while True:
         arguments: dict[str, object] = {"position": x, "velocity": np.zeros((len(x), n))}
         outputs, _, _ = entry.runner.run(EMBEDDING, arguments, start=q)
         q = outputs["q"]
@@ -151,15 +152,19 @@ def _fitted(
         weighted = H / deviations[:, None] ** 2
         normal = weighted.transpose(0, 2, 1) @ H
         move = np.linalg.solve(normal, weighted.transpose(0, 2, 1) @ residual[:, :, None])[:, :, 0]
-        x = x + move
-        if np.abs(move).max() < STILL:
+        step += 1
+        if np.abs(move).max() < STILL or step == STEPS:
             break
+        x = x + move
     spread = H @ np.linalg.solve(normal, H.transpose(0, 2, 1))
     left = 1.0 - np.einsum("kii->ki", spread) / deviations**2
     standardised = np.where(left > WATCHED, residual / (deviations * np.sqrt(np.maximum(left, WATCHED))), 0.0)
     worst = np.unravel_index(np.argmax(np.abs(standardised)), standardised.shape)
     redundancy = len(names) - n
-    advice = f"{names[worst[1]]} disagrees with the other encoders, by {residual[worst]:.3g} in sample {worst[0]}: "
+    unit = _units(model)[names[worst[1]]]
+    advice = (
+        f"{names[worst[1]]} disagrees with the other encoders, by {residual[worst]:.3g} {unit} in sample {worst[0]}: "
+    )
     advice += "check its zero, its scale and its coupling, or calibrate the machine's lengths"
     return EncoderFit(
         evidence=(
