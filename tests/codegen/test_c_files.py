@@ -15,7 +15,7 @@ needs_compiler = pytest.mark.skipif(compiler_path() is None, reason="no C compil
 PACKAGE = Path(tauloop.__path__[0])
 STRICT = ("-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only")
 SIZES = ("-DTL_LANES=8", "-DTL_MOST_CHANGES=200", "-DTL_MISSED=1e-11", "-DTL_DEPENDENT=1e-11")
-LIMITS = ("-DTOLERANCE=1e-9", "-DNOTHING=1e-9", "-DSMALLEST_PIVOT=1e-9", "-DCONVERGED=1e-9")
+LIMITS = ("-DTOLERANCE=1e-9", "-DNOTHING=1e-9", "-DSMALLEST_PIVOT=1e-9", "-DCONVERGED=1e-9", "-DPRINTED=double")
 HEADERS = f"-I{sysconfig.get_path('include')}"
 
 

@@ -96,7 +96,9 @@ def _turned(port: CPort, k: int) -> str:
 def _copies(ports: Sequence[CPort], line: str) -> list[str]:
     """A loop over the columns of every port that has some."""
     copied = [port for port in ports if port.size]
-    return [f"            for (int i = 0; i < {port.size}; ++i) {line.format(port.name, port.size)}" for port in copied]
+    return [
+        f"            for (size_t i = 0; i < {port.size}; ++i) {line.format(port.name, port.size)}" for port in copied
+    ]
 
 
 def argument(port: CPort, is_input: bool) -> str:

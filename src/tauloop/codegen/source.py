@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import field
 
 import casadi as ca
 
@@ -73,8 +74,8 @@ class CFunction(CSignature):
 
     program: Program
     last_step: float = LAST_STEP
-    most_steps: int = NEWTON_ITERATIONS
-    largest: float = LARGEST
+    most_steps: int = field(default=NEWTON_ITERATIONS, repr=False)
+    largest: float = field(default=LARGEST, repr=False)
 
 
 def c_name(text: str) -> str:

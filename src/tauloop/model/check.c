@@ -7,7 +7,7 @@
 static double deviation(const double *found, size_t count, const double *expected, size_t expected_count)
 {
     double largest = 0.0, worst = 0.0;
-    for (size_t i = 0; i < expected_count; ++i) largest = fmax(largest, fabs(expected[i]));
+    for (size_t i = 0; i < expected_count; ++i) largest = fabs(expected[i]) > largest ? fabs(expected[i]) : largest;
     if (largest < NOTHING) largest = 1.0;
     for (size_t i = 0; i < count; ++i) {
         const double error = fabs(found[i] - expected[i % expected_count]) / largest;
@@ -19,7 +19,7 @@ static double deviation(const double *found, size_t count, const double *expecte
 static int report(const char *what, const char *port, double worst)
 {
     const int failed = !(worst <= TOLERANCE);
-    printf("%s %s: largest deviation %.2e of %.0e%s\n", what, port, worst, TOLERANCE, failed ? ": FAILED" : "");
+    printf("%s %s: largest deviation %.2e of %.0e%s\n", what, port, (PRINTED)worst, (PRINTED)TOLERANCE, failed ? ": FAILED" : "");
     return failed;
 }
 

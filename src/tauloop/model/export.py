@@ -12,25 +12,31 @@ from typing import Any
 
 import numpy as np
 
+from tauloop.assembly.closing import random_walk
 from tauloop.assembly.ports import PLATFORM, Entry, coordinate_units, velocity_units
+from tauloop.codegen import single
 from tauloop.codegen.evaluator import reads_start
 from tauloop.codegen.operations import operations
 from tauloop.codegen.signature import CPort
 from tauloop.codegen.source import CFunction, c_name, c_source
-from tauloop.errors import InputError, PoseError, Problems
+from tauloop.codegen.target import TARGETS, target_figures
+from tauloop.errors import EngineError, InputError, PoseError, Problems
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
-from tauloop.model.export_texts import Case, HeaderNotes, check_text, header_text
+from tauloop.model.export_library import library_files
+from tauloop.model.export_texts import Case, HeaderNotes, check_text, deviation, header_text
 from tauloop.model.model import Model, modelled
 from tauloop.model.motion import Motion
+from tauloop.model.single_accuracy import FUSED, UNFUSED, SingleAccuracy, run_in_floats, single_accuracy
 from tauloop.options import Options, listed, option
 from tauloop.programs.catalogue import EXPORTABLE, INVERSE_DYNAMICS
 from tauloop.programs.expressions import ProgramSpec
+from tauloop.programs.program import Newton
 from tauloop.programs.state import health
 from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
-from tauloop.result import Status, content, plain, provenance
+from tauloop.result import Evidence, Status, content, plain, provenance
 from tauloop.shown import Shown
 
 #: Samples that the test program holds.
@@ -39,7 +45,13 @@ SAMPLES = 5
 WORST_CONDITION = 1e3
 #: Start values of Newton's method in the test program lie this far from the solution (m, rad).
 ASTRAY = 1e-3
-
+#: States over which single precision is compared with double: walks side by side, steps of each, and their size (rad or
+#: characteristic lengths), so that they come to the ends of the workspace.
+WALKS, STEPS, STEP = 64, 24, 0.2
+#: The test program of floats lets pass so many times what they deviate at its samples, and no less than the last
+#: figure: compilers may round products and sums once.
+ROOM, LEAST_TOLERANCE = 4, 1e-6
+PRECISIONS = ("double", "single")
 
 #: Inputs by which redundant actuators and cables share forces.
 SHARING = ("weight", "preload")
@@ -54,7 +66,10 @@ class ExportOptions(Options):
         entry: what moves as given.
         outputs: of the functions, such as 'force'; all that they have without it.
         name: first part of all names in C; the machine's without it.
-        seed: of the random states in the test program.
+        seed: of the random states in the test program, and of those that single precision is tried at.
+        precision: double, or single: floats alone, for a microcontroller, without kernels for batches.
+        target: whose code size and stack are written down: generic stands for any processor, measured on this one.
+        library: write a CMake package that Arduino and PlatformIO take as a library, with a header for C++.
 
     Examples:
         >>> import tauloop as tl
@@ -67,6 +82,9 @@ class ExportOptions(Options):
     outputs: tuple[str, ...] = option((), read=listed)
     name: str | None = None
     seed: int = option(0, least=0)
+    precision: str = option("double", choices=PRECISIONS)
+    target: str = option("generic", choices=tuple(TARGETS))
+    library: bool = False
 
     def _note_mismatches(self, problems: Problems) -> None:
         """Note that no function is named, and outputs that are none of them."""
@@ -84,6 +102,16 @@ class ExportOptions(Options):
         """Those outputs of a function that are exported."""
         return tuple(name for name in spec.outputs if not self.outputs or name in self.outputs)
 
+    @property
+    def is_single(self) -> bool:
+        """Whether floats are exported."""
+        return self.precision == "single"
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it is for a microcontroller: one sample at a time, and its figures in the manifest."""
+        return self.is_single or self.target != "generic"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export(Shown):
@@ -94,17 +122,29 @@ class Export(Shown):
         manifest: what was made, as plain data.
         files: text by file name, the manifest among them.
         written: the files, where they were written.
+        accuracy: of single precision; None for doubles.
     """
 
     name: str
     manifest: Mapping[str, Any]
     files: Mapping[str, str]
     written: tuple[Path, ...]
+    accuracy: SingleAccuracy | None = None
 
     @property
     def status(self) -> Status:
-        """OK: what cannot be exported raises."""
-        return Status.OK
+        """Doubtful where single precision is not good enough; what cannot be exported raises."""
+        return Status.OK if all(item.is_good for item in self.evidence) else Status.DOUBTFUL
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """Shares of the largest errors of single precision; none for doubles."""
+        return () if self.accuracy is None else tuple(item.evidence for item in self.accuracy.outputs)
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """A line for each output that single precision is not good enough for: the figure and what to do."""
+        return tuple(str(item) for item in self.evidence if not item.is_good)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
@@ -131,6 +171,7 @@ def export_c(
         InputError: a name that gives no C identifier, or a folder that cannot be written.
         AssemblyError: the machine does not assemble as described.
         PoseError: no regular state was found for the test program.
+        EngineError: there is no C compiler that single precision could be tried with.
 
     Examples:
         >>> import tauloop as tl
@@ -145,12 +186,18 @@ def export_c(
     ports = c_ports(model, motion)
     chosen = {name: spec for name, spec in EXPORTABLE.items() if name in options.functions}
     stages = Stages(progress, 1 + len(chosen))
-    samples = _samples(model, motion, np.random.default_rng(options.seed))
+    rng = np.random.default_rng(options.seed)
+    samples = _samples(model, motion, model.assembly.states, rng, SAMPLES)
+    if options.is_single:
+        samples = _as_floats(samples)
     stages.done()
     cases = [
-        _case(model, motion, spec, options.wanted(spec), f"{stem}_{function}", ports, samples)
+        _case(model, motion, spec, options, f"{stem}_{function}", ports, samples)
         for function, spec in stages.over(chosen.items())
     ]
+    accuracy = None
+    if options.is_single:
+        accuracy = single_accuracy([case.function for case in cases], _as_floats(_wide_samples(model, motion, rng)))
     mechanism, free = model.mechanism, model.free
     header = HeaderNotes(
         made_from=f"the machine {mechanism.name!r}",
@@ -159,11 +206,19 @@ def export_c(
         baked_in=[p for p in mechanism.parameters if p.name not in free],
     )
     source = {"name": mechanism.name, "sha256": _hash(content(replace(mechanism, file="")))}
-    return finished_export(stem, cases, header, {"machine": source, "entry": entry.name}, folder)
+    made = {"machine": source, "entry": entry.name}
+    return finished_export(stem, cases, header, made, folder, options=options, accuracy=accuracy)
 
 
 def finished_export(
-    stem: str, cases: Sequence[Case], notes: HeaderNotes, source: Mapping[str, object], folder: str | Path | None
+    stem: str,
+    cases: Sequence[Case],
+    notes: HeaderNotes,
+    source: Mapping[str, object],
+    folder: str | Path | None,
+    *,
+    options: ExportOptions | None = None,
+    accuracy: SingleAccuracy | None = None,
 ) -> Export:
     """Texts of functions, written where a folder is named.
 
@@ -173,20 +228,75 @@ def finished_export(
         notes: what the header says of them all.
         source: what they were made from, for the manifest.
         folder: where the files are written.
+        options: precision and target; doubles for any processor without.
+        accuracy: of single precision.
 
     Raises:
         InputError: the folder cannot be written.
     """
+    options = options or ExportOptions()
+    small, is_single = options.is_small, options.is_single
+    functions = [case.function for case in cases]
     note = f"{stem}: made by Tauloop from {notes.made_from}; do not edit"
     files = {
-        f"{stem}.c": c_source([case.function for case in cases], note, includes=[f'"{stem}.h"']),
-        f"{stem}.h": header_text(stem, note, notes, cases),
-        f"{stem}_check.c": check_text(stem, cases),
+        f"{stem}.c": c_source(functions, note, includes=[f'"{stem}.h"'], with_batch=not small, single=is_single),
+        f"{stem}.h": header_text(stem, note, notes, cases, batch=not small, single=is_single),
+        f"{stem}_check.c": check_text(stem, cases, batch=not small, tolerance=_tolerance(cases) if is_single else None),
     }
-    manifest = _manifest(stem, cases, notes, source, files)
+    figures = _figures(stem, functions, files, options, accuracy) if small else {}
+    if options.library:
+        version = str(provenance(packages=(), options={}).versions["tauloop"])
+        files = library_files(stem, files, cases, notes, version, single=is_single)
+    manifest = _manifest(stem, cases, notes, source, files) | figures
     files["manifest.json"] = json.dumps(manifest, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
     written = () if folder is None else written_files(files, Path(folder))
-    return Export(name=stem, manifest=manifest, files=files, written=written)
+    return Export(name=stem, manifest=manifest, files=files, written=written, accuracy=accuracy)
+
+
+def _tolerance(cases: Sequence[Case]) -> float:
+    """What the test program of floats lets pass: some times what they deviate here, rounded one way or the other."""
+    deviations = [
+        deviation(run_in_floats(case.function, case.inputs, SAMPLES, contraction)[port.name], case.expected[port.name])
+        for case in cases
+        for contraction in (UNFUSED, FUSED)
+        for port in case.function.outputs
+    ]
+    return max(ROOM * max(deviations, default=0.0), LEAST_TOLERANCE)
+
+
+def _figures(
+    stem: str,
+    functions: Sequence[CFunction],
+    files: Mapping[str, str],
+    options: ExportOptions,
+    accuracy: SingleAccuracy | None,
+) -> dict[str, Any]:
+    """What a microcontroller's programmer asks for: precision, bytes, the longest loops, and how well floats do."""
+    most = {
+        function.name: {
+            "newton_steps": function.most_steps * any(isinstance(step, Newton) for step in function.program.steps),
+            "operations": _most_operations(function),
+        }
+        for function in functions
+    }
+    figures: dict[str, Any] = {"precision": options.precision, "most": most, "target": {"name": options.target}}
+    target = TARGETS[options.target]
+    try:
+        figures["target"] |= plain(target_figures(target, files, f"{stem}.c", list(most)))
+    except EngineError as error:
+        (problem,) = error.problems
+        figures["target"]["not_measured"] = f"{problem.what}: {problem.remedy}"
+    if accuracy is not None:
+        rows = [plain(row) | {"share": row.share, "enough": row.enough} for row in accuracy.outputs]
+        counts = {"states": accuracy.states, "refused": accuracy.refused, "condition_below": WORST_CONDITION}
+        figures["accuracy"] = counts | {"outputs": plain(rows)}
+    return figures
+
+
+def _most_operations(function: CFunction) -> int:
+    """Operations of a call whose Newton loops all take the most steps."""
+    counts = operations(function)
+    return sum(counts["once"].values()) + function.most_steps * sum(counts["each_iteration"].values())
 
 
 def written_files(files: Mapping[str, str], folder: Path) -> tuple[Path, ...]:
@@ -199,10 +309,12 @@ def written_files(files: Mapping[str, str], folder: Path) -> tuple[Path, ...]:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".export-") as scratch:
             for file, text in files.items():
+                (Path(scratch) / file).parent.mkdir(parents=True, exist_ok=True)
                 (Path(scratch) / file).write_text(text, encoding="ascii", newline="\n")
                 if text.startswith("#!"):
                     (Path(scratch) / file).chmod(0o755)
             for file in files:
+                (folder / file).parent.mkdir(parents=True, exist_ok=True)
                 (Path(scratch) / file).replace(folder / file)
     except OSError as error:
         what = f"cannot be written: {error.strerror or error}"
@@ -261,13 +373,34 @@ def c_ports(model: Model, motion: Motion) -> dict[str, CPort]:
     return ports
 
 
-def _samples(model: Model, entry: Motion, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Inputs of all functions at a few regular states with random velocities, accelerations and forces.
+def _wide_samples(model: Model, entry: Motion, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Inputs of all functions at states all over the workspace."""
+    assembly = model.assembly
+    walks = random_walk(
+        assembly.loops, assembly.q[None], rng, walks=WALKS, steps=STEPS, step=STEP, locked=assembly.locked
+    )
+    return _samples(model, entry, walks[rng.permutation(len(walks))], rng, len(walks))
+
+
+def _as_floats(samples: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The nearest numbers that floats can hold."""
+    return {name: array.astype(np.float32).astype(float) for name, array in samples.items()}
+
+
+def _samples(model: Model, entry: Motion, q: np.ndarray, rng: np.random.Generator, most: int) -> dict[str, np.ndarray]:
+    """Inputs of all functions at regular states with random velocities, accelerations and forces.
+
+    Args:
+        model: the machine.
+        entry: what moves as given.
+        q: states to choose among (N, n_q).
+        rng: source of randomness.
+        most: how many are wanted; fewer come again.
 
     Raises:
         PoseError: there is no such state.
     """
-    assembly, q = model.assembly, model.assembly.states
+    assembly = model.assembly
     scale = assembly.loops.velocity_scale[list(model.platform.ports.v)]
     velocity, acceleration = (rng.normal(size=(len(q), len(scale))) * scale for _ in range(2))
     if cables(model.mechanism) and not assembly.passive:
@@ -276,12 +409,12 @@ def _samples(model: Model, entry: Motion, rng: np.random.Generator) -> dict[str,
     condition = entry.condition(q)
     good = state.health.is_reached & state.health.is_regular & (condition < WORST_CONDITION)
     good &= np.abs(state.q - q).max(axis=1, initial=0.0) < ASTRAY
-    chosen = np.flatnonzero(good)[:SAMPLES]
+    chosen = np.flatnonzero(good)[:most]
     if not len(chosen):
         what = f"none of {len(q)} states around the reference pose is regular enough for the test program: the "
         what += f"smallest condition number is {condition.min():.3g} (limit {WORST_CONDITION:.3g})"
         raise PoseError.of(model.mechanism.name, what, "choose a reference pose away from singularities")
-    chosen = np.resize(chosen, SAMPLES)
+    chosen = np.resize(chosen, most)
     q = state.q[chosen]
     motion = (model.platform_position(q), velocity[chosen], acceleration[chosen])
     if entry is not model.platform:
@@ -296,14 +429,14 @@ def _samples(model: Model, entry: Motion, rng: np.random.Generator) -> dict[str,
     return {
         **dict(zip(entry.ports.motion, motion, strict=True)),
         "start": q + ASTRAY * rng.normal(size=q.shape),
-        "force": rng.normal(size=(SAMPLES, len(model.mechanism.actuators))),
-        "momentum_rate": rng.normal(size=(SAMPLES, model.topology.n_v)),
-        "last_momentum": rng.normal(size=(SAMPLES, model.topology.n_v)),
-        "last_external_force": rng.normal(size=(SAMPLES, len(assembly.independent))),
-        "period": rng.uniform(0.001, 0.01, size=(SAMPLES, 1)),
-        "bandwidth": rng.uniform(10.0, 100.0, size=(SAMPLES, 1)),
-        **_shared(model, SAMPLES),
-        "theta": np.tile(table.vector(model.free), (SAMPLES, 1)),
+        "force": rng.normal(size=(most, len(model.mechanism.actuators))),
+        "momentum_rate": rng.normal(size=(most, model.topology.n_v)),
+        "last_momentum": rng.normal(size=(most, model.topology.n_v)),
+        "last_external_force": rng.normal(size=(most, len(assembly.independent))),
+        "period": rng.uniform(0.001, 0.01, size=(most, 1)),
+        "bandwidth": rng.uniform(10.0, 100.0, size=(most, 1)),
+        **_shared(model, most),
+        "theta": np.tile(table.vector(model.free), (most, 1)),
     }
 
 
@@ -334,14 +467,14 @@ def _case(
     model: Model,
     motion: Motion,
     spec: ProgramSpec,
-    outputs: Sequence[str],
+    options: ExportOptions,
     name: str,
     ports: Mapping[str, CPort],
     samples: Mapping[str, np.ndarray],
 ) -> Case:
     """One function, with inputs and the numbers that the interpreter finds for them."""
     program = motion.program(spec)
-    wanted = tuple(port for port in outputs if ports[port].size)
+    wanted = tuple(port for port in options.wanted(spec) if ports[port].size)
     inputs = [*spec.inputs, *(["start"] * reads_start(program, wanted))]
     inputs += ["theta"] * bool(model.free)
     needed = {name for step in program.steps for name in step.inputs}
@@ -352,6 +485,10 @@ def _case(
         inputs=tuple(ports[port] for port in inputs),
         outputs=tuple(ports[port] for port in wanted),
     )
+    if options.is_single:
+        function = replace(
+            function, last_step=single.LAST_STEP, most_steps=single.NEWTON_ITERATIONS, largest=single.LARGEST
+        )
     arrays = {key: np.ascontiguousarray(array) for key, array in samples.items()}
     expected, evidence = program.run(arrays, SAMPLES)
     checked = health(program, evidence)

@@ -151,6 +151,7 @@ EXPORTABLE = MappingProxyType(
         "inverse_dynamics": INVERSE_DYNAMICS,
         "forward_dynamics": FORWARD_DYNAMICS,
         "regressor": REGRESSORS["actuators"],
+        "positions": KINEMATICS[0],
         "kinematics": KINEMATICS[2],
         "momentum": MOMENTUM,
         "momentum_forces": MOMENTUM_FORCES,

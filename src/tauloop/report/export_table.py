@@ -1,4 +1,4 @@
-"""Exported C code for the terminal: its functions and how to check them."""
+"""Exported C code for the terminal: its functions, how to check them, and how well single precision does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tauloop.report.tables import table
 
 
 def export_tables(exported: Export) -> Iterator[RenderableType]:
-    """Sizes of the functions and their operations."""
+    """Sizes of the functions and their operations; for a microcontroller its own figures."""
     rows = (
         (
             item["name"],
@@ -24,7 +24,50 @@ def export_tables(exported: Export) -> Iterator[RenderableType]:
     )
     heads = ((head, "") for head in ("in", "out", "operations", "each Newton step"))
     yield table("Functions", "name", *heads, rows=rows)
-    yield Text(f"check, in that folder: cc -std=c99 -O2 {exported.name}.c {exported.name}_check.c -lm && ./a.out")
+    if "target" in exported.manifest:
+        yield from _target(exported)
+    if exported.accuracy is not None:
+        yield from _accuracy(exported)
+    check = f"cc -std=c99 -O2 {exported.name}.c {exported.name}_check.c -lm && ./a.out"
+    if "CMakeLists.txt" in exported.files:
+        check = "cmake -S . -B build && cmake --build build && ctest --test-dir build"
+    yield Text(f"check, in that folder: {check}")
+
+
+def _target(exported: Export) -> Iterator[RenderableType]:
+    """What the target's compiler made of it."""
+    target, most = exported.manifest["target"], exported.manifest["most"]
+    if "not_measured" in target:
+        yield Text(f"{target['name']}: code and stack are not measured: {target['not_measured']}")
+        return
+    rows = (
+        (name, target["stack_bytes"][name], limits["operations"], limits["newton_steps"])
+        for name, limits in most.items()
+    )
+    heads = ((head, "") for head in ("deepest stack, bytes", "most operations", "most Newton steps"))
+    yield table(f"{target['name']}: {target['code_bytes']} bytes of code", "name", *heads, rows=rows)
+    calls = ", ".join(target["calls"]) or "nothing"
+    yield Text(f"{target['compiler']}; it calls {calls} outside of itself")
+
+
+def _accuracy(exported: Export) -> Iterator[RenderableType]:
+    """Largest errors of single precision, and where they are."""
+    accuracy = exported.accuracy
+    assert accuracy is not None
+    rows = (
+        (
+            f"{item.function} {item.output} [{item.unit}]",
+            *(f"{figure:.1e}" for figure in (item.largest, item.error, item.fused_error, item.share, item.enough)),
+        )
+        for item in accuracy.outputs
+    )
+    title = f"Single precision at {accuracy.states} states; its own health refuses {accuracy.refused} of them"
+    heads = ((head, "") for head in ("largest", "error", "fused", "share", "enough"))
+    yield table(title, "output", *heads, rows=rows)
+    for item in accuracy.outputs:
+        place = ", ".join(f"{name} {value:.4g}" for name, value in item.pose.items())
+        yield Text(f"{item.function} {item.output} [{item.unit}]: largest error in {item.column} at {place}")
+    yield from (Text(line, style="red") for line in exported.advice)
 
 
 def linuxcnc_tables(exported: LinuxcncExport) -> Iterator[RenderableType]:
