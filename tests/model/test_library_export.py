@@ -112,7 +112,7 @@ def test_cmake_builds_checks_installs_and_finds_the_package(tmp_path):
     assert position == pytest.approx(exact, abs=1e-6)
 
 
-@pytest.mark.parametrize("standard", ["c++11", "c++17", "c++20"])
+@pytest.mark.parametrize("standard", [pytest.param("c++11", marks=pytest.mark.nightly), "c++17", "c++20"])
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_the_header_for_cpp_is_clean_and_takes_arrays_of_the_right_size_alone(compiler, standard, tmp_path):
     require(compiler)
@@ -176,7 +176,7 @@ def test_doubles_keep_their_kernels_in_a_library(tmp_path):
     assert "view<const double, 3> position" in files["src/delta.hpp"]
 
 
-@pytest.mark.parametrize("name", [None, "test", "new"])
+@pytest.mark.parametrize("name", ["new", *(pytest.param(name, marks=pytest.mark.nightly) for name in (None, "test"))])
 def test_hostile_texts_and_reserved_names_build(name, tmp_path):
     require("cmake", "g++")
     mechanism = replace(model("four_bar").mechanism, name=f"robot {HOSTILE}", description=HOSTILE)

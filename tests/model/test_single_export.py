@@ -70,7 +70,7 @@ def test_floats_alone_that_check_themselves(name, entry, functions, tmp_path):
     assert not re.search(r"\bdouble\b|malloc|\blong\b", words)
     assert not re.search(r"(?<![\w.])\d+\.\d*(e[-+]?\d+)?(?![\w.])", words), "a constant without f"
     for compiler in compilers():
-        ran([compiler, *STRICT, "-O2", f"{name}.c", f"{name}_check.c", "-o", "check", "-lm"], tmp_path)
+        ran([compiler, *STRICT, "-O1", f"{name}.c", f"{name}_check.c", "-o", "check", "-lm"], tmp_path)
         assert ran(["./check"], tmp_path).splitlines()[-1] == "all agree"
 
 
