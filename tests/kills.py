@@ -46,6 +46,7 @@ COMMANDS = {
     "demo": ("demo", "five_bar", "--no-open", "--out", "{out}/demo.html"),
     "mjcf": ("convert", "five_bar", "--to", "mjcf", "--out", "{out}/five.xml"),
     "urdf": ("convert", "five_bar", "--to", "urdf", "--out", "{out}/five.urdf"),
+    "sdf": ("convert", "five_bar", "--to", "sdf", "--out", "{out}/five.sdf"),
     "c": ("export", "c", "five_bar", "--out", "{out}"),
     "linuxcnc": ("export", "linuxcnc", "five_bar", "--out", "{out}"),
     "motion": ("motion", "five_bar", "--to", "x=0.02", "--out", "{out}/motion.csv", "--figure", "{out}/motion.png"),

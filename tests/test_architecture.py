@@ -87,7 +87,7 @@ CEILINGS = {
     "engines": 1450,
     "estimation": 430,
     "equations": 1300,
-    "formats": 4300,
+    "formats": 5100,
     "health": 120,
     "identification": 7980,
     "integrate": 1760,

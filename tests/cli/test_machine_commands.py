@@ -289,8 +289,8 @@ def test_check_prints_what_was_done_on_the_way(tmp_path: Path) -> None:
 
 
 def test_convert_refuses_an_unknown_format(tmp_path: Path) -> None:
-    (problem,) = problems("convert", "rcid", "--to", "sdf", "--out", tmp_path / "m.sdf")
-    assert "'sdf' is unknown" in problem["what"]
+    (problem,) = problems("convert", "rcid", "--to", "vrml", "--out", tmp_path / "m.wrl")
+    assert "'vrml' is unknown" in problem["what"]
 
 
 def test_view_draws_or_refuses(tmp_path: Path) -> None:

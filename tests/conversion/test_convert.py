@@ -28,8 +28,8 @@ def test_a_target_that_names_no_format_is_refused(tmp_path: Path) -> None:
         tl.convert("five_bar", tmp_path / "m.txt")
     with pytest.raises(InputError, match="did you mean mjcf"):
         tl.convert("five_bar", tmp_path / "m.xml", tl.ConvertOptions(to="mjfc"))
-    with pytest.raises(InputError, match="'sdf' is unknown"):
-        tl.convert("rcid", tmp_path / "m.sdf", tl.ConvertOptions(to="sdf"))
+    with pytest.raises(InputError, match="'vrml' is unknown"):
+        tl.convert("rcid", tmp_path / "m.wrl", tl.ConvertOptions(to="vrml"))
     assert list(tmp_path.iterdir()) == []
 
 

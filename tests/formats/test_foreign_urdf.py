@@ -298,8 +298,6 @@ def test_parts_that_are_there_twice_and_losses_below_zero_are_refused(tmp_path: 
         ("r.urdf.xacro", robot('<xacro:property name="x" value="1"/>', '<link name="${x}"/>'), "is a xacro"),
         ("r.xacro", robot('<xacro:arm name="left"/>'), "is a xacro"),
         ("r.urdf", robot('<link name="a"/>', "<xacro:if value='1'/>"), "is a xacro"),
-        ("r.sdf", '<sdf version="1.9"><model name="m"/></sdf>', "the root element is <sdf>"),
-        ("r.world", '<sdf version="1.9"><world name="m"/></sdf>', "the root element is <sdf>"),
         ("r.xml", '<sdf version="1.9"><model name="m"/></sdf>', "the root element is <sdf>"),
     ],
 )

@@ -22,6 +22,7 @@ from tauloop.errors import DescriptionError, InputError
 from tauloop.formats import load, loads
 from tauloop.formats.options import ImportOptions, RodRecognition
 from tauloop.formats.urdf_parts import identifier
+from tauloop.formats.urdf_writer import write_urdf
 from tauloop.kinematics import check, random_states
 from tauloop.mechanism.expression import Constant, Leaf
 from tauloop.mechanism.model import BASE, Coupling, Mechanism
@@ -470,3 +471,15 @@ def test_a_check_says_what_was_done_on_the_way(tmp_path: Path) -> None:
     assert "link 'the-block' is called 'the_block' here" in notes
     assert any(note.startswith("rod is a slender rod; its spin is locked") for note in notes)
     assert not check(load("delta")).as_dict()["import"]
+
+
+@pytest.mark.parametrize("name", ["five_bar", "delta"])
+def test_a_written_urdf_has_its_loops_as_constraints_too(tmp_path: Path, name: str) -> None:
+    """Alone it closes as many loops as with the side file, which takes each of them once."""
+    side, *_ = write_urdf(load(name), tmp_path / "m.urdf")[0]
+    alone, both = load(tmp_path / "m.urdf"), load(tmp_path / "m.urdf", side)
+    cuts = [{joint.name: joint.kind for joint in machine.joints if joint.is_cut} for machine in (alone, both)]
+    assert cuts[0] == cuts[1] != {}
+    without = re.sub(r"<constraint.*?</constraint>", "", (tmp_path / "m.urdf").read_text(), flags=re.DOTALL)
+    (tmp_path / "m.urdf").write_text(without)
+    assert {joint.name for joint in load(tmp_path / "m.urdf", side).joints if joint.is_cut} == {*cuts[0]}

@@ -20,6 +20,7 @@ from tauloop.cli.screen import visible
 from tauloop.errors import TauloopError
 from tauloop.formats import load
 from tauloop.formats.mjcf_writer import write_mjcf
+from tauloop.formats.sdf_writer import write_sdf
 from tauloop.formats.urdf_writer import write_urdf
 from tauloop.mechanism.shipped import machine_path
 
@@ -88,6 +89,7 @@ def _written() -> Path:
     for name in ("five_bar", "delta", "rcid", "four_bar"):
         write_mjcf(load(name), folder / f"{name}.xml")
         write_urdf(load(name), folder / f"{name}.urdf")
+        write_sdf(load(name), folder / f"{name}.sdf")
     return folder
 
 
@@ -249,6 +251,7 @@ TARGETS = {
         Target(name="machine", ending=".yaml", read=load, texts=_machine_files),
         Target(name="mjcf", ending=".xml", read=load, texts=lambda: _converted(".xml")),
         Target(name="urdf", ending=".urdf", read=_read_urdf, texts=lambda: _converted("five_bar.urdf")),
+        Target(name="sdf", ending=".sdf", read=load, texts=lambda: _converted(".sdf")),
         Target(name="plain-urdf", ending=".urdf", read=load, texts=lambda: (_ARM, *_converted(".urdf"))),
         Target(name="side", ending=".yaml", read=_read_side, texts=_side_files),
         Target(name="csv", ending=".csv", read=_read_log, texts=_csv_files),

@@ -22,8 +22,8 @@ class ConvertOptions:
     """How a machine is written in another format.
 
     Attributes:
-        to: format to write, by its name (yaml, mjcf, urdf, or what an installed package brings); that of the target's
-            ending if empty.
+        to: format to write, by its name (yaml, mjcf, sdf, urdf, or what an installed package brings); that of the
+            target's ending if empty.
         solids: write designed solids for what the description states none of, so that others show the machine; a
             machine file gets none, since whoever reads it designs them again.
         side: side file of a URDF that is read.

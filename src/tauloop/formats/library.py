@@ -7,13 +7,13 @@ from pathlib import Path
 from tauloop.extensions import Offered
 from tauloop.formats.format import Format
 from tauloop.formats.options import ImportOptions
-from tauloop.formats.own import MachineFile, Mjcf, Urdf
+from tauloop.formats.own import MachineFile, Mjcf, Sdf, Urdf
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.reader import read_machine
 from tauloop.mechanism.shipped import is_shipped_name, source_path
 from tauloop.mechanism.yaml_nodes import read_text
 
-_OWN: tuple[Format, ...] = (MachineFile(), Mjcf(), Urdf())
+_OWN: tuple[Format, ...] = (MachineFile(), Mjcf(), Sdf(), Urdf())
 #: All formats by name: Tauloop's own, then those that installed packages bring.
 FORMATS = Offered("tauloop.formats", Format, {candidate.name: candidate for candidate in _OWN})
 
@@ -34,9 +34,10 @@ def load(
 
     Args:
         name_or_path: a plain word is a shipped name (``./word`` is a file); anything else is a path. A file that ends
-            in ``.urdf`` is read as URDF; one in ``.xml`` or ``.mjcf`` as what its root element says, URDF or MJCF; one
-            with an ending of a format that an installed package brings by that; any other as a machine file.
-        side: side file of a URDF.
+            in ``.urdf`` is read as URDF, in ``.sdf`` or ``.world`` as SDF; one in ``.xml`` or ``.mjcf`` as what its
+            root element says, URDF or MJCF; one with an ending of a format that an installed package brings by that;
+            any other as a machine file.
+        side: side file of a URDF or SDF.
         options: of imported descriptions.
 
     Raises:

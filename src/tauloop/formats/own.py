@@ -64,10 +64,31 @@ class Mjcf(Format):
 
 
 @final
+class Sdf(Format):
+    """SDF (Gazebo) with a side file."""
+
+    name, title, endings = "sdf", "an SDF file", (".sdf", ".world")
+    refused: ClassVar[Mapping[str, str]] = {"keyframe": "which has no keyframes"}
+
+    def read(self, path: Path, side: Path | None, options: ImportOptions | None) -> Mechanism:
+        """See `Format.read`."""
+        from tauloop.formats.sdf import load_sdf
+
+        return load_sdf(path, side, options=options or ImportOptions())
+
+    def write(self, mechanism: Mechanism, path: Path) -> Written:
+        """See `Format.write`."""
+        from tauloop.formats.sdf_writer import write_sdf
+
+        beside, notes = write_sdf(mechanism, path)
+        return Written(files=(path, *beside), notes=notes)
+
+
+@final
 class Urdf(Format):
     """URDF with a side file; what is no URDF among files that end like its kin is refused by its name."""
 
-    name, title, endings = "urdf", "a URDF file", (".urdf", ".xacro", ".sdf", ".world", ".xml", ".mjcf")
+    name, title, endings = "urdf", "a URDF file", (".urdf", ".xacro", ".xml", ".mjcf")
     refused: ClassVar[Mapping[str, str]] = {"keyframe": "which has no keyframes"}
 
     def read(self, path: Path, side: Path | None, options: ImportOptions | None) -> Mechanism:

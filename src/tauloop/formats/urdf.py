@@ -10,6 +10,7 @@ figure that may be identified or calibrated is a leaf parameter named after its 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -59,7 +60,17 @@ def load_urdf(
     """
     tree = read_urdf_tree(urdf_path)
     side = read_side(side_path, tree) if side_path is not None else Side(tree=tree)
-    tree = side.tree
+    if gravity is not None:
+        options = replace(options, gravity=gravity)
+    return machine_of(side.tree, side, Path(urdf_path), options)
+
+
+def machine_of(tree: UrdfTree, side: Side, path: Path, options: ImportOptions) -> Mechanism:
+    """The mechanism of a tree and what a side file adds.
+
+    Raises:
+        DescriptionError: an open platform, or gravity that is no vector.
+    """
     leaves = Leaves(source=Path(tree.file).name, zero_origins=options.origins)
     problems = Problems()
     extras = {joint.name: side.joints.get(joint.name, JointExtra()) for joint in tree.joints}
@@ -69,18 +80,17 @@ def load_urdf(
         if link.name != tree.root
     )
     joints = tuple(make_joint(joint, tree.root, extras[joint.name], leaves) for joint in tree.joints)
-    joints += tuple(make_loop(loop, tree.root, leaves) for loop in (*tree.loops, *side.loops))
+    joints += tuple(make_loop(loop, tree.root, leaves) for loop in dict.fromkeys((*tree.loops, *side.loops)))
     kinds = {joint.name: joint.kind for joint in tree.joints}
     couplings = tuple(
         make_coupling(coupling, kinds[coupling.terms[0][0]] == "revolute", leaves) for coupling in tree.couplings
     )
     couplings += side.couplings
+    motors = tree.motors if side.motors is None else side.motors
     held = {coupling.terms[0][0] for coupling in couplings if len(coupling.terms) == 1}
     notes = _notes(tree, side)
     platform = _platform(tree, joints, side, options, notes, problems)
-    field = _gravity(
-        tree, side, gravity if gravity is not None else options.gravity, leaves.parameters, notes, problems
-    )
+    field = _gravity(tree, side, options.gravity, leaves.parameters, notes, problems)
     DescriptionError.raise_if_any(problems)
     mechanism = Mechanism(
         name=tree.name,
@@ -90,10 +100,10 @@ def load_urdf(
         joints=joints,
         couplings=couplings,
         losses=side.losses,
-        actuators=_direct_drives(tree, side.motors, held) if side.actuators is None else side.actuators,
+        actuators=_direct_drives(tree, motors, held) if side.actuators is None else side.actuators,
         platform=platform,
         solids=tree.solids,
-        file=str(urdf_path),
+        file=str(path),
     )
     has_loops = bool(couplings) or any(joint.is_cut for joint in joints)
     is_open = has_loops and not options.platform and side.tool is None
@@ -199,6 +209,8 @@ def _gravity(
     source, status = "argument `gravity`", "given"
     if side.gravity is not None and components is None:
         return side.gravity
+    if components is None and tree.gravity is not None:
+        components, source = tree.gravity, Path(tree.file).name
     if components is None:
         convention = side.convention or ("the tools that read its loops" if tree.loops or tree.couplings else "URDF")
         components, source, status = (

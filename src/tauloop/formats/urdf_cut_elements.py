@@ -1,4 +1,6 @@
-"""The ``<constraint>`` element for loops in URDF: joints and links that were cut (ros/urdfdom pull request 264).
+"""The ``<constraint>`` element for loops in URDF: joints and links that were cut.
+
+It is proposed for URDF (ros/urdfdom_headers pull request 108, ros/urdfdom pull request 264).
 
 .. code-block:: xml
 
@@ -25,6 +27,8 @@ CUT = "constraint"
 #: Elements within it that are read.
 CUT_PARTS = ("parent", "child", "parent_origin", "child_origin", "parent_axis", "child_axis")
 _PLAIN = {kind: kind for kind in ("revolute", "prismatic", "universal", "spherical")} | {"link": "fixed"}
+#: Kinds of loops that the element has, and its word for each.
+CUT_TYPES = {kind: word for word, kind in _PLAIN.items()}
 _KINDS = _PLAIN | {f"{word}_joint": kind for word, kind in _PLAIN.items()}
 
 

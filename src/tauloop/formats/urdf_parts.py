@@ -112,6 +112,8 @@ class UrdfTree:
         notes: what was found that the reader should know: what is not used, what is zero.
         solids: what is seen of the links.
         renamed: names here of links that could not keep their own, by their own.
+        motors: joints with a motor of ratio 1, where the file says it.
+        gravity: (3,) m/s^2, where the file says it.
     """
 
     name: str
@@ -125,6 +127,8 @@ class UrdfTree:
     notes: tuple[str, ...] = ()
     solids: tuple[Solid, ...] = ()
     renamed: Mapping[str, str] = field(default_factory=dict)
+    motors: tuple[str, ...] | None = None
+    gravity: Triple | None = None
 
     def link_name(self, original: str) -> str:
         """What the link of that name in the file is called here, whether there is one or not."""

@@ -14,7 +14,7 @@ from tauloop.formats.xml_nodes import XmlNode
 _TYING = ("constraint", "loop", "joint", "coupl", "bushing", "weld", "closure", "tendon", "cable", "spring", "gear")
 #: Root elements of other formats, and what they are.
 _OTHERS = {
-    "sdf": "an SDF (Gazebo) file; only its `<model>` written as URDF, with loops in a side file, can be read",
+    "sdf": "an SDF (Gazebo) file; name it NAME.sdf",
     "mujoco": "an MJCF file; name it NAME.xml",
     "COLLADA": "a COLLADA file, which only draws; give the URDF that refers to it",
 }

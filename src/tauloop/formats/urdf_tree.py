@@ -69,9 +69,17 @@ def read_urdf_tree(path: str | Path) -> UrdfTree:
     Raises:
         DescriptionError: everything that is wrong, each with its line.
     """
-    root = read_xml(path)
-    reader = _TreeReader(str(path))
-    tree = reader.tree(root)
+    return tree_of(read_xml(path), str(path))
+
+
+def tree_of(robot: XmlNode, file: str) -> UrdfTree:
+    """The tree that the root element of a URDF holds.
+
+    Raises:
+        DescriptionError: everything that is wrong, each with its line.
+    """
+    reader = _TreeReader(file)
+    tree = reader.tree(robot)
     reader.raise_any()
     return tree
 

@@ -3,7 +3,9 @@
 Zero of all joints in the URDF is the machine's start; ``offsets`` in the side file restore the coordinates. Names stay,
 with their dots, where URDF lets them: a joint and a link have two names, and the side file's motors a third. The side
 file is that of `tauloop.formats.urdf_side`; its ``closed_loop`` and ``type`` are those of Gepetto's
-robot.yaml, with kinds of joints beside ``3d`` and ``6d``. Joints with several freedoms become chains of massless links.
+robot.yaml, with kinds of joints beside ``3d`` and ``6d``. The same loops stand in the URDF as ``<constraint>``, the
+element that is proposed for it, where that has their kind; whoever reads both files takes them once. Joints with
+several freedoms become chains of massless links.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from tauloop.formats.element_writer import ElementWriter
 from tauloop.formats.expression_writer import literal, number
 from tauloop.formats.meshes import MeshCopies
 from tauloop.formats.side_grammar import FORMAT
+from tauloop.formats.urdf_cut_elements import CUT, CUT_TYPES
 from tauloop.formats.urdf_parts import identifier
 from tauloop.mechanism import units
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Freedom, Mechanism
@@ -337,7 +340,19 @@ class _UrdfWriter:
             ElementTree.SubElement(joint, "parent", link=self.links[link])
             ElementTree.SubElement(joint, "child", link=frame)
             frames.append(frame)
+        self._cut(closure.kind, *frames)
         return (frames[0], frames[1]), _TYPES.get(closure.kind, closure.kind)
+
+    def _cut(self, kind: str, parent: str, child: str) -> None:
+        """The same loop as the element that is proposed for URDF (`urdf_cut_elements`), which others skip."""
+        if kind not in CUT_TYPES:
+            return
+        name = f"{identifier(parent)}_to_{identifier(child)}"
+        element = ElementTree.SubElement(self.robot, CUT, name=name, type=CUT_TYPES[kind])
+        for side, link in (("parent", parent), ("child", child)):
+            ElementTree.SubElement(element, side, link=link)
+            ElementTree.SubElement(element, f"{side}_origin", xyz="0 0 0", rpy="0 0 0")
+            ElementTree.SubElement(element, f"{side}_axis", xyz="0 0 1")
 
     def _platform(self) -> dict[str, Any]:
         platform = self.mechanism.platform

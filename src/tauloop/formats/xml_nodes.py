@@ -28,12 +28,18 @@ LARGEST_NUMBER = 1e30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class XmlNode:
-    """One element: its tag, attributes, the line it starts on, and its children."""
+    """One element: its tag, attributes, the line it starts on, its children, and pieces of its text."""
 
     tag: str
     attributes: dict[str, str]
     line: int
     children: list[XmlNode] = field(default_factory=list)
+    pieces: list[str] = field(default_factory=list)
+
+    @property
+    def content(self) -> str:
+        """Its text without the blanks around it."""
+        return "".join(self.pieces).strip()
 
     def all(self, tag: str) -> Iterator[XmlNode]:
         """Children of that tag."""
@@ -86,12 +92,17 @@ def read_xml(path: str | Path) -> XmlNode:
     def end(_tag: str) -> None:
         open_nodes.pop()
 
+    def text(data: str) -> None:
+        if open_nodes[-1].pieces or not data.isspace():
+            open_nodes[-1].pieces.append(data)
+
     def declaration(*_: object) -> None:
         what = "a document type or entity declaration is refused: it may expand without limit"
         raise refused(what, "remove <!DOCTYPE ...> and <!ENTITY ...>", parser.CurrentLineNumber)
 
     parser.StartElementHandler = start
     parser.EndElementHandler = end
+    parser.CharacterDataHandler = text
     parser.StartDoctypeDeclHandler = declaration
     parser.EntityDeclHandler = declaration
     try:

@@ -1,0 +1,236 @@
+"""A model of an SDF file as the elements of a URDF: a spanning tree of its joints, and the others as loops.
+
+URDF puts a link's frame where its joint is. So the figures of a link are those of the file where its joint has no pose
+of its own, and are brought to the joint's frame where it has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field, replace
+
+import numpy as np
+
+from tauloop.formats.expression_writer import number
+from tauloop.formats.sdf_model import MASSLESS, WORLD, SdfJoint, SdfModel, SdfReader, descend
+from tauloop.formats.xml_nodes import XmlNode
+from tauloop.mechanism.poses import IDENTITY, FramePose
+from tauloop.mechanism.rigid_tree import constant_angles
+from tauloop.records import dataclass
+
+#: Joints of few freedoms are kept in the tree, and loops cut at the others.
+_RANKS = {"free": 0, "fixed": 1, "revolute": 2, "prismatic": 2, "universal": 3, "spherical": 4}
+_TYPES = {"free": "floating", "spherical": "fixed", "universal": "fixed"}
+_CUTS = {"fixed": "link"}
+_MOMENTS = {"ixx": "1", "iyy": "1", "izz": "1", "ixy": "0", "ixz": "0", "iyz": "0"}
+#: Elements of shapes by their tags, and what URDF calls the attributes.
+_SHAPES = {"box": ("size",), "sphere": ("radius",), "cylinder": ("radius", "length"), "capsule": ("radius", "length")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SdfTree:
+    """What is read as a URDF.
+
+    Attributes:
+        robot: the root element.
+        joints: those of the tree, in the order of its elements.
+        notes: what whoever reads it should know.
+    """
+
+    robot: XmlNode
+    joints: tuple[SdfJoint, ...]
+    notes: tuple[str, ...]
+
+
+def urdf_elements(reader: SdfReader, model: SdfModel) -> SdfTree:
+    """The model as elements of a URDF; what is wrong goes to the reader's problems."""
+    return _Spanning(reader, model).tree()
+
+
+@dataclass(slots=True)
+class _Spanning:
+    reader: SdfReader
+    model: SdfModel
+    notes: list[str] = field(default_factory=list)
+    frames: dict[str, FramePose] = field(default_factory=dict)
+
+    def tree(self) -> SdfTree:
+        joints, root = self._with_root()
+        links = [*self.model.links] if root != WORLD else [WORLD, *self.model.links]
+        hung, cut = self._spanned(joints, links, root)
+        # the base is the model's frame, wherever its link has its own
+        self.frames = {root: IDENTITY if root == WORLD else self.model.poses[root].inverse()}
+        self.frames |= {joint.child: joint.frames[1] @ _turn(joint) for joint in hung}
+        robot = XmlNode(tag="robot", attributes={"name": self.model.name or "model"}, line=self.model.node.line)
+        for name in sorted(links, key=lambda name: name != root):
+            node = self.model.links.get(name)
+            robot.children.append(
+                _element("link", self.model.node, name=name) if node is None else self._link(name, node)
+            )
+        robot.children.extend([self._joint(joint) for joint in hung])
+        robot.children.extend([self._cut(joint) for joint in cut])
+        return SdfTree(robot=robot, joints=tuple(hung), notes=tuple(self.notes))
+
+    def _with_root(self) -> tuple[list[SdfJoint], str]:
+        """The joints that count, and the link that is the base."""
+        joints, grounded = list(self.model.joints), [joint for joint in self.model.joints if joint.parent == WORLD]
+        if len(grounded) == 1 and grounded[0].kind == "fixed":
+            joints.remove(grounded[0])
+            return joints, grounded[0].child
+        if grounded or not self.model.links:
+            return joints, WORLD
+        root = self.model.node.attributes.get("canonical_link", "").strip()
+        root = root if root in self.model.links else next(iter(self.model.links))
+        self.notes.append(f"no joint holds a link to the world: {root!r}, the model's canonical link, is the base")
+        return joints, root
+
+    def _spanned(
+        self, joints: Sequence[SdfJoint], links: Sequence[str], root: str
+    ) -> tuple[list[SdfJoint], list[SdfJoint]]:
+        """Joints of the tree from the root outwards, turned round where it enters by their child; and the others."""
+        group = {name: name for name in links}
+
+        def top(name: str) -> str:
+            while group[name] != name:
+                name = group[name]
+            return name
+
+        kept: list[SdfJoint] = []
+        for joint in sorted(joints, key=lambda joint: (_RANKS[joint.kind], joint.limit("effort") == "0")):
+            first, second = top(joint.parent), top(joint.child)
+            if first != second:
+                group[second] = first
+                kept.append(joint)
+        hung: list[SdfJoint] = []
+        reached, left = [root], [joint for joint in joints if joint in kept]
+        while len(reached) < len(links):
+            near = next((joint for joint in left if (joint.parent in reached) != (joint.child in reached)), None)
+            if near is None:
+                name = next(name for name in links if name not in reached)
+                near = self._loose(name, root)
+            else:
+                left.remove(near)
+            hung.append(near if near.parent in reached else _reversed(near))
+            reached.append(hung[-1].child)
+        return hung, [joint for joint in joints if joint not in kept]
+
+    def _loose(self, name: str, root: str) -> SdfJoint:
+        """A link that hangs on nothing moves freely."""
+        self.notes.append(f"link {name!r} hangs on nothing, and moves freely")
+        node, at = self.model.links[name], self.model.poses[name]
+        start = at if root == WORLD else self.model.poses[root].inverse() @ at
+        return SdfJoint(name=f"{name}.free", kind="free", node=node, parent=root, child=name, frames=(start, IDENTITY))
+
+    def _link(self, name: str, node: XmlNode) -> XmlNode:
+        link = _element("link", node, name=name)
+        if node.first(MASSLESS) is None:
+            link.children.append(self._inertial(name, node))
+        for tag in ("visual", "collision"):
+            for shape in node.all(tag):
+                at = self.frames[name].inverse() @ self.reader.pose(shape, name)
+                link.children.append(_element(tag, shape, [_origin(at, shape), *_looks(shape)]))
+        return link
+
+    def _inertial(self, name: str, link: XmlNode) -> XmlNode:
+        """Mass and inertia; SDF itself says 1 kg and 1 kg m^2 where a file does not."""
+        node = link.first("inertial")
+        if node is None:
+            self.notes.append(f"{name}: without <inertial>, SDF gives it 1 kg and 1 kg m^2 about each axis")
+        source = node or link
+        mass, inertia = source.first("mass"), source.first("inertia")
+        moments = dict(_MOMENTS)
+        for key in moments:
+            moment = None if inertia is None else inertia.first(key)
+            moments[key] = moments[key] if moment is None else moment.content
+        at = IDENTITY if node is None else self.frames[name].inverse() @ self.reader.pose(node, name)
+        return _element(
+            "inertial",
+            source,
+            [
+                _origin(at, source),
+                _element("mass", mass or source, value="1" if mass is None else mass.content),
+                replace(_element("inertia", inertia or source), attributes=moments),
+            ],
+        )
+
+    def _joint(self, joint: SdfJoint) -> XmlNode:
+        """A joint of the tree; of a universal one the axes are x and y of its frame."""
+        at = self.frames[joint.parent].inverse() @ joint.frames[0] @ _turn(joint)
+        kind = _TYPES.get(joint.kind, joint.kind)
+        limits = {tag: joint.limit(tag) for tag in ("lower", "upper", "effort", "velocity")}
+        limited = joint.kind == "prismatic" or (limits["lower"] is not None and limits["upper"] is not None)
+        kind = "continuous" if joint.kind == "revolute" and not limited else kind
+        children = [
+            _origin(at, joint.node),
+            _element("parent", joint.node, link=joint.parent),
+            _element("child", joint.node, link=joint.child),
+        ]
+        if joint.axes and joint.kind != "universal":
+            children.append(_element("axis", joint.node, xyz=_text(joint.axes[0])))
+            ends = {tag: text for tag, text in limits.items() if text is not None}
+            if limits["lower"] is None or limits["upper"] is None:
+                ends = {tag: text for tag, text in ends.items() if tag not in ("lower", "upper")}
+            children.append(replace(_element("limit", joint.node), attributes=ends))
+            losses = {tag: descend(joint.node, "axis", "dynamics", tag) for tag in ("damping", "friction")}
+            stated = {tag: node.content for tag, node in losses.items() if node is not None and node.content}
+            children.append(replace(_element("dynamics", joint.node), attributes=stated))
+        return _element("joint", joint.node, children, name=joint.name, type=kind)
+
+    def _cut(self, joint: SdfJoint) -> XmlNode:
+        """A joint that closes a loop."""
+        acting = [descend(joint.node, "axis", "dynamics", tag) for tag in ("damping", "friction")]
+        if any(node is not None and node.content.strip("0.") for node in acting) or joint.limit("lower"):
+            self.notes.append(f"{joint.name}: it closes a loop, and its limits and losses are not read")
+        children = []
+        for side, link, frame in zip(("parent", "child"), (joint.parent, joint.child), joint.frames, strict=True):
+            at = self.frames[link].inverse() @ frame
+            children += [_element(side, joint.node, link=link), replace(_origin(at, joint.node), tag=f"{side}_origin")]
+        for side, axis in zip(("parent", "child"), (joint.axes * 2)[:2], strict=False):
+            children.append(_element(f"{side}_axis", joint.node, xyz=_text(axis)))
+        kind = _CUTS.get(joint.kind, joint.kind)
+        return _element("constraint", joint.node, children, name=joint.name, type=kind)
+
+
+def _reversed(joint: SdfJoint) -> SdfJoint:
+    """The same joint from its child to its parent; its coordinate keeps its sign."""
+    axes = tuple(-axis for axis in reversed(joint.axes))
+    return replace(joint, parent=joint.child, child=joint.parent, frames=(joint.frames[1], joint.frames[0]), axes=axes)
+
+
+def _turn(joint: SdfJoint) -> FramePose:
+    """From the frame of a joint to that of URDF's: of a universal joint, x and y are its axes."""
+    if joint.kind != "universal":
+        return IDENTITY
+    return FramePose(np.column_stack([*joint.axes, np.cross(joint.axes[0], joint.axes[1])]), np.zeros(3))
+
+
+def _element(tag: str, like: XmlNode, children: Sequence[XmlNode] = (), **attributes: str) -> XmlNode:
+    return XmlNode(tag=tag, attributes=attributes, line=like.line, children=list(children))
+
+
+def _text(values: np.ndarray) -> str:
+    return " ".join(number(float(value) + 0.0) for value in values)
+
+
+def _origin(pose: FramePose, like: XmlNode) -> XmlNode:
+    angles = constant_angles(pose.rotation) if pose.is_turned else {}
+    rpy = np.array([angles.get("x", 0.0), angles.get("y", 0.0), angles.get("z", 0.0)])
+    return _element("origin", like, xyz=_text(pose.position), rpy=_text(rpy))
+
+
+def _looks(node: XmlNode) -> list[XmlNode]:
+    """Geometry and colour of a visual."""
+    shapes = []
+    for shape in (descend(node, "geometry") or node).children:
+        texts = {child.tag: child.content for child in shape.children}
+        if shape.tag == "mesh":
+            shapes.append(_element("mesh", shape, filename=texts.get("uri", ""), scale=texts.get("scale", "1 1 1")))
+        elif shape.tag in _SHAPES:
+            wanted = {key: texts[key] for key in _SHAPES[shape.tag] if key in texts}
+            shapes.append(replace(_element(shape.tag, shape), attributes=wanted))
+    looks = [_element("geometry", node, shapes)]
+    diffuse = descend(node, "material", "diffuse")
+    if diffuse is not None:
+        rgba = diffuse.content if len(diffuse.content.split()) != 3 else f"{diffuse.content} 1"
+        looks.append(_element("material", diffuse, [_element("color", diffuse, rgba=rgba)], name=""))
+    return looks

@@ -1,0 +1,424 @@
+"""A `Mechanism` as SDF for Gazebo, with a side file for all that SDF cannot say, at its nominal parameters.
+
+The pose of the file is the machine's start, where all joints are at zero; ``offsets`` in the side file restore the
+coordinates. Loops close natively: a joint whose child has another parent already. Passive joints have an effort of
+zero. SDF has universal joints and balls; a joint of other kinds is a chain of links in between, and a free one none,
+but for an element that only Tauloop reads. SDF knows no massless links and refuses moments that no body has: those in
+between get 1e-9 kg and a mark, and moments of zero the least that passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field, replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import yaml
+
+from tauloop.errors import DescriptionError
+from tauloop.files import write_text
+from tauloop.formats.element_writer import ElementWriter
+from tauloop.formats.expression_writer import literal, number
+from tauloop.formats.meshes import MeshCopies
+from tauloop.formats.sdf_model import FREE, MASSLESS, WORLD
+from tauloop.formats.side_grammar import FORMAT
+from tauloop.formats.urdf_parts import identifier
+from tauloop.mechanism import units
+from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Freedom, Mechanism
+from tauloop.mechanism.poses import IDENTITY, FramePose, rotation_matrix
+from tauloop.mechanism.primitives import Primitive
+from tauloop.mechanism.rigid_tree import Closure, Link, LinkInertia, Tree, constant_angles, rigid_tree
+from tauloop.mechanism.solid import Solid, colour, rgba
+from tauloop.records import dataclass
+
+_CLOSABLE = ("spherical", "revolute", "prismatic", "universal", "fixed")
+_TYPES = {"hinge": "revolute", "slide": "prismatic", "ball": "ball", "spherical": "ball"}
+#: Mass (kg) of a link that has none, and moment (kg m^2); least share of the largest moment that a body's others have.
+LIGHT, LIGHT_MOMENT, LEAST_SHARE = 1e-9, 1e-12, 1e-9
+#: A loop is closed in the start up to this, m, or as a rotation.
+OPEN = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenSdf:
+    """An SDF file and its side file.
+
+    Attributes:
+        sdf, side: texts of the two files.
+        names: names in the SDF by those of the mechanism: bodies, scalar coordinates, rods' parts, actuators.
+        meshes: the files of meshes that the SDF names.
+        notes: what is not as in the mechanism, one sentence each.
+    """
+
+    sdf: str
+    side: str
+    names: dict[str, str]
+    meshes: MeshCopies
+    notes: tuple[str, ...]
+
+
+def to_sdf(mechanism: Mechanism, meshes: str = "meshes") -> WrittenSdf:
+    """Texts of an SDF file and of its side file.
+
+    Args:
+        mechanism: any mechanism.
+        meshes: folder, beside the file, of the meshes that it names.
+
+    Raises:
+        DescriptionError: rigid links and ideal joints do not represent it (see `mechanism.rigid_tree`), or its start
+            does not close its loops.
+    """
+    return _SdfWriter(mechanism, rigid_tree(mechanism, _CLOSABLE, DescriptionError), MeshCopies(meshes)).write()
+
+
+def write_sdf(mechanism: Mechanism, path: str | Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """Write an SDF file and, beside it, ``NAME.sdf.side.yaml`` and meshes in ``NAME_meshes``, each when it is complete.
+
+    Returns:
+        Paths of the side file and the meshes, and what is not as in the mechanism.
+
+    Raises:
+        DescriptionError: as `to_sdf`.
+        InputError: a file cannot be written.
+    """
+    written = to_sdf(mechanism, f"{Path(path).stem}_meshes")
+    side = Path(path).with_name(f"{Path(path).name}.side.yaml")
+    meshes = written.meshes.write(Path(path).parent)
+    write_text(side, written.side)
+    write_text(path, written.sdf)
+    return (side, *meshes), written.notes
+
+
+@dataclass(slots=True)
+class _SdfWriter:
+    mechanism: Mechanism
+    tree: Tree
+    meshes: MeshCopies
+    notes: list[str] = field(default_factory=list)
+    links: dict[str, str] = field(default_factory=lambda: {BASE: BASE})
+    names: dict[str, str] = field(default_factory=dict)
+    taken: set[str] = field(default_factory=lambda: {BASE, WORLD})
+    poses: dict[str, FramePose] = field(default_factory=lambda: {BASE: IDENTITY})
+    side: dict[str, dict[str, Any]] = field(default_factory=dict)
+    elements_of: dict[str, ElementTree.Element] = field(default_factory=dict)
+    model: ElementTree.Element = field(default_factory=lambda: ElementTree.Element("model"))
+
+    def write(self) -> WrittenSdf:
+        m = self.mechanism
+        self.notes = ["parameters are written as numbers", *self.tree.notes]
+        driven = [actuator.name for actuator in m.actuators if actuator.drive is not None]
+        self.notes += [f"actuator {name}: its drive line has no place in SDF" for name in driven]
+        root = ElementTree.Element("sdf", {"version": "1.9", "xmlns:tauloop": "https://tauloop.invalid/sdf"})
+        world = ElementTree.SubElement(root, "world", name="default")
+        _leaf(world, "gravity", _numbers([m.value(x) for x in m.gravity]))
+        world.append(self.model)
+        self.model.set("name", identifier(m.name.replace(".", "_")))
+        self._base()
+        motors = {name for actuator in m.actuators for name, _ in actuator.drives}
+        for link in self.tree.links:
+            self._link(link, motors)
+        for closure in self.tree.closures:
+            self._closure(closure)
+        for solid in m.solids:
+            self._solid(solid)
+        side = self._side_file()
+        ElementTree.indent(root)
+        return WrittenSdf(
+            sdf='<?xml version="1.0"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n",
+            side=yaml.safe_dump(side, sort_keys=False, default_flow_style=None, width=120),
+            names=self.names | self.links,
+            meshes=self.meshes,
+            notes=tuple(self.notes),
+        )
+
+    @property
+    def elements(self) -> ElementWriter:
+        """Writes elements of the side file, at nominal values."""
+        value = self.mechanism.value
+        return ElementWriter(
+            mechanism=self.mechanism,
+            text=lambda expression, dimension: literal(value(expression), dimension),
+            names=self.names,
+        )
+
+    def _named(self, name: str) -> str:
+        """A new name for a name of the mechanism, which it is unless that is taken or has characters of its own."""
+        word = identifier(name)
+        while word in self.taken:
+            word += "_"
+        self.taken.add(word)
+        return word
+
+    # Links and joints
+
+    def _base(self) -> None:
+        """The immovable base: a link, for joints and solids are on links."""
+        link = ElementTree.SubElement(self.model, "link", name=BASE)
+        self.elements_of[BASE] = link
+        joint = ElementTree.SubElement(self.model, "joint", name=self._named(f"{BASE}_to_world"), type="fixed")
+        _leaf(joint, "parent", WORLD)
+        _leaf(joint, "child", BASE)
+
+    def _link(self, link: Link, motors: set[str]) -> None:
+        """A link with its joint; between the parts of a chain that SDF has no joint for there are light links."""
+        at, chain = link.at, list(link.chain)
+        kinds = [primitive.kind for primitive in chain]
+        if kinds == ["slide", "slide", "slide", "ball"]:
+            is_plain = link.frame.is_identity
+            name = link.name if is_plain else f"{link.name}.1"
+            for primitive in chain:
+                at = at @ primitive.pose()
+            self._place(name, link.parent, at, link.mass if is_plain else None)
+            self._free(link, name, chain[-1].name.removesuffix(".turn"))
+            if not is_plain:
+                self._place(link.name, name, link.frame, link.mass)
+                self._joint(link, [], self.links[name], self.links[link.name], IDENTITY, motors)
+            return
+        parts = [chain] if kinds == ["hinge", "hinge"] and _are_across(chain) else [[primitive] for primitive in chain]
+        parent = link.parent
+        for k, part in enumerate(parts or [[]]):
+            is_last = k == max(len(parts) - 1, 0)
+            name = link.name if is_last else f"{link.name}.{k + 1}"
+            for primitive in part:
+                at = at @ primitive.pose()
+            tail = link.frame if is_last else IDENTITY
+            self._place(name, parent, at @ tail, link.mass if is_last else None)
+            self._joint(link, part, self.links[parent], self.links[name], tail.inverse(), motors)
+            parent, at = name, IDENTITY
+
+    def _place(self, name: str, parent: str, pose: FramePose, mass: LinkInertia | None) -> None:
+        element = ElementTree.SubElement(self.model, "link", name=self._named(name))
+        self.links[name] = element.attrib["name"]
+        self.elements_of[name], self.poses[name] = element, self.poses[parent] @ pose
+        _pose(element, pose, self.links[parent])
+        self._inertial(name, element, mass)
+
+    def _inertial(self, name: str, element: ElementTree.Element, link: LinkInertia | None) -> None:
+        if link is None:
+            ElementTree.SubElement(element, MASSLESS)
+            link = LinkInertia(mass=LIGHT, center=np.zeros(3), about_center=np.eye(3) * LIGHT_MOMENT)
+        mass = link.mass
+        if mass <= 0.0:
+            mass = LIGHT
+            self.notes.append(f"body {name}: SDF refuses a mass of zero, and gets {LIGHT:g} kg")
+        moments, axes = np.linalg.eigh(link.about_center)
+        least = max(LIGHT_MOMENT, LEAST_SHARE * float(moments[-1]))
+        inertia = link.about_center
+        if moments[0] < least or moments[0] + moments[1] < moments[2]:
+            moments = np.maximum(moments, least)
+            moments[1] = max(moments[1], moments[2] - moments[0] + least)
+            inertia = axes @ np.diag(moments) @ axes.T
+            change = float(np.abs(inertia - link.about_center).max())
+            self.notes.append(f"body {name}: SDF refuses its inertia; {change:.2g} kg m^2 are added to a moment")
+        inertial = ElementTree.SubElement(element, "inertial")
+        _pose(inertial, FramePose(np.eye(3), link.center))
+        _leaf(inertial, "mass", _number(mass))
+        (xx, xy, xz), (_, yy, yz), (_, _, zz) = inertia
+        tensor = ElementTree.SubElement(inertial, "inertia")
+        for key, moment in {"ixx": xx, "ixy": xy, "ixz": xz, "iyy": yy, "iyz": yz, "izz": zz}.items():
+            _leaf(tensor, key, _number(moment))
+
+    def _joint(
+        self, link: Link, part: Sequence[Primitive], parent: str, child: str, frame: FramePose, motors: set[str]
+    ) -> None:
+        """A joint in its frame behind the motion, seen from the child."""
+        kind = "fixed" if not part else "universal" if len(part) == 2 else _TYPES[part[0].kind]
+        if kind == "revolute" and not _is_limited(part[0].freedom):
+            kind = "continuous"
+        name = f"{link.name}.fixed" if not part else part[0].name if len(part) == 1 else f"{link.name}.universal"
+        joint = ElementTree.SubElement(self.model, "joint", name=self._named(name), type=kind)
+        _pose(joint, frame)
+        _leaf(joint, "parent", parent)
+        _leaf(joint, "child", child)
+        if len(part) == 2:
+            # the first axis, which the parent carries, after both motions
+            for tag, axis in (("axis", part[1].pose().rotation.T @ part[0].axis), ("axis2", part[1].axis)):
+                _leaf(_axis(joint, axis, tag), "effort", "0", "limit")
+        elif kind != "ball" and part:
+            self._freedom(joint, part[0], motors)
+        if (len(part) == 2 or kind == "ball") and any(primitive.freedom != Freedom() for primitive in part):
+            self.notes.append(f"joint {name}: limits, and what acts on it, are not written of a {kind} joint")
+
+    def _freedom(self, joint: ElementTree.Element, primitive: Primitive, motors: set[str]) -> None:
+        """Axis, limits and effort of a scalar joint; what SDF cannot say goes to the side file."""
+        word, freedom, turns = joint.attrib["name"], primitive.freedom, primitive.kind == "hinge"
+        self.names[primitive.name] = word
+        offset = float(primitive.reference[0])
+        if offset:
+            self._beside("offsets", word, literal(-offset, units.ANGLE if turns else units.LENGTH))
+        axis = _axis(joint, primitive.axis)
+        if _is_limited(freedom):
+            _leaf(axis, "lower", _number(freedom.lower - offset), "limit")
+            _leaf(axis, "upper", _number(freedom.upper - offset), "limit")
+            freedom = replace(freedom, lower=-np.inf, upper=np.inf)
+        _leaf(axis, "effort", "-1" if primitive.name in motors else "0", "limit")
+        if np.isfinite(freedom.speed):
+            _leaf(axis, "velocity", _number(freedom.speed), "limit")
+            freedom = replace(freedom, speed=np.inf)
+        if content := self.elements.freedom(freedom, turns):
+            self._beside("joints", word, content)
+
+    def _free(self, link: Link, child: str, name: str) -> None:
+        """A joint of six freedoms: none in SDF, and an element that Tauloop reads."""
+        word, kind = self._named(name), JOINT_KINDS["free"]
+        attributes = {"name": word, "parent": self.links[link.parent], "child": self.links[child]}
+        ElementTree.SubElement(self.model, FREE, attributes)
+        content: dict[str, Any] = {}
+        if link.at.position.any():
+            content["at"] = [literal(x, units.LENGTH) for x in link.at.position]
+        if link.at.is_turned:
+            angles = constant_angles(link.at.rotation)
+            content["turn"] = [{axis: literal(angle, units.ANGLE)} for axis, angle in angles.items()]
+        if written := self.elements.freedoms(kind.velocities, kind.angular, self.mechanism.joint(name).freedoms):
+            content["freedoms"] = written
+        self.side.setdefault("floating", {})[word] = content
+        self.names |= {f"{name}.{freedom}": f"{word}.{freedom}" for freedom in kind.velocities}
+
+    def _closure(self, closure: Closure) -> None:
+        (first, near), (second, far) = closure.first, closure.second
+        here, there = self.poses[first] @ near, self.poses[second] @ far
+        apart = float(np.linalg.norm(here.position - there.position))
+        if closure.kind == "universal":
+            apart = max(apart, abs(float(np.dot(*self._universal(closure)))))
+        elif closure.kind != "spherical":
+            apart = max(apart, float(np.abs(self._turned(closure, here, there)).max()))
+        if apart > OPEN:
+            what = f"the start does not close this loop, by {apart:.3g} m or rad, and SDF takes all loops as closed"
+            remedy = "give a reference pose that `tauloop check` says is closed"
+            raise DescriptionError.of(closure.name, what, remedy, file=self.mechanism.file)
+        kind = {"spherical": "ball", "revolute": "continuous"}.get(closure.kind, closure.kind)
+        joint = ElementTree.SubElement(self.model, "joint", name=self._named(closure.name), type=kind)
+        _pose(joint, far)
+        _leaf(joint, "parent", self.links[first])
+        _leaf(joint, "child", self.links[second])
+        axes = self._universal(closure) if closure.kind == "universal" else [closure.axis] * (kind in _WITH_AXIS)
+        for tag, axis in zip(("axis", "axis2"), axes, strict=False):
+            _leaf(_axis(joint, axis, tag), "effort", "0", "limit")
+
+    def _turned(self, closure: Closure, here: FramePose, there: FramePose) -> np.ndarray:
+        """What turns one frame of a loop from the other, but about the axis of a hinge."""
+        if closure.kind == "revolute":
+            return here.rotation @ closure.axis - there.rotation @ closure.axis
+        return here.rotation - there.rotation
+
+    def _universal(self, closure: Closure) -> list[np.ndarray]:
+        """The axes of a universal joint in its frame on the second link: that of the first link, and its own."""
+        (first, near), (second, far) = closure.first, closure.second
+        letters = [np.eye(3)["xyz".index(letter)] for letter in closure.axes]
+        across = (self.poses[second] @ far).rotation.T @ (self.poses[first] @ near).rotation @ letters[0]
+        return [across, letters[1]]
+
+    def _solid(self, solid: Solid) -> None:
+        """What is seen of a link; SDF has meshes as files alone."""
+        if isinstance(solid.mesh, Path) and not solid.mesh.is_file():
+            self.notes.append(f"solid on {solid.body}: {solid.mesh.name} is not there; it is not written")
+            return
+        link = self.elements_of[solid.body]
+        visual = ElementTree.SubElement(link, "visual", name=f"visual{len(link.findall('visual')) + 1}")
+        _pose(visual, FramePose(rotation_matrix(solid.turns), np.array(solid.position)))
+        geometry = ElementTree.SubElement(visual, "geometry")
+        shape = ElementTree.SubElement(geometry, solid.shape)
+        numbers = [_number(float(x)) for x in solid.size]
+        if solid.shape == "box":
+            _leaf(shape, "size", " ".join(numbers))
+        elif solid.shape == "mesh" and solid.mesh is not None:
+            _leaf(shape, "uri", self.meshes.path(solid.mesh))
+            _leaf(shape, "scale", " ".join(numbers))
+        else:
+            for key, text in zip(("radius", "length"), numbers, strict=False):
+                _leaf(shape, key, text)
+        material = ElementTree.SubElement(visual, "material")
+        for key in ("ambient", "diffuse"):
+            _leaf(material, key, rgba(colour(solid)))
+
+    # Side file
+
+    def _beside(self, section: str, name: str, content: Any) -> None:
+        if content:
+            self.side.setdefault(section, {})[name] = content
+
+    def _side_file(self) -> dict[str, Any]:
+        m, write = self.mechanism, self.elements
+        side: dict[str, Any] = {
+            "format": FORMAT,
+            "provenance": {"status": "given", "source": f"written from the machine {m.name}"},
+            "gravity": write.vector(m.gravity, units.ACCELERATION),
+            "platform": self._platform(),
+        }
+        for coupling in m.couplings:
+            self._beside("couplings", self._named(coupling.name), write.coupling(coupling))
+        side |= self.side
+        if m.losses:
+            side["losses"] = {self._named(loss.name): write.loss(loss) for loss in m.losses}
+        motors = {actuator.name: self._motor(actuator) for actuator in m.actuators}
+        side["actuators"] = {motors[actuator.name]: write.actuator(actuator) for actuator in m.actuators}
+        self.names |= motors
+        pairs = [f"{a} to {b}" for a, b in (self.names | self.links).items() if a != b]
+        if pairs:
+            self.notes.append(f"renamed, here and in the channels of logs: {', '.join(pairs)}")
+        return side
+
+    def _motor(self, actuator: Actuator) -> str:
+        """The name of an actuator; that of the joint which it alone drives stays its own."""
+        is_joints = [self.names.get(joint) for joint, _ in actuator.drives] == [actuator.name]
+        return actuator.name if is_joints else self._named(actuator.name)
+
+    def _platform(self) -> dict[str, Any]:
+        platform = self.mechanism.platform
+        content: dict[str, Any] = {"body": self.links[platform.body]}
+        if tool := self.elements.pose(platform.tool):
+            content["tool"] = tool
+        known = [self.names.get(name) for name in platform.independent]
+        if None in known:
+            self.notes.append("the independent coordinates are not written: some have no counterpart in SDF")
+        elif known:
+            content["independent"] = known
+        return content
+
+
+_WITH_AXIS = ("continuous", "revolute", "prismatic")
+
+
+def _are_across(chain: Sequence[Primitive]) -> bool:
+    """Whether two hinges are a universal joint, and nothing needs their coordinates one by one."""
+    free = all(primitive.freedom == Freedom() for primitive in chain)
+    return free and abs(float((chain[1].pose().rotation.T @ chain[0].axis) @ chain[1].axis)) < OPEN
+
+
+def _is_limited(freedom: Freedom) -> bool:
+    return freedom.limit == "stop" and bool(np.isfinite([freedom.lower, freedom.upper]).all())
+
+
+def _axis(joint: ElementTree.Element, axis: np.ndarray, tag: str = "axis") -> ElementTree.Element:
+    element = ElementTree.SubElement(joint, tag)
+    _leaf(element, "xyz", _numbers(axis))
+    return element
+
+
+def _leaf(parent: ElementTree.Element, tag: str, text: str, within: str = "") -> None:
+    """An element with a text, in another element that is made once."""
+    if within:
+        inner = parent.find(within)
+        parent = ElementTree.SubElement(parent, within) if inner is None else inner
+    ElementTree.SubElement(parent, tag).text = text
+
+
+def _pose(element: ElementTree.Element, pose: FramePose, relative_to: str = "") -> None:
+    if pose.is_identity and not relative_to:
+        return
+    angles = constant_angles(pose.rotation) if pose.is_turned else {}
+    rpy = [angles.get("x", 0.0), angles.get("y", 0.0), angles.get("z", 0.0)]
+    ElementTree.SubElement(element, "pose", {"relative_to": relative_to} if relative_to else {}).text = _numbers(
+        [*pose.position.tolist(), *rpy]
+    )
+
+
+def _number(value: float) -> str:
+    return number(value + 0.0)
+
+
+def _numbers(values: np.ndarray | Sequence[float]) -> str:
+    return " ".join(_number(float(value)) for value in values)
