@@ -100,7 +100,7 @@ CEILINGS = {
     "pages": 420,
     "programs": 2070,
     "reduction": 850,
-    "report": 3410,
+    "report": 3500,
     "simulation": 3120,
     "solids": 400,
     "tauloop": 800,

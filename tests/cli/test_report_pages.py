@@ -19,11 +19,14 @@ from kills import RACKS, prepare
 
 import tauloop as tl
 from tauloop.cli import app
+from tauloop.drives import load_drive
 from tauloop.report import MotionScene, Plot, Words, page_record, read_record
 from tauloop.report.page_records import KEY
 
 needs_browser = pytest.mark.skipif(executable() is None, reason="needs Chromium or Chrome, and none is installed")
 
+#: Largest record of results whose figures are coarse, bytes.
+SMALL_RECORD = 600_000
 #: A name that would end the script, or lead elsewhere, were it pasted into the page.
 HOSTILE = "</script><script>document.body.innerHTML='gone'</script><a href='https://evil.example'>x</a>"
 #: What a page shows: points of every line of every figure, names in legends, share of every film that is over.
@@ -102,6 +105,36 @@ def test_a_page_of_an_identification_plays_beside_its_figures(inputs: Path, tmp_
         page.ask("Emulation.setEmulatedMedia", media="screen")
         page.ask("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=1, mobile=False)
         page.wait(lambda: page.run("document.documentElement.scrollWidth") <= 390, "nothing is wider than the screen")
+        require_closed(page, written.path)
+
+
+@needs_browser
+def test_results_that_are_no_motion_show_their_machine(tmp_path: Path) -> None:
+    """A workspace walks round its border, a verification through its states; a drive line says that it has none."""
+    extra("viser")
+    extra("plotly")
+    model = tl.Model(tl.load("five_bar"))
+    ranges = {"x": (-0.32, 0.32), "y": (-0.6, 0.6)}
+    results = [
+        tl.workspace(model, tl.WorkspaceOptions(ranges=ranges, resolution=0.04)),
+        tl.verify(model, tl.VerifyOptions(states=6)),
+        tl.count_operations(tl.load("four_bar")),
+        tl.drive(load_drive("dual_motor_axis"), tl.DriveOptions(cycle=False)),
+    ]
+    files = [page_record(result).write_json(tmp_path / f"{i}.json", {}) for i, result in enumerate(results)]
+    assert max(path.stat().st_size for path in files) < SMALL_RECORD
+    written = tl.write_report(files, tmp_path / "report.html")
+    scenes = [[piece for piece in shown.pieces if isinstance(piece, MotionScene)] for shown in written.records]
+    assert [len(each) for each in scenes] == [1, 1, 1, 0]
+    assert len(scenes[1][0].q) == 6
+    assert any("drive line alone" in piece.text for piece in written.records[3].pieces if isinstance(piece, Words))
+    walked = model.platform_position(np.array(scenes[0][0].q))
+    assert np.ptp(walked, axis=0) == pytest.approx([0.64, 1.16], abs=0.03)
+    with browser(executable(), tmp_path / "profile") as page:
+        opened(page, written.path)
+        assert all(count > 0 for count in page.run(DRAWN))
+        page.wait(lambda: page.run(SHARES)[0] > 0.0, "the machine walks")
+        assert page.run(STILLS) == [[0, True, True]] * 3
         require_closed(page, written.path)
 
 

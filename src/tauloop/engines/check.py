@@ -201,7 +201,9 @@ def check_with_engines(
                 comparisons += compared(engine)
             except EngineError as error:
                 problems += placed(f"{name}, {quantity}", error)
-    return verification(mechanism, states, comparisons, problems, subject.states.different)
+    different = subject.states.different
+    verified = verification(mechanism, states, comparisons, problems, different)
+    return replace(verified, q=subject.states.q[:different])
 
 
 def _subject(model: Model, states: int, rng: np.random.Generator, condition: float) -> _Subject:

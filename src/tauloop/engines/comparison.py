@@ -90,6 +90,7 @@ class Verification(Shown):
         different: how many of them are different states; None where the caller chose them.
         comparisons: one for each engine and quantity that could be compared.
         not_run: what could not be compared, with the reason.
+        q: coordinates of the different states (N, n_q); None where the caller chose them.
     """
 
     mechanism: str
@@ -97,6 +98,7 @@ class Verification(Shown):
     comparisons: tuple[EngineComparison, ...]
     not_run: tuple[tuple[str, str], ...]
     different: int | None = None
+    q: Array | None = None
 
     @property
     def worst(self) -> float:

@@ -28,6 +28,8 @@ from tauloop.result import Evidence, Result, provenance
 
 #: Largest relative difference that passes; rounding through the loops' conditioning stays well below.
 TOLERANCE = 1e-9
+#: States that are kept to be shown.
+SHOWN = 24
 #: Accelerations pass through the mass matrix as well, whose condition number multiplies the rounding; and so do forces
 #: that are worked out from them.
 TOLERANCES = dict.fromkeys((FORWARD_DYNAMICS, OWN_FORWARD, OWN_INVERSE, UNDER_WRENCH, OWN_UNDER_WRENCH), 1e-8)
@@ -72,6 +74,8 @@ class VerifiedMachine(Result):
         different: how many states are different.
         comparisons: one for each engine and quantity that could be compared.
         not_run: what could not be compared, with the reason; it does not count.
+        mechanism: the machine.
+        q: its coordinates at the first of the different states (N, n_q), to show them.
     """
 
     machine: str
@@ -79,6 +83,8 @@ class VerifiedMachine(Result):
     different: int | None
     comparisons: tuple[EngineComparison, ...]
     not_run: tuple[tuple[str, str], ...]
+    mechanism: Mechanism
+    q: np.ndarray
 
     def variables(self) -> Iterator[Variable]:
         """Largest difference of every comparison, and the engine's own residual."""
@@ -142,6 +148,8 @@ def verify(
         different=checks.different,
         comparisons=checks.comparisons,
         not_run=checks.not_run,
+        mechanism=mechanism,
+        q=np.asarray(checks.q)[:SHOWN],
         evidence=tuple(
             Evidence(
                 name=f"{row.quantity}, {row.engine}, {row.method}",

@@ -76,6 +76,7 @@ class OperationCounts(Tabular):
         ratios: of totals, ours beside the papers'.
         published: what a paper prints of this machine.
         left_out: what could not be counted, with the reason.
+        mechanism: the machine, to show it.
     """
 
     machine: str
@@ -84,6 +85,7 @@ class OperationCounts(Tabular):
     ratios: tuple[Ratio, ...]
     published: Published
     left_out: dict[str, str]
+    mechanism: Mechanism
 
     def variables(self) -> Iterator[Variable]:
         """Operations of every function, outside Newton loops and in each round of these."""
@@ -138,6 +140,7 @@ def count_operations(
         ratios=tuple(_ratios(rows, paper)),
         published=paper,
         left_out=left_out,
+        mechanism=mechanism,
     )
 
 

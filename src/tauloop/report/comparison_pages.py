@@ -1,4 +1,4 @@
-"""Counts and comparisons on a page: operations by formulation, differences from other engines."""
+"""Counts and comparisons on a page: the machine, operations by formulation, differences from other engines."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from collections.abc import Iterator
 import numpy as np
 
 from tauloop.engines.verification import TOLERANCE, VerifiedMachine
+from tauloop.model import Model
 from tauloop.model.costs import VELOCITY_MATRIX
 from tauloop.model.operation_counts import OperationCounts
-from tauloop.report.pieces import Piece, Plot, PlotTrace, rounded
+from tauloop.report.pieces import Piece, Plot, PlotTrace, at_rest, motion, rounded
 
 #: Differences of nothing at all are drawn at it: a logarithm has no zero.
 ROUNDING = 1e-17
 
 
 def cost_page(counts: OperationCounts) -> Iterator[Piece]:
-    """Totals of every quantity by every formulation."""
+    """The machine, and totals of every quantity by every formulation."""
+    yield at_rest(Model(counts.mechanism))
     rows = [row for row in counts.costs if row.quantity != VELOCITY_MATRIX]
     drawn = []
     for formulation in dict.fromkeys(row.formulation for row in rows):
@@ -29,8 +31,10 @@ def cost_page(counts: OperationCounts) -> Iterator[Piece]:
 
 
 def verification_page(verification: VerifiedMachine) -> Iterator[Piece]:
-    """Largest differences by quantity, engine and method, beside their limit."""
-    rows = verification.comparisons
+    """States of the machine; largest differences by quantity, engine and method, beside their limit."""
+    rows, number = verification.comparisons, np.arange(1.0, len(verification.q) + 1)
+    title = f"The first {len(number)} states that were compared, one after the other"
+    yield from motion(Model(verification.mechanism), number, verification.q, title, is_motion=False)
     if not rows:
         return
     names = tuple(f"{row.quantity}: {row.engine}, {row.method}" for row in rows)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tauloop.drives import CircleTest, DriveStep
-from tauloop.report.pieces import Piece, Plot, channels_over_time, motion, over_time, traces
+from tauloop.report.pieces import Piece, Plot, Words, channels_over_time, motion, over_time, traces
 
 #: Parts of the signals' names by which they share a plot, and what the plot is called; lengths in mm.
 KINDS = (
@@ -17,10 +17,16 @@ KINDS = (
     ("deflection", "Deflection"),
     ("force", "Force"),
 )
+#: What stands where other pages have the machine.
+ALONE = (
+    "A drive line alone, of no machine that could be shown in motion: `tauloop ballbar` drives a machine with its "
+    "lines, and its page shows that."
+)
 
 
 def drive_page(step: DriveStep) -> Iterator[Piece]:
     """What is judged beside its reference, and every other signal by its kind."""
+    yield Words(text=ALONE, tone="note")
     record, judged = step.record, step.line.performance.of
     signals = {name.partition(" [")[0]: name for name in record.signals}
     unit = signals[f"{judged}.position"].partition(" [")[2].removesuffix("]")

@@ -19,6 +19,7 @@ from tauloop.report.figures import (
     TEXT,
     blank,
     clean,
+    in_degrees,
 )
 
 if TYPE_CHECKING:
@@ -40,11 +41,13 @@ def excitation_figure(excitation: Excitation) -> Figure:
     moving = [i for i, name in enumerate(excitation.channels) if name not in excitation.task.held]
     for axes, values, (what, suffix) in zip(panels, levels, kinds, strict=True):
         clean(axes)
+        units = []
         for k, i in enumerate(moving):
+            unit, shown = in_degrees(excitation.units[i], values[:, i])
+            units.append(unit + suffix)
             colour = COLOURS[k % len(COLOURS)]
-            axes.plot(motion.time, values[:, i], color=colour, linewidth=1.2, label=excitation.channels[i])
-        units = ", ".join(dict.fromkeys(excitation.units[i] + suffix for i in moving))
-        axes.set_ylabel(f"{what} [{units}]", fontsize=SMALL, color=TEXT)
+            axes.plot(motion.time, shown, color=colour, linewidth=1.2, label=excitation.channels[i])
+        axes.set_ylabel(f"{what} [{', '.join(dict.fromkeys(units))}]", fontsize=SMALL, color=TEXT)
         axes.set_xlim(0.0, excitation.series.period)
         axes.axhline(0.0, color=FAINT, linewidth=0.8)
     panels[0].legend(fontsize=SMALL, frameon=False, ncols=3, loc="lower left", bbox_to_anchor=(0.0, 1.0))

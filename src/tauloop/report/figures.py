@@ -53,6 +53,13 @@ def thin(time: np.ndarray, values: np.ndarray, stretches: int = STRETCHES) -> tu
     return time[kept], values[kept]
 
 
+def in_degrees(unit: str, values: np.ndarray) -> tuple[str, np.ndarray]:
+    """A unit and values (...) in it as tables print them: angles, their rates and accelerations in degrees."""
+    if unit == "rad" or unit.startswith("rad/"):
+        return unit.replace("rad", "deg"), np.degrees(values)
+    return unit, values
+
+
 def clean(axes: Axes) -> None:
     """Quiet axes: no box, fine ticks, a faint grid."""
     axes.spines[["top", "right"]].set_visible(False)

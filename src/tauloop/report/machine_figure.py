@@ -1,4 +1,4 @@
-"""A machine as a drawing: three views and one in perspective, or the plane of a planar machine."""
+"""A machine as a drawing: three views and one in perspective, or the plane of a planar machine; solids or lines."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from tauloop.kinematics.machine_geometry import MachineGeometry
+    from tauloop.report.solid_drawing import SolidDrawing
 
 #: Axes of the views: to the right and upwards, and what they are called.
 VIEWS = {(0, 2): "front", (1, 2): "side", (0, 1): "top"}
@@ -32,34 +33,38 @@ LINES: dict[str, dict[str, Any]] = {
 MOST_LABELS = 12
 
 
-def machine_figure(geometry: MachineGeometry, *, title: str, state: int = 0, note: str = "") -> Figure:
+def machine_figure(
+    geometry: MachineGeometry, *, title: str, state: int = 0, note: str = "", solids: SolidDrawing | None = None
+) -> Figure:
     """Draw a machine at one state, and the path of its tool through all of them.
 
-    Rods and slides are thin lines, bodies thick ones through their joint centres, the platform in red; the base is its
-    squares; broken lines are the axes of the actuators, along which linear ones push. All views have one scale.
+    Broken lines are the axes of the actuators, along which linear ones push. All views have one scale. Without solids
+    rods and slides are thin lines, bodies thick ones through their joint centres, the platform in red; the base is its
+    squares.
 
     Args:
         geometry: the machine at one state or more.
         title: heading.
         state: which one is drawn.
         note: a line below the heading.
+        solids: of the machine; lines stand for them where there are none.
     """
-    low, high = geometry.extent
-    middle, half = (low + high) / 2, 0.56 * geometry.size
+    low, high = geometry.extent if solids is None else solids.extent(state)
+    middle, half = (low + high) / 2, 0.56 * (float(np.max(high - low)) or geometry.size)
     plane = geometry.plane
     if len(plane) == 2:
         figure = blank(7.4, 7.2, layout="constrained")
         axes: Any = figure.add_subplot()
-        _view(axes, geometry, state, plane, middle, half)
+        _view(axes, geometry, state, plane, middle, half, solids)
         _labels(axes, geometry, state, plane)
     else:
         figure = blank(10.4, 10.2, layout="constrained")
         for place, (seen, name) in zip((1, 2, 3), VIEWS.items(), strict=True):
             axes = figure.add_subplot(2, 2, place)
-            _view(axes, geometry, state, seen, middle, half)
+            _view(axes, geometry, state, seen, middle, half, solids)
             axes.set_title(f"{name} (along {'xyz'[3 - sum(seen)]})", fontsize=NORMAL, color=TEXT, loc="left")
         axes = figure.add_subplot(2, 2, 4, projection="3d")
-        draw_machine(axes, geometry, state, (0, 1, 2))
+        _body(axes, geometry, state, (0, 1, 2), solids)
         _actuators(axes, geometry, state, (0, 1, 2), 2 * half)
         frame(axes, middle, half)
         _labels(axes, geometry, state, (0, 1, 2))
@@ -76,9 +81,11 @@ def reference_figure(result: Any) -> Figure:
     """The machine of a result (its model, or a mechanism alone) at its reference pose."""
     from tauloop.kinematics.machine_geometry import machine_geometry  # with SciPy, which tables do not need
     from tauloop.model import Model
+    from tauloop.report.solid_drawing import solid_drawing
 
     model = getattr(getattr(result, "inspection", result), "model", None) or Model(result.mechanism)
-    return machine_figure(machine_geometry(model, model.assembly.q[None]), title=model.mechanism.name)
+    geometry = machine_geometry(model, model.assembly.q[None])
+    return machine_figure(geometry, title=model.mechanism.name, solids=solid_drawing(model, geometry))
 
 
 def draw_machine(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[int, ...]) -> None:
@@ -164,10 +171,25 @@ def frame(
     axes.view_init(elev=elevation, azim=azimuth)
 
 
-def _view(
-    axes: Any, geometry: MachineGeometry, state: int, plane: tuple[int, ...], middle: np.ndarray, half: float
+def _body(
+    axes: Any, geometry: MachineGeometry, state: int, plane: tuple[int, ...], solids: SolidDrawing | None
 ) -> None:
-    draw_machine(axes, geometry, state, plane)
+    if solids is None:
+        draw_machine(axes, geometry, state, plane)
+    else:
+        solids.draw(axes, state, plane)
+
+
+def _view(
+    axes: Any,
+    geometry: MachineGeometry,
+    state: int,
+    plane: tuple[int, ...],
+    middle: np.ndarray,
+    half: float,
+    solids: SolidDrawing | None,
+) -> None:
+    _body(axes, geometry, state, plane, solids)
     _actuators(axes, geometry, state, plane, 2 * half)
     frame(axes, middle, half, plane)
 
@@ -195,7 +217,9 @@ def _actuators(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[in
 
 def _labels(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[int, ...]) -> None:
     """Names of actuators, platform and tool; of actuators that several coordinates share one name once."""
-    kept = list(plane)
+    from matplotlib.patheffects import withStroke
+
+    kept, halo = list(plane), [withStroke(linewidth=2.0, foreground="white")]
     segments = dict(zip((s.name for s in geometry.shape.segments), geometry.segments[state], strict=True))
     named: dict[str, np.ndarray] = {}
     for axis, origin in zip(geometry.shape.drives, geometry.drives[0][state], strict=True):
@@ -209,7 +233,7 @@ def _labels(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[int, 
         colour = RESIDUAL if name == geometry.shape.platform else TEXT
         if len(kept) == 3:
             side = "left" if (place - middle) @ right >= 0 else "right"  # names point away from the machine
-            axes.text(*place, f"  {name}  ", ha=side, fontsize=SMALL - 1, color=colour, zorder=10)
+            axes.text(*place, f"  {name}  ", ha=side, fontsize=SMALL - 1, color=colour, zorder=10, path_effects=halo)
         else:
             axes.annotate(
                 name,
@@ -219,4 +243,5 @@ def _labels(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[int, 
                 fontsize=SMALL,
                 color=colour,
                 zorder=10,
+                path_effects=halo,
             )

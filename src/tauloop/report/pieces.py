@@ -15,7 +15,7 @@ from tauloop.datasets import Tabular
 from tauloop.formats.yaml_writer import dumps
 from tauloop.model import Model
 from tauloop.records import dataclass
-from tauloop.report.figures import thin
+from tauloop.report.figures import in_degrees, thin
 from tauloop.shown import Shown
 
 if TYPE_CHECKING:
@@ -221,7 +221,8 @@ def over_time(
         names, units, columns: of the quantities; each (N,).
         more: further attributes of `Plot`.
     """
-    for unit, group in by_unit(names, units, columns).items():
+    shown = [in_degrees(unit, np.asarray(values, dtype=float)) for unit, values in zip(units, columns, strict=True)]
+    for unit, group in by_unit(names, *zip(*shown, strict=True)).items() if shown else ():
         what = title.partition(",")[0].partition(":")[0]
         label = f"{what} [{unit}]" if unit else what
         if drawn := traces(time, group, more.get("look", "line")):
@@ -235,6 +236,16 @@ def channels_over_time(title: str, table: Tabular, quantity: str, **more: Any) -
     chosen = [variable for variable in variables.values() if variable.quantity == quantity]
     names, units = [v.name.partition(".")[2] for v in chosen], [str(v.unit) for v in chosen]
     yield from over_time(title, variables["time"].array(), names, units, [v.array() for v in chosen], **more)
+
+
+def at_rest(model: Model, title: str = "The machine at its reference pose") -> MotionScene:
+    """The machine of a result that has no motion, to be looked at from all sides."""
+    return _scene(model, np.array([0.0, 1.0]), np.tile(model.assembly.q, (2, 1)), title)
+
+
+def _scene(model: Model, time: np.ndarray, q: np.ndarray, title: str) -> MotionScene:
+    states = tuple(tuple(float(f"{x:.10g}") for x in row) for row in q)
+    return MotionScene(title=title, machine=dumps(model.mechanism), time=tuple(map(float, time)), q=states)
 
 
 def motion(
@@ -258,8 +269,7 @@ def motion(
         return
     wanted = np.linspace(time[0], time[-1], min(len(time), STATES))
     shown = np.unique(np.abs(np.searchsorted(0.5 * (time[1:] + time[:-1]), wanted)))
-    states = tuple(tuple(float(f"{x:.10g}") for x in row) for row in q[shown])
-    yield MotionScene(title=title, machine=dumps(model.mechanism), time=tuple(map(float, time[shown])), q=states)
+    yield _scene(model, time[shown], q[shown], title)
     if not is_motion:
         return
     far = singularities(model, q[shown])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from tauloop.datasets import Tabular, Variable
 from tauloop.errors import InputError
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.records import dataclass
-from tauloop.report.figures import COLOURS, NORMAL, SMALL, TEXT, blank, clean, thin
+from tauloop.report.figures import COLOURS, NORMAL, SMALL, TEXT, blank, clean, in_degrees, thin
 from tauloop.report.parts import parts_of
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def plot(result: Tabular, *names: str, axes: Axes | Sequence[Axes] | None = None
     """Draw a result or a trajectory with Matplotlib.
 
     Without names and axes this is the picture that `--figure` writes, where there is one for results of this kind. Else
-    the named quantities are drawn, in SI units, with a panel for each unit.
+    the named quantities are drawn, in SI units, with a panel for each unit; without names angles are in degrees.
 
     The figure is one of `matplotlib.pyplot`, as those of pandas and xarray: notebooks show it, ``plt.show()`` opens it,
     ``plt.close()`` frees it. With axes of yours none is made.
@@ -191,6 +192,8 @@ def _panels(result: Tabular, names: tuple[str, ...]) -> list[_Panel]:
     labels = {variable.name: variable for variable in variables if variable.is_label}
     drawn = [(v, v.array()) for v in variables if v.over and not v.is_label]
     drawn = [(v, values) for v, values in drawn if values.size and not _are_words(values)]
+    if not names:
+        drawn = [_turned(v, values) for v, values in drawn]
     if not drawn:
         raise InputError.of(type(result).__name__, "holds no numbers to draw", "look at its attributes, or `as_dict()`")
     known = dict.fromkeys(name for v, _ in drawn for name in (v.quantity, v.name))
@@ -202,6 +205,14 @@ def _panels(result: Tabular, names: tuple[str, ...]) -> list[_Panel]:
             for key, panel in _parts(variable, values, labels):
                 panels.setdefault(key, panel).lines.update(panel.lines)
     return [panel.one_sample() if panel.is_one_sample else panel for panel in panels.values()]
+
+
+def _turned(variable: Variable, values: np.ndarray) -> tuple[Variable, np.ndarray]:
+    """A quantity with its angles in degrees."""
+    if not isinstance(variable.unit, str):
+        return variable, values
+    unit, values = in_degrees(variable.unit, values)
+    return replace(variable, unit=unit), values
 
 
 def _parts(variable: Variable, values: np.ndarray, labels: Mapping[str, Variable]) -> Iterator[tuple[object, _Panel]]:

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tauloop.calibration.pose_selection.plan import PosePlan
-from tauloop.report.figures import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, blank, clean
+from tauloop.model import Model
+from tauloop.report.figures import (
+    FAINT,
+    LARGE,
+    MEASURED,
+    NORMAL,
+    PREDICTED,
+    RESIDUAL,
+    SMALL,
+    TEXT,
+    blank,
+    clean,
+    in_degrees,
+)
 from tauloop.report.poses_table import planned
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+#: Letters of a heading beside each other above a panel.
+COLUMNS = 40
 
 
 def poses_figure(plan: PosePlan) -> Figure:
@@ -26,19 +42,21 @@ def poses_figure(plan: PosePlan) -> Figure:
         _section(plan, panel, i, j)
     if plan.curve:
         _curve(plan, axes[-1])
-    figure.suptitle(planned(plan), fontsize=LARGE, color=TEXT, x=0.01, ha="left")
+    title = textwrap.fill(planned(plan), COLUMNS * panels)
+    figure.suptitle(title, fontsize=LARGE, color=TEXT, x=0.01, ha="left")
     return figure
 
 
 def _section(plan: PosePlan, axes: Axes, i: int, j: int) -> None:
     clean(axes)
-    everything, chosen = plan.candidates.position, plan.positions
-    axes.plot(everything[:, i], everything[:, j], ".", color=FAINT, markersize=2, label=f"{len(everything)} candidates")
-    axes.plot(chosen[:, i], chosen[:, j], "o", color=RESIDUAL, markersize=4.5, label=f"{len(chosen)} selected")
+    ports = Model(plan.problem.mechanism).platform.ports.position.units
+    units, everything = zip(*(in_degrees(ports[k], plan.candidates.position[:, k]) for k in (i, j)), strict=True)
+    chosen = [in_degrees(ports[k], plan.positions[:, k])[1] for k in (i, j)]
+    axes.plot(*everything, ".", color=FAINT, markersize=2, label=f"{len(everything[0])} candidates")
+    axes.plot(*chosen, "o", color=RESIDUAL, markersize=4.5, label=f"{len(chosen[0])} selected")
     names = [name.rpartition(".")[2] for name in plan.candidates.columns]
-    units = ["m" if name in ("x", "y", "z") else "1 or rad" for name in names]
-    axes.set_xlabel(f"{names[i]} [{units[i]}]", fontsize=NORMAL, color=TEXT)
-    axes.set_ylabel(f"{names[j]} [{units[j]}]", fontsize=NORMAL, color=TEXT)
+    axes.set_xlabel(f"{names[i]} [{units[0]}]", fontsize=NORMAL, color=TEXT)
+    axes.set_ylabel(f"{names[j]} [{units[1]}]", fontsize=NORMAL, color=TEXT)
     low, high = axes.get_ylim()
     axes.set_ylim(low, high + 0.16 * (high - low))
     axes.legend(fontsize=SMALL, frameon=False, loc="upper left", ncols=2, handletextpad=0.2, columnspacing=1.0)

@@ -18,6 +18,7 @@ from tauloop.report.figures import (
     TEXT,
     blank,
     clean,
+    in_degrees,
     thin,
 )
 from tauloop.simulation import CableSimulation, RoundTrip, Simulation, SwingComparison
@@ -52,8 +53,8 @@ def simulation_figure(result: Simulation, *, title: str = "Simulation") -> Figur
     model = result.system.model
     entry = model.platform.ports
     figure, panels = _panels(3, title, _summary(result))
-    names = _with_units((result.coordinate_names[i] for i in entry.q), entry.position.units)
-    _lines(panels[0], "position", result.time, names, result.q.T[list(entry.q)])
+    names = [result.coordinate_names[i] for i in entry.q]
+    _lines(panels[0], "position", result.time, names, entry.position.units, result.q.T[list(entry.q)])
     for values, name, colour in (
         (result.kinetic, "kinetic", RESIDUAL),
         (result.potential - result.potential[0], "potential, from its start", PREDICTED),
@@ -63,8 +64,8 @@ def simulation_figure(result: Simulation, *, title: str = "Simulation") -> Figur
         if np.isfinite(values).all() and values.any():
             panels[1].plot(*thin(result.time, values), color=colour, linewidth=1.2, label=name)
     panels[1].set_ylabel("energy [J]", fontsize=SMALL)
-    names = _with_units(result.actuator_names, model.output_ports("actuators")[1])
-    _lines(panels[2], "actuator force", result.time, names, result.force.T)
+    units = model.output_ports("actuators")[1]
+    _lines(panels[2], "actuator force", result.time, result.actuator_names, units, result.force.T)
     return _finished(figure, panels)
 
 
@@ -81,8 +82,8 @@ def cable_figure(result: CableSimulation, *, title: str = "Simulation") -> Figur
         f"{result.machine}: {result.time[-1]:.4g} of {result.duration:g} s ({result.ending.value}), slack {count} times"
     )
     figure, panels = _panels(2, title, what)
-    names = _with_units(entry.columns, entry.units)
-    _lines(panels[0], "position", result.time, names, map(result.coordinate, entry.columns))
+    columns = [result.coordinate(name) for name in entry.columns]
+    _lines(panels[0], "position", result.time, entry.columns, entry.units, columns)
     for k, name in enumerate(result.cable_names):
         style = ("-", "--", ":")[k // len(COLOURS) % 3]
         colour = COLOURS[k % len(COLOURS)]
@@ -103,8 +104,8 @@ def comparison_figure(results: Mapping[str, Simulation], *, title: str = "Simula
     first = next(iter(results.values()))
     entry = first.system.model.platform.ports
     figure, panels = _panels(3, title, f"{first.machine}: {first.duration:g} s; all routes from the same start")
-    names = _with_units((first.coordinate_names[i] for i in entry.q), entry.position.units)
-    _lines(panels[0], "displacement", first.time, names, (first.q - first.q[0]).T[list(entry.q)])
+    names, moved = [first.coordinate_names[i] for i in entry.q], (first.q - first.q[0]).T[list(entry.q)]
+    _lines(panels[0], "displacement", first.time, names, entry.position.units, moved)
     for (name, result), colour in zip(results.items(), COLOURS, strict=False):
         if np.isfinite(result.kinetic).all():
             error = np.abs(result.energy_error) / result.kinetic.max()
@@ -126,28 +127,27 @@ def round_trip_figure(result: RoundTrip, *, title: str = "Round trip") -> Figure
     """
     simulation = result.simulation
     figure, panels = _panels(3, title, f"largest position error {result.position_error:.2g} m; {_summary(simulation)}")
-    moved, columns = (result.wanted - result.wanted[0]).T, _with_units(result.columns, result.units)
-    drives = _with_units(simulation.actuator_names, simulation.system.model.output_ports("actuators")[1])
-    for axes, what, names, values in zip(
+    moved, columns = (result.wanted - result.wanted[0]).T, (result.columns, result.units)
+    drives = (simulation.actuator_names, simulation.system.model.output_ports("actuators")[1])
+    for axes, what, (names, units), values in zip(
         panels,
         ("displacement", "error of the round trip", "actuator force"),
         (columns, columns, drives),
         (moved, result.error.T, simulation.force.T),
         strict=True,
     ):
-        _lines(axes, what, simulation.time, names, values)
+        _lines(axes, what, simulation.time, names, units, values)
     return _finished(figure, panels)
 
 
-def _lines(axes: Axes, what: str, time: np.ndarray, names: Iterable[str], values: Iterable[np.ndarray]) -> None:
-    """The first few of several quantities against time."""
-    for name, line, colour in zip(names, values, COLOURS, strict=False):
-        axes.plot(*thin(time, line), color=colour, linewidth=1.2, label=name)
+def _lines(
+    axes: Axes, what: str, time: np.ndarray, names: Iterable[str], units: Iterable[str], values: Iterable[np.ndarray]
+) -> None:
+    """The first few of several quantities against time, angles in degrees."""
+    for name, unit, line, colour in zip(names, units, values, COLOURS, strict=False):
+        unit, line = in_degrees(unit, line)
+        axes.plot(*thin(time, line), color=colour, linewidth=1.2, label=name + ("" if unit == "1" else f" [{unit}]"))
     axes.set_ylabel(what, fontsize=SMALL)
-
-
-def _with_units(names: Iterable[str], units: Iterable[str]) -> list[str]:
-    return [name + ("" if unit == "1" else f" [{unit}]") for name, unit in zip(names, units, strict=True)]
 
 
 def _above_rounding(time: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

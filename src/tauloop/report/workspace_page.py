@@ -11,7 +11,7 @@ from tauloop.report.pieces import STATES, Piece, Plot, PlotTrace, motion, rounde
 from tauloop.report.workspace_figure import MEASURES, sampled_measure
 
 #: Values of a map along its longer direction: what a screen shows.
-FINEST = 160
+FINEST = 120
 #: How long the machine takes along the border, s.
 WALK = 12.0
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from tauloop.errors import InputError, Problem
@@ -18,15 +17,11 @@ from tauloop.kinematics.machine_geometry import MachineGeometry, machine_geometr
 from tauloop.model import Model
 from tauloop.report.figures import LARGE, RESIDUAL, TEXT, blank
 from tauloop.report.machine_figure import frame
-from tauloop.solids import frames, machine_solids, parts
+from tauloop.report.solid_drawing import SolidDrawing
 
 #: A film lasts so long at least, s: quick motions are slowed down, and say so. So many pictures a second, and at most.
 SHORTEST, RATE, MOST = 4.0, 25.0, 300
 ENDINGS = (".html", ".gif", ".mp4")
-#: From where pictures are lit, and how bright what is turned away is.
-LIGHT, SHADE = np.array([0.35, -0.6, 0.72]), 0.55
-#: Corners of round sections in pictures, which are small.
-COARSE = 10
 
 
 def film_problem(path: Path) -> Problem | None:
@@ -101,7 +96,9 @@ def _shown(model: Model, q: np.ndarray, time: np.ndarray, title: str) -> tuple[n
     shown = np.linspace(time[0], time[-1], min(round(RATE * lasts), MOST))
     states = np.abs(np.searchsorted(0.5 * (time[1:] + time[:-1]), shown))
     slower = "" if lasts == duration else f", {lasts / duration:.3g} times slower"
-    heading = f"{title or model.mechanism.name}: {duration:.3g} s{slower}"
+    heading = title or model.mechanism.name
+    if np.ptp(q, axis=0).any():
+        heading += f": {duration:.3g} s{slower}"
     return states, lasts, heading
 
 
@@ -144,19 +141,11 @@ def _stage(model: Model, geometry: MachineGeometry, heading: str) -> tuple[Figur
     FigureCanvasAgg(figure)
     figure.suptitle(heading, fontsize=LARGE, color=TEXT, parse_math=False)
     axes: Any = figure.add_subplot(projection="3d")
-    meshes, placed = (
-        parts(machine_solids(model), COARSE),
-        frames(model.mechanism, geometry, machine_geometry(model, model.assembly.q)),
-    )
+    solids = SolidDrawing(model, geometry)
 
     def draw(state: int) -> None:
         axes.clear()
-        corners, colours = [], []
-        for (body, colour), mesh in meshes.items():
-            R, p = (values[state] for values in placed[body])
-            corners.append((mesh.vertices @ R.T + p)[mesh.faces])
-            colours.append(np.broadcast_to(to_rgb(colour), (len(mesh.faces), 3)))
-        _fill(axes, np.concatenate(corners), np.concatenate(colours))
+        solids.draw(axes, state)
         axes.plot(*geometry.tool.T, color=RESIDUAL, linewidth=0.8)
         frame(axes, middle, half, view=_view(geometry.plane))
 
@@ -168,14 +157,3 @@ def _view(plane: tuple[int, ...]) -> tuple[float, float] | None:
     views: dict[tuple[int, ...], tuple[float, float]]
     views = {(0, 1): (90.0, -90.0), (0, 2): (0.0, -90.0), (1, 2): (0.0, 0.0)}
     return views.get(plane)
-
-
-def _fill(axes: Any, corners: np.ndarray, colours: np.ndarray) -> None:
-    """Draw triangles (f, 3, 3) in colours (f, 3), darker where they are turned from the light."""
-    from mpl_toolkits.mplot3d.art3d import Poly3DCollection
-
-    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-300)
-    bright = SHADE + (1.0 - SHADE) * np.clip(normals @ LIGHT, 0.0, 1.0)
-    shaded = bright[:, None] * colours
-    axes.add_collection3d(Poly3DCollection(corners, facecolors=shaded, edgecolors=shaded, linewidths=0.1))

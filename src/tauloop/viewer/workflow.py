@@ -24,6 +24,7 @@ from tauloop.model.model import modelled
 from tauloop.options import listed, option, require
 from tauloop.records import dataclass
 from tauloop.report.machine_figure import machine_figure
+from tauloop.report.solid_drawing import solid_drawing
 from tauloop.result import Result, Status, provenance
 from tauloop.shown import Shown
 from tauloop.viewer.cloud import COLOURINGS, planes
@@ -130,10 +131,11 @@ class View(Result):
         }
 
     def picture(self) -> Figure:
-        """The drawing of it; see `machine_figure`."""
+        """The drawing of it, by solids where trimesh is installed; see `machine_figure`."""
         motion = self.playback
         note = "" if motion is None else f"start of {motion.source}, {motion.duration:.4g} s"
-        return machine_figure(self.geometry, title=self.model.mechanism.name, note=note)
+        solids = solid_drawing(self.model, self.geometry)
+        return machine_figure(self.geometry, title=self.model.mechanism.name, note=note, solids=solids)
 
     def save_film(self, path: str | Path) -> Path:
         """Write the motion as a film: a page that plays and turns, a GIF or an MP4; see `tauloop.viewer.save_film`.
