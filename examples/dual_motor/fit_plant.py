@@ -20,7 +20,7 @@ from tauloop_papers.dual_motor.settings import FOUND
 def fit(generations: int = 0, seed: int = 0) -> PlantFit:
     """The fit of the best structure, along exact gradients."""
     names = {item.name: item for item in STRUCTURES}
-    structure = names[min(FOUND["structures"], key=lambda name: FOUND["structures"][name]["losses"][0])]
+    structure = names[min(FOUND["structures"], key=lambda name: FOUND["structures"][name]["loss"])]
     best = FOUND["structures"][structure.name]["values"]
     return search_plant(
         Axis(structure.searched),

@@ -60,12 +60,14 @@ class Tried:
 
     Attributes:
         structure: what it assumes.
-        losses: of all starts, the best first.
+        starts: losses of all starts, the best first.
+        kept: loss of its best plant, as the search has kept it.
         fit: its best plant, evaluated again.
     """
 
     structure: Structure
-    losses: tuple[float, ...]
+    starts: tuple[float, ...]
+    kept: float
     fit: PlantFit
 
 
@@ -114,7 +116,7 @@ def run(progress: Progress, settings: PlantSettings = SETTINGS) -> DrivePlant:
             progress(f"structure: {item.name}")
             axis, held = Axis(item.searched, threads=THREADS), None if item.after else RIGID
             fit = assessed(axis, item, item.held | starts["values"], held)
-            tried.append(Tried(structure=item, losses=tuple(starts["losses"]), fit=fit))
+            tried.append(Tried(structure=item, starts=tuple(starts["starts"]), kept=starts["loss"], fit=fit))
     progress("the plant with play")
     chosen = next(item for item in settings.structures if item.name == kept["structure"])
     shipped = assessed(
@@ -165,7 +167,7 @@ def _comparisons(
     rows = [
         Comparison(
             quantity=f"search: {len(STRUCTURES)} structures, {STARTS} starts of each, {BUDGET:g} core-hours",
-            ours=f"{sum(len(item.losses) for item in tried)} starts of {len(tried)} structures, "
+            ours=f"{sum(len(item.starts) for item in tried)} starts of {len(tried)} structures, "
             f"{kept['core_hours']:.2f} core-hours",
             why="as far as the search has come; what follows holds within this family and these starts",
         )
@@ -174,8 +176,8 @@ def _comparisons(
         Comparison(
             quantity=f"structure: {item.structure.name}",
             ours=f"loss {item.fit.loss:.4g}",
-            why=f"{_met(item.fit)}; {_misses(item.fit)}; best of {len(item.losses)} starts, the worst "
-            f"{item.losses[-1]:.4g}",
+            why=f"{_met(item.fit)}; {_misses(item.fit)}; {len(item.starts)} starts ended at {item.starts[0]:.4g} to "
+            f"{item.starts[-1]:.4g}",
         )
         for item in tried
     ]

@@ -10,6 +10,8 @@ from tauloop.report import FAINT, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, 
 from tauloop_papers.dual_motor.plant import DrivePlant
 from tauloop_papers.dual_motor.table import bar_of
 
+#: Ticks of losses.
+LOSSES = (20, 30, 50, 100, 150)
 #: Deviations are shown up to this share; beyond it all is as bad.
 SHOWN = 1.0
 LABELS = {
@@ -23,7 +25,8 @@ LABELS = {
 CAPTIONS = {
     "rows": "Every figure that the paper prints of its drive, by the one plant, with play: ours over printed, less "
     "one. Faint: the best plants of the other structures.",
-    "structures": "Losses of all starts of every structure, and what the others gain where one figure is left out.",
+    "structures": "Losses of all starts of every structure (dark: of its best fit), and what the others gain where one "
+    "figure is left out.",
     "directions": "Which combinations of the plant's parameters the printed figures determine, and which stay open.",
 }
 
@@ -64,11 +67,13 @@ def _structures(plant: DrivePlant) -> Figure:
         clean(axes)
     places = np.arange(len(plant.tried))[::-1]
     for place, item in zip(places, plant.tried, strict=True):
-        left.plot(item.losses, np.full(len(item.losses), place), "o", color=FAINT, markersize=5)
-        left.plot(item.losses[0], place, "o", color=PREDICTED, markersize=6)
+        left.plot(item.starts, np.full(len(item.starts), place), "o", color=FAINT, markersize=5)
+        left.plot(item.kept, place, "o", color=PREDICTED, markersize=6)
     left.set_yticks(places, [item.structure.name for item in plant.tried], fontsize=SMALL)
     left.set_xscale("log")
-    left.set_xlabel("loss of every start", fontsize=NORMAL, color=TEXT)
+    left.set_xticks(LOSSES, [str(loss) for loss in LOSSES])
+    left.minorticks_off()
+    left.set_xlabel("loss of every start (faint), and of the best fit", fontsize=NORMAL, color=TEXT)
     left.set_title("Structures", fontsize=NORMAL, color=TEXT, loc="left")
     gains = sorted(plant.left_out.items(), key=lambda pair: pair[1].gained)
     places = np.arange(len(gains))

@@ -4,8 +4,8 @@
     python -m tauloop_papers.dual_motor.search out/dual_motor.json --part store --line dual_motor_inferred.yaml
 
 The first takes up to 8 core-hours. What is done is kept in the file at once; after Ctrl-C, or when it was killed, the
-same command goes on from there. The second puts the results where `tauloop reproduce` reads them, and the plant into
-the drive line that Tauloop ships.
+same command goes on from there. The second puts the results where `tauloop reproduce` reads them, all fits beside them
+in ``searched.json``, with which another computer can go on, and the plant into the drive line that Tauloop ships.
 """
 
 from __future__ import annotations
@@ -33,12 +33,22 @@ from tauloop_papers.dual_motor.family import (
     UNKNOWNS,
     Structure,
 )
+from tauloop_papers.dual_motor.stabilised import Chebyshev
 
 STARTS = 20
 #: Core-hours after which no new fit begins.
 BUDGET = 8.0
 #: Global search of one start, on rows of which none is near another; and the most steps of the local one, on all rows.
-POPULATION, GENERATIONS, POLISH, POLISH_PLAY = 30, 50, 40, 20
+#: Of a start of 50 generations and 40 steps, four fifths of the time went into the generations, for no better ends.
+POPULATION, GENERATIONS, POLISH, POLISH_PLAY = 30, 20, 60, 20
+#: Of the global searches: a loss of 60 comes out within some 1 of what it is, in half the time of `STEPPING`.
+COARSE = Chebyshev(rtol=1e-5, atol=1e-7, stages=5, max_steps=STEPPING.max_steps)
+#: Of fits with play: contacts damp light motors at some 20 000/s. A loss of 100 comes out within 0.01.
+CONTACTS = Chebyshev(rtol=1e-7, atol=1e-9, stages=16, max_steps=STEPPING.max_steps)
+#: Where a plant does not say otherwise.
+ASSUMED = {"stiction": 0.01, "torque_limit": 200.0, "speed_gain": 1.0, "pinion_radius": 0.05}
+#: Then so many of a structure's best starts go on, and as many fits begin at the best plants of other structures.
+AGAIN = 2
 #: Play with which the starts of structures with play begin, m.
 GAPS = (0.0002, 0.0005, 0.001, 0.002)
 APART = (
@@ -53,8 +63,8 @@ APART = (
     "(0.98, ",
     "(0.62, 0.44)",
 )
-#: Most steps of the fits with a figure left out, and of the best fit before.
-POLISH_REST, POLISH_BEST = 12, 80
+#: Most steps of the fits with a figure left out, and of the best fits before.
+POLISH_REST, POLISH_BEST = 12, 100
 #: Tried with play: the cart's share of mass and of viscous friction, where dry friction is, and the gaps, m.
 SPLITS = tuple(product((0.3, 0.5, 0.8), (0.05,), ("cart", "motors"), (0.0005, 0.002)))
 RADIUS = 0.05
@@ -66,8 +76,8 @@ NOTHING = "nothing"
 #: Between two moves one motor sticks for up to some minutes, until its integral is large enough (hunting).
 #: A limit cycle is what the cart still swings, m, in the last quarter of so many seconds, at least; nothing is less.
 CYCLE, STILL, LASTING = 1e-4, 1e-6, 600.0
-#: Of these runs: light motors that rattle in their play take more steps.
-LONG = replace(STEPPING, max_steps=400_000)
+#: Of these runs; the lightest plants take more steps, and stay undecided.
+LONG = replace(CONTACTS, max_steps=1_000_000)
 
 
 class Kept:
@@ -76,9 +86,9 @@ class Kept:
     def __init__(self, path: Path) -> None:
         """Go on from what is there."""
         self.path = path
-        self.data: dict[str, Any] = {"core_hours": 0.0, "starts": {}, "left_out": {}, "play": {}}
+        self.data: dict[str, Any] = {"core_hours": 0.0, "starts": {}, "again": {}, "left_out": {}, "play": {}}
         if path.exists():
-            self.data = json.loads(path.read_text(encoding="utf-8"))
+            self.data |= json.loads(path.read_text(encoding="utf-8"))
         self._since = time.process_time()
 
     def keep(self, part: str, name: str, entry: Mapping[str, Any]) -> None:
@@ -102,7 +112,9 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("file", type=Path, help="keeps what is done")
     parser.add_argument("--structures", type=int, default=len(STRUCTURES), help="how many of the family")
     parser.add_argument("--starts", type=int, default=STARTS, help="of each")
-    parser.add_argument("--part", choices=("starts", "rest", "store"), help="one of three; the first two without it")
+    parser.add_argument(
+        "--part", choices=("starts", "again", "rest", "store"), help="one of four; the first three without it"
+    )
     parser.add_argument("--line", type=Path, help="of `store`: a drive line that gets the plant's figures")
     arguments = parser.parse_args(words)
     kept = Kept(arguments.file)
@@ -110,8 +122,9 @@ def main(words: Sequence[str] | None = None) -> None:
     try:
         if arguments.part in (None, "starts"):
             _starts(kept, chosen, arguments.starts)
+        if arguments.part in (None, "again"):
+            _again(kept, chosen)
         if arguments.part in (None, "rest"):
-            _continued(kept, chosen)
             _with_play(kept, chosen)
             _left_out(kept)
     except KeyboardInterrupt:
@@ -119,6 +132,8 @@ def main(words: Sequence[str] | None = None) -> None:
     if arguments.part == "store":
         results = stored(kept.data)
         write_json(Path(__file__).parent / "found.json", results)
+        begun = {name: kept.data[name] for name in ("core_hours", "starts", "again")}
+        write_json(Path(__file__).parent / "searched.json", begun)
         if arguments.line:
             write_line(results["best"], arguments.line)
         typer.echo("\n".join(document(results)))
@@ -146,7 +161,7 @@ def _global(kept: Kept, axis: Axis, item: Structure, seed: int) -> Mapping[str, 
     first = [replace(row, held_out=not any(part in row.name for part in APART)) for row in item.observations]
     begun = None
     if seed == 0:
-        begun = _shares(item, EARLIER | {"stiction": 0.01, "torque_limit": 200, "speed_gain": 1, "pinion_radius": 0.05})
+        begun = _shares(item, EARLIER | ASSUMED)
     fit = search_plant(
         axis,
         item.unknowns,
@@ -156,7 +171,7 @@ def _global(kept: Kept, axis: Axis, item: Structure, seed: int) -> Mapping[str, 
         population=POPULATION,
         polish=1,
         start=begun,
-        integrator=STEPPING,
+        integrator=COARSE,
         known=item.fixed,
     )
     return fit.values
@@ -193,27 +208,58 @@ def _local(
         generations=0,
         polish=steps,
         start=np.clip([unknown.share(values[unknown.name]) for unknown in unknowns], 0.0, 1.0),
-        integrator=STEPPING,
+        integrator=CONTACTS if item.after or has_play else STEPPING,
         known=known,
         exact=True,
     )
 
 
-def _continued(kept: Kept, structures: Sequence[Structure]) -> None:
-    """The best fit goes on, for fits with a figure left out start from it, and shall not gain by their steps alone."""
-    item, starts = in_order(kept.data, structures)[0]
-    if "continued" not in starts[0] and kept.data["core_hours"] < BUDGET:
-        name = next(name for name, fit in kept.data["starts"].items() if fit is starts[0])
-        fit = _local(Axis(item.searched), item, starts[0]["values"], POLISH_BEST)
-        kept.keep("starts", name, _entry(fit, item) | {"continued": True})
+def _again(kept: Kept, structures: Sequence[Structure]) -> None:
+    """The best starts of every structure go on; then fits of each begin at the best plants of the others.
+
+    A structure that holds another one's plant, or nearly, shall not look worse for the starts it had.
+    """
+    axes: dict[str, Axis] = {}
+
+    def more(item: Structure, values: Mapping[str, float], name: str) -> None:
+        if kept.lacks("again", name):
+            axis = axes.setdefault(item.name, Axis(item.searched))
+            steps = POLISH_PLAY if item.after else POLISH_BEST
+            kept.keep("again", name, _entry(_local(axis, item, values, steps), item))
+
+    rigid = [item for item, _ in in_order(kept.data, structures) if not item.after]
+    with_play = [item for item, _ in in_order(kept.data, structures) if item.after]
+    for item in rigid:
+        for fit in of_structure(kept.data, item)[:AGAIN]:
+            more(item, fit["values"], f"{item.name}, on from loss {fit['loss']:.5g}")
+    best = in_order(kept.data, rigid)
+    for item in rigid:
+        for other, fits in [pair for pair in best if pair[0] is not item][:AGAIN]:
+            more(item, taken_over(item, other.held | fits[0]["values"]), f"{item.name}, from {other.name}")
+    for item in with_play:
+        for other, fits in in_order(kept.data, rigid):
+            if other.name == item.after:
+                for gap in GAPS:
+                    begun = begun_with_play(item.held | fits[0]["values"], gap)
+                    more(item, begun, f"{item.name}, {gap:g} m, from loss {fits[0]['loss']:.5g}")
+
+
+def taken_over(item: Structure, values: Mapping[str, float]) -> dict[str, float]:
+    """Another structure's plant, as near as the ranges of this one come to it."""
+    known = ASSUMED | {"first_share": values["feed_forward_share"]} | dict(values)
+    return {unknown.name: min(max(known[unknown.name], unknown.lower), unknown.upper) for unknown in item.unknowns}
 
 
 def _with_play(kept: Kept, structures: Sequence[Structure]) -> None:
     """Plants with play, of all splits: by all rows, and whether one motor and two have a limit cycle.
 
-    Structures are tried in the order of their losses, until one shows it; its best plant is then fitted once more.
+    Structures are tried in the order of their losses, until none can be better than the best plant that shows it; the
+    best plant of each that shows it is fitted once more.
     """
+    chosen: tuple[Structure, Mapping[str, Any]] | None = None
     for item, starts in in_order(kept.data, structures):
+        if chosen is not None and starts[0]["loss"] >= chosen[1]["loss"]:
+            break
         axis, shown = Axis(item.line), []
         best, name = starts[0]["values"], f"{item.name}, loss {starts[0]['loss']:.5g}"
         splits = {
@@ -240,10 +286,13 @@ def _with_play(kept: Kept, structures: Sequence[Structure]) -> None:
             kept.keep("play", f"{name}, fitted with play", entry)
         fitted = kept.data["play"].get(f"{name}, fitted with play", plant)
         plant = fitted if _shows(fitted["swings"]) and fitted["loss"] < plant["loss"] else plant
-        rows = [float(f"{row[3]:.6g}") for row in assessed(axis, item, plant["values"]).rows]
+        if chosen is None or plant["loss"] < chosen[1]["loss"]:
+            chosen = item, plant
+    if chosen is not None:
+        item, plant = chosen
+        rows = [float(f"{row[3]:.6g}") for row in assessed(Axis(item.line), item, plant["values"]).rows]
         kept.data |= {"structure": item.name, "best": plant["values"], "swings": plant["swings"], "rows": rows}
         write_json(kept.path, kept.data)
-        return
 
 
 def _left_out(kept: Kept) -> None:
@@ -268,20 +317,25 @@ def stored(data: Mapping[str, Any]) -> dict[str, Any]:
     best, starts = in_order(data, STRUCTURES)[0]
     left_out = {fit["row"]: fit for fit in of_structure(data, best, "left_out") if fit["of"] == starts[0]["loss"]}
     structures = {}
-    for item, starts in in_order(data, STRUCTURES):
-        if item is best:
-            starts[0] = left_out.pop(NOTHING, starts[0])
-        values = starts[0]["values"]
-        fit = assessed(Axis(item.searched), item, item.held | values, None if item.after else RIGID)
+    for item, fits in in_order(data, STRUCTURES):
+        fit = left_out.pop(NOTHING, fits[0]) if item is best else fits[0]
+        held = None if item.after else RIGID
+        evaluated = assessed(Axis(item.searched), item, item.held | fit["values"], held)
         structures[item.name] = {
-            "losses": [float(f"{start['loss']:.8g}") for start in starts],
-            "met": [start["met"] for start in starts],
-            "values": values,
-            "rows": [float(f"{row[3]:.6g}") for row in fit.rows],
+            "loss": float(f"{fit['loss']:.8g}"),
+            "met": fit["met"],
+            "starts": _losses(of_structure(data, item)),
+            "again": _losses(of_structure(data, item, "again")),
+            "values": fit["values"],
+            "rows": [float(f"{row[3]:.6g}") for row in evaluated.rows],
         }
     kept = {name: data[name] for name in ("core_hours", "structure", "best", "swings", "rows")}
     losses = {row: float(f"{fit['loss']:.8g}") for row, fit in left_out.items()}
     return kept | {"structures": structures, "left_out": losses}
+
+
+def _losses(fits: Sequence[Mapping[str, Any]]) -> list[float]:
+    return [float(f"{fit['loss']:.6g}") for fit in fits]
 
 
 def document(results: Mapping[str, Any]) -> list[str]:
@@ -292,19 +346,20 @@ def document(results: Mapping[str, Any]) -> list[str]:
     """
     items = [item for item in STRUCTURES if item.name in results["structures"]]
     off = {item.name: _off(item, results["structures"][item.name]["rows"]) for item in items}
-    best = min(items, key=lambda item: float(results["structures"][item.name]["losses"][0]))
+    best = min(items, key=lambda item: float(results["structures"][item.name]["loss"]))
     chosen = next(item for item in items if item.name == results["structure"])
     own, printed = _off(chosen, results["rows"]), _printed(chosen)
     labels = [f"{row.name}, {name.replace('_', ' ')}" for row, name in _figures(chosen)]
     lines = []
-    for name, entry in sorted(results["structures"].items(), key=lambda pair: float(pair[1]["losses"][0])):
-        losses = entry["losses"]
-        lines.append(f"| {name} | {losses[0]:.2f} | {entry['met'][0]} | {len(losses)} | {losses[-1]:.4g} |")
+    for name, entry in sorted(results["structures"].items(), key=lambda pair: float(pair[1]["loss"])):
+        starts = entry["starts"]
+        ends = f"{starts[0]:.2f}, {np.median(starts):.4g}, {starts[-1]:.4g}"
+        lines.append(f"| {name} | {entry['loss']:.2f} | {entry['met']} | {len(starts)} | {ends} |")
     for k, label in enumerate(labels):
         nearest = min(off, key=lambda name: abs(off[name][k]))
         nears = f"{off[nearest][k]:+.1%}, {nearest}"
         lines.append(f"| {label} | {printed[k]:.5g} | {own[k]:+.1%} | {off[best.name][k]:+.1%} | {nears} |")
-    loss = float(results["structures"][best.name]["losses"][0])
+    loss = float(results["structures"][best.name]["loss"])
     for (row, name), missed in zip(_figures(best), off[best.name], strict=True):
         others = results["left_out"].get(f"{row.name}: {name}")
         if others is not None:
@@ -338,7 +393,7 @@ def write_line(plant: Mapping[str, float], path: Path) -> None:
 
 def _shows(swing: Mapping[str, float]) -> bool:
     """Whether one motor has a limit cycle, and two have none."""
-    return CYCLE < swing["one"] < 1.0 and swing["as-written"] < STILL
+    return CYCLE < swing["one"] < 1.0 and swing.get("as-written", np.inf) < STILL
 
 
 def assessed(
@@ -354,7 +409,8 @@ def assessed(
     """
     unknowns, known = _around(item, values, held, more)
     shares = np.array([unknown.share(values[unknown.name]) for unknown in unknowns])
-    return assess_plant(axis, unknowns, item.observations, shares, integrator=STEPPING, known=known)
+    stepping = CONTACTS if item.after else STEPPING
+    return assess_plant(axis, unknowns, item.observations, shares, integrator=stepping, known=known)
 
 
 def _around(
@@ -375,18 +431,23 @@ def _around(
 
 
 def swings(axis: Axis, plant: Mapping[str, float]) -> dict[str, float]:
-    """What the cart still does long after a step with the nominal gains: one motor, and both, of the same plant."""
+    """What the cart still does long after a step with the nominal gains: one motor, and if it swings both."""
     left = {}
     for motors in ("one", "as-written"):
         used = axis.with_motors(motors)
         values = {name: value for name, value in plant.items() if name in used.names}
         left[motors] = float(simulate_axis(used, values, duration=LASTING, integrator=LONG).swing[0])
+        if not left["one"] > CYCLE:
+            break
     return left
 
 
 def in_order(data: Mapping[str, Any], structures: Sequence[Structure]) -> list[tuple[Structure, list[Any]]]:
-    """Structures that were searched with their starts, the best first."""
-    known = [(item, of_structure(data, item)) for item in structures]
+    """Structures that were searched with all their fits, the best first."""
+    known = [
+        (item, sorted(of_structure(data, item) + of_structure(data, item, "again"), key=lambda fit: float(fit["loss"])))
+        for item in structures
+    ]
     return sorted((pair for pair in known if pair[1]), key=lambda pair: float(pair[1][0]["loss"]))
 
 
