@@ -88,7 +88,7 @@ CEILINGS = {
     "estimation": 430,
     "equations": 1300,
     "formats": 5100,
-    "health": 120,
+    "health": 130,
     "identification": 7980,
     "integrate": 1760,
     "kinematics": 3250,

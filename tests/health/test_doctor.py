@@ -37,7 +37,9 @@ def test_without_a_compiler_it_says_how_to_get_one(monkeypatch: pytest.MonkeyPat
     health = tl.doctor()
     assert health.status is Status.OK  # slower, and right
     assert health.evidence == ()
-    assert "gcc" in next(part.remedy for part in health.missing if part.name == "C compiler")
+    remedies = {part.name: part.remedy for part in health.missing}
+    assert "gcc" in remedies["C compiler"]
+    assert remedies["LinuxCNC"] == "apt install linuxcnc-uspace linuxcnc-uspace-dev"
 
 
 def test_a_compiler_that_fails_is_doubted_with_its_words(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def doctor() -> Checkup:
         ['tauloop', 'Python']
     """
     compiler = find_compiler()
-    parts = (*_python(), *_compiler(compiler), *_cache(), *_extras(), _gpu())
+    parts = (*_python(), *_compiler(compiler), *_cache(), *_extras(), _linuxcnc(), _gpu())
     return Checkup(parts=parts, evidence=() if compiler is None else _compiled(), provenance=provenance(options={}))
 
 
@@ -149,6 +149,16 @@ def _extras() -> tuple[CheckedPart, ...]:
             CheckedPart(name=package, state=state, use=USES[extra], remedy="" if state else install_command(extra))
         )
     return tuple(parts)
+
+
+def _linuxcnc() -> CheckedPart:
+    """What builds modules for LinuxCNC; it comes with LinuxCNC itself."""
+    return CheckedPart(
+        name="LinuxCNC",
+        state=shutil.which("halcompile") or "",
+        use="building and running what `export linuxcnc` writes",
+        remedy="apt install linuxcnc-uspace linuxcnc-uspace-dev",
+    )
 
 
 def _gpu() -> CheckedPart:
