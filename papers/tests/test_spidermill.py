@@ -252,7 +252,8 @@ def test_comparisons_choices_and_figures(result: ReducedIdentification, tmp_path
     assert len(result.choices) >= 6
     plain(result)
     drawn = figures(result)
-    assert list(drawn) == ["verification", "identification", "causes", "readout"]
-    for name, figure in drawn.items():
+    machines = ["figure-1", "figure-2", "figure-4"]
+    assert list(drawn) == [*machines, "verification", "identification", "causes", "readout"]
+    for name, figure in list(drawn.items())[len(machines) :]:
         assert save_figure(figure, tmp_path / f"{name}.png", dpi=60.0).stat().st_size > 15_000
     assert set(films(result)) == set(FILMS)
