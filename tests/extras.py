@@ -18,10 +18,13 @@ EXTRAS = {
     "plotly": ("report", "plotly"),
     "pyarrow": ("parquet", "pyarrow"),
     "pymoo": ("tuning", "pymoo"),
+    "catkin_pkg": ("dev", "catkin_pkg"),
     "rosbags": ("ros", "rosbags"),
     "trimesh": ("view", "trimesh"),
+    "urdf_parser_py": ("dev", "urdf-parser-py"),
     "viser": ("view", "viser"),
     "websockets": ("view", "viser"),
+    "yourdfpy": ("dev", "yourdfpy"),
 }
 
 

@@ -49,6 +49,7 @@ COMMANDS = {
     "sdf": ("convert", "five_bar", "--to", "sdf", "--out", "{out}/five.sdf"),
     "c": ("export", "c", "five_bar", "--out", "{out}"),
     "linuxcnc": ("export", "linuxcnc", "five_bar", "--out", "{out}"),
+    "ros2": ("export", "ros2", "five_bar", "--out", "{out}"),
     "motion": ("motion", "five_bar", "--to", "x=0.02", "--out", "{out}/motion.csv", "--figure", "{out}/motion.png"),
     "check": ("check", "five_bar", "--figure", "{out}/check.png"),
     "parquet": ("motion", "five_bar", "--to", "x=0.02", "--out", "{out}/motion.parquet"),

@@ -82,7 +82,7 @@ CEILINGS = {
     "calibration": 3590,
     "cli": 1430,
     "codegen": 2420,
-    "conversion": 50,
+    "conversion": 260,
     "drives": 3810,
     "engines": 1450,
     "estimation": 430,

@@ -46,7 +46,12 @@ if TYPE_CHECKING:
         calibrate as calibrate,
         plan_poses as plan_poses,
     )
-    from tauloop.conversion import ConvertOptions as ConvertOptions, convert as convert
+    from tauloop.conversion import (
+        ConvertOptions as ConvertOptions,
+        Ros2Options as Ros2Options,
+        convert as convert,
+        export_ros2 as export_ros2,
+    )
     from tauloop.drives import (
         BallbarOptions as BallbarOptions,
         DriveOptions as DriveOptions,

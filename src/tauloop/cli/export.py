@@ -1,10 +1,10 @@
-"""``tauloop export``: a machine's functions as C code, or as a module of a machine control."""
+"""``tauloop export``: a machine's functions as C code, as a module of a machine control, or as a package of ROS 2."""
 
 from __future__ import annotations
 
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,7 +15,7 @@ from tauloop.cli.output import JsonOption, command, finish, folder
 from tauloop.cli.progress import bar
 
 #: Formats that functions are exported in.
-FORMATS = ("c", "linuxcnc")
+FORMATS = ("c", "linuxcnc", "ros2")
 
 
 @command(out=folder)
@@ -32,23 +32,25 @@ def export(
     within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write functions of a machine as C99, or a kinematics module for LinuxCNC.
+    """Write functions of a machine as C99, a kinematics module for LinuxCNC, or a description package of ROS 2.
 
     c: source, header, a program that checks them, and a manifest. All parameters are baked in. The code needs only
     math.h, has no heap and keeps no state. linuxcnc: a component with the geometry on HAL pins, and a headless
-    simulation; `halcompile` builds it.
+    simulation; `halcompile` builds it. ros2: URDF with ros2_control, launch file, and a node that publishes the passive
+    joints; its name is that of the package.
     """
     if form not in FORMATS:
         what, remedy = f"{form!r} is unknown", f"there is {', '.join(FORMATS)}"
         raise tl.InputError(tl.Problem(where="FORMAT", what=what, remedy=remedy))
-    _refuse_others(form, linuxcnc if form == "c" else options)
+    _refuse_others(form, *([linuxcnc] * (form != "linuxcnc") + [options] * (form != "c")))
     model = load_model(machine, side, within_limits=within_limits)
     with bar("functions", as_json) as progress:
         if form == "linuxcnc":
             chosen = replace(linuxcnc, name=options.name)
-            result: tl.linuxcnc.LinuxcncExport | tl.model.Export = tl.export_linuxcnc(
-                model, chosen, folder=out, progress=progress
-            )
+            result: Any = tl.export_linuxcnc(model, chosen, folder=out, progress=progress)
+        elif form == "ros2":
+            package = tl.Ros2Options(package=options.name or "")
+            result = tl.export_ros2(model, package, folder=out, progress=progress)
         else:
             result = tl.export_c(model, options, folder=out, progress=progress)
     finish(result, as_json, written=result.written)

@@ -1,0 +1,45 @@
+// Subscribes to measured joints on /measured_joint_states and publishes all joints on /joint_states, the passive ones too.
+#include <rclcpp/rclcpp.hpp>
+#include <sensor_msgs/msg/joint_state.hpp>
+
+#include "passive_joints.h"
+
+class PassiveJoints : public rclcpp::Node {
+public:
+    PassiveJoints() : Node("passive_joints") {
+        passive_joints_start(&state_);
+        publisher_ = create_publisher<sensor_msgs::msg::JointState>("joint_states", rclcpp::SensorDataQoS().reliable());
+        subscription_ = create_subscription<sensor_msgs::msg::JointState>(
+            "measured_joint_states", rclcpp::SensorDataQoS(),
+            [this](const sensor_msgs::msg::JointState &measured) { publish(measured); });
+    }
+
+private:
+    void publish(const sensor_msgs::msg::JointState &measured) {
+        const std::size_t count = std::min(measured.name.size(), measured.position.size());
+        for (std::size_t k = 0; k < count; ++k) passive_joints_take(&state_, measured.name[k].c_str(), measured.position[k]);
+        sensor_msgs::msg::JointState all;
+        all.header = measured.header;
+        all.name.assign(machine_joint_names, machine_joint_names + MACHINE_JOINTS);
+        all.position.resize(MACHINE_JOINTS);
+        const int fault = passive_joints_compute(&state_, all.position.data());
+        if (fault == 0) {
+            publisher_->publish(all);
+        } else {
+            RCLCPP_WARN_THROTTLE(get_logger(), *get_clock(), 2000, "%s",
+                                 fault == 1 ? "not all driven joints were measured yet"
+                                            : "the loops cannot be closed at the measured joints: out of reach, or singular");
+        }
+    }
+
+    passive_joints state_;
+    rclcpp::Publisher<sensor_msgs::msg::JointState>::SharedPtr publisher_;
+    rclcpp::Subscription<sensor_msgs::msg::JointState>::SharedPtr subscription_;
+};
+
+int main(int count, char **arguments) {
+    rclcpp::init(count, arguments);
+    rclcpp::spin(std::make_shared<PassiveJoints>());
+    rclcpp::shutdown();
+    return 0;
+}
