@@ -99,7 +99,7 @@ def test_a_simulation_ends_where_its_record_says(simulation: Any):
     assert len(log.data_vars) == 9
     for name in log.data_vars:
         assert (data[name].to_numpy() == log[name].to_numpy()).all()
-        assert data[name].attrs["units"] == log[name].attrs["unit"]
+        assert data[name].attrs["units"] == log[name].attrs["units"]
 
 
 def test_parameters_have_a_unit_each_and_the_values_of_the_json(delta: tl.Model):

@@ -162,7 +162,7 @@ def test_subtract_says_what_stays_and_what_goes(log: Path, tmp_path: Path) -> No
     signals = read_log(log)
     speed = np.gradient(signals["position.motor_1"].to_numpy(), signals["time"].to_numpy())
     for quantity in ("velocity", "temperature"):
-        attributes = {"quantity": quantity, "channel": "motor_1", "unit": "rad/s", "source": "a test"}
+        attributes = {"quantity": quantity, "channel": "motor_1", "units": "rad/s", "source": "a test"}
         signals = signals.assign({f"{quantity}.motor_1": (("time",), speed, attributes)})
     connected, out = write_log(tmp_path / "connected.csv", signals), tmp_path / "structure.csv"
     text = text_of("subtract", connected, log, "--out", out, code=None)

@@ -156,7 +156,7 @@ def test_joint_forces_are_those_behind_the_gears():
     log["position.motor_1"] = log["position.motor_1"] * 10
     log["force.motor_1"] = log["force.motor_1"] / 10
     for channel, unit in (("position.motor_1", "rad"), ("force.motor_1", "N m")):
-        log[channel].attrs.update(unit=unit, quantity=channel.partition(".")[0], channel="motor_1", source="")
+        log[channel].attrs.update(units=unit, quantity=channel.partition(".")[0], channel="motor_1", source="")
     plain = regression_data(model("five_bar"), simulated("five_bar"), PREPARATION, output="joints")
     behind = regression_data(geared, log, PREPARATION, output="joints")
     assert behind.forces == pytest.approx(plain.forces, rel=SAME, abs=SAME)

@@ -127,7 +127,7 @@ def test_velocities_of_the_connected_run_stay_and_what_goes_is_said() -> None:
     connected = bench.log(0.0, 2, True)
     speed = np.gradient(connected["position.a"].to_numpy(), 1.0 / RATE)
     for quantity in ("velocity", "temperature"):
-        attributes = {"quantity": quantity, "channel": "a", "unit": "m/s", "source": "a test"}
+        attributes = {"quantity": quantity, "channel": "a", "units": "m/s", "source": "a test"}
         connected = connected.assign({f"{quantity}.a": (("time",), speed, attributes)})
     structure = subtract(connected, bench.log(0.0, 2, False))
     assert np.array_equal(structure.log["velocity.a"].to_numpy(), speed)
@@ -165,7 +165,7 @@ def test_logs_that_do_not_belong_together_are_refused() -> None:
     stretched = disconnected.assign_coords({TIME: disconnected[TIME] * 1.1})
     with pytest.raises(InputError, match="record both runs at one rate"):
         subtract(connected, stretched)
-    disconnected["force.a"].attrs["unit"] = disconnected["position.b"].attrs["unit"] = "lb"
+    disconnected["force.a"].attrs["units"] = disconnected["position.b"].attrs["units"] = "lb"
     with pytest.raises(LogError) as caught:
         subtract(connected, disconnected)
     assert len(caught.value.problems) == 2

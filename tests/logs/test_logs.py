@@ -30,7 +30,7 @@ from tauloop.logs import (
     units,
     write_log,
 )
-from tauloop.logs.channels import Channel, build_log
+from tauloop.logs.channels import Channel, as_signals, build_log
 from tauloop.logs.findings import LISTED_PER_KIND
 from tauloop.logs.tables import MOST, MatTable
 
@@ -167,9 +167,19 @@ def test_what_is_written_is_read_back_to_the_last_bit(tmp_path_factory, ending, 
     back = read_log(write_log(tmp_path_factory.mktemp("log") / f"log{ending}", log))
     assert back.equals(log)
     for name in log.data_vars:
-        assert [back[name].attrs[key] for key in ("unit", "quantity", "channel")] == [
-            log[name].attrs[key] for key in ("unit", "quantity", "channel")
+        assert [back[name].attrs[key] for key in ("units", "quantity", "channel")] == [
+            log[name].attrs[key] for key in ("units", "quantity", "channel")
         ]
+
+
+def test_units_of_logs_as_they_were_called_once_are_read(tmp_path):
+    log = log_of(np.arange(3.0), a=np.ones(3))
+    old = log.copy()
+    for variable in old.variables.values():
+        variable.attrs["unit"] = variable.attrs.pop("units")
+    first, second = (write_log(tmp_path / f"{k}.csv", each).read_bytes() for k, each in enumerate((log, old)))
+    assert first == second
+    assert as_signals(old).channels[0].unit == log["position.a"].attrs["units"] == "rad"
 
 
 def test_the_same_log_gives_the_same_bytes(tmp_path):
@@ -183,7 +193,7 @@ def test_a_log_that_cannot_be_written_is_explained_and_leaves_the_old_file(tmp_p
     path = write_log(tmp_path / "log.csv", log_of(np.arange(2.0), a=np.ones(2)))
     old = path.read_text()
     broken = log_of(np.arange(2.0), a=np.array([1.0, np.nan]), b=np.ones(2))
-    del broken["position.b"].attrs["unit"]
+    del broken["position.b"].attrs["units"]
     with pytest.raises(LogError) as caught:
         write_log(path, broken)
     assert [p.where for p in caught.value.problems] == ["position.a", "position.b"]

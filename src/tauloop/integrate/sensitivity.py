@@ -150,7 +150,7 @@ def labelled(
             for port, end in zip(ports, ends[1:], strict=True)
         },
         coords={
-            "time": ("time", time, {"unit": "s"}),
+            "time": ("time", time, {"units": "s"}),
             "by": [direction.name for direction in directions],
             "by_unit": ("by", [direction.unit for direction in directions]),
         }

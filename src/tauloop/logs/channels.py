@@ -1,6 +1,6 @@
 """A log as an `xarray.Dataset`: one variable per channel, named ``quantity.channel``, over a time axis in seconds.
 
-``log["position.motor_1"]`` has dimension ``time`` and ``attrs`` ``unit`` (SI), ``quantity``, ``channel`` and
+``log["position.motor_1"]`` has dimension ``time`` and ``attrs`` ``units`` (SI), ``quantity``, ``channel`` and
 ``source``. The channel is the name of an actuator or of a coordinate, so that a log fits a mechanism by names, units
 may differ between channels (m of a cart, rad of a wrist), and a quantity may be measured on some channels only.
 
@@ -81,6 +81,12 @@ class Signals(Shown):
         return build_log(self.time, self.channels)
 
 
+def units_of(variable: xr.DataArray | xr.Variable) -> str | None:
+    """``attrs["units"]``, or ``attrs["unit"]``, as logs had it once; None without either."""
+    units = variable.attrs.get("units", variable.attrs.get("unit"))
+    return None if units is None else str(units)
+
+
 def as_signals(log: Log) -> Signals:
     """A log of either kind as plain arrays, nothing copied."""
     if isinstance(log, Signals):
@@ -90,7 +96,7 @@ def as_signals(log: Log) -> Signals:
             quantity=variable.attrs["quantity"],
             channel=variable.attrs["channel"],
             values=variable.to_numpy(),
-            unit=variable.attrs.get("unit", ""),
+            unit=units_of(variable) or "",
             source=variable.attrs.get("source", ""),
         )
         for variable in log.data_vars.values()
@@ -114,11 +120,11 @@ def build_log(time: np.ndarray, signals: Iterable[Channel]) -> xr.Dataset:
         s.name: (
             (TIME,),
             s.values,
-            {"unit": s.unit, "quantity": s.quantity, "channel": s.channel, "source": s.source},
+            {"units": s.unit, "quantity": s.quantity, "channel": s.channel, "source": s.source},
         )
         for s in signals
     }
-    return xr.Dataset(variables, coords={TIME: ((TIME,), time, {"unit": "s"})})
+    return xr.Dataset(variables, coords={TIME: ((TIME,), time, {"units": "s"})})
 
 
 def log_of(table: Tabular, *quantities: str) -> xr.Dataset:

@@ -12,7 +12,7 @@ import numpy as np
 from tauloop.errors import LogError, Problem
 from tauloop.files import write_file
 from tauloop.logs.bag_writing import STORAGE, write_bag
-from tauloop.logs.channels import TIME
+from tauloop.logs.channels import TIME, units_of
 from tauloop.logs.tables import require_parquet
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def write_log(path: str | Path, log: xr.Dataset) -> Path:
     """
     path = Path(path)
     _check(path, log)
-    headers = [f"{name} [{log[name].attrs['unit']}]" for name in (TIME, *log.data_vars)]
+    headers = [f"{name} [{units_of(log[name])}]" for name in (TIME, *log.data_vars)]
     values = np.stack([log[name].to_numpy() for name in (TIME, *log.data_vars)], axis=1)
     if path.name.lower().endswith(".parquet"):
         write_file(path, _parquet_writer(str(path), headers, values))
@@ -70,8 +70,8 @@ def _check(path: Path, log: xr.Dataset) -> None:
     if not log.data_vars or log.sizes.get(TIME, 0) == 0:
         problems.append(Problem(where="log", what="no channels or no samples", remedy="write a log that has some"))
     for name, variable in log.variables.items():
-        if "unit" not in variable.attrs:
-            problems.append(Problem(where=str(name), what="has no unit", remedy="set attrs['unit'] to its SI unit"))
+        if units_of(variable) is None:
+            problems.append(Problem(where=str(name), what="has no unit", remedy="set attrs['units'] to its SI unit"))
         bad = int(np.sum(~np.isfinite(variable.to_numpy())))
         if bad:
             what = f"{bad} of {variable.size} samples are not finite"

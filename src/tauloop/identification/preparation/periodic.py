@@ -12,7 +12,7 @@ from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.from_log import driven_transmission, regression_data
 from tauloop.identification.regression.ties import Ties
 from tauloop.logs import Preparation, Signals, channels, sample_period
-from tauloop.logs.channels import TIME, Channel, Log, as_signals
+from tauloop.logs.channels import TIME, Channel, Log, as_signals, units_of
 from tauloop.logs.preparation import Motion, with_motions
 from tauloop.model import Model
 
@@ -66,9 +66,9 @@ def not_repeated(average: PeriodAverage) -> tuple[Problem, ...]:
         return ()
     moves = [name for name in average.noise if name.startswith("position.")]
     stroke = {name: float(average.log[name].std()) for name in moves}
-    largest: dict[str, float] = {}  # by unit; beside it, since a channel that is held moves by its noise alone
+    largest: dict[str | None, float] = {}  # by unit; beside it, since a channel that is held moves by its noise alone
     for name in moves:
-        unit, whole = average.log[name].attrs["unit"], float(np.hypot(stroke[name], average.noise[name]))
+        unit, whole = units_of(average.log[name]), float(np.hypot(stroke[name], average.noise[name]))
         largest[unit] = max(largest.get(unit, 0.0), whole)
     return tuple(
         Problem(
@@ -78,7 +78,7 @@ def not_repeated(average: PeriodAverage) -> tuple[Problem, ...]:
             "correct the period, or trim the start and the end of the log",
         )
         for name in moves
-        if (noise := average.noise[name]) > NOT_REPEATED * largest[average.log[name].attrs["unit"]]
+        if (noise := average.noise[name]) > NOT_REPEATED * largest[units_of(average.log[name])]
     )
 
 

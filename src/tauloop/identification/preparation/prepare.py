@@ -21,6 +21,7 @@ from tauloop.identification.preparation.filter_scan import OPTIONS, FilterScan, 
 from tauloop.identification.preparation.measured_log import MeasuredLog
 from tauloop.identification.preparation.motion_limits import motion_limits
 from tauloop.identification.regression.ties import Ties
+from tauloop.logs.channels import units_of
 from tauloop.model import Model
 from tauloop.records import dataclass
 from tauloop.result import Evidence
@@ -110,7 +111,7 @@ def prepare_logs(
                 "log": entry.name,
                 "periods": entry.average.periods,
                 "noise": entry.average.noise,
-                "units": {name: entry.average.log[name].attrs["unit"] for name in entry.average.noise},
+                "units": {name: units_of(entry.average.log[name]) for name in entry.average.noise},
             }
             for entry in logs
             if entry.average is not None
