@@ -41,8 +41,11 @@ GIVEN = Path(tempfile.gettempdir()) / f"kills-given-{os.getpid()}"
 RACKS = Path(__file__).parents[1] / "examples" / "gantry_tau_racks" / "gantry_tau_racks.yaml"
 #: Commands by name: their words, with {out} for the folder that they write to and {given} for that of their inputs.
 COMMANDS = {
-    "yaml": ("convert", "five_bar", "--to", "yaml", "--out", "{out}/five.yaml"),
-    "new": ("new", "five", "--from", "five-bar", "--out", "{out}/mine.yaml", "--replace"),
+    "yaml": ("convert", "five_bar", "--to", "yaml", "--out", "{out}/five.yaml", "--figure", "{out}/five.png"),
+    "new": (
+        *("new", "five", "--from", "five-bar", "--out", "{out}/mine.yaml", "--replace"),
+        *("--figure", "{out}/mine.png"),
+    ),
     "demo": ("demo", "five_bar", "--no-open", "--out", "{out}/demo.html"),
     "mjcf": ("convert", "five_bar", "--to", "mjcf", "--out", "{out}/five.xml"),
     "urdf": ("convert", "five_bar", "--to", "urdf", "--out", "{out}/five.urdf"),
@@ -51,6 +54,7 @@ COMMANDS = {
     "linuxcnc": ("export", "linuxcnc", "five_bar", "--out", "{out}"),
     "ros2": ("export", "ros2", "five_bar", "--out", "{out}"),
     "motion": ("motion", "five_bar", "--to", "x=0.02", "--out", "{out}/motion.csv", "--figure", "{out}/motion.png"),
+    "show": ("show", "five_bar", "--figure", "{out}/show.png"),
     "check": ("check", "five_bar", "--figure", "{out}/check.png"),
     "parquet": ("motion", "five_bar", "--to", "x=0.02", "--out", "{out}/motion.parquet"),
     "bag": ("motion", "five_bar", "--to", "x=0.02", "--out", "{out}/motion.mcap"),
@@ -106,6 +110,19 @@ COMMANDS = {
         "{out}/drive.png",
         "--json-file",
         "{out}/drive.json",
+        "--out",
+        "{out}/drive.csv",
+    ),
+    "tune": (
+        *("tune", "dual_motor_axis", "--bounds", "kp=100:300,ti=0.5:2", "--weight", "rise_time=1.7"),
+        *("--budget", "4", "--duration", "6", "--figure", "{out}/tune.png"),
+    ),
+    "fit-plant": (
+        *("fit-plant", "dual_motor_axis", "{given}/steps.yaml", "--unknown", "cart_viscous=10:100"),
+        *("--generations", "0", "--figure", "{out}/plant.png"),
+    ),
+    "link-parameters": (
+        *("link-parameters", "{given}/pendulum.yaml", "{given}/identified.json", "--figure", "{out}/links.png"),
     ),
     "control-c": ("drive", "single_motor_axis", "--duration", "0.2", "--control-c", "{out}"),
     "play": ("play", "gantry_tau_3dof", "--figure", "{out}/play.png", "--out", "{out}/play.nc"),
@@ -134,7 +151,33 @@ COMMANDS = {
     "verify": ("verify", "five_bar", "--states", "2", "--json-file", "{out}/verified.json"),
     "cost": ("cost", "five_bar", "--json-file", "{out}/counts.json"),
     "report": ("report", "{given}/counts.json", "--out", "{out}/report.html"),
-    "subtract": ("subtract", "{given}/log.csv", "{given}/log.csv", "--out", "{out}/structure.csv"),
+    "subtract": (
+        *("subtract", "{given}/log.csv", "{given}/log.csv"),
+        *("--out", "{out}/structure.csv", "--figure", "{out}/structure.png"),
+    ),
+}
+#: Measured steps of a drive line, a machine, and what was identified of it: m c and I + m c^2.
+STEPS = """
+format: tauloop-steps/1
+steps: {slow: {step: 100 mm, set: {kp: 150, ti: 1.8}, measured: {rise_time: 660 ms}}}
+"""
+PENDULUM = """
+format: tauloop-machine/1
+name: pendulum
+provenance: {status: chosen, source: test}
+gravity: [0, 0, -9.81 m/s^2]
+parameters: {m: 2 kg, c: 0.3 m, I: 0.05 kg m^2}
+bodies: {bar: {mass: m, center: [c, 0, 0], inertia: {xx: 1e-3 kg m^2, yy: I, zz: I}}}
+joints: {pin: {type: revolute, axis: y, parent: base, child: bar}}
+actuators: {motor: {on: pin}}
+platform: {body: bar, independent: [pin]}
+"""
+IDENTIFIED = {
+    "base_parameters": [
+        {"representative": "bar.mcx", "value": 0.6, "terms": []},
+        {"representative": "bar.Iyy", "value": 0.23, "terms": []},
+    ],
+    "covariance": [[1e-6, 0.0], [0.0, 1e-6]],
 }
 #: Events of the interpreter that touch files.
 WATCHED = ("open", "os.rename", "os.remove", "os.link", "os.symlink", "os.truncate")
@@ -172,6 +215,9 @@ def prepare(folder: Path) -> None:
         [*(f"encoder.{m} [rad]" for m in motors), *(f"measured.{axis} [m]" for axis in "xyz")],
         np.hstack([angles, position, 0 * t])[::9],
     )
+    (folder / "steps.yaml").write_text(STEPS, encoding="utf-8")
+    (folder / "pendulum.yaml").write_text(PENDULUM, encoding="utf-8")
+    write_json(folder / "identified.json", IDENTIFIED)
     counts = page_record(count_operations(model))
     write_json(folder / "counts.json", {KEY: counts.as_dict()})
 

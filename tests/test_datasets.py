@@ -250,6 +250,11 @@ def test_one_sample_is_drawn_by_name(delta: tl.Model):
     assert [tick.get_text() for tick in axes.get_yticklabels()] == ["condition"]
 
 
+def test_lines_of_several_quantities_are_told_apart(delta: tl.Model):
+    (axes,) = tl.forward_kinematics(delta).plot("position.platform.x", "tool")
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["position.platform.x", "tool.x", "tool.y", "tool.z"]
+
+
 def test_a_volume_is_drawn_by_its_section_through_the_reference(delta: tl.Model):
     ranges = {"x": (-0.1, 0.1), "y": (-0.1, 0.1), "z": (-0.6, -0.4)}
     volume = tl.workspace(delta, tl.WorkspaceOptions(plane=("x", "y", "z"), ranges=ranges, resolution=0.05))

@@ -10,6 +10,7 @@ from command_line import problems, run, run_json, text_of
 
 import tauloop as tl
 from tauloop.drives import PlantFitOptions, TuningOptions, export_control, load_drive
+from tauloop.logs import read_log
 from tauloop.mechanism.drive_file import FORMAT
 
 RACKS = Path(__file__).parents[2] / "examples" / "gantry_tau_racks" / "gantry_tau_racks.yaml"
@@ -31,6 +32,16 @@ def test_drive_prints_its_cycle_and_draws(tmp_path: Path) -> None:
         assert word in text
     assert picture.read_bytes().startswith(PNG)
     assert "cart.position > 0.03, the end" in text_of("drive", "dual_motor_axis", "--until", "cart.position>0.03")
+
+
+def test_drive_writes_its_signals_as_a_log(tmp_path: Path) -> None:
+    run("drive", "single_motor_axis", "--duration", 0.1, "--out", tmp_path / "step.csv")
+    log = read_log(tmp_path / "step.csv")
+    step = tl.drive(load_drive("single_motor_axis"), tl.DriveOptions(duration=0.1)).to_xarray()
+    assert set(log) == {name for name in step if "." in str(name)}
+    for name in log:
+        assert log[name].equals(step[name])
+        assert log[name].attrs["units"] == step[name].attrs["units"]
 
 
 def test_drive_writes_the_control_law_in_c(tmp_path: Path) -> None:

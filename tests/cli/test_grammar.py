@@ -34,15 +34,69 @@ def options(name: str) -> dict[str, Any]:
     return {flag: item for item in command(name).params for flag in item.opts if flag.startswith("-")}
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_takes_json_and_quiet_and_the_same_words_for_the_same(name: str):
-    own = options(name)
-    assert own["--json"].help == "Print JSON for machines instead of text."
-    assert own["--quiet"].help == "Print problems alone: no tables, notes, progress."
-    kinds = {"--figure": "path", "--out": "path", "--json-file": "path", "--seed": "int"}
-    for flag, kind in kinds.items():
-        if flag in own:
-            assert kind in str(own[flag].type_descriptor.annotation).lower(), flag
+#: What an option is, wherever it is: how its help begins and ends, and the type of its value.
+MEANING = {
+    "--json": ("Print JSON for machines instead of text.", "", "bool"),
+    "--quiet": ("Print problems alone: no tables, notes, progress.", "", "bool"),
+    "--out": ("Write ", "", "path"),
+    "--figure": ("Draw ", "into this file (PNG, PDF, SVG)", "path"),
+    "--json-file": ("Write the whole result to this JSON file", "", "path"),
+    "--seed": ("Seed of ", "at least 0", "int"),
+}
+LISTS = "lists what is there"
+NO_CHANCE = "uses no random numbers"
+#: Commands without an option, and why: a new command has all of them, or stands here.
+WITHOUT: dict[str, dict[str, str]] = {
+    "--json": {},
+    "--quiet": {},
+    "--out": {
+        **dict.fromkeys(("machines", "doctor", "cache"), LISTS),
+        **dict.fromkeys(("show", "check", "verify", "cost", "regroup", "link-parameters"), "its tables; --json"),
+        **dict.fromkeys(("fk", "ik", "jacobian", "modes"), "few numbers of some poses; --json"),
+        **dict.fromkeys(("tune", "fit-plant"), "prints the values for drive --set"),
+        "schema": "prints its one document",
+        "view": "--png and --film name two kinds of files",
+        "equations": "--text, --latex and --python name three kinds of files",
+        "ballbar": "some laps, which are no log; --json-file",
+    },
+    "--figure": {
+        **dict.fromkeys(("machines", "doctor", "cache", "schema"), LISTS),
+        **dict.fromkeys(("fk", "ik", "jacobian"), "tauloop view draws the machine in a pose"),
+        **dict.fromkeys(("verify", "cost", "reduce"), "numbers to compare, each in its row"),
+        **dict.fromkeys(("equations", "regroup"), "formulas"),
+        "export": "code",
+        **dict.fromkeys(("demo", "report"), "draws a page"),
+    },
+    "--json-file": {
+        **dict.fromkeys(("machines", "doctor", "cache", "schema"), LISTS),
+        **dict.fromkeys(("demo", "report"), "makes the page itself"),
+        **dict.fromkeys(("new", "view", "equations", "export", "convert", "reduce", "subtract"), "its files are all"),
+        **dict.fromkeys(("show", "check", "fk", "ik", "jacobian", "regroup", "play"), "has no page; --json"),
+        **dict.fromkeys(("link-parameters", "tune", "fit-plant"), "has no page; --json"),
+        **dict.fromkeys(("dynamics", "motion"), "its page is that of a simulation or a demo"),
+    },
+    "--seed": {
+        **dict.fromkeys(("demo", "machines", "show", "check", "new", "view", "schema", "doctor", "cache"), NO_CHANCE),
+        **dict.fromkeys(("jacobian", "workspace", "play", "dynamics", "simulate", "equations", "cost"), NO_CHANCE),
+        **dict.fromkeys(("identify", "subtract", "drive", "ballbar", "convert", "report"), NO_CHANCE),
+    },
+}
+
+
+@pytest.mark.parametrize("flag", MEANING)
+def test_an_option_has_one_meaning_and_each_command_has_it_or_a_reason(flag: str):
+    """A new command takes the option or says in `WITHOUT` why not."""
+    beginning, end, kind = MEANING[flag]
+    having = set()
+    for name in COMMANDS:
+        if (option := options(name).get(flag)) is None:
+            continue
+        having.add(name)
+        assert option.help.startswith(beginning), name
+        assert end in option.help, name
+        assert kind in str(option.type_descriptor.annotation).lower(), name
+    assert having | WITHOUT[flag].keys() == set(COMMANDS)
+    assert having & WITHOUT[flag].keys() == set()
 
 
 @pytest.mark.parametrize("name", COMMANDS)

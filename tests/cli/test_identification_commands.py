@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from command_line import problems, run, run_json, text_of
 from extras import extra
-from kills import prepare
+from kills import IDENTIFIED, PENDULUM, prepare
 
 import tauloop as tl
 from tauloop import Model, load
@@ -120,27 +120,6 @@ def test_words_of_excite_that_cannot_be_read_are_told_at_once() -> None:
 
 def test_regroup_names_a_product_that_is_none() -> None:
     assert "m9" in run("regroup", "four_bar", "--product", "m9 * crank_length", code=2).stderr
-
-
-PENDULUM = """
-format: tauloop-machine/1
-name: pendulum
-provenance: {status: chosen, source: test}
-gravity: [0, 0, -9.81 m/s^2]
-parameters: {m: 2 kg, c: 0.3 m, I: 0.05 kg m^2}
-bodies: {bar: {mass: m, center: [c, 0, 0], inertia: {xx: 1e-3 kg m^2, yy: I, zz: I}}}
-joints: {pin: {type: revolute, axis: y, parent: base, child: bar}}
-actuators: {motor: {on: pin}}
-platform: {body: bar, independent: [pin]}
-"""
-#: m c and I + m c^2.
-IDENTIFIED = {
-    "base_parameters": [
-        {"representative": "bar.mcx", "value": 0.6, "terms": []},
-        {"representative": "bar.Iyy", "value": 0.23, "terms": []},
-    ],
-    "covariance": [[1e-6, 0.0], [0.0, 1e-6]],
-}
 
 
 def test_link_parameters_prints_what_it_bounds_and_its_json_is_the_functions(tmp_path: Path) -> None:

@@ -343,7 +343,9 @@ def test_what_is_doubtful_has_no_ok_and_is_named_by_a_quiet_command_too(tmp_path
     assert run("check", tmp_path / "idle.yaml", "--quiet", code=1).stderr.startswith("actuators: nothing is driven")
 
 
-@pytest.mark.parametrize("words", ["check five_bar", "dynamics five_bar", "motion five_bar --to x=0.02"])
+@pytest.mark.parametrize(
+    "words", ["show five_bar", "check five_bar", "dynamics five_bar", "motion five_bar --to x=0.02"]
+)
 def test_a_figure_of_a_machine_its_forces_and_its_motion_is_written(words: str, tmp_path: Path) -> None:
     path = tmp_path / "drawn.svg"
     assert f"written: {path}" in text_of(*words.split(), "--figure", path)

@@ -48,7 +48,7 @@ def reproduce(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder for figures (SVG, PNG), result (JSON) and page (HTML); 'reproductions' for all."),
+        typer.Option(help="Write figures, result (JSON) and page (HTML) to this folder; 'reproductions' for all."),
     ] = None,
     note: Annotated[
         bool, typer.Option("--note", help="Only the figures of docs/notes/NAME.md, which the paper does not print.")

@@ -40,7 +40,9 @@ def calibrate(
         typer.Option(help="Write HAL lines to this file that set the geometry in LinuxCNC (`export linuxcnc`)."),
     ] = None,
     json_file: JsonFileOption = None,
-    figure: Annotated[Path | None, typer.Option(help="Write errors and corrections to this PNG.")] = None,
+    figure: Annotated[
+        Path | None, typer.Option(help="Draw errors and corrections into this file (PNG, PDF, SVG).")
+    ] = None,
     within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,
 ) -> None:

@@ -9,16 +9,19 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, RodsOption, SideOption, load_machine
-from tauloop.cli.output import JsonOption, any_ending, command, finish
+from tauloop.cli.output import FigureOption, JsonOption, any_ending, command, figure_ending, finish
 
 
-@command(out=any_ending)
+@command(out=any_ending, figure=figure_ending)
 def convert(
     machine: MachineArgument,
     options: tl.ConvertOptions,
-    out: Annotated[Path, typer.Option("--out", help="File to write; arm.urdf gets arm.side.yaml beside it.")],
+    out: Annotated[
+        Path, typer.Option("--out", help="Write the machine to this file; arm.urdf gets arm.side.yaml beside it.")
+    ],
     side: SideOption = None,
     rods: RodsOption = False,
+    figure: FigureOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write a machine as a machine file (YAML), for MuJoCo (MJCF), or as URDF with a side file.
@@ -27,4 +30,4 @@ def convert(
     cut, rods are bodies, and what they cannot say is listed.
     """
     conversion = tl.convert(load_machine(machine, side, rods), out, options)
-    finish(conversion, as_json, written=conversion.written.files)
+    finish(conversion, as_json, figure=figure, written=conversion.written.files)

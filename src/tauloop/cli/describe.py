@@ -12,16 +12,17 @@ from tauloop.cli.output import FigureOption, JsonOption, command, figure_ending,
 from tauloop.mechanism import drive_schema, json_schema
 
 
-@command()
+@command(figure=figure_ending)
 def show(
     machine: MachineArgument,
     options: tl.DescribeOptions,
     side: SideOption = None,
     rods: RodsOption = False,
+    figure: FigureOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show a machine: coordinates, mobility, loops, actuators, parameters."""
-    finish(tl.describe(load_machine(machine, side, rods), options), as_json)
+    finish(tl.describe(load_machine(machine, side, rods), options), as_json, figure=figure)
 
 
 @command(figure=figure_ending)

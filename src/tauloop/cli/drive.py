@@ -18,18 +18,21 @@ from tauloop.cli.output import (
     figure_ending,
     finish,
     folder,
+    log_ending,
+    log_file,
 )
 from tauloop.drives import export_control, load_drive
 from tauloop.report.drive_figure import drive_figure
 
 
-@command(figure=figure_ending, control_c=folder, json_file=any_ending)
+@command(out=log_ending, figure=figure_ending, control_c=folder, json_file=any_ending)
 def drive(
     line: Annotated[str, typer.Argument(help="A shipped drive line (dual_motor_axis, ...), or a drive-line file.")],
     options: tl.DriveOptions,
     beside: Annotated[
         str | None, typer.Option(help="A second drive line, for the figure: the same step beside the first.")
     ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write all signals to this CSV or Parquet file.")] = None,
     figure: FigureOption = None,
     control_c: Annotated[
         Path | None, typer.Option(help="Write the control law as C99 with its test program into this folder.")
@@ -49,4 +52,5 @@ def drive(
         shown.append(tl.drive(load_drive(beside), replace(options, parameters={}, cycle=False)))
     made = None if control_c is None else export_control(shown[0].line, options.parameters, folder=control_c)
     written = () if made is None else made.written
-    finish(shown[0], as_json, figure=figure, draw=lambda: drive_figure(*shown), written=written, json_file=json_file)
+    log, draw = log_file(out, shown[0].to_xarray), lambda: drive_figure(*shown)
+    finish(shown[0], as_json, log, figure=figure, draw=draw, written=written, json_file=json_file)

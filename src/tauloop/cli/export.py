@@ -25,7 +25,7 @@ def export(
         str,
         typer.Argument(metavar="MACHINE", help="A shipped machine, a YAML or a URDF file.", autocompletion=machines),
     ],
-    out: Annotated[Path, typer.Option(help="Folder to write to; other files in it are left alone.")],
+    out: Annotated[Path, typer.Option(help="Write to this folder; other files in it are left alone.")],
     options: tl.ExportOptions,
     linuxcnc: tl.LinuxcncOptions,
     side: SideOption = None,

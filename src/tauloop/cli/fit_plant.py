@@ -8,16 +8,17 @@ from typing import Annotated
 import typer
 
 import tauloop as tl
-from tauloop.cli.output import JsonOption, command, finish
+from tauloop.cli.output import FigureOption, JsonOption, command, figure_ending, finish
 from tauloop.cli.progress import bar
 from tauloop.drives import load_drive
 
 
-@command()
+@command(figure=figure_ending)
 def fit_plant(
     line: Annotated[str, typer.Argument(help="A shipped drive line (dual_motor_axis, ...), or a drive-line file.")],
     steps: Annotated[Path, typer.Argument(help="A file of measured steps (docs/drive-tuning.md).")],
     options: tl.PlantFitOptions,
+    figure: FigureOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Identify parameters of a drive line from criteria of measured steps, and say what these leave open.
@@ -27,4 +28,4 @@ def fit_plant(
     drive = load_drive(line)
     with bar("search", as_json) as progress:
         result = tl.fit_plant(drive, steps, options, progress=progress)
-    finish(result, as_json)
+    finish(result, as_json, figure=figure)

@@ -44,10 +44,12 @@ def identify(
     side: SideOption = None,
     write: Annotated[
         Path | None,
-        typer.Option("--write", "--out", help="With --consistent: write the identified machine to this YAML file."),
+        typer.Option("--write", "--out", help="Write the identified machine to this YAML file; needs --consistent."),
     ] = None,
     json_file: JsonFileOption = None,
-    figure: Annotated[Path | None, typer.Option(help="Write measured, predicted and residual to this PNG.")] = None,
+    figure: Annotated[
+        Path | None, typer.Option(help="Draw measured, predicted and residual into this file (PNG, PDF, SVG).")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Identify base parameters from logs, and judge them on data that were not fitted.

@@ -9,11 +9,11 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
-from tauloop.cli.output import JsonOption, command, finish
+from tauloop.cli.output import FigureOption, JsonOption, command, figure_ending, finish
 from tauloop.cli.progress import bar
 
 
-@command()
+@command(figure=figure_ending)
 def link_parameters(
     machine: MachineArgument,
     estimates: Annotated[
@@ -21,6 +21,7 @@ def link_parameters(
     ],
     options: tl.LinkOptions,
     side: SideOption = None,
+    figure: FigureOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Say what identified base parameters and what is known determine of the links, and bound the rest.
@@ -31,4 +32,4 @@ def link_parameters(
     mechanism = load_machine(machine, side)
     with bar("intervals", as_json) as progress:
         result = tl.link_parameters(mechanism, estimates, options, progress=progress)
-    finish(result, as_json)
+    finish(result, as_json, figure=figure)

@@ -25,7 +25,9 @@ def modes(
     working: Annotated[
         bool, typer.Option("--working", help="The platform's position is given; list the postures of the legs.")
     ] = False,
-    figure: Annotated[Path | None, typer.Option(help="Draw the modes side by side (PNG, SVG or PDF).")] = None,
+    figure: Annotated[
+        Path | None, typer.Option(help="Draw the modes side by side into this file (PNG, PDF, SVG).")
+    ] = None,
     json_file: JsonFileOption = None,
     within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,

@@ -32,5 +32,4 @@ def motion(
     is refused with the place.
     """
     result = tl.plan_motion(load_model(machine, side, within_limits=within_limits), options)
-    log, draw = log_file(out, lambda: result.log(frequency)), lambda: result.plot()[0].figure
-    finish(result, as_json, log, figure=figure, draw=draw)
+    finish(result, as_json, log_file(out, lambda: result.log(frequency)), figure=figure)

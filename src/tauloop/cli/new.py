@@ -12,12 +12,12 @@ import typer
 import tauloop as tl
 from tauloop.cli.completion import sources
 from tauloop.cli.machine import BesidePosition
-from tauloop.cli.output import JsonOption, any_ending, command, console, finish, is_quiet
+from tauloop.cli.output import FigureOption, JsonOption, any_ending, command, console, figure_ending, finish, is_quiet
 from tauloop.cli.progress import bar
 from tauloop.templates import TEMPLATES, NamedValue, dimensions, title
 
 
-@command(out=any_ending)
+@command(out=any_ending, figure=figure_ending)
 def new(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Of the new machine; NAME.yaml is written.")],
     options: tl.NewMachineOptions,
@@ -34,7 +34,8 @@ def new(
         ),
     ] = None,
     side: BesidePosition | None = None,
-    out: Annotated[Path | None, typer.Option(help="File to write, in place of NAME.yaml here.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the machine file there, in place of NAME.yaml here.")] = None,
+    figure: FigureOption = None,
     replace: Annotated[bool, typer.Option("--replace", help="Write over a file that is there already.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -59,7 +60,7 @@ def new(
         options = dataclasses.replace(options, values={**options.values, **own})
     with bar("what to change", as_json) as progress:
         made = tl.new_machine(name, origin, options, progress=progress)
-    finish(made, as_json, written=made.write(out))
+    finish(made, as_json, figure=figure, written=made.write(out))
     if not as_json:
         console().print(f"look at it: tauloop view {out}", soft_wrap=True)
 

@@ -188,7 +188,8 @@ def finish(
         result: what the command has found.
         as_json: whether machines read it.
         files: what is written of it.
-        figure: file of its figure; figures that packages bring stand beside it, each named after its part.
+        figure: file of its figure, what `plot` draws; figures that packages bring stand beside it, each named after
+            its part.
         draw: makes the figure, where it shows what the result alone does not say.
         within_limits: whether it is refused where it goes beyond a stop.
         written: what the workflow has written.
@@ -231,6 +232,8 @@ def _draw(parts: Iterable[ReportPart], result: Any, path: Path, draw: Callable[[
     for part in parts:
         is_own = part.name == part.takes
         drawn = draw() if is_own and draw is not None else part.figure(result)
+        if drawn is None and is_own:
+            drawn = result.plot()[0].figure
         if drawn is not None:
             yield save_figure(drawn, path if is_own else path.with_stem(f"{path.stem}-{part.name}"))
 

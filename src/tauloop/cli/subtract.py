@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 import tauloop as tl
-from tauloop.cli.output import JsonOption, command, finish, log_ending, log_file
+from tauloop.cli.output import FigureOption, JsonOption, command, figure_ending, finish, log_ending, log_file
 from tauloop.cli.progress import bar
 
 
-@command(out=log_ending)
+@command(out=log_ending, figure=figure_ending)
 def subtract(
     connected: Annotated[
         Path,
@@ -25,6 +25,7 @@ def subtract(
     out: Annotated[
         Path, typer.Option(help="Write positions and structure's forces to this CSV, Parquet or MCAP file.")
     ],
+    figure: FigureOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Subtract the actuators' own forces, measured with the structure taken off, sample by sample.
@@ -34,4 +35,4 @@ def subtract(
     """
     with bar("runs", as_json) as progress:
         result = tl.subtract(connected, disconnected, options, progress=progress)
-    finish(result, as_json, log_file(out, result.log_with_noise))
+    finish(result, as_json, log_file(out, result.log_with_noise), figure=figure)

@@ -8,15 +8,16 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.interrupts import keeping
-from tauloop.cli.output import JsonOption, command, finish
+from tauloop.cli.output import FigureOption, JsonOption, command, figure_ending, finish
 from tauloop.cli.progress import bars
 from tauloop.drives import load_drive
 
 
-@command()
+@command(figure=figure_ending)
 def tune(
     line: Annotated[str, typer.Argument(help="A shipped drive line (dual_motor_axis, ...), or a drive-line file.")],
     options: tl.TuningOptions,
+    figure: FigureOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Tune parameters of a drive line: the least cost of a step of its reference, within bounds.
@@ -27,4 +28,4 @@ def tune(
     steps = options.budget * options.starts
     with keeping(), bars(as_json) as report:
         result = tl.tune(drive, options, watcher=lambda count, _: report("steps", count, steps))
-    finish(result, as_json)
+    finish(result, as_json, figure=figure)

@@ -22,7 +22,7 @@ def workspace(
     colour: Annotated[
         str, typer.Option(help="What colours usable poses: parallel, serial, constraint, clearance or tension.")
     ] = "parallel",
-    figure: Annotated[Path | None, typer.Option(help="Draw a section to this file (PNG, SVG, PDF).")] = None,
+    figure: Annotated[Path | None, typer.Option(help="Draw a section into this file (PNG, PDF, SVG).")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the map as NetCDF.")] = None,
     json_file: JsonFileOption = None,
     within_limits: WithinLimitsOption = False,

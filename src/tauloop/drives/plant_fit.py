@@ -115,7 +115,7 @@ class PlantFitOptions(Options):
         generations: of the global search; without any only the local fit, from the drive line's own values.
         population: plants in a generation.
         polish: most evaluations of the local fit.
-        seed: of all random numbers.
+        seed: seed of all random numbers.
         rtol: relative error of an integration step.
         threads: cores that a batch of simulations is shared out over.
 

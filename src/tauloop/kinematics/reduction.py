@@ -60,7 +60,7 @@ class ReductionOptions(Options):
         shares_parameters: let equal legs share their parameters (of whatever kind has equal nominal values).
         states: how many random states the error is taken over.
         speed: standard deviation of their velocities and accelerations, rad/s or characteristic lengths per second.
-        seed: of the random states.
+        seed: seed of the random states.
 
     Examples:
         >>> import tauloop as tl
@@ -403,7 +403,7 @@ def compare_reduction(
         errors=tuple(
             ActuatorError(
                 actuator=actuator.name,
-                unit=full.actuators.ports.position.units[i],
+                unit="rad" if full.topology.motor_turns(actuator) else "m",
                 largest=float(largest[i]),
                 rms=float(np.sqrt(np.mean(whole[:, i] ** 2))),
                 maximum=float(np.abs(whole[:, i]).max()),

@@ -66,7 +66,7 @@ class ExportOptions(Options):
         entry: what moves as given.
         outputs: of the functions, such as 'force'; all that they have without it.
         name: first part of all names in C; the machine's without it.
-        seed: of the random states in the test program, and of those that single precision is tried at.
+        seed: seed of the random states in the test program, and of those that single precision is tried at.
         precision: double, or single: floats alone, for a microcontroller, without kernels for batches.
         target: whose code size and stack are written down: generic stands for any processor, measured on this one.
         library: write a CMake package that Arduino and PlatformIO take as a library, with a header for C++.

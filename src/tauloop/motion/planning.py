@@ -60,7 +60,7 @@ class StrokeOptions(Options):
         to_heading: direction at its end, likewise.
         terms: of a multisine: frequencies of each coordinate.
         frequencies: the lowest and the highest of them, Hz.
-        seed: of its random numbers.
+        seed: seed of its random numbers.
         blend: distance from the corners of a polyline where blends start.
         entry: whose coordinates these are.
         law: motion law.

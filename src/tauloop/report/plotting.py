@@ -117,13 +117,21 @@ class _Panel:
         return f"{', '.join(quantities) if len(quantities) <= NAMED else ''}{unit}".lstrip()
 
     @property
+    def words(self) -> list[str]:
+        """What tells its lines apart: their channels; of several quantities, these too."""
+        is_single = len({quantity for quantity, _ in self.lines}) == 1
+        return [
+            rest or quantity if is_single else ".".join(filter(None, (quantity, rest))) for quantity, rest in self.lines
+        ]
+
+    @property
     def is_one_sample(self) -> bool:
         """Whether it is of one time or pose."""
         return len(self.over) == 1 and len(self.labels[0]) == 1 and not self.rows
 
     def one_sample(self) -> _Panel:
         """Of quantities at one time or in one pose: one below the other."""
-        names = np.array([rest or quantity for quantity, rest in self.lines])
+        names = np.array(self.words)
         quantities = ", ".join(dict.fromkeys(quantity for quantity, _ in self.lines))
         lines = {(quantities, ""): np.concatenate(list(self.lines.values()))}
         return _Panel(unit=self.unit, over=("",), labels=(names,), lines=lines)
@@ -134,8 +142,8 @@ class _Panel:
         if len(self.over) == 2:
             self._map(axes)
             return
-        for k, ((quantity, rest), values) in enumerate(self.lines.items()):
-            look = {"color": COLOURS[k % len(COLOURS)], "label": rest or quantity, "linewidth": 1.2}
+        for k, (word, values) in enumerate(zip(self.words, self.lines.values(), strict=True)):
+            look = {"color": COLOURS[k % len(COLOURS)], "label": word, "linewidth": 1.2}
             if self.rows:
                 axes.plot(values, np.arange(self.rows), MARKERS[k % len(MARKERS)], markersize=5, **look)
             else:

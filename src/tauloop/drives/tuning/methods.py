@@ -185,7 +185,7 @@ class Genetic(SearchMethod):
     The start is one of the first generation, the others are drawn evenly over the box.
 
     Attributes:
-        seed: of the random numbers.
+        seed: seed of the random numbers.
         population: how many there are in a generation, evaluated at once.
         generations: how many generations.
     """
@@ -210,7 +210,7 @@ def run_generations(algorithm: Any, costs: Any, sizes: tuple[int, int], seed: in
         algorithm: of pymoo.
         costs: function of places (N, n) to costs (N,) or (N, k).
         sizes: n and k.
-        seed: of the random numbers.
+        seed: seed of the random numbers.
         generations: how many.
 
     Returns:

@@ -54,7 +54,7 @@ def pareto_front(
         criteria: function of points (N, n) to criteria (N, k); a row that is not finite is never on the front.
         bounds: lower and upper bound by name.
         of: names of the criteria (k).
-        seed: of the random numbers.
+        seed: seed of the random numbers.
         population, generations: effort.
 
     Raises:

@@ -66,7 +66,7 @@ class TuningOptions(Options):
         pareto: find the front of compromises between the weighted criteria as well (NSGA-II).
         population: points in a generation of the front.
         generations: of the front.
-        seed: of all random numbers.
+        seed: seed of all random numbers.
         rtol: relative error of an integration step.
         threads: cores that a batch of simulations is shared out over.
 

@@ -57,7 +57,7 @@ class LinkOptions(Options):
             the machine file, or standard parameters such as forearm.m.
         confidence: share of cases in which the true value is in its interval; 0 for intervals at the estimates as they
             are.
-        seed: of the draws by which dependences are found.
+        seed: seed of the draws by which dependences are found.
 
     Examples:
         >>> import tauloop as tl

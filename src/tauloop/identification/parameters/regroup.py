@@ -23,7 +23,7 @@ class RegroupingOptions(Options):
     Attributes:
         products: expressions in parameters of the file that take the place of the inertial ones, such as m1 * d_c1.
         lengths: parameters of the file that the coefficients may depend on; all its lengths where none is named.
-        seed: of the other geometries, by which formulas are found and judged.
+        seed: seed of the other geometries, by which formulas are found and judged.
 
     Examples:
         >>> import tauloop as tl
