@@ -89,7 +89,7 @@ CEILINGS = {
     "equations": 1300,
     "formats": 5100,
     "health": 130,
-    "identification": 7980,
+    "identification": 7990,
     "integrate": 1760,
     "kinematics": 3250,
     "linuxcnc": 760,

@@ -53,6 +53,18 @@ def test_sums_fractions_and_quotients_are_found() -> None:
     assert result.directions(at).shape == (3, 5)
 
 
+def test_a_factor_that_is_no_simple_fraction_is_a_decimal() -> None:
+    def slanted(lengths: dict[str, float]) -> np.ndarray:
+        W = invented(lengths)
+        W[:, 2] = np.cos(0.8) * lengths["p"] * W[:, 1] + lengths["q"] ** 2 * W[:, 0]
+        return W
+
+    result = regrouped(slanted)
+    assert [parameter.name for parameter in result.base] == ["A + q^2 C", "B + 0.696707 p C + q/p D"]
+    assert result.matrix()[1, 2] == pytest.approx(np.cos(0.8) * 0.7, rel=ALGEBRA)
+    assert result.status.value == "ok"
+
+
 def test_what_is_no_formula_is_refused() -> None:
     def curved(lengths: dict[str, float]) -> np.ndarray:
         W = invented(lengths)

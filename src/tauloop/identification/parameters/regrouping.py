@@ -31,6 +31,8 @@ SPREAD = (0.9, 1.1)
 STEP, UNMOVED = 0.05, 1e-8
 #: Largest denominator of a factor, and how near to such a fraction a fitted factor must be.
 DENOMINATOR, NEAR = 12, 1e-6
+#: Of a factor that is no such fraction: as many digits as its geometries tell.
+DECIMAL = 10**10
 #: A coefficient below this share of its column is zero (columns of unit norm).
 ZERO = 1e-9
 #: Geometries beside those that determine the factors: they take part in the fit, and others judge.
@@ -73,7 +75,8 @@ class Monomial:
         above = [name if power == 1 else f"{name}^{power}" for name, power in self.powers if power > 0]
         below = [name if power == -1 else f"{name}^{-power}" for name, power in self.powers if power < 0]
         size = abs(self.factor)
-        text = " ".join(([] if size == 1 and above else [str(size)]) + above) + "".join(f"/{name}" for name in below)
+        number = str(size) if size.denominator <= DENOMINATOR else f"{float(size):.6g}"
+        text = " ".join(([] if size == 1 and above else [number]) + above) + "".join(f"/{name}" for name in below)
         return f"-{text}" if self.factor < 0 else text
 
 
@@ -215,12 +218,13 @@ def analytic_regrouping(
     values: np.ndarray | None = None,
     progress: Progress | None = None,
 ) -> AnalyticRegrouping:
-    """Regroup a regressor's columns, with coefficients that are polynomials of the lengths with simple fractions.
+    """Regroup a regressor's columns, with coefficients that are polynomials of the lengths.
 
     Which columns are independent is found at the nominal lengths (`base_parameters`). The coefficient of column j in
     base parameter i has the dimension of p_i / p_j, a power of a length, so it is a sum of monomials of that degree in
     the lengths; where polynomials do not suffice, one division by a length is allowed. Their factors are fitted over
-    random geometries and rounded to fractions; other geometries judge the result (`EXACT`).
+    random geometries and rounded to simple fractions, or to decimals where they are none (the cosine of an angle that
+    stays); other geometries judge the result (`EXACT`).
 
     Args:
         regressor: the stacked regressor (m, n) at given lengths; at least as many rows as columns.
@@ -326,27 +330,32 @@ class _Draws:
 
 
 def _fitted(draws: _Draws, i: int, j: int, names: Sequence[str], degree: int) -> tuple[Monomial, ...] | None:
-    """The coefficient as a sum of monomials: a polynomial, or one with a division; None if it is neither."""
-    for lowest in (0, -1):
-        powers = _powers(len(names), degree, lowest)
-        if not powers:
-            continue
-        known = draws.take(len(powers) + MORE)
-        A = np.array([[prod(at[n] ** p for n, p in zip(names, row, strict=True)) for row in powers] for at, _ in known])
-        values = np.array([B[i, j] for _, B in known])
-        factors = np.linalg.lstsq(A, values, rcond=None)[0]
-        fractions = [Fraction(float(factor)).limit_denominator(DENOMINATOR) for factor in factors]
-        exact = A @ np.array([float(fraction) for fraction in fractions])
-        if np.abs(exact - values).max() <= NEAR * np.abs(values).max():
-            return tuple(
-                Monomial(
-                    numerator=fraction.numerator,
-                    denominator=fraction.denominator,
-                    powers=tuple((n, p) for n, p in zip(names, row, strict=True) if p),
-                )
-                for fraction, row in zip(fractions, powers, strict=True)
-                if fraction
+    """The coefficient as a sum of monomials, polynomial or with one division; None if it is neither.
+
+    Factors are simple fractions, or else decimals, such as the cosine of an angle that stays.
+    """
+    for largest, near in ((DENOMINATOR, NEAR), (DECIMAL, EXACT)):
+        for powers in (_powers(len(names), degree, 0), _powers(len(names), degree, -1)):
+            if not powers:
+                continue
+            known = draws.take(len(powers) + MORE)
+            A = np.array(
+                [[prod(at[n] ** p for n, p in zip(names, row, strict=True)) for row in powers] for at, _ in known]
             )
+            values = np.array([B[i, j] for _, B in known])
+            factors = np.linalg.lstsq(A, values, rcond=None)[0]
+            fractions = [Fraction(float(factor)).limit_denominator(largest) for factor in factors]
+            exact = A @ np.array([float(fraction) for fraction in fractions])
+            if np.abs(exact - values).max() <= near * np.abs(values).max():
+                return tuple(
+                    Monomial(
+                        numerator=fraction.numerator,
+                        denominator=fraction.denominator,
+                        powers=tuple((n, p) for n, p in zip(names, row, strict=True) if p),
+                    )
+                    for fraction, row in zip(fractions, powers, strict=True)
+                    if abs(fraction) > EXACT
+                )
     return None
 
 
