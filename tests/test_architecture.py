@@ -79,7 +79,7 @@ HEIGHT = {package: height for height, layer in enumerate(LAYERS) for package in 
 #: commit that raises one says which ability it pays for; whoever removes lines lowers it.
 CEILINGS = {
     "assembly": 1990,
-    "calibration": 3590,
+    "calibration": 3600,
     "cli": 1430,
     "codegen": 2420,
     "conversion": 260,

@@ -162,6 +162,8 @@ def test_repeated_poses_where_one_shows_most() -> None:
 
 def test_too_few_poses_are_refused() -> None:
     J = random_jacobians(10, 2, 7)
+    with pytest.raises(IdentificationError, match="none of them moves what is measured"):
+        select_poses(np.zeros((20, 3, 2)), 4)
     with pytest.raises(IdentificationError, match="3 poses with 2 residuals each cannot show 7 directions"):
         select_poses(J, 3)
     with pytest.raises(InputError, match="11 of 10 candidates"):

@@ -213,3 +213,11 @@ def test_values_of_another_type_are_refused_by_name_all_at_once(make: Callable[[
 def test_numbers_of_numpy_and_lists_in_place_of_tuples_are_taken():
     assert tl.VerifyOptions(states=np.int64(3), condition=np.float64(10.0)).states == 3
     assert tl.WorkspaceOptions(plane=["x", "z"]).plane == ["x", "z"]  # type: ignore[arg-type]
+
+
+def test_noises_of_planned_poses_have_units() -> None:
+    words = {"parameters": "track*.length", "noise": "50 um", "turn_noise": "180 deg"}
+    options = gathered(tl.PosePlanOptions, words)
+    assert (options.noise, options.turn_noise) == pytest.approx((5e-5, np.pi))
+    with pytest.raises(InputError, match="is a mass"):
+        gathered(tl.PosePlanOptions, {"parameters": "a", "noise": "50 kg"})

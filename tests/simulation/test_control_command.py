@@ -47,4 +47,4 @@ def test_an_angle_has_no_distance():
     turned = tl.StrokeOptions(end={"waist": 0.2}, time=0.1)
     run = tl.control(load("pendulum_arm"), tl.ControlOptions(stroke=turned, controller=("pd",))).as_dict()["runs"]["pd"]
     assert run["peak_error_m"] is None
-    assert run["actuator_error"] > 0
+    assert min(run["actuator_error"]) > 0

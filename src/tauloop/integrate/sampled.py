@@ -122,7 +122,13 @@ class SampledTrace:
                 lower=SMALLEST_PIVOT,
                 advice="the motion came near a singularity",
             ),
-            Evidence(name="largest loop residual", value=residual, upper=CONVERGED, advice="a loop did not close"),
+            Evidence(
+                name="largest loop residual",
+                value=residual,
+                unit="m",
+                upper=CONVERGED,
+                advice="a loop did not close",
+            ),
         )
 
 

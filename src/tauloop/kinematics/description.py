@@ -14,6 +14,7 @@ from tauloop.errors import TauloopError
 from tauloop.kinematics.inspection import Inspection, check
 from tauloop.mechanism.drive_line import DriveLine, DualDrive, ElasticBacklash, ExactBacklash
 from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.units import si_unit
 from tauloop.model import Model
 from tauloop.options import option
 from tauloop.programs.catalogue import FORWARD_DYNAMICS, INVERSE_DYNAMICS
@@ -81,7 +82,8 @@ class Description(Tabular):
                 for a in mechanism.actuators
             ],
             "parameters": [
-                {key: getattr(p, key) for key in ("name", "value", "unit", "group", "status", "source")}
+                {key: getattr(p, key) for key in ("name", "value", "group", "status", "source")}
+                | {"unit": si_unit(p.unit), "written_unit": p.unit}
                 | {key: limit if np.isfinite(limit := getattr(p, key)) else None for key in ("lower", "upper")}
                 for p in mechanism.parameters
             ],

@@ -151,8 +151,8 @@ class Workspace(Result):
     def size(self) -> tuple[float, str]:
         """Length, area or volume that is usable, within its border, and its unit; an angle in rad."""
         units = [unit for axis, unit in zip(self.axes.values(), self.units, strict=True) if len(axis) > 1]
-        unit = units[0] if len(set(units)) == 1 else "mixed units"
-        return self.border.size, unit if len(units) == 1 else f"{unit}^{len(units)}"
+        powers = {unit: units.count(unit) for unit in sorted(set(units))}
+        return self.border.size, " ".join(unit if n == 1 else f"{unit}^{n}" for unit, n in powers.items())
 
     @property
     def size_text(self) -> str:

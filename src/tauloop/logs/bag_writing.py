@@ -14,7 +14,7 @@ import numpy as np
 
 from tauloop.logs.bag_process import CONTENTS
 from tauloop.logs.bags import JOINT_FIELDS, require_rosbags
-from tauloop.logs.channels import TIME
+from tauloop.logs.channels import TIME, units_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -89,7 +89,7 @@ def _columns(topic: str, parts: Mapping[str, list[str]]) -> Iterator[tuple[str, 
 
 def _contents(log: xr.Dataset, topics: Mapping[str, Mapping[str, list[str]]], start: float) -> dict[str, Any]:
     names = {column: name for topic, parts in topics.items() for column, name in _columns(topic, dict(parts))}
-    units = {column: log[name].attrs["unit"] for column, name in names.items()}
+    units = {column: units_of(log[name]) for column, name in names.items()}
     return {"start": start, "channels": names, "units": units}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from rich.console import RenderableType
@@ -12,25 +12,32 @@ from tauloop.report.tables import doubts, table
 from tauloop.simulation import ControlComparison
 
 
+def _peaks(values: np.ndarray, units: Sequence[str]) -> list[float]:
+    """Largest size among the columns (N, n) of each unit."""
+    return [float(np.abs(values[:, [each == unit for each in units]]).max()) for unit in dict.fromkeys(units)]
+
+
 def control_tables(comparison: ControlComparison) -> Iterator[RenderableType]:
     """How far each controller stays behind, with which forces; and what is doubtful."""
     model = comparison.model
-    kinds, forces = set(model.actuators.ports.position.units), set(model.output_ports("actuators")[1])
-    unit, force_unit = (every.pop() if len(every) == 1 else "SI" for every in (kinds, forces))
+    units, force_units = model.actuators.ports.position.units, model.output_ports("actuators")[1]
     cells: list[tuple[object, ...]] = []
     for name, run in comparison.runs.items():
         if not len(run.time):
-            cells.append((name, *"-----", "ended at once"))
+            dashes = "-" * (3 + len(set(units)) + len(set(force_units)))
+            cells.append((name, *dashes, "ended at once"))
             continue
         distances: tuple[object, ...] = ("-", "-")
         if "m" in model.platform.ports.position.units:
             distances = (1e3 * run.peak_error, 1e3 * run.rms_error)
-        figures = (np.abs(run.actuator_error).max(), np.abs(run.force).max(), comparison.saturated(name))
-        cells.append((name, *distances, *figures, "ended early" if run.end else ""))
+        peaks = (*_peaks(run.actuator_error, units), *_peaks(run.force, force_units))
+        cells.append((name, *distances, *peaks, comparison.saturated(name), "ended early" if run.end else ""))
     yield table(
         f"{model.mechanism.name}: {comparison.duration:.4g} s, {comparison.space} space",
-        *("controller", ("distance,\npeak [mm]", ".4g"), ("rms [mm]", ".4g"), (f"actuators,\npeak [{unit}]", ".3g")),
-        *((f"force,\npeak [{force_unit}]", ".4g"), ("saturated", ".1%"), ""),
+        *("controller", ("distance,\npeak [mm]", ".4g"), ("rms [mm]", ".4g")),
+        *((f"actuators,\npeak [{unit}]", ".3g") for unit in dict.fromkeys(units)),
+        *((f"force,\npeak [{unit}]", ".4g") for unit in dict.fromkeys(force_units)),
+        *(("saturated", ".1%"), ""),
         rows=cells,
     )
     for name, run in comparison.runs.items():

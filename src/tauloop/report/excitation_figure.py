@@ -31,26 +31,32 @@ SHOWN = 16
 
 
 def excitation_figure(excitation: Excitation) -> Figure:
-    """Positions from the centre, speeds and accelerations of all moving channels, and the use of all limits."""
-    figure = blank(10.5, 6.6, layout="constrained")
-    grid = figure.add_gridspec(3, 2, width_ratios=(1.5, 1.0))
-    panels = [figure.add_subplot(grid[k, 0]) for k in range(3)]
+    """Positions from the centre, speeds and accelerations of all moving channels, and the use of all limits.
+
+    Channels of one unit share a panel.
+    """
+    moving = [i for i, name in enumerate(excitation.channels) if name not in excitation.task.held]
+    units = dict.fromkeys(excitation.units[i] for i in moving)
+    figure = blank(10.5, 6.6 * max(1.0, len(units) / 1.5), layout="constrained")
+    grid = figure.add_gridspec(3 * len(units), 2, width_ratios=(1.5, 1.0))
+    panels = [figure.add_subplot(grid[k, 0]) for k in range(3 * len(units))]
     motion = excitation.series.sample(np.linspace(0.0, excitation.series.period, POINTS))
     levels = (motion.position - excitation.series.center, motion.velocity, motion.acceleration)
     kinds = (("position from the centre", ""), ("speed", "/s"), ("acceleration", "/s²"))
-    moving = [i for i, name in enumerate(excitation.channels) if name not in excitation.task.held]
-    for axes, values, (what, suffix) in zip(panels, levels, kinds, strict=True):
+    rows = [(values, *kind, unit) for values, kind in zip(levels, kinds, strict=True) for unit in units]
+    for axes, (values, what, suffix, unit) in zip(panels, rows, strict=True):
         clean(axes)
-        units = []
+        written = unit
         for k, i in enumerate(moving):
-            unit, shown = in_degrees(excitation.units[i], values[:, i])
-            units.append(unit + suffix)
-            colour = COLOURS[k % len(COLOURS)]
-            axes.plot(motion.time, shown, color=colour, linewidth=1.2, label=excitation.channels[i])
-        axes.set_ylabel(f"{what} [{', '.join(dict.fromkeys(units))}]", fontsize=SMALL, color=TEXT)
+            if excitation.units[i] == unit:
+                written, drawn = in_degrees(unit, values[:, i])
+                colour = COLOURS[k % len(COLOURS)]
+                axes.plot(motion.time, drawn, color=colour, linewidth=1.2, label=excitation.channels[i])
+        axes.set_ylabel(f"{what} [{written}{suffix}]", fontsize=SMALL, color=TEXT)
         axes.set_xlim(0.0, excitation.series.period)
         axes.axhline(0.0, color=FAINT, linewidth=0.8)
-    panels[0].legend(fontsize=SMALL, frameon=False, ncols=3, loc="lower left", bbox_to_anchor=(0.0, 1.0))
+    for axes in panels[: len(units)]:
+        axes.legend(fontsize=SMALL, frameon=False, ncols=3, loc="lower left", bbox_to_anchor=(0.0, 1.0))
     panels[-1].set_xlabel("time [s], one period", fontsize=SMALL, color=TEXT)
     _uses(figure.add_subplot(grid[:, 1]), excitation)
     figure.suptitle(f"Excitation of {excitation.machine}\n", fontsize=LARGE, color=TEXT, x=0.01, ha="left")

@@ -34,7 +34,7 @@ from tauloop.errors import IdentificationError, InputError, Problems, solving
 from tauloop.files import write_text
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.quantities import quantity
-from tauloop.mechanism.units import LENGTH
+from tauloop.mechanism.units import ANGLE, LENGTH
 from tauloop.model import Model
 from tauloop.options import Options, listed, option
 from tauloop.records import dataclass
@@ -76,8 +76,8 @@ class PosePlanOptions(Options):
         candidates: how many poses to choose from.
         criterion: least volume of the ellipsoid of uncertainty (D), least mean variance (A), or least uncertainty of
             the worst direction (E).
-        noise: standard deviation of measured lengths, m.
-        turn_noise: standard deviation of measured angles, rad.
+        noise: standard deviation of measured lengths, m, such as '20 um'.
+        turn_noise: standard deviation of measured angles, rad, such as '0.01 deg'.
         tolerance: usual size of corrections, m, rad or 1.
         priors: count tolerances as knowledge about the parameters.
         tolerances: sizes of corrections, and priors, in place of the two above.
@@ -101,8 +101,8 @@ class PosePlanOptions(Options):
     count: int = option(60, least=1)
     candidates: int = option(2000, least=1)
     criterion: Criterion = option(D_OPTIMAL, named=CRITERIA)
-    noise: float = option(20e-6, least=0.0)
-    turn_noise: float = option(20e-6, least=0.0)
+    noise: float = option(20e-6, least=0.0, read=lambda text: quantity("noise", text, LENGTH), metavar="LENGTH")
+    turn_noise: float = option(20e-6, least=0.0, read=lambda text: quantity("turn_noise", text, ANGLE), metavar="ANGLE")
     tolerance: float = option(1e-3, least=0.0)
     priors: bool = True
     tolerances: Tolerances | None = option(None, flag="")

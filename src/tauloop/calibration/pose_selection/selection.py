@@ -171,7 +171,7 @@ def select_poses(
 
     Raises:
         InputError: wrong shapes, or more poses than candidates.
-        IdentificationError: fewer residuals than directions and no prior.
+        IdentificationError: fewer residuals than directions and no prior, or nothing moves what is measured.
     """
     J = require_jacobians(jacobians)
     n_candidates, r, n = J.shape
@@ -180,6 +180,9 @@ def select_poses(
     null = NULL if (weights > 0).all() else SHOWN
     basis = shown_directions(J, null=null)
     m = basis.shape[1]
+    if m == 0:
+        what = "none of them moves what is measured"
+        raise IdentificationError.of("parameters", what, "name geometry of the loops or of the tool")
     if count * r + int((weights > 0).sum()) < m:
         what = f"{count} poses with {r} residuals each cannot show {m} directions"
         remedy = f"choose at least {-(-m // r)} poses, estimate fewer parameters, or use tolerance priors"

@@ -170,7 +170,7 @@ class ControlComparison(Result):
         return {
             "peak_error_m": run.peak_error if has_distance else None,
             "rms_error_m": run.rms_error if has_distance else None,
-            "actuator_error": float(np.abs(run.actuator_error).max()),
+            "actuator_error": np.abs(run.actuator_error).max(axis=0),
             "peak_force": np.abs(run.force).max(axis=0),
         }
 
@@ -193,6 +193,7 @@ class ControlComparison(Result):
             "frequency_Hz": self.sampling.frequency,
             "delay_s": self.sampling.delay,
             "actuators": names,
+            "position_units": self.model.actuators.ports.position.units,
             "force_units": force_units,
             "runs": {
                 name: {"status": run.status, "samples": len(run.time), "end": run.end or None}
