@@ -364,13 +364,13 @@ def test_a_written_bag_reads_back_and_is_what_others_read(tmp_path, log, ending)
     """To the last bit and the nanosecond by Tauloop; by rosbags as joint states with efforts."""
     later = log.assign_coords(time=log["time"] + 0.25)
     later["temperature.motor_1"] = later["force.motor_1"] * 2.0
-    later["temperature.motor_1"].attrs |= {"unit": "s", "quantity": "temperature", "channel": "motor_1"}
+    later["temperature.motor_1"].attrs |= {"units": "s", "quantity": "temperature", "channel": "motor_1"}
     path = write_log(tmp_path / f"log{ending}", later)
     back = read_log(path)
     assert sorted(back.data_vars) == sorted(later.data_vars)
     for name in later.data_vars:
         assert np.array_equal(back[name].to_numpy(), later[name].to_numpy())
-        assert back[name].attrs["unit"] == later[name].attrs["unit"]
+        assert back[name].attrs["units"] == later[name].attrs["units"]
     assert back["time"].to_numpy() == pytest.approx(later["time"].to_numpy(), abs=NANOSECOND, rel=0)
     reader, store = extra("rosbags.rosbag2").Reader, Messages().store
     with reader(path) as bag:
