@@ -80,7 +80,7 @@ HEIGHT = {package: height for height, layer in enumerate(LAYERS) for package in 
 CEILINGS = {
     "assembly": 1990,
     "calibration": 3600,
-    "cli": 1430,
+    "cli": 1450,
     "codegen": 2420,
     "conversion": 260,
     "drives": 3810,
@@ -91,7 +91,7 @@ CEILINGS = {
     "health": 130,
     "identification": 7990,
     "integrate": 1760,
-    "kinematics": 3250,
+    "kinematics": 3260,
     "linuxcnc": 760,
     "logs": 2060,
     "mechanism": 4620,
