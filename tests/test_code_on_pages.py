@@ -41,7 +41,7 @@ NOT_RUN = {
     ),
     "the machine and its log are yours": ("docs/identification/link-parameters.md",),
     "tracker.csv is yours": ("docs/calibration.md",),
-    "the printer's data are not part of the project": ("docs/calibration.md",),
+    "the printer's data are not part of the project": ("docs/measured/calibration.md",),
 }
 
 
