@@ -80,7 +80,7 @@ HEIGHT = {package: height for height, layer in enumerate(LAYERS) for package in 
 CEILINGS = {
     "assembly": 1990,
     "calibration": 3600,
-    "cli": 1450,
+    "cli": 1460,
     "codegen": 2420,
     "conversion": 260,
     "drives": 3810,

@@ -108,6 +108,14 @@ def test_arguments_come_in_one_order(name: str):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
+def test_the_usage_names_arguments_in_capitals_and_marks_once_those_that_may_be_left_out(name: str):
+    taken = command(name)
+    usage = taken.get_usage(taken.make_context(name, [], resilient_parsing=True)).partition("[OPTIONS]")[2]
+    assert usage == usage.upper()
+    assert "[[" not in usage
+
+
+@pytest.mark.parametrize("name", COMMANDS)
 def test_the_help_ends_with_an_example_that_the_command_can_read(name: str):
     words = shlex.split(EXAMPLES[name])
     assert words[0] == name

@@ -28,8 +28,9 @@ def calibrate(
     measurements: Annotated[
         list[Path],
         typer.Argument(
+            metavar="MEASUREMENTS",
             help="A table with columns encoder.ACTUATOR [unit] and measured.COLUMN [unit], or a YAML that describes "
-            "files, columns, instruments and noise (docs/calibration.md); or several."
+            "files, columns, instruments and noise (docs/calibration.md); or several.",
         ),
     ],
     options: tl.CalibrationOptions,

@@ -21,7 +21,7 @@ def demo(
     machine: Annotated[
         str,
         typer.Argument(
-            metavar="[MACHINE]", help="A shipped machine, a YAML, URDF or MJCF (.xml) file.", autocompletion=machines
+            metavar="MACHINE", help="A shipped machine, a YAML, URDF or MJCF (.xml) file.", autocompletion=machines
         ),
     ] = shipped_machines(gallery=False)[0],
     side: SideOption = None,

@@ -27,7 +27,9 @@ from tauloop.report.drive_figure import drive_figure
 
 @command(out=log_ending, figure=figure_ending, control_c=folder, json_file=any_ending)
 def drive(
-    line: Annotated[str, typer.Argument(help="A shipped drive line (dual_motor_axis, ...), or a drive-line file.")],
+    line: Annotated[
+        str, typer.Argument(metavar="LINE", help="A shipped drive line (dual_motor_axis, ...), or a drive-line file.")
+    ],
     options: tl.DriveOptions,
     beside: Annotated[
         str | None, typer.Option(help="A second drive line, for the figure: the same step beside the first.")

@@ -15,8 +15,10 @@ from tauloop.drives import load_drive
 
 @command(figure=figure_ending)
 def fit_plant(
-    line: Annotated[str, typer.Argument(help="A shipped drive line (dual_motor_axis, ...), or a drive-line file.")],
-    steps: Annotated[Path, typer.Argument(help="A file of measured steps (docs/drive-tuning.md).")],
+    line: Annotated[
+        str, typer.Argument(metavar="LINE", help="A shipped drive line (dual_motor_axis, ...), or a drive-line file.")
+    ],
+    steps: Annotated[Path, typer.Argument(metavar="STEPS", help="A file of measured steps (docs/drive-tuning.md).")],
     options: tl.PlantFitOptions,
     figure: FigureOption = None,
     as_json: JsonOption = False,

@@ -36,8 +36,9 @@ def identify(
     log: Annotated[
         list[Path],
         typer.Argument(
+            metavar="LOG",
             help="Recordings, one or several: a CSV, a Parquet or a bag of ROS with columns time, position.NAME, "
-            "force.NAME, or a YAML that describes files and columns, and says how this one is prepared."
+            "force.NAME, or a YAML that describes files and columns, and says how this one is prepared.",
         ),
     ],
     options: tl.IdentificationOptions,

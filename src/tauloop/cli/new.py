@@ -22,7 +22,7 @@ def new(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Of the new machine; NAME.yaml is written.")],
     options: tl.NewMachineOptions,
     file: Annotated[
-        Path | None, typer.Argument(metavar="[FILE]", help="With --from urdf or mjcf: the file to read.")
+        Path | None, typer.Argument(metavar="FILE", help="With --from urdf or mjcf: the file to read.")
     ] = None,
     source: Annotated[
         str | None,

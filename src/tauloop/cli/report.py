@@ -14,7 +14,9 @@ from tauloop.cli.progress import bar
 
 @command(out=page_ending)
 def report(
-    results: Annotated[list[Path], typer.Argument(help="JSON files that commands wrote with --json-file.")],
+    results: Annotated[
+        list[Path], typer.Argument(metavar="RESULT", help="JSON files that commands wrote with --json-file.")
+    ],
     options: tl.ReportOptions,
     out: Annotated[Path, typer.Option(help="Write the page to this file (HTML).")] = Path("report.html"),
     as_json: JsonOption = False,

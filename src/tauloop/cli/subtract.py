@@ -17,10 +17,13 @@ def subtract(
     connected: Annotated[
         Path,
         typer.Argument(
-            help="Log of the run with the structure: columns time, position.NAME, force.NAME; velocity.NAME is kept."
+            metavar="CONNECTED",
+            help="Log of the run with the structure: columns time, position.NAME, force.NAME; velocity.NAME is kept.",
         ),
     ],
-    disconnected: Annotated[Path, typer.Argument(help="Log of the same motion with the structure taken off.")],
+    disconnected: Annotated[
+        Path, typer.Argument(metavar="DISCONNECTED", help="Log of the same motion with the structure taken off.")
+    ],
     options: tl.SubtractionOptions,
     out: Annotated[
         Path, typer.Option(help="Write positions and structure's forces to this CSV, Parquet or MCAP file.")

@@ -15,7 +15,9 @@ from tauloop.drives import load_drive
 
 @command(figure=figure_ending)
 def tune(
-    line: Annotated[str, typer.Argument(help="A shipped drive line (dual_motor_axis, ...), or a drive-line file.")],
+    line: Annotated[
+        str, typer.Argument(metavar="LINE", help="A shipped drive line (dual_motor_axis, ...), or a drive-line file.")
+    ],
     options: tl.TuningOptions,
     figure: FigureOption = None,
     as_json: JsonOption = False,
