@@ -57,7 +57,7 @@ WITHOUT: dict[str, dict[str, str]] = {
         "schema": "prints its one document",
         "view": "--png and --film name two kinds of files",
         "equations": "--text, --latex and --python name three kinds of files",
-        "ballbar": "some laps, which are no log; --json-file",
+        **dict.fromkeys(("ballbar", "detect-hit"), "some laps or blows, which are no log; --json-file"),
     },
     "--figure": {
         **dict.fromkeys(("machines", "doctor", "cache", "schema"), LISTS),
