@@ -11,6 +11,7 @@ import pytest
 EXTRAS = {
     "clarabel": ("consistency", "clarabel"),
     "cvxpy": ("consistency", "cvxpy"),
+    "fmpy": ("fmu", "fmpy"),
     "h5py": ("hdf5", "h5py"),
     "imageio_ffmpeg": ("film", "imageio-ffmpeg"),
     "mujoco": ("engines", "mujoco"),

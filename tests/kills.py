@@ -53,6 +53,7 @@ COMMANDS = {
     "c": ("export", "c", "five_bar", "--out", "{out}"),
     "linuxcnc": ("export", "linuxcnc", "five_bar", "--out", "{out}"),
     "ros2": ("export", "ros2", "five_bar", "--out", "{out}"),
+    "fmu": ("export", "fmu", "five_bar", "--no-binary", "--out", "{out}"),
     "motion": ("motion", "five_bar", "--to", "x=0.02", "--out", "{out}/motion.csv", "--figure", "{out}/motion.png"),
     "show": ("show", "five_bar", "--figure", "{out}/show.png"),
     "check": ("check", "five_bar", "--figure", "{out}/check.png"),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         drives as drives,
         engines as engines,
         estimation as estimation,
+        fmu as fmu,
         formats as formats,
         identification as identification,
         integrate as integrate,
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     )
     from tauloop.engines.verification import VerifyOptions as VerifyOptions, verify as verify
     from tauloop.estimation import HitOptions as HitOptions, detect_hit as detect_hit
+    from tauloop.fmu import FmuOptions as FmuOptions, export_fmu as export_fmu
     from tauloop.formats import dumps as dumps, load as load, loads as loads
     from tauloop.health import doctor as doctor
     from tauloop.identification import (

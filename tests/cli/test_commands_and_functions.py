@@ -146,6 +146,13 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
         tl.load("delta"), tl.LinuxcncOptions(name="printer", acceleration=2.0), folder=folder
     ),
     "export ros2 delta --out FOLDER": lambda folder: tl.export_ros2(tl.load("delta"), folder=folder),
+    "export fmu delta --out FOLDER --name printer --version 2 --free plate_mass --no-binary": lambda folder: (
+        tl.export_fmu(
+            tl.load("delta"),
+            tl.FmuOptions(name="printer", version="2", free=("plate_mass",), binary=False),
+            folder=folder,
+        )
+    ),
     "convert rcid --to yaml --out FOLDER/m.yaml": lambda folder: tl.convert("rcid", folder / "m.yaml"),
     "convert five_bar --out FOLDER/m.xml": lambda folder: tl.convert("five_bar", folder / "m.xml"),
     "convert five_bar --out FOLDER/m.urdf": lambda folder: tl.convert("five_bar", folder / "m.urdf"),

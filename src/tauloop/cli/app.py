@@ -69,7 +69,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "ballbar": ("drive_machine", "Drive a machine with drive lines round a circle."),
     },
     "Export": {
-        "export": ("export", "Write a machine as C99, or as a kinematics module of LinuxCNC."),
+        "export": ("export", "Write a machine as C99, as an FMU, or as a module of LinuxCNC."),
         "convert": ("convert", "Write a machine as YAML, MJCF, or URDF with a side file."),
         "report": ("report", "Make a page of results: tables, figures, the machine in motion."),
     },

@@ -1,4 +1,4 @@
-"""``tauloop export``: a machine's functions as C code, as a module of a machine control, or as a package of ROS 2."""
+"""``tauloop export``: a machine's functions as C code, as an FMU, as a module of a machine control, or for ROS 2."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tauloop.cli.machine import SideOption, WithinLimitsOption, load_model
 from tauloop.cli.output import JsonOption, command, finish, folder
 from tauloop.cli.progress import bar
 
-#: Formats that functions are exported in.
-FORMATS = ("c", "linuxcnc", "ros2")
+#: Formats that machines are exported in.
+FORMATS = ("c", "fmu", "linuxcnc", "ros2")
 
 
 @command(out=folder)
@@ -27,30 +27,34 @@ def export(
     ],
     out: Annotated[Path, typer.Option(help="Write to this folder; other files in it are left alone.")],
     options: tl.ExportOptions,
+    fmu: tl.FmuOptions,
     linuxcnc: tl.LinuxcncOptions,
     side: SideOption = None,
     within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write functions of a machine as C99, a kinematics module for LinuxCNC, or a description package of ROS 2.
+    """Write functions of a machine as C99, the machine as an FMU, for LinuxCNC, or as a package of ROS 2.
 
     c: source, header, a program that checks them, and a manifest. All parameters are baked in. The code needs only
-    math.h, has no heap and keeps no state. linuxcnc: a component with the geometry on HAL pins, and a headless
+    math.h, has no heap and keeps no state. fmu: NAME.fmu for simulators and real-time targets (FMI 2 or 3), with a
+    library for this platform and its sources. linuxcnc: a component with the geometry on HAL pins, and a headless
     simulation; `halcompile` builds it. ros2: URDF with ros2_control, launch file, and a node that publishes the passive
     joints; its name is that of the package.
     """
+    classes = {"c": options, "fmu": fmu, "linuxcnc": linuxcnc}
     if form not in FORMATS:
         what, remedy = f"{form!r} is unknown", f"there is {', '.join(FORMATS)}"
         raise tl.InputError(tl.Problem(where="FORMAT", what=what, remedy=remedy))
-    _refuse_others(form, *([linuxcnc] * (form != "linuxcnc") + [options] * (form != "c")))
+    _refuse_others(form, *(others for name, others in classes.items() if name != form))
     model = load_model(machine, side, within_limits=within_limits)
+    result: Any
     with bar("functions", as_json) as progress:
-        if form == "linuxcnc":
-            chosen = replace(linuxcnc, name=options.name)
-            result: Any = tl.export_linuxcnc(model, chosen, folder=out, progress=progress)
+        if form == "fmu":
+            result = tl.export_fmu(model, replace(fmu, name=options.name), folder=out, progress=progress)
+        elif form == "linuxcnc":
+            result = tl.export_linuxcnc(model, replace(linuxcnc, name=options.name), folder=out, progress=progress)
         elif form == "ros2":
-            package = tl.Ros2Options(package=options.name or "")
-            result = tl.export_ros2(model, package, folder=out, progress=progress)
+            result = tl.export_ros2(model, tl.Ros2Options(package=options.name or ""), folder=out, progress=progress)
         else:
             result = tl.export_c(model, options, folder=out, progress=progress)
     finish(result, as_json, written=result.written)

@@ -39,6 +39,8 @@ FLAGS = (
     ),
     *("-fPIC", "-shared"),
 )
+#: The same for any processor of the kind, and rounded alike on all of them.
+PORTABLE_FLAGS = (*(flag for flag in FLAGS if not flag.startswith(("-march", "-ffp"))), "-ffp-contract=off")
 #: gcc's time on addresses and on values of earlier rounds of a loop, of which ours have two: half of all, for nothing.
 GCC_FLAGS = ("-fno-predictive-commoning", "--param", "iv-max-considered-uses=50")
 #: For kernels in files of their own: gcc orders instructions before it shares out registers (RCID's forward dynamics 83
@@ -59,10 +61,12 @@ class Compiler:
     Attributes:
         path: the executable.
         identity: what it prints of its version and of the features that ``-march=native`` stands for.
+        flags: what it is started with.
     """
 
     path: str
     identity: str
+    flags: tuple[str, ...] = FLAGS
 
     @property
     def is_gcc(self) -> bool:
@@ -157,9 +161,9 @@ def build(
     """
     sources = [source] if isinstance(source, str) else list(source)
     flags = (
-        *FLAGS,
+        *compiler.flags,
         *(GCC_FLAGS if compiler.is_gcc else ()),
-        *(WIDE_FLAGS if "__AVX512F__" in compiler.identity else ()),
+        *(WIDE_FLAGS if compiler.flags == FLAGS and "__AVX512F__" in compiler.identity else ()),
         *(("-fopenmp",) if threads else ()),
         *further,
     )

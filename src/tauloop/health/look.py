@@ -39,6 +39,7 @@ USES = {
     "view": "the viewer, films, solids",
     "report": "reports and demo: pages that play",
     "film": "films as MP4",
+    "fmu": "FMUs: checks, and those of others",
 }
 #: How far compiled functions may differ from the interpreter, relative.
 SAME = 1e-9

@@ -6,7 +6,7 @@ around the steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import field
 
 import numpy as np
@@ -56,7 +56,15 @@ class HybridSystem:
     constants: int
     directions: int = 0
 
-    def source(self, method: Tableau | None, loop: str, *, events: int = 0, known: int = 0) -> str:
+    def source(
+        self,
+        method: Tableau | None,
+        loop: str,
+        *,
+        events: int = 0,
+        known: int = 0,
+        further: Mapping[str, Routine] | None = None,
+    ) -> str:
         """C text of a loop around its steps.
 
         Args:
@@ -64,8 +72,10 @@ class HybridSystem:
             loop: text of the loop.
             events: to look for, of coordinates and velocities.
             known: numbers that are known beside rates where there are no events.
+            further: other routines by name, which the loop calls.
         """
         routines = {"rate": self.rate, "reset": self.reset, "sample": self.sample, "back": self.back}
+        routines |= further or {}
         figures = {"NY": self.states, "NS": len(self.modes), "NZ": self.held, "NI": self.inputs}
         figures |= {"NQ": self.coordinates, "TL_EVENTS": events, "TL_ALONG": self.directions, "NP": self.constants}
         figures |= {"TL_KNOWN": self.coordinates + self.velocities if events else known}

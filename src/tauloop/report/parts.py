@@ -102,6 +102,7 @@ _OWN = (
         "excitation_page.excitation_page",
     ),
     _OwnPart("Export", "export_table.export_tables"),
+    _OwnPart("FmuExport", "fmu_table.fmu_tables"),
     _OwnPart("FittedPlant", "plant_table.plant_tables"),
     _OwnPart("Checkup", "health_table.health_lines"),
     _OwnPart("HitDetection", "hit_table.hit_tables", "hit_figure.hit_figure"),

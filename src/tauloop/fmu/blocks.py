@@ -1,0 +1,231 @@
+"""What FMUs without a plant run: inverse dynamics, kinematics both ways, and a sampled controller."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from tauloop.assembly.ports import EntryPorts
+from tauloop.errors import InputError
+from tauloop.fmu.plant import FmuFunctions, actuator_motion_variables, diagnosis_of, loops_of
+from tauloop.fmu.variables import FmuVariable, FmuVariables, named, parameter_variable
+from tauloop.integrate.routine import Routine, RoutineCall, program_call, straight
+from tauloop.integrate.system import HybridSystem
+from tauloop.model import Model
+from tauloop.model.motion import Motion
+from tauloop.programs.catalogue import INVERSE_DYNAMICS, KINEMATICS
+from tauloop.programs.expressions import ProgramSpec
+from tauloop.programs.rates import actuator_motion
+
+#: Bandwidth of a controller before anybody sets it, rad/s.
+BANDWIDTH = 50.0
+
+
+def inverse_dynamics_functions(model: Model) -> FmuFunctions:
+    """Actuator forces of a motion of the platform: feed-forward."""
+    ports, n_q = model.platform.ports, model.topology.n_q
+    starts = np.concatenate([ports.at(model.assembly.q), np.zeros(2 * ports.velocity.size)])
+    calls, own = _forces(model, _places(ports, "in"), "p", "rate")
+    inputs = _motion_inputs(ports, starts)
+    outputs = Routine(calls=(*_followed(model), *calls), own=own | {"q": n_q})
+    return _block(model, inputs, _force_outputs(model), outputs, n_q, model.assembly.q)
+
+
+def kinematics_functions(model: Model) -> FmuFunctions:
+    """Actuators from the platform (outputs `inverse.`), and the platform from the actuators (`forward.`)."""
+    shape, platform, actuators = model.topology, model.platform.ports, model.actuators.ports
+    at = platform.position.size + platform.velocity.size
+    back = program_call(
+        *("inverse_pose", *_program(model.platform, KINEMATICS[1])),
+        {"position": "in", "velocity": f"in + {platform.position.size}", "start": "start", "theta": "p"},
+        {"q": "q", "v": "v"},
+    )
+    there = program_call(
+        *("forward_pose", *_program(model.actuators, KINEMATICS[1])),
+        {
+            "position": f"in + {at}",
+            "velocity": f"in + {at + actuators.position.size}",
+            "start": f"start + {shape.n_q}",
+            "theta": "p",
+        },
+        {"q": "q_there", "v": "v_there"},
+    )
+
+    def motion(q: ca.SX, v: ca.SX, q_there: ca.SX, v_there: ca.SX) -> dict[str, ca.SX]:
+        moved = ca.vertcat(*actuator_motion(model.assembly, q, v))
+        reached = ca.vertcat(q_there[list(platform.q)], v_there[list(platform.v)])
+        return {"rate": ca.vertcat(moved, reached), "start": ca.vertcat(q, q_there)}
+
+    own = {"q": shape.n_q, "v": shape.n_v, "q_there": shape.n_q, "v_there": shape.n_v}
+    q = model.assembly.q
+    inputs = (
+        *_motion_inputs(platform, np.concatenate([platform.at(q), np.zeros(platform.velocity.size)])),
+        *_motion_inputs(actuators, np.concatenate([actuators.at(q), np.zeros(actuators.velocity.size)])),
+    )
+    outputs = (
+        *_prefixed("inverse", actuator_motion_variables(model)),
+        *_prefixed("forward", named(platform.position.columns, platform.position.units)),
+        *_prefixed("forward", named(_speeds(platform), platform.velocity.units)),
+    )
+    routine = Routine(calls=(back, there, straight("both_ways", own, motion)), own=own)
+    return _block(model, inputs, outputs, routine, 2 * shape.n_q, np.concatenate([q, q]))
+
+
+def controller_functions(model: Model, period: float) -> FmuFunctions:
+    """Computed torque, sampled: u = ID(x, v, a_r + 2 w (v_r - v) + w^2 (x_r - x)), held from sample to sample.
+
+    The platform's x and v follow from what the actuators' encoders measure; w is the parameter `bandwidth`.
+
+    Args:
+        model: the machine; what the control believes in.
+        period: of the samples, s.
+
+    Raises:
+        InputError: a platform that turns in space, whose positions are no velocities' integrals.
+    """
+    platform, actuators, shape = model.platform.ports, model.actuators.ports, model.topology
+    n, n_u = platform.velocity.size, len(model.mechanism.actuators)
+    if platform.position.size != n or actuators.position.size != n:
+        what = "a platform that turns in space, or as many actuators as it has not freedoms, has no such controller"
+        raise InputError.of("kind", what, "choose inverse_dynamics, and close the loop outside")
+    at = 3 * n
+    measured = program_call(
+        *("measured_pose", *_program(model.actuators, KINEMATICS[1])),
+        {"position": f"in + {at}", "velocity": f"in + {at + n}", "start": "start", "theta": "p + 1"},
+        {"q": "q", "v": "v"},
+    )
+
+    def asked(reference: ca.SX, q: ca.SX, v: ca.SX, bandwidth: ca.SX) -> dict[str, ca.SX]:
+        x, x_rate = q[list(platform.q)], v[list(platform.v)]
+        x_r, v_r, a_r = ca.vertsplit(reference, n)
+        a = a_r + 2 * bandwidth * (v_r - x_rate) + bandwidth**2 * (x_r - x)
+        return {"motion": ca.vertcat(x, x_rate, a), "start": q}
+
+    law = straight("asked", {"in": at, "q": shape.n_q, "v": shape.n_v, "p": 1}, asked)
+    calls, own = _forces(model, _places(platform, "motion"), "p + 1", "z")
+    inputs = (
+        *_prefixed("reference", _motion_inputs(platform, np.append(platform.at(model.assembly.q), np.zeros(2 * n)))),
+        *_motion_inputs(actuators, np.append(actuators.at(model.assembly.q), np.zeros(n))),
+    )
+    held = straight("held_forces", {"held": n_u}, lambda forces: {"rate": forces})
+    own |= {"q": shape.n_q, "v": shape.n_v, "motion": at}
+    bandwidth = FmuVariable(
+        name="bandwidth",
+        causality="parameter",
+        variability="tunable",
+        unit="rad/s",
+        start=BANDWIDTH,
+        least=0.0,
+        nominal=BANDWIDTH,
+        meaning="w of the error's (s + w)^2",
+    )
+    made = _block(
+        *(model, inputs, _force_outputs(model), Routine(calls=(held,)), shape.n_q, model.assembly.q),
+        sample=Routine(calls=(measured, law, *calls), own=own),
+        first=(bandwidth,),
+        held=n_u,
+        period=period,
+    )
+    return made
+
+
+def _block(
+    model: Model,
+    inputs: tuple[FmuVariable, ...],
+    outputs: tuple[FmuVariable, ...],
+    routine: Routine,
+    coordinates: int,
+    guess: np.ndarray,
+    *,
+    sample: Routine | None = None,
+    first: tuple[FmuVariable, ...] = (),
+    held: int = 0,
+    period: float = 0.0,
+) -> FmuFunctions:
+    """An FMU without states."""
+    constants = (*(variable.name for variable in first), *model.free)
+    leaves = (parameter_variable(model.mechanism.parameters[name]) for name in model.free)
+    return FmuFunctions(
+        system=HybridSystem(
+            states=0,
+            held=held,
+            inputs=len(inputs),
+            coordinates=coordinates,
+            rate=Routine(),
+            sample=sample or Routine(),
+            constants=len(constants),
+        ),
+        outputs=routine,
+        **({} if period else diagnosis_of(model, "p", "in")),  # type: ignore[arg-type]
+        loops=loops_of(model.actuators.program(KINEMATICS[1]) if period else model.platform.program(KINEMATICS[1])),
+        variables=FmuVariables(parameters=(*first, *leaves), inputs=inputs, outputs=outputs),
+        constants=constants,
+        guess=guess,
+        period=period,
+    )
+
+
+def _program(motion: Motion, spec: ProgramSpec) -> tuple[Any, dict[str, int]]:
+    """A program and the sizes of its inputs."""
+    sizes = {key: array.shape[1] for key, array in motion.runner.empty_inputs().items()}
+    return motion.runner.program(spec), sizes
+
+
+def _places(ports: EntryPorts, array: str) -> dict[str, str]:
+    """Places of a motion in an array: positions, velocities, accelerations."""
+    n, m = ports.position.size, ports.velocity.size
+    return {"position": array, "velocity": f"{array} + {n}", "acceleration": f"{array} + {n + m}"}
+
+
+def _forces(
+    model: Model, motion: Mapping[str, str], theta: str, to: str
+) -> tuple[tuple[RoutineCall, ...], dict[str, int]]:
+    """Inverse dynamics; redundant actuators share forces by the least sum of squares."""
+    program, sizes = _program(model.platform, INVERSE_DYNAMICS)
+    shares = {"weight": sizes["weight"], "preload": sizes["preload"]}
+    places = {**motion, "start": "start", "theta": theta, "weight": "weight", "preload": "preload"}
+    call = program_call("inverse_dynamics", program, sizes, places, {"force": to})
+    if not {"weight", "preload"} & set(call.inputs):
+        return (call,), {}
+    alike = {"weight": ca.DM.ones(shares["weight"]), "preload": ca.DM.zeros(shares["preload"])}
+    share = straight("shares", {next(iter(motion.values())): 1}, lambda _: {k: ca.SX(v) for k, v in alike.items()})
+    return (share, call), {name: max(size, 1) for name, size in shares.items()}
+
+
+def _followed(model: Model) -> tuple[RoutineCall, ...]:
+    """Coordinates of the motion, from which Newton's method goes on."""
+    program, sizes = _program(model.platform, KINEMATICS[0])
+    places = {"position": "in", "start": "start", "theta": "p"}
+    pose = program_call("pose", program, sizes, places, {"q": "q"})
+    return pose, straight("moved", {"q": model.topology.n_q}, lambda q: {"start": q})
+
+
+def _speeds(ports: EntryPorts) -> tuple[str, ...]:
+    return tuple(f"{name}.velocity" for name in ports.velocity.columns)
+
+
+def _motion_inputs(ports: EntryPorts, starts: np.ndarray) -> tuple[FmuVariable, ...]:
+    """Positions and velocities, and accelerations where there are starts for them too."""
+    name = "" if ports.entry.name == "platform" else ".position"
+    names = [f"{column}{name}" for column in ports.position.columns] + [*_speeds(ports)]
+    units = [*ports.position.units, *ports.velocity.units]
+    if len(starts) > len(names):
+        names += [f"{column}.acceleration" for column in ports.velocity.columns]
+        units += ports.acceleration.units
+    return tuple(
+        FmuVariable(name=name, unit=unit, causality="input", start=float(start))
+        for name, unit, start in zip(names, units, starts, strict=True)
+    )
+
+
+def _force_outputs(model: Model) -> tuple[FmuVariable, ...]:
+    names, units = model.output_ports("actuators")
+    return named((f"{name}.force" for name in names), units)
+
+
+def _prefixed(prefix: str, variables: tuple[FmuVariable, ...]) -> tuple[FmuVariable, ...]:
+    return tuple(replace(variable, name=f"{prefix}.{variable.name}") for variable in variables)

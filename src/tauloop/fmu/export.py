@@ -1,0 +1,250 @@
+"""Machines as FMUs: what they compute behind the Functional Mock-up Interface, for simulators and real-time targets."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tauloop.codegen.c_helpers import c_file
+from tauloop.codegen.source import c_name, comment, number
+from tauloop.errors import InputError
+from tauloop.fmu.archive import compiled, library_place, write_archive
+from tauloop.fmu.blocks import controller_functions, inverse_dynamics_functions, kinematics_functions
+from tauloop.fmu.description import FmuDescription, build_description
+from tauloop.fmu.plant import FmuFunctions, plant_functions, quoted
+from tauloop.fmu.variables import FmuVariables
+from tauloop.integrate.integrators import MOST_STEPS, DormandPrince, Integrator, Radau
+from tauloop.mechanism.model import Mechanism
+from tauloop.model import Model
+from tauloop.model.model import modelled
+from tauloop.options import Options, listed, option
+from tauloop.progress import Progress, Stages
+from tauloop.records import dataclass
+from tauloop.result import Status, provenance
+from tauloop.shown import Shown
+
+#: What an FMU may be of a machine.
+KINDS = ("plant", "inverse_dynamics", "kinematics", "controller")
+#: Versions of the standard.
+VERSIONS = ("2", "3")
+#: Absolute tolerance (SI) over the relative one.
+ABSOLUTE = 0.1
+#: What only this file may see is hidden, and what printers of code leave unused is no news.
+_ALONE = (
+    "#if defined __GNUC__ && !defined _WIN32",
+    "#pragma GCC visibility push(hidden)",
+    "#endif",
+    "#ifdef __GNUC__",
+    '#pragma GCC diagnostic ignored "-Wunused-function"',
+    '#pragma GCC diagnostic ignored "-Wunused-parameter"',
+    "#endif",
+)
+#: Headers that stand in front of what only this file may see.
+_HEADERS = ("<math.h>", "<stdbool.h>", "<stddef.h>", "<stdint.h>", "<stdio.h>", "<stdlib.h>", "<string.h>")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FmuOptions(Options):
+    """What of a machine becomes an FMU, and how.
+
+    Attributes:
+        kind: what it computes: plant, forward dynamics from actuator forces (or, with drive lines, motor torques);
+            inverse_dynamics, feed-forward; kinematics, both ways; controller, computed torque from sample to sample.
+        version: of the FMI standard.
+        free: parameters that importers may change, beside those of drive lines; with commas between.
+        name: of file and model; the machine's and the kind without it.
+        tolerance: relative, of co-simulation; importers may ask for another.
+        stiff: integrate co-simulation by implicit steps.
+        sample_time: of a controller, s.
+        binary: compile a library for this platform; without it importers compile the sources.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.FmuOptions(version="2").kind
+        'plant'
+    """
+
+    kind: str = option("plant", choices=KINDS)
+    version: str = option("3", choices=VERSIONS)
+    free: tuple[str, ...] = option((), read=listed, names="parameters")
+    name: str | None = option(None, flag="")
+    tolerance: float = option(1e-9, least=1e-13, most=1e-2)
+    stiff: bool = False
+    sample_time: float = option(1e-3, above=0.0, below=math.inf)
+    binary: bool = True
+
+    @property
+    def integrator(self) -> Integrator:
+        """Of co-simulation."""
+        kind = Radau if self.stiff else DormandPrince
+        return kind(rtol=self.tolerance, atol=ABSOLUTE * self.tolerance)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FmuExport(Shown):
+    """A finished FMU.
+
+    Attributes:
+        name: of the model.
+        version: of the standard.
+        kind: what it computes.
+        variables: all its variables.
+        files: what the archive holds, by name.
+        written: the archive, where it was written.
+    """
+
+    name: str
+    version: str
+    kind: str
+    variables: FmuVariables
+    files: Mapping[str, str | bytes]
+    written: tuple[Path, ...]
+
+    @property
+    def status(self) -> Status:
+        """OK: what cannot be exported raises."""
+        return Status.OK
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        roles = ("parameter", "input", "output")
+        names = {f"{role}s": [v.name for v in self.variables.all if v.causality == role] for role in roles}
+        return {
+            "status": self.status,
+            "name": self.name,
+            "fmi": self.version,
+            "kind": self.kind,
+            **names,
+            "states": len(self.variables.states),
+            "event_indicators": len(self.variables.modes),
+            "contents": {name: hashlib.sha256(_bytes(content)).hexdigest() for name, content in self.files.items()},
+            "files": [str(path) for path in self.written],
+        }
+
+
+def export_fmu(
+    machine: Mechanism | Model,
+    options: FmuOptions | None = None,
+    *,
+    folder: str | Path | None = None,
+    cache: Path | None = None,
+    progress: Progress | None = None,
+) -> FmuExport:
+    """A machine as an FMU for model exchange and co-simulation; the same machine gives the same bytes.
+
+    Inputs and outputs have the machine file's names and SI units. Co-simulation steps by Tauloop's own integrator
+    inside; model exchange has the independent coordinates as states (index reduced), and the switches of drive lines as
+    events.
+
+    Args:
+        machine: a mechanism, or its model, whose free parameters stay parameters.
+        options: what it computes, for which version.
+        folder: where ``NAME.fmu`` is written (it is made where it is missing).
+        cache: of compiled code; the user's own without it.
+        progress: called with what is done and what there is to do.
+
+    Raises:
+        InputError: unknown parameters, or a name that gives no C identifier.
+        AssemblyError: the machine does not assemble as described.
+        EngineError: there is no compiler, or it fails.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> fmu = tl.export_fmu(tl.load("five_bar"), tl.FmuOptions(version="2", binary=False))
+        >>> sorted(fmu.files)
+        ['modelDescription.xml', 'sources/five_bar_plant.c']
+    """
+    options = options or FmuOptions()
+    model = modelled(machine).freed(options.free)
+    stages = Stages(progress, 3)
+    functions = _functions(model, options)
+    stages.done()
+    name = c_name(f"{model.mechanism.name}_{options.kind}" if options.name is None else options.name)
+    body = _source(functions, options, name)
+    stages.done()
+    token = hashlib.sha256((body + repr(functions.variables)).encode()).hexdigest()[:32]
+    source = body.replace(_TOKEN, quoted(token), 1)
+    description = FmuDescription(
+        version=options.version,
+        identifier=name,
+        token=token,
+        meaning=" ".join(model.mechanism.description.split()),
+        tool=f"Tauloop {provenance(packages=(), options={}).versions['tauloop']}",
+        tolerance=options.tolerance,
+        period=functions.period,
+        variables=functions.variables,
+    )
+    files: dict[str, str | bytes] = {"modelDescription.xml": description.text(), f"sources/{name}.c": source}
+    if options.version == "3":
+        files["sources/buildDescription.xml"] = build_description(name)
+    if options.binary:
+        files[library_place(options.version, name)] = compiled(source, cache)
+    stages.done()
+    written = () if folder is None else (_written(Path(folder), name, files),)
+    return FmuExport(
+        name=name,
+        version=options.version,
+        kind=options.kind,
+        variables=functions.variables,
+        files=files,
+        written=written,
+    )
+
+
+def _functions(model: Model, options: FmuOptions) -> FmuFunctions:
+    if options.kind == "inverse_dynamics":
+        return inverse_dynamics_functions(model)
+    if options.kind == "kinematics":
+        return kinematics_functions(model)
+    if options.kind == "controller":
+        return controller_functions(model, options.sample_time)
+    return plant_functions(model, options.integrator.method.atol)
+
+
+#: Stands for the token, which is a hash of the text around it.
+_TOKEN = '"token"'
+
+
+def _source(functions: FmuFunctions, options: FmuOptions, name: str) -> str:
+    """The C file of an FMU, with a mark in the place of its token."""
+    method = options.integrator.method
+    first, rtol, atol, longest = (number(min(value, 1e300)) for value in method.numbers)
+    sizes = {"TL_FIRST": first, "TL_RTOL": rtol, "TL_ATOL": atol, "TL_LONGEST": longest, "TL_MOST_STEPS": MOST_STEPS}
+    package = "tauloop.fmu"
+    loop = "\n".join(
+        [
+            f"#define TL_TOKEN {_TOKEN}",
+            *(f"#define {key} {value}" for key, value in sizes.items()),
+            functions.tables(),
+            *(c_file(package, file) for file in ("instance.c", "explain.c", f"fmi{options.version}.c")),
+        ]
+    )
+    whole = functions.system.source(method.tableau, loop, known=functions.known, further=functions.further)
+    return "\n".join(
+        [
+            f"/* {comment(f'{name}: made by Tauloop, do not edit')} */",
+            *(f"#include {header}" for header in _HEADERS),
+            *_ALONE,
+            whole,
+            "#if defined __GNUC__ && !defined _WIN32",
+            "#pragma GCC visibility pop",
+            "#endif",
+            "",
+        ]
+    )
+
+
+def _bytes(content: str | bytes) -> bytes:
+    return content.encode() if isinstance(content, str) else content
+
+
+def _written(folder: Path, name: str, files: Mapping[str, str | bytes]) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        what = f"cannot be made: {error.strerror or error}"
+        raise InputError.of(str(folder), what, "name another folder") from error
+    return write_archive(folder / f"{name}.fmu", files)
