@@ -80,7 +80,7 @@ HEIGHT = {package: height for height, layer in enumerate(LAYERS) for package in 
 CEILINGS = {
     "assembly": 1990,
     "calibration": 3600,
-    "cli": 1460,
+    "cli": 1470,
     "codegen": 2420,
     "conversion": 260,
     "drives": 3810,
@@ -101,7 +101,7 @@ CEILINGS = {
     "pages": 420,
     "programs": 2070,
     "reduction": 850,
-    "report": 3500,
+    "report": 3530,
     "simulation": 3120,
     "solids": 400,
     "tauloop": 800,
