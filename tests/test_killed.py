@@ -19,7 +19,7 @@ from tauloop.cli import app
 #: Kills of each command in `make test` and in `make nightly` (issue 13).
 DAILY, NIGHTLY = 5, 200
 #: Commands that together write every kind of file, for `make test`.
-EVERY_KIND = ("mjcf", "urdf", "c", "parquet", "workspace", "subtract", "calibrate", "film", "equations")
+EVERY_KIND = ("mjcf", "urdf", "c", "parquet", "workspace", "subtract", "calibrate", "film", "equations", "sdf", "bag")
 
 
 def harmed(kills: int, *names: str) -> list[str]:

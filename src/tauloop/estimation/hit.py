@@ -31,6 +31,7 @@ from tauloop.options import Options, option
 from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
+from tauloop.shown import Shown
 from tauloop.simulation.controllers.laws import CONTROLLERS, Sampling
 from tauloop.simulation.controllers.loop import CompiledLoop, InterpretedLoop
 from tauloop.simulation.controllers.run import ControlledMotion, LoopRunner, follow
@@ -107,7 +108,7 @@ class HitOptions(Options):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Detection(Result):
+class Detection(Shown):
     """What one observer makes of the draws.
 
     Attributes:
@@ -356,8 +357,6 @@ class _Hit:
         for name in runs[0].quiet:
             threshold = _threshold(np.array([np.abs(run.quiet[name]).max(axis=0) for run in runs]), chance)
             observers[name] = Detection(
-                evidence=(),
-                provenance=provenance(options={}),
                 threshold=threshold,
                 noise=np.sqrt(np.mean([run.noise[name] ** 2 for run in runs], axis=(0, 1))),
                 delays=np.array([self._delay(time, run.struck[name], threshold) for run in runs]),

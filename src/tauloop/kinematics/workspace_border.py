@@ -13,8 +13,6 @@ from math import factorial
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse import csgraph
 
 from tauloop.records import dataclass
 
@@ -274,6 +272,9 @@ def _halved(a: np.ndarray, b: np.ndarray, kinds: Kinds) -> np.ndarray:
 
 def _chained(points: np.ndarray, pieces: np.ndarray, labels: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Lines of points (P, d) from pieces (M, 2) between these, and the labels of their pieces."""
+    from scipy import sparse  # a command that looks at a machine starts without it
+    from scipy.sparse import csgraph
+
     rows, columns = pieces.T
     graph = sparse.coo_array((labels + FIRST, (rows, columns)), shape=(len(points),) * 2).tocsr()
     graph = graph + graph.T
