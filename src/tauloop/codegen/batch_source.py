@@ -22,7 +22,7 @@ def batch_text(function: CSignature) -> str:
     arguments = ", ".join(argument(port, port in function.inputs) for port in function.arguments)
     results = function.arguments[len(function.inputs) :]
     whole = ", ".join(f"{port.name} + first * {port.size}" if port.size else port.name for port in function.arguments)
-    rest = ", ".join(f"last_{port.name}" for port in function.arguments)
+    rest = ", ".join(f"tail_{port.name}" for port in function.arguments)
     lines = [
         _rows(function),
         f"void {function.name}_batch(size_t n, {arguments})",
@@ -38,15 +38,15 @@ def batch_text(function: CSignature) -> str:
         "    }",
         "    if (rest) {",
         "        const size_t first = n - rest;",
-        *(f"        double last_{port.name}[TL_LANES * {max(port.size, 1)}];" for port in function.arguments),
+        *(f"        double tail_{port.name}[TL_LANES * {max(port.size, 1)}];" for port in function.arguments),
         "        for (size_t l = 0; l < TL_LANES; ++l) {",
         "            const size_t s = first + (l < rest ? l : rest - 1);",
         "            (void)s;",
-        *_copies(function.inputs, "last_{0}[l * {1} + i] = {0}[s * {1} + i];"),
+        *_copies(function.inputs, "tail_{0}[l * {1} + i] = {0}[s * {1} + i];"),
         "        }",
         f"        {function.name}_rows({rest});",
         "        for (size_t l = 0; l < rest; ++l) {",
-        *_copies(results, "{0}[(first + l) * {1} + i] = last_{0}[l * {1} + i];"),
+        *_copies(results, "{0}[(first + l) * {1} + i] = tail_{0}[l * {1} + i];"),
         "        }",
         "    }",
         "}",
