@@ -130,19 +130,19 @@ void actuators_inverse_dynamics(const double *restrict position, const double *r
         start_1[0] = t24;
         const double t26 = start[1];
         const double t28 = (-0.18967032440070525) * t11;
-        const double t30 = 0.18967032440070536 * t21;
+        const double t30 = 0.18967032440070514 * t21;
         const double t31 = t28 + t30;
         const double t32 = t26 + t31;
         start_1[1] = t32;
         const double t34 = start[2];
-        const double t36 = (-0.10038399308279689) * t11;
-        const double t38 = 0.7205093906845828 * t21;
+        const double t36 = (-0.10038399308279698) * t11;
+        const double t38 = 0.7205093906845822 * t21;
         const double t39 = t36 + t38;
         const double t40 = t34 + t39;
         start_1[2] = t40;
         const double t42 = start[5];
-        const double t44 = 0.7205093906845822 * t11;
-        const double t46 = (-1.1003839930827968) * t21;
+        const double t44 = 0.7205093906845824 * t11;
+        const double t46 = (-1.1003839930827963) * t21;
         const double t47 = t44 + t46;
         const double t48 = t42 + t47;
         start_1[3] = t48;
@@ -544,13 +544,13 @@ void actuators_inverse_dynamics(const double *restrict position, const double *r
     }
     {
         const double d = 1.0;
-        const double p_0_0 = fabs(solution_3_pivots[0]) * 3.719727878905536;
-        const double p_0_1 = fabs(solution_3_pivots[1]) * 2.2045507144800194;
-        const double p_0_2 = fabs(pivots[0]) * 3.719727878905536;
-        const double p_0_3 = fabs(pivots[1]) * 2.2045507144800194;
-        const double p_0_4 = fabs(pivots[2]) * 3.719727878905536;
-        const double p_0_5 = fabs(pivots[3]) * 2.2045507144800194;
-        const double p_0_6 = fabs(pivots[4]) * 3.719727878905536;
+        const double p_0_0 = fabs(solution_3_pivots[0]) * 3.7197278789055344;
+        const double p_0_1 = fabs(solution_3_pivots[1]) * 2.20455071448002;
+        const double p_0_2 = fabs(pivots[0]) * 3.7197278789055344;
+        const double p_0_3 = fabs(pivots[1]) * 2.20455071448002;
+        const double p_0_4 = fabs(pivots[2]) * 3.7197278789055344;
+        const double p_0_5 = fabs(pivots[3]) * 2.20455071448002;
+        const double p_0_6 = fabs(pivots[4]) * 3.7197278789055344;
         const double p_0_7 = fabs(pivots[5]) * 2.2045507144800194;
         const double p_1_0 = p_0_0 < p_0_1 ? p_0_0 : p_0_1;
         const double ps_1_0 = p_0_0 + p_0_1;
@@ -657,19 +657,19 @@ static void actuators_inverse_dynamics_block(const double position[restrict][TL_
         start_1[0][l] = t24;
         const double t26 = start[1][l];
         const double t28 = (-0.18967032440070525) * t11;
-        const double t30 = 0.18967032440070536 * t21;
+        const double t30 = 0.18967032440070514 * t21;
         const double t31 = t28 + t30;
         const double t32 = t26 + t31;
         start_1[1][l] = t32;
         const double t34 = start[2][l];
-        const double t36 = (-0.10038399308279689) * t11;
-        const double t38 = 0.7205093906845828 * t21;
+        const double t36 = (-0.10038399308279698) * t11;
+        const double t38 = 0.7205093906845822 * t21;
         const double t39 = t36 + t38;
         const double t40 = t34 + t39;
         start_1[2][l] = t40;
         const double t42 = start[5][l];
-        const double t44 = 0.7205093906845822 * t11;
-        const double t46 = (-1.1003839930827968) * t21;
+        const double t44 = 0.7205093906845824 * t11;
+        const double t46 = (-1.1003839930827963) * t21;
         const double t47 = t44 + t46;
         const double t48 = t42 + t47;
         start_1[3][l] = t48;
@@ -1071,13 +1071,13 @@ static void actuators_inverse_dynamics_block(const double position[restrict][TL_
     }
     for (int l = 0; l < TL_LANES; ++l) {
         const double d = 1.0;
-        const double p_0_0 = fabs(solution_3_pivots[0][l]) * 3.719727878905536;
-        const double p_0_1 = fabs(solution_3_pivots[1][l]) * 2.2045507144800194;
-        const double p_0_2 = fabs(pivots[0][l]) * 3.719727878905536;
-        const double p_0_3 = fabs(pivots[1][l]) * 2.2045507144800194;
-        const double p_0_4 = fabs(pivots[2][l]) * 3.719727878905536;
-        const double p_0_5 = fabs(pivots[3][l]) * 2.2045507144800194;
-        const double p_0_6 = fabs(pivots[4][l]) * 3.719727878905536;
+        const double p_0_0 = fabs(solution_3_pivots[0][l]) * 3.7197278789055344;
+        const double p_0_1 = fabs(solution_3_pivots[1][l]) * 2.20455071448002;
+        const double p_0_2 = fabs(pivots[0][l]) * 3.7197278789055344;
+        const double p_0_3 = fabs(pivots[1][l]) * 2.20455071448002;
+        const double p_0_4 = fabs(pivots[2][l]) * 3.7197278789055344;
+        const double p_0_5 = fabs(pivots[3][l]) * 2.20455071448002;
+        const double p_0_6 = fabs(pivots[4][l]) * 3.7197278789055344;
         const double p_0_7 = fabs(pivots[5][l]) * 2.2045507144800194;
         const double p_1_0 = p_0_0 < p_0_1 ? p_0_0 : p_0_1;
         const double ps_1_0 = p_0_0 + p_0_1;
@@ -1219,34 +1219,34 @@ void actuators_inverse_dynamics_batch(size_t n, const double *restrict position,
     }
     if (rest) {
         const size_t first = n - rest;
-        double last_position[TL_LANES * 2];
-        double last_velocity[TL_LANES * 2];
-        double last_acceleration[TL_LANES * 2];
-        double last_start[TL_LANES * 6];
-        double last_q[TL_LANES * 6];
-        double last_v[TL_LANES * 6];
-        double last_a[TL_LANES * 6];
-        double last_tree_force[TL_LANES * 6];
-        double last_force[TL_LANES * 2];
-        double last_closure_force[TL_LANES * 4];
-        double last_health[TL_LANES * 4];
+        double tail_position[TL_LANES * 2];
+        double tail_velocity[TL_LANES * 2];
+        double tail_acceleration[TL_LANES * 2];
+        double tail_start[TL_LANES * 6];
+        double tail_q[TL_LANES * 6];
+        double tail_v[TL_LANES * 6];
+        double tail_a[TL_LANES * 6];
+        double tail_tree_force[TL_LANES * 6];
+        double tail_force[TL_LANES * 2];
+        double tail_closure_force[TL_LANES * 4];
+        double tail_health[TL_LANES * 4];
         for (size_t l = 0; l < TL_LANES; ++l) {
             const size_t s = first + (l < rest ? l : rest - 1);
             (void)s;
-            for (int i = 0; i < 2; ++i) last_position[l * 2 + i] = position[s * 2 + i];
-            for (int i = 0; i < 2; ++i) last_velocity[l * 2 + i] = velocity[s * 2 + i];
-            for (int i = 0; i < 2; ++i) last_acceleration[l * 2 + i] = acceleration[s * 2 + i];
-            for (int i = 0; i < 6; ++i) last_start[l * 6 + i] = start[s * 6 + i];
+            for (size_t i = 0; i < 2; ++i) tail_position[l * 2 + i] = position[s * 2 + i];
+            for (size_t i = 0; i < 2; ++i) tail_velocity[l * 2 + i] = velocity[s * 2 + i];
+            for (size_t i = 0; i < 2; ++i) tail_acceleration[l * 2 + i] = acceleration[s * 2 + i];
+            for (size_t i = 0; i < 6; ++i) tail_start[l * 6 + i] = start[s * 6 + i];
         }
-        actuators_inverse_dynamics_rows(last_position, last_velocity, last_acceleration, last_start, last_q, last_v, last_a, last_tree_force, last_force, last_closure_force, last_health);
+        actuators_inverse_dynamics_rows(tail_position, tail_velocity, tail_acceleration, tail_start, tail_q, tail_v, tail_a, tail_tree_force, tail_force, tail_closure_force, tail_health);
         for (size_t l = 0; l < rest; ++l) {
-            for (int i = 0; i < 6; ++i) q[(first + l) * 6 + i] = last_q[l * 6 + i];
-            for (int i = 0; i < 6; ++i) v[(first + l) * 6 + i] = last_v[l * 6 + i];
-            for (int i = 0; i < 6; ++i) a[(first + l) * 6 + i] = last_a[l * 6 + i];
-            for (int i = 0; i < 6; ++i) tree_force[(first + l) * 6 + i] = last_tree_force[l * 6 + i];
-            for (int i = 0; i < 2; ++i) force[(first + l) * 2 + i] = last_force[l * 2 + i];
-            for (int i = 0; i < 4; ++i) closure_force[(first + l) * 4 + i] = last_closure_force[l * 4 + i];
-            for (int i = 0; i < 4; ++i) health[(first + l) * 4 + i] = last_health[l * 4 + i];
+            for (size_t i = 0; i < 6; ++i) q[(first + l) * 6 + i] = tail_q[l * 6 + i];
+            for (size_t i = 0; i < 6; ++i) v[(first + l) * 6 + i] = tail_v[l * 6 + i];
+            for (size_t i = 0; i < 6; ++i) a[(first + l) * 6 + i] = tail_a[l * 6 + i];
+            for (size_t i = 0; i < 6; ++i) tree_force[(first + l) * 6 + i] = tail_tree_force[l * 6 + i];
+            for (size_t i = 0; i < 2; ++i) force[(first + l) * 2 + i] = tail_force[l * 2 + i];
+            for (size_t i = 0; i < 4; ++i) closure_force[(first + l) * 4 + i] = tail_closure_force[l * 4 + i];
+            for (size_t i = 0; i < 4; ++i) health[(first + l) * 4 + i] = tail_health[l * 4 + i];
         }
     }
 }

@@ -294,12 +294,12 @@ void actuators_inverse_dynamics(const double *restrict position, const double *r
     {
         const double d_0_0 = discriminants[0];
         const double d = d_0_0 == d_0_0 ? (d_0_0 < 1.0 ? d_0_0 : 1.0) : (-1e+300);
-        const double p_0_0 = fabs(pivots[0]) * 4.546105107902206;
-        const double p_0_1 = fabs(pivots[1]) * 4.093314729290382;
-        const double p_0_2 = fabs(pivots[2]) * 4.546105107902206;
-        const double p_0_3 = fabs(pivots[3]) * 4.093314729290382;
-        const double p_0_4 = fabs(pivots[4]) * 4.546105107902206;
-        const double p_0_5 = fabs(pivots[5]) * 4.093314729290382;
+        const double p_0_0 = fabs(pivots[0]) * 4.546105107902207;
+        const double p_0_1 = fabs(pivots[1]) * 4.093314729290383;
+        const double p_0_2 = fabs(pivots[2]) * 4.546105107902207;
+        const double p_0_3 = fabs(pivots[3]) * 4.093314729290383;
+        const double p_0_4 = fabs(pivots[4]) * 4.546105107902207;
+        const double p_0_5 = fabs(pivots[5]) * 4.093314729290383;
         const double p_1_0 = p_0_0 < p_0_1 ? p_0_0 : p_0_1;
         const double ps_1_0 = p_0_0 + p_0_1;
         const double p_1_1 = p_0_2 < p_0_3 ? p_0_2 : p_0_3;
@@ -557,12 +557,12 @@ static void actuators_inverse_dynamics_block(const double position[restrict][TL_
     for (int l = 0; l < TL_LANES; ++l) {
         const double d_0_0 = discriminants[0][l];
         const double d = d_0_0 == d_0_0 ? (d_0_0 < 1.0 ? d_0_0 : 1.0) : (-1e+300);
-        const double p_0_0 = fabs(pivots[0][l]) * 4.546105107902206;
-        const double p_0_1 = fabs(pivots[1][l]) * 4.093314729290382;
-        const double p_0_2 = fabs(pivots[2][l]) * 4.546105107902206;
-        const double p_0_3 = fabs(pivots[3][l]) * 4.093314729290382;
-        const double p_0_4 = fabs(pivots[4][l]) * 4.546105107902206;
-        const double p_0_5 = fabs(pivots[5][l]) * 4.093314729290382;
+        const double p_0_0 = fabs(pivots[0][l]) * 4.546105107902207;
+        const double p_0_1 = fabs(pivots[1][l]) * 4.093314729290383;
+        const double p_0_2 = fabs(pivots[2][l]) * 4.546105107902207;
+        const double p_0_3 = fabs(pivots[3][l]) * 4.093314729290383;
+        const double p_0_4 = fabs(pivots[4][l]) * 4.546105107902207;
+        const double p_0_5 = fabs(pivots[5][l]) * 4.093314729290383;
         const double p_1_0 = p_0_0 < p_0_1 ? p_0_0 : p_0_1;
         const double ps_1_0 = p_0_0 + p_0_1;
         const double p_1_1 = p_0_2 < p_0_3 ? p_0_2 : p_0_3;
@@ -660,34 +660,34 @@ void actuators_inverse_dynamics_batch(size_t n, const double *restrict position,
     }
     if (rest) {
         const size_t first = n - rest;
-        double last_position[TL_LANES * 1];
-        double last_velocity[TL_LANES * 1];
-        double last_acceleration[TL_LANES * 1];
-        double last_start[TL_LANES * 3];
-        double last_q[TL_LANES * 3];
-        double last_v[TL_LANES * 3];
-        double last_a[TL_LANES * 3];
-        double last_tree_force[TL_LANES * 3];
-        double last_force[TL_LANES * 1];
-        double last_closure_force[TL_LANES * 2];
-        double last_health[TL_LANES * 4];
+        double tail_position[TL_LANES * 1];
+        double tail_velocity[TL_LANES * 1];
+        double tail_acceleration[TL_LANES * 1];
+        double tail_start[TL_LANES * 3];
+        double tail_q[TL_LANES * 3];
+        double tail_v[TL_LANES * 3];
+        double tail_a[TL_LANES * 3];
+        double tail_tree_force[TL_LANES * 3];
+        double tail_force[TL_LANES * 1];
+        double tail_closure_force[TL_LANES * 2];
+        double tail_health[TL_LANES * 4];
         for (size_t l = 0; l < TL_LANES; ++l) {
             const size_t s = first + (l < rest ? l : rest - 1);
             (void)s;
-            for (int i = 0; i < 1; ++i) last_position[l * 1 + i] = position[s * 1 + i];
-            for (int i = 0; i < 1; ++i) last_velocity[l * 1 + i] = velocity[s * 1 + i];
-            for (int i = 0; i < 1; ++i) last_acceleration[l * 1 + i] = acceleration[s * 1 + i];
-            for (int i = 0; i < 3; ++i) last_start[l * 3 + i] = start[s * 3 + i];
+            for (size_t i = 0; i < 1; ++i) tail_position[l * 1 + i] = position[s * 1 + i];
+            for (size_t i = 0; i < 1; ++i) tail_velocity[l * 1 + i] = velocity[s * 1 + i];
+            for (size_t i = 0; i < 1; ++i) tail_acceleration[l * 1 + i] = acceleration[s * 1 + i];
+            for (size_t i = 0; i < 3; ++i) tail_start[l * 3 + i] = start[s * 3 + i];
         }
-        actuators_inverse_dynamics_rows(last_position, last_velocity, last_acceleration, last_start, last_q, last_v, last_a, last_tree_force, last_force, last_closure_force, last_health);
+        actuators_inverse_dynamics_rows(tail_position, tail_velocity, tail_acceleration, tail_start, tail_q, tail_v, tail_a, tail_tree_force, tail_force, tail_closure_force, tail_health);
         for (size_t l = 0; l < rest; ++l) {
-            for (int i = 0; i < 3; ++i) q[(first + l) * 3 + i] = last_q[l * 3 + i];
-            for (int i = 0; i < 3; ++i) v[(first + l) * 3 + i] = last_v[l * 3 + i];
-            for (int i = 0; i < 3; ++i) a[(first + l) * 3 + i] = last_a[l * 3 + i];
-            for (int i = 0; i < 3; ++i) tree_force[(first + l) * 3 + i] = last_tree_force[l * 3 + i];
-            for (int i = 0; i < 1; ++i) force[(first + l) * 1 + i] = last_force[l * 1 + i];
-            for (int i = 0; i < 2; ++i) closure_force[(first + l) * 2 + i] = last_closure_force[l * 2 + i];
-            for (int i = 0; i < 4; ++i) health[(first + l) * 4 + i] = last_health[l * 4 + i];
+            for (size_t i = 0; i < 3; ++i) q[(first + l) * 3 + i] = tail_q[l * 3 + i];
+            for (size_t i = 0; i < 3; ++i) v[(first + l) * 3 + i] = tail_v[l * 3 + i];
+            for (size_t i = 0; i < 3; ++i) a[(first + l) * 3 + i] = tail_a[l * 3 + i];
+            for (size_t i = 0; i < 3; ++i) tree_force[(first + l) * 3 + i] = tail_tree_force[l * 3 + i];
+            for (size_t i = 0; i < 1; ++i) force[(first + l) * 1 + i] = tail_force[l * 1 + i];
+            for (size_t i = 0; i < 2; ++i) closure_force[(first + l) * 2 + i] = tail_closure_force[l * 2 + i];
+            for (size_t i = 0; i < 4; ++i) health[(first + l) * 4 + i] = tail_health[l * 4 + i];
         }
     }
 }

@@ -264,14 +264,14 @@ void platform_inverse_dynamics(const double *restrict position, const double *re
         const double d_2_0 = d_1_0 < d_0_2 ? d_1_0 : d_0_2;
         const double ds_2_0 = ds_1_0 + d_0_2;
         const double d = ds_2_0 == ds_2_0 ? (d_2_0 < 1.0 ? d_2_0 : 1.0) : (-1e+300);
-        const double p_0_0 = fabs(pivots[0]) * 3.442544378043391;
+        const double p_0_0 = fabs(pivots[0]) * 3.4425443780433924;
         const double p_0_1 = fabs(pivots[1]) * 3.4096545349373812;
         const double p_0_2 = fabs(pivots[2]) * 3.3997796188782163;
-        const double p_0_3 = fabs(pivots[3]) * 3.442544378043391;
+        const double p_0_3 = fabs(pivots[3]) * 3.4425443780433924;
         const double p_0_4 = fabs(pivots[4]) * 3.4096545349373812;
         const double p_0_5 = fabs(pivots[5]) * 3.3997796188782163;
-        const double p_0_6 = fabs(pivots[6]) * 5.885616390314295;
-        const double p_0_7 = fabs(pivots[7]) * 2.287183761007669;
+        const double p_0_6 = fabs(pivots[6]) * 5.885616390314294;
+        const double p_0_7 = fabs(pivots[7]) * 2.2871837610076695;
         const double p_0_8 = fabs(pivots[8]) * 3.358230216878573;
         const double p_1_0 = p_0_0 < p_0_1 ? p_0_0 : p_0_1;
         const double ps_1_0 = p_0_0 + p_0_1;
@@ -586,14 +586,14 @@ static void platform_inverse_dynamics_block(const double position[restrict][TL_L
         const double d_2_0 = d_1_0 < d_0_2 ? d_1_0 : d_0_2;
         const double ds_2_0 = ds_1_0 + d_0_2;
         const double d = ds_2_0 == ds_2_0 ? (d_2_0 < 1.0 ? d_2_0 : 1.0) : (-1e+300);
-        const double p_0_0 = fabs(pivots[0][l]) * 3.442544378043391;
+        const double p_0_0 = fabs(pivots[0][l]) * 3.4425443780433924;
         const double p_0_1 = fabs(pivots[1][l]) * 3.4096545349373812;
         const double p_0_2 = fabs(pivots[2][l]) * 3.3997796188782163;
-        const double p_0_3 = fabs(pivots[3][l]) * 3.442544378043391;
+        const double p_0_3 = fabs(pivots[3][l]) * 3.4425443780433924;
         const double p_0_4 = fabs(pivots[4][l]) * 3.4096545349373812;
         const double p_0_5 = fabs(pivots[5][l]) * 3.3997796188782163;
-        const double p_0_6 = fabs(pivots[6][l]) * 5.885616390314295;
-        const double p_0_7 = fabs(pivots[7][l]) * 2.287183761007669;
+        const double p_0_6 = fabs(pivots[6][l]) * 5.885616390314294;
+        const double p_0_7 = fabs(pivots[7][l]) * 2.2871837610076695;
         const double p_0_8 = fabs(pivots[8][l]) * 3.358230216878573;
         const double p_1_0 = p_0_0 < p_0_1 ? p_0_0 : p_0_1;
         const double ps_1_0 = p_0_0 + p_0_1;
@@ -733,32 +733,32 @@ void platform_inverse_dynamics_batch(size_t n, const double *restrict position, 
     }
     if (rest) {
         const size_t first = n - rest;
-        double last_position[TL_LANES * 3];
-        double last_velocity[TL_LANES * 3];
-        double last_acceleration[TL_LANES * 3];
-        double last_q[TL_LANES * 6];
-        double last_v[TL_LANES * 6];
-        double last_a[TL_LANES * 6];
-        double last_tree_force[TL_LANES * 6];
-        double last_force[TL_LANES * 3];
-        double last_closure_force[TL_LANES * 3];
-        double last_health[TL_LANES * 4];
+        double tail_position[TL_LANES * 3];
+        double tail_velocity[TL_LANES * 3];
+        double tail_acceleration[TL_LANES * 3];
+        double tail_q[TL_LANES * 6];
+        double tail_v[TL_LANES * 6];
+        double tail_a[TL_LANES * 6];
+        double tail_tree_force[TL_LANES * 6];
+        double tail_force[TL_LANES * 3];
+        double tail_closure_force[TL_LANES * 3];
+        double tail_health[TL_LANES * 4];
         for (size_t l = 0; l < TL_LANES; ++l) {
             const size_t s = first + (l < rest ? l : rest - 1);
             (void)s;
-            for (int i = 0; i < 3; ++i) last_position[l * 3 + i] = position[s * 3 + i];
-            for (int i = 0; i < 3; ++i) last_velocity[l * 3 + i] = velocity[s * 3 + i];
-            for (int i = 0; i < 3; ++i) last_acceleration[l * 3 + i] = acceleration[s * 3 + i];
+            for (size_t i = 0; i < 3; ++i) tail_position[l * 3 + i] = position[s * 3 + i];
+            for (size_t i = 0; i < 3; ++i) tail_velocity[l * 3 + i] = velocity[s * 3 + i];
+            for (size_t i = 0; i < 3; ++i) tail_acceleration[l * 3 + i] = acceleration[s * 3 + i];
         }
-        platform_inverse_dynamics_rows(last_position, last_velocity, last_acceleration, last_q, last_v, last_a, last_tree_force, last_force, last_closure_force, last_health);
+        platform_inverse_dynamics_rows(tail_position, tail_velocity, tail_acceleration, tail_q, tail_v, tail_a, tail_tree_force, tail_force, tail_closure_force, tail_health);
         for (size_t l = 0; l < rest; ++l) {
-            for (int i = 0; i < 6; ++i) q[(first + l) * 6 + i] = last_q[l * 6 + i];
-            for (int i = 0; i < 6; ++i) v[(first + l) * 6 + i] = last_v[l * 6 + i];
-            for (int i = 0; i < 6; ++i) a[(first + l) * 6 + i] = last_a[l * 6 + i];
-            for (int i = 0; i < 6; ++i) tree_force[(first + l) * 6 + i] = last_tree_force[l * 6 + i];
-            for (int i = 0; i < 3; ++i) force[(first + l) * 3 + i] = last_force[l * 3 + i];
-            for (int i = 0; i < 3; ++i) closure_force[(first + l) * 3 + i] = last_closure_force[l * 3 + i];
-            for (int i = 0; i < 4; ++i) health[(first + l) * 4 + i] = last_health[l * 4 + i];
+            for (size_t i = 0; i < 6; ++i) q[(first + l) * 6 + i] = tail_q[l * 6 + i];
+            for (size_t i = 0; i < 6; ++i) v[(first + l) * 6 + i] = tail_v[l * 6 + i];
+            for (size_t i = 0; i < 6; ++i) a[(first + l) * 6 + i] = tail_a[l * 6 + i];
+            for (size_t i = 0; i < 6; ++i) tree_force[(first + l) * 6 + i] = tail_tree_force[l * 6 + i];
+            for (size_t i = 0; i < 3; ++i) force[(first + l) * 3 + i] = tail_force[l * 3 + i];
+            for (size_t i = 0; i < 3; ++i) closure_force[(first + l) * 3 + i] = tail_closure_force[l * 3 + i];
+            for (size_t i = 0; i < 4; ++i) health[(first + l) * 4 + i] = tail_health[l * 4 + i];
         }
     }
 }
