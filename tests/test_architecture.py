@@ -101,7 +101,7 @@ CEILINGS = {
     "pages": 420,
     "programs": 2070,
     "reduction": 850,
-    "report": 3530,
+    "report": 3540,
     "simulation": 3120,
     "solids": 400,
     "tauloop": 800,

@@ -210,6 +210,7 @@ REPORTED = {
     "verify five_bar --states 2": (1, 0),
     "workspace five_bar --resolution 0.05": (4, 0),
     "modes five_bar": (1, 1),
+    "detect-hit five_bar --to x=0.02 --time 0.1 --hit fx=40 --draws 4": (2, 0),
     "cost five_bar": (1, 0),
 }
 

@@ -27,6 +27,7 @@ TITLES = {
     "ControlComparison": "Control",
     "DriveStep": "Step of a drive line",
     "Excitation": "Excitation",
+    "HitDetection": "A blow at the platform",
     "MachineIdentification": "Identification",
     "Modes": "Assembly modes",
     "OperationCounts": "Operations",
