@@ -22,7 +22,6 @@ EXTRAS = {
     "catkin_pkg": ("dev", "catkin_pkg"),
     "rosbags": ("ros", "rosbags"),
     "trimesh": ("view", "trimesh"),
-    "urdf_parser_py": ("dev", "urdf-parser-py"),
     "viser": ("view", "viser"),
     "websockets": ("view", "viser"),
     "yourdfpy": ("dev", "yourdfpy"),

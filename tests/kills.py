@@ -84,6 +84,10 @@ COMMANDS = {
         "--json-file",
         "{out}/run.json",
     ),
+    "detect-hit": (
+        *("detect-hit", "five_bar", "--to", "x=0.02", "--time", "0.1", "--hit", "fx=40", "--draws", "4"),
+        *("--figure", "{out}/hit.png", "--json-file", "{out}/hit.json"),
+    ),
     "workspace": (
         "workspace",
         "five_bar",

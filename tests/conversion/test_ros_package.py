@@ -102,9 +102,9 @@ def test_package_xml_is_what_ros_s_own_parser_takes(package: Ros2Package) -> Non
     assert {need.name for need in parsed.build_depends} == {"rclcpp", "sensor_msgs"}
 
 
-def test_the_urdf_is_what_urdf_parser_py_takes(package: Ros2Package) -> None:
-    robot = extra("urdf_parser_py.urdf").URDF.from_xml_string(package.files["urdf/machine.urdf"])
-    assert set(package.joints) <= {joint.name for joint in robot.joints}
+def test_the_control_names_the_driven_joints_of_the_urdf(package: Ros2Package) -> None:
+    names = [joint.attrib["name"] for joint in ElementTree.fromstring(package.files["urdf/machine.urdf"]).iter("joint")]
+    assert set(package.joints) <= set(names)
     control = ElementTree.fromstring(package.files["urdf/machine.urdf"]).find("ros2_control")
     assert control is not None
     assert tuple(joint.attrib["name"] for joint in control.findall("joint")) == package.driven

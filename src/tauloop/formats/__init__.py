@@ -3,7 +3,7 @@
 Examples:
     >>> import tauloop as tl
     >>> sorted(tl.formats.FORMATS)
-    ['mjcf', 'urdf', 'yaml']
+    ['mjcf', 'sdf', 'urdf', 'yaml']
 """
 
 from __future__ import annotations

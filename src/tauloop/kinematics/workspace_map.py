@@ -10,7 +10,6 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import ndimage
 
 from tauloop.assembly.limits import AT_THE_STOP
 from tauloop.assembly.ports import numbers
@@ -344,9 +343,15 @@ def _cut_off(
 def _without_rims(reason: np.ndarray) -> np.ndarray:
     """Reasons over a grid; a rim of singular poses, thinner than the grid, counts for the poses out of reach beside."""
     is_beyond = (reason == Reason.SINGULAR) | (reason == Reason.CUT_OFF)
-    thin = is_beyond & ~ndimage.binary_opening(is_beyond, np.ones((2,) * reason.ndim))
-    edge = ndimage.binary_dilation(reason == Reason.OUT_OF_REACH, np.ones((3,) * reason.ndim))
-    return np.where(thin & edge, int(Reason.OUT_OF_REACH), reason)
+    thick, edge = is_beyond, reason == Reason.OUT_OF_REACH
+    for axis in range(reason.ndim):  # blocks of two points along every axis that lie within
+        thick = np.delete(thick, 0, axis) & np.delete(thick, -1, axis)
+    for axis in range(reason.ndim):
+        before = [(int(i == axis), 0) for i in range(reason.ndim)]
+        behind = [(0, wide) for wide, _ in before]
+        thick = np.pad(thick, before) | np.pad(thick, behind)
+        edge = edge | np.delete(np.pad(edge, before), -1, axis) | np.delete(np.pad(edge, behind), 0, axis)
+    return np.where(is_beyond & ~thick & edge, int(Reason.OUT_OF_REACH), reason)
 
 
 #: Which side of all singularities a pose is on: the signs of the determinants that change there, as a number.

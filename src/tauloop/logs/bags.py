@@ -8,6 +8,7 @@ topics share are left out.
 
 from __future__ import annotations
 
+import os.path
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -191,7 +192,7 @@ def _split(name: str) -> tuple[str, str]:
 
 def is_bag(path: Path) -> bool:
     """Whether a path is that of a bag: a folder with metadata, or a file that ends in .mcap, .db3 or .bag."""
-    return (path / "metadata.yaml").is_file() or path.name.lower().endswith((".mcap", ".db3", ".bag"))
+    return os.path.isfile(path / "metadata.yaml") or path.name.lower().endswith((".mcap", ".db3", ".bag"))
 
 
 def require_rosbags(file: str) -> None:
