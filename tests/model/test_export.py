@@ -301,10 +301,10 @@ def test_a_name_of_the_users_own_is_taken():
 
 
 def test_outputs_that_are_named_alone_are_exported_and_cost_what_is_counted_for_them():
-    made = tl.export_c(tl.load("rcid"), tl.ExportOptions(functions=("inverse_dynamics",), outputs=("force",)))
+    made = tl.export_c(tl.load("delta"), tl.ExportOptions(functions=("inverse_dynamics",), outputs=("force",)))
     (function,) = made.manifest["functions"]
     assert [port["name"] for port in function["outputs"]] == ["force"]
-    costs = tl.count_operations(tl.load("rcid")).costs
+    costs = tl.count_operations(tl.load("delta")).costs
     (cost,) = [c for c in costs if (c.quantity, c.formulation) == ("inverse dynamics", "newton-euler")]
     assert function["operations"]["once"] == cost.once
 
