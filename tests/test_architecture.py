@@ -88,7 +88,7 @@ CEILINGS = {
     "estimation": 430,
     "equations": 1300,
     "fmu": 1870,
-    "formats": 5100,
+    "formats": 5000,
     "health": 130,
     "identification": 7990,
     "integrate": 1800,

@@ -57,7 +57,7 @@ def test_a_machine_comes_back_with_the_forces_it_had(tmp_path: Path, name: str) 
 def test_loops_close_natively(tmp_path: Path) -> None:
     """The links with two parents are those that the tree had to cut, and their joints meet at one place."""
     path, side = written("five_bar", tmp_path)
-    joints = ElementTree.fromstring(to_sdf(load("five_bar")).sdf).findall(".//joint")
+    joints = ElementTree.fromstring(to_sdf(load("five_bar")).text).findall(".//joint")
     children = [joint.findtext("child") for joint in joints]
     assert sorted(name for name in set(children) if children.count(name) > 1) == ["link_1", "link_2"]
     tree = read_sdf_tree(path)

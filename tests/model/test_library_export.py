@@ -95,9 +95,7 @@ def test_cmake_builds_checks_installs_and_finds_the_package(tmp_path):
     written(exported(), tmp_path / "delta")
     ran(["cmake", "-S", "delta", "-B", "build", "-DCMAKE_INSTALL_PREFIX=there"], tmp_path)
     ran(["cmake", "--build", "build"], tmp_path)
-    assert "100% tests passed out of 1" in ran(["ctest", "--test-dir", "build"], tmp_path).replace(
-        "0 tests failed ", ""
-    )
+    assert "100% tests passed" in ran(["ctest", "--test-dir", "build"], tmp_path)
     ran(["cmake", "--install", "build"], tmp_path)
     user = tmp_path / "user"
     user.mkdir()

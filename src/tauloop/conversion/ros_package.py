@@ -137,7 +137,7 @@ def export_ros2(
     written = to_urdf(mechanism, "meshes")
     with tempfile.TemporaryDirectory(prefix="tauloop-") as scratch:
         urdf, side = Path(scratch) / "machine.urdf", Path(scratch) / "machine.side.yaml"
-        urdf.write_text(written.urdf, encoding="utf-8")
+        urdf.write_text(written.text, encoding="utf-8")
         side.write_text(written.side, encoding="utf-8")
         model = Model(load_urdf(urdf, side))
     joints = _Joints(model)
@@ -153,7 +153,7 @@ def export_ros2(
     for target, source in (("CMakeLists.txt", "CMakeLists.txt.in"), ("launch/display.launch.py", "display.launch.in")):
         texts[target] = (folder_of_texts / source).read_text("utf-8").replace("@PACKAGE@", name)
     texts["package.xml"] = _package_xml(name, mechanism, options)
-    texts["urdf/machine.urdf"] = _with_control(written.urdf, name, joints.driven, options.hardware)
+    texts["urdf/machine.urdf"] = _with_control(written.text, name, joints.driven, options.hardware)
     texts["urdf/machine.side.yaml"] = written.side
     notes = list(written.notes)
     if any(joint.kind == "free" for joint in model.mechanism.joints if not joint.is_cut):

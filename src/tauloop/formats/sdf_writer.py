@@ -12,25 +12,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from xml.etree import ElementTree
 
 import numpy as np
-import yaml
 
 from tauloop.errors import DescriptionError
-from tauloop.files import write_text
-from tauloop.formats.element_writer import ElementWriter
-from tauloop.formats.expression_writer import literal, number
+from tauloop.formats.expression_writer import literal
 from tauloop.formats.meshes import MeshCopies
 from tauloop.formats.sdf_model import FREE, MASSLESS, WORLD
-from tauloop.formats.side_grammar import FORMAT
+from tauloop.formats.side_writer import SideWriter, WithSideFile, angles_of, in_line, moments_of, signless
 from tauloop.formats.urdf_parts import identifier
 from tauloop.mechanism import units
-from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Freedom, Mechanism
+from tauloop.mechanism.model import BASE, JOINT_KINDS, Freedom, Mechanism
 from tauloop.mechanism.poses import IDENTITY, FramePose, rotation_matrix
 from tauloop.mechanism.primitives import Primitive
-from tauloop.mechanism.rigid_tree import Closure, Link, LinkInertia, Tree, constant_angles, rigid_tree
+from tauloop.mechanism.rigid_tree import Closure, Link, LinkInertia, rigid_tree
 from tauloop.mechanism.solid import Solid, colour, rgba
 from tauloop.records import dataclass
 
@@ -42,25 +39,7 @@ LIGHT, LIGHT_MOMENT, LEAST_SHARE = 1e-9, 1e-12, 1e-9
 OPEN = 1e-9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenSdf:
-    """An SDF file and its side file.
-
-    Attributes:
-        sdf, side: texts of the two files.
-        names: names in the SDF by those of the mechanism: bodies, scalar coordinates, rods' parts, actuators.
-        meshes: the files of meshes that the SDF names.
-        notes: what is not as in the mechanism, one sentence each.
-    """
-
-    sdf: str
-    side: str
-    names: dict[str, str]
-    meshes: MeshCopies
-    notes: tuple[str, ...]
-
-
-def to_sdf(mechanism: Mechanism, meshes: str = "meshes") -> WrittenSdf:
+def to_sdf(mechanism: Mechanism, meshes: str = "meshes") -> WithSideFile:
     """Texts of an SDF file and of its side file.
 
     Args:
@@ -85,35 +64,22 @@ def write_sdf(mechanism: Mechanism, path: str | Path) -> tuple[tuple[Path, ...],
         InputError: a file cannot be written.
     """
     written = to_sdf(mechanism, f"{Path(path).stem}_meshes")
-    side = Path(path).with_name(f"{Path(path).name}.side.yaml")
-    meshes = written.meshes.write(Path(path).parent)
-    write_text(side, written.side)
-    write_text(path, written.sdf)
-    return (side, *meshes), written.notes
+    return written.write(Path(path), Path(path).with_name(f"{Path(path).name}.side.yaml"))
 
 
 @dataclass(slots=True)
-class _SdfWriter:
-    mechanism: Mechanism
-    tree: Tree
-    meshes: MeshCopies
-    notes: list[str] = field(default_factory=list)
-    links: dict[str, str] = field(default_factory=lambda: {BASE: BASE})
-    names: dict[str, str] = field(default_factory=dict)
-    taken: set[str] = field(default_factory=lambda: {BASE, WORLD})
+class _SdfWriter(SideWriter):
+    form: ClassVar[str] = "SDF"
     poses: dict[str, FramePose] = field(default_factory=lambda: {BASE: IDENTITY})
     side: dict[str, dict[str, Any]] = field(default_factory=dict)
-    elements_of: dict[str, ElementTree.Element] = field(default_factory=dict)
     model: ElementTree.Element = field(default_factory=lambda: ElementTree.Element("model"))
 
-    def write(self) -> WrittenSdf:
+    def write(self) -> WithSideFile:
         m = self.mechanism
-        self.notes = ["parameters are written as numbers", *self.tree.notes]
-        driven = [actuator.name for actuator in m.actuators if actuator.drive is not None]
-        self.notes += [f"actuator {name}: its drive line has no place in SDF" for name in driven]
+        self.taken.add(WORLD)
         root = ElementTree.Element("sdf", {"version": "1.9", "xmlns:tauloop": "https://tauloop.invalid/sdf"})
         world = ElementTree.SubElement(root, "world", name="default")
-        _leaf(world, "gravity", _numbers([m.value(x) for x in m.gravity]))
+        _leaf(world, "gravity", in_line([m.value(x) for x in m.gravity]))
         world.append(self.model)
         self.model.set("name", identifier(m.name.replace(".", "_")))
         self._base()
@@ -124,33 +90,15 @@ class _SdfWriter:
             self._closure(closure)
         for solid in m.solids:
             self._solid(solid)
-        side = self._side_file()
+        for coupling in m.couplings:
+            self._beside("couplings", self.named(coupling.name), self.elements.coupling(coupling))
         ElementTree.indent(root)
-        return WrittenSdf(
-            sdf='<?xml version="1.0"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n",
-            side=yaml.safe_dump(side, sort_keys=False, default_flow_style=None, width=120),
-            names=self.names | self.links,
-            meshes=self.meshes,
-            notes=tuple(self.notes),
-        )
+        text = '<?xml version="1.0"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+        return self.finished(text, dict(self.side))
 
-    @property
-    def elements(self) -> ElementWriter:
-        """Writes elements of the side file, at nominal values."""
-        value = self.mechanism.value
-        return ElementWriter(
-            mechanism=self.mechanism,
-            text=lambda expression, dimension: literal(value(expression), dimension),
-            names=self.names,
-        )
-
-    def _named(self, name: str) -> str:
-        """A new name for a name of the mechanism, which it is unless that is taken or has characters of its own."""
-        word = identifier(name)
-        while word in self.taken:
-            word += "_"
-        self.taken.add(word)
-        return word
+    def _beside(self, section: str, name: str, content: Any) -> None:
+        if content:
+            self.side.setdefault(section, {})[name] = content
 
     # Links and joints
 
@@ -158,7 +106,7 @@ class _SdfWriter:
         """The immovable base: a link, for joints and solids are on links."""
         link = ElementTree.SubElement(self.model, "link", name=BASE)
         self.elements_of[BASE] = link
-        joint = ElementTree.SubElement(self.model, "joint", name=self._named(f"{BASE}_to_world"), type="fixed")
+        joint = ElementTree.SubElement(self.model, "joint", name=self.named(f"{BASE}_to_world"), type="fixed")
         _leaf(joint, "parent", WORLD)
         _leaf(joint, "child", BASE)
 
@@ -190,7 +138,7 @@ class _SdfWriter:
             parent, at = name, IDENTITY
 
     def _place(self, name: str, parent: str, pose: FramePose, mass: LinkInertia | None) -> None:
-        element = ElementTree.SubElement(self.model, "link", name=self._named(name))
+        element = ElementTree.SubElement(self.model, "link", name=self.named(name))
         self.links[name] = element.attrib["name"]
         self.elements_of[name], self.poses[name] = element, self.poses[parent] @ pose
         _pose(element, pose, self.links[parent])
@@ -215,11 +163,10 @@ class _SdfWriter:
             self.notes.append(f"body {name}: SDF refuses its inertia; {change:.2g} kg m^2 are added to a moment")
         inertial = ElementTree.SubElement(element, "inertial")
         _pose(inertial, FramePose(np.eye(3), link.center))
-        _leaf(inertial, "mass", _number(mass))
-        (xx, xy, xz), (_, yy, yz), (_, _, zz) = inertia
+        _leaf(inertial, "mass", signless(mass))
         tensor = ElementTree.SubElement(inertial, "inertia")
-        for key, moment in {"ixx": xx, "ixy": xy, "ixz": xz, "iyy": yy, "iyz": yz, "izz": zz}.items():
-            _leaf(tensor, key, _number(moment))
+        for key, moment in moments_of(inertia).items():
+            _leaf(tensor, key, moment)
 
     def _joint(
         self, link: Link, part: Sequence[Primitive], parent: str, child: str, frame: FramePose, motors: set[str]
@@ -229,7 +176,7 @@ class _SdfWriter:
         if kind == "revolute" and not _is_limited(part[0].freedom):
             kind = "continuous"
         name = f"{link.name}.fixed" if not part else part[0].name if len(part) == 1 else f"{link.name}.universal"
-        joint = ElementTree.SubElement(self.model, "joint", name=self._named(name), type=kind)
+        joint = ElementTree.SubElement(self.model, "joint", name=self.named(name), type=kind)
         _pose(joint, frame)
         _leaf(joint, "parent", parent)
         _leaf(joint, "child", child)
@@ -251,31 +198,23 @@ class _SdfWriter:
             self._beside("offsets", word, literal(-offset, units.ANGLE if turns else units.LENGTH))
         axis = _axis(joint, primitive.axis)
         if _is_limited(freedom):
-            _leaf(axis, "lower", _number(freedom.lower - offset), "limit")
-            _leaf(axis, "upper", _number(freedom.upper - offset), "limit")
+            _leaf(axis, "lower", signless(freedom.lower - offset), "limit")
+            _leaf(axis, "upper", signless(freedom.upper - offset), "limit")
             freedom = replace(freedom, lower=-np.inf, upper=np.inf)
         _leaf(axis, "effort", "-1" if primitive.name in motors else "0", "limit")
         if np.isfinite(freedom.speed):
-            _leaf(axis, "velocity", _number(freedom.speed), "limit")
+            _leaf(axis, "velocity", signless(freedom.speed), "limit")
             freedom = replace(freedom, speed=np.inf)
         if content := self.elements.freedom(freedom, turns):
             self._beside("joints", word, content)
 
     def _free(self, link: Link, child: str, name: str) -> None:
         """A joint of six freedoms: none in SDF, and an element that Tauloop reads."""
-        word, kind = self._named(name), JOINT_KINDS["free"]
+        word = self.named(name)
         attributes = {"name": word, "parent": self.links[link.parent], "child": self.links[child]}
         ElementTree.SubElement(self.model, FREE, attributes)
-        content: dict[str, Any] = {}
-        if link.at.position.any():
-            content["at"] = [literal(x, units.LENGTH) for x in link.at.position]
-        if link.at.is_turned:
-            angles = constant_angles(link.at.rotation)
-            content["turn"] = [{axis: literal(angle, units.ANGLE)} for axis, angle in angles.items()]
-        if written := self.elements.freedoms(kind.velocities, kind.angular, self.mechanism.joint(name).freedoms):
-            content["freedoms"] = written
-        self.side.setdefault("floating", {})[word] = content
-        self.names |= {f"{name}.{freedom}": f"{word}.{freedom}" for freedom in kind.velocities}
+        self.side.setdefault("floating", {})[word] = self.floating(name, link.at)
+        self.names |= {f"{name}.{freedom}": f"{word}.{freedom}" for freedom in JOINT_KINDS["free"].velocities}
 
     def _closure(self, closure: Closure) -> None:
         (first, near), (second, far) = closure.first, closure.second
@@ -290,7 +229,7 @@ class _SdfWriter:
             remedy = "give a reference pose that `tauloop check` says is closed"
             raise DescriptionError.of(closure.name, what, remedy, file=self.mechanism.file)
         kind = {"spherical": "ball", "revolute": "continuous"}.get(closure.kind, closure.kind)
-        joint = ElementTree.SubElement(self.model, "joint", name=self._named(closure.name), type=kind)
+        joint = ElementTree.SubElement(self.model, "joint", name=self.named(closure.name), type=kind)
         _pose(joint, far)
         _leaf(joint, "parent", self.links[first])
         _leaf(joint, "child", self.links[second])
@@ -321,7 +260,7 @@ class _SdfWriter:
         _pose(visual, FramePose(rotation_matrix(solid.turns), np.array(solid.position)))
         geometry = ElementTree.SubElement(visual, "geometry")
         shape = ElementTree.SubElement(geometry, solid.shape)
-        numbers = [_number(float(x)) for x in solid.size]
+        numbers = [signless(float(x)) for x in solid.size]
         if solid.shape == "box":
             _leaf(shape, "size", " ".join(numbers))
         elif solid.shape == "mesh" and solid.mesh is not None:
@@ -333,50 +272,6 @@ class _SdfWriter:
         material = ElementTree.SubElement(visual, "material")
         for key in ("ambient", "diffuse"):
             _leaf(material, key, rgba(colour(solid)))
-
-    # Side file
-
-    def _beside(self, section: str, name: str, content: Any) -> None:
-        if content:
-            self.side.setdefault(section, {})[name] = content
-
-    def _side_file(self) -> dict[str, Any]:
-        m, write = self.mechanism, self.elements
-        side: dict[str, Any] = {
-            "format": FORMAT,
-            "provenance": {"status": "given", "source": f"written from the machine {m.name}"},
-            "gravity": write.vector(m.gravity, units.ACCELERATION),
-            "platform": self._platform(),
-        }
-        for coupling in m.couplings:
-            self._beside("couplings", self._named(coupling.name), write.coupling(coupling))
-        side |= self.side
-        if m.losses:
-            side["losses"] = {self._named(loss.name): write.loss(loss) for loss in m.losses}
-        motors = {actuator.name: self._motor(actuator) for actuator in m.actuators}
-        side["actuators"] = {motors[actuator.name]: write.actuator(actuator) for actuator in m.actuators}
-        self.names |= motors
-        pairs = [f"{a} to {b}" for a, b in (self.names | self.links).items() if a != b]
-        if pairs:
-            self.notes.append(f"renamed, here and in the channels of logs: {', '.join(pairs)}")
-        return side
-
-    def _motor(self, actuator: Actuator) -> str:
-        """The name of an actuator; that of the joint which it alone drives stays its own."""
-        is_joints = [self.names.get(joint) for joint, _ in actuator.drives] == [actuator.name]
-        return actuator.name if is_joints else self._named(actuator.name)
-
-    def _platform(self) -> dict[str, Any]:
-        platform = self.mechanism.platform
-        content: dict[str, Any] = {"body": self.links[platform.body]}
-        if tool := self.elements.pose(platform.tool):
-            content["tool"] = tool
-        known = [self.names.get(name) for name in platform.independent]
-        if None in known:
-            self.notes.append("the independent coordinates are not written: some have no counterpart in SDF")
-        elif known:
-            content["independent"] = known
-        return content
 
 
 _WITH_AXIS = ("continuous", "revolute", "prismatic")
@@ -394,7 +289,7 @@ def _is_limited(freedom: Freedom) -> bool:
 
 def _axis(joint: ElementTree.Element, axis: np.ndarray, tag: str = "axis") -> ElementTree.Element:
     element = ElementTree.SubElement(joint, tag)
-    _leaf(element, "xyz", _numbers(axis))
+    _leaf(element, "xyz", in_line(axis))
     return element
 
 
@@ -409,16 +304,5 @@ def _leaf(parent: ElementTree.Element, tag: str, text: str, within: str = "") ->
 def _pose(element: ElementTree.Element, pose: FramePose, relative_to: str = "") -> None:
     if pose.is_identity and not relative_to:
         return
-    angles = constant_angles(pose.rotation) if pose.is_turned else {}
-    rpy = [angles.get("x", 0.0), angles.get("y", 0.0), angles.get("z", 0.0)]
-    ElementTree.SubElement(element, "pose", {"relative_to": relative_to} if relative_to else {}).text = _numbers(
-        [*pose.position.tolist(), *rpy]
-    )
-
-
-def _number(value: float) -> str:
-    return number(value + 0.0)
-
-
-def _numbers(values: np.ndarray | Sequence[float]) -> str:
-    return " ".join(_number(float(value)) for value in values)
+    place = ElementTree.SubElement(element, "pose", {"relative_to": relative_to} if relative_to else {})
+    place.text = in_line([*pose.position.tolist(), *angles_of(pose)])

@@ -10,29 +10,25 @@ several freedoms become chains of massless links.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from xml.etree import ElementTree
 
 import numpy as np
-import yaml
 from scipy.spatial.transform import Rotation
 
 from tauloop.errors import DescriptionError
-from tauloop.files import write_text
-from tauloop.formats.element_writer import ElementWriter
 from tauloop.formats.expression_writer import literal, number
 from tauloop.formats.meshes import MeshCopies
-from tauloop.formats.side_grammar import FORMAT
+from tauloop.formats.side_writer import SideWriter, WithSideFile, angles_of, in_line, moments_of, signless
 from tauloop.formats.urdf_cut_elements import CUT, CUT_TYPES
 from tauloop.formats.urdf_parts import identifier
 from tauloop.mechanism import units
-from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Freedom, Mechanism
+from tauloop.mechanism.model import BASE, JOINT_KINDS, Freedom, Mechanism
 from tauloop.mechanism.poses import IDENTITY, FramePose, rotation_matrix
 from tauloop.mechanism.primitives import Primitive
-from tauloop.mechanism.rigid_tree import Closure, Link, LinkInertia, Tree, constant_angles, rigid_tree
+from tauloop.mechanism.rigid_tree import Closure, Link, LinkInertia, rigid_tree
 from tauloop.mechanism.solid import Solid, colour, rgba
 from tauloop.records import dataclass
 
@@ -41,25 +37,7 @@ _TYPES = {"spherical": "3d", "fixed": "6d"}
 _HINGES = (("x", np.eye(3)[0]), ("y", np.eye(3)[1]), ("z", np.eye(3)[2]))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenUrdf:
-    """A URDF and its side file.
-
-    Attributes:
-        urdf, side: texts of the two files.
-        names: names in the URDF by those of the mechanism: bodies, scalar coordinates, rods' parts, actuators.
-        meshes: the files of meshes that the URDF names.
-        notes: what is not as in the mechanism, one sentence each.
-    """
-
-    urdf: str
-    side: str
-    names: dict[str, str]
-    meshes: MeshCopies
-    notes: tuple[str, ...]
-
-
-def to_urdf(mechanism: Mechanism, meshes: str = "meshes") -> WrittenUrdf:
+def to_urdf(mechanism: Mechanism, meshes: str = "meshes") -> WithSideFile:
     """Texts of a URDF and of its side file.
 
     Args:
@@ -83,36 +61,20 @@ def write_urdf(mechanism: Mechanism, path: str | Path) -> tuple[tuple[Path, ...]
         InputError: a file cannot be written.
     """
     written = to_urdf(mechanism, f"{Path(path).stem}_meshes")
-    side = Path(path).with_suffix(".side.yaml")
-    meshes = written.meshes.write(Path(path).parent)
-    write_text(side, written.side)
-    write_text(path, written.urdf)
-    return (side, *meshes), written.notes
+    return written.write(Path(path), Path(path).with_suffix(".side.yaml"))
 
 
 @dataclass(slots=True)
-class _UrdfWriter:
-    mechanism: Mechanism
-    tree: Tree
-    meshes: MeshCopies
-    notes: list[str] = field(default_factory=list)
-    links: dict[str, str] = field(default_factory=lambda: {BASE: BASE})
-    names: dict[str, str] = field(default_factory=dict)
-    motors: dict[str, str] = field(default_factory=dict)
-    taken: set[str] = field(default_factory=lambda: {BASE})
+class _UrdfWriter(SideWriter):
+    form: ClassVar[str] = "URDF"
     offsets: dict[str, str] = field(default_factory=dict)
     joints: dict[str, Any] = field(default_factory=dict)
-    floating: dict[str, Any] = field(default_factory=dict)
+    floats: dict[str, Any] = field(default_factory=dict)
     couplings: dict[str, Any] = field(default_factory=dict)
-    elements_of: dict[str, ElementTree.Element] = field(default_factory=dict)
     robot: ElementTree.Element = field(default_factory=lambda: ElementTree.Element("robot"))
 
-    def write(self) -> WrittenUrdf:
+    def write(self) -> WithSideFile:
         m = self.mechanism
-        write = self.elements
-        self.notes = ["parameters are written as numbers", *self.tree.notes]
-        driven = [actuator.name for actuator in m.actuators if actuator.drive is not None]
-        self.notes += [f"actuator {name}: its drive line has no place in URDF" for name in driven]
         self.robot.set("name", identifier(m.name.replace(".", "_")))
         self.elements_of[BASE] = ElementTree.SubElement(self.robot, "link", name=BASE)
         coupled = {name for coupling in m.couplings for name, _ in coupling.terms}
@@ -121,62 +83,12 @@ class _UrdfWriter:
         for solid in m.solids:
             self._solid(solid)
         self._mimics()
-        side: dict[str, Any] = {
-            "format": FORMAT,
-            "provenance": {"status": "given", "source": f"written from the machine {m.name}"},
-            "gravity": write.vector(m.gravity, units.ACCELERATION),
-            "platform": self._platform(),
-        }
         loops = [self._closure(closure) for closure in self.tree.closures]
-        if loops:
-            side |= {"closed_loop": [list(frames) for frames, _ in loops], "type": [kind for _, kind in loops]}
-        sections = {"joints": self.joints, "floating": self.floating, "couplings": self.couplings}
-        for key, section in ({"offsets": self.offsets} | sections).items():
-            if section:
-                side[key] = section
-        if m.losses:
-            side["losses"] = {self._named(loss.name): write.loss(loss) for loss in m.losses}
-        self.motors = {actuator.name: self._motor(actuator) for actuator in m.actuators}
-        side["actuators"] = {self.motors[actuator.name]: write.actuator(actuator) for actuator in m.actuators}
-        self._note_renamed()
+        sections = {"closed_loop": [list(frames) for frames, _ in loops], "type": [kind for _, kind in loops]}
+        sections |= {"offsets": self.offsets, "joints": self.joints}
+        sections |= {"floating": self.floats, "couplings": self.couplings}
         ElementTree.indent(self.robot)
-        return WrittenUrdf(
-            urdf=ElementTree.tostring(self.robot, encoding="unicode") + "\n",
-            side=yaml.safe_dump(side, sort_keys=False, default_flow_style=None, width=120),
-            names=self.motors | self.names | self.links,
-            meshes=self.meshes,
-            notes=tuple(self.notes),
-        )
-
-    @property
-    def elements(self) -> ElementWriter:
-        """Writes elements of the side file, at nominal values."""
-        value = self.mechanism.value
-        return ElementWriter(
-            mechanism=self.mechanism,
-            text=lambda expression, dimension: literal(value(expression), dimension),
-            names=self.names,
-        )
-
-    def _motor(self, actuator: Actuator) -> str:
-        """The name of an actuator; that of the joint which it alone drives stays its own."""
-        is_joints = [self.names[joint] for joint, _ in actuator.drives] == [actuator.name]
-        return actuator.name if is_joints else self._named(actuator.name)
-
-    def _note_renamed(self) -> None:
-        """Channels of logs are called after motors and coordinates: whoever maps them needs the pairs."""
-        kinds = {"body": self.links, "coordinate": self.names, "actuator": self.motors}
-        pairs = [f"{kind} {a} to {b}" for kind, names in kinds.items() for a, b in names.items() if a != b]
-        if pairs:
-            self.notes.append(f"renamed, here and in the channels of logs: {', '.join(pairs)}")
-
-    def _named(self, name: str) -> str:
-        """A new name for a name of the mechanism, which it is unless that is taken or has characters of its own."""
-        word = identifier(name)
-        while word in self.taken:
-            word += "_"
-        self.taken.add(word)
-        return word
+        return self.finished(ElementTree.tostring(self.robot, encoding="unicode") + "\n", sections)
 
     # Links and joints
 
@@ -209,7 +121,7 @@ class _UrdfWriter:
             steps.append((at @ link.frame, f"{link.name}.fixed", "fixed", None, np.zeros(3)))
         for k, (start, name, kind, moving, axis) in enumerate(steps):
             last = k == len(steps) - 1
-            child = self._named(link.name if last else f"{link.name}.{k + 1}")
+            child = self.named(link.name if last else f"{link.name}.{k + 1}")
             if last:
                 self.links[link.name] = child
             element = ElementTree.SubElement(self.robot, "link", name=child)
@@ -219,7 +131,7 @@ class _UrdfWriter:
                 _add_inertial(element, link.mass)
             word = self._joint(name, kind, parent, child, start, axis, moving, moving is not None and name in coupled)
             if kind == "floating":
-                self.floating[word] = self._floating(name, frame)
+                self.floats[word] = self.floating(name, frame)
                 self.names |= {f"{name}.{freedom}": f"{word}.{freedom}" for freedom in JOINT_KINDS["free"].velocities}
             parent = child
 
@@ -249,19 +161,6 @@ class _UrdfWriter:
         if [p.kind for p in link.chain] == ["ball"] and link.chain[0].freedom != Freedom():
             self.notes.append(f"joint {link.chain[0].name}: limits, and what acts on it, have no place in URDF")
 
-    def _floating(self, name: str, frame: FramePose) -> dict[str, Any]:
-        """Where the coordinates of a floating joint are counted from, and what acts on them."""
-        kind, content = JOINT_KINDS["free"], dict[str, Any]()
-        if frame.position.any():
-            content["at"] = [literal(x, units.LENGTH) for x in frame.position]
-        if frame.is_turned:
-            angles = constant_angles(frame.rotation)
-            content["turn"] = [{axis: literal(angle, units.ANGLE)} for axis, angle in angles.items()]
-        freedoms = self.mechanism.joint(name).freedoms
-        if written := self.elements.freedoms(kind.velocities, kind.angular, freedoms):
-            content["freedoms"] = written
-        return content
-
     def _joint(
         self,
         name: str,
@@ -274,7 +173,7 @@ class _UrdfWriter:
         is_coupled: bool,
     ) -> str:
         """Append a joint; its name in the URDF."""
-        word = self._named(name)
+        word = self.named(name)
         if kind in ("revolute", "prismatic"):
             self.names[name] = word
         freedom = Freedom() if primitive is None else primitive.freedom
@@ -287,16 +186,16 @@ class _UrdfWriter:
         ElementTree.SubElement(joint, "parent", link=parent)
         ElementTree.SubElement(joint, "child", link=child)
         if kind in ("revolute", "prismatic"):
-            ElementTree.SubElement(joint, "axis", xyz=_numbers(axis))
+            ElementTree.SubElement(joint, "axis", xyz=in_line(axis))
         if primitive is None:
             return word  # floating, or one of three hinges for a ball: nothing can act on it
         offset = 0.0 if is_coupled else float(primitive.reference[0])
         turns = primitive.kind == "hinge"
         if offset:
             self.offsets[word] = literal(-offset, units.ANGLE if turns else units.LENGTH)
-        limits = {"effort": "0", "velocity": _number(freedom.speed if np.isfinite(freedom.speed) else 0.0)}
+        limits = {"effort": "0", "velocity": signless(freedom.speed if np.isfinite(freedom.speed) else 0.0)}
         if has_limits:
-            limits |= {"lower": _number(freedom.lower - offset), "upper": _number(freedom.upper - offset)}
+            limits |= {"lower": signless(freedom.lower - offset), "upper": signless(freedom.upper - offset)}
         if has_limits or np.isfinite(freedom.speed) or kind == "prismatic":
             ElementTree.SubElement(joint, "limit", limits)
         beside = replace(freedom, speed=np.inf)  # URDF says it
@@ -312,15 +211,15 @@ class _UrdfWriter:
         elements = {element.get("name"): element for element in self.robot.findall("joint")}
         for coupling in self.mechanism.couplings:
             if len(coupling.terms) != 2:
-                self.couplings[self._named(coupling.name)] = self.elements.coupling(coupling)
+                self.couplings[self.named(coupling.name)] = self.elements.coupling(coupling)
                 continue
             (first, a), (second, b) = ((name, value(ratio)) for name, ratio in coupling.terms)
             ElementTree.SubElement(
                 elements[self.names[first]],
                 "mimic",
                 joint=self.names[second],
-                multiplier=_number(-b / a),
-                offset=_number(value(coupling.offset) / a),
+                multiplier=signless(-b / a),
+                offset=signless(value(coupling.offset) / a),
             )
 
     # Side file
@@ -331,10 +230,10 @@ class _UrdfWriter:
         turn = FramePose(np.round(along.as_matrix(), 15) + 0.0, np.zeros(3))
         frames = []
         for end, (link, pose) in (("A", closure.first), ("B", closure.second)):
-            frame = self._named(f"{closure.name}.{end}")
+            frame = self.named(f"{closure.name}.{end}")
             ElementTree.SubElement(self.robot, "link", name=frame)
             joint = ElementTree.SubElement(
-                self.robot, "joint", name=self._named(f"{closure.name}.{end}.fixed"), type="fixed"
+                self.robot, "joint", name=self.named(f"{closure.name}.{end}.fixed"), type="fixed"
             )
             _add_origin(joint, pose @ turn)
             ElementTree.SubElement(joint, "parent", link=self.links[link])
@@ -354,42 +253,16 @@ class _UrdfWriter:
             ElementTree.SubElement(element, f"{side}_origin", xyz="0 0 0", rpy="0 0 0")
             ElementTree.SubElement(element, f"{side}_axis", xyz="0 0 1")
 
-    def _platform(self) -> dict[str, Any]:
-        platform = self.mechanism.platform
-        tool = self.elements.pose(platform.tool)
-        content: dict[str, Any] = {"body": self.links[platform.body]}
-        if tool:
-            content["tool"] = tool
-        known = [self.names.get(name) for name in platform.independent]
-        independent = [name for name in known if name is not None]
-        if len(independent) < len(known):
-            self.notes.append("the independent coordinates are not written: some have no counterpart in URDF")
-        elif independent:
-            content["independent"] = independent
-        return content
-
 
 def _add_origin(element: ElementTree.Element, pose: FramePose) -> None:
     """URDF's origin: R = Rz(yaw) Ry(pitch) Rx(roll)."""
     if pose.is_identity:
         return
-    angles = constant_angles(pose.rotation)
-    rpy = [angles.get("x", 0.0), angles.get("y", 0.0), angles.get("z", 0.0)]
-    ElementTree.SubElement(element, "origin", xyz=_numbers(pose.position), rpy=_numbers(rpy))
+    ElementTree.SubElement(element, "origin", xyz=in_line(pose.position), rpy=in_line(angles_of(pose)))
 
 
 def _add_inertial(link: ElementTree.Element, mass: LinkInertia) -> None:
     inertial = ElementTree.SubElement(link, "inertial")
-    ElementTree.SubElement(inertial, "origin", xyz=_numbers(mass.center), rpy="0 0 0")
-    ElementTree.SubElement(inertial, "mass", value=_number(mass.mass))
-    (xx, xy, xz), (_, yy, yz), (_, _, zz) = mass.about_center
-    moments = {"ixx": xx, "ixy": xy, "ixz": xz, "iyy": yy, "iyz": yz, "izz": zz}
-    ElementTree.SubElement(inertial, "inertia", {name: _number(moment) for name, moment in moments.items()})
-
-
-def _number(value: float) -> str:
-    return number(value + 0.0)
-
-
-def _numbers(values: np.ndarray | Sequence[float]) -> str:
-    return " ".join(_number(value) for value in values)
+    ElementTree.SubElement(inertial, "origin", xyz=in_line(mass.center), rpy="0 0 0")
+    ElementTree.SubElement(inertial, "mass", value=signless(mass.mass))
+    ElementTree.SubElement(inertial, "inertia", moments_of(mass.about_center))
