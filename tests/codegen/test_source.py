@@ -36,6 +36,7 @@ from tauloop.codegen.compiler import build
 from tauloop.codegen.scheduling import scheduled
 from tauloop.codegen.source import c_name, c_source, comment
 from tauloop.codegen.straight import instructions, pieces
+from tauloop.codegen.threads import LEAST_SHARE, share_out, shares
 from tauloop.errors import InputError
 from tauloop.programs.state import CONVERGED
 
@@ -113,14 +114,37 @@ def test_every_other_program_compiles_to_the_same_numbers(name, entry, which, fo
 
 
 @needs_compiler
-def test_threads_give_the_same_numbers(folder):
-    """More samples than it takes to start threads, and not a whole number of blocks."""
-    n = 5003
-    inputs = {key: np.tile(array, (6, 1))[:n] for key, array in motion("delta", "platform", 1000).items()}
-    alone = compiled("delta", "platform", "inverse_dynamics", folder).batch(inputs, n)
-    shared = compiled("delta", "platform", "inverse_dynamics", folder, threads=True).batch(inputs, n)
-    for port, array in alone.items():
-        np.testing.assert_array_equal(shared[port], array)
+@pytest.mark.parametrize(
+    ("name", "entry", "which"), [("delta", "platform", "inverse_dynamics"), ("five_bar", "actuators", "kinematics_2")]
+)
+def test_threads_give_the_same_numbers(name, entry, which, folder):
+    """More samples than it takes to start threads, and not a whole number of blocks; Newton's loops end by blocks."""
+    n = 3 * LEAST_SHARE + 5
+    inputs = {key: np.resize(array, (n, array.shape[1])) for key, array in motion(name, entry, 1000).items()}
+    alone = compiled(name, entry, which, folder).batch(inputs, n)
+    for threads in (2, 3):
+        shared = compiled(name, entry, which, folder, threads=threads).batch(inputs, n)
+        for port, array in alone.items():
+            np.testing.assert_array_equal(shared[port], array)
+
+
+def test_shares_of_a_batch_begin_with_blocks_and_are_worth_a_thread():
+    for n in (0, 1, LEAST_SHARE, 2 * LEAST_SHARE - 1, 2 * LEAST_SHARE, 100_003):
+        for threads in (1, 2, 7):
+            parts = shares(n, threads)
+            assert [part.start for part in parts] == [0, *(part.stop for part in parts[:-1])]
+            assert parts[-1].stop == n
+            assert all(part.start % LANES == 0 for part in parts)
+            assert len(parts) == max(min(threads, n // LEAST_SHARE), 1)
+
+
+def test_what_fails_in_a_thread_is_raised():
+    def work(part):
+        if part.start:
+            raise ValueError(f"part {part.start}")
+
+    with pytest.raises(ValueError, match="part 1"):
+        share_out([slice(k, k + 1) for k in range(5)], 2, work)
 
 
 @needs_compiler

@@ -69,5 +69,5 @@ def function(name: str, entry: str, which: str) -> CFunction:
     return c_function(program(name, entry, which), motion(name, entry, 1))
 
 
-def compiled(name: str, entry: str, which: str, folder: Path, *, threads: bool = False) -> CompiledFunction:
+def compiled(name: str, entry: str, which: str, folder: Path, *, threads: int = 1) -> CompiledFunction:
     return compile_function(function(name, entry, which), compiler(), threads=threads, folder=folder)

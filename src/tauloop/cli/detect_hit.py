@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tauloop as tl
-from tauloop.cli.machine import MachineArgument, SideOption, load_model
+from tauloop.cli.machine import MachineArgument, SideOption, ThreadsOption, load_model
 from tauloop.cli.output import (
     FigureOption,
     JsonFileOption,
@@ -23,6 +23,7 @@ def detect_hit(
     side: SideOption,
     figure: FigureOption = None,
     json_file: JsonFileOption = None,
+    threads: ThreadsOption = 1,
     as_json: JsonOption = False,
 ) -> None:
     """Find how soon a blow at a moving platform is noticed without a sensor of forces.
@@ -31,5 +32,5 @@ def detect_hit(
     those of one false alarm an hour. Exit code 1 when a blow goes unnoticed.
     """
     with bar("machines", as_json) as progress:
-        result = tl.detect_hit(load_model(machine, side), options, progress=progress)
+        result = tl.detect_hit(load_model(machine, side, threads=threads), options, progress=progress)
     finish(result, as_json, figure=figure, json_file=json_file)

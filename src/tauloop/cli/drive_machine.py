@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import tauloop as tl
-from tauloop.cli.machine import MachineArgument, WithinLimitsOption, load_model
+from tauloop.cli.machine import MachineArgument, ThreadsOption, WithinLimitsOption, load_model
 from tauloop.cli.output import (
     FigureOption,
     JsonFileOption,
@@ -50,13 +50,14 @@ def play(
     figure: Annotated[Path | None, typer.Option(help="Draw the section into this file (PNG, PDF, SVG).")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the map of the volume as NetCDF.")] = None,
     within_limits: WithinLimitsOption = False,
+    threads: ThreadsOption = 1,
     as_json: JsonOption = False,
 ) -> None:
     """How play at the actuators shows at the tool, over the work volume and in a section of it.
 
     Exit code 1 when the map is doubtful: no pose can be used, or forward kinematics disagrees.
     """
-    model = load_model(machine, within_limits=within_limits)
+    model = load_model(machine, within_limits=within_limits, threads=threads)
     with bar("poses", as_json) as progress:
         result = tl.play(model, options, progress=progress)
     amounts = dict.fromkeys(f"{1e6 * value:g}" for value in result.play.values())

@@ -8,7 +8,14 @@ from typing import Annotated
 import typer
 
 import tauloop as tl
-from tauloop.cli.machine import FormulationOption, MachineArgument, SideOption, WithinLimitsOption, load_model
+from tauloop.cli.machine import (
+    FormulationOption,
+    MachineArgument,
+    SideOption,
+    ThreadsOption,
+    WithinLimitsOption,
+    load_model,
+)
 from tauloop.cli.output import FigureOption, JsonOption, command, figure_ending, finish, log_ending, log_file
 from tauloop.cli.progress import bar
 
@@ -27,6 +34,7 @@ def dynamics(
     ] = None,
     figure: FigureOption = None,
     within_limits: WithinLimitsOption = False,
+    threads: ThreadsOption = 1,
     as_json: JsonOption = False,
 ) -> None:
     """Actuator forces that a motion needs (inverse dynamics).
@@ -36,7 +44,7 @@ def dynamics(
     from the reference pose; for many give a table. A table that passes a singularity between two rows is refused. Exit
     code 1 when a pose lies beyond a stop.
     """
-    model = load_model(machine, side, formulation=formulation)
+    model = load_model(machine, side, formulation=formulation, threads=threads)
     with bar("forces", as_json) as progress:
         result = tl.inverse_dynamics(model, options, progress=progress)
     log, draw = log_file(out, result.log), lambda: result.plot("force")[0].figure

@@ -106,6 +106,10 @@ WithinLimitsOption = Annotated[
     ),
 ]
 
+ThreadsOption = Annotated[
+    int, typer.Option("--threads", min=1, help="Cores that batches are shared out over; no number depends on it.")
+]
+
 
 def load_machine(name: str, beside: BesidePosition | None = None, rods: bool = False) -> Mechanism:
     """The machine of that name or file."""
@@ -114,11 +118,21 @@ def load_machine(name: str, beside: BesidePosition | None = None, rods: bool = F
 
 
 def load_model(
-    name: str, beside: BesidePosition | None = None, *, rods: bool = False, within_limits: bool = False, **options: Any
+    name: str,
+    beside: BesidePosition | None = None,
+    *,
+    rods: bool = False,
+    within_limits: bool = False,
+    threads: int = 1,
+    **options: Any,
 ) -> Model:
     """The model of that machine, announced; `options` are the model's."""
     from tauloop.model import Model  # a machine that is only read needs none
 
+    if threads > 1:
+        from tauloop.codegen.evaluator import Compiled
+
+        options["evaluator"] = Compiled(threads=threads)
     return announced(Model(load_machine(name, beside, rods), **options), within_limits)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import tauloop as tl
-from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
+from tauloop.cli.machine import MachineArgument, SideOption, ThreadsOption, WithinLimitsOption, load_model
 from tauloop.cli.output import JsonFileOption, JsonOption, any_ending, command, figure_ending, finish
 from tauloop.cli.progress import bars
 
@@ -22,13 +22,14 @@ def poses(
     out: Annotated[Path | None, typer.Option(help="Write the selected poses to this CSV file.")] = None,
     json_file: JsonFileOption = None,
     within_limits: WithinLimitsOption = False,
+    threads: ThreadsOption = 1,
     as_json: JsonOption = False,
 ) -> None:
     """Choose the poses that show the parameters of a calibration best, within reach, limits and clearance.
 
     Exit code 1 when the poses leave more open than the instrument's noise.
     """
-    model = load_model(machine, side, within_limits=within_limits)
+    model = load_model(machine, side, within_limits=within_limits, threads=threads)
     with bars(as_json) as report:
         plan = tl.plan_poses(model, options, progress=report)
     finish(plan, as_json, (out, plan.write_csv), figure=figure, json_file=json_file)

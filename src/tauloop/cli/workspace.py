@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import tauloop as tl
-from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
+from tauloop.cli.machine import MachineArgument, SideOption, ThreadsOption, WithinLimitsOption, load_model
 from tauloop.cli.output import JsonFileOption, JsonOption, any_ending, command, figure_ending, finish, map_file
 from tauloop.cli.progress import bar
 from tauloop.report.workspace_figure import workspace_figure
@@ -26,6 +26,7 @@ def workspace(
     out: Annotated[Path | None, typer.Option(help="Write the map as NetCDF.")] = None,
     json_file: JsonFileOption = None,
     within_limits: WithinLimitsOption = False,
+    threads: ThreadsOption = 1,
     as_json: JsonOption = False,
 ) -> None:
     """Where a machine can work: reach, ranges, singularities, interference of rods, and what cables can hold.
@@ -33,7 +34,7 @@ def workspace(
     Over a section or a volume of poses at rest. A platform's orientation is given by angles rx, ry, rz: turned from the
     reference pose about that vector in the base frame. Exit code 1 when no pose of the grid can be used.
     """
-    model = load_model(machine, side, within_limits=within_limits)
+    model = load_model(machine, side, within_limits=within_limits, threads=threads)
     with bar("poses", as_json) as progress:
         result = tl.workspace(model, options, progress=progress)
     finish(

@@ -15,6 +15,7 @@ from tauloop.codegen.caller import Call, bound_call, checked_call
 from tauloop.codegen.compiler import Compiler
 from tauloop.codegen.library import Library
 from tauloop.codegen.signature import HEALTH, CPort, CSignature
+from tauloop.codegen.threads import share_out, shares
 from tauloop.errors import InputError, PoseError, Problem, Problems
 from tauloop.programs.limits import CONVERGED, SMALLEST_PIVOT
 
@@ -34,7 +35,7 @@ class CompiledFunction:
         function: CSignature,
         library: Library,
         nominal: Mapping[str, np.ndarray] = MappingProxyType({}),
-        threads: bool = False,
+        threads: int = 1,
     ) -> None:
         """Take machine code that is there (see `compile_function`, `tauloop.load_function`).
 
@@ -42,7 +43,7 @@ class CompiledFunction:
             function: how it is called.
             library: that holds it.
             nominal: what ports of bound calls hold at first; zeros without it.
-            threads: whether batches are shared out over threads.
+            threads: how many a batch is shared out over; no number depends on it.
         """
         self.function = function
         self.library, self._library = library.path, library
@@ -147,9 +148,13 @@ class CompiledFunction:
         buffers = dict(out or {})
         _require_writable(buffers, sizes, n)
         outputs = {name: buffers[name] if name in buffers else np.empty((n, size)) for name, size in sizes.items()}
-        if self._threads:
-            self._library.one_thread_after_fork()
-        self._batch(n, *arrays, *outputs.values())
+        everything = [*arrays, *outputs.values()]
+        parts = shares(n, self._threads)
+        share_out(
+            parts,
+            self._threads,
+            lambda part: self._batch(part.stop - part.start, *(array[part] for array in everything)),
+        )
         return outputs
 
     def bind(self) -> tuple[Mapping[str, np.ndarray], Call]:
@@ -203,7 +208,7 @@ def _parts(ports: Sequence[CPort], whole: np.ndarray) -> Iterator[tuple[CPort, n
 
 
 def compile_function(
-    function: CFunction, compiler: Compiler | None = None, *, threads: bool = False, folder: Path | None = None
+    function: CFunction, compiler: Compiler | None = None, *, threads: int = 1, folder: Path | None = None
 ) -> CompiledFunction:
     """Compile a function (or find it in the cache) and load it.
 
@@ -213,7 +218,7 @@ def compile_function(
     from tauloop.codegen.source import c_units  # and CasADi, which a function out of the cache does not need
 
     units = c_units(function, f"{function.name}: made by Tauloop, do not edit", _bound_text(function))
-    return CompiledFunction(function, Library.made(units, compiler, threads=threads, folder=folder), threads=threads)
+    return CompiledFunction(function, Library.made(units, compiler, folder=folder), threads=threads)
 
 
 def _bound_text(function: CFunction) -> str:

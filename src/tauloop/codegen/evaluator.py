@@ -79,13 +79,13 @@ class Compiled(Evaluator):
     Attributes:
         at_least: samples below which a run is interpreted all the same; zero compiles always.
         largest: programs of more operations are interpreted all the same.
-        threads: whether batches are shared out over the processor's cores.
+        threads: how many a batch is shared out over, and runs of simulations; no number depends on it.
         folder: the cache; the user's own without it.
     """
 
     at_least: int = WORTH_COMPILING
     largest: int = LARGEST_PROGRAM
-    threads: bool = False
+    threads: int = 1
     folder: Path | None = None
     _said: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -103,15 +102,6 @@ class Library:
             return code(*(address(value) if isinstance(value, np.ndarray) else value for value in arguments))
 
         return call
-
-    def one_thread_after_fork(self) -> None:
-        """Let OpenMP's loops of the calling thread run in it alone, in a forked process.
-
-        A fork takes no other thread along than the one that forks. GNU's library would wait for the others for ever.
-        """
-        if is_forked():
-            with suppress(AttributeError):  # compiled without OpenMP
-                self._code.omp_set_num_threads(1)
 
 
 #: Stands for an array without numbers.

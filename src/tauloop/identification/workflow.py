@@ -71,8 +71,15 @@ SHOWN = 4_000
 FITS = 4
 
 
-def identification_model(machine: Mechanism | Model, options: IdentificationOptions | None = None) -> Model:
+def identification_model(
+    machine: Mechanism | Model, options: IdentificationOptions | None = None, *, threads: int = 1
+) -> Model:
     """The model that `identify` works on: the machine with the leaf parameters that the options know.
+
+    Args:
+        machine: the machine.
+        options: what is known of it.
+        threads: how many a batch is shared out over, where the model is made here; no number depends on it.
 
     Raises:
         InputError: a known value has another unit than its parameter.
@@ -83,7 +90,7 @@ def identification_model(machine: Mechanism | Model, options: IdentificationOpti
     known = mechanism.with_values(leaves)
     if not isinstance(machine, Mechanism) and known == mechanism:
         return machine
-    return Model(known, evaluator=Compiled(at_least=WORTH_COMPILING))
+    return Model(known, evaluator=Compiled(at_least=WORTH_COMPILING, threads=threads))
 
 
 @one_thread

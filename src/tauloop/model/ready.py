@@ -59,7 +59,7 @@ class FunctionOptions:
         locks: freedoms that are held.
         side: side file of a URDF.
         imported: how a description of another tool is read.
-        threads: whether batches are shared out over the processor's cores.
+        threads: how many a batch is shared out over; no number depends on it.
 
     Examples:
         >>> import tauloop as tl
@@ -73,7 +73,7 @@ class FunctionOptions:
     locks: Locks = NO_LOCKS
     side: Path | None = None
     imported: ImportOptions | None = None
-    threads: bool = False
+    threads: int = 1
 
 
 def load_function(
@@ -116,7 +116,7 @@ def load_function(
     folder = cache_folder() if folder is None else folder
     path = source_path(machine)
     record = folder / f"{_key(path, function, outputs, options)}.json"
-    loaded = _read(record)
+    loaded = _read(record, options.threads)
     if loaded is None:
         loaded, is_seen = _make(machine, function, outputs, options, folder)
         with suppress(InputError):  # the function is there; only the next process has to make it again
@@ -220,7 +220,7 @@ def _toolkit() -> list[str]:
     return parts
 
 
-def _read(record: Path) -> CompiledFunction | None:
+def _read(record: Path, threads: int) -> CompiledFunction | None:
     """The function of a record; None where there is none, or it or its library is damaged."""
     try:
         if not is_own(record):
@@ -239,7 +239,7 @@ def _read(record: Path) -> CompiledFunction | None:
             outputs=tuple(_port(port) for port in content["outputs"]),
         )
         nominal = {name: np.array(values, dtype=float) for name, values in content["nominal"].items()}
-        return CompiledFunction(signature, Library(library), nominal)
+        return CompiledFunction(signature, Library(library), nominal, threads)
     except (EngineError, OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 

@@ -65,8 +65,8 @@ def simulate_many(
 ) -> ManySimulations:
     """Simulate from many starts under constant forces.
 
-    With an explicit integrator in machine code this is one call, on all cores where the model's evaluator has
-    `threads`; else the starts are simulated one after the other.
+    With an explicit integrator in machine code they are shared out over the `threads` of the evaluator; else they
+    are simulated one after the other.
 
     Args:
         simulator: the machine, its route and its integrator; without wrench.

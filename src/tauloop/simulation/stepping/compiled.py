@@ -9,6 +9,7 @@ import numpy as np
 from tauloop.codegen.c_helpers import c_file
 from tauloop.codegen.evaluator import Compiled
 from tauloop.codegen.library import Callback, Library
+from tauloop.codegen.threads import share_out, shares
 from tauloop.integrate.integrators import Integrator
 from tauloop.integrate.interpreted import Stepped
 from tauloop.records import dataclass
@@ -20,6 +21,8 @@ from tauloop.simulation.system import System
 LARGEST = 40_000
 #: Further outcomes of `steps.c`.
 DONE, FULL = 10, 11
+#: Shares of many starts for each thread: some take longer than others.
+SHARES = 8
 
 
 @dataclass(slots=True)
@@ -44,7 +47,7 @@ class CompiledStepper(Stepper):
         self._known = self.routines.coordinates + self.routines.velocities + self.routines.inputs
         loop = c_file("tauloop.simulation.stepping", "steps.c")
         source = self.routines.source(self.method.tableau, loop, known=self._known)
-        self._code = Library.made(source, threads=evaluator.threads, folder=evaluator.folder)
+        self._code, self._threads = Library.made(source, folder=evaluator.folder), evaluator.threads
         self._size = self._code.function("tl_size", "", "n")()
         self._begin = self._code.function("tl_begin", "*****dddd")
         self._advance = self._code.function("tl_advance", "*d**dn*******", "i")
@@ -76,7 +79,7 @@ class CompiledStepper(Stepper):
         return self._steps(progress, kept, (int(spent[0]), int(spent[1])), ending)
 
     def many(self, y: np.ndarray, acting: np.ndarray, guess: np.ndarray, end: float, times: np.ndarray) -> ManySteps:
-        """Many integrations in one call, on all cores where the evaluator has threads.
+        """Many integrations, shared out over the threads of the evaluator.
 
         Args:
             y: starts (N, n).
@@ -91,9 +94,15 @@ class CompiledStepper(Stepper):
         states = np.full((count, wanted, self.system.size), np.nan)
         near = np.full((count, wanted, self.system.model.topology.n_q), np.nan)
         reached, codes, taken = np.zeros(count), np.zeros(count, dtype=np.long), np.zeros(count, dtype=np.long)
-        self._code.one_thread_after_fork()
         numbers = (end, *self.method.numbers, self.max_steps)
-        self._many(count, wanted, wanted_at, *numbers, *inputs, states, near, reached, codes, taken)
+        theta, *starts = inputs
+        each = (*starts, states, near, reached, codes, taken)
+
+        def run(part: slice) -> None:
+            arrays = (array[part] for array in each)
+            self._many(part.stop - part.start, wanted, wanted_at, *numbers, theta, *arrays)
+
+        share_out(shares(count, SHARES * self._threads, least=1, block=1), self._threads, run)
         endings = {DONE: Ending.END, FULL: Ending.STEPS} | {int(code): ending for code, ending in ENDINGS.items()}
         return ManySteps(
             y=states, near=near, reached=reached, endings=tuple(endings[int(c)] for c in codes), steps=taken.astype(int)

@@ -73,9 +73,6 @@ void tl_many(size_t n, size_t n_times, const double *wanted, double duration, do
     double longest, size_t max_steps, const double *p, const double *starts, const double *near, const double *held,
     double *found, double *known_q, double *reached, long *code, long *taken)
 {
-#ifdef _OPENMP
-#pragma omp parallel for schedule(dynamic)
-#endif
     for (size_t i = 0; i < n; ++i) {
         integration at;
         tl_run *r = &at.run;

@@ -1,0 +1,60 @@
+"""A batch shared out over threads: machine code lets other threads of Python run, and every share is a call of it.
+
+The same machine code runs whatever the number of threads, and shares begin where a block of lanes does: no number
+depends on how many there are. Threads are started for each call, so that a forked process has none that it waits for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from threading import Thread
+
+from tauloop.codegen.batch_source import LANES
+
+#: Samples of a share below which it is not worth a thread, whose start and end take about 0.1 ms.
+LEAST_SHARE = 4096
+
+
+def shares(n: int, threads: int, least: int = LEAST_SHARE, block: int = LANES) -> list[slice]:
+    """Shares of n samples, one for each thread, of about the same size.
+
+    Args:
+        n: number of samples.
+        threads: most shares.
+        least: samples of a share.
+        block: every share but the last is a multiple of this.
+    """
+    count = max(min(threads, n // least), 1)
+    size = -(-n // (count * block)) * block
+    return [slice(first, min(first + size, n)) for first in range(0, n, size)] if n else [slice(0, 0)]
+
+
+def share_out(parts: Sequence[slice], threads: int, work: Callable[[slice], object]) -> None:
+    """Do the work of every part, in this thread and in others beside it; who is done takes the next part.
+
+    Args:
+        parts: of the batch.
+        threads: most that are at work.
+        work: called with each part.
+
+    Raises:
+        Exception: what the work of the first part that failed has raised.
+    """
+    errors: dict[int, BaseException] = {}
+    numbers = iter(range(len(parts)))
+
+    def run() -> None:
+        for number in numbers:
+            try:
+                work(parts[number])
+            except BaseException as error:  # raised again where it is waited for
+                errors[number] = error
+
+    others = [Thread(target=run, daemon=True) for _ in range(min(threads, len(parts)) - 1)]
+    for thread in others:
+        thread.start()
+    run()
+    for thread in others:
+        thread.join()
+    if errors:
+        raise errors[min(errors)]
