@@ -6,39 +6,34 @@
 from __future__ import annotations
 
 import ast
-import io
 import re
 import sys
-import tokenize
 from collections import Counter
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1] / "src" / "tauloop"
-#: What of Python's tokens is no code.
-_NO_CODE = (
-    tokenize.COMMENT,
-    tokenize.NL,
-    tokenize.NEWLINE,
-    tokenize.INDENT,
-    tokenize.DEDENT,
-    tokenize.ENDMARKER,
-)
 
 
 def python_lines(text: str) -> int:
     """Lines of code of a Python file."""
+    numbers = {k for k, line in enumerate(text.split("\n"), 1) if line.strip() and not line.lstrip().startswith("#")}
     skipped: set[int] = set()
     for node in ast.walk(ast.parse(text)):
-        alone = (
-            isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-        )
-        if alone or isinstance(node, ast.Import | ast.ImportFrom):
-            skipped |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-    numbers: set[int] = set()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in _NO_CODE:
-            numbers |= set(range(token.start[0], token.end[0] + 1))
+        if isinstance(node, ast.Import | ast.ImportFrom) or _stands_alone(node):
+            skipped |= _lines(node)
+        elif isinstance(node, ast.JoinedStr) or (
+            isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)
+        ):
+            numbers |= _lines(node)
     return len(numbers - skipped)
+
+
+def _stands_alone(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def _lines(node: ast.stmt | ast.expr) -> set[int]:
+    return set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
 
 
 def c_lines(text: str) -> int:
