@@ -51,6 +51,7 @@ COMMANDS = {
     "urdf": ("convert", "five_bar", "--to", "urdf", "--out", "{out}/five.urdf"),
     "sdf": ("convert", "five_bar", "--to", "sdf", "--out", "{out}/five.sdf"),
     "c": ("export", "c", "five_bar", "--out", "{out}"),
+    "controller": ("export", "controller", "five_bar", "--out", "{out}"),
     "linuxcnc": ("export", "linuxcnc", "five_bar", "--out", "{out}"),
     "ros2": ("export", "ros2", "five_bar", "--out", "{out}"),
     "fmu": ("export", "fmu", "five_bar", "--no-binary", "--out", "{out}"),

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         mechanism as mechanism,
         model as model,
         motion as motion,
+        realtime as realtime,
         report as report,
         simulation as simulation,
         solids as solids,
@@ -118,6 +119,11 @@ if TYPE_CHECKING:
     from tauloop.motion import StrokeOptions as StrokeOptions, plan_motion as plan_motion
     from tauloop.pages import ReportOptions as ReportOptions, demo as demo, write_report as write_report
     from tauloop.programs import Forces as Forces, State as State
+    from tauloop.realtime import (
+        ControllerOptions as ControllerOptions,
+        control_compiled as control_compiled,
+        export_controller as export_controller,
+    )
     from tauloop.report import plot as plot
     from tauloop.simulation import (
         ControlOptions as ControlOptions,

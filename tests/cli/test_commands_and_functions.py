@@ -123,6 +123,10 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     "control nuwar --to z=-0.55 --time 0.05 --controller pd --watch z<-0.51 --until platform.z<-0.53": lambda _: (
         tl.control(tl.load("nuwar"), EVENTS)
     ),
+    "control delta --to z=-0.55 --time 0.02 --controller computed-torque --compiled": lambda _: tl.control_compiled(
+        tl.load("delta"),
+        tl.ControlOptions(stroke=tl.StrokeOptions(end={"z": -0.55}, time=0.02), controller=("computed-torque",)),
+    ),
     "detect-hit five_bar --to x=0.02 --time 0.1 --hit fx=40 --draws 4": lambda _: tl.detect_hit(
         tl.load("five_bar"),
         tl.HitOptions(stroke=tl.StrokeOptions(end={"x": 0.02}, time=0.1), hit={"fx": 40}, draws=4),
@@ -146,6 +150,13 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
         tl.load("delta"), tl.LinuxcncOptions(name="printer", acceleration=2.0), folder=folder
     ),
     "export ros2 delta --out FOLDER": lambda folder: tl.export_ros2(tl.load("delta"), folder=folder),
+    "export controller five_bar --out FOLDER --law pd --rate 2kHz --hold 5 --deceleration 10": lambda folder: (
+        tl.export_controller(
+            tl.load("five_bar"),
+            tl.ControllerOptions(law="pd", frequency=2000.0, hold=5, deceleration=(10.0,)),
+            folder=folder,
+        )
+    ),
     "export fmu delta --out FOLDER --name printer --version 2 --free plate_mass --no-binary": lambda folder: (
         tl.export_fmu(
             tl.load("delta"),

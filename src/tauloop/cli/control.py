@@ -32,6 +32,9 @@ def control(
         Path | None,
         typer.Option(help="Write the motion under the last controller to this CSV, Parquet or MCAP file."),
     ] = None,
+    compiled: Annotated[
+        bool, typer.Option("--compiled", help="Run the code that `tauloop export controller` writes of these laws.")
+    ] = False,
     figure: FigureOption = None,
     json_file: JsonFileOption = None,
     within_limits: WithinLimitsOption = False,
@@ -43,5 +46,6 @@ def control(
     reported.
     """
     with bar("controllers", as_json) as progress:
-        result = tl.control(load_model(machine, side), options, progress=progress)
+        run = tl.control_compiled if compiled else tl.control
+        result = run(load_model(machine, side), options, progress=progress)
     finish(result, as_json, log_file(out, result.log), figure=figure, within_limits=within_limits, json_file=json_file)

@@ -1,4 +1,4 @@
-"""``tauloop export``: a machine's functions as C code, as an FMU, as a module of a machine control, or for ROS 2."""
+"""``tauloop export``: functions and controllers as C, a machine as an FMU, for a machine control, or for ROS 2."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tauloop.cli.output import JsonOption, command, finish, folder
 from tauloop.cli.progress import bar
 
 #: Formats that machines are exported in.
-FORMATS = ("c", "fmu", "linuxcnc", "ros2")
+FORMATS = ("c", "controller", "fmu", "linuxcnc", "ros2")
 
 
 @command(out=folder)
@@ -27,21 +27,23 @@ def export(
     ],
     out: Annotated[Path, typer.Option(help="Write to this folder; other files in it are left alone.")],
     options: tl.ExportOptions,
+    controller: tl.ControllerOptions,
     fmu: tl.FmuOptions,
     linuxcnc: tl.LinuxcncOptions,
     side: SideOption = None,
     within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write functions of a machine as C99, the machine as an FMU, for LinuxCNC, or as a package of ROS 2.
+    """Write functions of a machine or its controller as C99, an FMU, a component of LinuxCNC, or a package of ROS 2.
 
     c: source, header, a program that checks them, and a manifest. All parameters are baked in. The code needs only
-    math.h, has no heap and keeps no state. fmu: NAME.fmu for simulators and real-time targets (FMI 2 or 3), with a
-    library for this platform and its sources. linuxcnc: a component with the geometry on HAL pins, and a headless
-    simulation; `halcompile` builds it. ros2: URDF with ros2_control, launch file, and a node that publishes the passive
-    joints; its name is that of the package.
+    math.h, has no heap and keeps no state. controller: a sampled controller that is safe by construction, and a program
+    that checks it. fmu: NAME.fmu for simulators and real-time targets (FMI 2 or 3), with a library for this platform
+    and its sources. linuxcnc: a component with the geometry on HAL pins, and a headless simulation; `halcompile` builds
+    it. ros2: URDF with ros2_control, launch file, and a node that publishes the passive joints; its name is that of the
+    package.
     """
-    classes = {"c": options, "fmu": fmu, "linuxcnc": linuxcnc}
+    classes = {"c": options, "controller": controller, "fmu": fmu, "linuxcnc": linuxcnc}
     if form not in FORMATS:
         what, remedy = f"{form!r} is unknown", f"there is {', '.join(FORMATS)}"
         raise tl.InputError(tl.Problem(where="FORMAT", what=what, remedy=remedy))
@@ -51,6 +53,8 @@ def export(
     with bar("functions", as_json) as progress:
         if form == "fmu":
             result = tl.export_fmu(model, replace(fmu, name=options.name), folder=out, progress=progress)
+        elif form == "controller":
+            result = tl.export_controller(model, controller, name=options.name, folder=out, progress=progress)
         elif form == "linuxcnc":
             result = tl.export_linuxcnc(model, replace(linuxcnc, name=options.name), folder=out, progress=progress)
         elif form == "ros2":

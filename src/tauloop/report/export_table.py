@@ -1,4 +1,4 @@
-"""Exported C code for the terminal: its functions, how to check them, and how well single precision does."""
+"""Exported C code for the terminal: functions and controllers, how to check them, and how well floats do."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from rich.text import Text
 
 from tauloop.linuxcnc import LinuxcncExport
 from tauloop.model import Export
+from tauloop.realtime import ControllerExport
 from tauloop.report.tables import table
 
 
@@ -68,6 +69,16 @@ def _accuracy(exported: Export) -> Iterator[RenderableType]:
         place = ", ".join(f"{name} {value:.4g}" for name, value in item.pose.items())
         yield Text(f"{item.function} {item.output} [{item.unit}]: largest error in {item.column} at {place}")
     yield from (Text(line, style="red") for line in exported.advice)
+
+
+def controller_tables(exported: ControllerExport) -> Iterator[RenderableType]:
+    """What a sample reads, the hash of the parameters, and how the code is checked."""
+    manifest, name = exported.manifest, exported.name
+    channels = (*manifest["inputs"], {**manifest["forces"], "name": "out: force"})
+    rows = ((item["name"], ", ".join(item["columns"]), ", ".join(dict.fromkeys(item["units"]))) for item in channels)
+    yield table("A sample", "channel", "numbers", "unit", rows=rows)
+    yield Text(f"{1 / manifest['period_s']:g} samples a second; parameters {manifest['parameters']['hash']}")
+    yield Text(f"check, in that folder: cc -std=c99 -O2 {name}.c {name}_check.c -lm && ./a.out")
 
 
 def linuxcnc_tables(exported: LinuxcncExport) -> Iterator[RenderableType]:

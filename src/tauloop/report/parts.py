@@ -109,6 +109,7 @@ _OWN = (
     _OwnPart("Inspection", "machine_tables.check_tables", "machine_figure.reference_figure"),
     _OwnPart("Jacobian", "kinematics_table.jacobian_tables"),
     _OwnPart("LinkParameters", "link_table.link_tables"),
+    _OwnPart("ControllerExport", "export_table.controller_tables"),
     _OwnPart("LinuxcncExport", "export_table.linuxcnc_tables"),
     _OwnPart(
         "MachineIdentification",

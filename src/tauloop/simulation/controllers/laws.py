@@ -63,6 +63,11 @@ class Controller(Options, ABC):
     space: str = option("joint", choices=SPACES)
 
     @property
+    def title(self) -> str:
+        """What tables call a law that is no entry of `CONTROLLERS`; its class unless it says another."""
+        return type(self).__name__
+
+    @property
     def feeds_forward(self) -> bool:
         """Whether the forces of inverse dynamics along the reference are added; not unless a law says so."""
         return False

@@ -121,8 +121,8 @@ class ControlOptions(Options):
 
     @property
     def laws(self) -> dict[str, Controller]:
-        """Controllers by name, in the order of `CONTROLLERS`; those of one's own by their class."""
-        own = {type(law).__name__: law for law in self.controller if isinstance(law, Controller)}
+        """Controllers by name, in the order of `CONTROLLERS`; those of one's own by their titles."""
+        own = {law.title: law for law in self.controller if isinstance(law, Controller)}
         known = {
             name: CONTROLLERS[name](bandwidth=self.bandwidth, damping=self.damping, space=self.space)
             for name in (CONTROLLERS if self.controller else CONTROLLERS.own)

@@ -1,0 +1,19 @@
+"""What runs beside a machine: one generated controller, safe by construction, as C and in Python's loops.
+
+Examples:
+    >>> import tauloop as tl
+    >>> tl.realtime.ControllerOptions(law="pd").law
+    'pd'
+"""
+
+from tauloop.lazy import public_names
+from tauloop.realtime.controller import (
+    FLAGS as FLAGS,
+    CompiledController as CompiledController,
+    ControllerSample as ControllerSample,
+)
+from tauloop.realtime.export import ControllerExport as ControllerExport, export_controller as export_controller
+from tauloop.realtime.law import GeneratedLaw as GeneratedLaw, control_compiled as control_compiled
+from tauloop.realtime.options import ControllerOptions as ControllerOptions
+
+__dir__, __all__ = public_names(__name__)

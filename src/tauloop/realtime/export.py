@@ -1,0 +1,150 @@
+"""A generated controller as files: header, source, a program that checks it, and a manifest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tauloop.codegen.c_helpers import c_file
+from tauloop.codegen.parameter_check import parameter_manifest
+from tauloop.codegen.source import c_name, number
+from tauloop.mechanism.model import Mechanism
+from tauloop.model import Model
+from tauloop.model.export import written_files
+from tauloop.model.model import modelled
+from tauloop.progress import Progress, Stages
+from tauloop.realtime.controller import FLAGS, controller_values
+from tauloop.realtime.equations import Channel, ControllerEquations, controller_equations
+from tauloop.realtime.options import ControllerOptions
+from tauloop.realtime.source import controller_header, controller_source
+from tauloop.records import dataclass
+from tauloop.result import Status, content, plain
+from tauloop.shown import Shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerExport(Shown):
+    """A generated controller as texts.
+
+    Attributes:
+        name: first part of every name in C and of the files' names.
+        manifest: what was made, as plain data; `parameters` has their hash and values.
+        files: text by file name, the manifest among them.
+        written: the files, where they were written.
+    """
+
+    name: str
+    manifest: Mapping[str, Any]
+    files: Mapping[str, str]
+    written: tuple[Path, ...]
+
+    @property
+    def status(self) -> Status:
+        """OK: what cannot be exported raises."""
+        return Status.OK
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        return {"status": self.status, "files": [str(path) for path in self.written], "manifest": self.manifest}
+
+
+def export_controller(
+    machine: Mechanism | Model,
+    options: ControllerOptions | None = None,
+    *,
+    name: str | None = None,
+    folder: str | Path | None = None,
+    progress: Progress | None = None,
+) -> ControllerExport:
+    """A machine's controller as C99, safe by construction; the same machine and options give the same texts.
+
+    Whatever a sample reads, its forces are finite and within their limits, and flags say what was wrong: not a number,
+    a stale encoder, a lost pose, saturation, a missed deadline. The last good forces are held for some samples; then
+    the actuators stop along a stated deceleration, and brake.
+
+    Args:
+        machine: what the controller believes in; its free parameters stay parameters of the code.
+        options: the law, its numbers, and what is done when something is wrong.
+        name: first part of all names; the machine's and "controller" without it.
+        folder: where the files are written (it is made where it is missing; other files in it are left alone).
+        progress: called with what is done and what there is to do.
+
+    Raises:
+        InputError: more or fewer actuators than freedoms, a force without a limit, a law that the machine cannot have,
+            a name that gives no C identifier, or a folder that cannot be written.
+        AssemblyError: the machine does not assemble as described.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> export = tl.export_controller(tl.load("five_bar"))
+        >>> sorted(export.files)
+        ['five_bar_controller.c', 'five_bar_controller.h', 'five_bar_controller_check.c', 'manifest.json']
+    """
+    model, options, stages = modelled(machine), options or ControllerOptions(), Stages(progress, 2)
+    equations = controller_equations(model, options)
+    stages.done()
+    stem = c_name(f"{model.mechanism.name}_controller" if name is None else name)
+    values = controller_values(equations)
+    files = {
+        f"{stem}.h": controller_header(stem, equations, values),
+        f"{stem}.c": f'#include "{stem}.h"\n' + controller_source(stem, equations, values),
+        f"{stem}_check.c": _check_text(stem, equations),
+    }
+    source = {
+        "name": model.mechanism.name,
+        "sha256": hashlib.sha256(content(replace(model.mechanism, file="")).encode()).hexdigest(),
+    }
+    manifest = {
+        "name": stem,
+        "machine": source,
+        "controller": plain(options),
+        "period_s": options.period,
+        "inputs": [_channel(item) for item in equations.inputs],
+        "forces": _channel(equations.forces),
+        "flags": FLAGS,
+        "parameters": parameter_manifest(values),
+        "files": {file: hashlib.sha256(text.encode()).hexdigest() for file, text in files.items()},
+    }
+    files["manifest.json"] = json.dumps(manifest, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    written = () if folder is None else written_files(files, Path(folder))
+    stages.done()
+    return ControllerExport(name=stem, manifest=manifest, files=files, written=written)
+
+
+def _channel(channel: Channel) -> dict[str, object]:
+    return {"name": channel.name, "columns": list(channel.columns), "units": list(channel.units)}
+
+
+def _check_text(stem: str, equations: ControllerEquations) -> str:
+    """The program that checks a controller; exit status 0 where it does what is said."""
+    model = equations.model
+    q = model.assembly.q
+    at, zero = model.platform.ports.at(q), np.zeros(model.platform.ports.velocity.size)
+    knows = equations.needs_model
+    holding = (
+        model.platform.inverse_dynamics(at, zero, zero, start=q).force if knows else np.zeros(equations.forces.size)
+    )
+    most = equations.defaults[sum(c.size for c in equations.parameters[:8]) :][: equations.forces.size]
+    knows = knows and bool((np.abs(holding) < most).all())
+    rest = {"position": equations.readings(q), "reference": at}
+    values = [rest.get(item.name, np.zeros(item.size)) for item in equations.inputs]
+    lines = [
+        f"/* Checks {stem}.c: at rest it holds the machine, and without a measurement it stops. */",
+        f'#include "{stem}.h"',
+        "#include <stddef.h>",
+        f"#define KNOWN {int(knows)}",
+        _table("at_rest", np.concatenate(values)),
+        _table("holding", np.asarray(holding)),
+        c_file("tauloop.realtime", "check.c").replace("@NAME@", stem).replace("@UP@", stem.upper()),
+    ]
+    return "\n".join(lines)
+
+
+def _table(name: str, values: np.ndarray) -> str:
+    return f"static const double {name}[] = {{{', '.join(number(float(value)) for value in values)}}};"
