@@ -29,7 +29,7 @@ from tauloop.simulation.controllers.system import pose_error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Channel:
+class ControllerChannel:
     """Numbers of one kind that a controller reads, writes or is set by.
 
     Attributes:
@@ -67,9 +67,9 @@ class ControllerEquations:
 
     model: Model
     options: ControllerOptions
-    inputs: tuple[Channel, ...]
-    forces: Channel
-    parameters: tuple[Channel, ...]
+    inputs: tuple[ControllerChannel, ...]
+    forces: ControllerChannel
+    parameters: tuple[ControllerChannel, ...]
     defaults: np.ndarray
     work: Layout
     routines: Mapping[str, Routine]
@@ -141,46 +141,46 @@ class _Maker:
             problems.add("deceleration", what, "one for all, or one each")
         return list(problems)
 
-    def _forces(self) -> Channel:
+    def _forces(self) -> ControllerChannel:
         """What the controller asks for: forces of actuators, or torques of motors."""
         if not self.lines:
             names, kinds = self.model.output_ports("actuators")
-            return Channel(name="force", columns=names, units=kinds, meaning="of the actuators")
+            return ControllerChannel(name="force", columns=names, units=kinds, meaning="of the actuators")
         names = tuple(
             f"{a.name}.{m.name}" for a, line in zip(self.actuators, self.lines, strict=True) for m in line.motors
         )
         kinds = tuple("N m" if line.inertia(m.on).turns else "N" for line in self.lines for m in line.motors)
-        return Channel(name="force", columns=names, units=kinds, meaning="of the motors")
+        return ControllerChannel(name="force", columns=names, units=kinds, meaning="of the motors")
 
-    def _inputs(self) -> tuple[Channel, ...]:
+    def _inputs(self) -> tuple[ControllerChannel, ...]:
         platform, actuators = self.platform, self.model.actuators.ports
         names, lengths, rates = actuators.position.columns, actuators.position.units, actuators.velocity.units
         if self.lines:
             names, lengths, rates = self._encoders()
         positions, speeds = "what encoders say", "their rates"
         channels = [
-            Channel(name="time", columns=("time",), units=("s",), meaning="the host's clock at this sample"),
-            Channel(
+            ControllerChannel(name="time", columns=("time",), units=("s",), meaning="the host's clock at this sample"),
+            ControllerChannel(
                 name="stamp",
                 columns=("stamp",),
                 units=("1",),
                 meaning="counter or time of the measurement: another number with each new one",
             ),
-            Channel(name="position", columns=names, units=lengths, meaning=positions),
-            Channel(name="speed", columns=names, units=rates, meaning=speeds),
-            Channel(
+            ControllerChannel(name="position", columns=names, units=lengths, meaning=positions),
+            ControllerChannel(name="speed", columns=names, units=rates, meaning=speeds),
+            ControllerChannel(
                 name="reference",
                 columns=platform.position.columns,
                 units=platform.position.units,
                 meaning="where the platform shall be",
             ),
-            Channel(
+            ControllerChannel(
                 name="reference_speed",
                 columns=platform.velocity.columns,
                 units=platform.velocity.units,
                 meaning="its velocities",
             ),
-            Channel(
+            ControllerChannel(
                 name="reference_acceleration",
                 columns=platform.velocity.columns,
                 units=platform.acceleration.units,
@@ -200,7 +200,7 @@ class _Maker:
             rates.append("rad/s" if on[speed].turns else "m/s")
         return tuple(names), tuple(lengths), tuple(rates)
 
-    def _parameters(self) -> tuple[tuple[Channel, ...], np.ndarray]:
+    def _parameters(self) -> tuple[tuple[ControllerChannel, ...], np.ndarray]:
         options, u = self.options, self.forces
         names = tuple(a.name for a in self.actuators)
         rates = tuple("rad/s^2" if unit == "rad" else "m/s^2" for unit in self.model.actuators.ports.position.units)
@@ -214,17 +214,21 @@ class _Maker:
             ("astray", "m or rad", options.astray, "how far a coordinate may be from where it was led"),
             ("settling", "s", options.settling, "time at rest behind a stop, before the brake"),
         ]
-        channels = [Channel(name=n, columns=(n,), units=(unit,), meaning=text) for n, unit, _, text in plain]
+        channels = [ControllerChannel(name=n, columns=(n,), units=(unit,), meaning=text) for n, unit, _, text in plain]
         channels += [
-            Channel(name="limit", columns=u.columns, units=u.units, meaning="largest forces"),
-            Channel(name="deceleration", columns=names, units=rates, meaning="of the actuators in a controlled stop"),
+            ControllerChannel(name="limit", columns=u.columns, units=u.units, meaning="largest forces"),
+            ControllerChannel(
+                name="deceleration", columns=names, units=rates, meaning="of the actuators in a controlled stop"
+            ),
         ]
         values = [np.array([value], dtype=float) for _, _, value, _ in plain]
         values += [self._limits(), np.broadcast_to(np.asarray(options.deceleration), (self.n_u,))]
         table, free = self.model.mechanism.parameters, self.model.free
         if free:
             kinds = tuple(table[name].unit or "1" for name in free)
-            channels.append(Channel(name="machine", columns=free, units=kinds, meaning="parameters left free (SI)"))
+            channels.append(
+                ControllerChannel(name="machine", columns=free, units=kinds, meaning="parameters left free (SI)")
+            )
             values.append(table.vector(free))
         return tuple(channels), np.concatenate(values)
 

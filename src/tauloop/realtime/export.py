@@ -20,7 +20,7 @@ from tauloop.model.export import written_files
 from tauloop.model.model import modelled
 from tauloop.progress import Progress, Stages
 from tauloop.realtime.controller import FLAGS, controller_values
-from tauloop.realtime.equations import Channel, ControllerEquations, controller_equations
+from tauloop.realtime.equations import ControllerChannel, ControllerEquations, controller_equations
 from tauloop.realtime.options import ControllerOptions
 from tauloop.realtime.source import controller_header, controller_source
 from tauloop.records import dataclass
@@ -117,7 +117,7 @@ def export_controller(
     return ControllerExport(name=stem, manifest=manifest, files=files, written=written)
 
 
-def _channel(channel: Channel) -> dict[str, object]:
+def _channel(channel: ControllerChannel) -> dict[str, object]:
     return {"name": channel.name, "columns": list(channel.columns), "units": list(channel.units)}
 
 

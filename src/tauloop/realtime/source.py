@@ -10,7 +10,7 @@ from tauloop.codegen.parameter_check import parameter_declarations, parameter_so
 from tauloop.codegen.source import comment, number
 from tauloop.integrate.routine import functions_text
 from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
-from tauloop.realtime.equations import Channel, ControllerEquations
+from tauloop.realtime.equations import ControllerChannel, ControllerEquations
 
 #: Flags of a sample: the bit, and what it says.
 FLAGS: Mapping[str, tuple[int, str]] = {
@@ -108,7 +108,7 @@ def controller_header(stem: str, equations: ControllerEquations, values: Mapping
 _SPACE = {"joint": "actuators", "platform": "platform"}
 
 
-def _field(channel: Channel) -> list[str]:
+def _field(channel: ControllerChannel) -> list[str]:
     size = "" if channel.columns == (channel.name,) else f"[{channel.size}]"
     kinds = ", ".join(dict.fromkeys(channel.units))
     which = "" if not size else f": {', '.join(channel.columns)}"
@@ -173,7 +173,7 @@ def controller_source(stem: str, equations: ControllerEquations, values: Mapping
     )
 
 
-def _places(prefix: str, channels: tuple[Channel, ...]) -> dict[str, int]:
+def _places(prefix: str, channels: tuple[ControllerChannel, ...]) -> dict[str, int]:
     places, at = {}, 0
     for channel in channels:
         places[f"{prefix}_{channel.name.upper()}"] = at
