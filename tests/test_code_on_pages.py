@@ -22,7 +22,7 @@ WITH_SLOW_CODE = [page for page in WITH_CODE if any(block.mark == "nightly" for 
 NOT_RUN = {
     "installs packages": ("README.md", "docs/dependencies.md", "docs/index.md"),
     "downloads a package": ("docs/dependencies.md",),
-    "works in a clone": ("README.md", "docs/exporting.md"),
+    "works in a clone": ("README.md",),
     "needs LinuxCNC, in which tests run it by night": ("docs/linuxcnc.md",),
     "needs FIGAROH": ("docs/coming-from/figaroh.md",),
     "needs roboticstoolbox": ("docs/coming-from/roboticstoolbox.md",),

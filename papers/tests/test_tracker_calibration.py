@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from page_tables import DOCS, numbers, page_table
 
 from tauloop import Model, load
 from tauloop.calibration.problem.problem import calibration_problem
@@ -24,6 +26,7 @@ from tauloop_papers.tracker.fits import (
     full_fit,
     measured,
     planned_encoders,
+    ranks_told,
     second_program,
     simple_fit,
     simple_problem,
@@ -226,3 +229,29 @@ def test_the_benchmark_compares_equal_optima(
     assert row.ratio == row.peer / row.seconds > 0
     correction, cost, _ = bench.by_differences(problem)
     assert cost == pytest.approx(float((problem.evaluate(correction).residual ** 2).sum()), rel=1e-9)
+
+
+def test_weak_directions_of_the_page(settings: TrackerSettings) -> None:
+    """How many directions are weak, by poses, volume and noise; poses are other draws than those of the session."""
+    table = page_table("calibration/observability.md", "| poses within |")
+    volumes = (settings.limits.ranges, settings.ranks_ranges, settings.ranks_ranges)
+    for row, ranges, noise in zip(table.rows, volumes, (20e-6, 20e-6, 50e-6), strict=True):
+        for cell, poses in zip(row[1:], (88, 176), strict=True):
+            drawn = replace(settings, poses=poses, noise=noise, limits=replace(settings.limits, ranges=ranges))
+            rng = np.random.default_rng(settings.seed)
+            other = measured(drawn, planned_encoders(drawn, rng), rng)
+            assert abs(len(ranks_told(drawn, other, rng).positions.weak) - int(cell)) <= 1
+
+
+def test_twelve_sessions_reach_the_noise_floor(settings: TrackerSettings) -> None:
+    """Seeds 1 to 12: other part errors, poses and noise; the page has mean and scatter."""
+    shares = []
+    for seed in range(1, 13):
+        rng = np.random.default_rng(seed)
+        fit = full_fit(settings, measured(settings, planned_encoders(settings, rng), rng))
+        assert fit.expected is not None
+        shares.append(fit.rms / fit.expected)
+    page = " ".join((DOCS / "reproductions" / "calibration.md").read_text(encoding="utf-8").split())
+    (sentence,) = re.findall(r"Over 12 sessions \(seeds 1 to 12\) (.*?) of its expected value", page)
+    mean, scatter = (float(number) for number in numbers(sentence)[-2:])
+    assert (mean, scatter) == pytest.approx((np.mean(shares), np.std(shares, ddof=1)), abs=0.006)

@@ -14,6 +14,7 @@ import pytest
 from core_machines import CORE_MACHINES
 from extras import extra
 from hypothesis import given, reject, settings, strategies as st
+from page_tables import alike, page_table
 
 from tauloop.engines import NamedMotion, pinocchio_engine
 from tauloop.engines.comparison import frictionless
@@ -407,6 +408,16 @@ def test_mjcf_reads_back_to_the_same_dynamics(name: str, tmp_path: Path) -> None
     write_mjcf(machine, tmp_path / "machine.xml")
     back = load_mjcf(tmp_path / "machine.xml", options=ImportOptions(platform="tool"))
     assert_same_dynamics(machine, back, own(machine), SAME_DYNAMICS)
+
+
+@pytest.mark.nightly
+def test_all_machines_are_as_near_as_the_page_says(tmp_path: Path) -> None:
+    for name, *printed in page_table("exporting.md", "| machine | through MJCF |").rows:
+        machine, path = load(name), tmp_path / "machine.xml"
+        write_mjcf(machine, path)
+        (side, *_), _ = write_urdf(machine, path.with_suffix(".urdf"))
+        for other, figure in zip((load_mjcf(path), load_urdf(path.with_suffix(".urdf"), side)), printed, strict=True):
+            assert alike(float(figure), largest_difference(machine, other, own(machine))), name
 
 
 @pytest.mark.parametrize("name", THROUGH_URDF)

@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from page_tables import page_table
 
 import tauloop as tl
 
@@ -65,3 +66,18 @@ def test_velocity_matrices_of_rcid() -> None:
                 )
                 checked += 1
     assert checked == 6 * 5
+
+
+def test_shares_of_momentum() -> None:
+    """Totals of generalized momentum over those of Lagrange's way, from the counts of the table before."""
+    table = page_table("formulations.md", "| momentum by Lagrange, totals |")
+    for name, *cells, _ in table.rows:
+        way, part = name.split(", ", 1)
+        part = "all, rows added up (six links)" if part.startswith("rows added up") else "all, shared parts once"
+        for cell, frame in zip(cells, ("base frame", "Euler angles"), strict=True):
+            if cell:
+                momentum, lagrange = (
+                    counts("rcid")["velocity matrix", METHODS[method], frame, PARTS[part]][0]
+                    for method in ("generalized momentum", f"Lagrange, {way}")
+                )
+                assert cell == f"{momentum / lagrange:.2f}"

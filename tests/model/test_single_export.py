@@ -13,6 +13,7 @@ import pytest
 from compiled_machines import compilers, model
 from core_machines import CORE_MACHINES
 from emulated import BOARDS, COMPILER, INSTRUCTIONS_OF_A_TICK, emulated, firmware, require_emulator
+from page_tables import page_table
 
 import tauloop as tl
 from conftest import ROOT
@@ -296,6 +297,46 @@ def test_an_emulated_cortex_gives_the_hosts_numbers_to_the_last_bit(name, entry,
         least = sum(operations["once"].values())
         most = least + single.NEWTON_ITERATIONS * sum(operations["each_iteration"].values())
         assert least < instructions < 60 * most, "an operation is one instruction, a sine some forty"
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    "row", page_table("microcontrollers.md", "| machine | what |").rows, ids=lambda row: " ".join(row[:2])
+)
+def test_sizes_and_errors_of_the_page(row, tmp_path):
+    """Bytes and stack are of one version of the compiler, hence to a tenth; errors of the page have one digit."""
+    if shutil.which(COMPILER) is None:
+        pytest.skip(f"needs {COMPILER}, which is not here (Debian's gcc-arm-none-eabi)")
+    name, what, code, stack, _, _, error = row
+    entry = ACTUATORS if what.startswith("motors") else PLATFORM
+    (function,) = re.findall(r"`(\w+)`", what)
+    export = exported(name, entry, (function,), "cortex-m4f")
+    figures = export.manifest["target"]
+    assert figures["code_bytes"] == pytest.approx(float(code), rel=0.1)
+    assert max(figures["stack_bytes"].values()) == pytest.approx(float(stack), rel=0.1, abs=16)
+    last = "force" if function == "inverse_dynamics" else "q"
+    given = error.split()[-1] if "of" not in error else None
+    errors = [item for item in export.accuracy.outputs if item.output == last and given in (None, item.unit)]
+    largest = max(item.error for item in errors)
+    assert float(error.split()[0]) / 1.6 < largest < 1.6 * float(error.split()[0])
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    "row", page_table("microcontrollers.md", "| machine | what |").rows, ids=lambda row: " ".join(row[:2])
+)
+def test_instructions_of_the_page(row, tmp_path):
+    require_emulator()
+    name, what, _, _, *printed, _ = row
+    entry = ACTUATORS if what.startswith("motors") else PLATFORM
+    (function,) = re.findall(r"`(\w+)`", what)
+    export = exported(name, entry, (function,))
+    written(export, tmp_path)
+    (tmp_path / "bits.c").write_text(bits_program(export))
+    for contraction, instructions in zip(("off", "fast"), printed, strict=True):
+        image = firmware(tmp_path, "cortex-m4f", ["bits.c", f"{name}.c"], f"-ffp-contract={contraction}")
+        ticks = int(emulated(image, "cortex-m4f").split()[-1], 16)
+        assert ticks * INSTRUCTIONS_OF_A_TICK / (5 * ROUNDS) == pytest.approx(float(instructions), rel=0.1)
 
 
 def test_fused_products_change_bits_and_stay_within_what_is_stated(tmp_path):

@@ -1,0 +1,337 @@
+"""Tables of figures on the pages are what commands, examples and benchmarks find: whole runs of them, so by night.
+
+Which table is compared where stands in `tables_of_figures.txt`; a table that is not in it fails a test of every day.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command_line import run, run_json
+from page_tables import PageTable, alike, numbers, page_table, same, unit
+
+import tauloop as tl
+from tauloop.identification import WeightedLeastSquares, fit, regression_data, split
+from tauloop.kinematics import ReductionOptions
+from tauloop.logs import Preparation, Signals
+from tauloop.logs.channels import Channel
+from tauloop.motion import random_multisine
+
+pytestmark = pytest.mark.nightly
+ROOT = Path(__file__).resolve().parents[2]
+#: The error of an integrator whose steps depend on rounding is told to this factor.
+STEPS = 2.0
+#: An optimised motion may end elsewhere on another processor, by this share of its condition number.
+OPTIMUM = 0.05
+#: Figures of chance, over sets of the same seeds: what rounding may turn, in per cent of them.
+COUNTED = 2.0
+
+
+def assert_cells(table: PageTable, row: tuple[str, ...], ours: list[float], first: int = 1) -> None:
+    """The numbers of a row's cells, from the first that is meant, in their own digits; a minus sign counts."""
+    printed = [number for cell in row[first:] for number in numbers(cell.replace("*", ""))]
+    signs = [cell.lstrip("*").startswith(("-", "−")) for cell in row[first:] for _ in numbers(cell.replace("*", ""))]
+    assert len(printed) == len(ours), (table.head, row)
+    for number, minus, value in zip(printed, signs, ours, strict=True):
+        assert same(number, -value if minus else value), (row, number, value)
+
+
+# Machines
+
+
+def test_controllers_on_nuwars_stroke(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    example = importlib.import_module("nuwar_control")
+    runs = example.runs(example.trajectory())
+    table = page_table("measured/control.md", "| controller | space |")
+    names = ("PD", "PD with gravity compensation", "PD with feed-forward", "computed torque")
+    assert len(table.rows) == len(names) * len(example.SPACES)
+    for law, name in zip(example.CONTROLLERS, names, strict=True):
+        for space in example.SPACES:
+            errors = [1e3 * error for case in example.CASES for error in _errors(runs[case, space, law])]
+            assert_cells(table, table.row(name, space), errors, first=2)
+
+
+def _errors(motion: Any) -> tuple[float, float]:
+    return motion.peak_error, motion.rms_error
+
+
+SWINGS = page_table("measured/simulation.md", "| machine | independent |")
+
+
+@pytest.mark.parametrize("row", SWINGS.rows, ids=lambda row: row[0])
+def test_swings_keep_what_the_page_says(row: tuple[str, ...]) -> None:
+    machine, *cells = row
+    swing = run_json("simulate", machine, "--swing", "--rtol", "1e-11", "--atol", "1e-12", code=None)
+    for route, cell in zip(SWINGS.columns[1:], cells, strict=True):
+        if cell == "refused":
+            assert route in swing["left_out"]
+            continue
+        kept = swing["routes"][route]
+        energy, residual = map(float, cell.split(", "))
+        assert alike(energy, kept["relative_energy_error"], STEPS), (route, kept["relative_energy_error"])
+        assert alike(residual, kept["largest_loop_residual_m"]), (route, kept["largest_loop_residual_m"])
+
+
+def test_a_circle_of_a_gantry_with_racks() -> None:
+    table = page_table("drives/machine.md", "| µm | circular deviation |")
+    runs = run_json(
+        "ballbar", ROOT / "examples" / "gantry_tau_racks" / "gantry_tau_racks.yaml", "--speed", 0.8, code=None
+    )["runs"]
+    keys = ("circular_deviation", "radius_error", "out_of_plane", "following_error", "following_rms")
+    for name, figures in runs.items():
+        row = table.row("rigid drives" if name == "rigid" else name)
+        assert_cells(table, row, [figures[key] for key in keys])
+
+
+def test_play_at_the_tool_of_a_gantry() -> None:
+    table = page_table("drives/machine.md", "| µm | least |")
+    tool = run_json("play", "gantry_tau_3dof", "--plane", "y,z", code=None)["tool"]
+    for name, figures in tool.items():
+        row = table.row("all, worst case" if name == "worst" else name.removesuffix(".motor"))
+        assert_cells(table, row, [1e6 * figures[key] for key in ("least", "median", "largest")])
+
+
+def test_the_spidermills_reduction() -> None:
+    full = tl.load("spidermill")
+    reduction = tl.reduce(full)
+    table = page_table("reduced-models.md", "| | unreduced |")
+    for name, pair in (("coordinates", reduction.coordinates), ("loop equations", reduction.equations)):
+        assert_cells(table, table.row(name), list(pair))
+    sizes = [len(machine.parameters.values) for machine in (full, reduction.mechanism)]
+    assert_cells(table, table.row("parameters"), [float(size) for size in sizes])
+    table = page_table("reduced-models.md", "| | speed 1 rad/s |")
+    spindles = ("side1.spindle", "side2.spindle")
+    for row, options in zip(
+        table.rows, (ReductionOptions(massless_rods=spindles), ReductionOptions(lumped_rods=spindles)), strict=True
+    ):
+        for cell, speed in zip(row[1:], (1.0, 0.3), strict=True):
+            errors = tl.reduce(full, replace(options, speed=speed)).comparison.errors
+            for printed, which in zip(cell.split(", "), ("rms", "maximum"), strict=True):
+                ends = numbers(printed.replace("–", " to "))
+                shares = [100.0 * getattr(error, which) for error in errors]
+                assert same(ends[0], min(shares)), (row, shares)
+                assert same(ends[-1], max(shares)), (row, shares)
+
+
+@pytest.mark.parametrize(
+    ("beginning", "machine"),
+    [
+        ("delta", "linear_delta"),
+        *((name, name) for name in ("five_bar", "four_bar", "rcid", "hexapod", "gantry_tau_6link")),
+    ],
+)
+def test_modes_at_the_reference_pose(beginning: str, machine: str) -> None:
+    """Others of the table: `test_assembly_modes.py`."""
+    table = page_table("kinematics.md", "| machine | complex solutions |")
+    (row,) = [row for row in table.rows if row[0].startswith(beginning)]
+    model = tl.Model(tl.load(machine))
+    modes = tl.assembly_modes(model)
+    (block,) = modes.blocks
+    working = [len(tl.working_modes(model).modes)] if row[4] else []
+    counts = [block.complex_solutions, block.infinite, len(modes.modes), *working]
+    assert_cells(table, row, [float(count) for count in counts])
+
+
+def test_machines_that_are_reduced() -> None:
+    """The first row is of a machine in tests/reduction."""
+    table = page_table("reduced-models.md", "| machine | steps that act |")
+    for row in table.rows[1:]:
+        for name in row[0].replace("`", "").split(", "):
+            reduction = tl.reduce(tl.load(name))
+            assert [int(number) for number in numbers(row[2])] == list(reduction.coordinates)
+            assert [int(number) for number in numbers(row[3])] == list(reduction.equations)
+            assert alike(float(row[4]), max(error.maximum for error in reduction.comparison.errors)), name
+
+
+def test_the_limit_cycle_of_one_motor() -> None:
+    cycle = run_json("drive", "single_motor_axis", "--duration", 30, "--cycle", code=None)["limit_cycle"]
+    table = page_table("drives.md", "| | frequency |")
+    (described,) = cycle["describing_function"]
+    for name, ours in (("simulated", cycle["simulated"]), ("describing function", described)):
+        assert_cells(table, table.row(name), [ours["frequency"], 1e3 * ours["amplitude"]])
+
+
+def test_the_measured_printer(shared: Path) -> None:
+    if not (data := shared / "data" / "delta_printer").is_dir():
+        pytest.skip("needs data/delta_printer of the shared folder, which is not here")
+    table = page_table("measured/calibration.md", "| set | estimated |")
+    for file in ("six.yaml", "eleven.yaml"):
+        words = ("--data", data, "--leave-one-out")
+        result = run_json("calibrate", "linear_delta", ROOT / "examples" / "delta_printer" / file, *words, code=None)
+        (after,) = result["errors_after"]
+        rms, largest, left_out = (
+            1e3 * value for value in (after["rms"], after["largest"], result["leave_one_out"]["rms"])
+        )
+        assert_cells(table, table.row(f"`{file}`"), [rms, largest, left_out], first=2)
+    (before,) = result["errors_before"]
+    assert_cells(table, table.row("nominal"), [1e3 * before["rms"]], first=2)
+
+
+# Identification
+
+
+@cache
+def tx40(data: Path, *words: str) -> Any:
+    side = ("--side", ROOT / "examples" / "tx40" / "side.yaml", "--data", data)
+    recording = ROOT / "examples" / "tx40" / "recording.yaml"
+    return run_json("identify", data / "tx40_nomesh.urdf", recording, *side, *words, code=None)
+
+
+@pytest.fixture
+def arm(shared: Path) -> Path:
+    if not (data := shared / "data" / "tx40").is_dir():
+        pytest.skip("needs the measured log of the TX40 in data/tx40 of the shared folder, which is not here")
+    return data
+
+
+JOINTS = ("--output", "joints")
+BEST = (*JOINTS, "--order", "2", "--cutoff", "70", "--standstill", "1e-3")
+WORST = (*JOINTS, "--order", "4", "--cutoff", "100", "--standstill", "1e-6")
+PRESLIDING = tuple(word for k in range(1, 7) for word in ("--presliding", f"joint_{k}"))
+
+
+def percent(document: Any, part: str = "held_out") -> list[float]:
+    """Of a fit, or of what is judged beside it."""
+    rows = [output[part] for output in document["outputs"]] if "outputs" in document else document[part]
+    return [row["rmse_percent"] for row in rows]
+
+
+def test_the_measured_arm(arm: Path) -> None:
+    table = page_table("identification/tx40.md", "| | data |")
+    given = tx40(arm, *JOINTS)
+    assert_cells(table, table.row("Tauloop"), percent(given["whole_log"], "training"), first=2)
+    assert_cells(table, table.rows[3], percent(given), first=2)
+    assert_cells(table, table.row("`--order 2`"), percent(tx40(arm, *JOINTS, "--order", "2")), first=2)
+    motors = tx40(arm, "--output", "actuators")
+    assert_cells(table, table.row("`--output actuators` (motors)"), percent(motors), first=2)
+    page = (ROOT / "docs" / "identification" / "tx40.md").read_text(encoding="utf-8")
+    few = tx40(arm, *BEST, "--essential", "0.5")["essential"]
+    assert " ".join(f"{value:.2f}" for value in percent(few)) in page
+    huber = " ".join(f"{value:.2f}" for value in percent(tx40(arm, *JOINTS, "--estimator", "irls")))
+    assert huber in (ROOT / "docs" / "identification" / "estimators.md").read_text(encoding="utf-8")
+
+
+def test_the_scan_of_the_measured_arm(arm: Path) -> None:
+    """All ninety combinations."""
+    orders, cutoffs, rests = "1,2,4", "20,40,70,100,200", "0,1e-6,1e-5,1e-4,1e-3,1e-2"
+    words = ("--scan-orders", orders, "--scan-cutoffs", cutoffs, "--scan-standstills", rests)
+    trials = tx40(arm, *JOINTS, *words)["filter_scan"]["trials"]
+    table = page_table("identification/tx40.md", "| order, cut-off, standstill |")
+    for row in table.rows:
+        wanted = [float(number) for number in numbers(row[0].replace("*", ""))[:3]]
+        (trial,) = [t for t in trials if [t["order"], t["cutoff"], t["standstill"]] == pytest.approx(wanted)]
+        validation, held_out = (np.array(trial[f"{part}_percent"]) for part in ("validation", "held_out"))
+        overall = [float(np.sqrt(np.mean(values**2))) for values in (validation, held_out)]
+        assert_cells(table, row, [*overall, *held_out.tolist()])
+
+
+def test_the_measured_arm_under_limits_and_with_presliding(arm: Path) -> None:
+    table = page_table("identification/consistency.md", "| | j1 |")
+    assert_cells(table, table.row("consistent"), percent(tx40(arm, *BEST, "--consistent")["consistent"]))
+    assert_cells(table, table.row("without limits"), percent(tx40(arm, *BEST)))
+    table = page_table("identification/friction.md", "| TX40, held out")
+    for row, words in zip(table.rows, (BEST, (*BEST, *PRESLIDING), WORST, (*WORST, *PRESLIDING)), strict=True):
+        assert_cells(table, row, percent(tx40(arm, *words)))
+
+
+def held_out_percent(model: tl.Model, log: Signals, preparation: Preparation) -> list[float]:
+    result = fit(*split(regression_data(model, log, preparation), 0.7), WeightedLeastSquares())
+    return [part.rmse_percent for part in result.held_out]
+
+
+def test_velocities_of_encoders_and_tachometers() -> None:
+    """A five-bar for 20 s at 1 kHz: one multisine, encoders with steps, tachometers and torques with noise."""
+    model = tl.Model(tl.load("five_bar"))
+    excitation = random_multisine(
+        model.actuator_position(model.assembly.q),
+        np.full(2, 0.3),
+        np.random.default_rng(3),
+        terms=5,
+        lowest=0.2,
+        highest=3.0,
+    )
+    motion = excitation.sample(np.arange(20_000) / 1000.0)
+    start = model.actuators.track(motion.position).q
+    forces = model.actuators.inverse_dynamics(motion.position, motion.velocity, motion.acceleration, start=start).force
+    table = page_table("identification/preparation.md", "| cut-off | positions |")
+    for row in table.rows:
+        lines = 125 if "125 lines" in row[0] else 1000
+        tachometer = 0.1 if "tachometer" in row[0] else 0.01
+        rng, step, channels = np.random.default_rng(7), 2 * np.pi / (4 * lines), []
+        for k, name in enumerate(("motor_1", "motor_2")):
+            noise = rng.normal(size=(2, len(motion.time)))
+            for quantity, values, unit_of in (
+                ("position", np.round(motion.position[:, k] / step) * step, "rad"),
+                ("velocity", motion.velocity[:, k] + tachometer * noise[0], "rad/s"),
+                ("force", forces[:, k] + 0.02 * noise[1], "N m"),
+            ):
+                channels.append(Channel(quantity=quantity, channel=name, values=values, unit=unit_of))
+        log = Signals(time=motion.time, channels=tuple(channels))
+        cutoff = float(numbers(row[0])[0])
+        ours = [
+            value
+            for source in table.columns[1:]
+            for value in held_out_percent(
+                model, log, Preparation(cutoff=cutoff, trim=200, decimation=10, velocity=source)
+            )
+        ]
+        assert_cells(table, row, ours)
+
+
+def test_excitation_of_the_reduced_spidermill(tmp_path: Path) -> None:
+    """Two minutes of processor time."""
+    machine = tmp_path / "reduced.yaml"
+    spindles = ("--massless", "side1.spindle", "--massless", "side2.spindle", "--share-parameters")
+    run("reduce", "spidermill", *spindles, "--out", machine, code=None)
+    drives = ("--drive", "side1.base_outer_pin", "--drive", "side2.base_outer_pin")
+    limits = ("--harmonics", 7, "--period", 7.29, "--stroke", 0.4, "--speed", 2, "--acceleration", 10)
+    first = [f"side1.{name}" for name in ("lower_outer.mcx", "lower_outer.Izz", "upper_inner.h", "upper_inner.J")]
+    words = (*drives, *limits, *(word for name in first for word in ("--first", name)))
+    best = run_json("excite", machine, *words, "--random", 10000, "--starts", 4, "--processes", 2, code=None)
+    unit_norm = run_json(
+        "excite", machine, *words, "--criterion", "unit-condition", "--random", 300, "--starts", 2, code=None
+    )
+    table = page_table("identification/excitation.md", "| criterion | SI units |")
+    random = best["random"]
+    ours = (
+        (best["condition"]["si"], best["condition"]["unit_norm"]),
+        (unit_norm["condition"]["si"], unit_norm["condition"]["unit_norm"]),
+        (random["best_si"], random["best_unit_norm"]),
+        (random["median_si"], random["median_unit_norm"]),
+    )
+    for k, (row, values) in enumerate(zip(table.rows, ours, strict=True)):
+        printed = [float(number) for cell in row[1:] for number in numbers(cell.replace("*", ""))]
+        minimised = slice(k, k + 1) if k < 2 else slice(2)  # what an optimum has beside its criterion is chance
+        assert list(values[minimised]) == pytest.approx(printed[minimised], rel=OPTIMUM)
+
+
+def test_intervals_cover_what_the_page_says(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Minutes: the benchmark that makes both tables."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    assert importlib.import_module("interval_coverage").main(["--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    table = page_table("identification/error-bars.md", "| left out of the model |")
+    keys = ("independent", "autocorrelated", "blocks", "logs", "logs apart", "told")
+    for row, stressed in zip(table.rows, result["stressed"], strict=True):
+        printed = [float(number) for cell in row[1:] for number in numbers(cell)]
+        assert [100.0 * stressed[key] for key in keys] == pytest.approx(printed, abs=COUNTED)
+    table = page_table("identification/estimators.md", "| encoder noise |")
+    pairs = zip(result["position_noise"][::2], result["position_noise"][1::2], strict=True)
+    for row, (squares, instruments) in zip(table.rows, pairs, strict=True):
+        for cells, ours in ((row[1:3], squares), (row[3:5], instruments)):
+            assert float(numbers(cells[0])[0]) == pytest.approx(ours["largest_bias_in_scatters"], abs=2 * unit("0.1"))
+            assert float(numbers(cells[1])[0]) == pytest.approx(100.0 * ours["covered"], abs=COUNTED)
+    page = " ".join((ROOT / "docs" / "identification" / "error-bars.md").read_text(encoding="utf-8").split())
+    for name, stem in (("autocorrelated", "`autocorrelated` "), ("independent", "`independent` ")):
+        (covered,) = [part["covered"] for part in result["torque_noise"] if part["errors"] == name]
+        assert f"{stem}{100.0 * covered:.1f} %" in page
