@@ -72,6 +72,44 @@ class TwoRunIdentification(Reproduction):
     filmed: np.ndarray
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SmallMotions:
+    """What is recorded of a machine before designs are.
+
+    Attributes:
+        first, moving, training, held_out: the records.
+        motions: those of first, moving and held_out.
+    """
+
+    first: DataSet
+    moving: DataSet
+    training: list[DataSet]
+    held_out: DataSet
+    motions: tuple[Multisine, Multisine, Multisine]
+
+
+def recorded(
+    settings: TwoRunSettings, plant: Plant, model: Model, whole: Model, rng: np.random.Generator
+) -> SmallMotions:
+    """Small motions, with the structure and without; `whole` is the machine with its drives' parameters."""
+    motion_first = multisine(settings, model, settings.first, rng)
+    first = data_set(settings, plant, model, motion_first, rng, "first")
+    motion_moving = multisine(settings, model, None, rng)
+    moving = data_set(settings, plant, model, motion_moving, rng, "moving")
+    training = [
+        data_set(settings, plant, model, multisine(settings, model, held, rng), rng, f"set {k + 1}", whole)
+        for k, held in enumerate(settings.training)
+    ]
+    motion = multisine(settings, model, settings.validation, rng)
+    return SmallMotions(
+        first=first,
+        moving=moving,
+        training=training,
+        held_out=data_set(settings, plant, model, motion, rng, "hold-out", whole),
+        motions=(motion_first, motion_moving, motion),
+    )
+
+
 def run(progress: Progress, settings: TwoRunSettings = SETTINGS) -> TwoRunIdentification:
     """Record, subtract, identify, and compare.
 
@@ -84,16 +122,10 @@ def run(progress: Progress, settings: TwoRunSettings = SETTINGS) -> TwoRunIdenti
     rng = np.random.default_rng(settings.seed)
     plant = Plant(settings, model, rng)
     progress("recording small motions, with the structure and without")
-    motion_first = multisine(settings, model, settings.first, rng)
-    first = data_set(settings, plant, model, motion_first, rng, "first")
-    motion_moving = multisine(settings, model, None, rng)
-    moving = data_set(settings, plant, model, motion_moving, rng, "moving")
-    training = [
-        data_set(settings, plant, model, multisine(settings, model, held, rng), rng, f"set {k + 1}", whole)
-        for k, held in enumerate(settings.training)
-    ]
-    motion = multisine(settings, model, settings.validation, rng)
-    held_out = data_set(settings, plant, model, motion, rng, "hold-out", whole)
+    small_motions = recorded(settings, plant, model, whole, rng)
+    first, moving, held_out = small_motions.first, small_motions.moving, small_motions.held_out
+    training = small_motions.training
+    motion_first, motion_moving, motion = small_motions.motions
     progress("identifying")
     ties = leaf_ties(model, settings.parameters)
     built = nearest(ties, plant.pi)

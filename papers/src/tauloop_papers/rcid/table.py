@@ -50,7 +50,8 @@ def comparisons(results: Impedance) -> tuple[Comparison, ...]:
             quantity="operations of generalized momentum over Lagrange's, totals of Table 2",
             stated=f"{sum(printed_momentum) / sum(printed_lagrange):.2f}",
             ours=f"{momentum / lagrange:.2f}",
-            why="Maple's programs there, ours here; both on the platform in Euler angles, rows added up",
+            why=f"in print {sum(printed_momentum)} over {sum(printed_lagrange)}, of Maple's programs; both on the "
+            "platform in Euler angles, rows added up",
         ),
         Comparison(
             quantity="total mass without payload",

@@ -48,7 +48,8 @@ def _errors(settings: ReducedSettings, findings: Findings, fit: Fit, printed: Pr
         )
         rows.append(
             Comparison(
-                quantity=f"the same ({actuator}), RMS of the error over the largest force",
+                quantity=f"{fit.trajectory.name} trajectory, {side} ({actuator}): RMS of the error over the largest "
+                "force",
                 unit="%",
                 ours=f"{rms[0][i]:.2f} -> {rms[1][i]:.3g}",
                 why=f"all samples; largest force {np.abs(fit.measured[:, i]).max():.0f} N",
@@ -148,7 +149,7 @@ def _values(settings: ReducedSettings, findings: Findings) -> list[Comparison]:
         calculated, elsewhere, printed = findings.calculated[i], findings.elsewhere[i], findings.printed[i]
         value = findings.estimate.values[i]
         moved = "" if other == parameter else f"; with {settings.readings[1]} {elsewhere:.4g}"
-        moved += ", from where the printed estimate has moved" if moved else ""
+        moved += f", and the printed estimate {printed / elsewhere - 1:+.0%} off that" if moved else ""
         rows.append(
             Comparison(
                 quantity=parameter.name,
