@@ -206,9 +206,9 @@ def percent(document: Any, part: str = "held_out") -> list[float]:
 
 def test_the_measured_arm(arm: Path) -> None:
     table = page_table("identification/tx40.md", "| | data |")
-    given = tx40(arm, *JOINTS)
-    assert_cells(table, table.row("Tauloop"), percent(given["whole_log"], "training"), first=2)
-    assert_cells(table, table.rows[3], percent(given), first=2)
+    recorded = tx40(arm, *JOINTS)
+    assert_cells(table, table.row("Tauloop"), percent(recorded["whole_log"], "training"), first=2)
+    assert_cells(table, table.rows[3], percent(recorded), first=2)
     assert_cells(table, table.row("`--order 2`"), percent(tx40(arm, *JOINTS, "--order", "2")), first=2)
     motors = tx40(arm, "--output", "actuators")
     assert_cells(table, table.row("`--output actuators` (motors)"), percent(motors), first=2)

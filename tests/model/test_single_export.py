@@ -315,8 +315,8 @@ def test_sizes_and_errors_of_the_page(row, tmp_path):
     assert figures["code_bytes"] == pytest.approx(float(code), rel=0.1)
     assert max(figures["stack_bytes"].values()) == pytest.approx(float(stack), rel=0.1, abs=16)
     last = "force" if function == "inverse_dynamics" else "q"
-    given = error.split()[-1] if "of" not in error else None
-    errors = [item for item in export.accuracy.outputs if item.output == last and given in (None, item.unit)]
+    of_unit = error.split()[-1] if "of" not in error else None
+    errors = [item for item in export.accuracy.outputs if item.output == last and of_unit in (None, item.unit)]
     largest = max(item.error for item in errors)
     assert float(error.split()[0]) / 1.6 < largest < 1.6 * float(error.split()[0])
 
