@@ -19,13 +19,12 @@ import numpy as np
 
 from tauloop.assembly.ports import ACTUATORS
 from tauloop.errors import InputError
-from tauloop.files import write_text
-from tauloop.formats.meshes import MeshCopies
 from tauloop.formats.urdf import load_urdf
 from tauloop.formats.urdf_writer import to_urdf
 from tauloop.mechanism.expression import ONE, evaluate
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import ExportOptions, Model, export_c
+from tauloop.model.export import written_files
 from tauloop.model.model import modelled
 from tauloop.options import Options
 from tauloop.programs.limits import CONVERGED, SMALLEST_PIVOT
@@ -152,9 +151,12 @@ def export_ros2(
     texts["src/machine_joints.h"] = joints.header()
     for target, source in (("CMakeLists.txt", "CMakeLists.txt.in"), ("launch/display.launch.py", "display.launch.in")):
         texts[target] = (folder_of_texts / source).read_text("utf-8").replace("@PACKAGE@", name)
-    texts["package.xml"] = _package_xml(name, mechanism, options)
     texts["urdf/machine.urdf"] = _with_control(written.text, name, joints.driven, options.hardware)
     texts["urdf/machine.side.yaml"] = written.side
+    meshes = {f"{written.meshes.folder}/{file}": content for file, content in written.meshes.contents.items()}
+    # last is what makes it a package
+    texts["package.xml"] = _package_xml(name, mechanism, options)
+    files: dict[str, str | bytes] = {**meshes, **texts}
     notes = list(written.notes)
     if any(joint.kind == "free" for joint in model.mechanism.joints if not joint.is_cut):
         notes.append("a floating joint has no place in joint states: its link is not published")
@@ -164,7 +166,7 @@ def export_ros2(
         driven=joints.driven,
         notes=tuple(notes),
         files=texts,
-        written=() if folder is None else _written(texts, written.meshes, Path(folder)),
+        written=() if folder is None else written_files(files, Path(folder)),
     )
 
 
@@ -247,22 +249,3 @@ def _with_control(urdf: str, name: str, driven: tuple[str, ...], hardware: str) 
             ElementTree.SubElement(element, "state_interface", name=state)
     ElementTree.indent(robot)
     return ElementTree.tostring(robot, encoding="unicode") + "\n"
-
-
-def _written(texts: Mapping[str, str], meshes: MeshCopies, folder: Path) -> tuple[Path, ...]:
-    """All files of the package, each whole or not at all; package.xml, which makes it one, last."""
-    paths = []
-    for file in sorted(texts, key=lambda file: file == "package.xml"):
-        path = folder / file
-        write_text(_in_folder(path), texts[file])
-        paths.append(path)
-    return (*paths, *meshes.write(folder))
-
-
-def _in_folder(path: Path) -> Path:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        what, remedy = f"cannot be made: {error.strerror or error}", "name a folder that you may write to"
-        raise InputError.of(str(path.parent), what, remedy) from error
-    return path

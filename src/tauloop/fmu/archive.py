@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import platform
 import sys
 import zipfile
@@ -12,7 +13,6 @@ from pathlib import Path
 from tauloop.codegen.compiler import PORTABLE_FLAGS, build
 from tauloop.codegen.library import require_compiler
 from tauloop.errors import EngineError
-from tauloop.files import write_file
 
 #: Folders and endings of libraries by system, for versions 2 and 3; before them stands the processor.
 _SYSTEMS = {"linux": ("linux", ".so"), "darwin": ("darwin", ".dylib"), "win32": ("windows", ".dll")}
@@ -50,18 +50,12 @@ def compiled(source: str, folder: Path | None = None) -> bytes:
     return build(source, compiler, further=("-s",), folder=folder).read_bytes()
 
 
-def write_archive(path: str | Path, files: Mapping[str, str | bytes]) -> Path:
-    """Write a ZIP archive: the same files give the same bytes.
-
-    Raises:
-        InputError: the file cannot be written.
-    """
-
-    def write(target: Path) -> None:
-        with zipfile.ZipFile(target, "w") as archive:
-            for name, content in files.items():
-                entry = zipfile.ZipInfo(name, _TIME)
-                entry.compress_type, entry.create_system, entry.external_attr = zipfile.ZIP_DEFLATED, 3, 0o644 << 16
-                archive.writestr(entry, content, compresslevel=9)
-
-    return write_file(path, write)
+def archive(files: Mapping[str, str | bytes]) -> bytes:
+    """A ZIP archive: the same files give the same bytes."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as packed:
+        for name, text in files.items():
+            entry = zipfile.ZipInfo(name, _TIME)
+            entry.compress_type, entry.create_system, entry.external_attr = zipfile.ZIP_DEFLATED, 3, 0o644 << 16
+            packed.writestr(entry, text, compresslevel=9)
+    return content.getvalue()

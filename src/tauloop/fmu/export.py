@@ -10,8 +10,7 @@ from typing import Any
 
 from tauloop.codegen.c_helpers import c_file
 from tauloop.codegen.source import c_name, comment, number
-from tauloop.errors import InputError
-from tauloop.fmu.archive import compiled, library_place, write_archive
+from tauloop.fmu.archive import archive, compiled, library_place
 from tauloop.fmu.blocks import controller_functions, inverse_dynamics_functions, kinematics_functions
 from tauloop.fmu.description import FmuDescription, build_description
 from tauloop.fmu.plant import FmuFunctions, plant_functions, quoted
@@ -19,6 +18,7 @@ from tauloop.fmu.variables import FmuVariables
 from tauloop.integrate.integrators import MOST_STEPS, DormandPrince, Integrator, Radau
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
+from tauloop.model.export import written_files
 from tauloop.model.model import modelled
 from tauloop.options import Options, listed, option
 from tauloop.progress import Progress, Stages
@@ -183,7 +183,7 @@ def export_fmu(
     if options.binary:
         files[library_place(options.version, name)] = compiled(source, cache)
     stages.done()
-    written = () if folder is None else (_written(Path(folder), name, files),)
+    written = () if folder is None else written_files({f"{name}.fmu": archive(files)}, Path(folder))
     return FmuExport(
         name=name,
         version=options.version,
@@ -213,13 +213,13 @@ def _source(functions: FmuFunctions, options: FmuOptions, name: str) -> str:
     method = options.integrator.method
     first, rtol, atol, longest = (number(min(value, 1e300)) for value in method.numbers)
     sizes = {"TL_FIRST": first, "TL_RTOL": rtol, "TL_ATOL": atol, "TL_LONGEST": longest, "TL_MOST_STEPS": MOST_STEPS}
-    package = "tauloop.fmu"
+    package, face = "tauloop.fmu", f"fmi{options.version}"
     loop = "\n".join(
         [
             f"#define TL_TOKEN {_TOKEN}",
             *(f"#define {key} {value}" for key, value in sizes.items()),
             functions.tables(),
-            *(c_file(package, file) for file in ("instance.c", "explain.c", f"fmi{options.version}.c")),
+            *(c_file(package, file) for file in ("instance.c", "explain.c", f"{face}_types.c", "faces.c", f"{face}.c")),
         ]
     )
     whole = functions.system.source(method.tableau, loop, known=functions.known, further=functions.further)
@@ -239,12 +239,3 @@ def _source(functions: FmuFunctions, options: FmuOptions, name: str) -> str:
 
 def _bytes(content: str | bytes) -> bytes:
     return content.encode() if isinstance(content, str) else content
-
-
-def _written(folder: Path, name: str, files: Mapping[str, str | bytes]) -> Path:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        what = f"cannot be made: {error.strerror or error}"
-        raise InputError.of(str(folder), what, "name another folder") from error
-    return write_archive(folder / f"{name}.fmu", files)

@@ -299,8 +299,8 @@ def _most_operations(function: CFunction) -> int:
     return sum(counts["once"].values()) + function.most_steps * sum(counts["each_iteration"].values())
 
 
-def written_files(files: Mapping[str, str], folder: Path) -> tuple[Path, ...]:
-    """Texts by file name written into a folder: all beside first, then renamed; scripts may be run.
+def written_files(files: Mapping[str, str | bytes], folder: Path) -> tuple[Path, ...]:
+    """Files by their paths in a folder, written there: all beside first, then renamed; scripts may be run.
 
     Raises:
         InputError: the folder cannot be written.
@@ -309,9 +309,10 @@ def written_files(files: Mapping[str, str], folder: Path) -> tuple[Path, ...]:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".export-") as scratch:
             for file, text in files.items():
+                content = text.encode() if isinstance(text, str) else text
                 (Path(scratch) / file).parent.mkdir(parents=True, exist_ok=True)
-                (Path(scratch) / file).write_text(text, encoding="ascii", newline="\n")
-                if text.startswith("#!"):
+                (Path(scratch) / file).write_bytes(content)
+                if content.startswith(b"#!"):
                     (Path(scratch) / file).chmod(0o755)
             for file in files:
                 (folder / file).parent.mkdir(parents=True, exist_ok=True)
