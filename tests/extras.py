@@ -20,6 +20,8 @@ EXTRAS = {
     "pyarrow": ("parquet", "pyarrow"),
     "pymoo": ("tuning", "pymoo"),
     "catkin_pkg": ("dev", "catkin_pkg"),
+    "pythonfmu": ("dev", "pythonfmu"),
+    "pythonfmu3": ("dev", "pythonfmu3"),
     "rosbags": ("ros", "rosbags"),
     "trimesh": ("view", "trimesh"),
     "viser": ("view", "viser"),

@@ -68,7 +68,12 @@ if TYPE_CHECKING:
     )
     from tauloop.engines.verification import VerifyOptions as VerifyOptions, verify as verify
     from tauloop.estimation import HitOptions as HitOptions, detect_hit as detect_hit
-    from tauloop.fmu import FmuOptions as FmuOptions, export_fmu as export_fmu
+    from tauloop.fmu import (
+        FmuCoupling as FmuCoupling,
+        FmuOptions as FmuOptions,
+        co_simulate as co_simulate,
+        export_fmu as export_fmu,
+    )
     from tauloop.formats import dumps as dumps, load as load, loads as loads
     from tauloop.health import doctor as doctor
     from tauloop.identification import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -27,6 +27,7 @@ from tauloop.cli.progress import bar
 def control(
     machine: MachineArgument,
     options: tl.ControlOptions,
+    coupling: tl.FmuCoupling,
     side: SideOption,
     out: Annotated[
         Path | None,
@@ -42,10 +43,15 @@ def control(
 ) -> None:
     """Follow a trajectory under sampled controllers, and say how far the machine stays behind.
 
-    Exit code 1 when a run ends early (out of reach, singular, not finite) or goes beyond a stop; saturated forces are
-    reported.
+    With --fmu an FMU of somebody else is a drive, or the controller itself. Exit code 1 when a run ends early (out of
+    reach, singular, not finite) or goes beyond a stop; saturated forces are reported.
     """
     with bar("controllers", as_json) as progress:
-        run = tl.control_compiled if compiled else tl.control
-        result = run(load_model(machine, side), options, progress=progress)
+        model = load_model(machine, side)
+        if coupling != tl.FmuCoupling():
+            if compiled:
+                raise tl.InputError.of("compiled", "means nothing beside --fmu", "leave it out")
+            result: Any = tl.co_simulate(model, options, coupling, progress=progress)
+        else:
+            result = (tl.control_compiled if compiled else tl.control)(model, options, progress=progress)
     finish(result, as_json, log_file(out, result.log), figure=figure, within_limits=within_limits, json_file=json_file)

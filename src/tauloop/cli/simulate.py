@@ -29,6 +29,7 @@ from tauloop.simulation import RoundTripOptions, SwingComparison, SwingOptions
 def simulate(
     machine: MachineArgument,
     options: tl.SimulationOptions,
+    coupling: tl.FmuCoupling,
     side: SideOption,
     swing: Annotated[
         bool, typer.Option("--swing", help="Without friction, in springs at its drives, pushed: by every route.")
@@ -55,12 +56,16 @@ def simulate(
     """Simulate a machine: constant forces (a free fall without any), a swing, or the round trip of a motion.
 
     Cables pull, become slack and are tautened again; without --force their winches are held as they hold the start at
-    rest. Exit code 1 when the end is not reached, energy, loops or the round trip miss their limits, or the motion goes
-    beyond a stop, which does not hold it (put an event there).
+    rest. With --fmu an FMU of somebody else is an actuator or a drive. Exit code 1 when the end is not reached, energy,
+    loops or the round trip miss their limits, or the motion goes beyond a stop, which does not hold it (put an event
+    there).
     """
-    chosen = _chosen(options, swing, frequency, amplitude, motion, out)
+    chosen, model = _chosen(options, swing, frequency, amplitude, motion, out), load_model(machine, side)
     with bar("simulation", as_json) as progress:
-        result = tl.simulate(load_model(machine, side), chosen, progress=progress)
+        if coupling == tl.FmuCoupling():
+            result = tl.simulate(model, chosen, progress=progress)
+        else:
+            result = tl.co_simulate(model, chosen, coupling, progress=progress)
     files = [] if isinstance(result, SwingComparison) else [log_file(out, result.log)]
     finish(result, as_json, *files, figure=figure, within_limits=within_limits, json_file=json_file)
 

@@ -30,7 +30,7 @@ def inverse_dynamics_functions(model: Model) -> FmuFunctions:
     ports, n_q = model.platform.ports, model.topology.n_q
     starts = np.concatenate([ports.at(model.assembly.q), np.zeros(2 * ports.velocity.size)])
     calls, own = _forces(model, _places(ports, "in"), "p", "rate")
-    inputs = _motion_inputs(ports, starts)
+    inputs = motion_inputs(ports, starts)
     outputs = Routine(calls=(*_followed(model), *calls), own=own | {"q": n_q})
     return _block(model, inputs, _force_outputs(model), outputs, n_q, model.assembly.q)
 
@@ -63,13 +63,13 @@ def kinematics_functions(model: Model) -> FmuFunctions:
     own = {"q": shape.n_q, "v": shape.n_v, "q_there": shape.n_q, "v_there": shape.n_v}
     q = model.assembly.q
     inputs = (
-        *_motion_inputs(platform, np.concatenate([platform.at(q), np.zeros(platform.velocity.size)])),
-        *_motion_inputs(actuators, np.concatenate([actuators.at(q), np.zeros(actuators.velocity.size)])),
+        *motion_inputs(platform, np.concatenate([platform.at(q), np.zeros(platform.velocity.size)])),
+        *motion_inputs(actuators, np.concatenate([actuators.at(q), np.zeros(actuators.velocity.size)])),
     )
     outputs = (
         *_prefixed("inverse", actuator_motion_variables(model)),
         *_prefixed("forward", named(platform.position.columns, platform.position.units)),
-        *_prefixed("forward", named(_speeds(platform), platform.velocity.units)),
+        *_prefixed("forward", named(velocity_names(platform), platform.velocity.units)),
     )
     routine = Routine(calls=(back, there, straight("both_ways", own, motion)), own=own)
     return _block(model, inputs, outputs, routine, 2 * shape.n_q, np.concatenate([q, q]))
@@ -108,8 +108,8 @@ def controller_functions(model: Model, period: float) -> FmuFunctions:
     law = straight("asked", {"in": at, "q": shape.n_q, "v": shape.n_v, "p": 1}, asked)
     calls, own = _forces(model, _places(platform, "motion"), "p + 1", "z")
     inputs = (
-        *_prefixed("reference", _motion_inputs(platform, np.append(platform.at(model.assembly.q), np.zeros(2 * n)))),
-        *_motion_inputs(actuators, np.append(actuators.at(model.assembly.q), np.zeros(n))),
+        *_prefixed("reference", motion_inputs(platform, np.append(platform.at(model.assembly.q), np.zeros(2 * n)))),
+        *motion_inputs(actuators, np.append(actuators.at(model.assembly.q), np.zeros(n))),
     )
     held = straight("held_forces", {"held": n_u}, lambda forces: {"rate": forces})
     own |= {"q": shape.n_q, "v": shape.n_v, "motion": at}
@@ -204,14 +204,15 @@ def _followed(model: Model) -> tuple[RoutineCall, ...]:
     return pose, straight("moved", {"q": model.topology.n_q}, lambda q: {"start": q})
 
 
-def _speeds(ports: EntryPorts) -> tuple[str, ...]:
+def velocity_names(ports: EntryPorts) -> tuple[str, ...]:
+    """Names of the velocities of an entry's ports."""
     return tuple(f"{name}.velocity" for name in ports.velocity.columns)
 
 
-def _motion_inputs(ports: EntryPorts, starts: np.ndarray) -> tuple[FmuVariable, ...]:
+def motion_inputs(ports: EntryPorts, starts: np.ndarray) -> tuple[FmuVariable, ...]:
     """Positions and velocities, and accelerations where there are starts for them too."""
     name = "" if ports.entry.name == "platform" else ".position"
-    names = [f"{column}{name}" for column in ports.position.columns] + [*_speeds(ports)]
+    names = [f"{column}{name}" for column in ports.position.columns] + [*velocity_names(ports)]
     units = [*ports.position.units, *ports.velocity.units]
     if len(starts) > len(names):
         names += [f"{column}.acceleration" for column in ports.velocity.columns]

@@ -312,7 +312,8 @@ static int tl_go(tl_instance *of, double until, tl_between between)
             if (!tl_sample(of)) return tl_explain(of, r->time), 0;
             r->is_known = 0;
         }
-        if (TL_PERIOD > 0.0 && tl_due(at) < until) limit = tl_due(at);
+        /* a sample at the end, but for rounding, is that of the next step: it sees what is set then */
+        if (TL_PERIOD > 0.0 && tl_due(at) < until - 1e-9 * TL_PERIOD) limit = tl_due(at);
         if (!NY) r->time = limit;
         else code = r->steps + r->rejected < most ? tl_next(&tl_system, &tl_steps, r, limit) : TL_CROWDED;
         at->v[0] = r->time, at->is_current = 0;

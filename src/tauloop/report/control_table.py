@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from rich.console import RenderableType
 
+from tauloop.fmu.master import COUPLED
 from tauloop.report.simulation_table import sensitivity_table
 from tauloop.report.tables import doubts, table
 from tauloop.simulation import ControlComparison
@@ -46,4 +47,5 @@ def control_tables(comparison: ControlComparison) -> Iterator[RenderableType]:
         yield from (f"{name}: {occurrence.words}" for occurrence in run.occurrences)
         if run.sensitivities is not None and len(run.time):
             yield sensitivity_table(f"{name}: derivatives", run.sensitivities)
+    yield from (str(item) for item in comparison.evidence if item.name == COUPLED)
     yield from doubts(comparison)

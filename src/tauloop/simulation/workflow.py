@@ -231,7 +231,8 @@ def _start(model: Model, options: SimulationOptions) -> tuple[np.ndarray, np.nda
     return start_state(model, **named_motion(ports, options, model.platform_position(model.assembly.q)))
 
 
-def _force(model: Model, options: SimulationOptions) -> ForceLaw | None:
+def force_law(model: Model, options: SimulationOptions) -> ForceLaw | None:
+    """Forces as they are asked for; None for none."""
     if options.force is None or isinstance(options.force, ForceLaw):
         return options.force
     names, units = model.output_ports("actuators")
@@ -252,7 +253,7 @@ def _of_forces(model: Model, options: SimulationOptions, progress: Progress) -> 
         sensitivities=options.sensitivities,
     )
     events = events_of(model, options.until, options.watch)
-    force, duration = _force(model, options), options.duration or 1.0
+    force, duration = force_law(model, options), options.duration or 1.0
     return simulator.run(duration, q=q, v=v, force=force, wrench=wrench, events=events, progress=progress)
 
 
@@ -266,7 +267,7 @@ def _of_cables(model: Model, options: SimulationOptions, progress: Progress) -> 
         options.duration or 1.0,
         q=q,
         v=v,
-        force=_force(model, options),
+        force=force_law(model, options),
         wrench=wrench_at_tool(options.wrench),
         route=Projected() if options.route.is_independent else options.route,
         integrator=options.integration.integrator,
