@@ -145,4 +145,3 @@ TL_CALL(GetNominalsOfContinuousStates)(TL_INSTANCE c, TL_REAL nominals[], size_t
     for (size_t i = 0; i < n; ++i) nominals[i] = tl_nominal[i];
     return TL_OF(OK);
 }
-
