@@ -147,7 +147,7 @@ COMMANDS = {
     "calibrate": (
         *("calibrate", "five_bar", "{given}/poses.csv", "--parameters", "*length*", "--noise", "0.01 mm"),
         *("--json-file", "{out}/fit.json", "--figure", "{out}/fit.png", "--out", "{out}/fit.yaml"),
-        *("--hal", "{out}/geometry.hal"),
+        *("--hal", "{out}/geometry.hal", "--ini", "{out}/joints.ini"),
     ),
     "ballbar": (
         *("ballbar", str(RACKS), "--radius", "0.05", "--speed", "0.6", "--only", "rigid"),

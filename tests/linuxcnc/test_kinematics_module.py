@@ -54,8 +54,10 @@ def test_a_calibrated_geometry_is_set_on_pins(name: str):
     }
     machine = model(name).mechanism.with_values(moved)
     lines = tl.linuxcnc.geometry_hal(machine).splitlines()
-    pins = np.array([float(line.split()[2]) for line in lines if line.startswith("setp")] + [0.0])
+    *figures, asked = (line.split()[2] for line in lines if line.startswith("setp"))
+    pins = np.array([*map(float, figures), 0.0])
     assert len(pins) == len(module.pins)
+    assert module.hash(pins) == int(asked) != module.hash(module.pins) == module.export.manifest["geometry"]
     assert np.abs(pins - module.pins).max() > 1e-3
     world, before = poses(name)
     status, joints = module.inverse(world, pins)
@@ -133,7 +135,7 @@ def test_the_same_machine_gives_the_same_files_without_time_or_place(tmp_path: P
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(first.files)
     assert {path.name for path in tmp_path.iterdir() if path.stat().st_mode & 0o100} == {"five_bar_headless.py"}
     manifest = json.loads((tmp_path / "manifest.json").read_text(encoding="utf-8"))
-    assert manifest["licence"] == "GPL"
+    assert manifest["licence"] == "GPL-2.0-or-later"
     assert 'MODULE_LICENSE("GPL")' in first.files["five_bar_kins.c"]
     assert manifest["axes"] == "XY"
     assert [joint["unit"] for joint in manifest["joints"]] == ["deg", "deg"]

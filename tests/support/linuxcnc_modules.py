@@ -29,6 +29,12 @@ int forward(const double *joint, const double *pins, double *last, double *world
 {
     return tauloop_forward(joint, pins, last, world, health);
 }
+
+int hash(const double *pins);
+int hash(const double *pins)
+{
+    return (int)tauloop_hash(pins);
+}
 """
 
 
@@ -43,6 +49,10 @@ class CompiledModule:
     @property
     def pins(self) -> np.ndarray:
         return np.array([pin.value for pin in self.export.pins] + [0.0])
+
+    def hash(self, pins: np.ndarray) -> int:
+        """What the module makes of the figures on its pins."""
+        return int(self.code.function("hash", "*", "i")(pins)) % 2**32
 
     def inverse(self, world: np.ndarray, pins: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Status (N,) and joints (N, n), mm and deg; what is refused keeps not-a-number."""

@@ -22,7 +22,7 @@ from tauloop.cli.output import (
 from tauloop.cli.progress import bars
 
 
-@command(out=any_ending, hal=any_ending, json_file=any_ending, figure=figure_ending)
+@command(out=any_ending, hal=any_ending, ini=any_ending, json_file=any_ending, figure=figure_ending)
 def calibrate(
     machine: MachineArgument,
     measurements: Annotated[
@@ -40,6 +40,10 @@ def calibrate(
         Path | None,
         typer.Option(help="Write HAL lines to this file that set the geometry in LinuxCNC (`export linuxcnc`)."),
     ] = None,
+    ini: Annotated[
+        Path | None,
+        typer.Option(help="Write joints' sections of an INI file for LinuxCNC to this file: homes of the geometry."),
+    ] = None,
     json_file: JsonFileOption = None,
     figure: Annotated[
         Path | None, typer.Option(help="Draw errors and corrections into this file (PNG, PDF, SVG).")
@@ -56,4 +60,5 @@ def calibrate(
         result = tl.calibrate(mechanism, measurements, options, progress=report)
     written = machine_file(out, lambda: result.mechanism)
     lines = text_file(hal, lambda: tl.linuxcnc.geometry_hal(result.mechanism))
-    finish(result, as_json, written, lines, figure=figure, within_limits=within_limits, json_file=json_file)
+    joints = text_file(ini, lambda: tl.linuxcnc.joints_ini(result.mechanism))
+    finish(result, as_json, written, lines, joints, figure=figure, within_limits=within_limits, json_file=json_file)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         LinuxcncOptions as LinuxcncOptions,
         export_linuxcnc as export_linuxcnc,
         geometry_hal as geometry_hal,
+        joints_ini as joints_ini,
     )
 else:
     __getattr__, __dir__, __all__ = lazy_names(__name__)

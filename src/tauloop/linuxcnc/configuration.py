@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Iterable, Iterator, Sequence
 
 from tauloop.codegen.c_helpers import c_file
@@ -19,7 +20,7 @@ FEED = 15000.0
 
 
 def geometry_text(module: str, note: str, pins: Iterable[Pin]) -> str:
-    """HAL lines that set the geometry: a calibration writes them anew.
+    """HAL lines that set the geometry, and by which the module knows that it is whole: a calibration writes them anew.
 
     Args:
         module: name of the component.
@@ -27,9 +28,35 @@ def geometry_text(module: str, note: str, pins: Iterable[Pin]) -> str:
         pins: with their values.
     """
     lines = [f"# {comment(note)}", "# Load it behind the component and before homing: joints jump with the geometry."]
+    pins = tuple(pins)
     for pin in pins:
         lines += [f"# {comment(pin.parameter)}, {pin.unit}", f"setp {module}.{pin.name} {pin.value!r}"]
-    return "\n".join([*lines, ""])
+    lines += ["# the module answers for these figures alone, and for any where this is 0"]
+    return "\n".join([*lines, f"setp {module}.geometry.asked {geometry_hash(pins)}", ""])
+
+
+def geometry_hash(pins: Iterable[Pin]) -> int:
+    """What the figures come to: FNV-1a of 32 bits over their bytes, as `tauloop_hash` of the module has it; never 0."""
+    hashed = 2166136261
+    for byte in b"".join(struct.pack("<d", pin.value) for pin in pins):
+        hashed = (hashed ^ byte) * 16777619 % 2**32
+    return hashed or 1
+
+
+def joints_text(note: str, layout: MachineLayout, acceleration: float) -> str:
+    """The joints' sections of an INI file: limits, speeds, and where joints are at home."""
+    lines = [f"# {comment(note)}; mm and degrees", ""]
+    for name, entries in _joint_sections(layout, acceleration).items():
+        lines += [f"[{name}]", *entries, ""]
+    return "\n".join(lines)
+
+
+def _joint_sections(layout: MachineLayout, acceleration: float) -> dict[str, Sequence[str]]:
+    turning = TURNING_ACCELERATION * acceleration
+    return {
+        f"JOINT_{k}": tuple(_joint_lines(joint, JOINT_ACCELERATION * (turning if joint.turns else acceleration)))
+        for k, joint in enumerate(layout.joints)
+    }
 
 
 def hal_text(stem: str, module: str, layout: MachineLayout) -> str:
@@ -89,9 +116,7 @@ def ini_text(stem: str, module: str, layout: MachineLayout, acceleration: float,
     }
     for axis in layout.axes:
         sections[f"AXIS_{axis.letter}"] = tuple(_axis_lines(axis, acceleration if axis.number < 3 else turning))
-    for k, joint in enumerate(layout.joints):
-        most = JOINT_ACCELERATION * (turning if joint.turns else acceleration)
-        sections[f"JOINT_{k}"] = tuple(_joint_lines(joint, most))
+    sections |= _joint_sections(layout, acceleration)
     lines = [f"# {stem}: headless simulation in LinuxCNC, made by Tauloop; mm and degrees", ""]
     for name, entries in sections.items():
         lines += [f"[{name}]", *entries, ""]

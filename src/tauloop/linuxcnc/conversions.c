@@ -148,3 +148,12 @@ static int tauloop_forward(const double *joint, const double *pins, double *last
     for (int i = 0; i < 6; ++i) world[i] = place[i];
     return 0;
 }
+
+/* What the figures on the pins come to (FNV-1a of their bytes, never 0): lines of a geometry name theirs. */
+static unsigned tauloop_hash(const double *pins)
+{
+    const unsigned char *bytes = (const unsigned char *)pins;
+    unsigned hash = 2166136261u;
+    for (unsigned k = 0; k < TAULOOP_PINS * sizeof *pins; ++k) hash = (hash ^ bytes[k]) * 16777619u;
+    return hash ? hash : 1u;
+}

@@ -140,6 +140,13 @@ def machine_layout(model: Model) -> MachineLayout:
     )
 
 
+#: Pins of the module beside those of the geometry.
+OWN_PINS = (
+    *("refused", "geometry.is", "geometry.asked"),
+    *(f"{way}.{what}" for way in ("inverse", "forward") for what in ("reach", "pivot", "residual", "iterations")),
+)
+
+
 def geometry_pins(module: str, mechanism: Mechanism, layout: MachineLayout, names: Sequence[str]) -> tuple[Pin, ...]:
     """Pins of leaf parameters, in their order, and of the tool behind them.
 
@@ -150,7 +157,7 @@ def geometry_pins(module: str, mechanism: Mechanism, layout: MachineLayout, name
         names: of the leaf parameters.
     """
     longest = LONGEST_NAME - len(module) - 1
-    taken: set[str] = set()
+    taken = set(OWN_PINS)
     pins = []
     for name in names:
         parameter = mechanism.parameters[name]

@@ -16,16 +16,34 @@ static const char *const tauloop_evidence[4] = {"reach", "pivot", "residual", "i
 static struct tauloop_hal {
     hal_float_t *pin[TAULOOP_PINS + 1];
     hal_float_t *inverse[4], *forward[4];
-    hal_u32_t *refused;
+    hal_u32_t *refused, *geometry, *asked;
 } *tauloop_hal;
 
 static int tauloop_component;
 static double tauloop_last[TAULOOP_Q];
 
-/* The figures of all pins; those of the file before there are pins. */
-static void tauloop_geometry(double *pins)
+/* The figures of all pins; those of the file before there are pins. Returns 0, or -1 where they are not those that
+   the lines of the geometry were written with. */
+static int tauloop_geometry(double *pins)
 {
-    for (int i = 0; i < TAULOOP_PINS; ++i) pins[i] = tauloop_hal ? *tauloop_hal->pin[i] : tauloop_pins[i].value;
+    static double seen[TAULOOP_PINS + 1];
+    static unsigned hash, complained;
+    int is_seen = hash != 0;
+    for (int i = 0; i < TAULOOP_PINS; ++i) {
+        pins[i] = tauloop_hal ? *tauloop_hal->pin[i] : tauloop_pins[i].value;
+        is_seen &= pins[i] == seen[i];
+        seen[i] = pins[i];
+    }
+    if (!tauloop_hal) return 0;
+    if (!is_seen) hash = tauloop_hash(pins);
+    *tauloop_hal->geometry = hash;
+    if (!*tauloop_hal->asked || *tauloop_hal->asked == hash) return 0;
+    if (complained != hash)
+        rtapi_print_msg(RTAPI_MSG_ERR, TAULOOP_MODULE ": the geometry on the pins is %u, and its file was written for %u: "
+                        "load the whole file, or set geometry.asked to 0\n", hash, (unsigned)*tauloop_hal->asked);
+    complained = hash;
+    ++*tauloop_hal->refused;
+    return -1;
 }
 
 static int tauloop_reported(int status, hal_float_t **pins, const double *health)
@@ -57,7 +75,7 @@ int kinematicsForward(const double *joint, EmcPose *world, const KINEMATICS_FORW
     double pins[TAULOOP_PINS + 1], place[6], health[4];
     (void)fflags;
     (void)iflags;
-    tauloop_geometry(pins);
+    if (tauloop_geometry(pins)) return -1;
     const int status = tauloop_forward(joint, pins, tauloop_last, place, health);
     if (!status) {
         world->tran.x = place[0];
@@ -78,7 +96,7 @@ int kinematicsInverse(const EmcPose *world, double *joint, const KINEMATICS_INVE
     const double place[6] = {world->tran.x, world->tran.y, world->tran.z, world->a, world->b, world->c};
     (void)iflags;
     (void)fflags;
-    tauloop_geometry(pins);
+    if (tauloop_geometry(pins)) return -1;
     const int status = tauloop_inverse(place, pins, joint, health);
     return tauloop_hal ? tauloop_reported(status, tauloop_hal->inverse, health) : status;
 }
@@ -113,12 +131,15 @@ int rtapi_app_main(void)
     }
     if (!failed) failed = tauloop_watch(made->inverse, "inverse") | tauloop_watch(made->forward, "forward");
     if (!failed) failed = hal_pin_u32_newf(HAL_OUT, &made->refused, tauloop_component, TAULOOP_MODULE ".refused");
+    if (!failed) failed = hal_pin_u32_newf(HAL_OUT, &made->geometry, tauloop_component, TAULOOP_MODULE ".geometry.is");
+    if (!failed) failed = hal_pin_u32_newf(HAL_IN, &made->asked, tauloop_component, TAULOOP_MODULE ".geometry.asked");
     if (failed) {
         hal_exit(tauloop_component);
         return failed;
     }
     for (int i = 0; i < TAULOOP_Q; ++i) tauloop_last[i] = tauloop_reference[i];
     tauloop_hal = made;
+    rtapi_print(TAULOOP_MODULE ": %s\n", TAULOOP_MADE);
     hal_ready(tauloop_component);
     return 0;
 }

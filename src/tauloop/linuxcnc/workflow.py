@@ -12,7 +12,15 @@ from typing import Any
 from tauloop.codegen.c_helpers import c_file
 from tauloop.codegen.source import c_name, comment
 from tauloop.errors import InputError
-from tauloop.linuxcnc.configuration import FEED, geometry_text, hal_text, headless_text, ini_text
+from tauloop.linuxcnc.configuration import (
+    FEED,
+    geometry_hash,
+    geometry_text,
+    hal_text,
+    headless_text,
+    ini_text,
+    joints_text,
+)
 from tauloop.linuxcnc.machine import MachineLayout, Pin, geometry_pins, machine_layout
 from tauloop.linuxcnc.program import program_text, reachable_moves
 from tauloop.linuxcnc.source import KinematicFunctions, header_text, kinematic_functions
@@ -27,8 +35,8 @@ from tauloop.shown import Shown
 
 #: Most signs of a machine's name in the names of component and files: pins need the rest of HAL's names.
 LONGEST_STEM = 20
-#: The licence that the module declares, as LinuxCNC asks of every module.
-LICENCE = "GPL"
+#: The licence of the module's own text; LinuxCNC asks every module to declare the GPL.
+LICENCE = "GPL-2.0-or-later"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,8 +129,10 @@ def export_linuxcnc(
     note = f"made by Tauloop from the machine {mechanism.name!r}; do not edit"
     acceleration = 1e3 * options.acceleration
     files = {
-        f"{module}.c": _module_text(module, note),
-        f"{module}.h": header_text(module, f"{module}: {note}", model, layout, functions, pins),
+        f"{module}.c": _module_text(module, note, mechanism),
+        f"{module}.h": header_text(
+            module, f"{module}: {note}; may be used under any terms", model, layout, functions, pins
+        ),
         f"{stem}.ini": ini_text(stem, module, layout, acceleration, options.period),
         f"{stem}.hal": hal_text(stem, module, layout),
         f"{stem}_geometry.hal": geometry_text(module, f"geometry of the machine {mechanism.name!r}", pins),
@@ -158,6 +168,27 @@ def geometry_hal(machine: Mechanism | Model, name: str | None = None) -> str:
     return geometry_text(module, f"geometry of the machine {model.mechanism.name!r}", pins)
 
 
+def joints_ini(machine: Mechanism | Model, options: LinuxcncOptions | None = None) -> str:
+    """The joints' sections of an INI file, which LinuxCNC takes by ``#INCLUDE``: homes follow a calibrated geometry.
+
+    Args:
+        machine: with the figures that are set, such as `Calibration.mechanism`.
+        options: of the export.
+
+    Raises:
+        InputError, AssemblyError: as `export_linuxcnc`.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> machine = tl.load("five_bar").with_values({"crank_length": 0.2503})
+        >>> [line for line in tl.linuxcnc.joints_ini(machine).splitlines() if line.startswith("HOME =")]
+        ['HOME = 130.767108243763', 'HOME = 49.232891756237']
+    """
+    model, options = modelled(machine), options or LinuxcncOptions()
+    note = f"joints of the machine {model.mechanism.name!r}"
+    return joints_text(note, machine_layout(model), 1e3 * options.acceleration)
+
+
 def _parts(model: Model, name: str | None) -> tuple[str, str, MachineLayout, KinematicFunctions, tuple[Pin, ...]]:
     """Names of files and component, joints and axes, programs, and pins."""
     if model.free:
@@ -170,10 +201,11 @@ def _parts(model: Model, name: str | None) -> tuple[str, str, MachineLayout, Kin
     return stem, module, layout, functions, geometry_pins(module, model.mechanism, layout, names)
 
 
-def _module_text(module: str, note: str) -> str:
-    """What LinuxCNC loads, and how it is made."""
+def _module_text(module: str, note: str, mechanism: Mechanism) -> str:
+    """What LinuxCNC loads, how it is made, and what it says of itself when it is loaded."""
     head = f"/* {comment(f'{module}: {note}')}. Build it as root: halcompile --install {module}.c */"
     speed = '#pragma GCC optimize("O2") /* LinuxCNC asks for small code: six legs gain a third */'
+    speed += f'\n#define TAULOOP_MADE "{_version()}, machine {_machine_hash(mechanism)[:16]}"'
     return f'{head}\n{speed}\n#include "{module}.h"\n\n{c_file("tauloop.linuxcnc", "module.c")}'
 
 
@@ -182,16 +214,25 @@ def _manifest(
 ) -> dict[str, object]:
     """What was made, as plain data without time or place."""
     data = {
-        "tauloop": provenance(packages=(), options={}).versions["tauloop"],
+        "tauloop": _version().removeprefix("Tauloop "),
         "name": module,
         "licence": LICENCE,
-        "machine": {"name": mechanism.name, "sha256": _hash(content(replace(mechanism, file="")))},
+        "machine": {"name": mechanism.name, "sha256": _machine_hash(mechanism)},
         "axes": "".join(axis.letter for axis in layout.axes),
         "joints": [{"name": joint.name, "unit": "deg" if joint.turns else "mm"} for joint in layout.joints],
         "pins": pins,
+        "geometry": geometry_hash(pins),
         "files": {file: _hash(text) for file, text in files.items()},
     }
     return dict(plain(data))
+
+
+def _version() -> str:
+    return f"Tauloop {provenance(packages=(), options={}).versions['tauloop']}"
+
+
+def _machine_hash(mechanism: Mechanism) -> str:
+    return _hash(content(replace(mechanism, file="")))
 
 
 def _hash(text: str) -> str:
