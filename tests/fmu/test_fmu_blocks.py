@@ -163,6 +163,19 @@ def test_a_controller_samples_by_time_events_too(model: tl.Model, folder: Path) 
     assert changes == pytest.approx([2 * STEP]), "what is set at 1.5 samples acts from the second"
 
 
+def test_a_singular_pose_is_an_error_with_words(model: tl.Model, folder: Path) -> None:
+    export = made(model, folder, name="stretched")
+    instance = Instance(export.written[0])
+    # crank and link in one line, but for a nanometre
+    reach, angle = 0.6 - 1e-9, np.radians(60)
+    with pytest.raises(FMICallException):
+        instance.begin({"platform.x": reach * np.cos(angle) - 0.1, "platform.y": reach * np.sin(angle)})
+    assert "elbow_1: singular pose, 1e-06 mm from the end of its reach (smallest pivot 8.7" in instance.log[-1]
+    instance.fmu.reset()
+    instance.begin()
+    instance.free()
+
+
 def test_a_machine_that_turns_in_space_has_no_such_controller() -> None:
     with pytest.raises(InputError, match="turns in space"):
         export_fmu(tl.load("hexapod"), FmuOptions(kind="controller", binary=False))

@@ -18,6 +18,9 @@ from extras import extra
 
 from tauloop.cli.screen import visible
 from tauloop.errors import TauloopError
+from tauloop.fmu import FmuOptions, export_fmu
+from tauloop.fmu.archive import archive, library_place
+from tauloop.fmu.foreign import ForeignFmu
 from tauloop.formats import load
 from tauloop.formats.mjcf_writer import write_mjcf
 from tauloop.formats.sdf_writer import write_sdf
@@ -245,6 +248,23 @@ _ARM = b"""<robot name="arm">
 </robot>
 """
 
+
+def _open_fmu(path: Path) -> object:
+    """A description packed as an FMU with empty libraries, and opened; nothing is loaded."""
+    packed = path.with_suffix(".fmu")
+    places = [library_place(version, "five_bar_plant") for version in ("2", "3")]
+    packed.write_bytes(archive({"modelDescription.xml": path.read_bytes(), **dict.fromkeys(places, b"")}))
+    with ForeignFmu(path=packed) as fmu:
+        return fmu.starts(dict.fromkeys([*fmu.variables][:3], "1"))
+
+
+def _descriptions() -> tuple[bytes, ...]:
+    """Of FMUs of both versions."""
+    extra("fmpy")
+    made = (export_fmu(load("five_bar"), FmuOptions(version=version, binary=False)) for version in ("2", "3"))
+    return tuple(str(export.files["modelDescription.xml"]).encode() for export in made)
+
+
 TARGETS = {
     target.name: target
     for target in (
@@ -259,6 +279,7 @@ TARGETS = {
         Target(name="mat", ending=".mat", read=_read_columns, texts=_mat_files),
         Target(name="mcap", ending=".mcap", read=_read_log, texts=lambda: _bags(".mcap")),
         Target(name="db3", ending=".db3", read=_read_log, texts=lambda: _bags(".db3")),
+        Target(name="fmu", ending=".xml", read=_open_fmu, texts=_descriptions),
         Target(name="hdf5", ending=".h5", read=_read_columns, texts=_hdf5_files),
         Target(
             name="recording",

@@ -84,11 +84,19 @@ class ForeignFmu:
             raise EngineError.of("FMPy", "is not installed; FMUs of others run in it", "pip install tauloop[fmu]")
         fmpy, name = import_module("fmpy"), str(self.path)
         try:
-            self.sha256 = hashlib.sha256(self.path.read_bytes()).hexdigest()
-            self._description = fmpy.read_model_description(name, validate=False)
-            platforms = fmpy.supported_platforms(name)
+            return self._opened(fmpy, name)
+        except InputError:
+            self._stack.close()
+            raise
         except Exception as error:  # whatever a damaged archive or its XML raises
+            self._stack.close()
             raise InputError.of("fmu", f"is no FMU that can be read: {error}", "check the file", file=name) from error
+
+    def _opened(self, fmpy: Any, name: str) -> Self:
+        """Unpacked."""
+        self.sha256 = hashlib.sha256(self.path.read_bytes()).hexdigest()
+        self._description = fmpy.read_model_description(name, validate=False)
+        platforms = fmpy.supported_platforms(name)
         version, problems = str(self._description.fmiVersion), Problems()
         if version[:1] not in "23":
             problems.add("fmu", f"is of FMI {version}", "export it for version 2 or 3", file=name)
