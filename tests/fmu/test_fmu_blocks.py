@@ -164,7 +164,7 @@ def test_a_controller_samples_by_time_events_too(model: tl.Model, folder: Path) 
 
 
 def test_a_singular_pose_is_an_error_with_words(model: tl.Model, folder: Path) -> None:
-    export = made(model, folder, name="stretched")
+    export = made(model, folder)
     instance = Instance(export.written[0])
     # crank and link in one line, but for a nanometre
     reach, angle = 0.6 - 1e-9, np.radians(60)
