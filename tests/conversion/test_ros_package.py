@@ -49,6 +49,11 @@ class Core:
     def take(self, name: str, position: float) -> int:
         return int(self._library.passive_joints_take(self._state, name.encode(), position))
 
+    def place(self, k: int) -> list[float]:
+        pose = (ctypes.c_double * 7)()
+        self._library.passive_joints_floating(self._state, k, pose)
+        return list(pose)
+
     def compute(self) -> int:
         return int(self._library.passive_joints_compute(self._state, self.positions))
 
@@ -99,7 +104,7 @@ def test_package_xml_is_what_ros_s_own_parser_takes(package: Ros2Package) -> Non
     parsed = extra("catkin_pkg.package").parse_package(str(folder_of(package) / "package.xml"))
     parsed.validate()
     assert (parsed.name, parsed.get_build_type()) == ("delta_description", "ament_cmake")
-    assert {need.name for need in parsed.build_depends} == {"rclcpp", "sensor_msgs"}
+    assert {need.name for need in parsed.build_depends} == {"geometry_msgs", "rclcpp", "sensor_msgs", "tf2_ros"}
 
 
 def test_the_control_names_the_driven_joints_of_the_urdf(package: Ros2Package) -> None:
@@ -135,7 +140,16 @@ def test_the_same_machine_gives_the_same_package_and_names_are_ros_s(package: Ro
             tl.export_ros2(tl.load("five_bar"), tl.Ros2Options(package=name))
 
 
-def test_a_floating_platform_is_said_to_have_no_joint_state() -> None:
-    package = tl.export_ros2(tl.load("hexapod"))
-    assert "a floating joint has no place in joint states: its link is not published" in package.notes
+def test_a_floating_platform_has_a_transform(tmp_path: Path) -> None:
+    package, machine = tl.export_ros2(tl.load("hexapod"), folder=tmp_path), tl.Model(tl.load("hexapod"))
+    assert "plate floats: the node publishes its place as a transform" in package.notes
     assert not any(name.startswith("platform") for name in package.joints)
+    core, start = Core(package, tmp_path), machine.actuator_position(machine.assembly.q)
+    stretched = start + 0.02 * np.array([1.0, -1.0, 0.5, 0.3, -0.2, 0.8])
+    urdf = ElementTree.parse(folder_of(package) / "urdf" / "machine.urdf")
+    assert urdf.find(".//joint[@type='floating']/child[@link='plate']") is not None
+    for name, length, zero in zip(package.driven, stretched, start, strict=True):
+        assert core.take(name, length - zero) == 1
+    assert core.compute() == 0
+    expected = machine.platform_position(machine.forward_kinematics(stretched).q)
+    assert core.place(0) == pytest.approx(expected, abs=CLOSED)

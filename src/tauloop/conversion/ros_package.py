@@ -22,7 +22,7 @@ from tauloop.errors import InputError
 from tauloop.formats.urdf import load_urdf
 from tauloop.formats.urdf_writer import to_urdf
 from tauloop.mechanism.expression import ONE, evaluate
-from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.model import JOINT_KINDS, Mechanism
 from tauloop.model import ExportOptions, Model, export_c
 from tauloop.model.export import written_files
 from tauloop.model.model import modelled
@@ -39,8 +39,7 @@ _TEXTS = ("passive_joints.h", "passive_joints.c", "passive_joints_node.cpp")
 #: What the package needs, by the tag of package.xml.
 _NEEDS = (
     ("buildtool_depend", "ament_cmake"),
-    ("depend", "rclcpp"),
-    ("depend", "sensor_msgs"),
+    *(("depend", package) for package in ("geometry_msgs", "rclcpp", "sensor_msgs", "tf2_ros")),
     ("exec_depend", "robot_state_publisher"),
     ("exec_depend", "launch_ros"),
 )
@@ -158,8 +157,7 @@ def export_ros2(
     texts["package.xml"] = _package_xml(name, mechanism, options)
     files: dict[str, str | bytes] = {**meshes, **texts}
     notes = list(written.notes)
-    if any(joint.kind == "free" for joint in model.mechanism.joints if not joint.is_cut):
-        notes.append("a floating joint has no place in joint states: its link is not published")
+    notes += [f"{child} floats: the node publishes its place as a transform" for _, child, _ in joints.floating]
     return Ros2Package(
         name=name,
         joints=joints.names,
@@ -181,6 +179,10 @@ class _Joints:
         self._coordinates = [q.index(name) for name in self.names]
         values = mechanism.parameters.values
         self._offsets = [values.get(f"offsets.{name}", 0.0) for name in self.names]
+        # read from a URDF their frames are those of the links
+        floating = [j for j in mechanism.joints if j.kind == "free" and not j.is_cut]
+        first = JOINT_KINDS["free"].coordinates[0]
+        self.floating = [(j.parent.body, j.child.body, q.index(f"{j.name}.{first}")) for j in floating]
         motors = {actuator.name: dict(actuator.drives) for actuator in mechanism.actuators}
         drives = [motors.get(name, {name: ONE}) for name in model.actuators.ports.position.columns]
         self.driven = tuple(dict.fromkeys(name for terms in drives for name in terms))
@@ -194,6 +196,7 @@ class _Joints:
             "DRIVEN": len(self.driven),
             "MOTORS": len(self._ratios),
             "COORDINATES": len(start),
+            "FLOATING": len(self.floating),
         }
         ratios = ", ".join(f"{{{_numbers(row)}}}" for row in self._ratios)
         coordinates = ", ".join(map(str, self._coordinates))
@@ -212,6 +215,11 @@ class _Joints:
             f"static const int machine_driven[MACHINE_DRIVEN] = {{{places}}};",
             f"static const double machine_ratios[MACHINE_MOTORS][MACHINE_DRIVEN] = {{{ratios}}};",
             f"static const double machine_start[MACHINE_COORDINATES] = {{{_numbers(start)}}};",
+            "/* Links that float: parent, child, and which coordinate is the first of x, y, z, qw, qx, qy, qz. */",
+            "static const struct { const char *parent, *child; int first; } machine_floating[MACHINE_FLOATING + 1] = {",
+            *(f"    {{{json.dumps(parent)}, {json.dumps(child)}, {k}}}," for parent, child, k in self.floating),
+            "    {0, 0, 0}",
+            "};",
             "#endif",
         ]
         return "\n".join(lines) + "\n"

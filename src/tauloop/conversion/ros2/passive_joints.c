@@ -46,3 +46,10 @@ int passive_joints_compute(struct passive_joints *state, double position[MACHINE
         position[j] = q[machine_joint_coordinates[j]] + machine_joint_offsets[j];
     return 0;
 }
+
+void passive_joints_floating(const struct passive_joints *state, int k, double pose[7])
+{
+    const double *q = state->q + machine_floating[k].first;
+    const double length = sqrt(q[3] * q[3] + q[4] * q[4] + q[5] * q[5] + q[6] * q[6]);
+    for (int i = 0; i < 7; ++i) pose[i] = i < 3 ? q[i] : q[i] / length;
+}

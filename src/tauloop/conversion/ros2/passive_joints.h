@@ -24,6 +24,9 @@ int passive_joints_take(struct passive_joints *state, const char *name, double p
    cannot be closed there (out of reach, or singular): nothing is written, and the last pose stays. */
 int passive_joints_compute(struct passive_joints *state, double position[MACHINE_JOINTS]);
 
+/* Place of a link that floats, as in machine_floating, in its parent's frame at the last pose: x, y, z, qw, qx, qy, qz. */
+void passive_joints_floating(const struct passive_joints *state, int k, double pose[7]);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,12 +1,15 @@
-// Subscribes to measured joints on /measured_joint_states and publishes all joints on /joint_states, the passive ones too.
+// Subscribes to measured joints on /measured_joint_states and publishes all joints on /joint_states, the passive ones too,
+// and places of links that float as transforms.
+#include <geometry_msgs/msg/transform_stamped.hpp>
 #include <rclcpp/rclcpp.hpp>
 #include <sensor_msgs/msg/joint_state.hpp>
+#include <tf2_ros/transform_broadcaster.h>
 
 #include "passive_joints.h"
 
 class PassiveJoints : public rclcpp::Node {
 public:
-    PassiveJoints() : Node("passive_joints") {
+    PassiveJoints() : Node("passive_joints"), transforms_(*this) {
         passive_joints_start(&state_);
         publisher_ = create_publisher<sensor_msgs::msg::JointState>("joint_states", rclcpp::SensorDataQoS().reliable());
         subscription_ = create_subscription<sensor_msgs::msg::JointState>(
@@ -25,6 +28,7 @@ private:
         const int fault = passive_joints_compute(&state_, all.position.data());
         if (fault == 0) {
             publisher_->publish(all);
+            for (int k = 0; k < MACHINE_FLOATING; ++k) place(measured.header.stamp, k);
         } else {
             RCLCPP_WARN_THROTTLE(get_logger(), *get_clock(), 2000, "%s",
                                  fault == 1 ? "not all driven joints were measured yet"
@@ -32,7 +36,25 @@ private:
         }
     }
 
+    void place(const builtin_interfaces::msg::Time &stamp, int k) {
+        double pose[7];
+        passive_joints_floating(&state_, k, pose);
+        geometry_msgs::msg::TransformStamped link;
+        link.header.stamp = stamp;
+        link.header.frame_id = machine_floating[k].parent;
+        link.child_frame_id = machine_floating[k].child;
+        link.transform.translation.x = pose[0];
+        link.transform.translation.y = pose[1];
+        link.transform.translation.z = pose[2];
+        link.transform.rotation.w = pose[3];
+        link.transform.rotation.x = pose[4];
+        link.transform.rotation.y = pose[5];
+        link.transform.rotation.z = pose[6];
+        transforms_.sendTransform(link);
+    }
+
     passive_joints state_;
+    tf2_ros::TransformBroadcaster transforms_;
     rclcpp::Publisher<sensor_msgs::msg::JointState>::SharedPtr publisher_;
     rclcpp::Subscription<sensor_msgs::msg::JointState>::SharedPtr subscription_;
 };
