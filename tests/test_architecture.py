@@ -94,7 +94,7 @@ CEILINGS = {
     "identification": 8000,
     "integrate": 1800,
     "kinematics": 3260,
-    "linuxcnc": 810,
+    "linuxcnc": 820,
     "logs": 2060,
     "mechanism": 4620,
     "model": 2740,
