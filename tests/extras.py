@@ -11,6 +11,8 @@ import pytest
 EXTRAS = {
     "clarabel": ("consistency", "clarabel"),
     "cvxpy": ("consistency", "cvxpy"),
+    "SALib": ("sensitivity", "SALib"),
+    "distributed": ("cluster", "distributed"),
     "fmpy": ("fmu", "fmpy"),
     "h5py": ("hdf5", "h5py"),
     "imageio_ffmpeg": ("film", "imageio-ffmpeg"),

@@ -153,6 +153,10 @@ COMMANDS = {
         *("ballbar", str(RACKS), "--radius", "0.05", "--speed", "0.6", "--only", "rigid"),
         *("--figure", "{out}/circle.png", "--json-file", "{out}/circle.json"),
     ),
+    "study": (
+        *("study", "{given}/study.yaml", "--resume", "--out", "{given}/parts"),
+        *("--json-file", "{out}/study.json"),
+    ),
     "reproduce": ("reproduce", "gantry-tau-calibration", "--out", "{out}", "--json-file", "{out}/report.json"),
     "verify": ("verify", "five_bar", "--states", "2", "--json-file", "{out}/verified.json"),
     "cost": ("cost", "five_bar", "--json-file", "{out}/counts.json"),
@@ -166,6 +170,14 @@ COMMANDS = {
 STEPS = """
 format: tauloop-steps/1
 steps: {slow: {step: 100 mm, set: {kp: 150, ti: 1.8}, measured: {rise_time: 660 ms}}}
+"""
+STUDY = """
+format: tauloop-study/1
+machine: five_bar
+samples: 3
+vary: {tip_mass: {normal: 1 g}}
+compute: {result: dynamics, options: {position: y=0.42}}
+keep: {force: force/0/0}
 """
 PENDULUM = """
 format: tauloop-machine/1
@@ -221,6 +233,7 @@ def prepare(folder: Path) -> None:
         [*(f"encoder.{m} [rad]" for m in motors), *(f"measured.{axis} [m]" for axis in "xyz")],
         np.hstack([angles, position, 0 * t])[::9],
     )
+    (folder / "study.yaml").write_text(STUDY, encoding="utf-8")
     (folder / "steps.yaml").write_text(STEPS, encoding="utf-8")
     (folder / "pendulum.yaml").write_text(PENDULUM, encoding="utf-8")
     write_json(folder / "identified.json", IDENTIFIED)

@@ -16,8 +16,14 @@ from tauloop.codegen.compiler import find_compiler
 ROOT = Path(__file__).parents[1]
 NAMES = [name for name in dir(tl) if name != "__version__"]
 #: What an example needs beyond the core.
-NEEDS = {"demo": ("plotly", "viser"), "link_parameters": ("cvxpy",), "verify": ("mujoco",), "write_report": ("plotly",)}
-COMPILED = ("ballbar", "control", "detect_hit", "export_c", "fit_plant", "load_function", "tune")
+NEEDS = {
+    "demo": ("plotly", "viser"),
+    "link_parameters": ("cvxpy",),
+    "run_study": ("pyarrow",),
+    "verify": ("mujoco",),
+    "write_report": ("plotly",),
+}
+COMPILED = ("ballbar", "control", "detect_hit", "export_c", "fit_plant", "load_function", "run_study", "tune")
 
 
 def example(name: str) -> str:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         report as report,
         simulation as simulation,
         solids as solids,
+        study as study,
         viewer as viewer,
     )
     from tauloop.assembly import Assembly as Assembly
@@ -136,6 +137,7 @@ if TYPE_CHECKING:
         control as control,
         simulate as simulate,
     )
+    from tauloop.study import StudyOptions as StudyOptions, load_study as load_study, run_study as run_study
     from tauloop.templates import NewMachineOptions as NewMachineOptions, new_machine as new_machine
     from tauloop.viewer import ViewOptions as ViewOptions, view as view
 else:

@@ -237,6 +237,27 @@ def locked(folder: Path) -> Iterator[None]:
         os.close(file)
 
 
+@contextmanager
+def held_alone(folder: Path) -> Iterator[None]:
+    """Hold a folder while no other process holds it so.
+
+    Raises:
+        InputError: another process does.
+    """
+    file = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            _lock(file)
+        except BlockingIOError:
+            what, remedy = "another process is at work in this folder", "wait for it, or name another folder"
+            raise InputError.of(str(folder), what, remedy) from None
+        except OSError:  # a system without locks
+            pass
+        yield
+    finally:
+        os.close(file)
+
+
 def is_abandoned(path: Path) -> bool:
     """Whether a temporary file or folder is held by no process any more, and not new."""
     try:

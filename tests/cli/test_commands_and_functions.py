@@ -24,9 +24,11 @@ from tauloop.mechanism import json_schema
 from tauloop.mechanism.index import machine_index
 from tauloop.result import plain
 from tauloop.simulation import Integration
+from tauloop.study import read_results
 
 TESTS = Path(__file__).resolve().parents[1]
 CASE = TESTS / "cases" / "one_joint.yaml"
+STUDY = TESTS / "cases" / "study.yaml"
 RACKS = TESTS.parent / "examples" / "gantry_tau_racks" / "gantry_tau_racks.yaml"
 #: What a simulation is asked for: a start and a force by name, and how exact it is.
 FALL = tl.SimulationOptions(
@@ -185,6 +187,7 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     "play gantry_tau_3dof --play track1.motor=20": lambda _: tl.play(
         tl.load("gantry_tau_3dof"), tl.PlayOptions(play={"track1.motor": 1e-6 * 20})
     ),
+    "study STUDY --out FOLDER/parts": lambda folder: read_results(STUDY, folder / "parts"),
     "cache --folder FOLDER": lambda folder: compiled_cache(CacheOptions(folder=folder)),
     "schema": lambda _: json_schema(),
     "subtract FOLDER/log.csv FOLDER/log.csv --out FOLDER/structure.csv --period 0.5": lambda folder: tl.subtract(
@@ -246,12 +249,14 @@ def test_the_commands_json_is_the_functions_and_slow_ones_show_progress(
 ) -> None:
     if words.startswith("verify"):
         extra("pinocchio")
+    if words.startswith("study"):
+        extra("pyarrow")
     if "FOLDER/log.csv" in words or "FOLDER/counts.json" in words:
         prepare(tmp_path)
     cables = tmp_path.with_name(f"{tmp_path.name}.yaml")
     cables.write_text(CONSTRAINED.text(), encoding="utf-8")
     text = words.replace("FOLDER", str(tmp_path)).replace("RACKS", str(RACKS)).replace("CABLES", str(cables))
-    text = text.replace("CASE", str(CASE))
+    text = text.replace("CASE", str(CASE)).replace("STUDY", str(STUDY))
     document = run_json(*text.split(), code=None)
     if (name := words.split()[0]) not in SOMETIMES:
         assert bool(reports) == (name not in QUICK)

@@ -65,6 +65,7 @@ WITHOUT: dict[str, dict[str, str]] = {
         **dict.fromkeys(("verify", "cost", "reduce"), "numbers to compare, each in its row"),
         **dict.fromkeys(("equations", "regroup"), "formulas"),
         "export": "code",
+        "study": "its parts are columns for any plot",
         **dict.fromkeys(("demo", "report"), "draws a page"),
     },
     "--json-file": {
@@ -78,6 +79,7 @@ WITHOUT: dict[str, dict[str, str]] = {
     "--seed": {
         **dict.fromkeys(("demo", "machines", "show", "check", "new", "view", "schema", "doctor", "cache"), NO_CHANCE),
         **dict.fromkeys(("jacobian", "workspace", "play", "dynamics", "simulate", "equations", "cost"), NO_CHANCE),
+        "study": "its file says it",
         **dict.fromkeys(("identify", "subtract", "drive", "ballbar", "convert", "report"), NO_CHANCE),
     },
 }

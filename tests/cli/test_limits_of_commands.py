@@ -57,6 +57,7 @@ WITHOUT = {
     "tune": "knows a drive line and no machine",
     "fit-plant": "knows a drive line and no machine",
     "cache": "uses no machine",
+    "study": "varies machines; what a sample is refused for is kept with it",
     "schema": "uses no machine",
 }
 

@@ -60,6 +60,9 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "poses": ("poses", "Choose the poses of a calibration."),
         "calibrate": ("calibrate", "Calibrate a machine's geometry, with error bars."),
     },
+    "Studies": {
+        "study": ("study", "Many samples of a calculation: tolerances, sensitivities, sweeps."),
+    },
     "Control": {
         "control": ("control", "Follow a trajectory under sampled controllers."),
         "detect-hit": ("detect_hit", "How soon a blow at the platform is noticed, by momenta."),

@@ -40,6 +40,8 @@ USES = {
     "report": "reports and demo: pages that play",
     "film": "films as MP4",
     "fmu": "FMUs: checks, and those of others",
+    "sensitivity": "Sobol indices of studies",
+    "cluster": "studies on the workers of a cluster",
 }
 #: How far compiled functions may differ from the interpreter, relative.
 SAME = 1e-9

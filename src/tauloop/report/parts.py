@@ -129,6 +129,7 @@ _OWN = (
     _OwnPart("Reduction", "reduction_table.reduction_tables"),
     _OwnPart("RoundTrip", *_SIMULATIONS),
     _OwnPart("Simulation", *_SIMULATIONS),
+    _OwnPart("StudyResult", "study_table.study_tables"),
     _OwnPart("SwingComparison", *_SIMULATIONS),
     _OwnPart("Tuning", "tuning_table.tuning_tables"),
     _OwnPart("TwoRuns", "two_runs_tables.two_runs_tables"),

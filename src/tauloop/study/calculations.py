@@ -1,0 +1,201 @@
+"""What a study computes of each sample: the accuracy of many machines at once, or the result of any other command."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any, final
+
+import numpy as np
+
+from tauloop.errors import InputError, TauloopError
+from tauloop.mechanism.model import Mechanism
+from tauloop.records import dataclass
+from tauloop.result import plain
+from tauloop.study.accuracy import Accuracy, AccuracyOptions
+from tauloop.study.option_texts import options_from
+
+#: What an input is called that is no parameter: the log of `identify`, and options by their names.
+LOG, OPTION = "log", "options."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputedSamples:
+    """What a calculation makes of some samples.
+
+    Attributes:
+        values: numbers (N,) by name; not a number where there is none.
+        problems: why not, "" for samples that went well.
+        whole: results as JSON, by place among the samples.
+    """
+
+    values: Mapping[str, np.ndarray]
+    problems: tuple[str, ...]
+    whole: Mapping[int, str]
+
+
+class Calculation(ABC):
+    """What is computed of samples."""
+
+    @abstractmethod
+    def run(self, inputs: Mapping[str, np.ndarray], whole: Sequence[int]) -> ComputedSamples:
+        """Compute samples.
+
+        Args:
+            inputs: arrays (N,) by name.
+            whole: places of samples whose results are kept whole.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A command whose results a study can compute.
+
+    Attributes:
+        place: package, function and options.
+        units: SI units of the scalars that it has of itself.
+        has_log: whether its second argument is a log.
+    """
+
+    place: tuple[str, str, str]
+    units: Mapping[str, str]
+    has_log: bool = False
+
+    @property
+    def options(self) -> type:
+        """The class of its options."""
+        return getattr(import_module(f"tauloop.{self.place[0]}"), self.place[2])
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """What computes it."""
+        return getattr(import_module(f"tauloop.{self.place[0]}"), self.place[1])
+
+
+#: By the names of the commands.
+CALCULATIONS: Mapping[str, Command] = {
+    "accuracy": Command(
+        place=("study", "accuracy", "AccuracyOptions"),
+        units={"mean": "m", "rms": "m", "largest": "m", "turn": "rad"},
+    ),
+    **{
+        name: Command(place=place, units={}, has_log=name == "identify")
+        for name, place in {
+            "check": ("kinematics", "check", "CheckOptions"),
+            "show": ("kinematics", "describe", "DescribeOptions"),
+            "workspace": ("kinematics", "workspace", "WorkspaceOptions"),
+            "dynamics": ("kinematics", "inverse_dynamics", "DynamicsOptions"),
+            "reduce": ("kinematics", "reduce", "ReductionOptions"),
+            "cost": ("model", "count_operations", "CountOptions"),
+            "motion": ("motion", "plan_motion", "StrokeOptions"),
+            "simulate": ("simulation", "simulate", "SimulationOptions"),
+            "control": ("simulation", "control", "ControlOptions"),
+            "excite": ("identification", "excite", "ExcitationOptions"),
+            "identify": ("identification", "identify", "IdentificationOptions"),
+            "poses": ("calibration", "plan_poses", "PosePlanOptions"),
+            "detect-hit": ("estimation", "detect_hit", "HitOptions"),
+            "ballbar": ("drives", "ballbar", "BallbarOptions"),
+            "play": ("drives", "play", "PlayOptions"),
+            "verify": ("engines.verification", "verify", "VerifyOptions"),
+        }.items()
+    },
+}
+
+
+@final
+class AccuracyOfMany(Calculation):
+    """Tool errors of machines that differ in leaf parameters (`tauloop.study.accuracy`)."""
+
+    def __init__(self, mechanism: Mechanism, names: Sequence[str], options: AccuracyOptions) -> None:
+        """Compile; see `Accuracy`."""
+        self._accuracy = Accuracy(mechanism, names, options)
+
+    def run(self, inputs: Mapping[str, np.ndarray], whole: Sequence[int]) -> ComputedSamples:
+        """See `Calculation`; a machine that does not reach a pose has no accuracy."""
+        errors = self._accuracy({name: np.asarray(values, dtype=float) for name, values in inputs.items()})
+        values = {name: getattr(errors, name) for name in CALCULATIONS["accuracy"].units}
+        problems = tuple("" if is_good else "a pose is out of reach" for is_good in np.isfinite(errors.rms))
+        kept = {k: json.dumps({name: plain(array[k]) for name, array in values.items()}) for k in whole}
+        return ComputedSamples(values=values, problems=problems, whole=kept)
+
+
+@final
+class OneByOne(Calculation):
+    """A function of the library, called with the machine of each sample."""
+
+    def __init__(self, command: Command, mechanism: Mechanism, texts: Mapping[str, Any], keep: Mapping[str, str]):
+        """Keep what is the same in all samples."""
+        self._command, self._mechanism, self._texts, self._keep = command, mechanism, dict(texts), dict(keep)
+
+    def run(self, inputs: Mapping[str, np.ndarray], whole: Sequence[int]) -> ComputedSamples:
+        """See `Calculation`; of a sample that is refused the first problem is kept."""
+        n = len(next(iter(inputs.values()))) if inputs else 1
+        values = {name: np.full(n, np.nan) for name in self._keep}
+        problems, kept = [""] * n, {}
+        for k in range(n):
+            try:
+                data = self._result({name: array[k] for name, array in inputs.items()})
+                for name, path in self._keep.items():
+                    values[name][k] = scalar(data, path)
+            except TauloopError as error:
+                problems[k] = str(error.problems[0])
+            else:
+                if k in whole:
+                    kept[k] = json.dumps(data)
+        return ComputedSamples(values=values, problems=tuple(problems), whole=kept)
+
+    def _result(self, sample: Mapping[str, Any]) -> Any:
+        changed = {k: float(v) for k, v in sample.items() if k != LOG and not k.startswith(OPTION)}
+        options = {k.removeprefix(OPTION): v for k, v in sample.items() if k.startswith(OPTION)}
+        machine = self._mechanism.with_values(changed) if changed else self._mechanism
+        logs = [str(sample[LOG])] if LOG in sample else []
+        made = options_from(self._command.options, self._texts | options)
+        return plain(self._command.function(machine, *logs, made).as_dict())
+
+
+def scalar(data: Any, path: str) -> float:
+    """A number within plain data.
+
+    Args:
+        data: of a result.
+        path: keys, numbers in lists, and names of what is in lists, with ``/`` between them, such as
+            ``evidence/residual/value``.
+
+    Raises:
+        InputError: there is none.
+    """
+    at = data
+    for depth, key in enumerate(path.split("/")):
+        if isinstance(at, list) and not key.isdecimal():
+            at = {str(item.get("name")): item for item in at if isinstance(item, dict)}
+        try:
+            at = at[int(key)] if isinstance(at, list) else at[key]
+        except (KeyError, IndexError, TypeError):
+            there = "/".join(path.split("/")[:depth]) or "the result"
+            known = ", ".join(at) if isinstance(at, dict) else f"{len(at)} items" if isinstance(at, list) else "a value"
+            raise InputError.of(f"keep {path}", f"there is no {key!r} in {there}", f"there is: {known:.300}") from None
+    if isinstance(at, bool) or at is None or isinstance(at, int | float):
+        return float("nan") if at is None else float(at)
+    raise InputError.of(f"keep {path}", f"is no number but {at!r:.60}", "name a number of the result")
+
+
+def calculation(
+    name: str, mechanism: Mechanism, names: Sequence[str], texts: Mapping[str, Any], keep: Mapping[str, str]
+) -> Calculation:
+    """What computes samples.
+
+    Args:
+        name: of `CALCULATIONS`.
+        mechanism: the machine.
+        names: leaf parameters that vary.
+        texts: options, the same in all samples.
+        keep: paths of the scalars that are kept, by name.
+
+    Raises:
+        InputError: unknown options, or values that they refuse.
+    """
+    if name == "accuracy":
+        return AccuracyOfMany(mechanism, names, options_from(AccuracyOptions, texts))
+    return OneByOne(CALCULATIONS[name], mechanism, texts, keep)

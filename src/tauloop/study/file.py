@@ -1,0 +1,382 @@
+"""A study as a file: a machine, what varies, what is computed, what is kept.
+
+format: tauloop-study/1
+machine: delta
+samples: 1000
+seed: 1
+vary:
+  arm_length: {normal: 20 um}
+compute: {result: accuracy, options: {poses: 1000}}
+yield: {largest: {most: 0.1 mm}}
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tauloop.errors import InputError, TauloopError
+from tauloop.formats.library import format_of, load, loads
+from tauloop.formats.yaml_writer import dumps
+from tauloop.mechanism.cursor import Choice, Cursor, Either, ListOf, MapOf, Shape, Text, Whole, field, need
+from tauloop.mechanism.documents import contents
+from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.shipped import is_shipped_name, source_path
+from tauloop.mechanism.structure import document
+from tauloop.mechanism.units import ONE, UnitError, literal, parse_unit, read_quantity
+from tauloop.mechanism.values import ValueReader
+from tauloop.mechanism.yaml_nodes import parse_nodes, read_text
+from tauloop.records import dataclass
+from tauloop.shown import Shown
+from tauloop.study.calculations import CALCULATIONS, LOG, OPTION
+from tauloop.study.option_texts import option_names, options_from
+from tauloop.study.variations import VariedInput, count_of
+
+FORMAT = "tauloop-study/1"
+#: Most samples of a study.
+MOST = 10**9 - 1
+#: Shares of samples below quantiles that are reported, where a file names none.
+QUANTILES = (0.05, 0.5, 0.95, 0.99)
+_TEXT = Text(is_needed=True)
+_TEXTS = Either(kinds=(_TEXT, ListOf(item=_TEXT)))
+VARIATION = Shape(
+    name="variation",
+    doc="What one input is from sample to sample: exactly one of `normal`, `uniform`, `grid` and `list`.",
+    fields=(
+        field("normal", _TEXT, "standard deviation of a normal distribution"),
+        field("uniform", _TEXT, "half of the width of a uniform distribution"),
+        field("about", _TEXT, "middle of the distribution; the nominal value if absent"),
+        field("grid", ListOf(item=_TEXT, length=2), "first and last value of a grid"),
+        field("steps", Whole(least=2, most=1_000_000), "values of the grid"),
+        field("list", ListOf(item=_TEXT), "values, one after the other"),
+    ),
+)
+COMPUTE = Shape(
+    name="calculation",
+    doc="What is computed of each sample.",
+    fields=(
+        need("result", Choice(options=tuple(CALCULATIONS)), "accuracy, or the command whose result it is"),
+        field("options", MapOf(item=_TEXTS, key="option", is_known=True), "its options, as the command line has them"),
+    ),
+)
+LIMIT = Shape(
+    name="limit",
+    doc="Between which values a sample passes.",
+    fields=(field("least", _TEXT, "lower end"), field("most", _TEXT, "upper end")),
+)
+STUDY = Shape(
+    name="study",
+    doc="A study.",
+    fields=(
+        need("format", Choice(options=(FORMAT,)), "format and version"),
+        field("description", Text(), "what is asked"),
+        need("machine", _TEXT, "a shipped machine, or a file beside this one"),
+        field("samples", Whole(least=1, most=MOST), "draws, of each combination of grids and lists; 1 if absent"),
+        field("seed", Whole(least=0, most=MOST), "of the draws; 0 if absent"),
+        field("design", Choice(options=("random", "sobol")), "sobol: for Sobol indices; random if absent"),
+        field(
+            "vary",
+            MapOf(item=VARIATION, key="input", is_known=True),
+            "parameters of the machine, `log`, and `options.NAME`",
+        ),
+        need("compute", COMPUTE, "what is computed"),
+        field("keep", MapOf(item=_TEXT, key="scalar", is_known=True), "numbers of the result: `evidence/NAME/value`"),
+        field("whole", ListOf(item=Whole(least=0, most=MOST)), "samples whose results are kept whole"),
+        field("yield", MapOf(item=LIMIT, key="scalar", is_known=True), "limits within which a sample passes"),
+        field("quantiles", ListOf(item=_TEXT), "shares of samples, 0 to 1"),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Study(Shown):
+    """A study, with all that a worker needs to compute a sample.
+
+    Attributes:
+        machine: its name.
+        machine_text: its machine file.
+        variations: what varies.
+        samples: draws of each combination of lists.
+        seed: of the draws.
+        design: "random" or "sobol".
+        result: name of the calculation.
+        options: texts of its options.
+        keep: paths of numbers of the result, by name; empty for the calculation's own.
+        whole: samples whose results are kept whole.
+        limits: least and greatest value with which a sample passes, by scalar, SI.
+        quantiles: shares of samples.
+
+    Examples:
+        >>> from tauloop.study import loads_study
+        >>> text = "{format: tauloop-study/1, machine: delta, compute: {result: check}, keep: {n: mobility}}"
+        >>> loads_study(text).count
+        1
+    """
+
+    machine: str
+    machine_text: str
+    variations: tuple[VariedInput, ...] = ()
+    samples: int = 1
+    seed: int = 0
+    design: str = "random"
+    result: str = "accuracy"
+    options: Mapping[str, Any]
+    keep: Mapping[str, str]
+    whole: tuple[int, ...] = ()
+    limits: Mapping[str, tuple[float, float]]
+    quantiles: tuple[float, ...] = QUANTILES
+
+    @property
+    def drawn(self) -> tuple[VariedInput, ...]:
+        """Variations that are drawn."""
+        return tuple(item for item in self.variations if item.is_drawn)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Leaf parameters that vary."""
+        return tuple(v.name for v in self.variations if v.name != LOG and not v.name.startswith(OPTION))
+
+    @property
+    def scalars(self) -> dict[str, str]:
+        """Names of the numbers that are kept, with their SI units ("" where nothing is known)."""
+        return dict(CALCULATIONS[self.result].units) if not self.keep else dict.fromkeys(self.keep, "")
+
+    @property
+    def count(self) -> int:
+        """Number of samples."""
+        if self.design == "sobol":
+            return self.samples * (len(self.drawn) + 2)
+        return count_of(self.variations, self.samples)
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The machine."""
+        return loads(self.machine_text, self.machine)
+
+    @property
+    def content(self) -> str:
+        """All that decides the numbers, as JSON."""
+        data = {
+            "machine": self.machine_text,
+            "variations": [
+                [v.name, v.kind, v.about.hex(), v.spread.hex(), [repr(value) for value in v.values]]
+                for v in self.variations
+            ],
+            **{name: getattr(self, name) for name in ("samples", "seed", "design", "result", "options", "keep")},
+            "whole": list(self.whole),
+        }
+        return json.dumps(data, sort_keys=True)
+
+    @property
+    def digest(self) -> str:
+        """Hash of it."""
+        return hashlib.sha256(self.content.encode()).hexdigest()[:24]
+
+
+def load_study(path: str | Path) -> Study:
+    """Read a study.
+
+    Args:
+        path: the YAML file; machines and logs that it names lie beside it.
+
+    Raises:
+        DescriptionError: everything that is wrong, with lines.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.load_study("examples/delta_tolerances/study.yaml").count
+        100000
+    """
+    path = Path(path)
+    return loads_study(read_text(path), str(path), path.parent)
+
+
+def loads_study(text: str, file: str = "<text>", folder: Path | None = None) -> Study:
+    """A study from its text.
+
+    Args:
+        text: of a study file.
+        file: a name for it, for messages.
+        folder: where machines and logs lie that it names.
+
+    Raises:
+        DescriptionError: everything that is wrong, with lines.
+    """
+    root = document(parse_nodes(text, file), file, STUDY, folder)
+    content = contents(root, ValueReader(None)) or {}
+    machine = root.get("machine")
+    mechanism, machine_text = (
+        _machine(machine, folder or Path()) if machine is not None and machine.text else (None, "")
+    )
+    command = CALCULATIONS.get((content.get("compute") or {}).get("result") or "")
+    variations = []
+    for name, place in root.entries_of("vary"):
+        if mechanism is not None and (variation := _variation(name, place, mechanism, folder)) is not None:
+            variations.append(variation)
+    if command is not None and mechanism is not None:
+        _check_calculation(root, content, [item.name for item in variations])
+    _check_design(root, content, variations)
+    keep = {name: path for name, path in (content.get("keep") or {}).items() if path}
+    scalars = keep if keep or command is None else command.units
+    limits: dict[str, tuple[float, float]] = {}
+    for name, place in root.entries_of("yield"):
+        if scalars and name not in scalars:
+            place.problem("is no scalar that is kept", f"there are {', '.join(scalars)}")
+        else:
+            limits[name] = (_limit(place, "least", -math.inf), _limit(place, "most", math.inf))
+    quantiles = [_share(item) for item in root.items_of("quantiles")]
+    root.collector.raise_any()
+    assert mechanism is not None
+    return Study(
+        machine=mechanism.name,
+        machine_text=machine_text,
+        variations=tuple(variations),
+        samples=content.get("samples", 1),
+        seed=content.get("seed", 0),
+        design=content.get("design", "random"),
+        result=content["compute"]["result"],
+        options=content["compute"].get("options", {}),
+        keep=keep,
+        whole=tuple(content.get("whole", ())),
+        limits=limits,
+        quantiles=tuple(quantiles) or QUANTILES,
+    )
+
+
+def _machine(place: Cursor | None, folder: Path) -> tuple[Mechanism | None, str]:
+    """The machine and the text of its file, which is written anew where it is another tool's; None without one."""
+    if place is None or not place.text:
+        return None, ""
+    name = place.text
+    try:
+        path: str | Path = name if is_shipped_name(name) else folder / name
+        mechanism = load(path)
+        source = source_path(path)
+        is_own = is_shipped_name(name) or format_of(source).name == "yaml"
+        text = read_text(source) if is_own else dumps(mechanism)
+        return loads(text, name), text
+    except TauloopError as error:
+        for problem in error.problems:
+            place.problem(str(problem), "a machine whose file stands alone")
+        return None, ""
+
+
+def _variation(name: str, place: Cursor, mechanism: Mechanism, folder: Path | None) -> VariedInput | None:
+    """One variation; None where it cannot be read, which is noted."""
+    content = contents(place, ValueReader(None)) or {}
+    kinds = [kind for kind in ("normal", "uniform", "grid", "list") if kind in content]
+    if len(kinds) != 1:
+        place.problem("has not exactly one of normal, uniform, grid and list", "give one of them")
+        return None
+    kind = kinds[0]
+    is_parameter = name != LOG and not name.startswith(OPTION)
+    if is_parameter and name not in mechanism.parameters.names:
+        place.problem(f"{mechanism.name} has no such parameter", mechanism.parameters.near(name))
+        return None
+    if not is_parameter and kind != "list":
+        place.problem("is no parameter of the machine: it can only be listed", "write list: [...]")
+        return None
+    if kind == "list" and not is_parameter:
+        texts = [str(value) for value in content["list"]]
+        if name == LOG and folder is not None:
+            texts = [str(folder / text) for text in texts]
+        return VariedInput(name=name, kind="list", values=tuple(texts))
+    parameter = mechanism.parameters[name]
+    dimension = parse_unit(parameter.unit).dimension if parameter.unit else ONE
+
+    def read(text: str | None, key: str) -> float:
+        try:
+            return read_quantity(text or "", dimension).value
+        except UnitError as error:
+            place.problem(error.what, error.remedy, key)
+            return math.nan
+
+    unit = "" if dimension == ONE else str(dimension)
+    if kind == "list":
+        return VariedInput(
+            name=name, kind="list", values=tuple(read(text, "list") for text in content["list"]), unit=unit
+        )
+    if kind == "grid":
+        if "steps" not in content:
+            place.problem("a grid has no number of values", "give steps")
+            return None
+        first, last = (read(text, "grid") for text in content["grid"])
+        n = content["steps"] or 2
+        values = tuple(first + (last - first) * (k / (n - 1)) for k in range(n))
+        return VariedInput(name=name, kind="list", values=values, unit=unit)
+    about = read(content["about"], "about") if "about" in content else parameter.value
+    spread = read(content[kind], kind)
+    if spread <= 0.0:
+        place.problem("must be positive", f"write the size of {kind}, or leave {name} out", kind)
+    return VariedInput(name=name, kind=kind, about=about, spread=spread, unit=unit)
+
+
+def _check_calculation(root: Cursor, content: Mapping[str, Any], names: list[str]) -> None:
+    """Note what does not go together with the calculation."""
+    compute = root.get("compute")
+    assert compute is not None
+    result, command = content["compute"]["result"], CALCULATIONS[content["compute"]["result"]]
+    known = option_names(command.options)
+    for name in names:
+        if name.startswith(OPTION) and name.removeprefix(OPTION) not in known:
+            root.problem(
+                f"{result} has no option {name.removeprefix(OPTION)!r}", f"there are {', '.join(known)}", "vary"
+            )
+        elif result == "accuracy" and (name == LOG or name.startswith(OPTION)):
+            root.problem(f"accuracy cannot vary {name}", "vary parameters of the machine", "vary")
+    if command.has_log != (LOG in names):
+        what = f"{result} needs logs" if command.has_log else f"{result} takes no log"
+        root.problem(what, "give vary: {log: {list: [...]}}" if command.has_log else "leave log out")
+    if result != "accuracy" and not content.get("keep"):
+        root.problem(
+            f"nothing of the result of {result} is kept", "give keep: {NAME: PATH}, such as evidence/NAME/value"
+        )
+    if result == "accuracy" and content.get("keep"):
+        root.problem("accuracy keeps its own numbers", f"leave it out; there are {', '.join(command.units)}", "keep")
+    try:
+        varied = {name.removeprefix(OPTION) for name in names if name.startswith(OPTION)}
+        texts = content["compute"].get("options") or {}
+        if not varied:
+            options_from(command.options, texts)
+    except InputError as error:
+        for problem in error.problems:
+            compute.problem(f"{problem.where}: {problem.what}", problem.remedy, "options")
+
+
+def _check_design(root: Cursor, content: Mapping[str, Any], variations: list[VariedInput]) -> None:
+    """Note what Sobol indices cannot do with."""
+    if content.get("design") != "sobol":
+        return
+    listed = [item.name for item in variations if not item.is_drawn]
+    samples = content.get("samples") or 1
+    if listed:
+        root.problem(
+            f"Sobol indices are of distributions, and {', '.join(listed)} is a list or grid", "draw it", "vary"
+        )
+    if samples & (samples - 1):
+        root.problem(f"{samples} is no power of two", f"write {1 << samples.bit_length()}", "samples")
+
+
+def _limit(place: Cursor, key: str, open_end: float) -> float:
+    text = place.word(key)
+    if text is None:
+        return open_end
+    try:
+        return literal(text).value
+    except UnitError as error:
+        place.problem(error.what, error.remedy, key)
+        return open_end
+
+
+def _share(place: Cursor) -> float:
+    try:
+        share = float(place.text or "")
+    except ValueError:
+        share = math.nan
+    if not 0.0 <= share <= 1.0:
+        place.problem("is no share of the samples", "write a number from 0 to 1")
+    return share

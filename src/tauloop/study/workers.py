@@ -1,0 +1,276 @@
+"""Who computes batches of samples: this process, processes beside it, or the workers of a Dask cluster.
+
+A worker gets the study with its machine as text, and keeps what it has built and compiled of it for the next batch. It
+refuses work of another version of Tauloop. A batch whose workers die one after the other is set aside.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import multiprocessing
+import signal
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+
+from tauloop.errors import EngineError
+from tauloop.records import dataclass
+from tauloop.result import provenance
+from tauloop.study.calculations import Calculation, ComputedSamples, calculation
+from tauloop.study.design import sample_design
+from tauloop.study.file import Study
+from tauloop.study.variations import inputs_of
+
+#: Workers that one batch may kill before it is set aside.
+MOST_KILLED = 3
+#: Seconds between two looks at a cluster that is silent.
+LOOK = 1.0
+
+
+@functools.cache
+def own_version() -> str:
+    """Version of Tauloop with a hash of its sources: workers must have the same."""
+    folder = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        if path.suffix in (".py", ".c"):
+            digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
+    return f"{provenance(options={}).versions['tauloop']}+{digest.hexdigest()[:12]}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Samples first to last - 1, computed.
+
+    Attributes:
+        first, last: samples.
+        inputs: what they were computed from.
+        outcome: what came out.
+        seconds: of the computation.
+    """
+
+    first: int
+    last: int
+    inputs: dict[str, np.ndarray]
+    outcome: ComputedSamples
+    seconds: float
+
+
+#: Calculations of the studies that this worker works on, by their hashes: the last one alone.
+_READY: dict[str, Calculation] = {}
+
+
+def compute(study: Study, version: str, first: int, last: int) -> Batch:
+    """What a worker does: samples first to last - 1.
+
+    Raises:
+        EngineError: the worker has another version than who asks, or no compiler.
+    """
+    if version != own_version():
+        what = f"this worker has Tauloop {own_version()}, the study {version}"
+        raise EngineError.of("study", what, "install the same version for both")
+    if study.digest not in _READY:
+        _READY.clear()
+        _READY[study.digest] = calculation(study.result, study.mechanism, study.parameters, study.options, study.keep)
+    began = time.perf_counter()
+    inputs = inputs_of(study.variations, study.seed, first, last, sample_design(study))
+    whole = [number - first for number in study.whole if first <= number < last]
+    outcome = _READY[study.digest].run(inputs, whole)
+    return Batch(first=first, last=last, inputs=inputs, outcome=outcome, seconds=time.perf_counter() - began)
+
+
+class Workers(ABC):
+    """Who computes batches; use it as a context.
+
+    Attributes:
+        width: batches at work at the same time.
+    """
+
+    width: int
+
+    @abstractmethod
+    def submit(self, study: Study, first: int, last: int) -> Future[Batch]:
+        """Ask for a batch."""
+
+    @abstractmethod
+    def done(self, futures: set[Future[Batch]]) -> set[Future[Batch]]:
+        """Wait until some are done; which.
+
+        Raises:
+            EngineError: nobody is left to wait for.
+        """
+
+    def alone(self, study: Study, first: int, last: int) -> Batch:
+        """A batch whose worker has died, once more; so that only its own worker dies if it kills it.
+
+        Raises:
+            BrokenProcessPool: it does.
+        """
+        raise BrokenProcessPool
+
+    @abstractmethod
+    def close(self) -> None:
+        """End; what is at work is left alone."""
+
+
+@final
+class Here(Workers):
+    """This process alone."""
+
+    width = 1
+
+    def submit(self, study: Study, first: int, last: int) -> Future[Batch]:
+        """See `Workers`; the batch is computed now."""
+        future: Future[Batch] = Future()
+        try:
+            future.set_result(compute(study, own_version(), first, last))
+        except Exception as error:  # raised where it is waited for
+            future.set_exception(error)
+        return future
+
+    def done(self, futures: set[Future[Batch]]) -> set[Future[Batch]]:
+        """All of them."""
+        return set(futures)
+
+    def close(self) -> None:
+        """Nothing is left at work."""
+
+
+def _worker_begins() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # interrupts go to the process that waits for it
+
+
+@final
+class Processes(Workers):
+    """Processes on this machine."""
+
+    def __init__(self, width: int) -> None:
+        """Start them when they are needed."""
+        self.width = width
+        self._pool = self._made(width)
+
+    @staticmethod
+    def _made(width: int) -> ProcessPoolExecutor:
+        context = multiprocessing.get_context("spawn")  # threads may run in this one
+        return ProcessPoolExecutor(width, mp_context=context, initializer=_worker_begins)
+
+    def submit(self, study: Study, first: int, last: int) -> Future[Batch]:
+        """See `Workers`; a pool that has broken is made anew."""
+        try:
+            return self._pool.submit(compute, study, own_version(), first, last)
+        except BrokenProcessPool:
+            self._pool.shutdown(wait=False)
+            self._pool = self._made(self.width)
+            return self._pool.submit(compute, study, own_version(), first, last)
+
+    def done(self, futures: set[Future[Batch]]) -> set[Future[Batch]]:
+        """See `Workers`."""
+        return set(wait(futures, return_when=FIRST_COMPLETED).done)
+
+    def alone(self, study: Study, first: int, last: int) -> Batch:
+        """See `Workers`: in a process of its own."""
+        with self._made(1) as pool:
+            return pool.submit(compute, study, own_version(), first, last).result()
+
+    def close(self) -> None:
+        """End the processes; batches that have not begun are dropped."""
+        for process in list((self._pool._processes or {}).values()):
+            process.terminate()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+@final
+class DaskWorkers(Workers):
+    """Workers of a Dask cluster."""
+
+    def __init__(self, scheduler: str, width: int) -> None:
+        """Connect.
+
+        Args:
+            scheduler: address of the scheduler, such as ``tcp://127.0.0.1:8786``; "local" starts one on this machine's
+                loopback with as many workers as `width`.
+            width: of a local cluster.
+
+        Raises:
+            EngineError: Dask is missing, nobody answers, or a worker has another version.
+        """
+        if find_spec("distributed") is None:
+            raise EngineError.of("scheduler", "Dask is missing", "pip install tauloop[cluster]")
+        import dask
+        from distributed import Client, LocalCluster
+
+        dask.config.set({"distributed.scheduler.allowed-failures": MOST_KILLED - 1})
+        self._cluster: Any = None
+        try:
+            if scheduler == "local":
+                self._cluster = LocalCluster(
+                    n_workers=width, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+                )
+            self._client: Any = Client(self._cluster or scheduler, timeout="10s", set_as_default=False)
+        except (OSError, ValueError, TimeoutError) as error:
+            what = f"nobody answers: {error}"
+            raise EngineError.of(scheduler, what, "start `dask scheduler` there, and `dask worker` beside it") from None
+        versions = self._client.run(own_version)
+        others = {version: address for address, version in versions.items() if version != own_version()}
+        if others:
+            self.close()
+            raise EngineError(
+                EngineError.of(
+                    address, f"has Tauloop {version}, the study {own_version()}", "install the same"
+                ).problems[0]
+                for version, address in others.items()
+            )
+        self.width = max(sum(self._client.nthreads().values()), 1)
+        self._scheduler = scheduler
+        self._executor: Executor = self._client.get_executor(pure=False, retries=0)
+
+    def submit(self, study: Study, first: int, last: int) -> Future[Batch]:
+        """See `Workers`."""
+        return self._executor.submit(compute, study, own_version(), first, last)
+
+    def done(self, futures: set[Future[Batch]]) -> set[Future[Batch]]:
+        """See `Workers`."""
+        while not (done := wait(futures, timeout=LOOK, return_when=FIRST_COMPLETED).done):
+            if self._client.status != "running":
+                remedy = "start it again and go on with --resume"
+                raise EngineError.of(self._scheduler, "the scheduler is gone", remedy)
+        return set(done)
+
+    def close(self) -> None:
+        """Leave the cluster; end one that was started here."""
+        self._client.close(timeout=LOOK)
+        if self._cluster is not None:
+            self._cluster.close(timeout=LOOK)
+
+
+@contextmanager
+def workers_of(width: int, scheduler: str | None) -> Iterator[Workers]:
+    """Workers by what was asked for.
+
+    Raises:
+        EngineError: a cluster cannot be used.
+    """
+    workers: Workers = DaskWorkers(scheduler, width) if scheduler else Processes(width) if width > 1 else Here()
+    try:
+        yield workers
+    finally:
+        workers.close()
+
+
+def has_killed(error: BaseException) -> bool:
+    """Whether a batch has failed because its worker died."""
+    return isinstance(error, BrokenProcessPool) or type(error).__name__ == "KilledWorker"
+
+
+def was_dask(error: BaseException) -> bool:
+    """Whether a scheduler has tried as often as it may."""
+    return type(error).__name__ == "KilledWorker"

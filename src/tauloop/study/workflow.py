@@ -1,0 +1,179 @@
+"""Studies from their files to results: batches of a measured size, computed by whoever is there, kept as they come."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future
+from pathlib import Path
+
+from tauloop.errors import InputError, TauloopError
+from tauloop.options import Options, option
+from tauloop.progress import Progress
+from tauloop.records import dataclass
+from tauloop.study.design import require_salib
+from tauloop.study.file import Study, load_study
+from tauloop.study.folder import StudyFolder
+from tauloop.study.reductions import StudyResult, reduced
+from tauloop.study.workers import MOST_KILLED, Batch, Workers, has_killed, own_version, was_dask, workers_of
+
+#: Seconds that a batch takes: at least, so that its overhead does not count; at most, so that a stop loses little; and
+#: batches of each worker that a study is cut into where both allow it.
+SHORTEST, LONGEST, BATCHES = 0.1, 10.0, 50
+#: Growth of a batch over the one before it, while its duration is still being measured.
+GROWTH = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyOptions(Options):
+    """Where a study is computed, and whether one goes on.
+
+    Attributes:
+        workers: processes on this machine.
+        scheduler: address of a Dask scheduler, such as 'tcp://127.0.0.1:8786', whose workers compute; 'local' starts
+            one with workers on this machine's loopback.
+        resume: go on with what lies in the folder.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.StudyOptions(workers=2).resume
+        False
+    """
+
+    workers: int = option(1, least=1, flag="--threads")
+    scheduler: str | None = option(None, metavar="ADDRESS")
+    resume: bool = False
+
+
+def run_study(
+    study: Study | str | Path,
+    folder: str | Path,
+    options: StudyOptions | None = None,
+    *,
+    progress: Progress | None = None,
+) -> StudyResult:
+    """Compute a study, or what is missing of it, and reduce it.
+
+    Numbers depend on the study alone: neither on workers nor on batches, nor on where it was stopped in between
+    (workers of one kind of processor and compiler provided).
+
+    Args:
+        study: the study, or its file.
+        folder: where its parts are kept; it is made where it is not there.
+        options: who computes.
+        progress: called with the number of samples that are done, and of all.
+
+    Raises:
+        DescriptionError: the file is wrong.
+        InputError: the folder holds another study, or cannot be written.
+        EngineError: pyarrow or a compiler is missing, the cluster is gone, or a worker has another version.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> text = '''{format: tauloop-study/1, machine: delta, samples: 50, vary: {arm_length: {normal: 20 um}},
+        ...   compute: {result: accuracy, options: {poses: 20}}}'''
+        >>> result = tl.run_study(tl.study.loads_study(text), "arms")
+        >>> result.samples, len(result.scalars)
+        (50, 4)
+    """
+    study = study if isinstance(study, Study) else load_study(study)
+    options = options or StudyOptions()
+    if study.design == "sobol":
+        require_salib()
+    kept = StudyFolder(folder)
+    kept.begin(study, {"tauloop": own_version()}, resume=options.resume)
+    with kept.alone():
+        todo = deque(kept.missing(study.count))
+        left = sum(last - first for first, last in todo)
+        aside: list[tuple[int, int]] = []
+        if left:
+            with workers_of(min(options.workers, left), options.scheduler) as workers:
+                done = study.count - left
+                for batch in _batches(study, todo, workers, aside):
+                    kept.write(batch.first, batch.inputs, batch.outcome)
+                    done += batch.last - batch.first
+                    if progress is not None:
+                        progress(done, study.count)
+        elif progress is not None:
+            progress(study.count, study.count)
+        return reduced(study, kept, sorted(aside))
+
+
+def read_results(study: Study | str | Path, folder: str | Path) -> StudyResult:
+    """What a study says by the parts that are there, without computing any.
+
+    Raises:
+        InputError: the folder holds another study or none.
+    """
+    study = study if isinstance(study, Study) else load_study(study)
+    kept = StudyFolder(folder)
+    if not kept.manifest:
+        raise InputError.of(str(folder), "holds no study", "compute it first")
+    kept.begin(study, {}, resume=True)
+    return reduced(study, kept, ())
+
+
+class _Pace:
+    """How many samples a batch shall have, by what those before have taken."""
+
+    def __init__(self, left: int, workers: int) -> None:
+        self._left, self._workers, self.size = left, workers, 1
+
+    def learn(self, batch: Batch) -> None:
+        """Aim at a share of the work, within the limits of a batch."""
+        n = batch.last - batch.first
+        self._left -= n
+        each = max(batch.seconds / n, 1e-9)
+        aim = min(max(self._left * each / (self._workers * BATCHES), SHORTEST), LONGEST)
+        self.size = max(min(int(aim / each), GROWTH * n if batch.seconds < SHORTEST else self.size * 2), 1)
+
+
+def _batches(
+    study: Study, todo: deque[tuple[int, int]], workers: Workers, aside: list[tuple[int, int]]
+) -> Iterator[Batch]:
+    """Batches as they are done, in whatever order; ranges that kill their workers are put aside."""
+    pace = _Pace(sum(last - first for first, last in todo), workers.width)
+    at_work: dict[Future[Batch], tuple[int, int]] = {}
+    while todo or at_work:
+        while todo and len(at_work) < _queue(workers):
+            first, last = todo.popleft()
+            end = min(first + pace.size, last)
+            if end < last:
+                todo.appendleft((end, last))
+            at_work[workers.submit(study, first, end)] = (first, end)
+        suspects: list[tuple[int, int]] = []
+        for future in workers.done(set(at_work)):
+            place = at_work.pop(future)
+            try:
+                batch = future.result()
+            except Exception as error:
+                if not has_killed(error):
+                    raise
+                (aside if was_dask(error) else suspects).append(place)
+            else:
+                pace.learn(batch)
+                yield batch
+        for place in suspects:
+            batch_alone = _alone(study, place, workers)
+            if batch_alone is None:
+                aside.append(place)
+            else:
+                yield batch_alone
+
+
+def _queue(workers: Workers) -> int:
+    """Batches at work or waiting: one waits for each worker, so that none is idle."""
+    return 2 * workers.width if workers.width > 1 else 1
+
+
+def _alone(study: Study, place: tuple[int, int], workers: Workers) -> Batch | None:
+    """A batch that was at work when a worker died, in a worker of its own; None where it kills that again and again."""
+    for _ in range(MOST_KILLED - 1):
+        try:
+            return workers.alone(study, *place)
+        except TauloopError:
+            raise
+        except Exception as error:
+            if not has_killed(error):
+                raise
+    return None

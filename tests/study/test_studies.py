@@ -1,0 +1,264 @@
+"""Studies: sample i depends on seed and i alone; parts hold all that is known; errors name everything with its line."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+from compiled_machines import compilers
+from extras import extra
+from scipy import stats
+
+import tauloop as tl
+from tauloop.errors import DescriptionError, InputError
+from tauloop.files import held_alone
+from tauloop.study import AccuracyOptions, StudyFolder, VariedInput, accuracy, loads_study, read_results
+from tauloop.study.calculations import scalar
+from tauloop.study.reductions import wilson
+from tauloop.study.variations import BLOCK, inputs_of
+
+needs_compiler = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
+EXAMPLE = Path(__file__).parents[2] / "examples" / "delta_tolerances"
+TOLERANCES = """
+format: tauloop-study/1
+machine: delta
+samples: 300
+seed: 3
+vary:
+  arm_length: {normal: 20 um}
+  forearm_length: {uniform: 50 um}
+compute: {result: accuracy, options: {poses: 50}}
+yield: {largest: {most: 60 um}}
+"""
+#: Tool errors of two routes differ by the rounding of coordinates of about a metre.
+ROUNDING = 1e-13
+
+
+def columns(folder: Path) -> dict[str, np.ndarray]:
+    names = ("sample", "input.arm_length", "input.forearm_length", "output.rms", "output.largest", "problem")
+    return {name: StudyFolder(folder).column(name) for name in names}
+
+
+def same(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> bool:
+    return all(np.array_equal(a[name], b[name]) for name in a)
+
+
+VARIATIONS = (
+    VariedInput(name="x", kind="normal", about=2.0, spread=0.5),
+    VariedInput(name="y", kind="uniform", about=-1.0, spread=0.25),
+    VariedInput(name="n", kind="list", values=(1.0, 2.0, 3.0)),
+    VariedInput(name="word", kind="list", values=("a", "b")),
+)
+
+
+def test_a_sample_depends_on_the_seed_and_its_number_alone():
+    whole = inputs_of(VARIATIONS, 5, 0, 3 * BLOCK + 7)
+    for first, last in ((0, 1), (BLOCK - 1, BLOCK + 1), (2 * BLOCK, 3 * BLOCK), (1500, 3000)):
+        part = inputs_of(VARIATIONS, 5, first, last)
+        for name, values in part.items():
+            np.testing.assert_array_equal(values, whole[name][first:last])
+    other = inputs_of(VARIATIONS, 6, 0, 10)
+    assert not (other["x"] == whole["x"][:10]).any()
+
+
+def test_draws_have_their_distributions_and_lists_all_their_combinations():
+    inputs = inputs_of(VARIATIONS, 1, 0, 30_000)
+    assert stats.kstest(inputs["x"], stats.norm(2.0, 0.5).cdf).pvalue > 1e-3
+    assert stats.kstest(inputs["y"], stats.uniform(-1.25, 0.5).cdf).pvalue > 1e-3
+    assert abs(np.corrcoef(inputs["x"], inputs["y"])[0, 1]) < 4 / np.sqrt(30_000)
+    pairs = list(zip(inputs["n"], inputs["word"], strict=True))
+    assert pairs[:6] == list(itertools.product((1.0, 2.0, 3.0), ("a", "b")))
+    assert pairs[:6] == pairs[6:12]
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("name", "names"),
+    [
+        ("five_bar", ("crank_length", "link_length")),
+        pytest.param("delta", ("arm_length", "motor_radius"), marks=pytest.mark.nightly),
+        pytest.param("hexapod", ("base_radius",), marks=pytest.mark.nightly),
+    ],
+)
+def test_accuracy_is_that_of_each_machine_alone(name, names):
+    """The other route assembles each machine anew and follows it from its reference pose."""
+    nominal = tl.load(name)
+    rng = np.random.default_rng(1)
+    values = {n: nominal.parameters[n].value * (1 + 1e-4 * rng.normal(size=3)) for n in names}
+    options = AccuracyOptions(poses=20)
+    errors = accuracy(nominal, values, options)
+    model = tl.Model(nominal)
+    states = tl.kinematics.random_states(model, 20, np.random.default_rng(0))
+    intended, p = (
+        model.platform.tool(model.platform_position(states.q), start=states.q),
+        model.actuator_position(states.q),
+    )
+    for k in range(3):
+        other = tl.Model(nominal.with_values({n: values[n][k] for n in names}))
+        there = other.actuators.tool(p, start=states.q)
+        distance = np.linalg.norm(there.place - intended.place, axis=1)
+        assert errors.largest[k] == pytest.approx(distance.max(), abs=ROUNDING)
+        assert errors.mean[k] == pytest.approx(distance.mean(), abs=ROUNDING)
+        assert errors.rms[k] == pytest.approx(np.sqrt((distance**2).mean()), abs=ROUNDING)
+        turn = np.einsum("nij,nij->n", there.rotation, intended.rotation)  # trace of the rotation between them
+        assert np.cos(errors.turn[k]) == pytest.approx((turn.min() - 1) / 2, abs=1e-12)
+
+
+@needs_compiler
+def test_a_study_is_the_same_whoever_computes_it_and_goes_on_where_it_stopped(tmp_path):
+    extra("pyarrow")
+    study, seen = loads_study(TOLERANCES), []
+    result = tl.run_study(study, tmp_path / "here", progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (300, 300)
+    assert seen == sorted(seen)
+    here = columns(tmp_path / "here")
+    np.testing.assert_array_equal(here["sample"], np.arange(300))
+    direct = accuracy(tl.load("delta"), {n: here[f"input.{n}"] for n in study.parameters}, AccuracyOptions(poses=50))
+    np.testing.assert_array_equal(direct.largest, here["output.largest"])
+    largest = next(item for item in result.scalars if item.name == "largest")
+    assert largest.greatest == direct.largest.max()
+    assert largest.greatest_inputs["arm_length"] == here["input.arm_length"][largest.greatest_at]
+    assert largest.mean == pytest.approx(direct.largest.mean(), rel=1e-14)
+    assert largest.quantiles["0.5"] == np.quantile(direct.largest, 0.5)
+    assert result.passed == (direct.largest <= 60e-6).sum()
+    # two processes, other batches
+    with pytest.raises(InputError, match="a study lies here already"):
+        tl.run_study(study, tmp_path / "here")
+    tl.run_study(study, tmp_path / "two", tl.StudyOptions(workers=2))
+    assert same(columns(tmp_path / "two"), here)
+    # stopped: parts are gone; what is left of one that was being written does not count
+    parts = StudyFolder(tmp_path / "two").parts()
+    parts[1].path.rename(parts[1].path.with_suffix(".tmp"))
+    parts[-1].path.unlink()
+    assert read_results(study, tmp_path / "two").samples < 300
+    again = tl.run_study(study, tmp_path / "two", tl.StudyOptions(resume=True))
+    assert same(columns(tmp_path / "two"), here)
+    assert again.scalars == result.scalars
+    # nothing counts twice
+    shutil.copy(parts[0].path, parts[0].path.with_name("samples-0000000000-0000000002.parquet"))
+    with pytest.raises(InputError, match="holds samples that"):
+        read_results(study, tmp_path / "two")
+
+
+def test_a_folder_is_one_studys_and_one_process(tmp_path):
+    extra("pyarrow")
+    study = loads_study(TOLERANCES)
+    folder = StudyFolder(tmp_path / "s")
+    folder.begin(study, {"tauloop": "1"}, resume=False)
+    other = loads_study(TOLERANCES.replace("seed: 3", "seed: 4"))
+    with pytest.raises(InputError) as error:
+        folder.begin(other, {"tauloop": "2"}, resume=True)
+    assert len(error.value.problems) == 2
+    assert "was begun with tauloop 1, this is 2" in str(error.value)
+    with held_alone(tmp_path), pytest.raises(InputError, match="another process is at work"), held_alone(tmp_path):
+        pass
+
+
+SWEEP = """
+format: tauloop-study/1
+machine: delta
+vary:
+  forearm_length: {grid: [0.2 m, 0.5 m], steps: 4}
+  options.velocity: {list: ["x=0", "x=1"]}
+compute: {result: dynamics, options: {position: "z=-0.45"}}
+keep: {force: force/0/0}
+whole: [7]
+"""
+
+
+def test_any_commands_result_can_be_swept_and_what_is_refused_has_its_reason(tmp_path):
+    extra("pyarrow")
+    study = loads_study(SWEEP)
+    result = tl.run_study(study, tmp_path / "s")
+    folder = StudyFolder(tmp_path / "s")
+    force, problem = folder.column("output.force"), folder.column("problem")
+    assert study.count == result.samples == 8
+    assert np.isnan(force[:2]).all()  # with forearms of 0.2 m it does not close
+    assert all(problem[:2])
+    assert result.problems[problem[0]] >= 1
+    for k in (6, 7):
+        machine = tl.load("delta").with_values({"forearm_length": 0.5})
+        options = tl.DynamicsOptions(position="z=-0.45", velocity=f"x={k - 6}")
+        assert force[k] == tl.inverse_dynamics(machine, options).forces.force[0, 0]
+    whole = json.loads((tmp_path / "s" / "whole" / "sample-0000000007.json").read_text())
+    assert scalar(whole, "force/0/0") == force[7]
+
+
+def test_everything_wrong_with_a_file_is_named_with_its_line():
+    text = """format: tauloop-study/1
+machine: delta
+samples: 3
+design: sobol
+vary:
+  arm_lenght: {normal: 20 um}
+  forearm_length: {normal: 20 um, uniform: 1 mm}
+  plate_radius: {normal: 20 N}
+  motor_radius: {list: [0.2 m]}
+  options.possition: {list: [a]}
+compute: {result: dynamics, options: {velocitty: x=1}}
+yield: {nothing: {most: 1}}
+"""
+    with pytest.raises(DescriptionError) as error:
+        loads_study(text, "s.yaml")
+    problems = {(problem.line, problem.where) for problem in error.value.problems}
+    wanted = [
+        (3, "samples"),
+        (6, "vary.arm_lenght"),
+        (7, "vary.forearm_length"),
+        (8, "vary.plate_radius.normal"),
+        (6, "vary"),
+        (1, ""),
+    ]
+    assert not [item for item in wanted if item not in problems], problems
+    text = str(error.value)
+    for words in ("did you mean arm_length", "is no power of two", "there are", "nothing of the result", "possition"):
+        assert words in text
+
+
+def test_the_interval_of_a_yield_is_wilsons():
+    ours = wilson(90, 100)
+    theirs = stats.binomtest(90, 100).proportion_ci(method="wilson")
+    assert ours == pytest.approx((theirs.low, theirs.high), rel=1e-12)
+
+
+def test_sobol_indices_of_a_sum_are_the_shares_of_its_variances():
+    extra("SALib")
+    from tauloop.study.design import sobol_design, sobol_indices
+
+    design = sobol_design(512, 3, 1)
+    assert design.shape == (512 * 5, 3)
+    weights = np.array([1.0, 2.0, 3.0])
+    indices = sobol_indices("y", ("a", "b", "c"), design @ weights, 1)
+    for item, share in zip(indices, weights**2 / (weights**2).sum(), strict=True):
+        assert item.first == pytest.approx(share, abs=0.02)
+        assert item.total == pytest.approx(share, abs=0.02)
+
+
+@pytest.mark.nightly
+@needs_compiler
+def test_a_killed_worker_changes_nothing(tmp_path):
+    extra("pyarrow")
+    text = TOLERANCES.replace("samples: 300", "samples: 20000").replace("poses: 50", "poses: 1000")
+    study = loads_study(text)
+    killed = []
+
+    def kill(done: int, total: int) -> None:
+        children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+        if done > 500 and len(killed) < 2 and children:
+            killed.append(int(children[-1]))
+            os.kill(killed[-1], signal.SIGKILL)
+
+    result = tl.run_study(study, tmp_path / "s", tl.StudyOptions(workers=2), progress=kill)
+    assert killed
+    assert result.samples == 20_000
+    assert result.set_aside == ()
+    values = columns(tmp_path / "s")
+    inputs = {name: values[f"input.{name}"] for name in study.parameters}
+    direct = accuracy(tl.load("delta"), inputs, AccuracyOptions(poses=1000))
+    np.testing.assert_array_equal(values["output.largest"], direct.largest)
