@@ -92,7 +92,7 @@ CEILINGS = {
     "fmu": 2100,
     "formats": 5000,
     "health": 130,
-    "identification": 8000,
+    "identification": 8170,
     "integrate": 1800,
     "kinematics": 3260,
     "linuxcnc": 820,

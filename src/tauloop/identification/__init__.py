@@ -156,6 +156,16 @@ from tauloop.identification.regression.columns import (
     with_columns as with_columns,
 )
 from tauloop.identification.regression.data import RegressionData as RegressionData, split as split
+from tauloop.identification.regression.folding import (
+    FoldedIdentification as FoldedIdentification,
+    LogTriangle as LogTriangle,
+    fold as fold,
+    fold_all as fold_all,
+    fold_log as fold_log,
+    identify_folded as identify_folded,
+    read_triangle as read_triangle,
+    write_triangle as write_triangle,
+)
 from tauloop.identification.regression.from_log import (
     dynamic_leaves as dynamic_leaves,
     leaf_ties as leaf_ties,

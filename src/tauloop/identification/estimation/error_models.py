@@ -165,6 +165,14 @@ def correlated(columns: np.ndarray, correlation: np.ndarray) -> np.ndarray:
     return np.asarray(scipy.fft.irfft(spectrum, size, axis=0)[: len(columns)])
 
 
+def _correlated_within(columns: np.ndarray, correlation: np.ndarray, logs: np.ndarray | None) -> np.ndarray:
+    """As `correlated`, for samples of several logs, whose errors have nothing to do with one another."""
+    if logs is None or len(correlation) == 1:
+        return correlated(columns, correlation)
+    ends = np.flatnonzero(np.diff(logs)) + 1
+    return np.concatenate([correlated(part, correlation) for part in np.split(columns, ends)])
+
+
 def _filtered(equations: EstimatingEquations, correlation: np.ndarray) -> np.ndarray:
     """B (sum over outputs k of s_k^2 sum over lags of c_l Z_k^T Z_k,shifted) B^T.
 
@@ -177,7 +185,7 @@ def _filtered(equations: EstimatingEquations, correlation: np.ndarray) -> np.nda
     total = np.zeros((rank, rank))
     for k in range(outputs):
         left, right = instruments[:, k], regressor[:, k]
-        spread = correlated(left, correlation)
+        spread = _correlated_within(left, correlation, equations.logs)
         meat, mixed = left.T @ spread, spread.T @ right
         freedom = max(equations.measured[k] - float(np.trace(sensitivity @ mixed)), 1.0)
         total += residual[:, k] @ residual[:, k] / freedom * meat

@@ -38,6 +38,28 @@ class Condensed(Shown):
         misfit = self.triangles[:, :, :-1] @ values - self.triangles[:, :, -1]
         return np.asarray(np.linalg.norm(misfit, axis=1) / np.sqrt(self.samples))
 
+    def beside(self, other: Condensed, where: str = "part") -> Condensed:
+        """The samples of both.
+
+        Raises:
+            IdentificationError: the other has other unknowns or measured outputs.
+        """
+        _require_alike(where, other, self, ("unknowns", "unknown_units", "outputs"))
+        stacked = np.concatenate([self.triangles, other.triangles], axis=1)
+        triangles = np.asarray(np.linalg.qr(stacked, mode="r"))
+        return replace(self, triangles=triangles, samples=self.samples + other.samples)
+
+
+def condensed(data: RegressionData) -> Condensed:
+    """All that least squares asks of some samples."""
+    return Condensed(
+        triangles=data.triangles,
+        samples=len(data),
+        unknowns=data.unknowns,
+        unknown_units=data.unknown_units,
+        outputs=tuple(data.outputs[k] for k in data.kept),
+    )
+
 
 @one_thread
 def condense_parts(parts: Iterable[RegressionData]) -> Condensed:
@@ -52,19 +74,8 @@ def condense_parts(parts: Iterable[RegressionData]) -> Condensed:
     """
     whole: Condensed | None = None
     for number, data in enumerate(parts):
-        part = Condensed(
-            triangles=data.triangles,
-            samples=len(data),
-            unknowns=data.unknowns,
-            unknown_units=data.unknown_units,
-            outputs=tuple(data.outputs[k] for k in data.kept),
-        )
-        if whole is not None:
-            _require_alike(f"part {number}", part, whole, ("unknowns", "unknown_units", "outputs"))
-            stacked = np.concatenate([whole.triangles, part.triangles], axis=1)
-            triangles = np.asarray(np.linalg.qr(stacked, mode="r"))
-            part = replace(whole, triangles=triangles, samples=whole.samples + part.samples)
-        whole = part
+        part = condensed(data)
+        whole = part if whole is None else whole.beside(part, f"part {number}")
     if whole is None:
         raise IdentificationError.of("parts", "there are none", "give at least one part with samples")
     return whole

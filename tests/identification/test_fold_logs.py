@@ -1,0 +1,93 @@
+"""Triangles of many logs give what one machine finds with all samples before it."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from planar_arm import arm_data
+
+from tauloop.errors import IdentificationError
+from tauloop.identification import (
+    FilteredErrors,
+    OrdinaryLeastSquares,
+    WeightedLeastSquares,
+    decimation_correlation,
+    fit,
+    fold,
+    fold_all,
+    fold_log,
+    identify_folded,
+    merge,
+    read_triangle,
+    split_each,
+    write_triangle,
+)
+
+#: Of issue 18: what is folded equals what one machine finds.
+SAME = 1e-10
+#: Errors of forces that were decimated by five.
+CORRELATION = decimation_correlation(5)
+LOGS = tuple(
+    arm_data(n, noise=(0.3, 0.1), phase=0.3 * k, rng=np.random.default_rng(k))
+    for k, n in enumerate((500, 300, 700, 450, 620))
+)
+
+
+@pytest.mark.parametrize("estimator", [OrdinaryLeastSquares(), WeightedLeastSquares()], ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize("correlation", [np.ones(1), CORRELATION], ids=["white", "filtered"])
+def test_folded_logs_give_what_one_machine_finds_with_all_of_them(estimator, correlation):
+    folded = identify_folded(fold_all(fold_log(log, share=0.7, correlation=correlation) for log in LOGS), estimator)
+    training, held_out = split_each(LOGS, 0.7)
+    whole = fit(merge(training), merge(held_out), estimator, errors=FilteredErrors(correlation=correlation))
+    assert tuple(folded.base.independent) == tuple(whole.base.independent)
+    np.testing.assert_allclose(folded.estimate.values, whole.values, rtol=SAME)
+    np.testing.assert_allclose(folded.estimate.standard_deviations, whole.standard_deviations, rtol=SAME)
+    np.testing.assert_allclose(folded.training, [judged.rmse for judged in whole.training], rtol=SAME)
+    np.testing.assert_allclose(folded.held_out, [judged.rmse for judged in whole.held_out], rtol=SAME)
+
+
+def test_one_log_may_be_cut_anywhere():
+    whole = fold_log(LOGS[2], correlation=CORRELATION)
+    for cuts in ((350,), (3, 10), (100, 101, 400)):
+        ends = (0, *cuts, len(LOGS[2]))
+        parts = [fold_log(LOGS[2].part(slice(a, b)), correlation=CORRELATION) for a, b in pairwise(ends)]
+        together = parts[0]
+        for part in parts[1:]:
+            together = fold(together, part, one_log=True)
+        assert together.logs == 1
+        np.testing.assert_allclose(together.spread, whole.spread, rtol=1e-9, atol=1e-9 * np.abs(whole.spread).max())
+        np.testing.assert_array_equal(together.head, whole.head)
+        np.testing.assert_array_equal(together.tail, whole.tail)
+
+
+def test_a_log_that_comes_later_is_folded_into_a_saved_triangle(tmp_path: Path):
+    parts = [fold_log(log, share=0.8, correlation=CORRELATION) for log in LOGS]
+    path = write_triangle(fold_all(parts[:4]), tmp_path / "t.npz")
+    saved = read_triangle(path)
+    assert saved.logs == 4
+    later, at_once = fold(saved, parts[4]), fold_all(parts)
+    one, two = (identify_folded(triangle, WeightedLeastSquares()) for triangle in (later, at_once))
+    np.testing.assert_allclose(one.estimate.values, two.estimate.values, rtol=SAME)
+    np.testing.assert_allclose(one.estimate.covariance, two.estimate.covariance, rtol=SAME, atol=0)
+    np.testing.assert_allclose(one.held_out, two.held_out, rtol=SAME)
+
+
+def test_what_is_no_triangle_or_does_not_belong_is_refused(tmp_path: Path):
+    with pytest.raises(IdentificationError, match="other correlations"):
+        fold(fold_log(LOGS[0]), fold_log(LOGS[1], correlation=CORRELATION))
+    with pytest.raises(IdentificationError, match="there are none"):
+        fold_all([])
+    for content in (b"", b"PK\x03\x04 and so on", b"\x93NUMPY"):
+        (tmp_path / "bad.npz").write_bytes(content)
+        with pytest.raises(IdentificationError):
+            read_triangle(tmp_path / "bad.npz")
+    np.savez(tmp_path / "other.npz", format=np.array(["tauloop-triangle/1"]))
+    with pytest.raises(IdentificationError, match="is no triangle"):
+        read_triangle(tmp_path / "other.npz")
+    pickled = tmp_path / "pickled.npz"
+    np.savez(pickled, format=np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    with pytest.raises(IdentificationError, match="is no triangle"):
+        read_triangle(pickled)
