@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import logging
 import multiprocessing
 import signal
 import time
@@ -30,6 +31,7 @@ from tauloop.study.design import sample_design
 from tauloop.study.file import Study
 from tauloop.study.variations import inputs_of
 
+_LOGGER = logging.getLogger("tauloop")
 #: Workers that one batch may kill before it is set aside.
 MOST_KILLED = 3
 #: Seconds between two looks at a cluster that is silent.
@@ -88,6 +90,29 @@ def compute(study: Study, version: str, first: int, last: int) -> Batch:
     return Batch(first=first, last=last, inputs=inputs, outcome=outcome, seconds=time.perf_counter() - began)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unfit:
+    """A worker that cannot work: no compiler, a full disk.
+
+    Attributes:
+        address: of the worker.
+        problem: why.
+    """
+
+    address: str
+    problem: str
+
+
+def compute_there(study: Study, version: str, first: int, last: int) -> Batch | Unfit:
+    """As `compute`, in a worker of a cluster; one that cannot work says so, for others may."""
+    try:
+        return compute(study, version, first, last)
+    except EngineError as error:
+        from distributed import get_worker
+
+        return Unfit(address=str(get_worker().address), problem=str(error.problems[0]))
+
+
 class Workers(ABC):
     """Who computes batches; use it as a context.
 
@@ -98,11 +123,11 @@ class Workers(ABC):
     width: int
 
     @abstractmethod
-    def submit(self, study: Study, first: int, last: int) -> Future[Batch]:
+    def submit(self, study: Study, first: int, last: int) -> Future[Batch | Unfit]:
         """Ask for a batch."""
 
     @abstractmethod
-    def done(self, futures: set[Future[Batch]]) -> set[Future[Batch]]:
+    def done(self, futures: set[Future[Batch | Unfit]]) -> set[Future[Batch | Unfit]]:
         """Wait until some are done; which.
 
         Raises:
@@ -117,6 +142,14 @@ class Workers(ABC):
         """
         raise BrokenProcessPool
 
+    def leave(self, unfit: Unfit) -> None:
+        """Give no more work to a worker that cannot work.
+
+        Raises:
+            EngineError: none is left.
+        """
+        raise EngineError.of(unfit.address, unfit.problem)
+
     @abstractmethod
     def close(self) -> None:
         """End; what is at work is left alone."""
@@ -128,16 +161,16 @@ class Here(Workers):
 
     width = 1
 
-    def submit(self, study: Study, first: int, last: int) -> Future[Batch]:
+    def submit(self, study: Study, first: int, last: int) -> Future[Batch | Unfit]:
         """See `Workers`; the batch is computed now."""
-        future: Future[Batch] = Future()
+        future: Future[Batch | Unfit] = Future()
         try:
             future.set_result(compute(study, own_version(), first, last))
         except Exception as error:  # raised where it is waited for
             future.set_exception(error)
         return future
 
-    def done(self, futures: set[Future[Batch]]) -> set[Future[Batch]]:
+    def done(self, futures: set[Future[Batch | Unfit]]) -> set[Future[Batch | Unfit]]:
         """All of them."""
         return set(futures)
 
@@ -163,7 +196,7 @@ class Processes(Workers):
         context = multiprocessing.get_context("spawn")  # threads may run in this one
         return ProcessPoolExecutor(width, mp_context=context, initializer=_worker_begins)
 
-    def submit(self, study: Study, first: int, last: int) -> Future[Batch]:
+    def submit(self, study: Study, first: int, last: int) -> Future[Batch | Unfit]:
         """See `Workers`; a pool that has broken is made anew."""
         try:
             return self._pool.submit(compute, study, own_version(), first, last)
@@ -172,7 +205,7 @@ class Processes(Workers):
             self._pool = self._made(self.width)
             return self._pool.submit(compute, study, own_version(), first, last)
 
-    def done(self, futures: set[Future[Batch]]) -> set[Future[Batch]]:
+    def done(self, futures: set[Future[Batch | Unfit]]) -> set[Future[Batch | Unfit]]:
         """See `Workers`."""
         return set(wait(futures, return_when=FIRST_COMPLETED).done)
 
@@ -233,17 +266,30 @@ class DaskWorkers(Workers):
         self._scheduler = scheduler
         self._executor: Executor = self._client.get_executor(pure=False, retries=0)
 
-    def submit(self, study: Study, first: int, last: int) -> Future[Batch]:
+    def submit(self, study: Study, first: int, last: int) -> Future[Batch | Unfit]:
         """See `Workers`."""
-        return self._executor.submit(compute, study, own_version(), first, last)
+        return self._executor.submit(compute_there, study, own_version(), first, last)
 
-    def done(self, futures: set[Future[Batch]]) -> set[Future[Batch]]:
+    def leave(self, unfit: Unfit) -> None:
+        """See `Workers`."""
+        _LOGGER.warning("worker %s is left: %s", unfit.address, unfit.problem)
+        self._client.retire_workers([unfit.address])
+        if not set(self._client.nthreads()) - {unfit.address}:
+            raise EngineError.of(unfit.address, f"no worker is left: {unfit.problem}", "mend it; then --resume")
+
+    def done(self, futures: set[Future[Batch | Unfit]]) -> set[Future[Batch | Unfit]]:
         """See `Workers`."""
         while not (done := wait(futures, timeout=LOOK, return_when=FIRST_COMPLETED).done):
             if self._client.status != "running":
-                remedy = "start it again and go on with --resume"
-                raise EngineError.of(self._scheduler, "the scheduler is gone", remedy)
+                raise self._gone()
+        if any(future.cancelled() for future in done):  # the client does so when it has lost the scheduler
+            raise self._gone()
         return set(done)
+
+    def _gone(self) -> EngineError:
+        return EngineError.of(
+            self._scheduler, "the scheduler is gone", "start it again and go on with --resume; what is done is kept"
+        )
 
     def close(self) -> None:
         """Leave the cluster; end one that was started here."""

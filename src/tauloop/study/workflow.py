@@ -15,7 +15,7 @@ from tauloop.study.design import require_salib
 from tauloop.study.file import Study, load_study
 from tauloop.study.folder import StudyFolder
 from tauloop.study.reductions import StudyResult, reduced
-from tauloop.study.workers import MOST_KILLED, Batch, Workers, has_killed, own_version, was_dask, workers_of
+from tauloop.study.workers import MOST_KILLED, Batch, Unfit, Workers, has_killed, own_version, was_dask, workers_of
 
 #: Seconds that a batch takes: at least, so that its overhead does not count; at most, so that a stop loses little; and
 #: batches of each worker that a study is cut into where both allow it.
@@ -133,7 +133,7 @@ def _batches(
 ) -> Iterator[Batch]:
     """Batches as they are done, in whatever order; ranges that kill their workers are put aside."""
     pace = _Pace(sum(last - first for first, last in todo), workers.width)
-    at_work: dict[Future[Batch], tuple[int, int]] = {}
+    at_work: dict[Future[Batch | Unfit], tuple[int, int]] = {}
     while todo or at_work:
         while todo and len(at_work) < _queue(workers):
             first, last = todo.popleft()
@@ -151,6 +151,10 @@ def _batches(
                     raise
                 (aside if was_dask(error) else suspects).append(place)
             else:
+                if isinstance(batch, Unfit):
+                    workers.leave(batch)
+                    todo.appendleft(place)
+                    continue
                 pace.learn(batch)
                 yield batch
         for place in suspects:

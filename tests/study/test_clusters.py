@@ -1,0 +1,189 @@
+"""Studies on real workers: whatever is killed in the middle, the numbers are those of one machine, each counted once.
+
+By night: schedulers and workers are processes of their own.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from compiled_machines import compilers
+from extras import extra
+
+import tauloop as tl
+from tauloop.errors import EngineError
+from tauloop.study import AccuracyOptions, StudyFolder, accuracy, loads_study
+
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # of Dask's own
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # sockets to who was killed
+]
+SOURCES = Path(tl.__file__).parents[1]
+TEXT = """
+format: tauloop-study/1
+machine: delta
+samples: 6000
+seed: 3
+vary: {arm_length: {normal: 20 um}, forearm_length: {uniform: 50 um}}
+compute: {result: accuracy, options: {poses: 300}}
+"""
+#: Time within which a process answers, s, on a machine with other work.
+PATIENCE = 120.0
+
+
+class Cluster:
+    """A scheduler and workers on this machine's loopback."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.workers = folder, []
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.address = f"tcp://127.0.0.1:{self.port}"
+        self.start()
+
+    def start(self) -> None:
+        self.scheduler = self._process("scheduler", "--port", str(self.port))
+
+    def worker(self, *, sources: Path = SOURCES, **environment: str) -> subprocess.Popen[bytes]:
+        name = f"worker-{len(self.workers)}"
+        options = ("--nthreads", "1", "--no-nanny", "--local-directory", str(self.folder / name), "--name", name)
+        process = self._process("worker", self.address, *options, sources=sources, **environment)
+        self.workers.append(process)
+        return process
+
+    def _process(self, kind: str, *words: str, sources: Path = SOURCES, **environment: str) -> subprocess.Popen[bytes]:
+        command = [
+            sys.executable,
+            "-m",
+            f"distributed.cli.dask_{kind}",
+            *words,
+            "--host",
+            "127.0.0.1",
+            "--no-dashboard",
+        ]
+        there = {**os.environ, "PYTHONPATH": str(sources), "OMP_NUM_THREADS": "1", **environment}
+        with (self.folder / "log").open("ab") as log:
+            return subprocess.Popen(command, env=there, stdout=log, stderr=log, cwd=self.folder)
+
+    def wait(self, count: int) -> None:
+        """Until so many workers are there."""
+        from distributed import Client
+
+        with Client(self.address, timeout=f"{PATIENCE:g}s", set_as_default=False) as client:
+            client.wait_for_workers(count, timeout=PATIENCE)
+
+    def end(self) -> None:
+        for process in [*self.workers, self.scheduler]:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    extra("distributed")
+    extra("pyarrow")
+    made = Cluster(tmp_path)
+    yield made
+    made.end()
+
+
+def require_the_numbers_of_one_machine(folder: Path) -> None:
+    study, kept = loads_study(TEXT), StudyFolder(folder)
+    np.testing.assert_array_equal(kept.column("sample"), np.arange(study.count))
+    inputs = {name: kept.column(f"input.{name}") for name in study.parameters}
+    direct = accuracy(tl.load("delta"), inputs, AccuracyOptions(poses=300))
+    np.testing.assert_array_equal(kept.column("output.largest"), direct.largest)
+
+
+def test_a_worker_and_then_the_scheduler_are_killed_in_the_middle(cluster: Cluster, tmp_path: Path):
+    first, _ = cluster.worker(), cluster.worker()
+    cluster.wait(2)
+    options = tl.StudyOptions(scheduler=cluster.address)
+
+    def kill(done: int, _: int) -> None:
+        if done > 300 and first.poll() is None:
+            first.send_signal(signal.SIGKILL)
+            first.wait()
+        elif done > 1500 and cluster.scheduler.poll() is None:
+            cluster.scheduler.kill()
+
+    with pytest.raises(EngineError, match="the scheduler is gone"):
+        tl.run_study(loads_study(TEXT), tmp_path / "study", options, progress=kill)
+    done = sum(part.last - part.first for part in StudyFolder(tmp_path / "study").parts())
+    assert 1500 < done < 6000
+    cluster.start()
+    cluster.worker()
+    cluster.wait(1)
+    tl.run_study(loads_study(TEXT), tmp_path / "study", tl.StudyOptions(scheduler=cluster.address, resume=True))
+    require_the_numbers_of_one_machine(tmp_path / "study")
+
+
+def test_a_worker_of_another_version_is_refused_with_both_versions(cluster: Cluster, tmp_path: Path):
+    other = tmp_path / "other"
+    shutil.copytree(SOURCES / "tauloop", other / "tauloop", ignore=shutil.ignore_patterns("__pycache__"))
+    with (other / "tauloop" / "records.py").open("a") as file:
+        file.write("#: Another version.\n")
+    cluster.worker(sources=other)
+    cluster.wait(1)
+    with pytest.raises(EngineError) as error:
+        tl.run_study(loads_study(TEXT), tmp_path / "study", tl.StudyOptions(scheduler=cluster.address))
+    text = str(error.value)
+    assert text.count("0.1.0+") == 2
+    assert "install the same" in text
+
+
+def test_a_worker_that_cannot_write_its_cache_is_left_and_the_others_go_on(cluster: Cluster, tmp_path: Path):
+    (tmp_path / "no_folder").write_text("a file where a folder should be, as on a disk that takes nothing more")
+    cluster.worker(XDG_CACHE_HOME=str(tmp_path / "no_folder"))
+    cluster.worker()
+    cluster.wait(2)
+    tl.run_study(loads_study(TEXT), tmp_path / "study", tl.StudyOptions(scheduler=cluster.address))
+    require_the_numbers_of_one_machine(tmp_path / "study")
+
+
+#: Kills the process that computes the third sample.
+POISON = """
+import os, signal
+from tauloop.study import calculations
+
+original = calculations.OneByOne._result
+
+def poisoned(self, sample):
+    if abs(sample["forearm_length"] - 0.44) < 1e-9:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return original(self, sample)
+
+calculations.OneByOne._result = poisoned
+"""
+SWEEP = """
+format: tauloop-study/1
+machine: delta
+vary: {forearm_length: {list: [0.48 m, 0.46 m, 0.44 m, 0.5 m, 0.52 m]}}
+compute: {result: dynamics}
+keep: {force: force/0/0}
+"""
+
+
+def test_a_task_that_kills_three_workers_is_set_aside_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    extra("pyarrow")
+    (tmp_path / "sitecustomize.py").write_text(POISON)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(SOURCES)]))
+    result = tl.run_study(loads_study(SWEEP), tmp_path / "study", tl.StudyOptions(workers=2))
+    assert result.set_aside == ((2, 3),)
+    assert result.samples == 4
+    assert result.status.value == "doubtful"
+    monkeypatch.delenv("PYTHONPATH")
+    again = tl.run_study(loads_study(SWEEP), tmp_path / "study", tl.StudyOptions(resume=True))
+    assert (again.samples, again.set_aside) == (5, ())
