@@ -26,6 +26,7 @@ NOT_RUN = {
     "needs LinuxCNC, in which tests run it by night": ("docs/linuxcnc.md",),
     "needs FIGAROH": ("docs/coming-from/figaroh.md",),
     "needs roboticstoolbox": ("docs/coming-from/roboticstoolbox.md",),
+    "starts processes of a cluster": ("docs/outgrowing-one-core.md",),
     "searches for core-hours": ("docs/drives/dual-motor-plant.md",),
     "takes minutes and measures times": ("docs/speed.md",),
     "minutes": ("docs/identification/excitation.md",),
