@@ -82,7 +82,7 @@ HEIGHT = {package: height for height, layer in enumerate(LAYERS) for package in 
 CEILINGS = {
     "assembly": 1990,
     "calibration": 3600,
-    "cli": 1510,
+    "cli": 1530,
     "codegen": 2510,
     "conversion": 250,
     "drives": 3810,
