@@ -69,10 +69,10 @@ def test_a_log_that_comes_later_is_folded_into_a_saved_triangle(tmp_path: Path):
     saved = read_triangle(path)
     assert saved.logs == 4
     later, at_once = fold(saved, parts[4]), fold_all(parts)
-    one, two = (identify_folded(triangle, WeightedLeastSquares()) for triangle in (later, at_once))
-    np.testing.assert_allclose(one.estimate.values, two.estimate.values, rtol=SAME)
-    np.testing.assert_allclose(one.estimate.covariance, two.estimate.covariance, rtol=SAME, atol=0)
-    np.testing.assert_allclose(one.held_out, two.held_out, rtol=SAME)
+    first, second = (identify_folded(triangle, WeightedLeastSquares()) for triangle in (later, at_once))
+    np.testing.assert_allclose(first.estimate.values, second.estimate.values, rtol=SAME)
+    np.testing.assert_allclose(first.estimate.covariance, second.estimate.covariance, rtol=SAME, atol=0)
+    np.testing.assert_allclose(first.held_out, second.held_out, rtol=SAME)
 
 
 def test_what_is_no_triangle_or_does_not_belong_is_refused(tmp_path: Path):

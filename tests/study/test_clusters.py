@@ -79,9 +79,7 @@ class Cluster:
 
     def wait(self, count: int) -> None:
         """Until so many workers are there."""
-        from distributed import Client
-
-        with Client(self.address, timeout=f"{PATIENCE:g}s", set_as_default=False) as client:
+        with extra("distributed").Client(self.address, timeout=f"{PATIENCE:g}s", set_as_default=False) as client:
             client.wait_for_workers(count, timeout=PATIENCE)
 
     def end(self) -> None:
