@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from types import ModuleType
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 #: Module -> the extra of pyproject.toml, and the package in it that brings the module.
 EXTRAS = {
     "clarabel": ("consistency", "clarabel"),
+    "cupy": ("gpu", "cupy-cuda12x"),
     "cvxpy": ("consistency", "cvxpy"),
     "SALib": ("sensitivity", "SALib"),
     "distributed": ("cluster", "distributed"),
@@ -17,6 +19,7 @@ EXTRAS = {
     "h5py": ("hdf5", "h5py"),
     "imageio_ffmpeg": ("film", "imageio-ffmpeg"),
     "mujoco": ("engines", "mujoco"),
+    "nvidia": ("gpu", "nvidia-cuda-nvrtc-cu12"),
     "pinocchio": ("engines", "pin"),
     "plotly": ("report", "plotly"),
     "pyarrow": ("parquet", "pyarrow"),
@@ -30,6 +33,11 @@ EXTRAS = {
     "websockets": ("view", "viser"),
     "yourdfpy": ("dev", "yourdfpy"),
 }
+
+
+def is_here(module: str) -> bool:
+    """Whether an extra's module is installed."""
+    return importlib.util.find_spec(module) is not None
 
 
 def extra(module: str) -> ModuleType:

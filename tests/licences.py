@@ -31,6 +31,8 @@ FREE = {
     "CC0": r"CC0",
     "ISC": r"ISC",
 }
+#: Closed ones, free of charge.
+CLOSED = {"closed": r"NVIDIA|Proprietary"}
 #: Extras for work on Tauloop itself: nothing that a user installs or that a wheel holds.
 INTERNAL = ("dev", "docs", "fuzz", "bench")
 
@@ -69,7 +71,7 @@ def licence(name: str) -> str | None:
     return next((candidate for candidate in candidates if candidate), "not stated")
 
 
-def families(text: str, among: dict[str, str] = COPYLEFT | FREE) -> set[str]:
+def families(text: str, among: dict[str, str] = COPYLEFT | FREE | CLOSED) -> set[str]:
     """The families that a licence's text names."""
     return {family for family, pattern in among.items() if re.search(pattern, text)}
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         estimation as estimation,
         fmu as fmu,
         formats as formats,
+        gpu as gpu,
         identification as identification,
         integrate as integrate,
         kinematics as kinematics,

@@ -34,8 +34,8 @@ CHECKSUM = ".sha256"
 #: Mode of files here; and the permissions of others that make a file or folder worthless.
 MODE, OTHERS_WRITE = 0o644, stat.S_IWGRP | stat.S_IWOTH
 #: Names of what lies here: nothing else is counted or removed.
-_LIBRARY = re.compile(r"(?:caller-)?[0-9a-f]{24}\.so")
-_OURS = re.compile(r"(?:caller-)?[0-9a-f]{24}(?:\.so(?:\.sha256)?|\.json)")
+_LIBRARY = re.compile(r"(?:caller-)?[0-9a-f]{24}\.(?:so|cubin)")
+_OURS = re.compile(r"(?:caller-)?[0-9a-f]{24}(?:\.(?:so|cubin|ptxas)(?:\.sha256)?|\.json)")
 _TEMPORARY = re.compile(r"\.build-.{1,40}|\.(?:caller-)?[0-9a-f]{1,24}[^/]{0,7}\.[0-9a-f]{16}\.\w{1,7}")
 
 

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import final
+from typing import Protocol, final
 
 import casadi as ca
 import numpy as np
@@ -35,6 +35,16 @@ WORTH_COMPILING = 100_000
 LARGEST_PROGRAM = 20_000
 
 
+class Kernel(Protocol):
+    """Machine code of a program for batches; `nominal` holds values of inputs that need not be given."""
+
+    nominal: Mapping[str, np.ndarray]
+
+    def batch(self, inputs: Mapping[str, np.ndarray], n: int) -> dict[str, np.ndarray]:
+        """Outputs (N, n) by port, `health` among them."""
+        ...
+
+
 class Evaluator(ABC):
     """Decides how programs are run."""
 
@@ -43,7 +53,7 @@ class Evaluator(ABC):
         """Whether a run of so many samples is worth machine code."""
 
     @abstractmethod
-    def kernel(self, function: CFunction) -> CompiledFunction | None:
+    def kernel(self, function: CFunction) -> Kernel | None:
         """Machine code for batches, or None where there is none to be had."""
 
     @abstractmethod
@@ -123,9 +133,7 @@ class Compiled(Evaluator):
         return compile_function(function, threads=self.threads, folder=self.folder)
 
 
-def run_kernel(
-    kernel: CompiledFunction, inputs: Mapping[str, np.ndarray], n: int
-) -> tuple[dict[str, np.ndarray], Health]:
+def run_kernel(kernel: Kernel, inputs: Mapping[str, np.ndarray], n: int) -> tuple[dict[str, np.ndarray], Health]:
     """Outputs by name and the evidence; memory stays within inputs and outputs."""
     outputs = kernel.batch(inputs, n)
     return outputs, compiled_health(outputs.pop("health"))

@@ -9,7 +9,7 @@ loop over lanes, which compilers turn into vector instructions.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import field
 
 import casadi as ca
@@ -31,6 +31,9 @@ from tauloop.records import dataclass
 #: ns), single samples do not.
 LONGEST_STRETCH, LONGEST_STRETCH_OF_LANES = 2500, 1200
 LONGEST_PIECE, LONGEST_PIECE_OF_LANES = 600, 150
+#: The same of one thread among many: values that outlive a piece would go through memory, and a graphics processor's
+#: compiler shares out a function's registers in seconds.
+LONGEST_STRETCH_OF_THREADS, LONGEST_PIECE_OF_THREADS = 20_000, 2500
 #: Stretches from this many instructions on get an order of their own: calls of large machines take a tenth to a fifth
 #: less (RCID's forward dynamics 280 to 220 ns). Short ones fit into a processor's view anyway (Delta would lose 7 %).
 SCHEDULED_FROM = 600
@@ -310,6 +313,11 @@ class _Layout:
         ended: condition on which Newton's loop ends, of its last step.
         whole: instructions of a stretch that stays in one piece.
         longest: instructions of a piece of a longer one.
+        kind: before the function's name.
+        first: parameter in front of the arrays, and what it is called.
+        is_scheduled: whether long stretches get an order of their own. Graphics processors' compilers make one of
+            theirs, and hold fewer values of the order in which equations stand (RCID's inverse dynamics 216 registers,
+            not 248).
     """
 
     suffix: str
@@ -320,6 +328,18 @@ class _Layout:
     ended: Callable[[float], str]
     whole: int
     longest: int
+    kind: str = "static void"
+    first: tuple[str, str] | None = None
+    is_scheduled: bool = True
+
+    @property
+    def is_lanes(self) -> bool:
+        """Whether values are arrays over lanes."""
+        return bool(self.width)
+
+    def listed(self, arguments: Iterable[str], which: int) -> str:
+        """Parameters (0) or arguments (1), with the first one in front."""
+        return ", ".join([*([self.first[which]] if self.first else []), *arguments])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -354,6 +374,7 @@ _ONE_SAMPLE = _Layout(
     ended=lambda last: f"!(step_length[0] > {last!r})",
     whole=LONGEST_STRETCH,
     longest=LONGEST_PIECE,
+    kind="void",
 )
 _LANES = _Layout(
     suffix="_block",
@@ -367,6 +388,22 @@ _LANES = _Layout(
 )
 
 
+def _thread(strided: Set[str]) -> _Layout:
+    """One sample of n, whose ports of these names are structures of arrays: number i stands at [i n]."""
+    return _Layout(
+        suffix="_thread",
+        access=lambda name, i: f"{name}[{i} * n]" if name in strided else f"{name}[{i}]",
+        loop="{",
+        width="",
+        parameter=_ONE_SAMPLE.parameter,
+        ended=_ONE_SAMPLE.ended,
+        whole=LONGEST_STRETCH_OF_THREADS,
+        longest=LONGEST_PIECE_OF_THREADS,
+        first=("const size_t n", "n"),
+        is_scheduled=False,
+    )
+
+
 def _steps(function: CFunction, layout: _Layout) -> tuple[list[str], list[_Apart]]:
     """All steps as C lines, and functions that these call: the pieces of stretches that are too long for one."""
     wanted = wanted_values(function)
@@ -378,10 +415,10 @@ def _steps(function: CFunction, layout: _Layout) -> tuple[list[str], list[_Apart
             lines += _newton(step, layout, function)
             continue
         if isinstance(step, Bounded):
-            lines += step.lanes_text() if layout is _LANES else step.scalar_text()
+            lines += step.lanes_text() if layout.is_lanes else step.scalar_text()
             continue
         code = with_reciprocals(instructions(step.function.function, [name in wanted for name in step.outputs]))
-        if SCHEDULED_FROM <= len(code) <= layout.whole:
+        if layout.is_scheduled and SCHEDULED_FROM <= len(code) <= layout.whole:
             code = scheduled(code)
         parts, constants = pieces(code, layout.longest, layout.whole), _constants(code)
         for part in parts:
@@ -397,11 +434,11 @@ def _steps(function: CFunction, layout: _Layout) -> tuple[list[str], list[_Apart
                 lines += [f"    {layout.loop}", *statements, "    }"]
                 continue
             name = f"{function.name}{layout.suffix}_{len(functions) + 1}"
-            lines.append(f"    {name}({', '.join(used)});")
+            lines.append(f"    {name}({layout.listed(used, 1)});")
             inputs = {port.name for port in function.inputs}
             parameters = [("const " if array in inputs else "") + layout.parameter(array) for array in used]
             body = "\n".join(["{", f"    {layout.loop}", *statements, "    }", "}", ""])
-            functions.append(_Apart(head=f"{name}({', '.join(parameters)})", body=body))
+            functions.append(_Apart(head=f"{name}({layout.listed(parameters, 0)})", body=body))
     return [*([f"    double {KEPT}[{kept}]{layout.width};"] if kept else []), *lines], functions
 
 
@@ -523,6 +560,17 @@ def scalar_text(function: CFunction) -> str:
     return "\n".join([*(piece.text for piece in apart), text])
 
 
+def thread_text(function: CFunction, strided: Set[str]) -> str:
+    """The function of one thread among many, of one sample each.
+
+    Args:
+        function: what to print.
+        strided: ports whose numbers lie n samples apart, as structures of arrays have them; others lie side by side.
+    """
+    text, apart = _text(function, _thread(strided))
+    return "\n".join([*(piece.text for piece in apart), text])
+
+
 def block_text(function: CFunction) -> str:
     """The kernel of one block of lanes."""
     text, apart = _text(function, _LANES)
@@ -531,16 +579,18 @@ def block_text(function: CFunction) -> str:
 
 def _text(function: CFunction, layout: _Layout) -> tuple[str, list[_Apart]]:
     """The function of one sample, or the kernel of one block of lanes, and the pieces that it calls."""
-    kind, iterated = "static void" if layout is _LANES else "void", _iterated_state(function.program)
-    lines = [f"{kind} {function.name}{layout.suffix}({_arguments(function, layout.parameter)})", "{"]
+    iterated = _iterated_state(function.program)
+    parameters = layout.listed([_arguments(function, layout.parameter)], 0)
+    lines = [f"{layout.kind} {function.name}{layout.suffix}({parameters})", "{"]
     lines += [f"    double {name}[{max(size, 1)}]{layout.width};" for name, size in _stored(function).items()]
-    if layout is _ONE_SAMPLE:
+    if not layout.is_lanes:
         lines += [f"    double {name}[1] = {{0.0}};" for name in iterated]
     elif iterated:
         lines.append(f"    double {', '.join(f'{name}[1]{layout.width}' for name in iterated)};")
     lines += ["    int iterations = 0;"] * _has_newton(function.program)
-    if layout is _LANES and _has_residual(function.program):
+    if layout.is_lanes and _has_residual(function.program):
         lines += [f"    {layout.loop}", "        residual[0][l] = 0.0;", "    }"]
+    lines += ["    (void)n;"] * (layout.first is not None)
     lines += [f"    (void){port.name};" for port in function.arguments if port in function.inputs or not port.size]
     steps, apart = _steps(function, layout)
     lines += [*steps, f"    {layout.loop}", *_health(function, layout.access), "    }", "}", ""]

@@ -42,6 +42,7 @@ USES = {
     "fmu": "FMUs: checks, and those of others",
     "sensitivity": "Sobol indices of studies",
     "cluster": "studies on the workers of a cluster",
+    "gpu": "batches on an NVIDIA GPU",
 }
 #: How far compiled functions may differ from the interpreter, relative.
 SAME = 1e-9
@@ -165,7 +166,7 @@ def _linuxcnc() -> CheckedPart:
 
 
 def _gpu() -> CheckedPart:
-    """NVIDIA's GPU, of which nothing is used yet."""
+    """NVIDIA's GPU."""
     program = shutil.which("nvidia-smi")
     asked = [program or "", "--query-gpu=name", "--format=csv,noheader"]
     try:
@@ -176,7 +177,7 @@ def _gpu() -> CheckedPart:
         )
     except (OSError, subprocess.SubprocessError):
         name = ""
-    return CheckedPart(name="GPU", state=name or "none", use="not used by this version")
+    return CheckedPart(name="GPU", state=name or "none", use="batches of `tauloop.gpu`")
 
 
 def install_command(extra: str) -> str:

@@ -296,7 +296,7 @@ class Routine:
         lines = [
             f"static int {name}(tl_run *run, double time, double *y, double *rate, double *guards)",
             "{",
-            "    tl_data *l = run->data;",
+            "    tl_data *l = (tl_data *)run->data;",
             "    const double *s = run->s, *in = l->in, *held = l->held, *p = l->p;",
             "    double *z = l->z, *start = run->guess;",
             *(

@@ -36,7 +36,7 @@ TL_INLINE int tl_healthy(const double *health, double pivot, double *worst)
 
 static int routine_rate(tl_run *run, double time, const double *y, double *rate, double *guards)
 {
-    const tl_data *l = run->data;
+    const tl_data *l = (const tl_data *)run->data;
     if (l->law) l->law(time, y, l->acting);
     if (!system_rate(run, time, (double *)y, rate, guards)) return 0;
     if (TL_EVENTS && guards) l->watch(time, run->known, guards + NS);

@@ -15,6 +15,7 @@ from tauloop.codegen.compiled import CompiledFunction
 from tauloop.codegen.evaluator import (
     Compiled,
     Evaluator,
+    Kernel,
     Once,
     Outcome,
     c_function,
@@ -59,7 +60,7 @@ class Runner:
         self.assembly = catalogue.assembly
         self.mechanism = self.assembly.mechanism
         self.topology = self.assembly.topology
-        self._kernels: dict[Program, CompiledFunction | None] = {}
+        self._kernels: dict[Program, Kernel | None] = {}
         self._trackers: dict[tuple[Program, bool], Tracker | None] = {}
         self._elsewhere: dict[tuple[int, ...], Self] = {}
         self._once: dict[ProgramSpec, Once] = {}
@@ -144,7 +145,7 @@ class Runner:
             empty = {name: np.zeros(array.shape[1]) for name, array in self.empty_inputs().items()}
             return interpreted_once(program, spec.inputs, {**empty, **self.nominal})
         kernel = self._kernel(program, self.empty_inputs(), 1)
-        return nothing if kernel is None else compiled_once(kernel, spec.inputs)
+        return compiled_once(kernel, spec.inputs) if isinstance(kernel, CompiledFunction) else nothing
 
     @cached_property
     def nominal(self) -> dict[str, np.ndarray]:
@@ -325,7 +326,7 @@ class Runner:
         }
         return {name: np.empty((0, count)) for name, count in sizes.items()}
 
-    def _kernel(self, program: Program, inputs: dict[str, np.ndarray], n: int) -> CompiledFunction | None:
+    def _kernel(self, program: Program, inputs: dict[str, np.ndarray], n: int) -> Kernel | None:
         """Machine code of a program, made once and kept (a failure too); None where it is interpreted."""
         if program not in self._kernels:
             if not self.evaluator.wants_code(program, n):

@@ -23,7 +23,11 @@ from tauloop.simulation.controllers.laws import (
     Loop as Loop,
     Sampling as Sampling,
 )
-from tauloop.simulation.controllers.run import ControlledMotion as ControlledMotion, follow as follow
+from tauloop.simulation.controllers.run import (
+    ControlledMotion as ControlledMotion,
+    follow as follow,
+    prepared_loop as prepared_loop,
+)
 from tauloop.simulation.controllers.workflow import (
     ControlComparison as ControlComparison,
     ControlOptions as ControlOptions,

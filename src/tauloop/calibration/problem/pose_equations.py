@@ -13,8 +13,7 @@ from tauloop.assembly.assembly import Assembly
 from tauloop.assembly.loops import closure, nominal, stacked
 from tauloop.calibration.measurements.instruments import ORIGIN, Instrument, Nuisance, Scene
 from tauloop.calibration.problem.unknowns import Unknown
-from tauloop.codegen.compiled import CompiledFunction
-from tauloop.codegen.evaluator import Evaluator, c_function
+from tauloop.codegen.evaluator import Evaluator, Kernel, c_function
 from tauloop.equations.newton_euler import transmission
 from tauloop.equations.topology import Topology
 from tauloop.equations.tree import symbolic_motion
@@ -97,7 +96,7 @@ class PoseFunction:
         self._interpreted = BatchFunction(function)
         self._inputs = tuple(function.name_in())
         self._outputs = tuple(function.name_out())
-        self._kernel: CompiledFunction | None = None
+        self._kernel: Kernel | None = None
         step = Evaluate(function=self._interpreted, inputs=self._inputs, outputs=self._outputs)
         program = Program(name=function.name(), steps=(step,), outputs=self._outputs, closed_forms=(), pivots=())
         if evaluator.wants_code(program, samples):

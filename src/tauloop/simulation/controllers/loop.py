@@ -118,7 +118,8 @@ class InterpretedLoop:
         return _trace(loop, parts, run(_course(loop, parts)))
 
 
-def _course(loop: Loop, parts: ControlLayouts) -> Course:
+def control_numbers(loop: Loop, parts: ControlLayouts) -> tuple[np.ndarray, np.ndarray]:
+    """What the loop is told at each sample (N, n_i), and its constants (n,)."""
     n = len(loop.forward)
     position, velocity, acceleration = loop.reference
     free = {"plant": loop.theta, "model": loop.model.mechanism.parameters.vector(loop.model.free)}
@@ -135,15 +136,20 @@ def _course(loop: Loop, parts: ControlLayouts) -> Course:
     columns |= {"acceleration": acceleration, "forward": loop.forward}
     if loop.load is not None:
         columns |= {"wrench": loop.load[:, :WRENCH], "payload": loop.load[:, WRENCH:]}
+    return parts.inputs.rows(n, columns), parts.constants.rows(1, numbers | free)[0]
+
+
+def _course(loop: Loop, parts: ControlLayouts) -> Course:
+    inputs, constants = control_numbers(loop, parts)
     held = {"estimate": loop.q, "past": np.concatenate([loop.q] * 3), "force": loop.first}
     actuators = len(loop.limit)
     course = Course(
         period=loop.period,
-        inputs=parts.inputs.rows(n, columns),
+        inputs=inputs,
         y=np.concatenate([loop.position, loop.velocity]),
         held=parts.held.rows(1, held)[0],
         q=loop.q,
-        p=parts.constants.rows(1, numbers | free)[0],
+        p=constants,
         method=loop.method,
         max_steps=loop.max_steps,
         whole=loop.delay // loop.substeps,

@@ -144,6 +144,46 @@ def follow(
             and says why.
         PoseError: the trajectory cannot be run at all.
     """
+    prepared, wanted = prepared_loop(
+        trajectory,
+        controller,
+        sampling,
+        plant=plant,
+        method=method,
+        substeps=substeps,
+        settling=settling,
+        events=events,
+        sensitivities=sensitivities,
+        wrench=wrench,
+        payload=payload,
+        values=values,
+    )
+    run = _runner(prepared) if loop is None else loop
+    time = np.arange(len(prepared.forward)) * prepared.period
+    return _result(prepared, wanted, time, run(prepared), controller, sampling)
+
+
+def prepared_loop(
+    trajectory: Trajectory,
+    controller: Controller,
+    sampling: Sampling,
+    *,
+    plant: Model | None = None,
+    method: Tableau | Integrator = RUNGE_KUTTA_4,
+    substeps: int = SUBSTEPS,
+    settling: float = 0.0,
+    events: Sequence[Event] = (),
+    sensitivities: Sequence[str] = (),
+    wrench: Wrench | None = None,
+    payload: Callable[[float], Payload] | None = None,
+    values: Mapping[str, float] = MappingProxyType({}),
+) -> tuple[Loop, State]:
+    """What `follow` runs, of the same arguments: a loop that starts at rest; and the states that are wanted.
+
+    Raises:
+        InputError: a machine or an option that does not fit.
+        PoseError: the trajectory cannot be run at all.
+    """
     model = trajectory.stroke.model
     plant = model if plant is None else plant
     _check(plant, model, controller, sampling, substeps, settling)
@@ -181,9 +221,7 @@ def follow(
         events=tuple(events),
     )
     prepared = replace(prepared, directions=directions(prepared, sensitivities))
-    run = _runner(prepared) if loop is None else loop
-    trace = run(prepared)
-    return _result(prepared, wanted, time, trace, controller, sampling)
+    return prepared, wanted
 
 
 def _load(wrench: Wrench | None, payload: Callable[[float], Payload] | None, time: np.ndarray) -> np.ndarray | None:

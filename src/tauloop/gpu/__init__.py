@@ -1,0 +1,23 @@
+"""Batches on graphics processors: the programs as CUDA, one thread a sample, on arrays that stay on the device.
+
+Examples:
+    >>> import tauloop as tl
+    >>> tl.gpu.Cuda().device
+    Gpu(number=0, registers=None)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tauloop.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from tauloop.gpu.devices import Device as Device, Gpu as Gpu, Processor as Processor
+    from tauloop.gpu.evaluator import Cuda as Cuda, DeviceFunction as DeviceFunction
+    from tauloop.gpu.folding import RegressorFold as RegressorFold
+    from tauloop.gpu.nvrtc import DeviceCode as DeviceCode, KernelFigures as KernelFigures, compile_cuda as compile_cuda
+    from tauloop.gpu.simulation import ControlKernel as ControlKernel, ControlledStarts as ControlledStarts
+    from tauloop.gpu.source import Precision as Precision
+else:
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

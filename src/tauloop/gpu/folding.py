@@ -1,0 +1,203 @@
+"""Regressors folded on the device into small triangles, which is all that least squares asks of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tauloop.codegen.c_helpers import c_file
+from tauloop.errors import InputError, PoseError
+from tauloop.gpu.devices import Launch
+from tauloop.gpu.evaluator import Cuda, DeviceInputs
+from tauloop.gpu.source import Precision, arguments, device_text, parameters, sample_call, sample_text
+from tauloop.identification import Condensed
+from tauloop.programs.limits import CONVERGED, SMALLEST_PIVOT
+
+if TYPE_CHECKING:
+    from tauloop.codegen.source import CFunction
+    from tauloop.model import Model, Motion
+
+#: Bytes that a block may share, so that several are at work on a multiprocessor of 227 KB; and most and least rows.
+SHARED, MOST_ROWS, LEAST_ROWS = 72 * 1024, 64, 8
+#: Chunks of samples, whose triangles are folded in pairs: with three to six outputs enough blocks for all
+#: multiprocessors (132) several times over. Results depend on it by rounding alone, and not on what else goes on.
+CHUNKS = 256
+
+
+class RegressorFold:
+    """Folds motions and measured forces of a machine: Y is made, used and forgotten in the kernel.
+
+    Examples:
+        >>> import numpy as np
+        >>> import tauloop as tl
+        >>> model = tl.Model(tl.load("five_bar"))
+        >>> fold = tl.gpu.RegressorFold(model, model.platform, tl.gpu.Cuda(device=tl.gpu.Processor()))
+        >>> x, rng = model.platform.ports.at(model.assembly.states), np.random.default_rng(1)
+        >>> v, a, u = (rng.normal(size=(len(x), 2)) for _ in range(3))
+        >>> fold(x, v, a, u).triangles.shape[1:] == (len(model.parameters) + 1,) * 2
+        True
+    """
+
+    def __init__(self, model: Model, motion: Motion, cuda: Cuda, *, chunks: int = CHUNKS) -> None:
+        """Compile, or find in the cache.
+
+        Args:
+            model: the machine.
+            motion: its entry: `model.platform` or `model.actuators`.
+            cuda: the device; in double precision whatever it says.
+            chunks: of samples, of which each becomes a triangle of its own first.
+
+        Raises:
+            InputError: so many parameters that a triangle does not fit into what a block shares.
+            EngineError: it cannot be compiled or loaded; what is missing.
+        """
+        self.model, self.chunks, self.cuda = model, chunks, cuda
+        self.function = motion.source_function("regressor_actuators", ("regressor",))
+        self.columns = len(model.parameters) + 1
+        self.outputs, self.output_units = model.output_ports("actuators")
+        self.rows = _rows(self.columns)
+        self.shared = 8 * _room(self.columns, self.rows)
+        self.text = _text(self.function, self.columns, self.rows, len(self.outputs))
+        self._inputs = DeviceInputs(self.function, cuda.device, Precision.DOUBLE, motion.runner.nominal)
+        inputs = "*" * len(self.function.inputs)
+        self._fold = self._kernel("tl_rows", f"nnnn{inputs}***")
+        self._join = self._kernel("tl_join", "nn*")
+
+    def _kernel(self, name: str, letters: str) -> Launch:
+        return self.cuda.device.kernel(self.text, name, letters, self.cuda.folder)
+
+    def __call__(self, position: Any, velocity: Any, acceleration: Any, forces: Any, **held: Any) -> Condensed:
+        """All that least squares can ask of N samples; `tl.identification.condense_parts` says what that is.
+
+        Args:
+            position, velocity, acceleration: the motion (N, n), as of `DeviceFunction`.
+            forces: of the actuators, measured (N, n_u), N or N m.
+            held: `start`, `theta`, ... by name.
+
+        Raises:
+            InputError: wrong names, shapes or types, or no samples.
+            PoseError: out of reach or singular; which samples.
+        """
+        device, xp = self.cuda.device, self.cuda.device.arrays
+        motion = {"position": position, "velocity": velocity, "acceleration": acceleration}
+        n, each, ready = self._inputs.read(motion | held)
+        measured = device.columns("forces", forces, np.float64)
+        if measured.shape != (n, len(self.outputs)) or not n:
+            what = f"has shape {measured.shape}, needs ({n}, {len(self.outputs)}) of at least one sample"
+            raise InputError.of("forces", what, "one row of forces for each sample")
+        chunks = min(self.chunks, -(-n // self.rows))
+        length = -(-n // chunks // self.rows) * self.rows
+        chunks = -(-n // length)
+        count = chunks * len(self.outputs)
+        triangles = xp.empty((count, self.columns, self.columns))
+        evidence = xp.empty((count, 3))
+        threads = 32 * -(-max(self.columns, self.rows) // 32)
+        self._fold(count, threads, self.shared, (n, each, chunks, length, *ready, measured, triangles, evidence))
+        self._require(device.numbers(evidence), length, n)
+        apart = 1
+        while apart < chunks:
+            self._join(count, threads, self.shared, (chunks, apart, triangles))
+            apart *= 2
+        return Condensed(
+            triangles=device.numbers(triangles[: len(self.outputs)]),
+            samples=n,
+            unknowns=tuple(parameter.name for parameter in self.model.parameters),
+            unknown_units=tuple(parameter.unit for parameter in self.model.parameters),
+            outputs=self.outputs,
+        )
+
+    def _require(self, evidence: np.ndarray, length: int, n: int) -> None:
+        """Raise unless all samples of all chunks are in reach and regular, and their forces are numbers.
+
+        Raises:
+            PoseError: in which samples they are not.
+        """
+        least, pivot, residual = evidence.T
+        good = (least >= 0) & (pivot > SMALLEST_PIVOT) & (residual < CONVERGED)
+        if not good.all():
+            bad = int(np.argmin(good))
+            first = bad // len(self.outputs) * length
+            what = f"samples {first} to {min(first + length, n) - 1} of {n}: a pose is out of reach or singular, or a "
+            what += f"number is not finite (discriminant {least[bad]:.3g}, pivot {pivot[bad]:.3g}, "
+            what += f"residual {residual[bad]:.3g})"
+            raise PoseError.of("motion", what, "`Model` says more: which loop, by how much")
+
+
+def _room(columns: int, rows: int) -> int:
+    """Numbers that a block shares."""
+    return columns * (columns + 1) // 2 + rows * columns + 3 * rows + 6
+
+
+def _rows(columns: int) -> int:
+    """Samples of a block at a time."""
+    rows = MOST_ROWS
+    while rows >= LEAST_ROWS and 8 * _room(columns, rows) > SHARED:
+        rows //= 2
+    if rows < LEAST_ROWS:
+        what = f"{columns - 1} are too many: a block shares {SHARED // 1024} KB"
+        raise InputError.of("parameters", what, "fold on the processor (`condense_parts`)")
+    return rows
+
+
+def _text(function: CFunction, columns: int, rows: int, outputs: int) -> str:
+    """The kernels: rows of samples and their folding, and the folding of triangles."""
+    own = ("regressor", "health")
+    sizes = {"TL_COLUMNS": columns, "TL_ROWS": rows, "TL_MEASURED": outputs}
+    body = [
+        *(f"#define {name} {size}" for name, size in sizes.items()),
+        c_file("tauloop.gpu", "fold.c"),
+        sample_text(function, own),
+        *_rows_kernel(function, own),
+    ]
+    return device_text("\n".join(body), "made by Tauloop, do not edit")
+
+
+def _rows_kernel(function: CFunction, own: Sequence[str]) -> list[str]:
+    sizes = {each.port.name: each.port.size for each in arguments(function)}
+    inputs = parameters(function, own, ("chunks", "length"))
+    return [
+        f"TL_KERNEL tl_rows({inputs}, const double *restrict forces,",
+        "    double *restrict triangles, double *restrict evidence)",
+        "{",
+        "    (void)each;",
+        "    TL_BLOCKS(b, chunks * TL_MEASURED) {",
+        "        const size_t first = b / TL_MEASURED * length, end = first + length < n ? first + length : n;",
+        "        const int k = (int)(b % TL_MEASURED);",
+        "        TL_SHARED(room, TL_ROOM_OF_A_BLOCK)",
+        "        double *R = room, *rows = R + TL_TRIANGLE, *mirrors = rows + TL_ROWS * TL_COLUMNS;",
+        "        double *worst = mirrors + 6;",
+        "        TL_THREADS(i, TL_TRIANGLE) R[i] = 0.0;",
+        "        TL_THREADS(t, TL_ROWS) worst[3 * t] = 1.0, worst[3 * t + 1] = 1e300, worst[3 * t + 2] = 0.0;",
+        "        TL_TOGETHER",
+        "        for (size_t at = first; at < end; at += TL_ROWS) {",
+        "            TL_THREADS(t, TL_ROWS) {",
+        "                double *row = rows + t * TL_COLUMNS;",
+        "                const size_t s = at + (size_t)t;",
+        "                if (s < end) {",
+        *(f"                    double {name}[{sizes[name]}];" for name in own),
+        *(f"                    {line}" for line in sample_call(function, own)),
+        "                    for (int i = 0; i + 1 < TL_COLUMNS; ++i) row[i] = regressor[k * (TL_COLUMNS - 1) + i];",
+        "                    row[TL_COLUMNS - 1] = forces[(size_t)k * n + s];",
+        "                    if (!(fabs(row[TL_COLUMNS - 1]) < 1e100)) health[0] = -1e300;",
+        "                    tl_worse(worst + 3 * t, health);",
+        "                } else",
+        "                    for (int i = 0; i < TL_COLUMNS; ++i) row[i] = 0.0;",
+        "            }",
+        "            TL_TOGETHER",
+        "            tl_fold(R, rows, mirrors);",
+        "        }",
+        "        TL_THREADS(j, TL_COLUMNS)",
+        "            for (int i = 0; i < TL_COLUMNS; ++i)",
+        "                triangles[(b * TL_COLUMNS + (size_t)j) * TL_COLUMNS + (size_t)i]"
+        " = i < j ? 0.0 : R[TL_PLACE(j, i)];",
+        "        TL_THREADS(t, 1) {",
+        "            for (int i = 1; i < TL_ROWS; ++i) tl_worse(worst, worst + 3 * i);",
+        "            for (int i = 0; i < 3; ++i) evidence[b * 3 + (size_t)i] = worst[i];",
+        "        }",
+        "        TL_TOGETHER",
+        "    }",
+        "}",
+        "",
+    ]

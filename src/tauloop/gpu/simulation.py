@@ -1,0 +1,170 @@
+"""Many starts of one machine under a sampled controller: one thread each, with the integrator of simulations."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from tauloop.codegen.c_helpers import c_file
+from tauloop.errors import InputError, Problems
+from tauloop.gpu.devices import BLOCK
+from tauloop.gpu.evaluator import Cuda
+from tauloop.integrate.system import HybridSystem
+from tauloop.integrate.tableau import Tableau
+from tauloop.model import Model
+from tauloop.records import dataclass
+from tauloop.shown import Shown
+from tauloop.simulation.controllers.laws import RUNGE_KUTTA_4, Controller, Loop
+from tauloop.simulation.controllers.loop import control_numbers
+from tauloop.simulation.controllers.system import ControlLayouts, control_system
+
+_INCLUDE = re.compile(r"^#include .*\n", re.MULTILINE)
+#: Rows of a report: how it ended, samples, steps, and the least discriminant and pivot and the largest residual.
+REPORT = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ControlledStarts(Shown):
+    """Motions of N starts under one controller; arrays lie on the device.
+
+    Attributes:
+        time: of the T samples that are kept, s (T,).
+        position, velocity: of the platform (N, T, ...); not a number where a start did not come so far.
+        force: that acts from each sample on (N, T, n_u), N or N m.
+        reached: samples of each (N,).
+        steps: of the integrator (N,).
+        is_whole: whether it ran to the end (N,).
+        worst: least discriminant and pivot, and largest loop residual on the way (N, 3).
+    """
+
+    time: np.ndarray
+    position: Any
+    velocity: Any
+    force: Any
+    reached: Any
+    steps: Any
+    is_whole: Any
+    worst: Any
+
+
+class ControlKernel:
+    """A machine, a controller and an integrator in one kernel: the compiled loop of `follow`, one start a thread.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> model = tl.Model(tl.load("delta"))
+        >>> from tauloop.simulation.controllers.laws import ComputedTorque
+        >>> law = ComputedTorque(bandwidth=60.0)
+        >>> tl.gpu.ControlKernel(model, model, law, tl.gpu.Cuda(device=tl.gpu.Processor())).system.states
+        6
+    """
+
+    def __init__(
+        self, plant: Model, model: Model, controller: Controller, cuda: Cuda, method: Tableau = RUNGE_KUTTA_4
+    ) -> None:
+        """Compile, or find in the cache. NVRTC takes minutes for a machine of some size.
+
+        Args:
+            plant: the machine that moves.
+            model: the machine that the controller believes in.
+            controller: the law; other gains need no new compilation.
+            cuda: the device; in double precision whatever it says.
+            method: an explicit integrator.
+
+        Raises:
+            EngineError: it cannot be compiled or loaded; what is missing.
+        """
+        self._made_for = (plant, model, type(controller), controller.space, method)
+        self._device, self._parts = cuda.device, ControlLayouts(plant, model, controller)
+        self.system = control_system(plant, model, controller)
+        self.text = control_text(self.system, method)
+        self._launch = cuda.device.kernel(self.text, "tl_control", "nnndddddd" + "*" * 8, cuda.folder)
+
+    def __call__(self, loop: Loop, position: Any, velocity: Any, q: Any, *, every: int = 1) -> ControlledStarts:
+        """Run a loop from many starts.
+
+        Args:
+            loop: the reference, the gains and the sampling, as `simulation.prepared_loop` makes them; where it would
+                start is not looked at.
+            position, velocity: of the platform at the starts (N, n_position), (N, n).
+            q: full coordinates there (N, n_q), from which Newton's method goes on.
+            every: samples of which one is kept.
+
+        Raises:
+            InputError: a loop that the kernel was not made for, or that has a delay, events, a load, derivatives or a
+                correction in Python; arrays that do not fit.
+        """
+        self._require(loop, every)
+        device, system, parts = self._device, self.system, self._parts
+        xp, samples, n_p = device.arrays, len(loop.forward), len(loop.position)
+        inputs, constants = control_numbers(loop, parts)
+        ready = self._starts(position, velocity, q, (n_p, system.states - n_p, system.coordinates))
+        state, n = xp.asfortranarray(xp.concatenate(ready[:2], axis=1)), len(ready[2])
+        first = xp.array(xp.asarray(parts.held.rows(n, {"force": loop.first})), order="F")
+        for name, times in (("estimate", 1), ("past", 3)):
+            first[:, parts.held.slices[name]] = xp.concatenate([ready[2]] * times, axis=1)
+        kept = -(-samples // every)
+        states, forces = (xp.full((kept, size, n), xp.nan) for size in (system.states, system.held))
+        report = xp.zeros((REPORT, n))
+        sizes = (n, samples, every, loop.period, *loop.method.numbers, float(loop.max_steps))
+        arrays = (xp.asarray(inputs), xp.asarray(constants), first, ready[2], state, states, forces, report)
+        if n:
+            self._launch(-(-n // BLOCK), BLOCK, 0, (*sizes, *arrays))
+        states, forces = states.transpose(2, 0, 1), forces.transpose(2, 0, 1)
+        return ControlledStarts(
+            time=np.arange(0, samples, every) * loop.period,
+            position=states[:, :, :n_p],
+            velocity=states[:, :, n_p:],
+            force=forces,
+            reached=report[1],
+            steps=report[2],
+            is_whole=report[0] == 0.0,
+            worst=report[3:].T,
+        )
+
+    def _starts(self, position: Any, velocity: Any, q: Any, sizes: tuple[int, int, int]) -> list[Any]:
+        """The starts on the device.
+
+        Raises:
+            InputError: what does not fit.
+        """
+        problems, ready, device = Problems(), [], self._device
+        for name, array, size in zip(("position", "velocity", "q"), (position, velocity, q), sizes, strict=True):
+            with problems.collecting(InputError):
+                ready.append(device.columns(name, array, np.float64))
+                n = len(ready[0])
+                if ready[-1].shape != (n, size):
+                    what = f"has shape {ready[-1].shape}, needs ({n}, {size})"
+                    problems.add(name, what, "one row of numbers for each start")
+        InputError.raise_if_any(problems)
+        return ready
+
+    def _require(self, loop: Loop, every: int) -> None:
+        """Refuse what the kernel was not made for, or has not."""
+        problems = Problems()
+        controller = loop.controller
+        made_for = (loop.plant, loop.model, type(controller), controller.space, loop.method.tableau)
+        if made_for != self._made_for:
+            what = "is of another machine, model, law, space or method than the kernel"
+            problems.add("loop", what, "make a ControlKernel for these")
+        has = {
+            "a delay": loop.delay > 0,
+            "events": bool(loop.events),
+            "a load": loop.load is not None,
+            "derivatives": bool(loop.directions),
+            "a correction in Python": controller.correction(loop) is not None,
+        }
+        for name in (name for name, is_so in has.items() if is_so):
+            problems.add("loop", f"has {name}, which kernels have not", "run it by `simulation.CompiledLoop`")
+        if every < 1:
+            problems.add("every", f"must be at least 1, got {every}", "1 keeps every sample")
+        InputError.raise_if_any(problems)
+
+
+def control_text(system: HybridSystem, method: Tableau) -> str:
+    """The kernel: the routines and the integrator of simulations, and the loop over samples around them."""
+    defined = f"#define TL_FOUND {system.held + system.kept}\n"
+    text = system.source(method, defined + c_file("tauloop.gpu", "control.c"))
+    return c_file("tauloop.gpu", "threads.h") + _INCLUDE.sub("", text)

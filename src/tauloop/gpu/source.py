@@ -1,0 +1,169 @@
+"""Text of kernels: one thread a sample, ports as structures of arrays, from the same printer as C.
+
+The text is CUDA for NVRTC and C99 for the computer's own compiler; `threads.h` in front of it says what its words mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from tauloop.codegen import single
+from tauloop.codegen.c_helpers import c_file, used_helpers
+from tauloop.codegen.compiled import HELD
+from tauloop.codegen.signature import CPort
+from tauloop.codegen.source import CFunction, comment, thread_text
+from tauloop.programs.bounded import Bounded
+from tauloop.programs.limits import CONVERGED, SMALLEST_PIVOT
+from tauloop.records import dataclass
+
+
+class Precision(Enum):
+    """What numbers are computed in.
+
+    Attributes:
+        DOUBLE: 64 bits.
+        SINGLE: 32 bits: half the memory, and many times the operations on most graphics processors.
+    """
+
+    DOUBLE = "double"
+    SINGLE = "single"
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of arrays."""
+        return np.dtype(np.float64 if self is Precision.DOUBLE else np.float32)
+
+    @property
+    def smallest_pivot(self) -> float:
+        """Share of its typical size below which a pivot means a singular pose."""
+        return SMALLEST_PIVOT if self is Precision.DOUBLE else single.SMALLEST_PIVOT
+
+    @property
+    def converged(self) -> float:
+        """Residual above which a loop is missed, m or pure numbers."""
+        return CONVERGED if self is Precision.DOUBLE else single.CONVERGED
+
+    def written(self, text: str) -> str:
+        """Text of doubles in this precision."""
+        return text if self is Precision.DOUBLE else single.in_single(text)
+
+    def limited(self, function: CFunction) -> CFunction:
+        """A function whose loops end where this precision ends."""
+        if self is Precision.DOUBLE:
+            return function
+        return replace(
+            function, last_step=single.LAST_STEP, most_steps=single.NEWTON_ITERATIONS, largest=single.LARGEST
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Argument:
+    """An array of a kernel's.
+
+    Attributes:
+        port: its name and its numbers per sample.
+        is_input: whether it is read alone.
+        is_held: whether one row may serve all samples.
+    """
+
+    port: CPort
+    is_input: bool
+    is_held: bool
+
+
+def arguments(function: CFunction) -> tuple[Argument, ...]:
+    """The arrays of a function's kernel, in order."""
+    inputs = {port.name for port in function.inputs}
+    return tuple(
+        Argument(port=port, is_input=port.name in inputs, is_held=port.name in HELD and port.name in inputs)
+        for port in function.arguments
+    )
+
+
+def kernel_name(function: CFunction) -> str:
+    """Name of a function's kernel."""
+    return f"{function.name}_grid"
+
+
+def device_text(body: str, note: str, precision: Precision = Precision.DOUBLE) -> str:
+    """A whole file: the words for both compilers, helpers as the functions need them, and the functions."""
+    head = [f"/* {comment(note)} */", c_file("tauloop.gpu", "threads.h")]
+    written = precision.written(body)
+    return "\n".join([*head, *used_helpers(written), written])
+
+
+def kernels_text(functions: Sequence[CFunction], note: str, precision: Precision = Precision.DOUBLE) -> str:
+    """Text of the kernels of functions over samples."""
+    limited = [precision.limited(function) for function in functions]
+    return device_text(
+        "\n".join(text for each in limited for text in (sample_text(each), _kernel(each))), note, precision
+    )
+
+
+def sample_text(function: CFunction, own: Sequence[str] = ()) -> str:
+    """The function of one thread, which `sample_call` calls with the same ports of the caller's own."""
+    return thread_text(function, _strided(function) - set(own))
+
+
+def _strided(function: CFunction) -> frozenset[str]:
+    """Ports that are structures of arrays also within a thread; others are copied there and back."""
+    nearest = {
+        name
+        for step in function.program.steps
+        if isinstance(step, Bounded)
+        for name in (step.rows, step.sides, step.solution)
+    }
+    return frozenset(each.port.name for each in arguments(function) if not each.is_held) - nearest
+
+
+def sample_call(function: CFunction, own: Sequence[str] = ()) -> list[str]:
+    """Statements that call the function of one thread for sample s of n.
+
+    Args:
+        function: what is called.
+        own: ports for which the caller has an array of their name in front of this, of one sample.
+    """
+    strided, before, behind, passed = _strided(function), [], [], []
+    held = [each.port.name for each in arguments(function) if each.is_held]
+    for each in arguments(function):
+        name, size = each.port.name, each.port.size
+        if name in strided and name not in own:
+            passed.append(f"{name} + s")
+            continue
+        if name in own:
+            passed.append(name)
+            continue
+        passed.append(f"own_{name}")
+        before.append(f"double own_{name}[{max(size, 1)}];")
+        loop = f"for (int i = 0; i < {size}; ++i)"
+        if each.is_held:
+            many = f"(each >> {held.index(name)} & 1u)"
+            before.append(f"{loop} own_{name}[i] = {many} ? {name}[i * n + s] : {name}[i];")
+        elif each.is_input:
+            before.append(f"{loop} own_{name}[i] = {name}[i * n + s];")
+        else:
+            behind.append(f"{loop} {name}[i * n + s] = own_{name}[i];")
+    return [*before, f"{function.name}_thread({', '.join(['n', *passed])});", *behind]
+
+
+def parameters(function: CFunction, own: Sequence[str] = (), sizes: Sequence[str] = ()) -> str:
+    """Parameters of a kernel: samples, a bit for each held input that has a row for each of them, sizes, arrays."""
+    listed = [
+        f"{'const ' if each.is_input else ''}double *restrict {each.port.name}"
+        for each in arguments(function)
+        if each.port.name not in own
+    ]
+    return ", ".join([*(f"size_t {name}" for name in ("n", "each", *sizes)), *listed])
+
+
+def _kernel(function: CFunction) -> str:
+    head = f"TL_KERNEL {kernel_name(function)}({parameters(function)})"
+    lines = [f"{head}", "{", "    (void)each;"]
+    lines += [f"    (void){each.port.name};" for each in arguments(function) if not each.port.size]
+    lines += ["    TL_SAMPLES(s, n) {", *(f"        {line}" for line in sample_call(function)), "    }", "}", ""]
+    return "\n".join(lines)
