@@ -218,6 +218,7 @@ SHORT = {
     "bench_calibration": ["--seconds", "0", "--candidates", "200", "--replicates", "10"],
     "bench_control": ["--seconds", "0", "--no-cpp", "--no-mujoco"],
     "bench_drives": ["--runs", "1"],
+    "bench_gpu": ["--machines", "five_bar", "--samples", "2000", "--seconds", "0", "--processor"],
     "bench_identification": ["--samples", "20000"],
     "bench_scaling": ["--legs", "6", "--millions", "0.02", "--seconds", "0"],
     "bench_speed": ["--states", str(STATES), "--seconds", "0", "--no-cpp"],
