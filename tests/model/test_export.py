@@ -29,7 +29,8 @@ from tauloop.programs.catalogue import EXPORTABLE
 from tauloop.programs.program import Newton
 
 needs_compiler = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
-ALL = tuple(EXPORTABLE)
+#: Derivatives are tried in test_derivatives.py.
+ALL = tuple(name for name in EXPORTABLE if not name.endswith("_derivatives"))
 
 
 def exported(

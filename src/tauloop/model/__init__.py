@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from tauloop.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from tauloop.model.derivatives import Derivatives as Derivatives
     from tauloop.model.export import Export as Export, ExportOptions as ExportOptions, export_c as export_c
     from tauloop.model.force_sharing import ForceSharing as ForceSharing
     from tauloop.model.hybrid import HybridForces as HybridForces, HybridFunctions as HybridFunctions

@@ -13,7 +13,14 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.model.model import Model
 from tauloop.model.motion import Motion
 from tauloop.model.platform_matrices import SIX_FREEDOMS, OwnMassMatrix, VirtualPlatforms
-from tauloop.programs.catalogue import FORWARD_DYNAMICS, INVERSE_DYNAMICS, KINEMATICS, MOMENTUM_FORCES, REGRESSORS
+from tauloop.programs.catalogue import (
+    DERIVATIVES,
+    FORWARD_DYNAMICS,
+    INVERSE_DYNAMICS,
+    KINEMATICS,
+    MOMENTUM_FORCES,
+    REGRESSORS,
+)
 from tauloop.programs.program import Evaluate
 from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
@@ -24,6 +31,13 @@ QUANTITIES = (
     ("inverse dynamics", INVERSE_DYNAMICS, True),
     ("forward dynamics", FORWARD_DYNAMICS, True),
     ("regressor", REGRESSORS["actuators"], True),
+)
+#: What is counted of derivatives: values and all their Jacobians together.
+DIFFERENTIATED = tuple(
+    (f"{function.replace('_', ' ')} and Jacobians", specs[0], values)
+    for (function, specs), values in zip(
+        DERIVATIVES.items(), (("q", "v", "a"), ("force",), ("acceleration",)), strict=True
+    )
 )
 #: Inverse dynamics along a sampled motion, without accelerations: momenta, their two-point differences, forces.
 SAMPLED = "hamilton, sampled"
@@ -58,13 +72,14 @@ class Cost:
 
 
 def costs(
-    mechanism: Mechanism, entry: Entry = PLATFORM, *, progress: Progress | None = None
+    mechanism: Mechanism, entry: Entry = PLATFORM, *, derivatives: bool = False, progress: Progress | None = None
 ) -> tuple[tuple[Cost, ...], dict[str, str]]:
     """Operations of all quantities by all formulations, all numbers baked in, kinematics included.
 
     Args:
         mechanism: the machine.
         entry: what moves as given; velocity matrices are the platform's.
+        derivatives: whether functions are counted with their Jacobians too.
         progress: called with what is done and what there is to do.
 
     Returns:
@@ -82,7 +97,8 @@ def costs(
         if depends or name == NEWTON_EULER.name
     ]
     matrices = _matrices(base) if entry is PLATFORM else []
-    stages = Stages(progress, len(counted) + 1 + len(matrices))
+    pairs = DIFFERENTIATED if derivatives else ()
+    stages = Stages(progress, len(counted) + len(pairs) + 1 + len(matrices))
     rows: list[Cost] = []
     left_out: dict[str, str] = {}
     for formulation, quantity, spec in stages.over(counted):
@@ -92,6 +108,14 @@ def costs(
             left_out[f"{quantity} by {formulation}"] = _reason(error)
             continue
         rows.append(Cost(quantity=quantity, formulation=formulation, frame="", part=ALL, **counts))
+    for quantity, spec, values in stages.over(pairs):
+        wanted = [name for name in spec.outputs if name.partition("_by_")[0] in values]
+        try:
+            counts = output_operations(base.motion(entry).program(spec), *wanted)
+        except TauloopError as error:
+            left_out[quantity] = _reason(error)
+            continue
+        rows.append(Cost(quantity=quantity, formulation=NEWTON_EULER.name, frame="", part=ALL, **counts))
     try:
         rows.append(_sampled_cost(base.motion(entry)))
     except TauloopError as error:
@@ -102,7 +126,7 @@ def costs(
             rows += _velocity_matrix(base, formulation, frame, stages.part)
         except TauloopError as error:
             left_out[f"{VELOCITY_MATRIX} by {formulation}"] = _reason(error)
-    order = [*(quantity for quantity, *_ in QUANTITIES), VELOCITY_MATRIX]
+    order = [quantity for quantity, *_ in (*QUANTITIES, *DIFFERENTIATED)] + [VELOCITY_MATRIX]
     return tuple(sorted(rows, key=lambda cost: order.index(cost.quantity))), left_out
 
 

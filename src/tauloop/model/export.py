@@ -31,6 +31,7 @@ from tauloop.model.motion import Motion
 from tauloop.model.single_accuracy import FUSED, UNFUSED, SingleAccuracy, run_in_floats, single_accuracy
 from tauloop.options import Options, listed, option
 from tauloop.programs.catalogue import EXPORTABLE, INVERSE_DYNAMICS
+from tauloop.programs.derivatives import by
 from tauloop.programs.expressions import ProgramSpec
 from tauloop.programs.program import Newton
 from tauloop.programs.state import health
@@ -371,7 +372,28 @@ def c_ports(model: Model, motion: Motion) -> dict[str, CPort]:
     for name, columns, units, meaning in listed:
         named = tuple(columns)
         ports[name] = CPort(name=name, size=len(named), columns=named, units=tuple(units), meaning=meaning)
-    return ports
+    return ports | _jacobian_ports(motion, ports)
+
+
+def _jacobian_ports(motion: Motion, ports: Mapping[str, CPort]) -> dict[str, CPort]:
+    """Ports of Jacobians, by columns; displacements of positions have the components of velocities."""
+    turned = {
+        "position": replace(ports["velocity"], units=tuple(u.removesuffix("/s") for u in motion.ports.velocity.units))
+    }
+    turned |= {"q": replace(ports["v"], units=tuple(unit.removesuffix("/s") for unit in ports["v"].units))}
+    made = {}
+    for output in ("q", "v", "a", "force", "closure_force", "acceleration"):
+        for name in (*motion.ports.motion, "force", "theta"):
+            rows, columns = turned.get(output, ports[output]), turned.get(name, ports[name])
+            pairs = [(i, j) for j in range(columns.size) for i in range(rows.size)]
+            made[by(output, name)] = CPort(
+                name=by(output, name),
+                size=len(pairs),
+                columns=tuple(f"{rows.columns[i]} / {columns.columns[j]}" for i, j in pairs),
+                units=tuple(f"({rows.units[i]})/({columns.units[j]})" for i, j in pairs),
+                meaning=f"Jacobian of {output} by {name}, by columns",
+            )
+    return made
 
 
 def _wide_samples(model: Model, entry: Motion, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -476,6 +498,8 @@ def _case(
     """One function, with inputs and the numbers that the interpreter finds for them."""
     program = motion.program(spec)
     wanted = tuple(port for port in options.wanted(spec) if ports[port].size)
+    if not options.outputs:
+        wanted += tuple(name for name in program.outputs if name.endswith(by("", "theta")))
     inputs = [*spec.inputs, *(["start"] * reads_start(program, wanted))]
     inputs += ["theta"] * bool(model.free)
     needed = {name for step in program.steps for name in step.inputs}

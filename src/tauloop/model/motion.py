@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import final
 
@@ -15,6 +15,7 @@ from tauloop.codegen.source import CFunction
 from tauloop.errors import InputError
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.suggestions import unknown_names
+from tauloop.model.derivatives import Derivatives, arranged, differentiated
 from tauloop.model.following import counted, follow, track
 from tauloop.model.force_sharing import EQUAL_SHARES, ForceSharing
 from tauloop.model.runner import Runner
@@ -37,6 +38,7 @@ from tauloop.programs.expressions import ProgramSpec
 from tauloop.programs.position import SolvedBlock
 from tauloop.programs.program import Program
 from tauloop.programs.state import Forces, Health, State
+from tauloop.programs.tool import WRENCH
 
 #: What the rows of a regressor may be.
 OUTPUTS = tuple(REGRESSORS)
@@ -337,6 +339,51 @@ class Motion:
         outputs, evidence, single = self.runner.run(spec, arguments, start=start, theta=theta)
         state = self.runner.state(outputs, evidence, start)
         return state.single() if single else state
+
+    def derivatives(
+        self,
+        function: str,
+        position: object,
+        velocity: object,
+        last: object,
+        *,
+        wrt: Iterable[str] | None = None,
+        start: object | None = None,
+        theta: object | None = None,
+        sharing: ForceSharing = EQUAL_SHARES,
+        wrench: object | None = None,
+        payload: Payload | None = None,
+    ) -> Derivatives:
+        """A function and its Jacobians together, exact along the manifold of the loops.
+
+        Loop equations and balances are differentiated, not the way in which they were solved (see
+        `tauloop.programs.derivatives`).
+
+        Args:
+            function: "kinematics", "inverse_dynamics" or "forward_dynamics".
+            position, velocity: the given motion (N, n) or (n,), SI.
+            last: accelerations (N, n), or forces (N, n_u) for forward dynamics.
+            wrt: by which inputs, such as ("position", "payload"); by all of the function and all free parameters
+                ("theta") without it, by what acts at the tool ("wrench", "payload") where it is given.
+            start: start values for Newton blocks.
+            theta: free parameters.
+            sharing: the weights of redundant actuators.
+            wrench, payload: what acts at the tool (see `inverse_dynamics`).
+
+        Raises:
+            InputError: wrong names, shapes or values; or cables, whose forces within bounds have kinks.
+            PoseError: out of reach or singular.
+            AssemblyError: as the function itself.
+        """
+        is_loaded = wrench is not None or payload is not None
+        spec, names = differentiated(function, wrt, is_loaded)
+        arguments = dict(zip(spec.inputs, (position, velocity, last), strict=False))
+        if "wrench" in spec.inputs:
+            arguments |= loads(np.zeros(WRENCH) if wrench is None else wrench, payload)
+        weights = self.weights(sharing)
+        outputs, evidence, single = self.runner.run(spec, arguments, start=start, theta=theta, weights=weights)
+        made = arranged(self.runner, function, names, outputs, evidence)
+        return made.single() if single else made
 
     def regressor(
         self,

@@ -33,6 +33,7 @@ class CountOptions:
 
     Attributes:
         entry: what moves as given: platform or actuators.
+        derivatives: count functions with their Jacobians too.
 
     Examples:
         >>> import tauloop as tl
@@ -41,6 +42,7 @@ class CountOptions:
     """
 
     entry: Entry = option(PLATFORM)
+    derivatives: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +133,7 @@ def count_operations(
     """
     options = options or CountOptions()
     mechanism = machine.mechanism if isinstance(machine, Model) else machine
-    rows, left_out = costs(mechanism, options.entry, progress=progress)
+    rows, left_out = costs(mechanism, options.entry, derivatives=options.derivatives, progress=progress)
     paper = published_operations(mechanism.name)
     return OperationCounts(
         machine=mechanism.name,

@@ -61,6 +61,14 @@ class ProgramBuilder:
         """Declare an input: a column of symbols."""
         return self._symbol(name, size)
 
+    def declares(self, name: str) -> bool:
+        """Whether an input is declared already."""
+        return name in self._symbols
+
+    def declared(self, name: str) -> ca.SX:
+        """An input that is declared already."""
+        return self._symbols[name]
+
     def _symbol(self, name: str, size: int) -> ca.SX:
         self._symbols[name] = ca.SX.sym(name, size)
         return self._symbols[name]
@@ -85,14 +93,20 @@ class ProgramBuilder:
 
     def at_samples(self, expression: ca.SX) -> np.ndarray:
         """Values (M, numel) of an expression at the sampled states, but where it has none (beyond a dead centre)."""
-        column = ca.densify(ca.vec(expression))
-        needed = self._needed(column)
-        arrays = [self._samples[name] for name in needed]
-        count = max((len(array) for array in arrays), default=1)
-        function = BatchFunction(ca.Function("samples", [self._symbols[name] for name in needed], [column]))
-        (values,) = function(arrays, count)
+        values = self.values_at(expression, {})
         known = np.isfinite(values).all(axis=1)
         return values[known] if known.any() else values
+
+    def values_at(self, expression: ca.SX, samples: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Values (M, numel) of an expression at the sampled states, with some inputs in place of theirs."""
+        column = ca.densify(ca.vec(expression))
+        needed = self._needed(column)
+        known = {**self._samples, **samples}
+        arrays = [np.ascontiguousarray(known[name]) for name in needed]
+        count = max((len(array) for array in (*arrays, *samples.values())), default=1)
+        function = BatchFunction(ca.Function("samples", [self._symbols[name] for name in needed], [column]))
+        (values,) = function(arrays, count)
+        return values
 
     def closed_form(self, record: ClosedForm, discriminant: ca.SX, extremes: ca.SX) -> None:
         """Keep the evidence of a block that was solved in closed form.

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from types import MappingProxyType
 
 from tauloop.errors import InputError
 from tauloop.mechanism.suggestions import unknown_names
-from tauloop.programs.expressions import ProgramSpec
+from tauloop.programs.derivatives import (
+    by,
+    forward_dynamics_derivatives_program,
+    inverse_dynamics_derivatives_program,
+    kinematics_derivatives_program,
+    moves,
+)
+from tauloop.programs.expressions import MotionState, ProgramSpec
 from tauloop.programs.hybrid import hybrid_inverse_dynamics_program
 from tauloop.programs.motion import (
     diagnosis_program,
@@ -21,6 +30,7 @@ from tauloop.programs.motion import (
     regressor_program,
 )
 from tauloop.programs.observer import momentum_observer_program
+from tauloop.programs.program import Program
 from tauloop.programs.terms import energies_program, tensions_program, terms_program, tool_program
 
 _STATE = ("position", "velocity")
@@ -145,6 +155,41 @@ REGRESSORS = MappingProxyType(
         for output in ("actuators", "joints", "leading", "leading_joints")
     }
 )
+
+
+def _differentiated(
+    spec: ProgramSpec, name: str, build: Callable[[MotionState], Program], outputs: tuple[str, ...]
+) -> ProgramSpec:
+    """The program of the values and Jacobians of another, by the inputs that each of its outputs moves with."""
+    pairs = [(output, argument) for output in outputs for argument in spec.inputs if moves(output, argument)]
+    return ProgramSpec(
+        name=f"{name}_derivatives",
+        meaning=f"{spec.meaning}, and Jacobians",
+        build=build,
+        inputs=spec.inputs,
+        outputs=(*outputs, *(by(*pair) for pair in pairs)),
+    )
+
+
+_FORCES, _ACCELERATIONS = ("force", "closure_force"), ("acceleration",)
+#: Functions that have derivatives, by name: without and with what acts at the tool.
+DERIVATIVES = MappingProxyType(
+    {
+        "kinematics": (_differentiated(KINEMATICS[2], "kinematics", kinematics_derivatives_program, ("q", "v", "a")),),
+        "inverse_dynamics": tuple(
+            _differentiated(
+                spec, spec.name, partial(inverse_dynamics_derivatives_program, loaded=bool(loaded)), _FORCES
+            )
+            for loaded, spec in enumerate((INVERSE_DYNAMICS, LOADED_INVERSE_DYNAMICS))
+        ),
+        "forward_dynamics": tuple(
+            _differentiated(
+                spec, spec.name, partial(forward_dynamics_derivatives_program, loaded=bool(loaded)), _ACCELERATIONS
+            )
+            for loaded, spec in enumerate((FORWARD_DYNAMICS, LOADED_FORWARD_DYNAMICS))
+        ),
+    }
+)
 #: Those that are exported as C and loaded as functions, by the names that they have there.
 EXPORTABLE = MappingProxyType(
     {
@@ -156,6 +201,7 @@ EXPORTABLE = MappingProxyType(
         "momentum": MOMENTUM,
         "momentum_forces": MOMENTUM_FORCES,
         "momentum_observer": MOMENTUM_OBSERVER,
+        **{specs[0].name: specs[0] for specs in DERIVATIVES.values()},
     }
 )
 #: All of them, by name.
@@ -178,6 +224,7 @@ PROGRAMS = MappingProxyType(
             MOMENTUM_FORCES,
             MOMENTUM_OBSERVER,
             TENSIONS,
+            *chain.from_iterable(DERIVATIVES.values()),
             *REGRESSORS.values(),
         )
     }

@@ -122,7 +122,7 @@ class MotionState(Expressions):
             formulation: how forces are found.
             free: names of the leaf parameters that stay symbols; all others are baked in.
         """
-        nominal_theta = assembly.mechanism.parameters.vector(free)
+        self.free, nominal_theta = free, assembly.mechanism.parameters.vector(free)
         builder = ProgramBuilder(f"{ports.name}_{name}", _samples(assembly, ports, nominal_theta))
         theta = builder.input("theta", len(free))
         super().__init__(assembly, builder, formulation, {leaf: theta[i] for i, leaf in enumerate(free)})
@@ -184,10 +184,13 @@ class MotionState(Expressions):
 
     def multipliers(self, loads: ca.SX) -> ca.SX:
         """Multipliers (c, k) of the kept loop equations that carry loads on all velocities (n_v, k)."""
+        return self.loop_forces(loads) * ca.repmat(self.scale, 1, loads.size2())
+
+    def loop_forces(self, loads: ca.SX) -> ca.SX:
+        """The same of psi, the equations before they are scaled."""
         if not self.dependent:
             return ca.SX(0, loads.size2())
-        multipliers = self.builder.solve(self.K[:, self.dependent].T, loads[self.dependent, :], "multipliers")
-        return multipliers * ca.repmat(self.scale, 1, loads.size2())
+        return self.builder.solve(self.K[:, self.dependent].T, loads[self.dependent, :], "multipliers")
 
     def carry(self) -> None:
         """Make payload and wrench at the tool inputs of the program, and part of all forces (see `tool_load`)."""

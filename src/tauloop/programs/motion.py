@@ -44,10 +44,7 @@ def forward_dynamics_program(state: MotionState, *, loaded: bool = False) -> Pro
     G, bias = state.embedding, state.drift()
     if loaded:
         state.carry()
-    reduced = G.T @ (state.mass_matrix(state.v) @ G)
-    require_inertia(reduced, state.ports)
-    tau = state.transmission.T @ force - state.forces(state.v, bias)
-    acceleration = state.builder.solve_symmetric(reduced, G.T @ tau, "accelerations")
+    reduced, acceleration = free_accelerations(state, force, G, bias)
     return state.builder.finish(
         {
             "q": state.configuration.q,
@@ -57,6 +54,14 @@ def forward_dynamics_program(state: MotionState, *, loaded: bool = False) -> Pro
             "mass_matrix": ca.vec(ca.tril2symm(ca.tril(reduced))) if acceleration.numel() else ca.SX(0, 1),
         }
     )
+
+
+def free_accelerations(state: MotionState, force: ca.SX, G: ca.SX, bias: ca.SX) -> tuple[ca.SX, ca.SX]:
+    """Reduced mass matrix M_r (m, m) and the given accelerations (m,) that actuator forces bring about."""
+    reduced = G.T @ (state.mass_matrix(state.v) @ G)
+    require_inertia(reduced, state.ports)
+    tau = state.transmission.T @ force - state.forces(state.v, bias)
+    return reduced, state.builder.solve_symmetric(reduced, G.T @ tau, "accelerations")
 
 
 def inverse_dynamics_program(state: MotionState, *, loaded: bool = False) -> Program:
@@ -122,18 +127,22 @@ def _leading_map(state: MotionState, output: str) -> ca.SX:
 def _with_actuator_forces(state: MotionState, tau: ca.SX, known: dict[str, ca.SX]) -> Program:
     """Close a program with actuator forces u (n_u,) and multipliers (c,) that give the tree forces tau = M a + h."""
     require_actuated(state.assembly)
-    n_u = len(state.mechanism.actuators)
     if cables(state.mechanism):
         R, t = state.transmission @ state.embedding, state.embedding.T @ tau
         return bounded_forces_program(state, (tau, R, t), known)
+    force, raw = balanced_forces(state, tau)
+    return state.builder.finish({**known, "force": force, "closure_force": raw * state.scale})
+
+
+def balanced_forces(state: MotionState, tau: ca.SX) -> tuple[ca.SX, ca.SX]:
+    """Actuator forces u (n_u,), and multipliers (c,) of psi, that give the tree forces tau = M a + h."""
+    n_u = len(state.mechanism.actuators)
     if state.assembly.is_redundant:
         R, weight = state.transmission @ state.embedding, state.builder.input("weight", n_u)
         force = shared_forces(state.builder, R, state.embedding.T @ tau, weight)
-        closure_force = state.multipliers(tau - state.transmission.T @ force)
-    else:
-        forces = state.builder.solve(_force_map(state), tau[state.moving], "actuator forces")
-        force, closure_force = forces[:n_u, :], forces[n_u:, :] * state.scale
-    return state.builder.finish({**known, "force": force, "closure_force": closure_force})
+        return force, state.loop_forces(tau - state.transmission.T @ force)
+    forces = state.builder.solve(_force_map(state), tau[state.moving], "actuator forces")
+    return forces[:n_u, :], forces[n_u:, :]
 
 
 def require_actuated(assembly: Assembly) -> None:

@@ -1,0 +1,127 @@
+"""Values and Jacobians of functions of a motion, as named arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tauloop.errors import InputError
+from tauloop.mechanism.suggestions import unknown_names
+from tauloop.model.tool import LOAD_PORTS
+from tauloop.programs.catalogue import DERIVATIVES
+from tauloop.programs.derivatives import by
+from tauloop.programs.expressions import ProgramSpec
+from tauloop.programs.state import Health
+from tauloop.records import dataclass
+from tauloop.shown import Shown
+
+if TYPE_CHECKING:
+    from tauloop.model.runner import Runner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Derivatives(Shown):
+    """A function of a motion, and how it changes with what it is a function of.
+
+    Columns by a position are displacements in the components of velocities: three of a rotation, in the base frame.
+
+    Attributes:
+        function: name of the function.
+        rows, columns: names of the rows by output, and of the columns by input.
+        values: outputs by name (N, n), or (n,) for a single sample.
+        jacobians: by output and input (N, n, m), or (n, m).
+        condition: condition numbers (N,) of the poses, free of units; near singularities derivatives grow with their
+            square.
+        health: the evidence of every sample.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> platform = tl.Model(tl.load("delta")).platform
+        >>> moved = platform.derivatives("inverse_dynamics", [0.05, 0.0, -0.5], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0])
+        >>> moved.jacobian("force", "position").shape
+        (3, 3)
+    """
+
+    function: str
+    rows: Mapping[str, tuple[str, ...]]
+    columns: Mapping[str, tuple[str, ...]]
+    values: Mapping[str, np.ndarray]
+    jacobians: Mapping[tuple[str, str], np.ndarray]
+    condition: np.ndarray
+    health: Health
+
+    def jacobian(self, output: str, argument: str) -> np.ndarray:
+        """The Jacobian of an output by an input.
+
+        Raises:
+            InputError: there is none of these names.
+        """
+        problems = unknown_names([output], self.rows, f"is no output of {self.function}")
+        problems += unknown_names([argument], self.columns, f"is no input of {self.function}")
+        InputError.raise_if_any(problems)
+        zero = np.zeros((*self.values[output].shape[:-1], len(self.rows[output]), len(self.columns[argument])))
+        return self.jacobians.get((output, argument), zero)
+
+    def single(self) -> Derivatives:
+        """The first sample without the axis of samples."""
+        values = {name: array[0] for name, array in self.values.items()}
+        return replace(self, values=values, jacobians={key: array[0] for key, array in self.jacobians.items()})
+
+
+#: What there is of outputs that a program does not have.
+EMPTY = np.zeros(0)
+
+
+def differentiated(function: str, wrt: Iterable[str] | None, loaded: bool) -> tuple[ProgramSpec, tuple[str, ...]]:
+    """The program of a function's derivatives, and the inputs by which.
+
+    Args:
+        function: "kinematics", "inverse_dynamics" or "forward_dynamics".
+        wrt: names of inputs; all of the program without it.
+        loaded: whether something acts at the tool.
+
+    Raises:
+        InputError: there is no such function or input.
+    """
+    InputError.raise_if_any(unknown_names([function], DERIVATIVES, "{!r} is unknown", "function"))
+    specs, names = DERIVATIVES[function], tuple(wrt or ())
+    InputError.raise_if_any(unknown_names(names, (*specs[-1].inputs, "theta"), f"is no input of {function}"))
+    spec = specs[-1 if loaded or set(names) & set(LOAD_PORTS) else 0]
+    return spec, names or (*spec.inputs, "theta")
+
+
+def arranged(
+    runner: Runner, function: str, names: tuple[str, ...], outputs: Mapping[str, np.ndarray], health: Health
+) -> Derivatives:
+    """Outputs (N, n) of a program of derivatives in their places."""
+    ports, topology, assembly = runner.ports, runner.topology, runner.assembly
+    closures = tuple(assembly.loops.names[i] for i in assembly.rows)
+    actuators = tuple(actuator.name for actuator in runner.mechanism.actuators)
+    known = {
+        **dict.fromkeys(("q", "v", "a"), topology.velocity_names),
+        **dict.fromkeys(ports.motion, ports.velocity.columns),
+        "force": actuators,
+        "closure_force": closures,
+        "theta": runner.catalogue.free,
+        **{name: port.columns for name, port in LOAD_PORTS.items()},
+    }
+    values = [name for name in known if name in outputs]
+    made = {
+        (output, name): outputs[by(output, name)].reshape(-1, len(known[name]), len(known[output])).swapaxes(-1, -2)
+        for output in values
+        for name in names
+        if outputs.get(by(output, name), EMPTY).size
+    }
+    rows = [output for output in values if any(by(output, name) in outputs for name in names)]
+    return Derivatives(
+        function=function,
+        rows={name: known[name] for name in rows},
+        columns={name: known[name] for name in names if len(known[name])},
+        values={name: outputs[name] for name in values},
+        jacobians=made,
+        condition=runner.condition(outputs["q"]),
+        health=health,
+    )

@@ -1,0 +1,287 @@
+"""Derivatives along the manifold: beside differences of assembled states, other formulations, and Pinocchio's own."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+from extras import extra
+
+from conftest import shared_folder
+from tauloop import Model, load
+from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry
+from tauloop.codegen import Compiled, Interpreted
+from tauloop.codegen.operations import output_operations
+from tauloop.engines import pinocchio_engine
+from tauloop.equations.topology import integrate
+from tauloop.errors import InputError
+from tauloop.formats.urdf import load_urdf
+from tauloop.kinematics import random_states
+from tauloop.mechanism import shipped_machines
+from tauloop.model import Derivatives, Payload
+
+#: Agreement of Jacobians with differences, of their largest entry (issue 19).
+SAME = 1e-8
+#: Step of differences, and their weights at 1, 2, 3 and 4 steps: of eighth order, rounding is what is left.
+STEP, WEIGHTS = 1e-3, np.array([4 / 5, -1 / 5, 4 / 105, -1 / 280])
+#: Other formulations take other ways to the same numbers.
+OTHER = 1e-9
+#: Operations of value and Jacobian together over those of the value (issue 19).
+BARS = {"delta": 4.0, "rcid": 5.5, "hexapod": 7.0}
+#: By day: closed forms, a loop of joints, a tree.
+BY_DAY = ("delta", "five_bar", "pendulum_arm")
+FUNCTIONS = ("kinematics", "inverse_dynamics", "forward_dynamics")
+MODELS = shared_folder() / "models"
+FOREIGN = {
+    **{
+        name: (f"example_parallel_robots/{name}/robot.urdf", f"example_parallel_robots/{name}/robot.yaml")
+        for name in ("5bar_linkage_iso3d", "5bar_linkage_iso6d", "digit_like", "robot_delta")
+    },
+    **{
+        name: (f"grbda/{name}.urdf", "")
+        for name in ("four_bar", "six_bar", "planar_leg_linkage", "revolute_rotor_chain")
+    },
+}
+
+
+@functools.cache
+def machine(name: str) -> Model:
+    if name not in FOREIGN:
+        return Model(load(name))
+    if not MODELS.is_dir():
+        pytest.skip("the models of others are not here (../shared/models)")
+    urdf, side = FOREIGN[name]
+    return Model(load_urdf(MODELS / urdf, MODELS / side) if side else load_urdf(MODELS / urdf, gravity=(0, 0, -9.81)))
+
+
+class Differences:
+    """A function at states, and its differences along displacements of its inputs."""
+
+    def __init__(self, model: Model, entry: Entry, function: str, samples: int = 2) -> None:
+        self.model, self.motion, self.function = model, model.motion(entry), function
+        rng = np.random.default_rng(11)
+        states = random_states(model, samples, rng)
+        ports = self.motion.ports
+        inverse = np.linalg.inv(ports.to_v).T
+        self.start = states.q
+        forces = rng.normal(size=(len(states.q), len(model.mechanism.actuators)))
+        last = forces if function == "forward_dynamics" else states.a[:, list(ports.v)] @ inverse
+        self.names = ("position", "velocity", "force" if function == "forward_dynamics" else "acceleration")
+        self.inputs = dict(
+            zip(self.names, (ports.at(states.q), states.v[:, list(ports.v)] @ inverse, last), strict=True)
+        )
+
+    def values(self, inputs: dict[str, np.ndarray], start: np.ndarray) -> dict[str, np.ndarray]:
+        result = getattr(self.motion, self.function)(*inputs.values(), start=start)
+        if self.function == "inverse_dynamics":
+            return {"force": result.force, "closure_force": result.closure_force}
+        if self.function == "forward_dynamics":
+            return {"acceleration": self.motion.ports.rates(result.a)}
+        return {"q": result.q, "v": result.v, "a": result.a}
+
+    def by(self, name: str) -> dict[str, np.ndarray]:
+        """Jacobians (N, n, m) by an input, all displacements in a batch."""
+        steps = STEP * np.array([1, -1, 2, -2, 3, -3, 4, -4])
+        count, samples = self._count(name), len(self.start)
+        inputs = {key: np.tile(array, (count * len(steps), 1)) for key, array in self.inputs.items()}
+        start = np.tile(self.start, (count * len(steps), 1))
+        places = [(k, s) for k in range(count) for s in steps]
+        for place, (k, step) in enumerate(places):
+            rows = slice(place * samples, (place + 1) * samples)
+            if name == "position":
+                moved = step * self.motion.embedding(self.inputs[name], start=self.start)[:, :, k]
+                start[rows] = integrate(self.model.topology, self.start, moved)
+                inputs[name][rows] = self.motion.ports.at(start[rows])
+            else:
+                inputs[name][rows, k] += step
+        values = self.values(inputs, start)
+        made = {}
+        for output, array in values.items():
+            rows = array.reshape(count, len(steps), samples, -1)
+            if output == "q":
+                rows = self._displacements(rows)
+            differences = rows[:, 0::2] - rows[:, 1::2]
+            made[output] = np.einsum("s,ksni->nik", WEIGHTS, differences) / STEP
+        return made
+
+    def _count(self, name: str) -> int:
+        return self.inputs[name].shape[-1] if name != "position" else self.motion.ports.velocity.size
+
+    def _displacements(self, q: np.ndarray) -> np.ndarray:
+        """Displacements (..., n_v) from the states; of a rotation the vector that it turns about, by its angle."""
+        topology = self.model.topology
+        moved = np.zeros((*q.shape[:-1], topology.n_v))
+        for i, j in enumerate(topology.q_of_v):
+            if j >= 0:
+                moved[..., i] = q[..., j] - self.start[:, j]
+        for iq, iv in topology.quaternions:
+            w, xyz = q[..., iq], q[..., iq + 1 : iq + 4]
+            w0, xyz0 = self.start[:, iq], self.start[:, iq + 1 : iq + 4]
+            real = w * w0 + (xyz * xyz0).sum(axis=-1)
+            turned = -w[..., None] * xyz0 + w0[:, None] * xyz - np.cross(xyz, np.broadcast_to(xyz0, xyz.shape))
+            size = np.linalg.norm(turned, axis=-1)
+            angle = 2 * np.arctan2(size, real)
+            moved[..., iv : iv + 3] = turned * np.where(size > 0, angle / np.maximum(size, 1e-300), 2)[..., None]
+        return moved
+
+
+def difference(values: np.ndarray, expected: np.ndarray) -> float:
+    return float(np.abs(values - expected).max(initial=0.0) / max(np.abs(expected).max(initial=0.0), 1.0))
+
+
+def derivatives(differences: Differences) -> Derivatives:
+    return differences.motion.derivatives(differences.function, *differences.inputs.values(), start=differences.start)
+
+
+def check(model: Model, entry: Entry, function: str) -> None:
+    differences = Differences(model, entry, function)
+    exact = derivatives(differences)
+    for name in differences.names:
+        for output, expected in differences.by(name).items():
+            assert difference(exact.jacobian(output, name), expected) < SAME, (output, name)
+
+
+def skip_what_is_refused(model: Model, function: str) -> None:
+    if function == "inverse_dynamics" and (model.assembly.passive or any(rod.tension for rod in model.mechanism.rods)):
+        pytest.skip("inverse dynamics has no derivatives: passive freedoms, or forces within bounds")
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("name", BY_DAY)
+def test_jacobians_are_the_slopes_of_their_functions(name, function):
+    check(machine(name), PLATFORM, function)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("entry", [PLATFORM, ACTUATORS], ids=str)
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("name", [*shipped_machines(), *FOREIGN])
+def test_jacobians_of_every_machine_are_the_slopes_of_their_functions(name, function, entry):
+    model = machine(name)
+    skip_what_is_refused(model, function)
+    check(model, entry, function)
+
+
+def test_other_formulations_have_the_same_derivatives():
+    differences = Differences(machine("delta"), PLATFORM, "inverse_dynamics")
+    exact = derivatives(differences)
+    for formulation in ("hamilton", "lagrange"):
+        other = Model(load("delta"), formulation=formulation).platform.derivatives(
+            "inverse_dynamics", *differences.inputs.values(), start=differences.start
+        )
+        for key, expected in exact.jacobians.items():
+            assert difference(other.jacobians[key], expected) < OTHER, key
+
+
+def test_a_tree_has_pinocchios_derivatives():
+    """Its recursive derivatives know neither friction nor rotors, which are put beside: viscous, and gear^2 inertia."""
+    pin = extra("pinocchio")
+    model = machine("pendulum_arm")
+    engine = pinocchio_engine(model.mechanism)
+    differences = Differences(model, PLATFORM, "inverse_dynamics")
+    exact, gear = derivatives(differences), 50.0
+    rotors, viscous = gear**2 * 2.5e-6 * np.eye(3), np.diag([0.05, 0.06, 0.04])
+    order = engine.v_order
+    for i, (q, v, a) in enumerate(zip(*differences.inputs.values(), strict=True)):
+        state = [np.empty(3) for _ in range(3)]
+        for array, numbers in zip(state, (q, v, a), strict=True):
+            array[order] = numbers
+        data = engine.model.createData()
+        by_q, by_v, M = pin.computeRNEADerivatives(engine.model, data, *state)
+        M = np.triu(M) + np.triu(M, 1).T
+        pairs = zip(("position", "velocity", "acceleration"), (by_q, by_v, M), (0, viscous, rotors), strict=True)
+        for name, expected, beside in pairs:
+            ours = gear * exact.jacobian("force", name)[i]
+            assert difference(ours, expected[np.ix_(order, order)] + beside) < SAME, name
+
+
+def slope(function, value: np.ndarray, k: int) -> np.ndarray:
+    """Differences of eighth order of a function of numbers."""
+    step = np.eye(len(value))[k] * max(abs(value[k]), 1.0) * STEP
+    pairs = [(weight, function(value + n * step) - function(value - n * step)) for n, weight in enumerate(WEIGHTS, 1)]
+    return np.asarray(sum(weight * difference for weight, difference in pairs)) / step[k]
+
+
+@pytest.mark.parametrize("function", ["inverse_dynamics", "forward_dynamics"])
+def test_free_parameters_loads_and_payloads_move_forces_and_accelerations(function):
+    """Geometry among them: the loops close at another place."""
+    free = ("arm_length", "plate_mass")
+    model = machine("delta").freed(free)
+    differences = Differences(model, PLATFORM, function, samples=1)
+    arguments = differences.inputs.values()
+    load = Payload(mass=0.4, center=(0.01, 0.02, 0.03), inertia=(1e-3, 0.0, 2e-3, 0.0, 0.0, 2e-3))
+    wrench = np.array([1.0, 2.0, 3.0, 0.4, 0.5, 0.6])
+    exact = differences.motion.derivatives(function, *arguments, start=differences.start, payload=load, wrench=wrench)
+    output = "force" if function == "inverse_dynamics" else "acceleration"
+
+    def by_theta(theta: np.ndarray) -> np.ndarray:
+        motion = getattr(differences.motion, function)
+        result = motion(*arguments, start=differences.start, payload=load, wrench=wrench, theta=theta)
+        return result.force[0] if output == "force" else differences.motion.ports.rates(result.a)[0]
+
+    def by_wrench(other: np.ndarray) -> np.ndarray:
+        motion = getattr(differences.motion, function)
+        result = motion(*arguments, start=differences.start, payload=load, wrench=other)
+        return result.force[0] if output == "force" else differences.motion.ports.rates(result.a)[0]
+
+    theta = model.mechanism.parameters.vector(free)
+    for k in range(2):
+        assert difference(exact.jacobian(output, "theta")[0, :, k], slope(by_theta, theta, k)) < SAME
+    for k in range(3):  # the plate does not turn
+        assert difference(exact.jacobian(output, "wrench")[0, :, k], slope(by_wrench, wrench, k)) < SAME
+    more = Payload(mass=0.4 + STEP, center=tuple(0.4 * c / (0.4 + STEP) for c in load.center), inertia=load.inertia)
+    assert not np.array_equal(more.parameters, load.parameters)
+    moved = differences.motion.derivatives(function, *arguments, start=differences.start, payload=more, wrench=wrench)
+    mean = (exact.jacobian(output, "payload") + moved.jacobian(output, "payload"))[0] / 2
+    change = mean @ (more.parameters - load.parameters)
+    # the mean of the slopes is that of a chord up to the third order of the step
+    assert difference(change, (moved.values[output] - exact.values[output])[0]) < 10 * STEP**3
+
+
+def test_machine_code_has_the_numbers_of_the_interpreter():
+    mechanism, differences = load("delta"), Differences(machine("delta"), PLATFORM, "forward_dynamics", samples=9)
+    arguments = differences.inputs.values()
+    here, there = (
+        Model(mechanism, evaluator=evaluator).platform.derivatives(
+            "forward_dynamics", *arguments, start=differences.start
+        )
+        for evaluator in (Interpreted(), Compiled(at_least=0))
+    )
+    for key, expected in here.jacobians.items():
+        assert difference(there.jacobians[key], expected) < 1e-13, key
+
+
+def test_results_say_what_they_are_and_wrong_names_are_refused():
+    platform = machine("delta").platform
+    motion = ([0.05, 0.0, -0.5], [0.1, 0.2, 0.3], [1.0, 2.0, 3.0])
+    moved = platform.derivatives("inverse_dynamics", *motion, wrt=["payload", "position"])
+    assert {name for _, name in moved.jacobians} == {"payload", "position"}
+    assert moved.jacobian("force", "payload").shape == (3, 10)
+    assert moved.rows["force"] == ("leg1.motor", "leg2.motor", "leg3.motor")
+    assert np.allclose(moved.values["force"], platform.inverse_dynamics(*motion).force, rtol=1e-13, atol=0)
+    kinematics = platform.derivatives("kinematics", *motion)
+    assert np.array_equal(kinematics.jacobian("q", "velocity"), np.zeros((6, 3)))
+    assert difference(kinematics.jacobian("a", "velocity"), 2 * kinematics.jacobian("v", "position")) < 1e-13
+    assert difference(kinematics.jacobian("a", "acceleration"), kinematics.jacobian("q", "position")) < 1e-13
+    for wrong in (
+        lambda: platform.derivatives("inverse", *motion),
+        lambda: platform.derivatives("inverse_dynamics", *motion, wrt=["speed"]),
+        lambda: moved.jacobian("torque", "position"),
+    ):
+        with pytest.raises(InputError):
+            wrong()
+
+
+def test_passive_freedoms_and_cables_are_refused():
+    with pytest.raises(InputError, match="kinks"):
+        Model(load("cable_camera")).platform.derivatives("inverse_dynamics", [0.0] * 3, [0.0] * 3, [0.0] * 3)
+
+
+@pytest.mark.parametrize("name", ["delta", pytest.param("rcid", marks=pytest.mark.nightly), "hexapod"])
+def test_value_and_jacobian_cost_little_more_than_the_value(name):
+    platform = machine(name).platform
+    alone = output_operations(platform.program("inverse_dynamics"), "force")
+    pair = platform.program("inverse_dynamics_derivatives")
+    together = output_operations(pair, "force", *(f"force_by_{n}" for n in ("position", "velocity", "acceleration")))
+    assert sum(together["once"].values()) <= BARS[name] * sum(alone["once"].values())
