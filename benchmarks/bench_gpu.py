@@ -303,7 +303,8 @@ def device_here(processor: bool, registers: int | None, console: Console) -> Dev
         gpu = Gpu(registers=registers)
         _ = gpu.arrays
     except EngineError as error:
-        console.print(f"no GPU: {error}\nwhat follows is by paper: registers by NVRTC for sm_90, an H200's data sheet")
+        text = f"no GPU: {error}\nwhat follows is by paper: registers by NVRTC for sm_90, an H200's data sheet"
+        console.print(text, markup=False)
         return None
     return gpu
 

@@ -315,9 +315,6 @@ class _Layout:
         longest: instructions of a piece of a longer one.
         kind: before the function's name.
         first: parameter in front of the arrays, and what it is called.
-        is_scheduled: whether long stretches get an order of their own. Graphics processors' compilers make one of
-            theirs, and hold fewer values of the order in which equations stand (RCID's inverse dynamics 216 registers,
-            not 248).
     """
 
     suffix: str
@@ -330,7 +327,6 @@ class _Layout:
     longest: int
     kind: str = "static void"
     first: tuple[str, str] | None = None
-    is_scheduled: bool = True
 
     @property
     def is_lanes(self) -> bool:
@@ -400,7 +396,6 @@ def _thread(strided: Set[str]) -> _Layout:
         whole=LONGEST_STRETCH_OF_THREADS,
         longest=LONGEST_PIECE_OF_THREADS,
         first=("const size_t n", "n"),
-        is_scheduled=False,
     )
 
 
@@ -418,7 +413,7 @@ def _steps(function: CFunction, layout: _Layout) -> tuple[list[str], list[_Apart
             lines += step.lanes_text() if layout.is_lanes else step.scalar_text()
             continue
         code = with_reciprocals(instructions(step.function.function, [name in wanted for name in step.outputs]))
-        if layout.is_scheduled and SCHEDULED_FROM <= len(code) <= layout.whole:
+        if SCHEDULED_FROM <= len(code) <= layout.whole:
             code = scheduled(code)
         parts, constants = pieces(code, layout.longest, layout.whole), _constants(code)
         for part in parts:
