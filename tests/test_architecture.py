@@ -99,7 +99,7 @@ CEILINGS = {
     "linuxcnc": 820,
     "logs": 2060,
     "mechanism": 4620,
-    "model": 2880,
+    "model": 2920,
     "motion": 1260,
     "pages": 420,
     "programs": 2690,

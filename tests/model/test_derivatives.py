@@ -273,6 +273,32 @@ def test_results_say_what_they_are_and_wrong_names_are_refused():
             wrong()
 
 
+@pytest.mark.parametrize("function", ["inverse_dynamics", "forward_dynamics"])
+@pytest.mark.parametrize("name", ["delta", pytest.param("rcid", marks=pytest.mark.nightly)])
+def test_casadi_takes_the_same_jacobian_and_its_zeros(name, function):
+    """By the numbers of quaternions: along a displacement these move as its half times the quaternion."""
+    differences = Differences(machine(name), PLATFORM, function, samples=1)
+    motion, output = differences.motion, "force" if function == "inverse_dynamics" else "acceleration"
+    exact = derivatives(differences)
+    own = motion.casadi(function)
+    numbers = [array[0] for array in differences.inputs.values()]
+    assert difference(np.array(own(*numbers)).ravel(), exact.values[output][0]) < 1e-13
+    jacobian = own.jacobian()
+    blocks = [np.array(block) for block in jacobian(*numbers, 0)]
+    step = 1e-6 * motion.embedding(differences.inputs["position"], start=differences.start)[0]
+    moved = [
+        (motion.ports.at(integrate(machine(name).topology, differences.start, sign * step[:, [k]].T)))
+        for k in range(step.shape[1])
+        for sign in (1, -1)
+    ]
+    slopes = (np.concatenate(moved[::2]) - np.concatenate(moved[1::2])).T / 2e-6
+    assert difference(blocks[0] @ slopes, exact.jacobian(output, "position")[0]) < 1e-7  # of differences of quaternions
+    for block, argument in zip(blocks[1:], differences.names[1:], strict=True):
+        assert difference(block, exact.jacobian(output, argument)[0]) < 1e-12
+    with pytest.raises(InputError, match="displacements"):
+        motion.casadi("kinematics")
+
+
 def test_passive_freedoms_and_cables_are_refused():
     with pytest.raises(InputError, match="kinks"):
         Model(load("cable_camera")).platform.derivatives("inverse_dynamics", [0.0] * 3, [0.0] * 3, [0.0] * 3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -39,6 +39,9 @@ from tauloop.programs.position import SolvedBlock
 from tauloop.programs.program import Program
 from tauloop.programs.state import Forces, Health, State
 from tauloop.programs.tool import WRENCH
+
+if TYPE_CHECKING:
+    import casadi as ca
 
 #: What the rows of a regressor may be.
 OUTPUTS = tuple(REGRESSORS)
@@ -384,6 +387,23 @@ class Motion:
         outputs, evidence, single = self.runner.run(spec, arguments, start=start, theta=theta, weights=weights)
         made = arranged(self.runner, function, names, outputs, evidence)
         return made.single() if single else made
+
+    def casadi(self, function: str) -> ca.Function:
+        """Inverse or forward dynamics as a CasADi Function with its exact Jacobian, in the zeros that it always has.
+
+        For optimisers such as IPOPT: `casadi.jacobian` of an expression that calls it takes that Jacobian. Parameters
+        are nominal. It is on the branch of the reference pose, and checks nothing.
+
+        Args:
+            function: "inverse_dynamics" (force) or "forward_dynamics" (acceleration of the given coordinates).
+
+        Raises:
+            InputError: no such function; loops that are closed by iteration; a rotation that is independent in part.
+            AssemblyError: as the function itself.
+        """
+        from tauloop.model.casadi_face import casadi_function
+
+        return casadi_function(self.runner, function)
 
     def regressor(
         self,
