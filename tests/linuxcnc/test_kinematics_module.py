@@ -134,7 +134,7 @@ def test_the_same_machine_gives_the_same_files_without_time_or_place(tmp_path: P
     assert first.files == compiled("five_bar").export.files
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(first.files)
     assert {path.name for path in tmp_path.iterdir() if path.stat().st_mode & 0o100} == {"five_bar_headless.py"}
-    manifest = json.loads((tmp_path / "manifest.json").read_text(encoding="utf-8"))
+    manifest = json.loads((tmp_path / "five_bar_kins_manifest.json").read_text(encoding="utf-8"))
     assert manifest["licence"] == "GPL-2.0-or-later"
     assert 'MODULE_LICENSE("GPL")' in first.files["five_bar_kins.c"]
     assert manifest["axes"] == "XY"

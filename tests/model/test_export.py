@@ -198,10 +198,10 @@ def test_the_manifest_has_hashes_of_all_files_and_no_time_or_place(tmp_path):
     export = exported("five_bar", folder=tmp_path / "new" / "folder")
     paths = export.written
     assert sorted(path.name for path in paths) == sorted(path.name for path in (tmp_path / "new" / "folder").iterdir())
-    manifest = json.loads((tmp_path / "new" / "folder" / "manifest.json").read_text())
-    assert set(manifest["files"]) == {path.name for path in paths} - {"manifest.json"}
+    manifest = json.loads((tmp_path / "new" / "folder" / "five_bar_manifest.json").read_text())
+    assert set(manifest["files"]) == {path.name for path in paths} - {"five_bar_manifest.json"}
     for path in paths:
-        if path.name != "manifest.json":
+        if path.name != "five_bar_manifest.json":
             assert manifest["files"][path.name] == hashlib.sha256(path.read_bytes()).hexdigest()
     assert set(manifest) == {"tauloop", "name", "machine", "entry", "baked_in", "functions", "files"}
     assert [item["name"] for item in manifest["functions"]] == [f"five_bar_{name}" for name in ALL]
@@ -257,6 +257,25 @@ HOSTILE = [
 ]
 
 
+def test_exports_share_a_folder_and_each_keeps_its_manifest(tmp_path):
+    """By hashes taken anew: of another machine, of another function, for LinuxCNC, and of one written again."""
+    exports = [
+        tl.export_linuxcnc(model("five_bar"), folder=tmp_path),
+        exported("five_bar", ["kinematics"], tmp_path),
+        exported("five_bar", ["inverse_dynamics"], tmp_path, name="five_bar_forces"),
+        exported("four_bar", ["kinematics"], tmp_path),
+        exported("five_bar", ["positions"], tmp_path),
+    ]
+    assert len({path for export in exports for path in export.written}) == sum(len(e.written) for e in exports[:-1])
+    for manifest in (json.loads(path.read_text()) for path in tmp_path.glob("*_manifest.json")):
+        of_now = {name: hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() for name in manifest["files"]}
+        assert of_now == manifest["files"]
+    (last,) = json.loads((tmp_path / "five_bar_manifest.json").read_text())["functions"]
+    assert last["name"] == "five_bar_positions"
+    if compilers():
+        assert run_check(compile_check(tmp_path, "five_bar_forces", compilers()[0]))[0] == 0
+
+
 @needs_compiler
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_descriptions_stay_comments(text, tmp_path):
@@ -283,7 +302,7 @@ def test_hostile_names_of_parts_stay_comments(text, tmp_path):
     status, output = run_check(compile_check(tmp_path, export.name, compilers()[0]))
     assert status == 0, output
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*export.files, "check"])
-    assert json.loads(export.files["manifest.json"])["machine"]["name"] == mechanism.name
+    assert json.loads(export.files[f"{export.name}_manifest.json"])["machine"]["name"] == mechanism.name
 
 
 @pytest.mark.parametrize("name", ["*/ int main", "../../etc/harm", "", "9lives", "register"])
@@ -297,7 +316,7 @@ def test_a_name_of_the_users_own_is_taken():
         "axis_group_2.c",
         "axis_group_2.h",
         "axis_group_2_check.c",
-        "manifest.json",
+        "axis_group_2_manifest.json",
     }
 
 

@@ -165,7 +165,27 @@ def test_descriptions_of_the_library_hold_what_arduino_and_platformio_ask_for():
     described = json.loads(files["library.json"])
     assert (described["name"], described["version"]) == (fields["name"], fields["version"])
     assert len(fields["version"].split(".")) == 3
-    assert set(json.loads(files["manifest.json"])["files"]) == set(files) - {"manifest.json"}
+    assert set(json.loads(files["delta_manifest.json"])["files"]) == set(files) - {"delta_manifest.json"}
+
+
+def test_a_folder_is_one_library(tmp_path):
+    """Two would share CMakeLists.txt, and the first would no longer be built; a user's own is not written over."""
+    options = tl.ExportOptions(functions=("positions",), library=True)
+    first = tl.export_c(model("delta"), options, folder=tmp_path)
+    assert tl.export_c(model("delta"), options, folder=tmp_path).written == first.written
+    texts = {path: path.read_bytes() for path in first.written}
+    for again in (
+        lambda: tl.export_c(model("five_bar"), options, folder=tmp_path),
+        lambda: tl.export_ros2(tl.load("five_bar"), folder=tmp_path),
+    ):
+        with pytest.raises(tl.InputError, match=r"(?s)that of the project delta, and five_bar.* a folder of its own"):
+            again()
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "CMakeLists.txt").write_text("add_subdirectory(delta)\n")
+    with pytest.raises(tl.InputError, match="that of something else"):
+        tl.export_c(model("delta"), options, folder=tmp_path / "own")
+    assert {path: path.read_bytes() for path in texts} == texts
+    assert sorted(path.name for path in (tmp_path / "own").iterdir()) == ["CMakeLists.txt"]
 
 
 def test_doubles_keep_their_kernels_in_a_library(tmp_path):

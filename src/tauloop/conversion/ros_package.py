@@ -24,7 +24,7 @@ from tauloop.formats.urdf_writer import to_urdf
 from tauloop.mechanism.expression import ONE, evaluate
 from tauloop.mechanism.model import JOINT_KINDS, Mechanism
 from tauloop.model import ExportOptions, Model, export_c
-from tauloop.model.export import written_files
+from tauloop.model.export import refuse_another_project, written_files
 from tauloop.model.model import modelled
 from tauloop.options import Options
 from tauloop.programs.limits import CONVERGED, SMALLEST_PIVOT
@@ -117,7 +117,7 @@ def export_ros2(
         progress: called with what is done and what there is to do.
 
     Raises:
-        InputError: a name that ROS refuses, or a folder that cannot be written.
+        InputError: a name that ROS refuses, a folder that cannot be written, or one that holds another package.
         DescriptionError: URDF does not represent the machine.
         AssemblyError: the machine does not assemble as described.
 
@@ -132,6 +132,8 @@ def export_ros2(
     if not _PACKAGE.fullmatch(name) or "__" in name:
         what = f"{name!r} is no name of a package: ROS takes small letters, digits and single underscores (REP 144)"
         raise InputError.of("package", what, "name it: Ros2Options(package='my_robot_description')")
+    if folder is not None:
+        refuse_another_project(Path(folder), name)
     written = to_urdf(mechanism, "meshes")
     with tempfile.TemporaryDirectory(prefix="tauloop-") as scratch:
         urdf, side = Path(scratch) / "machine.urdf", Path(scratch) / "machine.side.yaml"

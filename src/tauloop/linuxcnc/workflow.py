@@ -141,7 +141,7 @@ def export_linuxcnc(
         f"{stem}_headless.py": headless_text(),
     }
     manifest = _manifest(module, mechanism, layout, pins, files)
-    files["manifest.json"] = json.dumps(manifest, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    files[f"{module}_manifest.json"] = json.dumps(manifest, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
     stages.done()
     written = () if folder is None else written_files(files, Path(folder))
     return LinuxcncExport(name=module, pins=pins, layout=layout, manifest=manifest, files=files, written=written)

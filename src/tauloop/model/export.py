@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -169,7 +171,8 @@ def export_c(
         progress: called with what is done and what there is to do.
 
     Raises:
-        InputError: a name that gives no C identifier, or a folder that cannot be written.
+        InputError: a name that gives no C identifier, a folder that cannot be written, or one that holds another
+            library.
         AssemblyError: the machine does not assemble as described.
         PoseError: no regular state was found for the test program.
         EngineError: there is no C compiler that single precision could be tried with.
@@ -178,7 +181,7 @@ def export_c(
         >>> import tauloop as tl
         >>> export = tl.export_c(tl.load("four_bar"), tl.ExportOptions(functions=("kinematics",)))
         >>> sorted(export.files)
-        ['four_bar.c', 'four_bar.h', 'four_bar_check.c', 'manifest.json']
+        ['four_bar.c', 'four_bar.h', 'four_bar_check.c', 'four_bar_manifest.json']
     """
     model, options = modelled(machine), options or ExportOptions()
     entry = options.entry
@@ -249,7 +252,9 @@ def finished_export(
         version = str(provenance(packages=(), options={}).versions["tauloop"])
         files = library_files(stem, files, cases, notes, version, single=is_single)
     manifest = _manifest(stem, cases, notes, source, files) | figures
-    files["manifest.json"] = json.dumps(manifest, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    files[f"{stem}_manifest.json"] = json.dumps(manifest, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    if folder is not None and options.library:
+        refuse_another_project(Path(folder), stem)
     written = () if folder is None else written_files(files, Path(folder))
     return Export(name=stem, manifest=manifest, files=files, written=written, accuracy=accuracy)
 
@@ -322,6 +327,21 @@ def written_files(files: Mapping[str, str | bytes], folder: Path) -> tuple[Path,
         what = f"cannot be written: {error.strerror or error}"
         raise InputError.of(str(folder), what, "name a folder that you may write to") from error
     return tuple(folder / file for file in files)
+
+
+def refuse_another_project(folder: Path, name: str) -> None:
+    """Refuse a folder whose files of fixed names belong to something else: one CMakeLists.txt is one project.
+
+    Raises:
+        InputError: the folder has a CMakeLists.txt of another project.
+    """
+    path = folder / "CMakeLists.txt"
+    with suppress(OSError):
+        text = path.read_text(encoding="utf-8", errors="replace")
+        project = re.search(r"^\s*project\s*\(\s*([^\s)]+)", text, re.M | re.I)
+        if project is None or project[1] != name:
+            of = "something else" if project is None else f"the project {project[1]}"
+            raise InputError.of(str(path), f"is that of {of}, and {name} needs one too", "name a folder of its own")
 
 
 def c_ports(model: Model, motion: Motion) -> dict[str, CPort]:

@@ -141,6 +141,8 @@ def _platformio(stem: str, description: str, version: str) -> str:
         "headers": f"{stem}.h",
         "frameworks": "*",
         "platforms": "*",
-        "export": {"include": ["src/*", "examples/*", "test/*", "library.json", "library.properties", "manifest.json"]},
+        "export": {
+            "include": ["src/*", "examples/*", "test/*", "library.json", "library.properties", f"{stem}_manifest.json"]
+        },
     }
     return json.dumps(fields, indent=2, ensure_ascii=True) + "\n"
