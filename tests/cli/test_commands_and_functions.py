@@ -213,7 +213,7 @@ BESIDE = {
     "doctor": "test_cli.py",
 }
 #: Commands that never work for two seconds themselves; all others show a bar.
-QUICK = {"machines", "show", "check", "view", "jacobian", "motion", "convert", "schema", "cache", "doctor"}
+QUICK = {"machines", "show", "check", "jacobian", "motion", "convert", "schema", "cache", "doctor"}
 QUICK.add("drive")
 #: Commands whose bar is shown only for a search that these words do not ask for.
 SOMETIMES = {"new", "fk"}

@@ -37,7 +37,9 @@ def swing() -> tuple[tl.Model, np.ndarray, np.ndarray]:
 @pytest.mark.skipif(executable() is None, reason="needs Chromium or Chrome, and none is installed")
 def test_a_page_plays_in_a_browser_and_asks_for_nothing(swing, tmp_path: Path) -> None:
     extra("viser")
-    path = save_film(*swing, tmp_path / "film.html", title=HOSTILE)
+    seen: list[tuple[int, int]] = []
+    path = save_film(*swing, tmp_path / "film.html", title=HOSTILE, progress=lambda *at: seen.append(at))
+    assert (len(seen), seen[-1][0]) == (101, seen[-1][1])
     with browser(executable(), tmp_path / "profile") as page:
         page.ask("Network.enable")
         page.open(path.as_uri())
@@ -60,7 +62,11 @@ def coloured(page: Page) -> int:
 
 def test_a_gif_has_the_pictures_of_four_seconds(swing, tmp_path: Path) -> None:
     extra("trimesh")
-    path = save_film(*swing, tmp_path / "film.gif", title="$x_1")
+    seen: list[tuple[int, int]] = []
+    path = save_film(*swing, tmp_path / "film.gif", title="$x_1", progress=lambda *at: seen.append(at))
+    assert len(seen) == 101  # a picture each, after the beginning
+    assert seen == sorted(seen)
+    assert seen[-1][0] == seen[-1][1]
     with Image.open(path) as film:
         assert film.n_frames > 30  # those that are alike are one
         assert sum(film.seek(k) or film.info["duration"] for k in range(film.n_frames)) == pytest.approx(4000, rel=0.05)

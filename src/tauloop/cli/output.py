@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +17,7 @@ from tauloop.cli.options import flags, gathered, options_class, spread
 from tauloop.cli.screen import Screen, json_text
 from tauloop.errors import InputError, Problem, Problems, TauloopError, solving
 from tauloop.files import require_writable, unwritable_folder, write_file, write_text
+from tauloop.progress import Stages
 from tauloop.report.parts import ReportPart, parts_of
 from tauloop.report.tables import table as table
 from tauloop.result import Status, plain
@@ -200,7 +201,7 @@ def finish(
     """
     require_limits(result, within_limits)
     parts = parts_of(result)
-    drawn = tuple(_draw(parts, result, figure, draw)) if figure is not None else ()
+    drawn = _drawn(parts, result, figure, draw, as_json) if figure is not None else ()
     asked_for = [(path, write) for path, write in files if path is not None]
     for path, write in asked_for:
         write_text(path, write) if isinstance(write, str) else write(path)
@@ -226,16 +227,26 @@ def finish(
         raise typer.Exit(FAILED)
 
 
-def _draw(parts: Iterable[ReportPart], result: Any, path: Path, draw: Callable[[], Any] | None) -> Iterator[Path]:
+def _drawn(
+    parts: Sequence[ReportPart], result: Any, path: Path, draw: Callable[[], Any] | None, as_json: bool
+) -> tuple[Path, ...]:
+    """Figures of all parts, drawn and written."""
+    from tauloop.cli.progress import bar  # it imports this file
     from tauloop.report.figures import save_figure
 
-    for part in parts:
-        is_own = part.name == part.takes
-        drawn = draw() if is_own and draw is not None else part.figure(result)
-        if drawn is None and is_own:
-            drawn = result.plot()[0].figure
-        if drawn is not None:
-            yield save_figure(drawn, path if is_own else path.with_stem(f"{path.stem}-{part.name}"))
+    written = []
+    with bar("figure", as_json) as progress:
+        stages = Stages(progress, 2 * len(parts))
+        for part in parts:
+            is_own = part.name == part.takes
+            drawn = draw() if is_own and draw is not None else part.figure(result)
+            if drawn is None and is_own:
+                drawn = result.plot()[0].figure
+            stages.done()
+            if drawn is not None:
+                written.append(save_figure(drawn, path if is_own else path.with_stem(f"{path.stem}-{part.name}")))
+            stages.done()
+    return tuple(written)
 
 
 def command(

@@ -20,6 +20,7 @@ from tauloop.cli.output import (
     print_json,
     require_limits,
 )
+from tauloop.cli.progress import bar
 
 if TYPE_CHECKING:
     from tauloop.viewer import View
@@ -66,7 +67,10 @@ def view(
 
     result = looked_at()
     if png is not None or film is not None:
-        written = () if film is None else (result.save_film(film),)
+        written: tuple[Path, ...] = ()
+        if film is not None:
+            with bar("film", as_json) as progress:
+                written = (result.save_film(film, progress),)
         finish(result, as_json, figure=png, within_limits=within_limits, written=written)
         return
     require_limits(result, within_limits)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from tauloop.errors import InputError, Problem
 from tauloop.files import write_file, write_text
 from tauloop.kinematics.machine_geometry import MachineGeometry, machine_geometry
 from tauloop.model import Model
+from tauloop.progress import Progress, Stages
 from tauloop.report.figures import LARGE, RESIDUAL, TEXT, blank
 from tauloop.report.machine_figure import frame
 from tauloop.report.solid_drawing import SolidDrawing
@@ -50,7 +52,15 @@ def ffmpeg() -> str | None:
         return None
 
 
-def save_film(model: Model, q: np.ndarray, time: np.ndarray, path: str | Path, *, title: str = "") -> Path:
+def save_film(
+    model: Model,
+    q: np.ndarray,
+    time: np.ndarray,
+    path: str | Path,
+    *,
+    title: str = "",
+    progress: Progress | None = None,
+) -> Path:
     """Write a motion as a film.
 
     A page (``.html``) is one file that needs no network and no Python: it plays, is slowed, turned and zoomed. GIF and
@@ -62,6 +72,7 @@ def save_film(model: Model, q: np.ndarray, time: np.ndarray, path: str | Path, *
         time: of the states (N,), s.
         path: the file; its ending says which kind.
         title: heading; the machine's name if empty.
+        progress: called with what is done and what there is to do.
 
     Raises:
         InputError: an unknown ending, an MP4 without ffmpeg, times that do not increase, or a folder that cannot be
@@ -72,18 +83,21 @@ def save_film(model: Model, q: np.ndarray, time: np.ndarray, path: str | Path, *
     if problem := film_problem(path):
         raise InputError(problem)
     if path.suffix.lower() == ".html":
-        return write_text(path, film_page(model, q, time, title=title))
+        return write_text(path, film_page(model, q, time, title=title, progress=progress))
     shown, lasts, heading = _shown(model, q, time, title)
     geometry = machine_geometry(model, q[shown])
-    return write_file(path, lambda beside: _pictures(model, geometry, heading, beside, path.suffix, lasts))
+    draw = partial(_pictures, model, geometry, heading, ending=path.suffix, lasts=lasts, progress=progress)
+    return write_file(path, draw)
 
 
-def film_page(model: Model, q: np.ndarray, time: np.ndarray, *, title: str = "") -> str:
+def film_page(
+    model: Model, q: np.ndarray, time: np.ndarray, *, title: str = "", progress: Progress | None = None
+) -> str:
     """The text of the page of a film; see `save_film`, which also says what is raised."""
     from tauloop.viewer.recording import page
 
     shown, lasts, heading = _shown(model, q, time, title)
-    return page(model, machine_geometry(model, q[shown]), np.linspace(0.0, lasts, len(shown)), heading)
+    return page(model, machine_geometry(model, q[shown]), np.linspace(0.0, lasts, len(shown)), heading, progress)
 
 
 def _shown(model: Model, q: np.ndarray, time: np.ndarray, title: str) -> tuple[np.ndarray, float, str]:
@@ -111,7 +125,16 @@ def still(model: Model, q: np.ndarray) -> bytes:
     return picture.getvalue()
 
 
-def _pictures(model: Model, geometry: MachineGeometry, heading: str, path: Path, ending: str, lasts: float) -> None:
+def _pictures(
+    model: Model,
+    geometry: MachineGeometry,
+    heading: str,
+    path: Path,
+    *,
+    ending: str,
+    lasts: float,
+    progress: Progress | None,
+) -> None:
     """Pictures one after the other, by Matplotlib's writers."""
     from matplotlib import rc_context
     from matplotlib.animation import FFMpegWriter, PillowWriter
@@ -124,7 +147,7 @@ def _pictures(model: Model, geometry: MachineGeometry, heading: str, path: Path,
     figure.draw_without_rendering()
     figure.set_layout_engine("none")  # or the first picture would lie a pixel beside the others
     with rc_context({"animation.ffmpeg_path": ffmpeg() or ""}), writer.saving(figure, str(whole_path), dpi=80):
-        for state in range(len(geometry)):
+        for state in Stages(progress, len(geometry)).over(range(len(geometry))):
             draw(state)
             writer.grab_frame()
     if whole_path != path:

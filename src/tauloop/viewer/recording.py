@@ -8,6 +8,7 @@ import numpy as np
 
 from tauloop.kinematics.machine_geometry import MachineGeometry
 from tauloop.model import Model
+from tauloop.progress import Progress, Stages
 from tauloop.viewer.guard import Guard, silent, start_guarded, viser_module
 from tauloop.viewer.scene import MachineScene
 
@@ -19,7 +20,9 @@ HEADING = (
 )
 
 
-def page(model: Model, geometry: MachineGeometry, times: np.ndarray, heading: str) -> str:
+def page(
+    model: Model, geometry: MachineGeometry, times: np.ndarray, heading: str, progress: Progress | None = None
+) -> str:
     """The text of a page that plays a motion.
 
     Args:
@@ -27,6 +30,7 @@ def page(model: Model, geometry: MachineGeometry, times: np.ndarray, heading: st
         geometry: the machine at N states.
         times: at which they are shown (N,), s, from 0.
         heading: of the page, as text.
+        progress: called with what is done and what there is to do.
 
     Raises:
         EngineError: viser or trimesh is not installed.
@@ -39,7 +43,8 @@ def page(model: Model, geometry: MachineGeometry, times: np.ndarray, heading: st
             scene = MachineScene(server, model, geometry)
             scene.draw_path(geometry.tool)
             recording = server.get_scene_serializer()
-            for state, lasts in enumerate(np.diff(times, append=times[-1])):
+            stages = Stages(progress, len(times))
+            for state, lasts in stages.over(enumerate(np.diff(times, append=times[-1]))):
                 scene.show(geometry, state)
                 recording.insert_sleep(float(lasts))
             text = str(recording.as_html())

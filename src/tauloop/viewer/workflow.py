@@ -22,6 +22,7 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.model.model import modelled
 from tauloop.options import listed, option, require
+from tauloop.progress import Progress
 from tauloop.records import dataclass
 from tauloop.report.machine_figure import machine_figure
 from tauloop.report.solid_drawing import solid_drawing
@@ -137,15 +138,19 @@ class View(Result):
         solids = solid_drawing(self.model, self.geometry)
         return machine_figure(self.geometry, title=self.model.mechanism.name, note=note, solids=solids)
 
-    def save_film(self, path: str | Path) -> Path:
+    def save_film(self, path: str | Path, progress: Progress | None = None) -> Path:
         """Write the motion as a film: a page that plays and turns, a GIF or an MP4; see `tauloop.viewer.save_film`.
+
+        Args:
+            path: the file; its ending says which kind.
+            progress: called with what is done and what there is to do.
 
         Raises:
             InputError: there is no motion, or the file cannot be written.
         """
         if self.playback is None:
             raise InputError.of("motion", "there is none to make a film of", "name a table of one")
-        return save_film(self.model, self.playback.q, self.playback.time, path)
+        return save_film(self.model, self.playback.q, self.playback.time, path, progress=progress)
 
     @cached_property
     def inline(self) -> Viewer:
