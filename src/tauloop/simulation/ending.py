@@ -13,10 +13,18 @@ from tauloop.simulation.system import System
 
 #: The worst pivot or discriminant below this, of its typical size, is what the integration fails at.
 NEAR = 0.1
+#: Steps at the end over which a velocity changes its sign again and again where dry friction holds it.
+LAST = 1000
 
 
 def why_ended(
-    system: System, ending: Ending, steps: Steps, q: np.ndarray, acting: np.ndarray, integrator: Integrator
+    system: System,
+    ending: Ending,
+    steps: Steps,
+    q: np.ndarray,
+    v: np.ndarray,
+    acting: np.ndarray,
+    integrator: Integrator,
 ) -> Problem | None:
     """The problem of a simulation that did not come to its end; None for one that did.
 
@@ -25,6 +33,7 @@ def why_ended(
         ending: how it ended.
         steps: all steps.
         q: coordinates (n_q,) at the end.
+        v: velocities at all steps (N, n_v).
         acting: what acts there (n_acting,).
         integrator: that gave up.
     """
@@ -34,8 +43,9 @@ def why_ended(
     if ending is Ending.STEPS:
         what = f"{len(steps)} steps were not enough: {at} the end is not reached"
         remedy = "allow more steps or larger errors, or take an implicit integrator if the machine is stiff"
-        if _has_coulomb(system):
-            remedy += "; Coulomb friction that sticks makes steps endlessly short: take fixed steps, or leave it out"
+        if stuck := _stuck(system, v):
+            what += f": Coulomb friction holds {', '.join(stuck)} at rest, and changes its sign at every step there"
+            remedy = "take fixed steps (`step`, such as 0.1 ms), which creep a little; or leave that friction out"
         return Problem(where="integrator", what=what, remedy=remedy)
     place, condition = _weakest(system, steps.y[-1, : system.size], q, acting)
     if ending is Ending.SINGULAR:
@@ -55,8 +65,13 @@ def why_ended(
     return Problem(where=place or type(integrator).__name__, what=f"{failed} {at}: {condition}", remedy=remedy)
 
 
-def _has_coulomb(system: System) -> bool:
-    return any(parameter.role == "coulomb" for parameter in system.model.parameters)
+def _stuck(system: System, v: np.ndarray) -> list[str]:
+    """Velocities with Coulomb friction that were at rest at the end, to and fro: v (N, n_v) at all steps."""
+    names = system.model.topology.velocity_names
+    rubbing = {p.name.removesuffix(".coulomb") for p in system.model.parameters if p.role == "coulomb"}
+    last = v[-LAST:]
+    turns = (np.diff(np.sign(last), axis=0) != 0.0).sum(axis=0) > 0.1 * len(last)
+    return [name for name, turned in zip(names, turns, strict=True) if turned and name in rubbing]
 
 
 def _weakest(system: System, y: np.ndarray, q: np.ndarray, acting: np.ndarray) -> tuple[str, str]:

@@ -355,7 +355,7 @@ class Simulator:
             residual=np.abs(phi).max(axis=1, initial=0.0),
             duration=duration,
             ending=ending,
-            problem=why_ended(self.system, ending, steps, q[-1], acted[-1], self.integrator),
+            problem=why_ended(self.system, ending, steps, q[-1], v, acted[-1], self.integrator),
             occurrences=tuple(happened),
             steps=steps,
             system=self.system,
