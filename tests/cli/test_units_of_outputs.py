@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from command_line import run, run_json
 from matplotlib.axis import Axis
@@ -18,6 +20,7 @@ from matplotlib.figure import Figure
 
 import tauloop as tl
 from tauloop.mechanism.units import si_unit
+from tauloop.report.control_figure import control_figure
 from tauloop.report.parts import parts_of
 
 CRANE = """
@@ -73,6 +76,7 @@ DRAWN: dict[str, Callable[[tl.Mechanism], Any]] = {
     "workspace": lambda crane: tl.workspace(
         crane, tl.WorkspaceOptions(ranges={"reach": (0.9, 1.5), "lift": (-0.7, 0.0)}, resolution=0.2)
     ),
+    "line": lambda crane: tl.workspace(crane, tl.WorkspaceOptions(plane=("lift",), section={"reach": 1.4})),
     "excite": lambda crane: tl.excite(crane, tl.ExcitationOptions(random=4, starts=0)),
     "check": tl.check,
 }
@@ -143,6 +147,24 @@ def is_shared(axis: Axis) -> bool:
     """Whether it is the time of panels one above the other, the lowest of which says it."""
     below = [each for each in axis.axes.figure.axes if each.get_position().y0 < axis.axes.get_position().y0]
     return axis.axis_name == "x" and any(each.get_xlabel().startswith("time [") for each in below)
+
+
+def test_errors_of_motors_that_turn_and_of_those_that_push_have_panels_of_their_own(crane: tl.Mechanism):
+    """Where the platform does not move in metres, as this one is made to seem."""
+    compared = DRAWN["control"](crane)
+    runs = {name: replace(run, tool_error=0.0 * run.tool_error) for name, run in compared.runs.items()}
+    turned, pushed, *_ = control_figure(replace(compared, runs=runs)).axes
+    for axes, unit, k, scale in ((turned, "deg", 0, 180 / np.pi), (pushed, "mm", 1, 1e3)):
+        assert axes.get_ylabel() == f"largest\nactuator error [{unit}]"
+        (line,), (run,) = axes.lines, runs.values()
+        assert line.get_ydata().max() == pytest.approx(scale * np.abs(run.actuator_error[:, k]).max(), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["dynamics", "motion"])
+def test_figures_without_a_picture_of_their_own_say_what_and_of_which_machine(name: str, crane: tl.Mechanism):
+    result = DRAWN[name](crane)
+    heading = result.plot()[0].figure.get_suptitle()
+    assert heading == {"dynamics": "crane: motion forces", "motion": "crane: planned motion"}[name]
 
 
 @pytest.mark.parametrize("name", DRAWN)

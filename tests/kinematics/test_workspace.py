@@ -9,9 +9,11 @@ from hypothesis.extra import numpy as hnp
 from planar_machines import five_bar_text
 from scipy.optimize import minimize
 
+import tauloop as tl
 from tauloop import Model, load, loads
 from tauloop.errors import InputError, PoseError
 from tauloop.kinematics.clearance import rod_clearance, segment_distances
+from tauloop.kinematics.singularities import KINDS, USUAL, singularities
 from tauloop.kinematics.workspace_map import Reason, WorkspaceLimits, section_axes, workspace_grid
 from tauloop.report.workspace_figure import workspace_figure
 
@@ -112,6 +114,29 @@ def test_machines_with_newton_blocks_are_followed() -> None:
     assert grid.usable[inside].all()
     outside = (np.hypot(x - 0.1, y) > 0.6) | (np.hypot(x + 0.1, y) > 0.6)
     assert not grid.usable[outside].any()
+
+
+@pytest.mark.parametrize(("name", "is_less"), [("peaucellier", True), ("jansen", True), ("four_bar", False)])
+def test_what_is_kept_from_singularities_follows_a_reference_pose_that_is_nearer(name: str, is_less: bool) -> None:
+    model = Model(load(name))
+    measures = singularities(model, model.assembly.q[None])
+    here = min(float(measures.distance(kind)[0]) for kind in KINDS)
+    assert (here < USUAL) is is_less
+    grid = tl.workspace(model)
+    assert grid.limits.singularity == pytest.approx(here / 2 if is_less else USUAL, rel=1e-12)
+    assert grid.usable.any()
+    if is_less:
+        asked_for = tl.workspace(model, tl.WorkspaceOptions(singularity=USUAL))
+        assert asked_for.limits.singularity == USUAL
+        assert asked_for.usable.sum() < grid.usable.sum()
+
+
+def test_a_crank_turns_once() -> None:
+    grid = tl.workspace(load("four_bar"))
+    (axis,) = grid.axes.values()
+    assert grid.usable.all()
+    assert grid.size_text == "360 deg"
+    assert np.diff(axis) == pytest.approx(2 * np.pi / (len(axis) - 1), rel=1e-9)
 
 
 def test_bad_axes_are_named_together() -> None:

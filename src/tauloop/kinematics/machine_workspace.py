@@ -28,7 +28,8 @@ class WorkspaceOptions(Options):
         section: positions that are held, such as 'z=-0.5' (SI, or with units); the rest as at the reference pose.
         ranges: from and to, such as 'x=-0.4:0.4,y=-0.4:0.4'; as far as the machine reaches without.
         resolution: step of the grid, m or rad.
-        singularity: least distance to singularities (0 to 1, free of units).
+        singularity: least distance to singularities (0 to 1, free of units); without it 0.05, or half of what the
+            reference pose has where that is less.
         clearance: least distance of rod centre lines, m.
         margin: least margin of the tensions of cables to their bounds, N.
         wrench: load at the tool that cables must hold, such as 'fz=-50,mx=2' (N, N m, base frame), for one load at a
@@ -44,7 +45,7 @@ class WorkspaceOptions(Options):
     section: Mapping[str, float] = option(factory=dict, read=numbers_of)
     ranges: Mapping[str, tuple[float, float]] = option(factory=dict, read=ranges_of, flag="--range")
     resolution: float | None = None
-    singularity: float = option(0.05, least=0.0, most=1.0)
+    singularity: float | None = option(None, least=0.0, most=1.0)
     clearance: float = option(0.0, least=0.0)
     margin: float = option(0.0, least=0.0)
     wrench: tuple[tuple[float, ...], ...] = option(NO_WRENCH, read=_wrenches, repeated=True)

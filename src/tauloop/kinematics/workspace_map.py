@@ -17,7 +17,7 @@ from tauloop.datasets import Variable
 from tauloop.errors import InputError, PoseError, Problems, solving
 from tauloop.kinematics.clearance import rod_clearance
 from tauloop.kinematics.pose_axes import pose_axes
-from tauloop.kinematics.singularities import Singularities, singularities
+from tauloop.kinematics.singularities import Singularities, least_distance, singularities
 from tauloop.kinematics.workspace_border import Border, bordered
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.suggestions import unknown_names
@@ -67,7 +67,8 @@ class WorkspaceLimits:
     """What a usable pose must keep.
 
     Attributes:
-        singularity: least measure of every kind of singularity (see `Singularities`); zero for none.
+        singularity: least measure of every kind of singularity (see `Singularities`); zero for none. Without it 0.05,
+            or half of what the reference pose has where that is less; of a finished map what it kept.
         clearance: least distance of the centre lines of two rods, m; zero for none.
         ranges: whether stops of joints and rods in the machine file must be kept.
         tension: least margin of the tensions of cables to their bounds, N (see `Motion.tension_margin`);
@@ -77,7 +78,7 @@ class WorkspaceLimits:
             poses that are excluded, are cut off.
     """
 
-    singularity: float = 0.05
+    singularity: float | None = None
     clearance: float = 0.0
     ranges: bool = True
     tension: float = 0.0
@@ -263,6 +264,7 @@ def workspace_grid(
             machine has no cables; or cables where freedoms are passive, so that they hold no pose.
     """
     limits = limits or WorkspaceLimits()
+    limits = replace(limits, singularity=least_distance(model, limits.singularity))
     fixed = dict(fixed or {})
     pose = pose_axes(model)
     columns, reference = pose.columns, pose.reference
@@ -501,8 +503,8 @@ class _Judge:
             measures = np.stack([distances.serial, distances.parallel, distances.constraint], axis=1)
             for i, name in enumerate(("serial", "parallel", "constraint")):
                 result[name][good] = measures[:, i]
-            least = max(self._limits.singularity, SOUND) if self._cables else self._limits.singularity
-            exclude(measures - least, first, Reason.SINGULAR, good)
+            least = self._limits.singularity or 0.0
+            exclude(measures - (max(least, SOUND) if self._cables else least), first, Reason.SINGULAR, good)
             if len(self._clearance.pairs):
                 apart = self._clearance.distances(q)
                 result["clearance"][good] = apart.min(axis=1)
@@ -588,11 +590,13 @@ def section_axes(
         resolution = float(f"{widest / FINENESS:.1g}")
     spans = {name: steps(name, resolution) for name in names}
     _require_size([last + 1 - first for first, last in spans.values()])
-    return {name: np.arange(first, last + 1) * resolution for name, (first, last) in spans.items()}
+    grid = {name: np.arange(first, last + 1) * resolution for name, (first, last) in spans.items()}
+    turned = {name for name in names if name not in (ranges or {}) and np.isclose(np.subtract(*ends[name]), -2 * np.pi)}
+    return grid | {name: np.linspace(*ends[name], len(grid[name])) for name in turned}  # a turn, and no step more
 
 
 def _reach(model: Model, poses: _Poses, name: str) -> tuple[float, float]:
-    """How far the machine closes along one axis from the reference pose, and a tenth more on both sides."""
+    """How far the machine closes along one axis from the reference pose, and a tenth more on both sides; or a turn."""
     columns, units, reference = poses.axes.columns, poses.axes.units, poses.axes.reference
     if name not in columns:
         raise InputError.of(name, "is no platform position", f"choose: {', '.join(columns)}")
@@ -605,5 +609,5 @@ def _reach(model: Model, poses: _Poses, name: str) -> tuple[float, float]:
     if not closed[len(offsets) // 2]:
         raise PoseError.of(name, "the machine does not close at its reference pose", "see `tauloop check`")
     low, high = offsets[closed].min(), offsets[closed].max()
-    margin = 0.1 * (high - low)
+    margin = 0.0 if units[column] == "rad" and closed[[0, -1]].all() else 0.1 * (high - low)
     return float(reference[column] + low - margin), float(reference[column] + high + margin)

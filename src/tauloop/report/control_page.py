@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tauloop.report.figures import in_degrees
 from tauloop.report.pieces import Piece, Plot, channels_over_time, motion, traces
 from tauloop.simulation import ControlComparison
 
@@ -37,13 +38,15 @@ def control_page(comparison: ControlComparison) -> Iterator[Piece]:
     units = model.actuators.ports.position.units
     for unit in dict.fromkeys(units):
         same = [k for k, other in enumerate(units) if other == unit]
+        shown, scale = in_degrees(unit, np.ones(()))
         drawn = [
-            traces(run.time, {name: np.abs(run.actuator_error[:, same]).max(axis=1)}) for name, run in runs.items()
+            traces(run.time, {name: scale * np.abs(run.actuator_error[:, same]).max(axis=1)})
+            for name, run in runs.items()
         ]
         yield Plot(
             title="Actuators behind their reference, the farthest",
             x="time [s]",
-            y=f"error [{unit}]",
+            y=f"error [{shown}]",
             traces=tuple(trace for part in drawn for trace in part),
             over_time=True,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -12,15 +13,16 @@ from tauloop.datasets import Tabular, Variable
 from tauloop.errors import InputError
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.records import dataclass
-from tauloop.report.figures import COLOURS, NORMAL, SMALL, TEXT, blank, clean, in_degrees, thin
+from tauloop.report.figures import COLOURS, LARGE, NORMAL, SMALL, TEXT, blank, clean, in_degrees, thin
 from tauloop.report.parts import parts_of
+from tauloop.result import Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Inches: a panel's width and least height, that of a row with words beside it, and space for the lowest axis.
-WIDTH, PANEL, ROW, FOOT = 9.5, 2.2, 0.2, 0.5
+#: Inches: a panel's width and least height, that of a row with words beside it, space for the lowest axis and heading.
+WIDTH, PANEL, ROW, FOOT, HEAD = 9.5, 2.2, 0.2, 0.5, 0.35
 #: Quantities of things by name are on a logarithmic axis where they differ by more than this ratio.
 DECADES = 1e3
 #: Lines of one panel look different: every colour in every style.
@@ -65,8 +67,10 @@ def plot(result: Tabular, *names: str, axes: Axes | Sequence[Axes] | None = None
             return _shown(drawn)
     panels = _panels(result, names)
     if axes is None:
-        heights = [max(PANEL, ROW * panel.rows) for panel in panels]
-        figure = blank(WIDTH, sum(heights) + FOOT, layout="constrained")
+        heights, heading = [max(PANEL, ROW * panel.rows) for panel in panels], _heading(result)
+        figure = blank(WIDTH, sum(heights) + FOOT + (HEAD if heading else 0.0), layout="constrained")
+        if heading:
+            figure.suptitle(heading, fontsize=LARGE, fontweight="bold", color=TEXT, x=0.01, ha="left", parse_math=False)
         grid = figure.add_gridspec(len(panels), 1, height_ratios=heights)
         axes = [figure.add_subplot(grid[k]) for k in range(len(panels))]
         figure.align_ylabels(axes)
@@ -78,6 +82,13 @@ def plot(result: Tabular, *names: str, axes: Axes | Sequence[Axes] | None = None
     for panel, each in zip(panels, axes, strict=True):
         panel.draw(each)
     return tuple(axes) if figure is None else _shown(figure)
+
+
+def _heading(result: Tabular) -> str:
+    """What it is, in the words of its class, and of which machine; empty where that is not known."""
+    machine = result.provenance.inputs.get("machine", "") if isinstance(result, Result) else ""
+    kind = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(result).__name__).lower()
+    return f"{machine}: {kind}" if machine else ""
 
 
 def _shown(figure: Figure) -> tuple[Axes, ...]:

@@ -8,9 +8,10 @@ import numpy as np
 
 from tauloop.errors import InputError
 from tauloop.kinematics.workspace_map import Reason, Workspace
-from tauloop.report.figures import LARGE, NORMAL, SMALL, TEXT, blank, clean
+from tauloop.report.figures import LARGE, MEASURED, NORMAL, PREDICTED, SMALL, TEXT, blank, clean, in_degrees
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 #: One colour for each reason; usable poses are coloured by their measure instead.
@@ -25,6 +26,8 @@ COLOURS = {
 }
 #: What the machine cannot pass for a singularity, though it could be there.
 BEYOND_SINGULAR = (Reason.SINGULAR, Reason.CUT_OFF)
+#: Width of a picture, inches.
+WIDTH = 8.6
 #: Points of a picture along its axes, and width of the border, points.
 FINE, BORDER = 900, 1.3
 #: Names beside each other.
@@ -40,10 +43,58 @@ MEASURES = {
 }
 
 
-def section_figure(workspace: Workspace) -> Figure | None:
-    """The picture over the first two positions, others next to their reference; None of a map over a line."""
+def section_figure(workspace: Workspace) -> Figure:
+    """The picture over the first two positions, others next to their reference, or over the only one."""
     section = workspace.section()
-    return workspace_figure(section) if section is not None else None
+    return line_figure(workspace) if section is None else workspace_figure(section)
+
+
+def line_figure(workspace: Workspace) -> Figure:
+    """A map over a line: distances to singularities along it, and what excludes poses behind them."""
+    from matplotlib.patches import Patch
+
+    k = int(np.argmax([len(axis) for axis in workspace.axes.values()]))
+    name, unit = tuple(workspace.axes)[k], workspace.units[k]
+    shown, x = in_degrees(unit, workspace.axes[name])
+    _, (reference,) = in_degrees(unit, np.array([workspace.reference[k]]))
+    reasons = workspace.reason.ravel()
+    figure = blank(WIDTH, 3.6)
+    axes = figure.add_subplot()
+    clean(axes)
+    changes = np.flatnonzero(np.diff(reasons))
+    is_cut = workspace.border.labels.ravel()[changes] != workspace.border.labels.ravel()[changes + 1]
+    shares = np.full(len(changes), 0.5)
+    shares[is_cut] = workspace.border.share(changes[is_cut], changes[is_cut] + 1)
+    ends = [x[0], *(x[changes] + shares * (x[changes + 1] - x[changes])), x[-1]]
+    present = []
+    for start, end, reason in zip(ends[:-1], ends[1:], reasons[[*changes, -1]], strict=True):
+        if reason != Reason.USABLE:
+            axes.axvspan(start, end, color=COLOURS[Reason(reason)], linewidth=0.0)
+            present.append(Reason(reason))
+    lines = [
+        axes.plot(x, workspace.figures[measure].ravel(), color=colour, linewidth=1.4, label=f"{measure} [1]")[0]
+        for measure, colour in (("serial", PREDICTED), ("parallel", MEASURED), ("constraint", TEXT))
+    ]
+    lines[-1].set_linestyle("--")
+    lines.append(axes.axvline(reference, color=TEXT, linewidth=0.8, linestyle=":", label="reference pose"))
+    axes.set_xlim(x[0], x[-1])
+    axes.set_ylim(bottom=0.0)
+    axes.set_xlabel(f"{name} [{shown}]", fontsize=NORMAL, color=TEXT)
+    axes.set_ylabel("distance to singularities [1]", fontsize=SMALL, color=TEXT)
+    patches = [Patch(color=COLOURS[reason], label=reason.text) for reason in dict.fromkeys(present)]
+    axes.legend(handles=[*lines, *patches], loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=SMALL, frameon=False)
+    _head(axes, workspace)
+    figure.subplots_adjust(left=0.08, right=0.76, bottom=0.14, top=0.82)
+    return figure
+
+
+def _head(axes: Axes, workspace: Workspace) -> None:
+    """Name the machine above axes, what is held, and how much is usable."""
+    axes.set_title(
+        f"Workspace of {workspace.provenance.inputs['machine']}", fontsize=LARGE, color=TEXT, loc="left", pad=22
+    )
+    note = "; ".join(filter(None, (workspace.held, f"usable {workspace.size_text}")))
+    axes.text(0.0, 1.015, note, transform=axes.transAxes, fontsize=SMALL, color=TEXT)
 
 
 def sampled_measure(workspace: Workspace, measure: str, count: int) -> tuple[np.ndarray, ...]:
@@ -85,9 +136,8 @@ def workspace_figure(workspace: Workspace, *, measure: str = "parallel") -> Figu
     units = workspace.units
     scales = np.array([180.0 / np.pi if unit == "rad" else 1.0 for unit in units])
     x, y = (scale * axis for axis, scale in zip(workspace.axes.values(), scales, strict=True))
-    width = 8.6
     aspect = np.clip(np.ptp(y) / np.ptp(x) if units[0] == units[1] else 0.8, 0.4, 1.8)
-    figure = blank(width, 1.9 + 6.2 * aspect)
+    figure = blank(WIDTH, 1.9 + 6.2 * aspect)
     axes = figure.add_subplot()
     clean(axes)
     axes.grid(False)
@@ -125,11 +175,7 @@ def workspace_figure(workspace: Workspace, *, measure: str = "parallel") -> Figu
         columnspacing=1.2,
         handlelength=1.2,
     )
-    axes.set_title(
-        f"Workspace of {workspace.provenance.inputs['machine']}", fontsize=LARGE, color=TEXT, loc="left", pad=22
-    )
-    note = "; ".join(filter(None, (workspace.held, f"usable {workspace.size_text}")))
-    axes.text(0.0, 1.015, note, transform=axes.transAxes, fontsize=SMALL, color=TEXT)
+    _head(axes, workspace)
     height = figure.get_figheight()
     figure.subplots_adjust(
         left=0.1, right=0.86, bottom=(0.95 if len(present) < 4 else 1.15) / height, top=1 - 0.75 / height

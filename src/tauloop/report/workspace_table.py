@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from rich.console import RenderableType
 
+from tauloop.kinematics.singularities import USUAL
 from tauloop.kinematics.workspace_map import Reason, Workspace
 from tauloop.report.tables import doubts, table
 
@@ -22,5 +23,8 @@ def workspace_tables(workspace: Workspace) -> Iterator[RenderableType]:
     yield table(title, "pose", ("number", ""), ("share", ".1%"), rows=rows)
     blamed = list(workspace.excluded_by().items())[:MOST]
     yield table("What excludes poses", "element", ("poses", ""), rows=blamed)
+    least = workspace.limits.singularity or 0.0
+    if least < USUAL:
+        yield f"singular: a distance from singularities below {least:.3g} (--singularity; elsewhere {USUAL:g})"
     yield f"usable, within its border: {workspace.size_text}"
     yield from doubts(workspace)

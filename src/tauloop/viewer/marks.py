@@ -7,15 +7,13 @@ from typing import Any
 import numpy as np
 
 from tauloop.kinematics.machine_geometry import MachineGeometry
-from tauloop.kinematics.singularities import KINDS, singularities
+from tauloop.kinematics.singularities import KINDS, least_distance, singularities
 from tauloop.mechanism.model import LIMIT_KINDS
 from tauloop.mechanism.poses import placement_pose
 from tauloop.model import Model
 from tauloop.report.figures import RESIDUAL
 from tauloop.viewer.stage import Stage
 
-#: Nearer to a singularity than this it is marked: what a map of the workspace calls singular unless told otherwise.
-NEAR = 0.05
 #: What the machine does there, by `KINDS`.
 EFFECTS = {
     "serial": "leg side: the platform cannot leave",
@@ -30,7 +28,7 @@ def path_colours(model: Model, q: np.ndarray) -> list[str]:
     """Colours of the samples (N, n_q) of a motion."""
     beyond = (model.limits.room(q) < 0.0).any(axis=1)
     measured = singularities(model, q)
-    near = np.stack([measured.distance(kind) for kind in KINDS]).min(axis=0) < NEAR
+    near = np.stack([measured.distance(kind) for kind in KINDS]).min(axis=0) < least_distance(model)
     return np.where(near, SINGULAR, np.where(beyond, BEYOND, INSIDE)).tolist()
 
 
@@ -39,7 +37,7 @@ class Marks:
 
     def __init__(self, viewer: Stage) -> None:
         """Begin without any."""
-        self._viewer = viewer
+        self._viewer, self._near = viewer, least_distance(viewer.model)
         self._labels: dict[str, Any] = {}
 
     def follow(self, geometry: MachineGeometry) -> str:
@@ -49,7 +47,7 @@ class Marks:
         outside = {item.coordinate: item for kind in LIMIT_KINDS for item in model.limits.beyond(q[None], kind=kind)}
         measured = singularities(model, q[None])
         distances = {kind: float(measured.distance(kind)[0]) for kind in KINDS}
-        near = [kind for kind in KINDS if distances[kind] < NEAR]
+        near = [kind for kind in KINDS if distances[kind] < self._near]
         texts = {f"limit/{name}": (f"{item.amount}", _place(model, name, geometry)) for name, item in outside.items()}
         if near:
             worst = min(near, key=distances.__getitem__)

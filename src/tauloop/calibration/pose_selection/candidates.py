@@ -17,7 +17,7 @@ from tauloop.calibration.measurements.instruments import Instrument
 from tauloop.calibration.pose_selection.contact import Gap
 from tauloop.errors import InputError, PoseError, Problem
 from tauloop.kinematics.clearance import rod_clearance
-from tauloop.kinematics.singularities import KINDS, singularities
+from tauloop.kinematics.singularities import KINDS, least_distance, singularities
 from tauloop.kinematics.workspace_map import section_axes
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
@@ -40,14 +40,15 @@ class PoseLimits(Options):
     Attributes:
         ranges: ranges of platform positions, such as 'x=-0.4:0.4,z=100:300 mm' (SI without a unit); without it those of
             the machine file.
-        singularity: least distance to singularities, free of units (see `Singularities`).
+        singularity: least distance to singularities, free of units (see `Singularities`); without it 0.05, or half of
+            what the reference pose has where that is less.
         clearance: least distance of rod centre lines, m; without it a share of the rods' length; 0: none.
         turn: largest turn of a platform that can turn about each axis from its reference, rad.
         joint_ranges: whether ranges of joints and rods in the machine file must be kept.
     """
 
     ranges: Mapping[str, tuple[float, float]] | None = option(None, read=ranges_of, flag="--range")
-    singularity: float = option(0.05, least=0.0, most=1.0)
+    singularity: float | None = option(None, least=0.0, most=1.0)
     clearance: float | None = option(None, least=0.0)
     turn: float = option(0.15, least=0.0)
     joint_ranges: bool = option(True, flag="")
@@ -220,7 +221,8 @@ def _kept(
         good = good[is_inside]
     if len(good):
         singular = singularities(model, state.q[good])
-        near = np.stack([singular.distance(kind) < limits.singularity for kind in KINDS])
+        least = least_distance(model, limits.singularity)
+        near = np.stack([singular.distance(kind) < least for kind in KINDS])
         for kind, is_first in zip(KINDS, near & (near.cumsum(axis=0) == 1), strict=True):
             excluded[f"{kind} singularity"] += int(is_first.sum())
         good = good[~near.any(axis=0)]

@@ -12,6 +12,7 @@ from tauloop.assembly.named_values import numbers_of
 from tauloop.assembly.ports import coordinate_units, velocity_units
 from tauloop.errors import InputError, Problems
 from tauloop.kinematics.clearance import RodClearance
+from tauloop.kinematics.singularities import least_distance
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.quantities import quantity
 from tauloop.mechanism.suggestions import unknown_names
@@ -56,7 +57,8 @@ class ExcitationLimits(Options):
         speed: largest speed of a channel, likewise.
         acceleration: largest acceleration of a channel, likewise.
         force: share of the machine's force limits, and of greatest tensions, that may be used.
-        singularity: least distance to singularities of both types, free of units (see `kinematics.singularities`).
+        singularity: least distance to singularities of both types, free of units (see `kinematics.singularities`);
+            without it 0.05, or half of what the reference pose has where that is less.
         clearance: least distance of rod centre lines, m; 0 for none.
     """
 
@@ -66,7 +68,7 @@ class ExcitationLimits(Options):
         factory=dict, read=per_channel("acceleration", ACCELERATION, ANGULAR_ACCELERATION), metavar="LIMIT"
     )
     force: float = option(1.0, least=1e-3)
-    singularity: float = option(0.05, least=0.0, most=0.999)
+    singularity: float | None = option(None, least=0.0, most=0.999)
     clearance: float = option(0.0, least=0.0)
 
     def of_channels(self, channels: tuple[str, ...]) -> np.ndarray:
@@ -161,8 +163,9 @@ def bounds(
         listed.append(Bound.up_to("force", name, unit, limits.force * actuator.force))
     for name, tension in cables(model.mechanism).items():
         listed.append(Bound("tension", name, "N", tension.least, limits.force * tension.greatest))
-    if limits.singularity > 0 and model.assembly.rows:
-        listed += [Bound("singularity", kind, "", limits.singularity) for kind in SINGULARITIES]
+    if limits.singularity != 0.0 and model.assembly.rows:
+        least = least_distance(model, limits.singularity, SINGULARITIES)
+        listed += [Bound("singularity", kind, "", least) for kind in SINGULARITIES]
     if clearance is not None and len(clearance.pairs):
         listed.append(Bound("clearance", "rods", "m", limits.clearance))
     return tuple(bound for bound in listed if np.isfinite([bound.lower, bound.upper]).any())
