@@ -7,6 +7,8 @@ import importlib.util
 import os
 import shutil
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -113,6 +115,18 @@ def pytest_collection_finish() -> None:
     """What is imported and collected stays: a search for garbage need not look at it, thousands of times."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def temporary_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A folder for temporary files that goes with the tests: workers, browsers and FMPy clear none away."""
+    folder, before, setting = tmp_path_factory.mktemp("temporary"), tempfile.tempdir, os.environ.get("TMPDIR")
+    tempfile.tempdir = os.environ["TMPDIR"] = str(folder)
+    yield
+    tempfile.tempdir = before
+    os.environ.pop("TMPDIR")
+    os.environ.update({} if setting is None else {"TMPDIR": setting})
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

@@ -14,11 +14,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from calibration_sessions import encoders, measured, part_errors, written
 from command_line import run, run_json
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 
 import tauloop as tl
+from tauloop.calibration import Position
 from tauloop.mechanism.units import si_unit
 from tauloop.report.control_figure import control_figure
 from tauloop.report.parts import parts_of
@@ -43,6 +45,13 @@ platform: {body: hook, independent: [lift, reach]}
 #: Units of channels in files, by what moves: the first of a length or an angle, then of its force.
 CHANNELS = {"winch": ("rad", "N m"), "lift": ("rad", "N m"), "ram": ("m", "N"), "reach": ("m", "N")}
 RATES = {"position": "", "velocity": "/s", "acceleration": "/s^2"}
+RACKS = Path(__file__).parents[2] / "examples" / "gantry_tau_racks" / "gantry_tau_racks.yaml"
+STEPS = """
+format: tauloop-steps/1
+steps:
+  slow: {step: 100 mm, set: {kp: 150, ti: 1.8}, measured: {rise_time: 660 ms, energy: 2000 N^2 m^2 s}}
+  judge: {step: 50 mm, set: {kp: 200, ti: 1.5}, measured: {rise_time: 560 ms}, held_out: yes}
+"""
 #: A unit that stands for several: "m, rad", "m or rad", "SI", "mixed".
 SEVERAL = r",| or |SI|mixed"
 WORDS = {
@@ -82,6 +91,18 @@ DRAWN: dict[str, Callable[[tl.Mechanism], Any]] = {
 }
 
 
+MEASURED = {
+    "identify": "identify crane.yaml log.csv --cutoff 40 --trim 5",
+    "calibrate": "calibrate gantry_tau_3dof tracker.csv --noise 20um --parameters track*.length,track*.yaw",
+    "poses": "poses gantry_tau_3dof --parameters track*.length,track*.yaw --count 8 --candidates 30",
+    "ballbar": f"ballbar {RACKS} --radius 0.05 --speed 0.6 --only rigid",
+    "tune": "tune dual_motor_axis --bounds kp=100:300,ti=0.5:2 --weight rise_time=1.7 --budget 4",
+    "fit-plant": "fit-plant dual_motor_axis steps.yaml --unknown cart_viscous=10:100,preload=5:12 --generations 0",
+}
+#: Units beside numbers that are powers or sums, which no value of a machine file has, and counts.
+OF_INTEGRALS = ("N^2 s", "(N m)^2 s")
+
+
 @pytest.fixture
 def crane(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tl.Mechanism:
     """The machine, whose file lies where the commands run."""
@@ -117,10 +138,33 @@ def test_units_in_json_and_in_files_are_single_and_si(name: str, crane: tl.Mecha
             assert unit == (wanted[1] if quantity == "force" else wanted[0] + RATES.get(quantity, "")), header
 
 
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", MEASURED)
+def test_units_of_what_is_measured_and_tuned_are_single_and_si(name: str, crane: tl.Mechanism):
+    if name == "identify":
+        run(*"excite crane.yaml --random 4 --starts 0 --harmonics 2 --period 4 --out motion.csv".split(), code=None)
+        run(*"dynamics crane.yaml --motion motion.csv --entry actuators --out log.csv".split(), code=None)
+    elif name == "calibrate":
+        draw, machine = np.random.default_rng(8), "gantry_tau_3dof"
+        true = part_errors(machine, ("track*.length", "track*.yaw"), 3e-4, draw)
+        series = measured(machine, true, Position(name="t"), encoders(machine, 25, draw), 2e-5)
+        written(series, Path("tracker.csv"))
+    Path("steps.yaml").write_text(STEPS, encoding="utf-8")
+    document = run_json(*MEASURED[name].split(), code=None)
+    assert document["status"] != "error"
+    for key, unit in units_in(document):
+        single = unit in ("", "1", *OF_INTEGRALS) or re.fullmatch(r"of \d+", unit)
+        assert single or si_unit(unit) == unit, f"{key}: {unit}"
+    for key, unit in document.get("units", {}).items():
+        assert unit in ("", "1", *OF_INTEGRALS) or si_unit(unit) == unit, f"{key}: {unit}"
+    text = run(*MEASURED[name].split(), code=None).stdout
+    assert [unit for unit in re.findall(r"\[([^\]\n]+)\]", text) if re.search(SEVERAL, unit)] == []
+
+
 def test_a_parameter_has_the_unit_of_its_value_and_that_of_its_file(crane: tl.Mechanism):
     rows = {row["name"]: row for row in run_json("show", "crane.yaml")["parameters"]}
-    for name, value, unit, written in (("lift", 0.5235987755982988, "rad", "deg"), ("hook_mass", 10.0, "kg", "g")):
-        assert (rows[name]["value"], rows[name]["unit"], rows[name]["written_unit"]) == (value, unit, written)
+    for name, value, unit, in_file in (("lift", 0.5235987755982988, "rad", "deg"), ("hook_mass", 10.0, "kg", "g")):
+        assert (rows[name]["value"], rows[name]["unit"], rows[name]["written_unit"]) == (value, unit, in_file)
 
 
 def unmarked(figure: Figure) -> Iterator[str]:

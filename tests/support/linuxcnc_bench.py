@@ -121,7 +121,7 @@ class Bench:
 @contextmanager
 def bench() -> Iterator[Bench]:
     """A bench that nobody else uses at the same time: there is one LinuxCNC on a computer."""
-    with open(Path(tempfile.gettempdir()) / "tauloop-linuxcnc.lock", "w") as lock:
+    with open("/tmp/tauloop-linuxcnc.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with tempfile.TemporaryDirectory(prefix="tauloop-linuxcnc-") as folder:
             Path(folder).chmod(0o755)

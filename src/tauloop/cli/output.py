@@ -14,6 +14,8 @@ import typer
 from rich.console import Console
 
 from tauloop.cli.options import flags, gathered, options_class, spread
+from tauloop.cli.progress import bar
+from tauloop.cli.quiet import QUIET, is_quiet
 from tauloop.cli.screen import Screen, json_text
 from tauloop.errors import InputError, Problem, Problems, TauloopError, solving
 from tauloop.files import require_writable, unwritable_folder, write_file, write_text
@@ -41,15 +43,8 @@ FigureOption = Annotated[Path | None, typer.Option(help="Draw it into this file 
 
 #: The option `--json` of every command.
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of text.")]
-#: Whether the command that runs is quiet.
-_quiet: ContextVar[bool] = ContextVar("quiet", default=False)
 #: The option `--quiet`, which every command gets by `command`.
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print problems alone: no tables, notes, progress.")]
-
-
-def is_quiet() -> bool:
-    """Whether the command that runs was asked to be quiet."""
-    return _quiet.get()
 
 
 def console() -> Console:
@@ -231,7 +226,6 @@ def _drawn(
     parts: Sequence[ReportPart], result: Any, path: Path, draw: Callable[[], Any] | None, as_json: bool
 ) -> tuple[Path, ...]:
     """Figures of all parts, drawn and written."""
-    from tauloop.cli.progress import bar  # it imports this file
     from tauloop.report.figures import save_figure
 
     written = []
@@ -277,7 +271,7 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> None:
-        before = _quiet.set(bool(kwargs.pop("quiet", False)))
+        before = QUIET.set(bool(kwargs.pop("quiet", False)))
         try:
             with solving(InputError):
                 command(*args, **kwargs | {name: gathered(kind, kwargs) for name, kind in options.items()})
@@ -293,7 +287,7 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
                     err.print(str(problem))
             raise typer.Exit(BAD_INPUT) from None
         finally:
-            _quiet.reset(before)
+            QUIET.reset(before)
 
     parameters: list[inspect.Parameter] = []
     for name, parameter in signature.parameters.items():

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, Tas
 from rich.text import Text
 
 from tauloop import progress
-from tauloop.cli.output import is_quiet
+from tauloop.cli.quiet import is_quiet
 from tauloop.cli.screen import Screen
 
 #: Called with the phase of a workflow (and, behind a comma, how it stands), what is done of it and to do.

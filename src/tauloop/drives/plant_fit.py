@@ -185,7 +185,7 @@ class FittedPlant(Result):
         """Plain data for ``--json``."""
         figures, fit = ("step", "criterion", "measured", "fitted", "held_out"), self.fit
         return self.plain_data(
-            *("drive_line", "before", "findings"),
+            *("drive_line", "before", "units", "findings"),
             values=fit.values,
             figures=[dict(zip(figures, row, strict=True)) for row in fit.rows],
             loss=fit.loss,

@@ -13,17 +13,19 @@ from tauloop.report.tables import doubts, table
 
 def plant_tables(plant: FittedPlant) -> Iterator[RenderableType]:
     """Parameters before and after, every figure beside its measured one, and what is left open."""
-    fitted = ((name, plant.before[name], value) for name, value in plant.fit.values.items())
-    yield table(f"{plant.drive_line}: parameters (SI)", "", ("before", ".6g"), ("fitted", ".6g"), rows=fitted)
+    units = plant.units
+    fitted = ((name, plant.before[name], value, units.get(name, "")) for name, value in plant.fit.values.items())
+    yield table(f"{plant.drive_line}: parameters", "", ("before", ".6g"), ("fitted", ".6g"), "unit", rows=fitted)
     rows = (
         (
             *(step, name.replace("_", " "), measured, ours),
+            units.get(name) or "1",
             *(ours / measured - 1.0 if measured else None, "held out" if held_out else ""),
         )
         for step, name, measured, ours, held_out in plant.fit.rows
     )
-    heads = (("measured", ".5g"), ("fitted", ".5g"), ("off", "+.2%"))
-    yield table("Figures (SI)", "step", "criterion", *heads, "", rows=rows)
+    heads = (("measured", ".5g"), ("fitted", ".5g"), "unit", ("off", "+.2%"))
+    yield table("Figures", "step", "criterion", *heads, "", rows=rows)
     yield Text(f"{plant.fit.evaluations} plants tried")
     for finding in plant.findings:
         yield Text(f"note: {finding}")

@@ -14,12 +14,15 @@ from tauloop.report.tables import doubts, table
 def tuning_tables(tuning: Tuning) -> Iterator[RenderableType]:
     """Parameters and criteria before and after, all searches, and compromises."""
     rows = (
-        *((name, tuning.start[name], value) for name, value in tuning.best.items()),
-        ("cost", tuning.start_cost, tuning.cost),
-        *((name.replace("_", " "), tuning.before[name], value) for name, value in tuning.after.items()),
+        *((name, tuning.start[name], value, tuning.units[name]) for name, value in tuning.best.items()),
+        ("cost", tuning.start_cost, tuning.cost, "1"),
+        *(
+            (name.replace("_", " "), tuning.before[name], value, tuning.units[name] or "1")
+            for name, value in tuning.after.items()
+        ),
     )
-    title = f"{tuning.drive_line}: tuned parameters and criteria (SI)"
-    yield table(title, "", ("before", ".6g"), ("tuned", ".6g"), rows=rows)
+    title = f"{tuning.drive_line}: tuned parameters and criteria"
+    yield table(title, "", ("before", ".6g"), ("tuned", ".6g"), "unit", rows=rows)
     searches = (
         (
             *(", ".join(f"{value:.4g}" for value in point) for point in (search.start, search.best)),
@@ -39,7 +42,9 @@ def tuning_tables(tuning: Tuning) -> Iterator[RenderableType]:
 
 def _front(tuning: Tuning) -> RenderableType:
     assert tuning.front is not None
-    criteria = (name.replace("_", " ") for name in tuning.front.of)
-    columns = ((name, ".5g") for name in (*tuning.front.names, *criteria))
+    columns = (
+        (f"{name.replace('_', ' ') if name in tuning.front.of else name}\n[{tuning.units.get(name) or 1}]", ".5g")
+        for name in (*tuning.front.names, *tuning.front.of)
+    )
     rows = ((*point, *figures) for point, figures in zip(tuning.front.points, tuning.front.criteria, strict=True))
-    return table("Front of compromises (SI)", *columns, rows=rows)
+    return table("Front of compromises", *columns, rows=rows)

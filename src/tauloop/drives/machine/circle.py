@@ -123,12 +123,11 @@ class CircleTest(Result):
             yield Variable(name="radial", values=radial, over=("run", "angle"), unit="m")
 
     def as_dict(self) -> dict[str, object]:
-        """Plain data for ``--json``; lengths in um."""
+        """Plain data for ``--json``; lengths in um where a name ends so."""
         return self.plain_data(
             *("machine", "circle"),
-            unit="um",
             runs={
-                variation.label: lap.figures
+                variation.label: {f"{name}_um": figure for name, figure in lap.figures.items()}
                 | {
                     "steps": lap.motion.steps,
                     "events": lap.motion.events,

@@ -156,7 +156,7 @@ class Tuning(Result):
         names = tuple(self.best)
         front = self.front
         return self.plain_data(
-            *("drive_line", "start", "best", "cost", "findings"),
+            *("drive_line", "start", "best", "cost", "units", "findings"),
             start_cost=_finite(self.start_cost),
             criteria={"start": self.before, "best": self.after},
             searches=[
