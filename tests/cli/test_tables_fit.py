@@ -57,6 +57,12 @@ def test_what_is_too_wide_is_a_list():
     assert lines(text)[:3] == ["Wide", f"{'x' * 30}0  a", f"{'x' * 30}2  c"]
 
 
+def test_a_heading_has_the_width_of_the_screen():
+    shown = table("A heading that is wider than its table", "name", ("value", ".3g"), rows=[("a", 1.0)])
+    text = "".join(part.text for part in Console(width=WIDTH).render(shown))
+    assert lines(text)[0] == "A heading that is wider than its table"
+
+
 def fits(words: str) -> None:
     text = run(*words.split(), code=None, columns=WIDTH).stdout
     assert "…" not in text

@@ -261,6 +261,7 @@ def test_exports_share_a_folder_and_each_keeps_its_manifest(tmp_path):
     """By hashes taken anew: of another machine, of another function, for LinuxCNC, and of one written again."""
     exports = [
         tl.export_linuxcnc(model("five_bar"), folder=tmp_path),
+        tl.export_controller(model("five_bar"), folder=tmp_path),
         exported("five_bar", ["kinematics"], tmp_path),
         exported("five_bar", ["inverse_dynamics"], tmp_path, name="five_bar_forces"),
         exported("four_bar", ["kinematics"], tmp_path),

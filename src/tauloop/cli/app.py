@@ -72,8 +72,8 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "ballbar": ("drive_machine", "Drive a machine with drive lines round a circle."),
     },
     "Export": {
-        "export": ("export", "Write a machine as C99, as an FMU, or as a module of LinuxCNC."),
-        "convert": ("convert", "Write a machine as YAML, MJCF, or URDF with a side file."),
+        "export": ("export", "Write a machine as C99, an FMU, for LinuxCNC, or for ROS 2."),
+        "convert": ("convert", "Write a machine as YAML, MJCF, SDF, or URDF with a side file."),
         "report": ("report", "Make a page of results: tables, figures, the machine in motion."),
     },
     "This computer": {

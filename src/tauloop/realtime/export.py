@@ -83,8 +83,8 @@ def export_controller(
     Examples:
         >>> import tauloop as tl
         >>> export = tl.export_controller(tl.load("five_bar"))
-        >>> sorted(export.files)
-        ['five_bar_controller.c', 'five_bar_controller.h', 'five_bar_controller_check.c', 'manifest.json']
+        >>> sorted(name.removeprefix("five_bar_controller") for name in export.files)
+        ['.c', '.h', '_check.c', '_manifest.json']
     """
     model, options, stages = modelled(machine), options or ControllerOptions(), Stages(progress, 2)
     equations = controller_equations(model, options)
@@ -111,7 +111,7 @@ def export_controller(
         "parameters": parameter_manifest(values),
         "files": {file: hashlib.sha256(text.encode()).hexdigest() for file, text in files.items()},
     }
-    files["manifest.json"] = json.dumps(manifest, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    files[f"{stem}_manifest.json"] = json.dumps(manifest, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
     written = () if folder is None else written_files(files, Path(folder))
     stages.done()
     return ControllerExport(name=stem, manifest=manifest, files=files, written=written)

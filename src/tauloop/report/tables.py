@@ -38,7 +38,13 @@ class FittingTable(Table):
             widths[widest] -= 1
         for column, width in zip(self.columns, widths, strict=True):
             column.width = width - gap
-        yield from super().__rich_console__(console, options)
+        title, self.title = self.title, None  # it may be wider than the table
+        if title:
+            yield Text(str(title), style="table.title")
+        try:
+            yield from super().__rich_console__(console, options)
+        finally:
+            self.title = title
 
     def _list(self) -> Iterator[Text | Table]:
         if self.title:
