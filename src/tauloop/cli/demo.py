@@ -11,8 +11,9 @@ import typer
 import tauloop as tl
 from tauloop.cli.completion import machines
 from tauloop.cli.machine import SideOption, load_model
-from tauloop.cli.output import JsonOption, command, console, is_quiet, page_ending, print_json
+from tauloop.cli.output import JsonOption, command, console, page_ending, print_json
 from tauloop.cli.progress import bar
+from tauloop.cli.quiet import is_quiet
 from tauloop.mechanism import shipped_machines
 
 

@@ -10,7 +10,7 @@ import typer
 
 from tauloop.assembly.limits import require_within_limits
 from tauloop.cli.completion import machines
-from tauloop.cli.output import is_quiet
+from tauloop.cli.quiet import is_quiet
 from tauloop.cli.screen import Screen
 from tauloop.equations.formulations import FORMULATIONS
 from tauloop.errors import InputError

@@ -12,8 +12,9 @@ import typer
 import tauloop as tl
 from tauloop.cli.completion import sources
 from tauloop.cli.machine import BesidePosition
-from tauloop.cli.output import FigureOption, JsonOption, any_ending, command, console, figure_ending, finish, is_quiet
+from tauloop.cli.output import FigureOption, JsonOption, any_ending, command, console, figure_ending, finish
 from tauloop.cli.progress import bar
+from tauloop.cli.quiet import is_quiet
 from tauloop.templates import TEMPLATES, NamedValue, dimensions, title
 
 

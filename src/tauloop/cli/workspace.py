@@ -11,7 +11,7 @@ import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, ThreadsOption, WithinLimitsOption, load_model
 from tauloop.cli.output import JsonFileOption, JsonOption, any_ending, command, figure_ending, finish, map_file
 from tauloop.cli.progress import bar
-from tauloop.report.workspace_figure import workspace_figure
+from tauloop.report.workspace_figure import section_figure
 
 
 @command(figure=figure_ending, out=any_ending, json_file=any_ending)
@@ -42,6 +42,6 @@ def workspace(
         as_json,
         map_file(out, result),
         figure=figure,
-        draw=lambda: workspace_figure(result, measure=colour),
+        draw=lambda: section_figure(result, colour),
         json_file=json_file,
     )

@@ -43,10 +43,20 @@ MEASURES = {
 }
 
 
-def section_figure(workspace: Workspace) -> Figure:
-    """The picture over the first two positions, others next to their reference, or over the only one."""
+def section_figure(workspace: Workspace, measure: str = "parallel") -> Figure:
+    """The picture over the first two positions, others next to their reference, or over the only one.
+
+    Args:
+        workspace: a map.
+        measure: one of `MEASURES`, which colours a section; along a line all are drawn.
+
+    Raises:
+        InputError: the measure is unknown.
+    """
+    if measure not in MEASURES:
+        raise InputError.of("measure", f"{measure!r} is unknown", ", ".join(MEASURES))
     section = workspace.section()
-    return line_figure(workspace) if section is None else workspace_figure(section)
+    return line_figure(workspace) if section is None else workspace_figure(section, measure=measure)
 
 
 def line_figure(workspace: Workspace) -> Figure:

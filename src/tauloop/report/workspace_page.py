@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tauloop.kinematics.singularities import KINDS
 from tauloop.kinematics.workspace_map import Reason, Workspace
+from tauloop.report.figures import in_degrees
 from tauloop.report.pieces import STATES, Piece, Plot, PlotTrace, motion, rounded
 from tauloop.report.workspace_figure import MEASURES, sampled_measure
 
@@ -26,6 +28,8 @@ def workspace_page(workspace: Workspace) -> Iterator[Piece]:
         for measure, label in MEASURES.items():
             if np.isfinite(section.figures[measure][section.usable]).any():
                 yield _map(section, measure, label)
+    else:
+        yield _line(workspace)
     counts = {reason.text: int((workspace.reason == reason).sum()) for reason in Reason}
     kept = {text: count for text, count in counts.items() if count}
     yield Plot(
@@ -34,6 +38,21 @@ def workspace_page(workspace: Workspace) -> Iterator[Piece]:
         y="poses",
         traces=(PlotTrace(name="poses", x=tuple(kept), y=rounded(list(kept.values())), look="bars"),),
         sideways=True,
+    )
+
+
+def _line(workspace: Workspace) -> Plot:
+    """Distances to singularities along the only position that varies."""
+    k = int(np.argmax([len(axis) for axis in workspace.axes.values()]))
+    name, axis = list(workspace.axes.items())[k]
+    shown, x = in_degrees(workspace.units[k], axis)
+    measures = {kind: np.where(workspace.usable, workspace.figures[kind], np.nan).ravel() for kind in KINDS}
+    return Plot(
+        title="Usable poses: distance to singularities",
+        x=f"{name} [{shown}]",
+        y="distance [1]",
+        traces=tuple(PlotTrace(name=kind, x=rounded(x), y=rounded(values)) for kind, values in measures.items()),
+        note="; ".join(filter(None, (workspace.held, f"usable {workspace.size_text}"))),
     )
 
 
