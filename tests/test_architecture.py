@@ -105,7 +105,7 @@ CEILINGS = {
     "programs": 2690,
     "realtime": 940,
     "reduction": 850,
-    "report": 3630,
+    "report": 3680,
     "simulation": 3180,
     "solids": 400,
     "study": 1060,
