@@ -52,6 +52,10 @@ COMMANDS = {
     "sdf": ("convert", "five_bar", "--to", "sdf", "--out", "{out}/five.sdf"),
     "c": ("export", "c", "five_bar", "--out", "{out}"),
     "controller": ("export", "controller", "five_bar", "--out", "{out}"),
+    "run": (
+        *("run", "plant", "five_bar", "--alone", "--duration", "0.02", "--udp", "127.0.0.1:47812"),
+        *("--out", "{out}/plant.csv"),
+    ),
     "linuxcnc": ("export", "linuxcnc", "five_bar", "--out", "{out}"),
     "ros2": ("export", "ros2", "five_bar", "--out", "{out}"),
     "fmu": ("export", "fmu", "five_bar", "--no-binary", "--out", "{out}"),

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         fmu as fmu,
         formats as formats,
         gpu as gpu,
+        hil as hil,
         identification as identification,
         integrate as integrate,
         kinematics as kinematics,
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
     )
     from tauloop.formats import dumps as dumps, load as load, loads as loads
     from tauloop.health import doctor as doctor
+    from tauloop.hil import PlantOptions as PlantOptions, run_plant as run_plant
     from tauloop.identification import (
         ExcitationOptions as ExcitationOptions,
         IdentificationOptions as IdentificationOptions,

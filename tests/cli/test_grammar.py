@@ -64,8 +64,8 @@ WITHOUT: dict[str, dict[str, str]] = {
         **dict.fromkeys(("fk", "ik", "jacobian"), "tauloop view draws the machine in a pose"),
         **dict.fromkeys(("verify", "cost", "reduce"), "numbers to compare, each in its row"),
         **dict.fromkeys(("equations", "regroup"), "formulas"),
-        "export": "code",
         "study": "its parts are columns for any plot",
+        **dict.fromkeys(("export", "run"), "code, or numbers of a clock; --out"),
         **dict.fromkeys(("demo", "report"), "draws a page"),
     },
     "--json-file": {
@@ -74,13 +74,14 @@ WITHOUT: dict[str, dict[str, str]] = {
         **dict.fromkeys(("new", "view", "equations", "export", "convert", "reduce", "subtract"), "its files are all"),
         **dict.fromkeys(("show", "check", "fk", "ik", "jacobian", "regroup", "play"), "has no page; --json"),
         **dict.fromkeys(("link-parameters", "tune", "fit-plant"), "has no page; --json"),
+        "run": "counts and times of a clock; --json",
         **dict.fromkeys(("dynamics", "motion"), "its page is that of a simulation or a demo"),
     },
     "--seed": {
         **dict.fromkeys(("demo", "machines", "show", "check", "new", "view", "schema", "doctor", "cache"), NO_CHANCE),
         **dict.fromkeys(("jacobian", "workspace", "play", "dynamics", "simulate", "equations", "cost"), NO_CHANCE),
         "study": "its file says it",
-        **dict.fromkeys(("identify", "subtract", "drive", "ballbar", "convert", "report"), NO_CHANCE),
+        **dict.fromkeys(("identify", "subtract", "drive", "ballbar", "convert", "report", "run"), NO_CHANCE),
     },
 }
 
@@ -105,7 +106,7 @@ def test_an_option_has_one_meaning_and_each_command_has_it_or_a_reason(flag: str
 def test_arguments_come_in_one_order(name: str):
     arguments = [item.name for item in command(name).params if item.param_type_name == "argument"]
     assert bool(arguments) == (name not in WITHOUT_ARGUMENT)
-    if "machine" in arguments and name != "export":  # whose kind comes before it
+    if "machine" in arguments and name not in ("export", "run"):  # whose kinds come before it
         assert arguments[0] == "machine"
 
 

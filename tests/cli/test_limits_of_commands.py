@@ -59,6 +59,7 @@ WITHOUT = {
     "cache": "uses no machine",
     "study": "varies machines; what a sample is refused for is kept with it",
     "schema": "uses no machine",
+    "run": "is driven by a controller elsewhere",
 }
 
 

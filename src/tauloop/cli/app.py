@@ -69,6 +69,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "drive": ("drive", "Simulate a step of a drive line with its control."),
         "tune": ("tune", "Tune the control of a drive line: least cost, compromises."),
         "fit-plant": ("fit_plant", "Identify a drive line's parameters from measured steps."),
+        "run": ("run", "Run a machine as a plant that a controller elsewhere drives."),
         "ballbar": ("drive_machine", "Drive a machine with drive lines round a circle."),
     },
     "Export": {

@@ -1,4 +1,4 @@
-"""A generated controller as files: header, source, a program that checks it, and a manifest."""
+"""A generated controller as files: header, source, programs that check it and run it against a plant, a manifest."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def export_controller(
         >>> import tauloop as tl
         >>> export = tl.export_controller(tl.load("five_bar"))
         >>> sorted(name.removeprefix("five_bar_controller") for name in export.files)
-        ['.c', '.h', '_check.c', '_manifest.json']
+        ['.c', '.h', '_check.c', '_loop.c', '_manifest.json', 'plant_link.h']
     """
     model, options, stages = modelled(machine), options or ControllerOptions(), Stages(progress, 2)
     equations = controller_equations(model, options)
@@ -96,6 +96,11 @@ def export_controller(
         f"{stem}.c": f'#include "{stem}.h"\n' + controller_source(stem, equations, values),
         f"{stem}_check.c": _check_text(stem, equations),
     }
+    if options.law != "drive":  # which measures what a plant says elsewhere
+        files |= {
+            f"{stem}_loop.c": _loop_text(stem, equations),
+            "plant_link.h": c_file("tauloop.realtime", "plant_link.h"),
+        }
     source = {
         "name": model.mechanism.name,
         "sha256": hashlib.sha256(content(replace(model.mechanism, file="")).encode()).hexdigest(),
@@ -119,6 +124,21 @@ def export_controller(
 
 def _channel(channel: ControllerChannel) -> dict[str, object]:
     return {"name": channel.name, "columns": list(channel.columns), "units": list(channel.units)}
+
+
+def _loop_text(stem: str, equations: ControllerEquations) -> str:
+    """The program that runs a controller against a plant in another process."""
+    sizes = {
+        "NAME": stem,
+        "UP": stem.upper(),
+        "REFERENCE": sum(c.size for c in equations.inputs if c.name.startswith("reference")),
+        "ACTUATORS": len(equations.model.mechanism.actuators),
+        "SPEED": int(not equations.options.differences),
+    }
+    text = c_file("tauloop.realtime", "loop.c")
+    for name, value in sizes.items():
+        text = text.replace(f"@{name}@", str(value))
+    return text
 
 
 def _check_text(stem: str, equations: ControllerEquations) -> str:

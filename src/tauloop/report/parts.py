@@ -110,6 +110,7 @@ _OWN = (
     _OwnPart("Jacobian", "kinematics_table.jacobian_tables"),
     _OwnPart("LinkParameters", "link_table.link_tables"),
     _OwnPart("ControllerExport", "export_table.controller_tables"),
+    _OwnPart("PlantRun", "plant_run_table.plant_run_tables"),
     _OwnPart("LinuxcncExport", "export_table.linuxcnc_tables"),
     _OwnPart(
         "MachineIdentification",

@@ -1,0 +1,47 @@
+"""``tauloop run``: a machine as a plant for hardware in the loop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import tauloop as tl
+from tauloop.cli.completion import machines
+from tauloop.cli.machine import SideOption, load_model
+from tauloop.cli.output import JsonOption, command, finish, log_ending, log_file
+
+#: What there is to run.
+KINDS = ("plant",)
+
+
+@command(out=log_ending)
+def run(
+    what: Annotated[str, typer.Argument(metavar="WHAT", help=f"What to run: {', '.join(KINDS)}.")],
+    machine: Annotated[
+        str,
+        typer.Argument(metavar="MACHINE", help="A shipped machine, a YAML or a URDF file.", autocompletion=machines),
+    ],
+    options: tl.PlantOptions,
+    side: SideOption = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Write forces and what was measured to this CSV, Parquet or MCAP file; needs a duration."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a machine with its drive lines as a plant that a controller in another process drives, over UDP.
+
+    The loop is compiled. It begins when a controller says that it is there, and ends after the duration or when it is
+    interrupted (Ctrl-C), with counts of lost, late and repeated packets and of times. Exit code 1 where a step takes
+    more than a tenth of its period, or has no solution.
+    """
+    problems = []
+    if what not in KINDS:
+        problems.append(tl.Problem(where="WHAT", what=f"{what!r} is unknown", remedy=f"there is {', '.join(KINDS)}"))
+    if out is not None and options.duration is None:
+        problems.append(tl.Problem(where="out", what="a run without an end has no log", remedy="give a duration"))
+    tl.InputError.raise_if_any(problems)
+    result = tl.run_plant(load_model(machine, side), options)
+    finish(result, as_json, log_file(out, result.to_xarray))

@@ -1,0 +1,15 @@
+"""Hardware in the loop: a machine as a plant that a controller in another process drives, in lock-step or in real time.
+
+Examples:
+    >>> import tauloop as tl
+    >>> tl.hil.PlantOptions(udp="127.0.0.1:9000", lockstep=True).frequency
+    1000.0
+"""
+
+from tauloop.hil.client import PlantClient as PlantClient, PlantMeasurement as PlantMeasurement
+from tauloop.hil.options import PlantOptions as PlantOptions
+from tauloop.hil.plant import CompiledPlant as CompiledPlant
+from tauloop.hil.run import PlantRun as PlantRun, run_plant as run_plant
+from tauloop.lazy import public_names
+
+__dir__, __all__ = public_names(__name__)

@@ -1,0 +1,86 @@
+"""Plants in processes of their own, controllers in others, and the same in this process."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+import tauloop as tl
+from tauloop.codegen.compiler import compiler_path
+from tauloop.hil import CompiledPlant, PlantOptions, PlantRun, run_plant
+from tauloop.realtime import CompiledController, ControllerOptions
+
+
+def run_beside(model: tl.Model, options: PlantOptions, controller: Callable[[], object]) -> PlantRun:
+    """A plant's run, with a controller beside it."""
+    results: list[PlantRun] = []
+    failures: list[Exception] = []
+
+    def run() -> None:
+        try:
+            results.append(run_plant(model, options))
+        except Exception as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        controller()
+    finally:
+        thread.join()
+    if failures:
+        raise failures[0]
+    return results[0]
+
+
+def reference_table(model: tl.Model, path: Path, frequency: float, size: float = 0.01) -> np.ndarray:
+    """A swing of the platform along its first length in two seconds, as `tauloop motion` writes it (N, n)."""
+    ports, n = model.platform.ports, len(model.platform.ports.velocity.columns)
+    free = next(i for i, unit in enumerate(ports.velocity.units) if unit == "m/s")
+    time = np.arange(round(2 * frequency)) / frequency
+    rows, w = np.zeros((len(time), len(ports.position.columns) + 2 * n)), np.pi
+    rows[:, : len(ports.position.columns)] = ports.at(model.assembly.q)
+    rows[:, free] += size * np.sin(w * time) ** 2
+    rows[:, len(ports.position.columns) + free] = size * w * np.sin(2 * w * time)
+    rows[:, len(ports.position.columns) + n + free] = 2 * size * w**2 * np.cos(2 * w * time)
+    lines = [",".join(map(repr, [t, *row])) for t, row in zip(time.tolist(), rows.tolist(), strict=True)]
+    path.write_text("time [s],...\n" + "\n".join(lines) + "\n")
+    return rows
+
+
+def compiled_loop(model: tl.Model, options: ControllerOptions, folder: Path) -> Path:
+    """The exported controller as a program that drives a plant."""
+    export = tl.export_controller(model, options, folder=folder)
+    compiler = compiler_path()
+    assert compiler is not None
+    sources = [str(folder / f"{export.name}{end}") for end in (".c", "_loop.c")]
+    words = [compiler, "-std=c99", "-O2", "-Wall", "-Wextra", "-ffp-contract=off", *sources]
+    subprocess.run([*words, "-o", str(folder / "loop"), "-lm", "-lrt"], check=True)
+    return folder / "loop"
+
+
+def simulated(
+    model: tl.Model, plant: PlantOptions, options: ControllerOptions, rows: np.ndarray, faults: dict[str, set[int]]
+) -> tuple[str, np.ndarray]:
+    """The digest of plant and controller in this process, with packets lost and late as scripted; and the end."""
+    machine, controller = CompiledPlant(model, plant), CompiledController(model, options)
+    hold = np.zeros(len(machine.code.inputs))
+    q, n_u = model.assembly.q[None], len(model.mechanism.actuators)
+    rest = np.zeros((1, n_u))
+    hold[:] = model.actuators.inverse_dynamics(model.actuator_position(q), rest, rest, start=q).force[0]
+    row = np.zeros(2 + 2 * n_u + rows.shape[1])
+    output = machine.output.copy()
+    for k in range(plant.steps):
+        if k not in faults.get("skip", ()):
+            row[0], row[1] = k * plant.period, k + 1.0
+            row[2 : 2 + 2 * n_u] = output[: 2 * n_u]
+            row[2 + 2 * n_u :] = rows[k % len(rows)]
+            force = controller.step(row).force
+            if k not in faults.get("lose", ()) and k not in faults.get("late", ()):
+                hold = force
+        output = machine.step(hold)
+    return machine.digest, output
