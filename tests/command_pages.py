@@ -28,6 +28,7 @@ PAGES = {
     "kinematics.md": "fk ik jacobian modes",
     "workspace.md": "workspace",
     "motion.md": "motion",
+    "fastest-motion.md": "fastest",
     "simulation.md": "simulate",
     "control.md": "control",
     "formulations.md": "dynamics cost",

@@ -30,6 +30,7 @@ from tauloop.equations.values import Values
 from tauloop.identification.estimation.error_models import AutocorrelatedErrors, EstimatingEquations, IndependentErrors
 from tauloop.motion.laws import LAWS
 from tauloop.programs.position_equations import incidence, position_equations
+from tauloop.report.fastest_figure import fastest_figure
 
 PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 #: Apart in grey and for the colour-blind (Okabe and Ito).
@@ -347,6 +348,13 @@ def loop_blocks() -> Figure:
     return figure
 
 
+def fastest_motion() -> Figure:
+    """A stroke of the delta as fast as it can be, and which limit is reached when."""
+    stroke = tl.StrokeOptions(start={"y": -0.1}, end={"y": 0.1})
+    result = tl.fastest_motion(tl.load("delta"), tl.FastestOptions(stroke=stroke, payload=0.1, intervals=200))
+    return fastest_figure(result)
+
+
 DRAWINGS: dict[str, Callable[[], Figure]] = {
     "five-bar-masses": five_bar_masses,
     "error-bars": error_bars,
@@ -356,6 +364,7 @@ DRAWINGS: dict[str, Callable[[], Figure]] = {
     "calibration-directions": calibration_directions,
     "from-file-to-forces": from_file_to_forces,
     "loop-blocks": loop_blocks,
+    "fastest-motion": fastest_motion,
 }
 
 

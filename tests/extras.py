@@ -28,6 +28,7 @@ EXTRAS = {
     "pythonfmu": ("dev", "pythonfmu"),
     "pythonfmu3": ("dev", "pythonfmu3"),
     "rosbags": ("ros", "rosbags"),
+    "toppra": ("dev", "toppra"),
     "trimesh": ("view", "trimesh"),
     "viser": ("view", "viser"),
     "websockets": ("view", "viser"),

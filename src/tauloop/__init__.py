@@ -136,8 +136,10 @@ if TYPE_CHECKING:
     from tauloop.report import plot as plot
     from tauloop.simulation import (
         ControlOptions as ControlOptions,
+        FastestOptions as FastestOptions,
         SimulationOptions as SimulationOptions,
         control as control,
+        fastest_motion as fastest_motion,
         simulate as simulate,
     )
     from tauloop.study import StudyOptions as StudyOptions, load_study as load_study, run_study as run_study

@@ -49,6 +49,14 @@ CONTROL = tl.ControlOptions(
     frequency=2000.0,
     plant={"plate_mass": 0.4},
 )
+FASTEST = tl.FastestOptions(
+    stroke=tl.StrokeOptions(end={"x": 0.05}),
+    payload=0.3,
+    reserve=0.2,
+    intervals=60,
+    frequency=2000.0,
+    motor_curve=((0.0, 1.0), (10.0, 1.0), (40.0, 0.2)),
+)
 EVENTS = tl.ControlOptions(
     stroke=tl.StrokeOptions(end={"z": -0.55}, time=0.05),
     controller=("pd",),
@@ -115,6 +123,9 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
             tl.load("delta"),
             tl.StrokeOptions(shape="clothoid", end={"x": 0.1, "y": 0}, from_heading="10deg", to_heading=1.0, time=1.0),
         )
+    ),
+    "fastest delta --to x=0.05 --payload 300g --reserve 0.2 --intervals 60 --rate 2kHz --motor-curve 0:1,10:1,40:0.2": (
+        lambda _: tl.fastest_motion(tl.load("delta"), FASTEST)
     ),
     "simulate delta --duration 0.01 --force leg1.motor=1 --position x=0.01 --rtol 1e-8 --atol 1e-9": lambda _: (
         tl.simulate(tl.load("delta"), FALL)

@@ -8,6 +8,10 @@ Examples:
 
 from tauloop.lazy import public_names
 from tauloop.motion.clothoids import Chain as Chain, Clothoid as Clothoid, polyline as polyline
+from tauloop.motion.fastest.changes import limited_law as limited_law
+from tauloop.motion.fastest.law import ProfileLaw as ProfileLaw
+from tauloop.motion.fastest.limits import PathLimits as PathLimits, PathRows as PathRows
+from tauloop.motion.fastest.planning import FastestLaw as FastestLaw, fastest_law as fastest_law, law_rate as law_rate
 from tauloop.motion.fourier import FourierSeries as FourierSeries
 from tauloop.motion.laws import (
     LAWS as LAWS,

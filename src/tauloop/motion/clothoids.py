@@ -147,6 +147,11 @@ class Chain(Path):
     pieces: tuple[Path, ...]
     lengths: tuple[float, ...]
 
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """Where pieces meet."""
+        return tuple((np.cumsum(self.lengths)[:-1] / sum(self.lengths)).tolist())
+
     def at(self, u: np.ndarray) -> Curve:
         """Points at parameters u (N,)."""
         shares = np.array(self.lengths) / sum(self.lengths)

@@ -59,6 +59,11 @@ class Path(Shown, ABC):
         return ()
 
     @property
+    def kinks(self) -> tuple[float, ...]:
+        """Parameters inside (0, 1) at which the second derivative jumps or has a kink."""
+        return self.breaks
+
+    @property
     def looks(self) -> int:
         """Evenly spread points that show its shape: what lies between is found from them."""
         return LOOKS
@@ -199,6 +204,11 @@ class SampledPath(Path):
         object.__setattr__(self, "points", points)
         object.__setattr__(self, "spline", CubicSpline(knots, points, bc_type="periodic" if closed else "not-a-knot"))
 
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """The points between the first and the last."""
+        return tuple(self.spline.x[1:-1].tolist())
+
     def at(self, u: np.ndarray) -> Curve:
         """Points at parameters u (N,)."""
         return Curve(position=self.spline(u), first=self.spline(u, 1), second=self.spline(u, 2))
@@ -274,6 +284,11 @@ class Together(Path):
     def breaks(self) -> tuple[float, ...]:
         """Those of all parts."""
         return tuple(sorted({u for part in self.parts for u in part.breaks}))
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """Those of all parts."""
+        return tuple(sorted({u for part in self.parts for u in part.kinks}))
 
     @property
     def looks(self) -> int:

@@ -21,11 +21,13 @@ from tauloop.model import Model
 from tauloop.model.motion import Motion
 from tauloop.motion.clothoids import clothoid_between, polyline
 from tauloop.motion.fading import Faded, FadedPath
+from tauloop.motion.fastest.limits import PathLimits, PathRows
+from tauloop.motion.fastest.planning import fastest_law
 from tauloop.motion.laws import LAWS, Uniform
 from tauloop.motion.limits import tightest_limit
 from tauloop.motion.multisine import random_multisine
 from tauloop.motion.paths import AxisTurn, Ellipse, Line, Path as Curve, SampledPath, Together
-from tauloop.motion.stroke import stroke
+from tauloop.motion.stroke import Stroke, stroke
 from tauloop.motion.timing import MachineLimits, PeakAcceleration, PeakSpeed, Seconds, Timing, peak
 from tauloop.motion.trajectory import PeakForce, Trajectory, plan
 from tauloop.options import Options, option
@@ -35,6 +37,8 @@ from tauloop.result import Evidence, Result, provenance
 if TYPE_CHECKING:
     import xarray as xr
 
+#: The law that is made for the path.
+FASTEST = "fastest"
 #: Points on the way that a path of a shape needs; of others any number.
 SHAPES = {"line": 0, "ellipse": 1, "polyline": None, "spline": None, "clothoid": 0, "multisine": 0}
 #: Options that belong to one shape alone.
@@ -63,7 +67,7 @@ class StrokeOptions(Options):
         seed: seed of its random numbers.
         blend: distance from the corners of a polyline where blends start.
         entry: whose coordinates these are.
-        law: motion law.
+        law: motion law; fastest makes one for the path and the machine's limits (`tauloop fastest` has more of them).
         time: duration of the stroke, s.
         speed: or its peak speed, m/s (actuators: of any one).
         acceleration: or its peak acceleration, m/s^2 (likewise).
@@ -91,7 +95,7 @@ class StrokeOptions(Options):
     seed: int = option(0, least=0)
     blend: float = 0.02
     entry: Entry = PLATFORM
-    law: str = option("3-4-5", choices=tuple(LAWS))
+    law: str = option("3-4-5", choices=(*LAWS, FASTEST))
     time: float | None = None
     speed: float | None = None
     acceleration: float | None = None
@@ -113,6 +117,8 @@ class StrokeOptions(Options):
                 what = f"a {shape} has no direction without it" if self.shape == shape else f"is of a {shape} alone"
                 problems.add(name, what, "such as 30deg" if self.shape == shape else f"leave it out, or shape {shape}")
         if self.shape == "multisine":
+            if self.law == FASTEST:
+                problems.add("law", "a multisine has its own time", "another law, by which it fades in and out")
             if self.time is None:
                 problems.add("time", "a multisine has its own frequencies, and no duration", "give its time")
             if len(self.frequencies) != 2 or not 0 < self.frequencies[0] < self.frequencies[1] < np.inf:
@@ -233,14 +239,27 @@ def planned(model: Model, options: StrokeOptions, share: float = 1.0) -> Traject
     Raises:
         InputError, PoseError: as of `plan_motion`.
     """
+    placed = placed_stroke(model, options)
+    if options.law == FASTEST:
+        part = share if options.share is None else options.share
+        rows = PathRows(placed, PathLimits(force=part, speed=part), returns=options.returns)
+        return plan(placed, fastest_law(rows).law, options.timing(share), returns=options.returns)
+    law = Uniform() if options.shape == "multisine" else LAWS[options.law]
+    return plan(placed, law, options.timing(share), returns=options.returns)
+
+
+def placed_stroke(model: Model, options: StrokeOptions) -> Stroke:
+    """The path alone, placed in the machine and checked.
+
+    Raises:
+        InputError, PoseError: as of `plan_motion`.
+    """
     functions = model.motion(options.entry)
     moved, path, base = _path(functions, functions.ports.at(model.assembly.q), options)
     if options.turn is not None:
         moved, path = _with_turn(functions, base, moved, path, np.array(options.turn))
     assert path is not None
-    placed = stroke(model, path, moved, entry=options.entry, base=base)
-    law = Uniform() if options.shape == "multisine" else LAWS[options.law]
-    return plan(placed, law, options.timing(share), returns=options.returns)
+    return stroke(model, path, moved, entry=options.entry, base=base)
 
 
 def _path(

@@ -124,6 +124,26 @@ class Stroke(Shown):
         )
         return SampledMotion(time=time, position=position, velocity=velocity, acceleration=acceleration)
 
+    def under(
+        self, u: np.ndarray, speed: np.ndarray, pull: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Motions at parameters u (N,) under K speeds du/dt (1/s) and accelerations d2u/dt2 (1/s^2), (K, 1) or (K, N).
+
+        Returns:
+            Positions, velocities, accelerations and start values, (K N, n) each, one of the K after the other.
+        """
+        curve, k, n = self.path.at(u), len(speed), len(u)
+        v, a = (np.broadcast_to(values, (k, n)).reshape(-1, 1) for values in (speed, pull))
+        position = np.tile(self.base, (n, 1))
+        position[:, self._moved] = curve.position
+        first, second = (np.zeros((k * n, len(self.base))) for _ in range(2))
+        tangent = np.tile(curve.first, (k, 1))
+        first[:, self._moved] = tangent * v
+        second[:, self._moved] = np.tile(curve.second, (k, 1)) * v**2 + tangent * a
+        position, start = np.tile(position, (k, 1)), np.tile(self.start(u), (k, 1))
+        velocity, acceleration = entry_rates(self.model, self.functions, position, first, second, start)
+        return position, velocity, acceleration, start
+
     def place(self, u: float) -> str:
         """Where a parameter of the path is, in words: share of the path and the moved positions."""
         port = self.functions.ports.position

@@ -8,9 +8,10 @@ import numpy as np
 
 from tauloop.motion.planning import PlannedMotion
 from tauloop.report.pieces import STATES, Piece, channels_over_time, motion
+from tauloop.simulation.fastest import FastestMotion
 
 
-def motion_page(planned: PlannedMotion) -> Iterator[Piece]:
+def motion_page(planned: PlannedMotion | FastestMotion) -> Iterator[Piece]:
     """What there is to see of it."""
     trajectory = planned.trajectory
     model, functions = trajectory.stroke.model, trajectory.stroke.functions

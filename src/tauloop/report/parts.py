@@ -102,6 +102,9 @@ _OWN = (
         "excitation_page.excitation_page",
     ),
     _OwnPart("Export", "export_table.export_tables"),
+    _OwnPart(
+        "FastestMotion", "fastest_table.fastest_tables", "fastest_figure.fastest_figure", "motion_page.motion_page"
+    ),
     _OwnPart("FmuExport", "fmu_table.fmu_tables"),
     _OwnPart("FittedPlant", "plant_table.plant_tables"),
     _OwnPart("Checkup", "health_table.health_lines"),

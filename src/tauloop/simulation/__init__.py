@@ -33,6 +33,13 @@ from tauloop.simulation.controllers.workflow import (
     ControlOptions as ControlOptions,
     control as control,
 )
+from tauloop.simulation.fastest import (
+    ActiveLimit as ActiveLimit,
+    FastestMotion as FastestMotion,
+    FastestOptions as FastestOptions,
+    TriedMotion as TriedMotion,
+    fastest_motion as fastest_motion,
+)
 from tauloop.simulation.forces import (
     ConstantForce as ConstantForce,
     Feedback as Feedback,

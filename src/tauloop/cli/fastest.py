@@ -1,0 +1,50 @@
+"""``tauloop fastest``: the fastest motion along a path, under limits, tried out under a sampled controller."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import tauloop as tl
+from tauloop.cli.machine import MachineArgument, SideOption, load_model
+from tauloop.cli.output import (
+    FigureOption,
+    JsonFileOption,
+    JsonOption,
+    any_ending,
+    command,
+    figure_ending,
+    finish,
+    log_ending,
+    log_file,
+    text_file,
+)
+
+
+@command(out=log_ending, figure=figure_ending, c_array=any_ending, json_file=any_ending)
+def fastest(
+    machine: MachineArgument,
+    options: tl.FastestOptions,
+    side: SideOption,
+    samples: Annotated[float, typer.Option(help="Samples per second in the table and the C array, Hz.")] = 1000.0,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Write time, positions, velocities and accelerations to this CSV, Parquet or MCAP file."),
+    ] = None,
+    c_array: Annotated[
+        Path | None,
+        typer.Option(help="Write positions, velocities and forces of the actuators as arrays to this C file."),
+    ] = None,
+    figure: FigureOption = None,
+    json_file: JsonFileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """The fastest motion along a path: which limit is reached where, and by how much it is shorter than other laws.
+
+    Exit code 1 when forces saturate, or the machine is lost, under the sampled controller in the simulator.
+    """
+    result = tl.fastest_motion(load_model(machine, side), options)
+    log, text = log_file(out, lambda: result.log(samples)), text_file(c_array, lambda: result.c_array(samples))
+    finish(result, as_json, log, text, figure=figure, json_file=json_file)

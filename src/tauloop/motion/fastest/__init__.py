@@ -1,0 +1,1 @@
+"""The fastest motion along a path under limits of forces, speeds, accelerations and rods."""

@@ -1,0 +1,222 @@
+"""The fastest law whose forces and accelerations change no faster than motors and loads bear.
+
+The unknowns are speeds v = du/dt and accelerations a = d2u/dt2 at points along the path, with a linear in u between:
+v_{k+1}^2 - v_k^2 = d (a_k + a_{k+1}). All limits stay as they are, and the time 2 d / (v_k + v_{k+1}) from point to
+point bounds the change of each force, |f_{k+1} - f_k| (v_k + v_{k+1}) / (2 d) <= rate. That product alone is not
+convex; IPOPT starts from a slow smooth law. Where the motion begins and ends with the force that holds the machine, the
+first and the last interval have a constant jerk in time.
+
+Coulomb friction jumps where a joint turns; changes are counted without it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from tauloop.errors import PoseError
+from tauloop.motion.fastest.law import ProfileLaw
+from tauloop.motion.fastest.limits import PathForces, PathRows
+from tauloop.motion.fastest.planning import FastestLaw, law_rate, with_breaks
+from tauloop.motion.fastest.sweeps import Profile
+from tauloop.motion.laws import POLYNOMIAL_4567, Law
+from tauloop.records import dataclass
+
+#: Points along the path, most steps of IPOPT, and how near to its optimum it comes.
+POINTS, STEPS, TOLERANCE = 400, 500, 1e-7
+#: How much slower than the fastest law and a reversal the first one is.
+SLOWER = 1.6
+#: Shares of the fastest law's time, of the path, and of changes of the forces, in the spread of the points.
+PATH_SHARE, CHANGE_SHARE = 0.5, 0.5
+#: Programs that are solved, each with limits less by what the one before exceeded them between its points.
+PROGRAMS = 4
+#: Points at which changes are looked at in the end, rounds in which the rate follows from them, and what is rounding.
+LOOKS, ROUNDS, EXCESS = 4001, 30, 1e-7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What has a bounded change: columns y = alpha a + beta x + gamma sqrt(x) + rest, scaled to a change of 1 a second.
+
+    Attributes:
+        parts: of forces, each by itself.
+        together: of a vector, whose length counts; empty for none.
+    """
+
+    parts: tuple[PathForces, ...]
+    together: tuple[PathForces, ...]
+
+
+def limited_law(fastest: FastestLaw, *, points: int = POINTS) -> FastestLaw:
+    """The fastest law with bounded changes of motor forces and of the tool's acceleration.
+
+    Args:
+        fastest: the law without these bounds.
+        points: along the path.
+
+    Raises:
+        PoseError: none is found.
+    """
+    rows, unit = fastest.rows, fastest.unit
+    grid = _grid(fastest, points)
+    allowed = np.ones(len(grid) - 1)
+    law, rate = fastest.law, 1.0 / fastest.duration
+    program = _Program(rows, unit, grid)
+    for _ in range(PROGRAMS):
+        profile = program.solved(allowed)
+        law = ProfileLaw(profile)
+        rate = law_rate(rows, law, unit / law.duration)
+        share, places = changes_taken(rows, law, rate, unit)
+        k = np.clip(np.searchsorted(grid, places, side="right") - 1, 0, len(allowed) - 1)
+        most = np.zeros(len(allowed))
+        np.maximum.at(most, k, share)
+        if most.max() <= 1.0 + 1e-3:
+            break
+        allowed = allowed / np.maximum(most, 1.0)
+    return replace(fastest, law=law, duration=1.0 / _slowed(rows, law, rate, unit))
+
+
+def changes_taken(
+    rows: PathRows, law: Law, rate: float, unit: float, looks: int = LOOKS
+) -> tuple[np.ndarray, np.ndarray]:
+    """Shares (M,) of the largest changes when a law is run at a rate (1/s), and where on the path (M,)."""
+    x = np.linspace(0.0, 1.0, looks)
+    progress = law.at(x)
+    v, a = progress.first[:, None] * rate, progress.second[:, None] * rate**2
+    changes = _changes(rows, progress.s, unit)
+
+    def steps(y: PathForces) -> np.ndarray:
+        values = y.alpha * a + y.beta * v**2 + y.gamma * v + y.rest
+        return np.asarray(np.diff(values, axis=0) * (looks - 1) * rate)
+
+    taken = [np.abs(steps(y)).max(axis=1) for y in changes.parts]
+    taken += [np.linalg.norm(steps(y), axis=1) for y in changes.together]
+    return np.max(taken, axis=0), 0.5 * (progress.s[1:] + progress.s[:-1])
+
+
+def _changes(rows: PathRows, u: np.ndarray, unit: float) -> Changes:
+    """What has a bounded change, at parameters u (N,)."""
+    parts, together, limits = [], [], rows.limits
+    if limits.reversal > 0:
+        moved = np.flatnonzero(np.isfinite(rows.full))
+        scale = limits.reversal / (2.0 * rows.full[moved])
+        for y in rows.even_quantities(u, unit):
+            values = {name: getattr(y, name)[:, moved] * scale for name in ("alpha", "beta", "gamma", "rest")}
+            parts.append(replace(y, **values))
+    if np.isfinite(limits.tool_jerk):
+        tangent, normal = rows.tool(u)
+        zero = np.zeros_like(tangent)
+        values = {"alpha": tangent / limits.tool_jerk, "beta": normal / limits.tool_jerk}
+        together.append(PathForces(names=("tool jerk",) * 3, gamma=zero, rest=zero, rates=zero, **values))
+    return Changes(parts=tuple(parts), together=tuple(together))
+
+
+def _grid(fastest: FastestLaw, points: int) -> np.ndarray:
+    """Points along the path, spread over the time of a slower smooth law, the path, and changes of the forces."""
+    rows = fastest.rows
+    time = np.linspace(0.0, 1.0, 4001)
+    u = 0.5 * (fastest.law.at(time).s + POLYNOMIAL_4567.at(time).s)
+    at = rows.at(u, fastest.unit)
+    moves = sum(
+        (np.abs(np.diff(values, axis=0)) / np.abs(values).max(axis=0, initial=1e-300)).max(axis=1)
+        for values in (at.p, at.q)
+    )
+    weight = np.diff(time) + PATH_SHARE * np.diff(u) + CHANGE_SHARE * moves / max(np.sum(moves), 1e-300)
+    reached = np.concatenate([[0.0], np.cumsum(weight)])
+    grid = np.interp(np.linspace(0.0, reached[-1], points + 1), reached, u)
+    grid[0], grid[-1] = 0.0, 1.0
+    return with_breaks(grid, np.array(rows.stroke.path.kinks))
+
+
+def _slowed(rows: PathRows, law: Law, rate: float, unit: float) -> float:
+    """The rate at which changes are kept too: inertial parts go with its third power."""
+    for _ in range(ROUNDS):
+        share = float(changes_taken(rows, law, rate, unit)[0].max())
+        if share <= 1.0 + EXCESS:
+            break
+        rate *= min(share ** (-1.0 / 3.0), 1.0 - EXCESS)
+    return rate
+
+
+class _Program:
+    """The nonlinear program on a grid; how much of the changes each interval may have is its parameter."""
+
+    def __init__(self, rows: PathRows, unit: float, grid: np.ndarray) -> None:
+        n, d, is_held = len(grid) - 1, np.diff(grid), rows.limits.ends == "held"
+        at, changes = rows.at(grid, unit), _changes(rows, grid, unit)
+        unknown, allowed = ca.MX.sym("va", 2 * (n + 1)), ca.MX.sym("allowed", n)
+        v, a = unknown[: n + 1], unknown[n + 1 :]
+        here, there = slice(0, n), slice(1, n + 1)
+        lengths = np.ones(n)  # of v^2 per d (a_l + a_r); 3/2 where the jerk is constant in time
+        if is_held:
+            lengths[[0, -1]] = 1.5
+        equal = (v[there] ** 2 - v[here] ** 2) / d - lengths * (a[here] + a[there])
+        under = [
+            ca.DM(at.p[:, i]) * v**2 + ca.DM(at.q[:, i]) * a + ca.DM(at.g[:, i]) * v - at.r[:, i]
+            for i in range(at.p.shape[1])
+        ]
+        speed = (v[there] + v[here]) / (2.0 * d) * unit
+
+        def steps(y: PathForces, i: int) -> ca.MX:
+            parts = y.alpha[:, i] * unit**2, y.beta[:, i] * unit**2, y.gamma[:, i] * unit
+            values = ca.DM(parts[0]) * a + ca.DM(parts[1]) * v**2 + ca.DM(parts[2]) * v + y.rest[:, i]
+            return (values[there] - values[here]) * speed / allowed
+
+        for y in changes.parts:
+            for i in range(y.alpha.shape[1]):
+                under += [steps(y, i) - 1.0, -steps(y, i) - 1.0]
+        under += [steps(y, 0) ** 2 + steps(y, 1) ** 2 + steps(y, 2) ** 2 - 1.0 for y in changes.together]
+        constraints = ca.vertcat(equal, *under)
+        self._grid, self._start, self._steps = grid, _slow(rows, unit, grid), 0
+        self._program: Any = {
+            "x": unknown,
+            "p": allowed,
+            "f": ca.sum1(2.0 * d / (v[here] + v[there])),
+            "g": constraints,
+        }
+        low, high = np.zeros(2 * (n + 1)), np.full(2 * (n + 1), 1e5)
+        low[1:n], high[: n + 1] = 1e-9, np.sqrt(np.minimum(at.top, 1e10))
+        high[[0, n]], low[n + 1 :] = 0.0, -1e5
+        if is_held:
+            low[[n + 1, -1]] = high[[n + 1, -1]] = 0.0
+        below = np.full(int(constraints.numel()), -np.inf)
+        below[:n] = 0.0
+        self._bounds: dict[str, Any] = {"lbx": low, "ubx": high, "lbg": below, "ubg": 0.0}
+
+    def solved(self, allowed: np.ndarray) -> Profile:
+        """The profile that IPOPT finds with so much (n,) of the changes in each interval; from the last one, if any.
+
+        Raises:
+            PoseError: none.
+        """
+        n, mu = len(self._grid) - 1, 1e-2 if self._steps == 0 else 1e-4
+        settings: dict[str, object] = {
+            "print_level": 0,
+            "sb": "yes",
+            "max_iter": STEPS,
+            "tol": TOLERANCE,
+            "mu_init": mu,
+        }
+        options: dict[str, Any] = {"print_time": False, "ipopt": settings}
+        solver = ca.nlpsol("law", "ipopt", self._program, options)
+        solution = solver(x0=self._start, p=allowed, **self._bounds)
+        if not solver.stats()["success"]:
+            what = f"no law keeps bounds of changes: {solver.stats()['return_status']}"
+            raise PoseError.of("reversal", what, "a shorter reversal, more jerk, or another path")
+        self._start, self._steps = np.asarray(solution["x"]).ravel(), self._steps + 1
+        v, a = self._start[: n + 1], self._start[n + 1 :]
+        return Profile(grid=self._grid, x=v**2, first=a[:-1].copy(), second=a[1:].copy())
+
+
+def _slow(rows: PathRows, unit: float, grid: np.ndarray) -> np.ndarray:
+    """Speeds and accelerations (2 n + 2,) of a slow smooth law at points of the path."""
+    law, time = POLYNOMIAL_4567, np.linspace(0.0, 1.0, 4001)
+    rate = law_rate(rows, law, unit)
+    duration = SLOWER / rate + rows.limits.reversal
+    progress = law.at(time)
+    v = np.interp(grid, progress.s, progress.first) / duration / unit
+    a = np.interp(grid, progress.s, progress.second) / (duration * unit) ** 2
+    return np.concatenate([v, a])

@@ -1,0 +1,72 @@
+"""Motion laws that follow from a speed profile along a path."""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+import numpy as np
+
+from tauloop.motion.fastest.sweeps import Profile
+from tauloop.motion.laws import Law, Progress
+from tauloop.records import dataclass
+from tauloop.shown import Shown
+
+#: Products k t^2 below this are taken for zero in a series.
+SMALL = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileLaw(Shown, Law):
+    """The law of a profile; it need not be symmetric.
+
+    Between points of the grid u'' = a_l + k (u - u_l), whose solution is known: u - u_l = v_l S(t) + a_l C(t) with
+    S = sinh(sqrt(k) t) / sqrt(k) and C = (cosh(sqrt(k) t) - 1) / k, or sines and cosines for k < 0.
+
+    Attributes:
+        profile: squared speeds and accelerations along the path, in any unit of time.
+    """
+
+    profile: Profile
+    times: np.ndarray = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Find when each point of the grid is passed."""
+        object.__setattr__(self, "times", np.concatenate([[0.0], np.cumsum(self.profile.times())]))
+
+    @property
+    def duration(self) -> float:
+        """Of the profile, in its unit of time."""
+        return float(self.times[-1])
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """Normalised times at which points of the grid are passed: the acceleration may jump there."""
+        return tuple((self.times[1:-1] / self.duration).tolist())
+
+    def at(self, x: np.ndarray) -> Progress:
+        """Progress at normalised times x (N,)."""
+        profile, total = self.profile, self.duration
+        time = np.asarray(x) * total
+        k = np.clip(np.searchsorted(self.times, time, side="right") - 1, 0, len(profile.first) - 1)
+        t, bend, a, v = time - self.times[k], profile.bend[k], profile.first[k], np.sqrt(profile.x[k])
+        size = bend * t**2
+        root = np.sqrt(np.abs(bend))
+        angle, up = root * t, bend > 0
+        safe = np.where(root > 0, root, 1.0)
+        far = np.abs(size) > SMALL
+        sine = np.where(up, np.sinh(np.where(up, angle, 0.0)), np.sin(angle)) / safe
+        half = np.where(up, np.sinh(np.where(up, angle / 2, 0.0)), np.sin(angle / 2)) / safe
+        S = np.where(far, sine, t * (1 + size / 6 * (1 + size / 20)))
+        C = np.where(far, 2 * half**2, 0.5 * t**2 * (1 + size / 12 * (1 + size / 30)))
+        w = v * S + a * C
+        speed, pull = v * (1 + bend * C) + a * S, a + bend * w
+        for is_smooth, end, sign in zip(profile.smooth, (0, len(profile.first) - 1), (1.0, -1.0), strict=True):
+            here = (k == end) & is_smooth
+            if here.any():
+                d, whole = profile.grid[end + 1] - profile.grid[end], self.times[end + 1] - self.times[end]
+                passed = np.where(here, t if sign > 0 else whole - t, 0.0)
+                cubed = d / whole**3
+                w = np.where(here, cubed * passed**3 if sign > 0 else d - cubed * passed**3, w)
+                speed = np.where(here, 3.0 * cubed * passed**2, speed)
+                pull = np.where(here, sign * 6.0 * cubed * passed, pull)
+        return Progress(s=np.clip(profile.grid[k] + w, 0.0, 1.0), first=speed * total, second=pull * total**2)

@@ -1,0 +1,179 @@
+"""Reachable squared speeds along a path under rows of limits, and the largest of them: two sweeps over a grid.
+
+Rows are p x + q a <= r in the squared speed x = (du/dt)^2 and the acceleration a = d2u/dt2 of the parameter u.
+Backwards the sweep finds the squared speeds from which the end can be reached, forwards it takes the largest of them.
+Every interval has an acceleration at each end, x_{k+1} = x_k + d (a_l + a_r), which is second order accurate where the
+usual scheme (a_l = a_r) is first order; that is taken where the sweep is told to.
+
+Source: Pham and Pham 2018, A new approach to time-optimal path parameterization based on reachability analysis; linear
+programs in two variables after Seidel 1991.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from scipy.optimize import linprog
+
+from tauloop.codegen.library import Library
+from tauloop.errors import EngineError
+from tauloop.records import dataclass
+from tauloop.shown import Shown
+
+#: Most rows of one point, as `reach.c` has room for.
+MOST_ROWS = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile(Shown):
+    """Squared speeds and accelerations along a grid of n intervals.
+
+    Attributes:
+        grid: u (n + 1,).
+        x: squared speeds (n + 1,).
+        first, second: accelerations at both ends of each interval (n,), linear in u between them.
+    """
+
+    grid: np.ndarray
+    x: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+
+    @property
+    def bend(self) -> np.ndarray:
+        """da/du (n,)."""
+        return (self.second - self.first) / np.diff(self.grid)
+
+    def times(self) -> np.ndarray:
+        """Duration of each interval (n,): u'' = a_l + k (u - u_l) is a linear equation, solved exactly.
+
+        tanh(sqrt(k) t / 2) = sqrt(k) d / (v_l + v_r). An end where speed and acceleration vanish has a constant jerk in
+        time instead, t = 3 d / v.
+        """
+        d, v = np.diff(self.grid), np.sqrt(self.x)
+        t = 2.0 * d / (v[1:] + v[:-1])
+        z = 0.5 * np.sqrt(np.abs(self.bend)) * t
+        small = np.maximum(z, 1e-5)
+        long = np.arctanh(np.minimum(small, 1.0 - 1e-15)) / small
+        times = t * np.where(z <= 1e-5, 1.0, np.where(self.bend > 0, long, np.arctan(small) / small))
+        starts, stops = self.smooth
+        if starts:
+            times[0] = 3.0 * d[0] / v[1]
+        if stops:
+            times[-1] = 3.0 * d[-1] / v[-2]
+        return np.asarray(times)
+
+    @property
+    def smooth(self) -> tuple[bool, bool]:
+        """Whether speed and acceleration vanish at the start, and at the end."""
+        starts = self.x[0] == 0.0 and self.first[0] == 0.0
+        return bool(starts), bool(self.x[-1] == 0.0 and self.second[-1] == 0.0)
+
+    def at(self, k: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Squared speeds and accelerations (N,) a distance w (N,) behind the start of intervals k (N,)."""
+        bend = self.bend[k]
+        a = self.first[k] + bend * w
+        return np.maximum(self.x[k] + 2.0 * self.first[k] * w + bend * w**2, 0.0), a
+
+
+class NoProfileError(Exception):
+    """Nothing keeps all rows; its argument is the interval."""
+
+
+def sweep(
+    grid: np.ndarray, left: np.ndarray, right: np.ndarray, top: np.ndarray, is_constant: np.ndarray, *, c: bool = True
+) -> Profile:
+    """The fastest profile from rest to rest.
+
+    Args:
+        grid: u (n + 1,).
+        left, right: rows (p, q, r) at the start and the end of each interval (n, m, 3).
+        top: largest squared speeds (n + 1,).
+        is_constant: intervals with one acceleration (n,).
+        c: whether machine code is used where there is a compiler.
+
+    Raises:
+        NoProfileError: nothing keeps all rows, and in which interval.
+    """
+    n, m = left.shape[:2]
+    low, high, x = (np.zeros(n + 1) for _ in range(3))
+    first, second = np.zeros(n), np.zeros(n)
+    grid_rows = [
+        np.ascontiguousarray(values, dtype=float) for values in (grid, left, right, top, is_constant, np.zeros(2))
+    ]
+    function = _machine_code() if c else None
+    if function is None:
+        place = _sweep(grid_rows, (low, high, x, first, second))
+    else:
+        place = function(n, m, *grid_rows, low, high, x, first, second)
+    if place >= 0:
+        raise NoProfileError(place % n)
+    return Profile(grid=grid, x=x, first=first, second=second)
+
+
+@cache
+def _machine_code():  # type: ignore[no-untyped-def]
+    """The two sweeps in machine code, or None without a compiler."""
+    try:
+        library = Library.made(Path(__file__).with_name("reach.c").read_text(encoding="utf-8"))
+    except EngineError:
+        return None
+    return library.function("reach", "nn***********", "l")
+
+
+def _sweep(rows: list[np.ndarray], results: tuple[np.ndarray, ...]) -> int:
+    """The sweeps of `reach.c`, each step as one program of HiGHS in (x_l, a_l, x_r, a_r)."""
+    grid, left, right, top, is_constant, ends = rows
+    low, high, x, first, second = results
+    n = len(grid) - 1
+    low[n] = high[n] = ends[1]
+    for k in range(n - 1, -1, -1):
+        step = _Interval(
+            grid[k + 1] - grid[k], left[k], right[k], top[k], (low[k + 1], high[k + 1]), is_constant[k] > 0.5
+        )
+        reached = step.largest(-1.0, 0.0), step.largest(1.0, 0.0)
+        if reached[0] is None or reached[1] is None:
+            return k
+        high[k], low[k] = reached[0][0], max(reached[1][0], 0.0)
+    x[0] = ends[0]
+    if low[0] > ends[0] + 1e-9:
+        return 0
+    for k in range(n):
+        fixed = (x[k] - 1e-12, x[k] + 1e-12)
+        step = _Interval(
+            grid[k + 1] - grid[k], left[k], right[k], np.inf, (low[k + 1], high[k + 1]), is_constant[k] > 0.5
+        )
+        ahead = step.largest(0.0, -1.0, fixed)
+        if ahead is None:
+            return n + k
+        x[k + 1], first[k], second[k] = ahead[2], ahead[1], ahead[3]
+    return -1
+
+
+class _Interval:
+    """One interval: all rows of both ends, and how its ends hang together."""
+
+    def __init__(
+        self,
+        d: float,
+        left: np.ndarray,
+        right: np.ndarray,
+        top: float,
+        behind: tuple[float, float],
+        is_constant: bool,
+    ) -> None:
+        zero = np.zeros((len(left), 2))
+        self._rows = np.block([[left[:, :2], zero], [zero, right[:, :2]]])
+        self._room = np.concatenate([left[:, 2], right[:, 2]])
+        self._equal = np.array([[1.0, d, -1.0, d], [0.0, 1.0, 0.0, -1.0]])[: 2 if is_constant else 1]
+        self._top, self._behind = top, behind
+
+    def largest(self, here: float, there: float, fixed: tuple[float, float] | None = None) -> np.ndarray | None:
+        """(x_l, a_l, x_r, a_r) at which here x_l + there x_r is least; None where nothing keeps the rows."""
+        bounds = [fixed or (0.0, self._top), (None, None), self._behind, (None, None)]
+        solution = linprog(
+            [here, 0.0, there, 0.0], self._rows, self._room, self._equal, np.zeros(len(self._equal)), bounds
+        )
+        return np.asarray(solution.x) if solution.status == 0 else None

@@ -1,0 +1,32 @@
+"""A fastest motion for the terminal: its duration beside other laws, which limit is reached when, and its trial."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+
+from tauloop.report.tables import table
+from tauloop.simulation.fastest import FastestMotion
+
+
+def fastest_tables(result: FastestMotion) -> Iterator[RenderableType]:
+    """Duration, gains, active limits, trial and clearance from singularities."""
+    placed, limits = result.trajectory.stroke, result.limits
+    total = f" ({result.trajectory.total:.6g} s there and back)" if result.trajectory.returns else ""
+    yield f"Fastest motion of {result.duration:.6g} s{total}"
+    load = f", payload 0 to {limits.payload.mass:g} kg" if limits.payload else ""
+    yield f"{limits.force:.0%} of the forces{load}; with all of them {result.without_reserve:.6g} s"
+    rows = ((name, duration, result.gains[name]) for name, duration in result.laws.items())
+    yield table("Other laws under these limits", "law", ("duration [s]", ".6g"), ("gain", ".1%"), rows=rows)
+    parts = ((1e3 * p.start, 1e3 * p.end, p.first, p.last, p.limit or "-") for p in result.active)
+    columns = (("from [ms]", ".1f"), ("to [ms]", ".1f"), ("path from", ".1%"), ("to", ".1%"), "limit")
+    yield table("Which limit is reached when", *columns, rows=parts)
+    law, frequency = result.controller
+    runs = ((r.payload, r.peak_share, r.saturated, 1e3 * r.peak_error, r.end or "-") for r in result.tried)
+    heads = (("payload [kg]", "g"), ("peak force", ".1%"), ("saturated", ".1%"), ("error [mm]", ".3g"), "ended early")
+    if result.tried:
+        yield table(f"Under {law} at {frequency:g} Hz, which does not know the payload", *heads, rows=runs)
+    else:
+        yield "not tried out: controllers need as many actuators as freedoms"
+    yield f"worst condition number {placed.condition:.3g} at {placed.place(placed.worst)}"
