@@ -14,8 +14,8 @@ from interrupted import COMMANDS, KEEPING
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs Linux's list of processes")
 #: When Ctrl-C is pressed, s after the start: while a machine is read, assembled, compiled, and at the work itself.
 DAILY, NIGHTLY = "0.5", "0.3,1,2,4,8"
-#: By day: what works in NumPy, CasADi, machine code, SciPy, threads and processes, and what reads and draws.
-BY_DAY = ("workspace", "simulate", "modes", "tune", "workers", "identify", "calibrate", "control", "check", "reproduce")
+#: By day: what works in NumPy, machine code, SciPy, threads and processes, and what reads.
+BY_DAY = ("workspace", "simulate", "tune", "workers", "identify", "reproduce")
 
 
 def faults(delays: str, *names: str) -> list[object]:
