@@ -253,13 +253,11 @@ def taken_over(item: Structure, values: Mapping[str, float]) -> dict[str, float]
 def _with_play(kept: Kept, structures: Sequence[Structure]) -> None:
     """Plants with play, of all splits: by all rows, and whether one motor and two have a limit cycle.
 
-    Structures are tried in the order of their losses, until none can be better than the best plant that shows it; the
-    best plant of each that shows it is fitted once more.
+    The best plant of each structure that shows it is fitted once more. Chosen is that with the most figures within
+    their bars, of these the one of least loss.
     """
     chosen: tuple[Structure, Mapping[str, Any]] | None = None
     for item, starts in in_order(kept.data, structures):
-        if chosen is not None and starts[0]["loss"] >= chosen[1]["loss"]:
-            break
         axis, shown = Axis(item.line), []
         best, name = starts[0]["values"], f"{item.name}, loss {starts[0]['loss']:.5g}"
         splits = {
@@ -278,15 +276,15 @@ def _with_play(kept: Kept, structures: Sequence[Structure]) -> None:
             shown += [entry] if entry and _shows(entry["swings"]) else []
         if not shown:
             continue
-        plant = min(shown, key=lambda fit: float(fit["loss"]))
+        plant = min(shown, key=_rank)
         if not item.after and kept.lacks("play", f"{name}, fitted with play"):
             fit = _local(axis, item, plant["values"], POLISH_PLAY)
             values = plant["values"] | dict(fit.values)
             entry = _entry(fit, item) | {"values": values, "swings": swings(axis, values)}
             kept.keep("play", f"{name}, fitted with play", entry)
         fitted = kept.data["play"].get(f"{name}, fitted with play", plant)
-        plant = fitted if _shows(fitted["swings"]) and fitted["loss"] < plant["loss"] else plant
-        if chosen is None or plant["loss"] < chosen[1]["loss"]:
+        plant = fitted if _shows(fitted["swings"]) and _rank(fitted) < _rank(plant) else plant
+        if chosen is None or _rank(plant) < _rank(chosen[1]):
             chosen = item, plant
     if chosen is not None:
         item, plant = chosen
@@ -389,6 +387,10 @@ def write_line(plant: Mapping[str, float], path: Path) -> None:
     for name, value in figures.items():
         text = re.sub(rf"(?m)^(  {name}: (?:\{{value: )?)[-+.\de]+", rf"\g<1>{value:.8g}", text)
     path.write_text(text, encoding="utf-8")
+
+
+def _rank(fit: Mapping[str, Any]) -> tuple[int, float]:
+    return -int(fit["met"]), float(fit["loss"])
 
 
 def _shows(swing: Mapping[str, float]) -> bool:
