@@ -205,7 +205,7 @@ def test_text_shows_ours_and_the_papers(monkeypatch: pytest.MonkeyPatch) -> None
     rows = tuple(Cost(**row) for row in answer("delta")["costs"])
     rows += tuple(replace(row, frame=EULER) for row in rows if row.quantity == VELOCITY_MATRIX)
     motion = (rows, {"this": "has its reason"})
-    monkeypatch.setattr("tauloop.model.operation_counts.costs", lambda mechanism, entry, progress: motion)
+    monkeypatch.setattr("tauloop.model.operation_counts.costs", lambda mechanism, entry, derivatives, progress: motion)
     shown = printed(cost_tables(count_operations(load("rcid"))))
     for text in (
         "translating link",
