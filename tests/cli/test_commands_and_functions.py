@@ -222,6 +222,7 @@ BESIDE = {
     "link-parameters": "test_identification_commands.py",
     "tune": "test_drive_commands.py",
     "doctor": "test_cli.py",
+    "run": "test_simulation_commands.py",
 }
 #: Commands that never work for two seconds themselves; all others show a bar.
 QUICK = {"machines", "show", "check", "jacobian", "motion", "convert", "schema", "cache", "doctor"}

@@ -180,3 +180,14 @@ def ball_text() -> str:
     from tauloop.formats.yaml_writer import dumps
 
     return dumps(ball("").mechanism)
+
+
+def test_a_plant_prints_the_counts_of_its_function() -> None:
+    """Times are of this computer, so that they cannot be compared."""
+    words = ("--alone", "--duration", "0.02", "--udp")
+    shown = run_json("run", "plant", "five_bar", *words, "127.0.0.1:47817", code=None)
+    options = tl.PlantOptions(alone=True, duration=0.02, udp="127.0.0.1:47817")
+    ours = json.loads(json.dumps(plain(tl.run_plant(tl.load("five_bar"), options).as_dict())))
+    assert shown.keys() == ours.keys()
+    for name in ("steps", "lost", "late", "repeated"):
+        assert shown["counts"][name] == ours["counts"][name]

@@ -21,6 +21,7 @@ from tauloop.cli.output import (
     log_file,
     text_file,
 )
+from tauloop.cli.progress import bar
 
 
 @command(out=log_ending, figure=figure_ending, c_array=any_ending, json_file=any_ending)
@@ -45,6 +46,7 @@ def fastest(
 
     Exit code 1 when forces saturate, or the machine is lost, under the sampled controller in the simulator.
     """
-    result = tl.fastest_motion(load_model(machine, side), options)
+    with bar("plans", as_json) as progress:
+        result = tl.fastest_motion(load_model(machine, side), options, progress=progress)
     log, text = log_file(out, lambda: result.log(samples)), text_file(c_array, lambda: result.c_array(samples))
     finish(result, as_json, log, text, figure=figure, json_file=json_file)

@@ -24,6 +24,7 @@ from tauloop.motion.planning import placed_stroke
 from tauloop.motion.stroke import Stroke
 from tauloop.motion.trajectory import Trajectory
 from tauloop.options import Options, option
+from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
 from tauloop.simulation.controllers.laws import CONTROLLERS, Sampling
@@ -238,7 +239,9 @@ class FastestMotion(Result):
 
 
 @solving(PoseError)
-def fastest_motion(machine: Mechanism | Model, options: FastestOptions) -> FastestMotion:
+def fastest_motion(
+    machine: Mechanism | Model, options: FastestOptions, *, progress: Progress | None = None
+) -> FastestMotion:
     """The fastest motion along a path, and what a sampled controller makes of it.
 
     The path is a stroke's; forces of motors (with their curve over speed) and rods, speeds, the tool's acceleration and
@@ -249,6 +252,7 @@ def fastest_motion(machine: Mechanism | Model, options: FastestOptions) -> Faste
     Args:
         machine: a mechanism, or its model.
         options: path, limits and controller.
+        progress: called with what is done and what there is to do.
 
     Raises:
         InputError: names and numbers that are wrong; cables, or nothing that limits the acceleration.
@@ -266,14 +270,18 @@ def fastest_motion(machine: Mechanism | Model, options: FastestOptions) -> Faste
     Source: Pham and Pham 2018; see `docs/fastest-motion.md`.
     """
     model = machine if isinstance(machine, Model) else Model(machine)
+    stages = Stages(progress, 3)
     placed, returns = placed_stroke(model, options.stroke), options.stroke.returns
     best = _planned(placed, options, options.reserve)
+    stages.done()
     unreserved = best if options.reserve == 0 else _planned(placed, options, 0.0)
+    stages.done()
     trajectory = Trajectory(stroke=placed, law=best.law, duration=best.duration, returns=returns)
     names = dict.fromkeys((*COMPARED, options.stroke.law))
     names.pop("fastest", None)
     laws = {name: 1.0 / law_rate(best.rows, LAWS[name], 1.0 / best.duration) for name in names}
     tried = _tried(trajectory, options)
+    stages.done()
     return FastestMotion(
         evidence=(*_evidence(best), *_tried_evidence(tried), condition_of(placed)),
         provenance=provenance(
