@@ -62,7 +62,7 @@ COMMANDS = {
     "motion": ("motion", "five_bar", "--to", "x=0.02", "--out", "{out}/motion.csv", "--figure", "{out}/motion.png"),
     "fastest": (
         *("fastest", "five_bar", "--to", "x=0.02", "--intervals", "40", "--out", "{out}/fastest.csv"),
-        *("--figure", "{out}/fastest.png", "--c-array", "{out}/fastest.h", "--json-file", "{out}/fastest.json"),
+        *("--figure", "{out}/fastest.png", "--c-array", "{out}/fastest.txt", "--json-file", "{out}/fastest.json"),
     ),
     "show": ("show", "five_bar", "--figure", "{out}/show.png"),
     "check": ("check", "five_bar", "--figure", "{out}/check.png"),

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason=
 #: When Ctrl-C is pressed, s after the start: while a machine is read, assembled, compiled, and at the work itself.
 DAILY, NIGHTLY = "0.5", "0.3,1,2,4,8"
 #: By day: what works in NumPy, machine code, SciPy, threads and processes, and what reads.
-BY_DAY = ("workspace", "simulate", "tune", "workers", "identify", "reproduce")
+BY_DAY = ("workspace", "simulate", "workers", "identify")
 
 
 def faults(delays: str, *names: str) -> list[object]:

@@ -23,7 +23,7 @@ def detect_hit(
     side: SideOption,
     figure: FigureOption = None,
     json_file: JsonFileOption = None,
-    threads: ThreadsOption = 1,
+    threads: ThreadsOption = "1",
     as_json: JsonOption = False,
 ) -> None:
     """Find how soon a blow at a moving platform is noticed without a sensor of forces.

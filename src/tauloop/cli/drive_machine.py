@@ -50,7 +50,7 @@ def play(
     figure: Annotated[Path | None, typer.Option(help="Draw the section into this file (PNG, PDF, SVG).")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the map of the volume as NetCDF.")] = None,
     within_limits: WithinLimitsOption = False,
-    threads: ThreadsOption = 1,
+    threads: ThreadsOption = "1",
     as_json: JsonOption = False,
 ) -> None:
     """How play at the actuators shows at the tool, over the work volume and in a section of it.

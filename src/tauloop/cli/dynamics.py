@@ -34,7 +34,7 @@ def dynamics(
     ] = None,
     figure: FigureOption = None,
     within_limits: WithinLimitsOption = False,
-    threads: ThreadsOption = 1,
+    threads: ThreadsOption = "1",
     as_json: JsonOption = False,
 ) -> None:
     """Actuator forces that a motion needs (inverse dynamics).

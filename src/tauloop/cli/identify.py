@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 import tauloop as tl
-from tauloop.cli.machine import MachineArgument, SideOption, ThreadsOption, announced, load_machine
+from tauloop.cli.machine import MachineArgument, SideOption, ThreadsOption, announced, load_machine, thread_count
 from tauloop.cli.output import JsonFileOption, JsonOption, any_ending, command, figure_ending, finish, machine_file
 from tauloop.cli.progress import bar
 from tauloop.identification import identification_model
@@ -51,7 +51,7 @@ def identify(
     figure: Annotated[
         Path | None, typer.Option(help="Draw measured, predicted and residual into this file (PNG, PDF, SVG).")
     ] = None,
-    threads: ThreadsOption = 1,
+    threads: ThreadsOption = "1",
     as_json: JsonOption = False,
 ) -> None:
     """Identify base parameters from logs, and judge them on data that were not fitted.
@@ -60,7 +60,7 @@ def identify(
     the first. Exit code 1 when the result is doubtful, also for what is wrong with the data (clipped, late, turned,
     exchanged, dead, copied, in another unit, unexciting) and for masses that cannot be; it says what.
     """
-    model = announced(identification_model(load_machine(machine, side), options, threads=threads))
+    model = announced(identification_model(load_machine(machine, side), options, threads=thread_count(threads)))
     with bar("logs and fits", as_json) as progress:
         result = tl.identify(model, log, options, progress=progress)
     finish(result, as_json, machine_file(write, result.mechanism), figure=figure, json_file=json_file)

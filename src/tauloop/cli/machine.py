@@ -106,8 +106,9 @@ WithinLimitsOption = Annotated[
     ),
 ]
 
+#: Text: Typer would import Pydantic for a number, a tenth of a second.
 ThreadsOption = Annotated[
-    int, typer.Option("--threads", min=1, help="Cores that batches are shared out over; no number depends on it.")
+    str, typer.Option("--threads", metavar="N", help="Cores that batches are shared out over; no number depends on it.")
 ]
 
 
@@ -123,17 +124,24 @@ def load_model(
     *,
     rods: bool = False,
     within_limits: bool = False,
-    threads: int = 1,
+    threads: str = "1",
     **options: Any,
 ) -> Model:
     """The model of that machine, announced; `options` are the model's."""
     from tauloop.model import Model  # a machine that is only read needs none
 
-    if threads > 1:
+    if (count := thread_count(threads)) > 1:
         from tauloop.codegen.evaluator import Compiled
 
-        options["evaluator"] = Compiled(threads=threads)
+        options["evaluator"] = Compiled(threads=count)
     return announced(Model(load_machine(name, beside, rods), **options), within_limits)
+
+
+def thread_count(text: str) -> int:
+    """The number that ``--threads`` says."""
+    if not (text.isdecimal() and int(text) > 0):
+        raise InputError.of("--threads", f"{text!r} is no number of threads", "give 1, 2 or more")
+    return int(text)
 
 
 def announced(model: Model, within_limits: bool = False) -> Model:

@@ -22,7 +22,7 @@ def poses(
     out: Annotated[Path | None, typer.Option(help="Write the selected poses to this CSV file.")] = None,
     json_file: JsonFileOption = None,
     within_limits: WithinLimitsOption = False,
-    threads: ThreadsOption = 1,
+    threads: ThreadsOption = "1",
     as_json: JsonOption = False,
 ) -> None:
     """Choose the poses that show the parameters of a calibration best, within reach, limits and clearance.

@@ -26,7 +26,7 @@ def workspace(
     out: Annotated[Path | None, typer.Option(help="Write the map as NetCDF.")] = None,
     json_file: JsonFileOption = None,
     within_limits: WithinLimitsOption = False,
-    threads: ThreadsOption = 1,
+    threads: ThreadsOption = "1",
     as_json: JsonOption = False,
 ) -> None:
     """Where a machine can work: reach, ranges, singularities, interference of rods, and what cables can hold.
