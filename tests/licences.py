@@ -61,9 +61,9 @@ def licence(name: str) -> str | None:
     classified = [
         line.split(" :: ")[-1] for line in metadata.get_all("Classifier", []) if line.startswith("License ::")
     ]
-    text = (metadata["License"] or "").strip()
+    text = (metadata.get("License") or "").strip()
     candidates = (
-        metadata["License-Expression"],
+        metadata.get("License-Expression"),
         *(line for line in classified if line != "OSI Approved"),
         text if "\n" not in text else None,
         IN_FILE.get(name),
