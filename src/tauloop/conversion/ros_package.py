@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Mapping
 from importlib.resources import files as resources
 from pathlib import Path
 from typing import Any
@@ -24,14 +23,12 @@ from tauloop.formats.urdf_writer import to_urdf
 from tauloop.mechanism.expression import ONE, evaluate
 from tauloop.mechanism.model import JOINT_KINDS, Mechanism
 from tauloop.model import ExportOptions, Model, export_c
-from tauloop.model.export import refuse_another_project, written_files
+from tauloop.model.exported_files import ExportedFiles, refuse_another_project, written_files
 from tauloop.model.model import modelled
 from tauloop.options import Options
 from tauloop.programs.limits import CONVERGED, SMALLEST_PIVOT
 from tauloop.progress import Progress
 from tauloop.records import dataclass
-from tauloop.result import Status
-from tauloop.shown import Shown
 
 #: Names that ROS has for packages (REP 144).
 _PACKAGE = re.compile(r"[a-z][a-z0-9_]*[a-z0-9]")
@@ -68,34 +65,22 @@ class Ros2Options(Options):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ros2Package(Shown):
-    """A package that was written.
+class Ros2Package(ExportedFiles):
+    """A package for ROS 2; its files are by their paths in it.
 
     Attributes:
-        name: of the package.
         joints: the joints whose positions it publishes, as in the URDF.
         driven: those among them that it must hear of.
         notes: what is not as in the mechanism.
-        files: texts by their paths in the package.
-        written: the files, where they were written.
     """
 
-    name: str
     joints: tuple[str, ...]
     driven: tuple[str, ...]
     notes: tuple[str, ...]
-    files: Mapping[str, str]
-    written: tuple[Path, ...]
 
-    @property
-    def status(self) -> Status:
-        """OK: what cannot be exported raises."""
-        return Status.OK
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for ``--json``."""
-        names = {"package": self.name, "joints": self.joints, "driven": self.driven}
-        return {"status": self.status, **names, "notes": self.notes, "files": [str(path) for path in self.written]}
+    def described(self) -> dict[str, Any]:
+        """Its name, joints and notes."""
+        return {"package": self.name, "joints": self.joints, "driven": self.driven, "notes": self.notes}
 
 
 def export_ros2(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,12 @@ from tauloop.fmu.variables import FmuVariables
 from tauloop.integrate.integrators import MOST_STEPS, DormandPrince, Integrator, Radau
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
-from tauloop.model.export import written_files
+from tauloop.model.exported_files import ExportedFiles, written_files
 from tauloop.model.model import modelled
 from tauloop.options import Options, listed, option
 from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
-from tauloop.result import Status, provenance
-from tauloop.shown import Shown
+from tauloop.result import provenance
 
 #: What an FMU may be of a machine.
 KINDS = ("plant", "inverse_dynamics", "kinematics", "controller")
@@ -84,36 +82,24 @@ class FmuOptions(Options):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FmuExport(Shown):
-    """A finished FMU.
+class FmuExport(ExportedFiles):
+    """A finished FMU; `name` is that of the model, and `files` are what the archive holds.
 
     Attributes:
-        name: of the model.
         version: of the standard.
         kind: what it computes.
         variables: all its variables.
-        files: what the archive holds, by name.
-        written: the archive, where it was written.
     """
 
-    name: str
     version: str
     kind: str
     variables: FmuVariables
-    files: Mapping[str, str | bytes]
-    written: tuple[Path, ...]
 
-    @property
-    def status(self) -> Status:
-        """OK: what cannot be exported raises."""
-        return Status.OK
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for ``--json``."""
+    def described(self) -> dict[str, Any]:
+        """Names of its variables, and hashes of its contents."""
         roles = ("parameter", "input", "output")
         names = {f"{role}s": [v.name for v in self.variables.all if v.causality == role] for role in roles}
         return {
-            "status": self.status,
             "name": self.name,
             "fmi": self.version,
             "kind": self.kind,
@@ -121,7 +107,6 @@ class FmuExport(Shown):
             "states": len(self.variables.states),
             "event_indicators": len(self.variables.modes),
             "contents": {name: hashlib.sha256(_bytes(content)).hexdigest() for name, content in self.files.items()},
-            "files": [str(path) for path in self.written],
         }
 
 

@@ -7,7 +7,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from tauloop.codegen.c_helpers import c_file
 from tauloop.codegen.source import c_name, comment
@@ -25,13 +24,12 @@ from tauloop.linuxcnc.machine import MachineLayout, Pin, geometry_pins, machine_
 from tauloop.linuxcnc.program import program_text, reachable_moves
 from tauloop.linuxcnc.source import KinematicFunctions, header_text, kinematic_functions
 from tauloop.mechanism.model import Mechanism
-from tauloop.model.export import written_files
+from tauloop.model.exported_files import ExportedCode, written_files
 from tauloop.model.model import Model, modelled
 from tauloop.options import Options, option
 from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
-from tauloop.result import Status, content, plain, provenance
-from tauloop.shown import Shown
+from tauloop.result import content, plain, provenance
 
 #: Most signs of a machine's name in the names of component and files: pins need the rest of HAL's names.
 LONGEST_STEM = 20
@@ -60,33 +58,16 @@ class LinuxcncOptions(Options):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinuxcncExport(Shown):
-    """A kinematics module with its simulation.
+class LinuxcncExport(ExportedCode):
+    """A kinematics module with its simulation; `name` is that of the component.
 
     Attributes:
-        name: of the component.
         pins: figures of the geometry on HAL pins.
         layout: the machine's joints and axes.
-        manifest: what was made, as plain data.
-        files: text by file name, the manifest among them.
-        written: the files, where they were written.
     """
 
-    name: str
     pins: tuple[Pin, ...]
     layout: MachineLayout
-    manifest: Mapping[str, Any]
-    files: Mapping[str, str]
-    written: tuple[Path, ...]
-
-    @property
-    def status(self) -> Status:
-        """OK: what cannot be exported raises."""
-        return Status.OK
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for ``--json``."""
-        return {"status": self.status, "files": [str(path) for path in self.written], "manifest": self.manifest}
 
 
 def export_linuxcnc(

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
-import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,12 +19,13 @@ from tauloop.codegen.operations import operations
 from tauloop.codegen.signature import CPort
 from tauloop.codegen.source import CFunction, c_name, c_source
 from tauloop.codegen.target import TARGETS, target_figures
-from tauloop.errors import EngineError, InputError, PoseError, Problems
+from tauloop.errors import EngineError, PoseError, Problems
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model.export_library import library_files
 from tauloop.model.export_texts import Case, HeaderNotes, check_text, deviation, header_text
+from tauloop.model.exported_files import ExportedCode, refuse_another_project, written_files
 from tauloop.model.model import Model, modelled
 from tauloop.model.motion import Motion
 from tauloop.model.single_accuracy import FUSED, UNFUSED, SingleAccuracy, run_in_floats, single_accuracy
@@ -40,7 +38,6 @@ from tauloop.programs.state import health
 from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Status, content, plain, provenance
-from tauloop.shown import Shown
 
 #: Samples that the test program holds.
 SAMPLES = 5
@@ -117,21 +114,13 @@ class ExportOptions(Options):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Export(Shown):
-    """A finished export.
+class Export(ExportedCode):
+    """A finished export of functions in C; `name` is the first part of every name in C and of the files' names.
 
     Attributes:
-        name: first part of every name in C and of the files' names.
-        manifest: what was made, as plain data.
-        files: text by file name, the manifest among them.
-        written: the files, where they were written.
         accuracy: of single precision; None for doubles.
     """
 
-    name: str
-    manifest: Mapping[str, Any]
-    files: Mapping[str, str]
-    written: tuple[Path, ...]
     accuracy: SingleAccuracy | None = None
 
     @property
@@ -148,10 +137,6 @@ class Export(Shown):
     def advice(self) -> tuple[str, ...]:
         """A line for each output that single precision is not good enough for: the figure and what to do."""
         return tuple(str(item) for item in self.evidence if not item.is_good)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for ``--json``."""
-        return {"status": self.status, "files": [str(path) for path in self.written], "manifest": self.manifest}
 
 
 def export_c(
@@ -303,45 +288,6 @@ def _most_operations(function: CFunction) -> int:
     """Operations of a call whose Newton loops all take the most steps."""
     counts = operations(function)
     return sum(counts["once"].values()) + function.most_steps * sum(counts["each_iteration"].values())
-
-
-def written_files(files: Mapping[str, str | bytes], folder: Path) -> tuple[Path, ...]:
-    """Files by their paths in a folder, written there: all beside first, then renamed; scripts may be run.
-
-    Raises:
-        InputError: the folder cannot be written.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder, prefix=".export-") as scratch:
-            for file, text in files.items():
-                content = text.encode() if isinstance(text, str) else text
-                (Path(scratch) / file).parent.mkdir(parents=True, exist_ok=True)
-                (Path(scratch) / file).write_bytes(content)
-                if content.startswith(b"#!"):
-                    (Path(scratch) / file).chmod(0o755)
-            for file in files:
-                (folder / file).parent.mkdir(parents=True, exist_ok=True)
-                (Path(scratch) / file).replace(folder / file)
-    except OSError as error:
-        what = f"cannot be written: {error.strerror or error}"
-        raise InputError.of(str(folder), what, "name a folder that you may write to") from error
-    return tuple(folder / file for file in files)
-
-
-def refuse_another_project(folder: Path, name: str) -> None:
-    """Refuse a folder whose files of fixed names belong to something else: one CMakeLists.txt is one project.
-
-    Raises:
-        InputError: the folder has a CMakeLists.txt of another project.
-    """
-    path = folder / "CMakeLists.txt"
-    with suppress(OSError):
-        text = path.read_text(encoding="utf-8", errors="replace")
-        project = re.search(r"^\s*project\s*\(\s*([^\s)]+)", text, re.M | re.I)
-        if project is None or project[1] != name:
-            of = "something else" if project is None else f"the project {project[1]}"
-            raise InputError.of(str(path), f"is that of {of}, and {name} needs one too", "name a folder of its own")
 
 
 def c_ports(model: Model, motion: Motion) -> dict[str, CPort]:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +14,7 @@ from tauloop.codegen.parameter_check import parameter_manifest
 from tauloop.codegen.source import c_name, number
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
-from tauloop.model.export import written_files
+from tauloop.model.exported_files import ExportedCode, written_files
 from tauloop.model.model import modelled
 from tauloop.progress import Progress, Stages
 from tauloop.realtime.controller import FLAGS, controller_values
@@ -24,34 +22,16 @@ from tauloop.realtime.equations import ControllerChannel, ControllerEquations, c
 from tauloop.realtime.options import ControllerOptions
 from tauloop.realtime.source import controller_header, controller_source
 from tauloop.records import dataclass
-from tauloop.result import Status, content, plain
-from tauloop.shown import Shown
+from tauloop.result import content, plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerExport(Shown):
+class ControllerExport(ExportedCode):
     """A generated controller as texts.
 
-    Attributes:
-        name: first part of every name in C and of the files' names.
-        manifest: what was made, as plain data; `parameters` has their hash and values.
-        files: text by file name, the manifest among them.
-        written: the files, where they were written.
+    `name` is the first part of every name in C and of the files' names; `parameters` of the manifest has their hash and
+    values.
     """
-
-    name: str
-    manifest: Mapping[str, Any]
-    files: Mapping[str, str]
-    written: tuple[Path, ...]
-
-    @property
-    def status(self) -> Status:
-        """OK: what cannot be exported raises."""
-        return Status.OK
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for ``--json``."""
-        return {"status": self.status, "files": [str(path) for path in self.written], "manifest": self.manifest}
 
 
 def export_controller(
