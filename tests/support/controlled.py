@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 
 import numpy as np
 
@@ -16,7 +17,9 @@ LIMIT = 400.0
 
 @functools.cache
 def model(name: str) -> Model:
-    """A shipped machine, or a random one with six legs."""
+    """A shipped machine, one of an example, or a random one with six legs."""
+    if name == "racks":
+        return Model(load(Path(__file__).parents[2] / "examples/gantry_tau_racks/gantry_tau_racks.yaml"))
     return Model(six_legs(np.random.default_rng(5)) if name == "random" else load(name))
 
 
@@ -82,7 +85,7 @@ class Loop:
             "reference_speed": velocity,
             "reference_acceleration": acceleration,
         } | {key: value for key, value in changes.items() if key not in ("time", "stamp")}
-        row = self.equations.sample(time, float(self.samples), **channels)  # type: ignore[arg-type]
+        row = self.equations.sample(time, float(self.samples), **channels)
         row[:2] = changes.get("time", row[0]), changes.get("stamp", row[1])
         return row
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +16,7 @@ import tauloop as tl
 from tauloop.codegen.compiler import compiler_path
 from tauloop.hil import CompiledPlant, PlantOptions, PlantRun, run_plant
 from tauloop.realtime import CompiledController, ControllerOptions
+from tauloop.realtime.export import places_in_measurement
 
 
 def run_beside(model: tl.Model, options: PlantOptions, controller: Callable[[], object]) -> PlantRun:
@@ -35,6 +39,22 @@ def run_beside(model: tl.Model, options: PlantOptions, controller: Callable[[], 
     if failures:
         raise failures[0]
     return results[0]
+
+
+def interrupt_plants(seconds: float) -> None:
+    """Stop the plant that this process has started, as a system does that runs others, and let it go on."""
+    children = Path(f"/proc/{os.getpid()}/task")
+    plants: list[int] = []
+    until = time.monotonic() + 60.0
+    while not plants and time.monotonic() < until:
+        time.sleep(0.02)
+        ids = [int(word) for task in children.iterdir() for word in (task / "children").read_text().split()]
+        plants = [k for k in ids if Path(f"/proc/{k}/comm").read_text().strip() == "plant"]
+    time.sleep(0.1)
+    for action, pause in ((signal.SIGSTOP, seconds), (signal.SIGCONT, 0.0)):
+        for plant in plants:
+            os.kill(plant, action)
+        time.sleep(pause)
 
 
 def reference_table(model: tl.Model, path: Path, frequency: float, size: float = 0.01) -> np.ndarray:
@@ -68,16 +88,20 @@ def simulated(
 ) -> tuple[str, np.ndarray]:
     """The digest of plant and controller in this process, with packets lost and late as scripted; and the end."""
     machine, controller = CompiledPlant(model, plant), CompiledController(model, options)
-    hold = np.zeros(len(machine.code.inputs))
-    q, n_u = model.assembly.q[None], len(model.mechanism.actuators)
-    rest = np.zeros((1, n_u))
-    hold[:] = model.actuators.inverse_dynamics(model.actuator_position(q), rest, rest, start=q).force[0]
+    hold, n_u = machine.code.hold()[3], len(model.mechanism.actuators)
+    positions, speeds = places_in_measurement(controller.equations)
+    before = machine.output[speeds]
     row = np.zeros(2 + 2 * n_u + rows.shape[1])
     output = machine.output.copy()
     for k in range(plant.steps):
         if k not in faults.get("skip", ()):
+            read, elapsed = output[speeds], k * plant.period - row[0]
             row[0], row[1] = k * plant.period, k + 1.0
-            row[2 : 2 + 2 * n_u] = output[: 2 * n_u]
+            row[2 : 2 + n_u] = output[positions]
+            row[2 + n_u : 2 + 2 * n_u] = read
+            if options.law == "drive":
+                row[2 + n_u : 2 + 2 * n_u] = (read - before) / elapsed if k else 0.0
+            before = read
             row[2 + 2 * n_u :] = rows[k % len(rows)]
             force = controller.step(row).force
             if k not in faults.get("lose", ()) and k not in faults.get("late", ()):

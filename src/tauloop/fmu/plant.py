@@ -334,9 +334,7 @@ def _line_outputs(
     calls, shown, at = [asked, straight("motion", known, motion)], list[FmuVariable](), 2 * n_u
     for i, (line, y, s, z) in enumerate(_places(system)):
         inputs = (f"y + {y}", f"at + {2 * i}", f"s + {s}", f"asked + {z}", f"told + {len(MACHINE_INPUTS) * i}", "p")
-        by_name = {name.partition(" [")[0]: k for k, name in enumerate(line.signal_names)}
-        measured = {encoder.name: by_name[f"{encoder.on}.position"] for encoder in line.line.encoders}
-        measured |= {name: k for name, k in by_name.items() if name not in line.state_names}
+        measured = line.measured
         whole = line.signals.function
         symbols = [ca.SX.sym(f"x{k}", whole.numel_in(k)) for k in range(whole.n_in())]
         (signals,) = whole.call(symbols)

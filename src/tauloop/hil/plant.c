@@ -1,8 +1,8 @@
 /* A plant that a controller in another process drives: lock-step, one step a packet, or in real time.
 
    In front of this stand `instance.c` with the machine's functions, `plant_link.h` and sizes: NP_FORCES of a command,
-   and tables: tl_mass at each actuator and tl_limit of its force, for brakes that hold by themselves, and tl_hold, the
-   forces that hold it at the start. */
+   NP_ACTUATORS, and tables: tl_of, the actuator that each force acts on, tl_mass that it moves there and tl_limit, for
+   brakes that hold by themselves, and tl_hold, the forces that hold the machine at the start. */
 
 #include <math.h>
 #include <pthread.h>
@@ -79,15 +79,16 @@ unsigned long long plant_digest(void)
     return plant.digest;
 }
 
-/* Forces of brakes: each actuator is held where it was, as by a spring and a damper on the mass that it moves. */
+/* Forces of brakes: beside those at the start, as of a spring to where the actuator was, and a damper, on the mass that
+   the force moves. */
 static void plant_brake(const double *outputs)
 {
     const double w = 0.05 / plant.period < 60.0 ? 0.05 / plant.period : 60.0;
     for (int i = 0; i < NP_FORCES; ++i) {
-        const double x = i < NO / 2 ? outputs[i] : 0.0, v = i + NP_FORCES < NO ? outputs[i + NP_FORCES] : 0.0;
+        const double x = outputs[tl_of[i]], v = outputs[NP_ACTUATORS + tl_of[i]];
         double u;
         if (!plant.is_braked) plant.at[i] = x;
-        u = tl_mass[i] * (w * w * (plant.at[i] - x) - 2.0 * w * v);
+        u = tl_hold[i] + tl_mass[i] * (w * w * (plant.at[i] - x) - 2.0 * w * v);
         if (tl_limit[i] > 0.0 && u > tl_limit[i]) u = tl_limit[i];
         if (tl_limit[i] > 0.0 && u < -tl_limit[i]) u = -tl_limit[i];
         plant.force[i] = u;
@@ -102,7 +103,7 @@ typedef struct {
     double count, most;
 } plant_times;
 
-static plant_times lateness, computing, exchange, empty;
+static plant_times lateness, computing, elapsed, exchange, empty;
 static volatile sig_atomic_t is_over;
 static double empty_period;
 
@@ -128,6 +129,14 @@ static double plant_share(const plant_times *times, double share)
         if (sum >= share * times->count && sum > 0.0) return (i + 1) * 1e-7;
     }
     return 0.0;
+}
+
+/* Processor time of this thread: what others, and interruptions of the whole computer, take is not in it. */
+static double plant_processor(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 static void plant_sleep(double until)
@@ -176,12 +185,12 @@ int main(int argc, char **argv)
     error = port ? tpl_open_udp(&link, argv[1], port, 1) : tpl_open_memory(&link, argv[1], 1);
     if (error) return fprintf(stderr, "%s\n", strerror(error)), 3;
     signal(SIGINT, plant_end), signal(SIGTERM, plant_end);
-    lateness.bins = calloc(4 * PLANT_BINS, sizeof(unsigned));
+    lateness.bins = calloc(5 * PLANT_BINS, sizeof(unsigned));
     if (*argv[8] && steps > 0.0) log = malloc(sizeof(double) * (size_t)steps * (size_t)width);
     if (!lateness.bins || (*argv[8] && !log)) return fprintf(stderr, "no memory\n"), 3;
     if (log) memset(log, 0, sizeof(double) * (size_t)steps * (size_t)width);
     computing.bins = lateness.bins + PLANT_BINS, exchange.bins = computing.bins + PLANT_BINS;
-    empty.bins = exchange.bins + PLANT_BINS;
+    empty.bins = exchange.bins + PLANT_BINS, elapsed.bins = empty.bins + PLANT_BINS;
     if (!plant_begin(period, out + TPL_HEAD)) return fprintf(stderr, "%s\n", plant.why), 3;
     if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0) locked = strerror(errno);
     if (!is_lock) {
@@ -197,7 +206,7 @@ int main(int argc, char **argv)
     next = tpl_now() + period;
     tpl_send(&link, out, PLANT_OUT);
     while (!is_over && (steps <= 0.0 || k < steps)) {
-        double began, received, computed, times = 1.0, until = tpl_now() + timeout;
+        double began, received, computed, worked, times = 1.0, until = tpl_now() + timeout;
         int n, is_exact = 0;
         if (!is_lock) {
             plant_sleep(next);
@@ -232,7 +241,7 @@ int main(int argc, char **argv)
                 }
             }
         }
-        received = tpl_now();
+        received = tpl_now(), worked = plant_processor();
         in_a_row = is_exact ? 0.0 : in_a_row + 1.0;
         answered += is_exact, missing += !is_exact;
         if (watchdog > 0.0 && in_a_row >= watchdog) {
@@ -252,13 +261,13 @@ int main(int argc, char **argv)
             plant_step(plant.force, out + TPL_HEAD);
             k += 1.0;
         }
-        computed = tpl_now();
+        worked = plant_processor() - worked, computed = tpl_now();
         if (plant.has_failed) is_over = 1;
         out[TPL_SEQUENCE] = k, out[TPL_TIME] = k * period;
         out[TPL_FLAGS] = (is_over || (steps > 0.0 && k >= steps) ? TPL_END : 0) + (plant.is_braked ? TPL_BRAKES : 0)
             + (plant.has_failed ? TPL_FAILED : 0);
         tpl_send(&link, out, PLANT_OUT);
-        plant_note(&computing, (computed - received) / (times > 1.0 ? times : 1.0));
+        plant_note(&computing, worked / times), plant_note(&elapsed, (computed - received) / times);
         plant_note(&exchange, received - began + tpl_now() - computed);
     }
     is_over = 1;
@@ -276,8 +285,9 @@ int main(int argc, char **argv)
     printf("\"repeated\": %.0f, \"refused\": %.0f, \"strangers\": %llu, \"brakings\": %.0f,\n", repeated, refused,
         link.strangers, brakings);
     printf("\"stalls\": %.0f, \"skipped\": %.0f, \"caught_up\": %.0f,\n", stalls, skipped, caught);
-    plant_print_times("lateness", &lateness), plant_print_times("computing", &computing);
-    plant_print_times("exchange", &exchange), plant_print_times("empty_loop", &empty);
+    plant_print_times("lateness", &lateness), plant_print_times("empty_loop", &empty);
+    plant_print_times("computing", &computing), plant_print_times("computing_by_the_clock", &elapsed);
+    plant_print_times("exchange", &exchange);
     printf("\"locked\": \"%s\", \"fifo\": \"%s\", \"digest\": \"%016llx\",\n", locked, fifo, plant_digest());
     for (char *c = plant.why; *c; ++c)
         if (*c == '"' || *c == '\\' || *c < ' ') *c = '\'';

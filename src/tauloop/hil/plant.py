@@ -11,8 +11,9 @@ from tauloop.codegen.c_helpers import c_file
 from tauloop.codegen.compiler import PORTABLE_FLAGS, build
 from tauloop.codegen.library import Library, require_compiler
 from tauloop.codegen.source import number
+from tauloop.drives.machine.lines import rigid_machine
 from tauloop.errors import PoseError
-from tauloop.fmu.plant import FmuFunctions, plant_functions
+from tauloop.fmu.plant import plant_functions
 from tauloop.fmu.variables import FmuVariable, table
 from tauloop.hil.options import PlantOptions
 from tauloop.integrate.integrators import MOST_STEPS
@@ -49,10 +50,11 @@ class PlantCode:
         first, rtol, atol, longest = (number(min(value, 1e300)) for value in method.numbers)
         sizes = {"TL_FIRST": first, "TL_RTOL": rtol, "TL_ATOL": atol, "TL_LONGEST": longest}
         sizes |= {"TL_MOST_STEPS": str(MOST_STEPS), "TL_TOKEN": '""', "NP_FORCES": str(len(self.inputs))}
+        sizes |= {"NP_ACTUATORS": str(len(self.model.mechanism.actuators))}
         loop = [
             *(f"#define {key} {value}" for key, value in sizes.items()),
             functions.tables(),
-            *self._brakes(functions),
+            *self._brakes(),
             *(c_file("tauloop.fmu", name) for name in ("instance.c", "explain.c")),
             c_file("tauloop.realtime", "plant_link.h"),
             c_file("tauloop.hil", "plant.c"),
@@ -62,17 +64,43 @@ class PlantCode:
         )
         return "\n".join(["#define _GNU_SOURCE", *(f"#include {header}" for header in _HEADERS), whole])
 
-    def _brakes(self, functions: FmuFunctions) -> list[str]:
-        """Tables of what brakes hold with: masses, limits and forces at the start; none of motors behind lines."""
-        n, model = len(self.inputs), self.model
-        mass, limit, hold = np.zeros(n), np.zeros(n), np.zeros(n)
-        if not self._has_lines and n == model.platform.ports.velocity.size:
+    def hold(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Of each force the actuator that it acts on, the mass that it moves, its limit, and what holds at the start.
+
+        Limits are 0 where there are none; all else is where actuators are more or fewer than freedoms. Motors of a
+        drive line share what their actuator needs, over their ratios.
+        """
+        mechanism = rigid_machine(self.model.mechanism, with_dry=False) if self._has_lines else self.model.mechanism
+        actuators, n = self.model.mechanism.actuators, len(mechanism.actuators)
+        mass, force = np.zeros(n), np.zeros(n)
+        if n == self.model.platform.ports.velocity.size:
+            model = Model(mechanism) if self._has_lines else self.model
             q, rest = model.assembly.q[None], np.zeros((1, n))
             position = model.actuator_position(q)
             mass = np.diagonal(model.actuators.mass_matrix(position, start=q)[0])
-            limit = np.array([a.force if np.isfinite(a.force) else 0.0 for a in model.mechanism.actuators])
-            hold = model.actuators.inverse_dynamics(position, rest, rest, start=q).force[0]
-        return [table(name, row) for name, row in {"tl_mass": mass, "tl_limit": limit, "tl_hold": hold}.items()]
+            force = model.actuators.inverse_dynamics(position, rest, rest, start=q).force[0]
+        rows: list[tuple[int, float, float, float]] = []
+        for i, actuator in enumerate(actuators):
+            line = actuator.drive
+            if line is None:
+                rows.append((i, mass[i], actuator.force, force[i]))
+                continue
+            ratios, value = line.ratios(), mechanism.value
+            for motor in line.motors:
+                share = 1.0 / (value(ratios[motor.on]) * len(line.motors))
+                limit = np.inf if motor.torque is None else value(motor.torque)
+                rows.append((i, share * mass[i], limit, share * force[i]))
+        of, masses, limits, forces = np.array(rows).T
+        return of.astype(int), masses, np.where(np.isfinite(limits), limits, 0.0), forces
+
+    def _brakes(self) -> list[str]:
+        """Tables of what brakes hold with."""
+        of, mass, limit, force = self.hold()
+        rows = {"tl_mass": mass, "tl_limit": limit, "tl_hold": force}
+        return [
+            f"static const int tl_of[NP_FORCES] = {{{', '.join(map(str, of))}}};",
+            *(table(name, row) for name, row in rows.items()),
+        ]
 
     def program(self, cache: Path | None = None) -> bytes:
         """The executable.

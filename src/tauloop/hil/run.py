@@ -24,6 +24,8 @@ from tauloop.result import Evidence, Result, provenance
 
 #: Share of a period that the computation of a step may take, 999 times out of 1000.
 COMPUTING = 0.1
+#: Steps below which nothing can be said of 999 in 1000.
+JUDGED = 1000
 #: How long a plant that is interrupted may take to end, s.
 PATIENCE = 10.0
 
@@ -37,8 +39,9 @@ class PlantRun(Result):
         options: how it ran.
         counts: steps; commands that came in time, were missing, late, lost, repeated, refused or from strangers;
             brakings; stalls, and periods that were skipped or caught up.
-        times: by kind (lateness of waking, computing of a step, exchange of packets, lateness of an empty loop beside
-            it): count, median, 99th and 99.9th percentile, largest, s.
+        times: by kind (lateness of waking, and that of an empty loop beside it; computing of a step in time of the
+            processor, and by the clock, which goes on while others have it; exchange of packets): count, median, 99th
+            and 99.9th percentile, largest, s.
         allowed: whether memory could be locked and SCHED_FIFO had: "yes", or why not.
         digest: of all forces and outputs, 16 hexadecimal digits.
         failure: why there was no way on; empty where there was.
@@ -126,14 +129,14 @@ def run_plant(
 def _result(code: PlantCode, figures: Mapping[str, Any], kept: np.ndarray | None) -> PlantRun:
     options = code.options
     columns = (*code.inputs, *code.outputs)
-    kinds = ("lateness", "computing", "exchange", "empty_loop")
+    kinds = ("lateness", "empty_loop", "computing", "computing_by_the_clock", "exchange")
     others = (*kinds, "locked", "fifo", "digest", "failure")
-    computing = figures["computing"]["p999_s"]
+    computing, is_judged = figures["computing"], not options.lockstep and figures["computing"]["count"] >= JUDGED
     return PlantRun(
         evidence=(
             Evidence(
                 name="computation of a step over the period, 999 times of 1000",
-                value=None if options.lockstep else computing * options.frequency,
+                value=computing["p999_s"] * options.frequency if is_judged else None,
                 upper=COMPUTING,
                 advice="a lower rate, a larger tolerance, or a computer with more room",
             ),

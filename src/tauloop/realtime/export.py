@@ -12,6 +12,7 @@ import numpy as np
 from tauloop.codegen.c_helpers import c_file
 from tauloop.codegen.parameter_check import parameter_manifest
 from tauloop.codegen.source import c_name, number
+from tauloop.drives.machine.path import DrivenMachine
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.model.exported_files import ExportedCode, written_files
@@ -75,12 +76,9 @@ def export_controller(
         f"{stem}.h": controller_header(stem, equations, values),
         f"{stem}.c": f'#include "{stem}.h"\n' + controller_source(stem, equations, values),
         f"{stem}_check.c": _check_text(stem, equations),
+        f"{stem}_loop.c": _loop_text(stem, equations),
+        "plant_link.h": c_file("tauloop.realtime", "plant_link.h"),
     }
-    if options.law != "drive":  # which measures what a plant says elsewhere
-        files |= {
-            f"{stem}_loop.c": _loop_text(stem, equations),
-            "plant_link.h": c_file("tauloop.realtime", "plant_link.h"),
-        }
     source = {
         "name": model.mechanism.name,
         "sha256": hashlib.sha256(content(replace(model.mechanism, file="")).encode()).hexdigest(),
@@ -106,9 +104,30 @@ def _channel(channel: ControllerChannel) -> dict[str, object]:
     return {"name": channel.name, "columns": list(channel.columns), "units": list(channel.units)}
 
 
+def places_in_measurement(equations: ControllerEquations) -> tuple[list[int], list[int]]:
+    """Places in what a plant measures of what position and speed loops read (n_u,), (n_u,).
+
+    Encoders of drive lines have no speeds: those are differences of the positions at their places.
+    """
+    n_u = len(equations.model.mechanism.actuators)
+    if equations.options.law != "drive":
+        return list(range(n_u)), list(range(n_u, 2 * n_u))
+    positions, speeds, at = [], [], 2 * n_u
+    for line in DrivenMachine(equations.model.mechanism, interpreted=True).system.lines:
+        names, control = list(line.measured), line.line.control
+        positions.append(at + names.index(control.encoder))
+        speeds.append(at + names.index(control.speed_encoder or control.encoder))
+        at += len(names)
+    return positions, speeds
+
+
 def _loop_text(stem: str, equations: ControllerEquations) -> str:
     """The program that runs a controller against a plant in another process."""
+    positions, speeds = places_in_measurement(equations)
     sizes = {
+        "POSITIONS": ", ".join(map(str, positions)),
+        "SPEEDS": ", ".join(map(str, speeds)),
+        "DIFFERENCES": int(equations.options.law == "drive"),
         "NAME": stem,
         "UP": stem.upper(),
         "REFERENCE": sum(c.size for c in equations.inputs if c.name.startswith("reference")),

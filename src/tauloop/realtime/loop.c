@@ -13,6 +13,11 @@
 #include <stdlib.h>
 
 enum { REFERENCE_SIZE = @REFERENCE@, ACTUATORS = @ACTUATORS@, WIDTH = TPL_HEAD + @UP@_FORCES };
+/* Where a measurement has what the controller reads. */
+static const int positions[ACTUATORS] = {@POSITIONS@};
+#if @SPEED@
+static const int speeds[ACTUATORS] = {@SPEEDS@};
+#endif
 
 static double *read_table(const char *path, size_t *rows)
 {
@@ -64,6 +69,9 @@ int main(int argc, char **argv)
     tpl_link link;
     size_t rows;
     double row[TPL_MOST], command[WIDTH] = {1.0}, kept[WIDTH], *table;
+#if @SPEED@
+    double reading[ACTUATORS] = {0.0}, before = 0.0;
+#endif
     double last = -1.0, samples = 0.0, flagged = 0.0, begins;
     unsigned all = 0;
     int has_kept = 0, error;
@@ -92,10 +100,14 @@ int main(int argc, char **argv)
             if (!is_asked(faults, "skip", k)) {
                 unsigned flags;
                 input.time = row[TPL_TIME], input.stamp = k + 1.0;
-                memcpy(input.position, row + TPL_HEAD, sizeof(double) * ACTUATORS);
+                for (int i = 0; i < ACTUATORS; ++i) input.position[i] = row[TPL_HEAD + positions[i]];
 #if @SPEED@
-                memcpy((double *)&input + offsetof(@NAME@_input, position) / sizeof(double) + ACTUATORS,
-                    row + TPL_HEAD + ACTUATORS, sizeof(double) * ACTUATORS);
+                for (int i = 0; i < ACTUATORS; ++i) {
+                    const double read = row[TPL_HEAD + speeds[i]];
+                    input.speed[i] = @DIFFERENCES@ ? (samples > 0.0 ? (read - reading[i]) / (input.time - before) : 0.0) : read;
+                    reading[i] = read;
+                }
+                before = input.time;
 #endif
                 memcpy((double *)&input + offsetof(@NAME@_input, reference) / sizeof(double), reference,
                     sizeof(double) * REFERENCE_SIZE);

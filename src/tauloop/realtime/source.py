@@ -69,7 +69,7 @@ def controller_header(stem: str, equations: ControllerEquations, values: Mapping
     fixed = [f" * {line}" for line in textwrap.wrap(comment(about), 110)]
     lines = [f"/* {stem}: made by Tauloop; do not edit.", " *", *fixed, " *"]
     lines += [
-        " * Whatever is read, forces are numbers within their limits; docs/hardware-in-the-loop.md has the rules."
+        " * Whatever is read, forces are numbers within their limits; docs/generated-controllers.md has the rules."
     ]
     lines += [" */", f"#ifndef {up}_H", f"#define {up}_H", "", "#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
     lines += [*parameter_declarations(stem, values), ""]

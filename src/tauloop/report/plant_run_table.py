@@ -10,7 +10,12 @@ from rich.text import Text
 from tauloop.hil import PlantRun
 from tauloop.report.tables import table
 
-_WORDS = {"lateness": "lateness of waking", "empty_loop": "the same of an empty loop", "computing": "computing a step"}
+_WORDS = {
+    "lateness": "lateness of waking",
+    "empty_loop": "the same of an empty loop",
+    "computing": "computing a step",
+    "computing_by_the_clock": "the same by the clock",
+}
 
 
 def plant_run_tables(run: PlantRun) -> Iterator[RenderableType]:

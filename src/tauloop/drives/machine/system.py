@@ -44,6 +44,13 @@ class LineSystem(LineFunctions):
     held: ca.Function
     ratio: float
 
+    @property
+    def measured(self) -> dict[str, int]:
+        """Place among the signals of what can be seen of a plant: what encoders measure, and all that is no state."""
+        by_name = {name.partition(" [")[0]: k for k, name in enumerate(self.signal_names)}
+        seen = {encoder.name: by_name[f"{encoder.on}.position"] for encoder in self.line.encoders}
+        return seen | {name: k for name, k in by_name.items() if name not in self.state_names}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineSystem:
