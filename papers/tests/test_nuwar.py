@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -83,7 +84,7 @@ def by_newton(time: np.ndarray, total: float, alpha: float, beta: float) -> np.n
 
 @pytest.mark.parametrize(("name", "alpha", "beta"), [("nuwar", np.arctan(0.5**0.5), np.pi / 3), ("delta", 0.0, 0.0)])
 def test_torques_of_figure_2_follow_from_newtons_laws(name: str, alpha: float, beta: float) -> None:
-    result = torques(tl.Model(tl.load(name)), ellipse(SETTINGS, SETTINGS.scale), SETTINGS)
+    result = torques(tl.Model(tl.load(name)), ellipse(SETTINGS, SETTINGS.scale), SETTINGS, name)
     there = result.time < result.one_way * (1 - STEP)
     expected = by_newton(result.time[there], result.one_way, alpha, beta)
     assert result.torque[there] == pytest.approx(expected, abs=1e-6 * result.peak)
@@ -141,12 +142,20 @@ def test_a_stroke_comes_back_through_forward_dynamics() -> None:
 
 
 @pytest.mark.nightly
-def test_the_whole_experiment_is_in_order() -> None:
+@pytest.mark.parametrize("of", ["the paper", "a file"])
+def test_the_whole_experiment_is_in_order(of: str, tmp_path: Path) -> None:
     steps: list[str] = []
-    result = run(steps.append, replace(SETTINGS, turns=(0.0,), samples=101))
+    settings = replace(SETTINGS, turns=(0.0,), samples=101)
+    if of == "a file":
+        values = {"arm_length": 0.27, "plate_mass": 0.3}
+        made = tl.new_machine("mine", settings.machine, tl.NewMachineOptions(values=values))
+        made.write(tmp_path / "mine.yaml")
+        settings = replace(settings, machine=str(tmp_path / "mine.yaml"))
+    result = run(steps.append, settings)
     assert isinstance(result, Strokes)
     assert result.status is Status.OK
     assert len(result.trips) == 2 + 11
+    assert [item.machine for item in result.runs] == [settings.machine, settings.other]
     assert {name.lower() for name in figures(result)} == set(CAPTIONS)
     json.dumps(plain(result), allow_nan=False)
     # Miller's way takes fewer operations than Lagrange's, as the paper says; how many is ours

@@ -183,8 +183,8 @@ def test_the_controllers_code_lies_beside_its_page_and_is_checked(
 ) -> None:
     """With a compiler and without; a check that fails makes the result doubtful; times are not among equal files."""
     item, made = small("a", "first"), CONTROLLERS["dual-motor"]()
-    monkeypatch.setattr(tauloop_papers.kept, "controllers", lambda _: made)
-    monkeypatch.setattr(shutil, "which", lambda *_: None)
+    monkeypatch.setattr(tauloop_papers.kept, "controllers", lambda *_: made)
+    monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
     kept = done(item, tmp_path)
     assert (tmp_path / "a-c" / made[0].name / f"{made[0].name}_check.c").read_text() == list(made[0].files.values())[2]
     assert "no C compiler here" in write_page(tmp_path / "a.html", [kept]).read_text(encoding="utf-8")
@@ -192,7 +192,7 @@ def test_the_controllers_code_lies_beside_its_page_and_is_checked(
     monkeypatch.undo()
     for agrees, verdict in ((True, "all agree"), (False, "FAILED")):
         run = Measured(compiler="cc", agrees=agrees, verdict=verdict, nanoseconds={made[0].name: 12.3})
-        monkeypatch.setattr(tauloop_papers.kept, "controllers", lambda _: made)
+        monkeypatch.setattr(tauloop_papers.kept, "controllers", lambda *_: made)
         monkeypatch.setattr(tauloop_papers.kept, "measured", lambda _, run=run: run)
         kept = done(item, tmp_path)
         page = write_page(tmp_path / "a.html", [kept]).read_text(encoding="utf-8")
@@ -209,7 +209,7 @@ def test_a_report_of_the_results_file_shows_what_the_papers_page_shows(
     item, made = small("a", "first"), CONTROLLERS["dual-motor"]()
     ran = Measured(compiler="cc", agrees=True, verdict="all agree", nanoseconds={made[0].name: 12.3})
     monkeypatch.setattr(tauloop_papers.command, "experiment", lambda _: item)
-    monkeypatch.setattr(tauloop_papers.kept, "controllers", lambda _: made)
+    monkeypatch.setattr(tauloop_papers.kept, "controllers", lambda *_: made)
     monkeypatch.setattr(tauloop_papers.kept, "measured", lambda _: ran)
     pages = tmp_path / "pages"
     run("reproduce", "a", "--out", pages, "--json-file", tmp_path / "a.json")

@@ -32,6 +32,9 @@ def test_the_command_lists_experiments_and_refuses_at_once(tmp_path: Path) -> No
     assert [item["name"] for item in listed] == list(EXPERIMENTS)
     assert all(item["budget"] > 0 for item in listed)
     run("reproduce", "nothing", code=2)
+    for words in (["all"], [], ["rcid", "--note"]):
+        assert "for one experiment" in run("reproduce", *words, "--machine", "delta", code=2).output
+    assert "has no body" in run("reproduce", "rcid", "--machine", "delta", code=2).output
     start = time.monotonic()
     run("reproduce", "all", "--out", tmp_path / "no" / "\0", code=2)
     assert time.monotonic() - start < 10

@@ -18,6 +18,7 @@ from tauloop.calibration.problem.problem import calibration_problem
 from tauloop.errors import IdentificationError
 from tauloop.report import save_figure
 from tauloop.result import plain
+from tauloop_papers.alike import one_link_per_cluster
 from tauloop_papers.tracker.calibration import TrackerCalibration, run
 from tauloop_papers.tracker.calibration_figures import figures, films
 from tauloop_papers.tracker.chains import Chain, fitted_chain, linear_chain, meeting
@@ -66,7 +67,7 @@ def result(settings: TrackerSettings) -> TrackerCalibration:
 
 
 def test_both_nominal_models_are_one_machine(settings: TrackerSettings, session: Session) -> None:
-    simple = Model(load(settings.model).with_values(settings.model_values))
+    simple = Model(one_link_per_cluster(settings.model, load(settings.machine)))
     full = Model(load(settings.machine))
     positions = [
         np.column_stack([state.coordinate(f"platform.{axis}") for axis in "xyz"])
@@ -222,7 +223,7 @@ def test_the_benchmark_compares_equal_optima(
 ) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2] / "benchmarks"))
     bench = importlib.import_module("bench_calibration")
-    simple = load(settings.model).with_values(settings.model_values)
+    simple = one_link_per_cluster(settings.model, load(settings.machine))
     half = session.series.take(np.arange(0, len(session.series), 2))
     problem = calibration_problem(simple, [half], settings.model_parameters)
     row = bench.fit_row("fit", problem, 1.0, Namespace(cpu=False, seconds=0.0))  # refuses a cost above SciPy's

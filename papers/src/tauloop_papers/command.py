@@ -30,6 +30,7 @@ from tauloop.cli import (
 from tauloop.errors import InputError
 from tauloop.result import Status
 from tauloop_papers import EXPERIMENTS, Comparison, Experiment, Reproduction, experiment
+from tauloop_papers.alike import settings_on
 from tauloop_papers.kept import Kept, code_of, keep, regular, reproduce_all
 from tauloop_papers.notes import NOTES, claims
 from tauloop_papers.page import CONTROLLER_HEADS, controller_rows, record, write_page
@@ -53,6 +54,12 @@ def reproduce(
     note: Annotated[
         bool, typer.Option("--note", help="Only the figures of docs/notes/NAME.md, which the paper does not print.")
     ] = False,
+    machine: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="A file of a machine of yours (of a drive line), of the paper's parts in other sizes."
+        ),
+    ] = None,
     again: Annotated[bool, typer.Option("--again", help="With 'all': also what an earlier run has left.")] = False,
     json_file: JsonFileOption = None,
     as_json: JsonOption = False,
@@ -63,6 +70,8 @@ def reproduce(
     """
     if json_file is not None and (note or name in (None, "all")):
         raise InputError.of("--json-file", "holds the result of one experiment", "name it, without --note")
+    if machine is not None and (note or name in (None, "all")):
+        raise InputError.of("--machine", "is for one experiment", "name it, without --note")
     if note:
         _note(name or "all", as_json)
         return
@@ -76,9 +85,10 @@ def reproduce(
         _all(where or FOLDER, again, as_json)
         return
     chosen = experiment(name)
+    settings = None if machine is None else settings_on(chosen, str(machine))
     with _shown(as_json) as show, ExitStack() as stack:
-        code = code_of(chosen)
-        reproduction = chosen.run(partial(show, chosen))
+        code = code_of(chosen, settings)
+        reproduction = chosen.run(partial(show, chosen), settings)
         kept = None
         if where is not None or json_file is not None:
             place = where or Path(stack.enter_context(TemporaryDirectory()))

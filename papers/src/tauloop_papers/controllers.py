@@ -26,38 +26,38 @@ FLAGS = ("-std=c99", "-O2")
 FORCE = tl.ExportOptions(outputs=("force",))
 
 
-def _gantry_tau() -> tuple[Export, ...]:
+def _gantry_tau(machine: str = GANTRY_TAU.machine) -> tuple[Export, ...]:
     """Forces that are fed forward."""
-    return (tl.export_c(tl.load(GANTRY_TAU.machine), FORCE),)
+    return (tl.export_c(tl.load(machine), FORCE),)
 
 
-def _rcid() -> tuple[Export, ...]:
+def _rcid(machine: str = RCID.machine) -> tuple[Export, ...]:
     """Inverse dynamics by generalized momentum, as in the paper, and by Newton and Euler's equations."""
-    by_momentum = tl.Model(tl.load(RCID.machine), formulation="generalized-momentum")
-    options = tl.ExportOptions(outputs=("force",), name="rcid_momentum")
-    return tl.export_c(by_momentum, options), tl.export_c(tl.load(RCID.machine), FORCE)
+    by_momentum = tl.Model(tl.load(machine), formulation="generalized-momentum")
+    options = tl.ExportOptions(outputs=("force",), name=f"{by_momentum.mechanism.name}_momentum")
+    return tl.export_c(by_momentum, options), tl.export_c(by_momentum.mechanism, FORCE)
 
 
-def _nuwar() -> tuple[Export, ...]:
+def _nuwar(machine: str = NUWAR.machine) -> tuple[Export, ...]:
     """Forces without accelerations: momenta of a sample, and forces from their differences."""
     functions = tl.ExportOptions(functions=("momentum", "momentum_forces"))
-    return (tl.export_c(tl.load(NUWAR.machine), functions),)
+    return (tl.export_c(tl.load(machine), functions),)
 
 
-def _spidermill() -> tuple[Export, ...]:
+def _spidermill(machine: str = SPIDERMILL.machine) -> tuple[Export, ...]:
     """Inverse dynamics of the reduced model."""
     options = ReductionOptions(massless_rods=SPIDERMILL.massless, shares_parameters=True, seed=SPIDERMILL.seed)
-    reduced = tl.reduce(tl.load(SPIDERMILL.machine), options).mechanism
-    return (tl.export_c(reduced, tl.ExportOptions(outputs=("force",), name="spidermill_reduced")),)
+    reduced = tl.reduce(tl.load(machine), options).mechanism
+    return (tl.export_c(reduced, tl.ExportOptions(outputs=("force",), name=f"{tl.load(machine).name}_reduced")),)
 
 
-def _dual_motor() -> tuple[Export, ...]:
+def _dual_motor(line: str = DUAL_MOTOR.line) -> tuple[Export, ...]:
     """The control of both motors, with its switching."""
-    return (export_control(load_drive(DUAL_MOTOR.line)),)
+    return (export_control(load_drive(line)),)
 
 
 #: By experiment.
-CONTROLLERS: Mapping[str, Callable[[], tuple[Export, ...]]] = {
+CONTROLLERS: Mapping[str, Callable[..., tuple[Export, ...]]] = {
     "dual-motor": _dual_motor,
     "gantry-tau": _gantry_tau,
     "nuwar": _nuwar,
@@ -66,9 +66,14 @@ CONTROLLERS: Mapping[str, Callable[[], tuple[Export, ...]]] = {
 }
 
 
-def controllers(name: str) -> tuple[Export, ...]:
-    """The functions that stand in the controller of an experiment's machine; none of one that is not among the five."""
-    return CONTROLLERS[name]() if name in CONTROLLERS else ()
+def controllers(name: str, machine: str) -> tuple[Export, ...]:
+    """The functions that stand in the controller of an experiment's machine; none of one that is not among the five.
+
+    Args:
+        name: of the experiment.
+        machine: the paper's machine or drive line, or a file of one that is alike.
+    """
+    return CONTROLLERS[name](machine) if name in CONTROLLERS else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,8 +32,8 @@ class Kept:
         experiment: what was done.
         folder: where it lies.
         data: what its JSON file holds: `status`, `result`, `advice`, `captions` of figures, what is `undrawn`, `films`
-            (machines in motion), what the `controllers` functions are, and `code`, which says of which settings and
-            sources it is the result. Equal runs give equal files.
+            (machines in motion), what the `controllers` functions are, the `machine` where it is not the paper's, and
+            `code`, which says of which settings and sources it is the result. Equal runs give equal files.
     """
 
     experiment: Experiment
@@ -80,14 +80,16 @@ def keep(reproduction: Reproduction, folder: Path, code: str, *, is_filmed: bool
         InputError: the folder cannot be written.
     """
     experiment = reproduction.experiment
-    made = controllers(experiment.name)
+    machine = experiment.machine_of(getattr(reproduction, "settings", None))
+    made = controllers(experiment.name, machine)
     runs = {export.name: measured(export) for export in made}
     faults = [f"{name}: {run.verdict}" for name, run in runs.items() if run.agrees is False]
-    films = experiment.films(reproduction)
+    films, drawn = experiment.films(reproduction), experiment.figures(reproduction)
     data = {
         "status": Status.DOUBTFUL if faults else reproduction.status,
         "code": code,
-        "captions": experiment.captions,
+        "machine": machine if machine != experiment.machine_of(experiment.settings) else "",
+        "captions": {part: experiment.captions[part] for part in drawn},
         "undrawn": experiment.undrawn,
         "films": {part: _scene(shown, experiment.films_shown[part]) for part, shown in films.items()},
         "advice": (*reproduction.advice, *faults),
@@ -102,7 +104,7 @@ def keep(reproduction: Reproduction, folder: Path, code: str, *, is_filmed: bool
         ],
     }
     kept = Kept(experiment=experiment, folder=folder, data=plain(data))
-    for part, figure in experiment.figures(reproduction).items():
+    for part, figure in drawn.items():
         for ending in ENDINGS:
             save_figure(figure, kept.figure(part, ending))
     for part, shown in films.items():
@@ -137,9 +139,9 @@ def read_kept(experiment: Experiment, folder: Path) -> Kept | None:
     return kept if is_whole else None
 
 
-def code_of(experiment: Experiment) -> str:
-    """Of what settings, programs and versions a result is: equal codes, equal figures."""
-    made_by = provenance(packages=("numpy", "scipy", "casadi"), options=plain(experiment.settings))
+def code_of(experiment: Experiment, settings: Any = None) -> str:
+    """Of what settings (the paper's without them), programs and versions a result is: equal codes, equal figures."""
+    made_by = provenance(packages=("numpy", "scipy", "casadi"), options=plain(settings or experiment.settings))
     digest = hashlib.sha256(json.dumps(plain(made_by), sort_keys=True).encode())
     for root in (Path(tl.__file__).parent, Path(__file__).parent):
         for path in sorted(path for path in root.rglob("*") if path.suffix in (".py", ".c", ".yaml", ".json")):
@@ -181,7 +183,7 @@ def reproduce_all(
 
 def done(item: Experiment, folder: Path, progress: Progress = lambda _: None, settings: Any = None) -> Kept:
     """Do one experiment, and keep its result."""
-    code = code_of(item)
+    code = code_of(item, settings)
     return keep(item.run(progress, settings), folder, code)
 
 

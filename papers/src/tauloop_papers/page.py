@@ -16,6 +16,7 @@ INTRODUCTION = (
     "What the papers print, what comes out here, and why they differ. In tables that have the paper's layout the upper "
     "figure of a cell is the printed one, the lower ours."
 )
+OWN_MACHINE = "What is ours is of {file}, what is stated of the paper's machine: they differ because the machines do."
 HEADS = ("quantity", "unit", "stated", "ours", "why they differ")
 
 CONTROLLER_HEADS = ("function", "what it computes", "operations", "each Newton step", "self-check", "ns per call here")
@@ -50,7 +51,8 @@ def record(kept: Kept) -> PageRecord:
 
 def _made(kept: Kept) -> Iterator[Piece]:
     item = kept.experiment
-    yield Words(text=f"tauloop reproduce {item.name}", tone="code")
+    own = f" --machine {kept.data['machine']}" if kept.data["machine"] else ""
+    yield Words(text=f"tauloop reproduce {item.name}{own}", tone="code")
     program = f"papers/src/tauloop_papers/{item.procedure.replace('.', '/')}.py"
     yield Words(text=f"About {item.budget:.0f} s of processor time, by the program {program}.")
     versions = kept.data["result"]["provenance"]["versions"]
@@ -60,6 +62,8 @@ def _made(kept: Kept) -> Iterator[Piece]:
 def _pieces(kept: Kept) -> Iterator[Piece]:
     result = kept.data["result"]
     yield Words(text=kept.experiment.source, tone="note")
+    if kept.data["machine"]:
+        yield Words(text=OWN_MACHINE.format(file=kept.data["machine"]), tone="note")
     for line in kept.data["advice"]:
         yield Words(text=line, tone="doubtful")
     for table in result["printed"]:
@@ -109,7 +113,8 @@ def controller_rows(kept: Kept) -> list[tuple[str, ...]]:
 def _controllers(kept: Kept) -> Iterator[Piece]:
     """What stands in the controller, as C."""
     folders = ", ".join(sorted({str(Path(file).parent) for c in kept.data["controllers"] for file in c["files"]}))
-    where = f"`tauloop reproduce {kept.experiment.name} --out FOLDER` writes the files into {folders}."
+    own = f" --machine {kept.data['machine']}" if kept.data["machine"] else ""
+    where = f"`tauloop reproduce {kept.experiment.name}{own} --out FOLDER` writes the files into {folders}."
     title = "In the controller: C99, with its own check"
     rows = tuple(tuple(cell or "–" for cell in row) for row in controller_rows(kept))
     yield Rows(title=title, heads=CONTROLLER_HEADS, cells=rows, note=f"{CONTROLLER_WORDS} {where}")

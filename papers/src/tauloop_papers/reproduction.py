@@ -30,6 +30,7 @@ class Experiment:
         procedure: module of this package with `SETTINGS` and `run`; the one with ``_figures`` draws its result, and
             says in `CAPTIONS` what is seen.
         budget: processor time that it may take, s; `reproduce all` leaves out what has more than `LONG`.
+        file: the setting that names the file of its machine or drive line, for one's own in its place; "" for none.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Experiment:
     source: str
     procedure: str
     budget: float
+    file: str = "machine"
 
     @property
     def settings(self) -> Any:
@@ -47,6 +49,10 @@ class Experiment:
         """Do it again, with other settings where they are named; `progress` hears of every step that begins."""
         reproduction: Reproduction = self._module().run(progress, settings or self.settings)
         return reproduction
+
+    def machine_of(self, settings: Any) -> str:
+        """Machine, drive line or file that settings name; "" where there is none."""
+        return str(getattr(settings, self.file, "")) if self.file else ""
 
     def figures(self, reproduction: Reproduction) -> Mapping[str, Figure]:
         """The figures of its result, by the ending of their files' names."""
@@ -93,6 +99,7 @@ EXPERIMENTS = {
             title="Tuning of a dual-motor axis",
             source=f"{_DRESSLER}, section 4.2",
             procedure="dual_motor.tuning",
+            file="line",
             budget=60,
         ),
         Experiment(
@@ -100,6 +107,7 @@ EXPERIMENTS = {
             title="The plant behind the dual-motor tables",
             source=f"{_DRESSLER}, section 4.2",
             procedure="dual_motor.plant",
+            file="",
             budget=120,
         ),
         Experiment(

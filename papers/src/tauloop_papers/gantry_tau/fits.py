@@ -33,9 +33,10 @@ from tauloop.identification import (
 from tauloop.logs import TIME
 from tauloop.model import Model
 from tauloop.motion import FourierSeries, Multisine
+from tauloop_papers.alike import one_link_per_cluster
 from tauloop_papers.gantry_tau.plant import Parts, Plant, built_parameters, hand_errors
 from tauloop_papers.gantry_tau.results import Consistent, Estimates
-from tauloop_papers.gantry_tau.settings import Held, Simple, TwoRunSettings, by_name
+from tauloop_papers.gantry_tau.settings import Held, TwoRunSettings, by_name
 
 #: Axis of the moments of inertia by their places among a body's ten parameters.
 AXES = {4: 0, 6: 1, 9: 2}
@@ -330,20 +331,32 @@ def nearest(ties: Ties, pi: np.ndarray) -> np.ndarray:
     return np.asarray(np.linalg.lstsq(ties.matrix, pi - np.asarray(ties.offset))[0])
 
 
-def lumped(model: Model, simple: Simple) -> np.ndarray:
-    """Dynamic parameters (n_pi,) of the simpler model, with the links of each cluster added up."""
+def three_freedoms(settings: TwoRunSettings) -> tuple[Model, np.ndarray]:
+    """The 3-dof model without what is removed, and its dynamic parameters (n_pi,) with all links of each cluster.
+
+    In the cluster of three are one long link and two telescopic ones: their masses, and what these have about the cart.
+    """
+    mechanism = load(settings.machine).with_values(dict.fromkeys(settings.removed, 0.0))
+    values = mechanism.parameters.values
+    long, telescopic = values["m_l"], 2.0 * values["m_t"]
+    half, center = 0.5 * values["triple1.length"], values["telescope_center"]
+    cluster = {
+        "triple.m": long + telescopic,
+        "triple.h": long * half + telescopic * center,
+        "triple.J": values["I_lxx"] + long * half**2 + 2.0 * values["I_txx"] + telescopic * center**2,
+    }
+    model = Model(one_link_per_cluster(settings.simple, mechanism))
     names = [parameter.name for parameter in model.parameters]
     pi = np.array(model.pi)
-    pi[[names.index(name) for name in simple.dynamic]] = list(simple.dynamic.values())
-    return pi
+    pi[[names.index(name) for name in cluster]] = list(cluster.values())
+    return model, pi
 
 
 def simple_forces(settings: TwoRunSettings, recorded: DataSet) -> np.ndarray:
     """Forces (N, n) by the simpler model, from the measured actuators' positions alone."""
-    simple = settings.simple
-    model = Model(load(simple.machine).with_values(simple.values))
+    model, pi = three_freedoms(settings)
     data = periodic_regression(model, recorded.two.log, highest=settings.recording.highest)
-    return np.asarray(data.regressor @ lumped(model, simple))
+    return np.asarray(data.regressor @ pi)
 
 
 def negative_share(

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tauloop.errors import PoseError
 from tauloop.identification import (
     Conditions,
     ExcitationLimits,
@@ -29,6 +30,8 @@ SAMPLES = 60
 UNMEASURED = 1e-12
 #: Share above which a limit counts as taken up.
 TAKEN = 0.99
+#: Limits may be exceeded by this share: rounding.
+ROUNDING = 1e-9
 
 
 def tellable(settings: TwoRunSettings, mechanism: Mechanism) -> tuple[Told, ...]:
@@ -68,7 +71,7 @@ def _told(settings: TwoRunSettings, model: Model, case: Case, spins: bool, every
 
 
 def designed(settings: TwoRunSettings, mechanism: Mechanism, design: Design) -> tuple[FourierSeries, ...]:
-    """The motions of a design: those of the settings, or D-optimal ones where these have none.
+    """The motions of a design: those of the settings, or D-optimal ones where these break limits or have none.
 
     Every data set is optimised beside those before it. That takes minutes, so the settings may hold what it led to.
 
@@ -76,8 +79,9 @@ def designed(settings: TwoRunSettings, mechanism: Mechanism, design: Design) -> 
         IdentificationError: no motion keeps the limits.
     """
     period = settings.limits.period
-    if design.series:
-        return tuple(FourierSeries.of(np.array(coefficients), period) for coefficients in design.series)
+    stored = tuple(FourierSeries.of(np.array(coefficients), period) for coefficients in design.series)
+    if stored and _keeps_limits(settings, mechanism, stored):
+        return stored
     chosen: list[FourierSeries] = []
     for held in design.held:
         task = _task(settings, mechanism)
@@ -96,6 +100,14 @@ def designed(settings: TwoRunSettings, mechanism: Mechanism, design: Design) -> 
         excitation = excite(mechanism, search)
         chosen.append(excitation.series)
     return tuple(chosen)
+
+
+def _keeps_limits(settings: TwoRunSettings, mechanism: Mechanism, motions: tuple[FourierSeries, ...]) -> bool:
+    """Whether a machine can do these motions: on another than the paper's they may leave its reach."""
+    try:
+        return judged(settings, mechanism, "", motions).used <= 1.0 + ROUNDING
+    except PoseError:
+        return False
 
 
 def judged(settings: TwoRunSettings, mechanism: Mechanism, name: str, motions: tuple[FourierSeries, ...]) -> Motion:

@@ -10,7 +10,7 @@ import tauloop as tl
 from tauloop.report import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean
 from tauloop.viewer import Playback, View
 from tauloop_papers.gantry_tau.identification import FILM_RATE, TwoRunIdentification
-from tauloop_papers.gantry_tau.results import Shown
+from tauloop_papers.gantry_tau.results import Pattern, Shown
 from tauloop_papers.reproduction import squared
 
 #: Parameters are drawn on a scale that is linear below this size, and logarithmic above.
@@ -63,12 +63,13 @@ def films(identification: TwoRunIdentification) -> dict[str, View]:
 
 def figures(identified: TwoRunIdentification) -> dict[str, Figure]:
     """All figures of the experiment by the ending of their files' names."""
+    plants = identified.findings.pattern
     rows = {f"figure-{FIGURES[curves.row]}": _forces(identified, curves) for curves in identified.shown}
     return {
         "machine": tl.view(tl.load(identified.settings.machine)).picture(),
         **rows,
         "table-1": _errors(identified),
-        "pattern": _pattern(identified),
+        **({} if plants is None else {"pattern": _pattern(plants)}),
         "two-runs": _runs(identified),
         "parameters": _parameters(identified),
     }
@@ -109,8 +110,7 @@ def _errors(identification: TwoRunIdentification) -> Figure:
     return figure
 
 
-def _pattern(identification: TwoRunIdentification) -> Figure:
-    plants = identification.findings.pattern
+def _pattern(plants: Pattern) -> Figure:
     figure = Figure(figsize=(9.4, 4.4), layout="constrained")
     left, right = figure.subplots(1, 2)
     clean(left)

@@ -24,7 +24,7 @@ from tauloop.formats import load
 from tauloop.identification import cones
 from tauloop.mechanism import moved
 from tauloop.model import Model
-from tauloop_papers.gantry_tau.fits import lumped, multisine
+from tauloop_papers.gantry_tau.fits import multisine, three_freedoms
 from tauloop_papers.gantry_tau.plant import built_parameters, hand_errors
 from tauloop_papers.gantry_tau.results import Nearest, Pattern
 from tauloop_papers.gantry_tau.settings import Held, TwoRunSettings
@@ -123,8 +123,8 @@ class Machines:
             Model(replace(mechanism, gravity=moved(mechanism.gravity, axis)))
             for axis in ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0))
         ]
-        self.simple = Model(load(settings.simple.machine).with_values(settings.simple.values))
-        self.fixed, self.whole = np.array(self.simple.pi), lumped(self.simple, settings.simple)
+        self.simple, self.whole = three_freedoms(settings)
+        self.fixed = np.array(self.simple.pi)
         self.bodies = cones(self.model.parameters)
 
 

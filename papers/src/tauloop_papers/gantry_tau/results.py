@@ -201,7 +201,7 @@ class Findings:
         delay: between the runs of the hold-out motion, as found, s.
         signs: share of other machines for which least squares makes an inertia surely negative, and their mean number.
         growth: errors of the model as described, by the size of the hand's errors (sizes, draws, actuators), %.
-        pattern: which plants can have Table 1's.
+        pattern: which plants can have Table 1's; None of another machine than the paper's.
     """
 
     rows: Mapping[str, tuple[float, ...]]
@@ -217,4 +217,4 @@ class Findings:
     delay: float
     signs: tuple[float, float]
     growth: np.ndarray
-    pattern: Pattern
+    pattern: Pattern | None

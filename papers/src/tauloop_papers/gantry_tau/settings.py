@@ -15,21 +15,6 @@ Held = tuple[float, ...] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Simple:
-    """A simpler model of the same machine, whose actuators are some of it.
-
-    Attributes:
-        machine: name of the machine file.
-        values: leaf parameters that are other than in the file.
-        dynamic: entries of pi that are other than in the file.
-    """
-
-    machine: str
-    values: Mapping[str, float]
-    dynamic: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class HandErrors:
     """How far the machine as built is from what was measured by hand (standard deviations).
 
@@ -158,6 +143,7 @@ class TwoRunSettings:
         parameters, inertias: unknowns, and which of them are moments of inertia.
         removed: leaf parameters of what stays with the actuators when the structure is taken off.
         measured: actuators whose forces are measured.
+        simple: name of the file of a model of the same machine whose actuators are some of it.
         search, search_seed: how designs without series are found.
         told: relative standard deviation below which a parameter counts as told.
         consistency: largest ratio of the consistent fit's hold-out error to that of least squares.
@@ -169,7 +155,7 @@ class TwoRunSettings:
     inertias: tuple[str, ...]
     removed: tuple[str, ...]
     measured: tuple[str, ...]
-    simple: Simple
+    simple: str
     built: HandErrors
     error_scales: tuple[float, ...]
     scale_draws: int
@@ -208,12 +194,8 @@ SETTINGS = TwoRunSettings(
     inertias=tuple("I_pyy I_sxx I_syy I_szz I_lxx I_lyy I_lzz I_txx I_tyy I_tzz".split()),
     removed=("cart_mass", "cart_viscous", "cart_coulomb", "telescope_viscous", "telescope_coulomb"),
     measured=("track1.motor", "track2.motor", "track3.motor"),
-    # one link per cluster, that of the cluster of three with one long and two telescopic links (3 x m, h, J)
-    simple=Simple(
-        machine="gantry_tau_3dof",
-        values={"track2.offset_x": -0.01, "cart_mass": 0},
-        dynamic={"triple.m": 24.96, "triple.h": 15.6, "triple.J": 13.0001},
-    ),
+    # one link per cluster, that of the cluster of three with one long and two telescopic links
+    simple="gantry_tau_3dof",
     built=HandErrors(
         mass=0.3,
         radius=0.2,

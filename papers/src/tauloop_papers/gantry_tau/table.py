@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from tauloop_papers.reproduction import Comparison, PrintedRow, PrintedTable, sq
 
 #: Rows of Tables 2 and 3 by the places of their parameters.
 BODIES = {"platform": 0, "short link": 4, "long links": 8, "telescopic links": 12}
+#: Heads of Table 1.
+ACTUATORS = ("", "Act 1", "Act 2", "Act 3")
 
 
 def printed(settings: TwoRunSettings, results: Findings, described: np.ndarray) -> tuple[PrintedTable, ...]:
@@ -36,48 +38,29 @@ def printed(settings: TwoRunSettings, results: Findings, described: np.ndarray) 
         masses = BODIES.values()
         return [f"{x:.{3 if k in masses else 4}f}" if x else "0" for k, x in enumerate(values)]
 
-    def percent(values: Iterable[float]) -> tuple[str, ...]:
-        return tuple(f"{value:.2f} %" for value in values)
-
     none = ("", "")
     names = {"identified": "3-DOF Id in print; 5-dof model"}
-    small, nearest = results.estimates[0], results.pattern.nearest[-1]
-    rigid = next(plant for plant in results.pattern.nearest[::-1] if plant.mobility == plant.friction == 0.0)
+    small = results.estimates[0]
     models = [
         PrintedRow(
             name=names.get(row, row),
-            stated=(*percent(stated.rows[row]), *none),
-            ours=(*percent(values), *(percent(results.unmeasured[row]) if row in results.unmeasured else none)),
+            stated=(*_percent(stated.rows[row]), *none),
+            ours=(*_percent(values), *(_percent(results.unmeasured[row]) if row in results.unmeasured else none)),
         )
         for row, values in results.rows.items()
-    ]
-    actuators = ("", "Act 1", "Act 2", "Act 3")
-    plants = [
-        PrintedRow(name=row, stated=percent(stated.rows[row]), ours=percent(values))
-        for row, values in zip(ROWS, nearest.table, strict=True)
     ]
     return (
         PrintedTable(
             name="Table 1",
             title="RMS of the error by eq. 3, over the largest measured force",
-            columns=(*actuators, "Telescope 1", "Telescope 2"),
+            columns=(*ACTUATORS, "Telescope 1", "Telescope 2"),
             rows=tuple(models),
             why="The upper rows follow from errors of hand measurement, which are not printed. The forces of the "
             "telescopic links could not be measured: the authors expected that models fit them as well as the others. "
             "Ours are judged against the plant's own, which a simulation knows. It is so of weighed parameters; those "
             "that least squares finds without these forces miss them by far. The 3-dof model has no such actuators.",
         ),
-        PrintedTable(
-            name="Table 1, nearest plant",
-            title=f"what is nearest among plants {nearest.structure}, errors of the hand within {nearest.size:g} "
-            "standard deviations",
-            columns=actuators,
-            rows=tuple(plants),
-            why=f"Lengths held at {_row(nearest.held, 'g')} m, strokes of {nearest.motion[0]:g} m up to "
-            f"{nearest.motion[1]:g} Hz, {nearest.share:.0%} of the telescopic links' masses in the 3-dof model. "
-            f"Friction grows by {nearest.friction:.1%} of the load; the frame has {1.0 / nearest.mobility:.0f} kg. "
-            f"The worst cell is off by {nearest.worst:.1f} points; among rigid plants by {rigid.worst:.1f}.",
-        ),
+        *_nearest(settings, results),
         PrintedTable(
             name="Table 2",
             title="estimated parameters with standard deviations",
@@ -94,6 +77,33 @@ def printed(settings: TwoRunSettings, results: Findings, described: np.ndarray) 
             why="Taken over into the machine file; I = m L²/12 gives the lengths of the links.",
         ),
     )
+
+
+def _nearest(settings: TwoRunSettings, results: Findings) -> Iterator[PrintedTable]:
+    """Table 1 of the plant that comes nearest to it."""
+    if results.pattern is None:
+        return
+    nearest = results.pattern.nearest[-1]
+    rigid = next(plant for plant in results.pattern.nearest[::-1] if plant.mobility == plant.friction == 0.0)
+    rows = tuple(
+        PrintedRow(name=row, stated=_percent(settings.stated.rows[row]), ours=_percent(values))
+        for row, values in zip(ROWS, nearest.table, strict=True)
+    )
+    yield PrintedTable(
+        name="Table 1, nearest plant",
+        title=f"what is nearest among plants {nearest.structure}, errors of the hand within {nearest.size:g} "
+        "standard deviations",
+        columns=ACTUATORS,
+        rows=rows,
+        why=f"Lengths held at {_row(nearest.held, 'g')} m, strokes of {nearest.motion[0]:g} m up to "
+        f"{nearest.motion[1]:g} Hz, {nearest.share:.0%} of the telescopic links' masses in the 3-dof model. "
+        f"Friction grows by {nearest.friction:.1%} of the load; the frame has {1.0 / nearest.mobility:.0f} kg. "
+        f"The worst cell is off by {nearest.worst:.1f} points; among rigid plants by {rigid.worst:.1f}.",
+    )
+
+
+def _percent(values: Iterable[float]) -> tuple[str, ...]:
+    return tuple(f"{value:.2f} %" for value in values)
 
 
 def comparisons(settings: TwoRunSettings, units: tuple[str, ...], findings: Findings) -> tuple[Comparison, ...]:
@@ -147,6 +157,8 @@ def _models(settings: TwoRunSettings, findings: Findings) -> list[Comparison]:
 def _patterns(settings: TwoRunSettings, results: Findings) -> list[Comparison]:
     """Table 1's pattern over the actuators."""
     plants = results.pattern
+    if plants is None:
+        return []
     rows = [
         Comparison(
             quantity="Table 1: 3-DOF and 5-DOF I apart, actuators 1 to 3",
@@ -435,7 +447,7 @@ def choices(settings: TwoRunSettings, plant: Plant, mechanism: Mechanism, growth
         f"where all move {moving} too",
         f"fixed lengths (m) of the training sets {lengths}; of the hold-out set {_row(settings.validation or (), 'g')}",
         "rows 1 and 2 of Table 1 use one motion; eq. 3 divides by the structure's largest measured force",
-        f"3-dof model: {settings.simple.machine} with the links of each cluster added up",
+        f"3-dof model: {settings.simple} with the links of each cluster added up",
         f"optimised motions: {limits.harmonics} harmonics, period {limits.period:g} s, D-optimal for "
         f"{len(settings.measured)} forces; "
         f"stroke (m) {_each(limits.stroke)}, acceleration (m/s²) {_each(limits.acceleration)}, else the machine file's "

@@ -15,7 +15,7 @@ class StrokeSettings:
         prototype: printed dimensions, mm, kg and kg m^2, by parameter of the machine file, with the paper's words.
         half_width, bottom, rise: of the ellipse, m.
         acceleration: its largest, m/s^2.
-        peaks: printed largest torques by machine, N m.
+        peaks: printed largest torques of the two machines, N m.
         limit: of the motors, N m.
         capable: printed acceleration that the machine can reach, m/s^2.
         joints, relative: printed numbers of its revolute joints and of relative coordinates.
@@ -23,7 +23,7 @@ class StrokeSettings:
         saving: printed share of operations that Hamilton's equations save against Lagrange's.
         scale: of the ellipse that is run, because the printed one is out of reach.
         turns: directions of the stroke from the first leg, deg.
-        readings: of the printed mass of a forearm, kg.
+        readings: of the mass of a forearm, over that of the machine file.
         shear: of the sheared ellipse.
         curvature: of the clothoid at both of its ends, 1/m.
         tolerance: of the integrator, relative and absolute.
@@ -49,7 +49,7 @@ class StrokeSettings:
     bottom: float = -0.9
     rise: float = 0.4
     acceleration: float = 294.82
-    peaks: Mapping[str, float] = field(default_factory=lambda: {"nuwar": 35.68, "delta": 36.30})
+    peaks: tuple[float, float] = (35.68, 36.30)
     limit: float = 41.76
     capable: float = 600.0
     joints: int = 21
@@ -58,11 +58,16 @@ class StrokeSettings:
     saving: float = 0.28
     scale: float = 0.72
     turns: tuple[float, ...] = (0.0, 15.0, 30.0, 45.0)
-    readings: Mapping[str, float] = field(default_factory=lambda: {"per pair": 0.0296, "per rod": 0.0592})
+    readings: Mapping[str, float] = field(default_factory=lambda: {"per pair": 1.0, "per rod": 2.0})
     shear: float = 0.25
     curvature: tuple[float, float] = (6.0, -6.0)
     tolerance: tuple[float, float] = (1e-11, 1e-12)
     samples: int = 401
+
+    @property
+    def printed_peaks(self) -> Mapping[str, float]:
+        """Largest torques that the paper prints of the two machines, N m."""
+        return dict(zip((self.machine, self.other), self.peaks, strict=True))
 
 
 SETTINGS = StrokeSettings()

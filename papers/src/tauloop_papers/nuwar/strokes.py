@@ -6,6 +6,7 @@ Hamilton's equations with Baumgarte's stabilisation, as in the paper, and by ind
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
 
@@ -30,6 +31,7 @@ from tauloop.motion import (
 )
 from tauloop.result import Evidence, plain, provenance
 from tauloop.simulation import DormandPrince, ExtendedSpace, IndependentCoordinates, Route, round_trip
+from tauloop_papers.alike import of_same_parts
 from tauloop_papers.nuwar.results import Run, Strokes, Trip
 from tauloop_papers.nuwar.settings import SETTINGS, StrokeSettings
 from tauloop_papers.nuwar.table import LAWS_USED, choices, comparisons, printed
@@ -44,15 +46,17 @@ HEIGHTS = 25
 
 def run(progress: Progress, settings: StrokeSettings = SETTINGS) -> Strokes:
     """Run the strokes of section 6."""
-    names = (settings.machine, settings.other)
-    models = {name: tl.Model(tl.load(name)) for name in names}
+    own = tl.load(settings.machine)
+    machines = {settings.machine: own, settings.other: of_same_parts(settings.other, own)}
+    models = {name: tl.Model(machine) for name, machine in machines.items()}
     model = models[settings.machine]
     progress("how far the printed ellipse is out of reach")
     fits = {name: printed_ellipse(single_model, settings) for name, single_model in models.items()}
     progress("torques (Figure 2)")
-    runs = tuple(torques(single_model, ellipse(settings, settings.scale), settings) for single_model in models.values())
+    stroke = ellipse(settings, settings.scale)
+    runs = tuple(torques(single_model, stroke, settings, name) for name, single_model in models.items())
     progress("the same in other directions")
-    turned = {reading: _turned(names, mass, settings) for reading, mass in settings.readings.items()}
+    turned = {reading: _turned(machines, factor, settings) for reading, factor in settings.readings.items()}
     progress("the round trip (Figure 3)")
     shapes = paths(settings)
     first = next(iter(shapes))
@@ -160,15 +164,15 @@ def planned(model: tl.Model, path: Path, law: Law, settings: StrokeSettings, *, 
     return plan(placed, law, PeakAcceleration(settings.acceleration), returns=True)
 
 
-def torques(model: tl.Model, path: Path, settings: StrokeSettings) -> Run:
-    """The torques of a stroke there and back, by two formulations."""
+def torques(model: tl.Model, path: Path, settings: StrokeSettings, machine: str) -> Run:
+    """The torques of a stroke there and back, by two formulations; `machine` is a name or a file."""
     trajectory = planned(model, path, POLYNOMIAL_345, settings)
     motion = trajectory.at(np.linspace(0.0, trajectory.total, settings.samples))
     sampled = (motion.position, motion.velocity, motion.acceleration)
     force = model.platform.inverse_dynamics(*sampled).force
     by_hamilton = tl.Model(model.mechanism, formulation="hamilton").platform.inverse_dynamics(*sampled).force
     return Run(
-        machine=model.mechanism.name,
+        machine=machine,
         time=motion.time,
         position=motion.position,
         torque=force,
@@ -179,11 +183,14 @@ def torques(model: tl.Model, path: Path, settings: StrokeSettings) -> Run:
     )
 
 
-def _turned(names: tuple[str, ...], mass: float, settings: StrokeSettings) -> dict[str, tuple[float, ...]]:
+def _turned(
+    machines: Mapping[str, tl.Mechanism], factor: float, settings: StrokeSettings
+) -> dict[str, tuple[float, ...]]:
     """Largest torque of each machine by direction of the stroke, N m."""
     table = {}
-    for name in names:
-        model = tl.Model(tl.load(name).with_values({"forearm_mass": mass}))
+    for name, machine in machines.items():
+        mass = machine.parameters["forearm_mass"].value
+        model = tl.Model(machine.with_values({"forearm_mass": factor * mass}))
         made = [
             planned(model, ellipse(settings, settings.scale, turn), POLYNOMIAL_345, settings, ranges=False)
             for turn in settings.turns

@@ -60,7 +60,7 @@ def _torques(strokes: Strokes) -> Figure:
             axes.axhline(bound, color=TEXT, linewidth=0.8, linestyle="--", label=name)
         for i, colour in enumerate(COLOURS[:3]):
             axes.plot(run.time, run.torque[:, i], color=colour, linewidth=1.4, label=f"motor {i + 1}")
-        title = f"{run.machine}: peak {run.peak:.2f} N m (printed {settings.peaks[run.machine]:.2f})"
+        title = f"{run.machine}: peak {run.peak:.2f} N m (printed {settings.printed_peaks[run.machine]:.2f})"
         axes.set_title(title, color=TEXT, fontsize=LARGE, loc="left")
         axes.set_xlabel("time [s]", color=TEXT, fontsize=NORMAL)
     panels[0].set_ylabel("motor torque [N m]", color=TEXT, fontsize=NORMAL)

@@ -47,13 +47,14 @@ def comparisons(strokes: Strokes) -> tuple[Comparison, ...]:
             why="calculation takes considerably less, the paper says; ours is timed at the end of the page",
         ),
     ]
+    straight = f"straight down the plate reaches {_reach(settings):.4f} m"
     for name, (scale, misses) in strokes.fits.items():
         rows.append(
             Comparison(
                 quantity=f"{name}: the printed ellipse, y ±0.2 m, z from -0.9 to -0.5 m",
                 stated="run",
-                ours=f"out of reach; fits up to a scale of {scale:.3f}",
-                why="; ".join(misses) + f"; straight down the plate reaches {_reach(settings):.4f} m",
+                ours=f"out of reach; fits up to a scale of {scale:.3f}" if misses else "within reach",
+                why="; ".join((*misses, straight)),
             )
         )
     for name, run in runs.items():
@@ -61,12 +62,13 @@ def comparisons(strokes: Strokes) -> tuple[Comparison, ...]:
             Comparison(
                 quantity=f"{name}: largest torque (Figure 2)",
                 unit="N m",
-                stated=f"{settings.peaks[name]:.2f}",
+                stated=f"{settings.printed_peaks[name]:.2f}",
                 ours=f"{run.peak:.2f}",
                 why=f"{OTHER_STROKE}: scaled by {settings.scale:g}, at the same largest acceleration",
             )
         )
-    printed_ratio = settings.peaks[settings.machine] / settings.peaks[settings.other]
+    printed_peak = settings.printed_peaks[settings.machine]
+    printed_ratio = printed_peak / settings.printed_peaks[settings.other]
     turned = strokes.turned["per pair"]
     ratios = np.array(turned[settings.machine]) / np.array(turned[settings.other])
     best = int(ratios.argmin())
@@ -88,7 +90,7 @@ def comparisons(strokes: Strokes) -> tuple[Comparison, ...]:
             quantity=f"one way at the motors' limit of {settings.limit:g} N m",
             unit="ms",
             ours=f"{1e3 * own.shortest:.1f}; {settings.other} {1e3 * other.shortest:.1f}",
-            why=f"the paper is close to the limit, too: {settings.peaks[settings.machine] / settings.limit:.0%} of it",
+            why=f"the paper is close to the limit, too: {printed_peak / settings.limit:.0%} of it",
         ),
     ]
     for reading, machines in strokes.turned.items():
@@ -155,7 +157,7 @@ def printed(result: Strokes, model: tl.Model) -> tuple[PrintedTable, ...]:
     peaks = tuple(
         PrintedRow(
             name=run.machine,
-            stated=("", "", "", f"{settings.peaks[run.machine]:.2f}"),
+            stated=("", "", "", f"{settings.printed_peaks[run.machine]:.2f}"),
             ours=(*(f"{peak:.2f}" for peak in run.peaks), f"{run.peak:.2f}"),
         )
         for run in result.runs
@@ -212,6 +214,6 @@ def choices(settings: StrokeSettings) -> tuple[str, ...]:
 
 def _reach(settings: StrokeSettings) -> float:
     """How far the plate reaches straight down: sqrt((L + l)^2 - (R - r)^2), m."""
-    size = {name: value for name, (_, _, value) in settings.prototype.items()}
+    size = tl.load(settings.machine).parameters.values
     across = size["motor_radius"] - size["plate_radius"]
     return float(np.sqrt((size["arm_length"] + size["forearm_length"]) ** 2 - across**2))

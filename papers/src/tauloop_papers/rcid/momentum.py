@@ -119,7 +119,7 @@ def reach(model: tl.Model, name: str, balls: tuple[bool, bool], settings: Impeda
                 constraints=within,
             )
             extremes[row, leg] = 1e-3 * sign * best.fun
-    return Reach(poses=name, low=extremes[0], high=extremes[1])
+    return Reach(poses=name, low=extremes[0], high=extremes[1], sampled=float(np.ptp(sampled)))
 
 
 def spread(model: tl.Model) -> float:

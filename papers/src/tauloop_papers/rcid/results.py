@@ -17,11 +17,13 @@ class Reach:
     Attributes:
         poses: the set, in words.
         low, high: least and largest height of each carriage (6,), m.
+        sampled: stroke over the random poses from which these were sought, m.
     """
 
     poses: str
     low: np.ndarray
     high: np.ndarray
+    sampled: float
 
     @property
     def stroke(self) -> float:

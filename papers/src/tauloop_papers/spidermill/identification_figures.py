@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 import tauloop as tl
 from tauloop.report import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean
 from tauloop.viewer import Playback, View
+from tauloop_papers.alike import of_same_parts
 from tauloop_papers.reproduction import squared
 from tauloop_papers.spidermill.models import Fit
 from tauloop_papers.spidermill.results import Findings, ReducedIdentification
@@ -63,7 +64,7 @@ def figures(identification: ReducedIdentification) -> dict[str, Figure]:
     options = tl.ReductionOptions(massless_rods=settings.massless, shares_parameters=True, seed=settings.seed)
     machine = tl.load(settings.machine)
     return {
-        "figure-1": tl.view(tl.load(settings.spatial)).picture(),
+        "figure-1": tl.view(of_same_parts(settings.spatial, machine)).picture(),
         "figure-2": tl.view(machine).picture(),
         "figure-4": tl.view(tl.reduce(machine, options).mechanism).picture(),
         "verification": _trajectory(results, results.verification, stated.verification, settings),

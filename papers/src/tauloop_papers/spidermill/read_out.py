@@ -9,6 +9,7 @@ import numpy as np
 
 import tauloop as tl
 from tauloop.identification import BaseEstimates, LinkParameters
+from tauloop_papers.alike import of_same_parts
 from tauloop_papers.spidermill.models import Reduced, Trajectory
 from tauloop_papers.spidermill.settings import ReducedSettings
 
@@ -67,7 +68,7 @@ def read_out(
             values.setdefault(name, []).append(value)
         products.append(reduced.products.values({**reduced.mechanism.parameters.values, **member, drawn: mass}))
     forces = reduced.columns(on, reduced.other) @ np.array(products).T
-    space = tl.reduce(tl.load(settings.spatial), tl.ReductionOptions(states=5, seed=settings.seed))
+    space = tl.reduce(of_same_parts(settings.spatial, machine), tl.ReductionOptions(states=5, seed=settings.seed))
     return ReadOut(
         unstated=read(estimates),
         stated=read(estimates, **{drawn: machine.value(drawn)}),

@@ -29,6 +29,7 @@ from tauloop.errors import IdentificationError
 from tauloop.formats import load
 from tauloop.mechanism import Mechanism
 from tauloop.model import Model
+from tauloop_papers.alike import one_link_per_cluster
 from tauloop_papers.tracker.chains import fitted_chain, linear_chain, meeting
 from tauloop_papers.tracker.settings import TrackerSettings
 
@@ -206,7 +207,7 @@ def _errors(problem: CalibrationProblem, correction: np.ndarray) -> np.ndarray:
 
 def simple_problem(settings: TrackerSettings, session: Session) -> CalibrationProblem:
     """One link per cluster, at all poses."""
-    mechanism = load(settings.model).with_values(settings.model_values)
+    mechanism = one_link_per_cluster(settings.model, session.nominal)
     return calibration_problem(mechanism, [session.series], settings.model_parameters)
 
 

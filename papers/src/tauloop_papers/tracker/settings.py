@@ -36,7 +36,6 @@ class TrackerSettings:
 
     Attributes:
         machine, model: the machine as it is built, and the one that the simple model takes it for.
-        model_values: values of the simple model that make both nominal machines one.
         poses: how many are measured.
         seed: of all random numbers.
         limits: what poses must keep.
@@ -54,7 +53,6 @@ class TrackerSettings:
 
     machine: str
     model: str
-    model_values: Mapping[str, float]
     poses: int
     seed: int
     limits: PoseLimits
@@ -77,8 +75,6 @@ SETTINGS = TrackerSettings(
     # the machine as built has all six links, with errors; eq. 1 describes it by one link per cluster
     machine="gantry_tau_6link",
     model="gantry_tau_3dof",
-    # offset = track + A - B of the first link of each cluster: the nominal model then is the nominal machine exactly
-    model_values={"track2.offset_x": -0.01},
     # the paper measured a full-size prototype: beyond the machine file's work volume, as far as reach and rods allow
     poses=176,
     limits=PoseLimits(
