@@ -8,6 +8,8 @@ from pathlib import Path
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 _FIGURE = re.compile(r"[*`(]*(?:at most |below |up to |about |some )?[-−+±]?\d")
+#: Between cells; what stands beside an empty cell counts for both.
+_BAR = re.compile(r"(?<= )\|(?= )")
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e[-+]?\d+)?(?!\w|-[A-Za-z])")
 _THOUSANDS = re.compile(r"(?<=\d) (?=\d{3}(?!\d))")
 
@@ -52,7 +54,7 @@ def page_tables(page: str) -> list[PageTable]:
         if line.startswith("|") and not is_code:
             lines.append(line)
         elif lines:
-            rows = tuple(tuple(cell.strip() for cell in row[1:-1].split(" | ")) for row in lines[2:])
+            rows = tuple(tuple(cell.strip() for cell in _BAR.split(row[1:-1])) for row in lines[2:])
             tables.append(PageTable(page=page, head=lines[0], rows=rows))
             lines = []
     return tables
