@@ -89,7 +89,7 @@ CEILINGS = {
     "engines": 1450,
     "estimation": 430,
     "equations": 1300,
-    "fmu": 2100,
+    "fmu": 2130,
     "formats": 5000,
     "gpu": 720,
     "health": 130,

@@ -177,6 +177,12 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
             folder=folder,
         )
     ),
+    "export fmu five_bar --out FOLDER --kind controller --law pd --rate 2kHz --no-binary": lambda folder: tl.export_fmu(
+        tl.load("five_bar"),
+        tl.FmuOptions(kind="controller", binary=False),
+        controller=tl.ControllerOptions(law="pd", frequency=2000.0),
+        folder=folder,
+    ),
     "convert rcid --to yaml --out FOLDER/m.yaml": lambda folder: tl.convert("rcid", folder / "m.yaml"),
     "convert five_bar --out FOLDER/m.xml": lambda folder: tl.convert("five_bar", folder / "m.xml"),
     "convert five_bar --out FOLDER/m.urdf": lambda folder: tl.convert("five_bar", folder / "m.urdf"),

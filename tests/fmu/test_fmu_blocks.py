@@ -14,9 +14,9 @@ from fmus import Instance
 
 import tauloop as tl
 from tauloop.codegen.compiler import compiler_path
-from tauloop.errors import InputError
 from tauloop.fmu import FmuExport, FmuOptions, export_fmu
 from tauloop.integrate import DormandPrince
+from tauloop.realtime import FLAGS, CompiledController, ControllerOptions
 from tauloop.simulation import ForceLaw, Simulator
 
 fmpy = extra("fmpy")
@@ -27,6 +27,8 @@ pytestmark = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and
 #: The same equations compiled with other flags; and a closed loop of 100 samples, whose steps are others.
 SAME, SAME_LOOP = 1e-11, 1e-9
 STEP = 2.0**-10
+RACKS = str(Path(__file__).parents[2] / "examples" / "gantry_tau_racks" / "gantry_tau_racks.yaml")
+NIGHT = pytest.mark.nightly
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +41,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("blocks")
 
 
-def made(model: tl.Model, folder: Path, **options: object) -> FmuExport:
-    export = export_fmu(model, FmuOptions(**options), folder=folder)  # type: ignore[arg-type]
+def made(model: tl.Model, folder: Path, controller: ControllerOptions | None = None, **options: object) -> FmuExport:
+    export = export_fmu(model, FmuOptions(**options), controller=controller, folder=folder)  # type: ignore[arg-type]
     assert validate_fmu(str(export.written[0])) == []
     return export
 
@@ -107,7 +109,9 @@ class ComputedTorque(ForceLaw):
 def test_an_importer_of_our_own_in_c_closes_the_loop_as_our_simulation_does(
     model: tl.Model, folder: Path, tmp_path: Path
 ) -> None:
-    plant, controller = made(model, folder), made(model, folder, kind="controller", sample_time=STEP)
+    # no step of this loop is near a limit, nor waits long
+    options = ControllerOptions(space="platform", frequency=1 / STEP)
+    plant, controller = made(model, folder), made(model, folder, options, kind="controller")
     headers = Path(fmpy.__file__).parent / "c-code"
     program = tmp_path / "importer"
     source = Path(__file__).with_name("importer.c")
@@ -128,9 +132,9 @@ def test_an_importer_of_our_own_in_c_closes_the_loop_as_our_simulation_does(
         for name, value in zip(("platform.x", "platform.y"), map(float, reference), strict=True)
     ]
     pairs += [f"s{refs[1]['bandwidth']}=30.0"]
-    for name in names(controller, "input")[6:]:
+    for name in names(controller, "input")[1:5]:
         pairs.append(f"p{refs[0][name]}:c{refs[1][name]}")
-    for name in names(controller, "output"):
+    for name in names(plant, "input")[:2]:
         pairs.append(f"c{refs[1][name]}:p{refs[0][name]}")
     environment = os.environ | {"FIRST_STATE": str(plant.variables.first_state)}
     done = subprocess.run(
@@ -145,7 +149,7 @@ def test_an_importer_of_our_own_in_c_closes_the_loop_as_our_simulation_does(
 
 
 def test_a_controller_samples_by_time_events_too(model: tl.Model, folder: Path) -> None:
-    export = made(model, folder, kind="controller", sample_time=STEP)
+    export = made(model, folder, ControllerOptions(frequency=1 / STEP), kind="controller")
     moved = np.array(
         [(0.0, 0.0), (1.5 * STEP, 0.0), (1.5 * STEP, 1.0), (4 * STEP, 1.0)],
         dtype=[("time", float), ("reference.platform.x.acceleration", float)],
@@ -176,6 +180,81 @@ def test_a_singular_pose_is_an_error_with_words(model: tl.Model, folder: Path) -
     instance.free()
 
 
-def test_a_machine_that_turns_in_space_has_no_such_controller() -> None:
-    with pytest.raises(InputError, match="turns in space"):
-        export_fmu(tl.load("hexapod"), FmuOptions(kind="controller", binary=False))
+CONTROLLED = [
+    pytest.param(ControllerOptions(frequency=1 / STEP), "five_bar", "3", id="torques"),
+    pytest.param(ControllerOptions(law="drive", frequency=1 / STEP), RACKS, "2", id="drive lines", marks=NIGHT),
+    pytest.param(ControllerOptions(space="platform", frequency=1 / STEP), "hexapod", "2", id="turns", marks=NIGHT),
+]
+
+
+@pytest.mark.parametrize(("options", "machine", "version"), CONTROLLED)
+def test_the_controller_is_the_generated_one_to_the_last_bit_whatever_it_reads(
+    options: ControllerOptions, machine: str, version: str, folder: Path
+) -> None:
+    """Its forces, flags and states are those of what `export_controller` writes, compiled, sample by sample."""
+    model = tl.Model(tl.load(machine))
+    export = made(model, folder, options, kind="controller", version=version)
+    own = CompiledController(model, options)
+    channels, at = own.equations, model.platform.ports.at(model.assembly.q)
+    instance, rng = Instance(export.written[0]), np.random.default_rng(0)
+    instance.begin()
+    readings, outputs = channels.readings(model.assembly.q), names(export, "output")
+    raised, n, state, before = 0, len(channels.forces.columns), None, np.zeros(0)
+    for k in range(60):
+        reference = at + 0.005 * np.sin(20 * k * STEP) * (np.arange(len(at)) == 0)
+        measured = readings + 1e-6 * rng.normal(size=len(readings)) + (np.nan if 30 <= k < 33 else 0.0)
+        # three samples are no numbers, then the stamp stands still: hold, go on, hold, stop
+        sample = channels.sample(k * STEP, min(k, 49) + 1.0, position=measured, reference=reference)
+        result = own.step(sample)
+        instance.set(dict(zip(names(export, "input"), sample[1:].tolist(), strict=True)))
+        if k == 52:
+            state, before = instance.states(), sample[1:]
+        instance.step(k * STEP, STEP)
+        values = instance.get(outputs)
+        raised |= result.flags
+        assert np.array_equal(values[:n], result.force)
+        assert values[n] == result.flags
+        assert {name for name, value in zip(FLAGS, values[n + 1 :], strict=True) if value} == set(result.names)
+    assert raised & FLAGS["NOT_A_NUMBER"]
+    assert raised & (FLAGS["STOPS"] | FLAGS["BRAKES"])
+    assert export.variables.outputs[n].name == "flags"
+    # a kept state goes on as it did, and a reset begins anew
+    late = []
+    for _ in range(2):
+        instance.go_back(state)
+        instance.set(dict(zip(names(export, "input"), before.tolist(), strict=True)))
+        instance.step(52 * STEP, STEP)
+        late.append(instance.get(outputs))
+    assert np.array_equal(*late)
+    instance.fmu.reset()
+    instance.begin()
+    instance.step(0.0, STEP)
+    assert instance.get(outputs)[n] == 0
+    instance.free()
+
+
+def test_every_sample_is_a_new_measurement_where_nobody_stamps_it(model: tl.Model, folder: Path) -> None:
+    export = made(model, folder, ControllerOptions(frequency=1 / STEP, stuck=3), kind="controller")
+    instance = Instance(export.written[0])
+    instance.begin()
+    flags = []
+    for k in range(40):
+        instance.set({"reference.platform.x": float(0.001 * k)})
+        instance.step(k * STEP, STEP)
+        flags.append(set(instance.get(["flag.stale"])))
+    assert flags[0] == {0.0}
+    assert flags[-1] == {1.0}, "encoders that stand still where they should move are stale all the same"
+    instance.free()
+
+
+@NIGHT
+@pytest.mark.parametrize("compiler", compilers())
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_the_text_of_a_controller_passes_strict_compilers(version: str, compiler: str, tmp_path: Path) -> None:
+    for law in (ControllerOptions(differences=True), ControllerOptions(law="drive")):
+        machine = tl.load("five_bar" if law.differences else RACKS)
+        made = export_fmu(machine, FmuOptions(kind="controller", version=version, binary=False), controller=law)
+        source = tmp_path / "text.c"
+        source.write_text(str(made.files[f"sources/{made.name}.c"]))
+        words = [compiler, "-std=c99", "-O0", "-fPIC", "-Wall", "-Wextra", "-pedantic", "-Werror", "-shared"]
+        subprocess.run([*words, str(source), "-o", str(tmp_path / "text.so"), "-lm"], check=True)

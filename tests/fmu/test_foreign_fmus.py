@@ -132,9 +132,10 @@ def test_a_drive_that_passes_on_what_is_asked_changes_nothing(five_bar: tl.Model
 
 @pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
 def test_a_controller_from_an_fmu_connects_itself_by_names(five_bar: tl.Model, tmp_path: Path) -> None:
-    made = export_fmu(five_bar, FmuOptions(kind="controller"), folder=tmp_path).written[0]
+    law = tl.ControllerOptions(space="platform")
+    made = export_fmu(five_bar, FmuOptions(kind="controller"), controller=law, folder=tmp_path).written[0]
     options = ControlOptions(stroke=STROKE, space="platform", controller=("computed-torque",))
-    plain = tl.control(five_bar, options).runs["computed-torque"]
+    plain = tl.control_compiled(five_bar, options).runs["computed-torque"]
     result = co_simulate(five_bar, options, FmuCoupling(fmu=made, fmu_start={"bandwidth": "150 rad/s"}))
     ((name, foreign),) = result.runs.items()
     assert name == "five_bar_controller"

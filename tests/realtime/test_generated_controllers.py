@@ -266,6 +266,25 @@ def test_what_is_exported_checks_itself_under_strict_compilers_and_sanitizers(na
         assert (done.returncode, done.stdout) == (0, "all is well\n"), compiler
 
 
+def test_speeds_are_differences_of_positions_where_nobody_measures_them(tmp_path: Path) -> None:
+    """Oracle: the controller that reads speeds, and reads these differences."""
+    alike, period = model("five_bar"), 1e-3
+    reads, differs = (
+        tl.realtime.CompiledController(alike, tl.ControllerOptions(differences=on), folder=tmp_path)
+        for on in (False, True)
+    )
+    readings, at = reads.equations.readings(alike.assembly.q), alike.platform.ports.at(alike.assembly.q)
+    before = readings
+    for k in range(5):
+        position = readings + 1e-4 * np.array([np.sin(k), np.cos(k) - 1])
+        speed, before = (position - before) / period, position
+        seen = {"position": position, "reference": at}
+        expected = reads.step(reads.equations.sample(k * period, k + 1.0, speed=speed, **seen))
+        sample = differs.step(differs.equations.sample(k * period, k + 1.0, **seen))
+        assert np.array_equal(sample.force, expected.force)
+        assert sample.flags == expected.flags == 0
+
+
 def test_what_fits_no_machine_is_refused() -> None:
     for options, what in {
         tl.ControllerOptions(): "nothing bounds the force",

@@ -47,12 +47,13 @@ def export(
     if form not in FORMATS:
         what, remedy = f"{form!r} is unknown", f"there is {', '.join(FORMATS)}"
         raise tl.InputError(tl.Problem(where="FORMAT", what=what, remedy=remedy))
-    _refuse_others(form, *(others for name, others in classes.items() if name != form))
+    _refuse_others(form, *(others for name, others in classes.items() if name not in (form, fmu.kind)))
     model = load_model(machine, side, within_limits=within_limits)
     result: Any
     with bar("functions", as_json) as progress:
         if form == "fmu":
-            result = tl.export_fmu(model, replace(fmu, name=options.name), folder=out, progress=progress)
+            fmu = replace(fmu, name=options.name)
+            result = tl.export_fmu(model, fmu, controller=controller, folder=out, progress=progress)
         elif form == "controller":
             result = tl.export_controller(model, controller, name=options.name, folder=out, progress=progress)
         elif form == "linuxcnc":

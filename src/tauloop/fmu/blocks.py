@@ -1,4 +1,4 @@
-"""What FMUs without a plant run: inverse dynamics, kinematics both ways, and a sampled controller."""
+"""What FMUs without a plant run: inverse dynamics, and kinematics both ways."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import casadi as ca
 import numpy as np
 
 from tauloop.assembly.ports import EntryPorts
-from tauloop.errors import InputError
 from tauloop.fmu.plant import FmuFunctions, actuator_motion_variables, diagnosis_of, loops_of
 from tauloop.fmu.variables import FmuVariable, FmuVariables, named, parameter_variable
 from tauloop.integrate.routine import Routine, RoutineCall, program_call, straight
@@ -20,9 +19,6 @@ from tauloop.model.motion import Motion
 from tauloop.programs.catalogue import INVERSE_DYNAMICS, KINEMATICS
 from tauloop.programs.expressions import ProgramSpec
 from tauloop.programs.rates import actuator_motion
-
-#: Bandwidth of a controller before anybody sets it, rad/s.
-BANDWIDTH = 50.0
 
 
 def inverse_dynamics_functions(model: Model) -> FmuFunctions:
@@ -75,64 +71,6 @@ def kinematics_functions(model: Model) -> FmuFunctions:
     return _block(model, inputs, outputs, routine, 2 * shape.n_q, np.concatenate([q, q]))
 
 
-def controller_functions(model: Model, period: float) -> FmuFunctions:
-    """Computed torque, sampled: u = ID(x, v, a_r + 2 w (v_r - v) + w^2 (x_r - x)), held from sample to sample.
-
-    The platform's x and v follow from what the actuators' encoders measure; w is the parameter `bandwidth`.
-
-    Args:
-        model: the machine; what the control believes in.
-        period: of the samples, s.
-
-    Raises:
-        InputError: a platform that turns in space, whose positions are no velocities' integrals.
-    """
-    platform, actuators, shape = model.platform.ports, model.actuators.ports, model.topology
-    n, n_u = platform.velocity.size, len(model.mechanism.actuators)
-    if platform.position.size != n or actuators.position.size != n:
-        what = "a platform that turns in space, or as many actuators as it has not freedoms, has no such controller"
-        raise InputError.of("kind", what, "choose inverse_dynamics, and close the loop outside")
-    at = 3 * n
-    measured = program_call(
-        *("measured_pose", *_program(model.actuators, KINEMATICS[1])),
-        {"position": f"in + {at}", "velocity": f"in + {at + n}", "start": "start", "theta": "p + 1"},
-        {"q": "q", "v": "v"},
-    )
-
-    def asked(reference: ca.SX, q: ca.SX, v: ca.SX, bandwidth: ca.SX) -> dict[str, ca.SX]:
-        x, x_rate = q[list(platform.q)], v[list(platform.v)]
-        x_r, v_r, a_r = ca.vertsplit(reference, n)
-        a = a_r + 2 * bandwidth * (v_r - x_rate) + bandwidth**2 * (x_r - x)
-        return {"motion": ca.vertcat(x, x_rate, a), "start": q}
-
-    law = straight("asked", {"in": at, "q": shape.n_q, "v": shape.n_v, "p": 1}, asked)
-    calls, own = _forces(model, _places(platform, "motion"), "p + 1", "z")
-    inputs = (
-        *_prefixed("reference", motion_inputs(platform, np.append(platform.at(model.assembly.q), np.zeros(2 * n)))),
-        *motion_inputs(actuators, np.append(actuators.at(model.assembly.q), np.zeros(n))),
-    )
-    held = straight("held_forces", {"held": n_u}, lambda forces: {"rate": forces})
-    own |= {"q": shape.n_q, "v": shape.n_v, "motion": at}
-    bandwidth = FmuVariable(
-        name="bandwidth",
-        causality="parameter",
-        variability="tunable",
-        unit="rad/s",
-        start=BANDWIDTH,
-        least=0.0,
-        nominal=BANDWIDTH,
-        meaning="w of the error's (s + w)^2",
-    )
-    made = _block(
-        *(model, inputs, _force_outputs(model), Routine(calls=(held,)), shape.n_q, model.assembly.q),
-        sample=Routine(calls=(measured, law, *calls), own=own),
-        first=(bandwidth,),
-        held=n_u,
-        period=period,
-    )
-    return made
-
-
 def _block(
     model: Model,
     inputs: tuple[FmuVariable, ...],
@@ -140,32 +78,23 @@ def _block(
     routine: Routine,
     coordinates: int,
     guess: np.ndarray,
-    *,
-    sample: Routine | None = None,
-    first: tuple[FmuVariable, ...] = (),
-    held: int = 0,
-    period: float = 0.0,
 ) -> FmuFunctions:
     """An FMU without states."""
-    constants = (*(variable.name for variable in first), *model.free)
-    leaves = (parameter_variable(model.mechanism.parameters[name]) for name in model.free)
+    leaves = tuple(parameter_variable(model.mechanism.parameters[name]) for name in model.free)
     return FmuFunctions(
         system=HybridSystem(
             states=0,
-            held=held,
             inputs=len(inputs),
             coordinates=coordinates,
             rate=Routine(),
-            sample=sample or Routine(),
-            constants=len(constants),
+            constants=len(model.free),
         ),
         outputs=routine,
-        **({} if period else diagnosis_of(model, "p", "in")),  # type: ignore[arg-type]
-        loops=loops_of(model.actuators.program(KINEMATICS[1]) if period else model.platform.program(KINEMATICS[1])),
-        variables=FmuVariables(parameters=(*first, *leaves), inputs=inputs, outputs=outputs),
-        constants=constants,
+        **diagnosis_of(model, "p", "in"),  # type: ignore[arg-type]
+        loops=loops_of(model.platform.program(KINEMATICS[1])),
+        variables=FmuVariables(parameters=leaves, inputs=inputs, outputs=outputs),
+        constants=model.free,
         guess=guess,
-        period=period,
     )
 
 

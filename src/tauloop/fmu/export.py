@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from pathlib import Path
 from typing import Any
 
 from tauloop.codegen.c_helpers import c_file
 from tauloop.codegen.source import c_name, comment, number
 from tauloop.fmu.archive import archive, compiled, library_place
-from tauloop.fmu.blocks import controller_functions, inverse_dynamics_functions, kinematics_functions
+from tauloop.fmu.blocks import inverse_dynamics_functions, kinematics_functions
+from tauloop.fmu.controller import controller_functions
 from tauloop.fmu.description import FmuDescription, build_description
 from tauloop.fmu.plant import FmuFunctions, plant_functions, quoted
 from tauloop.fmu.variables import FmuVariables
@@ -21,6 +21,7 @@ from tauloop.model.exported_files import ExportedFiles, written_files
 from tauloop.model.model import modelled
 from tauloop.options import Options, listed, option
 from tauloop.progress import Progress, Stages
+from tauloop.realtime.options import ControllerOptions
 from tauloop.records import dataclass
 from tauloop.result import provenance
 
@@ -50,13 +51,12 @@ class FmuOptions(Options):
 
     Attributes:
         kind: what it computes: plant, forward dynamics from actuator forces (or, with drive lines, motor torques);
-            inverse_dynamics, feed-forward; kinematics, both ways; controller, computed torque from sample to sample.
+            inverse_dynamics, feed-forward; kinematics, both ways; controller, what `export controller` writes.
         version: of the FMI standard.
         free: parameters that importers may change, beside those of drive lines; with commas between.
         name: of file and model; the machine's and the kind without it.
         tolerance: relative, of co-simulation; importers may ask for another.
         stiff: integrate co-simulation by implicit steps.
-        sample_time: of a controller, s.
         binary: compile a library for this platform; without it importers compile the sources.
 
     Examples:
@@ -71,7 +71,6 @@ class FmuOptions(Options):
     name: str | None = option(None, flag="")
     tolerance: float = option(1e-9, least=1e-13, most=1e-2)
     stiff: bool = False
-    sample_time: float = option(1e-3, above=0.0, below=math.inf)
     binary: bool = True
 
     @property
@@ -114,6 +113,7 @@ def export_fmu(
     machine: Mechanism | Model,
     options: FmuOptions | None = None,
     *,
+    controller: ControllerOptions | None = None,
     folder: str | Path | None = None,
     cache: Path | None = None,
     progress: Progress | None = None,
@@ -127,12 +127,13 @@ def export_fmu(
     Args:
         machine: a mechanism, or its model, whose free parameters stay parameters.
         options: what it computes, for which version.
+        controller: of the kind controller: its law, numbers and rate.
         folder: where ``NAME.fmu`` is written (it is made where it is missing).
         cache: of compiled code; the user's own without it.
         progress: called with what is done and what there is to do.
 
     Raises:
-        InputError: unknown parameters, or a name that gives no C identifier.
+        InputError: unknown parameters, a name that gives no C identifier, or a controller that the machine cannot have.
         AssemblyError: the machine does not assemble as described.
         EngineError: there is no compiler, or it fails.
 
@@ -145,9 +146,9 @@ def export_fmu(
     options = options or FmuOptions()
     model = modelled(machine).freed(options.free)
     stages = Stages(progress, 3)
-    functions = _functions(model, options)
-    stages.done()
     name = c_name(f"{model.mechanism.name}_{options.kind}" if options.name is None else options.name)
+    functions = _functions(model, options, controller or ControllerOptions(), name)
+    stages.done()
     body = _source(functions, options, name)
     stages.done()
     token = hashlib.sha256((body + repr(functions.variables)).encode()).hexdigest()[:32]
@@ -179,13 +180,13 @@ def export_fmu(
     )
 
 
-def _functions(model: Model, options: FmuOptions) -> FmuFunctions:
+def _functions(model: Model, options: FmuOptions, controller: ControllerOptions, name: str) -> FmuFunctions:
     if options.kind == "inverse_dynamics":
         return inverse_dynamics_functions(model)
     if options.kind == "kinematics":
         return kinematics_functions(model)
     if options.kind == "controller":
-        return controller_functions(model, options.sample_time)
+        return controller_functions(model, controller, name)
     return plant_functions(model, options.integrator.method.atol)
 
 
@@ -213,6 +214,7 @@ def _source(functions: FmuFunctions, options: FmuOptions, name: str) -> str:
             f"/* {comment(f'{name}: made by Tauloop, do not edit')} */",
             *(f"#include {header}" for header in _HEADERS),
             *_ALONE,
+            functions.front,
             whole,
             "#if defined __GNUC__ && !defined _WIN32",
             "#pragma GCC visibility pop",

@@ -1,8 +1,8 @@
 /* An instance of an FMU: values by reference, the states of both interfaces, and the integrator of co-simulation.
 
    In front of this stand `hybrid.c`, `system.c` and sizes: TL_FREE parameters, NI inputs, NY states, NO outputs, NS modes,
-   NP constants of the equations, NK numbers that samples keep, TL_PERIOD s between samples (0 without), TL_FORMS closed
-   forms, and tables: tl_start of all values, tl_parameter of each constant, tl_nominal of states, tl_near of each guard,
+   NP constants of the equations, NK numbers that samples keep, TL_PERIOD s between samples (0 without), TL_OWN,
+   which they call (0 without), TL_SAFE (whether inputs that are no numbers are its affair), TL_FORMS closed forms, and tables: tl_start of all values, tl_parameter of each constant, tl_nominal of states, tl_near of each guard,
    tl_guess of coordinates, tl_modes. Behind it stand the machine's routines and the functions of a standard. */
 
 #include <stdio.h>
@@ -57,7 +57,7 @@ static void tl_say(tl_instance *of, const char *text)
 static void tl_connect(tl_memory *at)
 {
     const tl_data data = {.in = at->v + AT_INPUTS, .held = at->z, .p = at->p, .z = at->z, .slopes = at->slopes,
-        .worst = at->worst};
+        .worst = at->worst, .own = TL_OWN};
     at->data = data;
     at->run.y = at->v + AT_STATES, at->run.s = at->v + AT_MODES, at->run.guess = at->guess, at->run.known = at->known;
     at->run.slopes = at->slopes, at->run.data = &at->data;
@@ -147,7 +147,8 @@ static int tl_sample(tl_instance *of)
 {
     tl_memory *at = &of->at;
     double zero = 0.0;
-    int good = system_sample(&at->run, at->run.time, at->run.y, 0, 0);
+    int good = (at->sample > 0.0 || system_begin(&at->run, at->run.time, at->run.y, &zero, 0))
+        && system_sample(&at->run, at->run.time, at->run.y, 0, 0);
     for (int i = 0; i < NK; ++i) zero += at->z[i] - at->z[i];
     at->sample += 1.0;
     return good && zero == 0.0;
@@ -234,7 +235,7 @@ static int tl_set(tl_instance *of, const unsigned *refs, size_t n, const double 
         else if (k < AT_PARAMETERS || k >= AT_RATES) wrong = "it is calculated";
         else if (k >= AT_STATES && !(is_start && tl_settable[k - AT_STATES])) wrong = "it is a state, and set as such";
         else if (k < AT_INPUTS && at->mode == TL_CONTINUOUS) wrong = "parameters change at events only";
-        else if (!(values[i] - values[i] == 0.0)) wrong = "it would be no finite number";
+        else if (!(values[i] - values[i] == 0.0) && !(TL_SAFE && k >= AT_INPUTS)) wrong = "it would be no finite number";
         else if (k < AT_INPUTS && !(values[i] >= tl_least[k - 1] && values[i] <= tl_most[k - 1]))
             wrong = "it would be beyond its bounds";
         if (wrong) {

@@ -106,7 +106,7 @@ class FmuForce(ForceLaw):
         asked = self._held(lambda: self._nothing if asking is None else np.asarray(asking.force(time, q, v)))
         ports, speeds = model.platform.ports, model.assembly.loops.transmission @ v
         moved = [model.actuator_position(q), speeds, asked, ports.at(q), ports.rates(v)]
-        return self._turn.forces(time, np.concatenate([[time], *moved]), asked)
+        return self._turn.forces(time, np.concatenate([[time, time], *moved]), asked)
 
 
 @final
@@ -145,7 +145,7 @@ class FmuDriven(Controller):
             asked = held(lambda: force if inner is None else inner(time, measured, speed, force)).copy()
             k = min(round(time / loop.period), len(positions) - 1)
             wanted = [positions[k], reference[1][k], reference[2][k]]
-            return turn.forces(time, np.concatenate([[time], measured, speed, asked, *wanted]), asked)
+            return turn.forces(time, np.concatenate([[time, time], measured, speed, asked, *wanted]), asked)
 
         return call
 
@@ -170,10 +170,10 @@ def co_simulate(
 ) -> Simulation | ControlComparison:
     """Simulate a machine, or control it, with an FMU of somebody else as actuator, drive or controller.
 
-    Quantities of the machine are `time`, each actuator's NAME.position, NAME.velocity and NAME.force (which the options
-    or the controller ask for), and platform.x, platform.x.velocity ... of a simulation, or reference.NAME,
-    reference.NAME.velocity and .acceleration of a control, in its space. NAME.force is what the FMU sets. All are in SI
-    units; those that the FMU declares are converted.
+    Quantities of the machine are `time` (`stamp` without its unit), each actuator's NAME.position, NAME.velocity and
+    NAME.force (which the options or the controller ask for), and platform.x, platform.x.velocity ... of a simulation,
+    or reference.NAME, reference.NAME.velocity and .acceleration of a control, in its space. NAME.force is what the FMU
+    sets. All are in SI units; those that the FMU declares are converted.
 
     The FMU and the machine go in turn, the FMU first, with what they exchange held: an error of the first order in the
     step. Two runs, the second with half the step, show it; the second is the result, with what the two differ by among
@@ -318,10 +318,10 @@ def _apart_under_control(coarse: ControlComparison, fine: ControlComparison) -> 
 
 
 def _moved(model: Model) -> dict[str, str]:
-    """Time, motion of the actuators and forces that are asked for: units by name."""
+    """Time, also as a plain number, motion of the actuators and forces that are asked for: units by name."""
     names, units = model.output_ports("actuators")
     moved = {variable.name: variable.unit for variable in actuator_motion_variables(model)}
-    return {"time": "s"} | moved | dict(zip((f"{name}.force" for name in names), units, strict=True))
+    return {"time": "s", "stamp": "1"} | moved | dict(zip((f"{name}.force" for name in names), units, strict=True))
 
 
 def _turns(

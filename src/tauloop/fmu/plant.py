@@ -46,6 +46,7 @@ class FmuFunctions:
         constants: name of each constant of the system.
         guess: coordinates that Newton's method begins from.
         period: of samples, s; zero without any.
+        front: C text in front of all, which defines what samples call, TL_OWN; samples call routines alone without it.
     """
 
     system: HybridSystem
@@ -58,6 +59,7 @@ class FmuFunctions:
     constants: tuple[str, ...]
     guess: np.ndarray
     period: float = 0.0
+    front: str = ""
 
     @property
     def further(self) -> dict[str, Routine]:
@@ -80,12 +82,14 @@ class FmuFunctions:
             "TL_FORMS": len(self.forms),
             "TL_PERIOD": number(self.period),
             "TL_LOOPS": quoted(self.loops),
+            "TL_SAFE": int(bool(self.front)),
         }
         signature = "(tl_run *run, double time, double *y, double *rate, double *guards);"
         forms = ", ".join(quoted(form) for form in self.forms)
         return "\n".join(
             [
                 *(f"#define {name} {value}" for name, value in sizes.items()),
+                *([] if self.front else ["#define TL_OWN 0"]),
                 self.variables.tables(),
                 table("tl_guess", self.guess),
                 f"static const int tl_parameter[{len(places)}] = {{{', '.join(places)}}};",

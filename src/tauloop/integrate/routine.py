@@ -328,13 +328,13 @@ class Routine:
         ]
 
 
-def functions_text(routines: Iterable[Routine]) -> str:
-    """C text of all functions that routines call."""
+def functions_text(routines: Iterable[Routine], prefix: str = "straight") -> str:
+    """C text of all functions that routines call; straight-line code has names that begin with the prefix."""
     calls = [
         call for routine in routines for made in routine.calls for call in (made.tangent, made) if call is not None
     ]
     programs = {call.function.name: call.function for call in calls if isinstance(call.function, CFunction)}
-    generator = ca.CodeGenerator("straight.c", {"with_header": False, "casadi_int": "int", "include_math": True})
+    generator = ca.CodeGenerator(f"{prefix}.c", {"with_header": False, "casadi_int": "int", "include_math": True})
     codes = {}
     for call in calls:
         for function in (call.function, *(call.brief or ())[:1]):

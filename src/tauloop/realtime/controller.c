@@ -169,8 +169,10 @@ unsigned @NAME@_step(@NAME@_controller *controller, const @NAME@_input *input, d
     else memcpy(c->reference, work + W_WANTED_Q, sizeof c->reference);
 
     /* what is */
-    is_measured = ctl_is_finite(in + IN_POSITION, NU) && ctl_is_finite(in + IN_STAMP, 1)
-        && (CTL_DIFFERENCES || ctl_is_finite(in + IN_SPEED, NU));
+    is_measured = ctl_is_finite(in + IN_POSITION, NU) && ctl_is_finite(in + IN_STAMP, 1);
+#if !CTL_DIFFERENCES
+    is_measured = is_measured && ctl_is_finite(in + IN_SPEED, NU);
+#endif
     if (!is_measured) flags |= @UP@_NOT_A_NUMBER;
     else if ((c->begun != 0.0 && in[IN_STAMP] == c->stamp)
              || (is_wanted && ctl_is_stuck(c, in + IN_POSITION, work + W_ASKED))) {

@@ -155,8 +155,9 @@ class _Maker:
     def _inputs(self) -> tuple[ControllerChannel, ...]:
         platform, actuators = self.platform, self.model.actuators.ports
         names, lengths, rates = actuators.position.columns, actuators.position.units, actuators.velocity.units
+        turning = names
         if self.lines:
-            names, lengths, rates = self._encoders()
+            names, turning, lengths, rates = self._encoders()
         positions, speeds = "what encoders say", "their rates"
         channels = [
             ControllerChannel(name="time", columns=("time",), units=("s",), meaning="the host's clock at this sample"),
@@ -167,7 +168,7 @@ class _Maker:
                 meaning="counter or time of the measurement: another number with each new one",
             ),
             ControllerChannel(name="position", columns=names, units=lengths, meaning=positions),
-            ControllerChannel(name="speed", columns=names, units=rates, meaning=speeds),
+            ControllerChannel(name="speed", columns=turning, units=rates, meaning=speeds),
             ControllerChannel(
                 name="reference",
                 columns=platform.position.columns,
@@ -189,16 +190,17 @@ class _Maker:
         ]
         return tuple(item for item in channels if item.name != "speed" or not self.options.differences)
 
-    def _encoders(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-        """Encoders of the position loops, and units of those and of the speed loops'."""
-        names, lengths, rates = [], [], []
+    def _encoders(self) -> tuple[tuple[str, ...], ...]:
+        """Encoders of the position loops and of the speed loops, and their units."""
+        names, turning, lengths, rates = [], [], [], []
         for actuator, line in zip(self.actuators, self.lines, strict=True):
             on = {encoder.name: line.inertia(encoder.on) for encoder in line.encoders}
             speed = line.control.speed_encoder or line.control.encoder
             names.append(f"{actuator.name}.{line.control.encoder}")
+            turning.append(f"{actuator.name}.{speed}")
             lengths.append("rad" if on[line.control.encoder].turns else "m")
             rates.append("rad/s" if on[speed].turns else "m/s")
-        return tuple(names), tuple(lengths), tuple(rates)
+        return tuple(names), tuple(turning), tuple(lengths), tuple(rates)
 
     def _parameters(self) -> tuple[tuple[ControllerChannel, ...], np.ndarray]:
         options, u = self.options, self.forces

@@ -165,7 +165,7 @@ def controller_source(stem: str, equations: ControllerEquations, values: Mapping
             parameter_source(stem, values),
             *(f"#define {name} {size}" for name, size in sizes.items()),
             _TYPES,
-            functions_text(equations.routines.values()),
+            functions_text(equations.routines.values(), "control"),
             *(f"static int system_{name}{signature}" for name in equations.routines),
             body,
             *(routine.text(f"system_{name}") for name, routine in equations.routines.items()),
