@@ -6,6 +6,8 @@ attachment are given in base coordinates (suffix W), where loops are closed.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import casadi as ca
 
 from tauloop.equations.topology import Topology, TreeJoint
@@ -67,22 +69,42 @@ class Partial:
         return Partial(w=R @ self.w, v=R @ self.v, bias_w=R @ self.bias_w, bias_v=R @ self.bias_v)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TreeLink:
     """One tree joint with its frames worked out: the outer body B as seen from the inner body P.
 
     Attributes:
         edge: the tree joint.
         R_PB, p_PB: pose of B in P.
-        in_body: partial velocities of B's origin relative to P, in axes of B.
-        in_base: the same in axes of the base.
+        r_W: p_PB in axes of the base.
+        joint: motion across it, from its inner frame F to its outer frame C.
+        R_PF: orientation of F in P.
+        R_BC, p_BC: pose of C in B.
+        R_P: orientation of P in the base frame.
+        v, a: velocities of the joint and their rates.
     """
 
     edge: TreeJoint
     R_PB: ca.SX
     p_PB: ca.SX
-    in_body: Partial
-    in_base: Partial
+    r_W: ca.SX
+    joint: JointMotion
+    R_PF: ca.SX
+    R_BC: ca.SX
+    p_BC: ca.SX
+    R_P: ca.SX
+    v: ca.SX
+    a: ca.SX
+
+    @cached_property
+    def in_body(self) -> Partial:
+        """Partial velocities of B's origin relative to P, in axes of B."""
+        return _moved(self.joint.outer.turned(self.R_BC), self.p_BC, self.v)
+
+    @cached_property
+    def in_base(self) -> Partial:
+        """The same in axes of the base."""
+        return _moved(self.joint.inner.turned(self.R_P @ self.R_PF), self.R_P @ (self.R_PB @ self.p_BC), self.v)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,25 +117,49 @@ class BodyRates:
     a: ca.SX
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class BodyMotion:
     """Pose, velocities and accelerations of a body and its origin.
 
-    They are given twice, and whoever uses them takes the cheaper one; what is not used costs nothing.
-
     Attributes:
         R, p: orientation (3, 3) and origin (3,) in the base frame.
-        in_body, in_base: its velocities and accelerations in body coordinates, and in base coordinates.
         is_native_in_base: whether the body's own coordinates are in the base frame (a free platform).
         hinge: the axis of a body that only turns about a fixed one; else None.
+        inner, link: the body and the joint through which it moves; None for the base.
     """
 
     R: ca.SX
     p: ca.SX
-    in_body: BodyRates
-    in_base: BodyRates
     is_native_in_base: bool = False
     hinge: Hinge | None = None
+    inner: BodyMotion | None = None
+    link: TreeLink | None = None
+
+    @cached_property
+    def in_body(self) -> BodyRates:
+        """Velocities and accelerations in body coordinates; whoever uses them takes the cheaper ones."""
+        self._sweep("in_body")
+        if self.inner is None or self.link is None:
+            return _at_rest()
+        return _carried(self.link, self.link.in_body, self.link.p_PB, self.link.R_PB.T, self.inner.in_body)
+
+    @cached_property
+    def in_base(self) -> BodyRates:
+        """The same in base coordinates."""
+        self._sweep("in_base")
+        if self.inner is None or self.link is None:
+            return _at_rest()
+        return _carried(self.link, self.link.in_base, self.link.r_W, None, self.inner.in_base)
+
+    def _sweep(self, axes: str) -> None:
+        """Have those of all bodies on the way from the base, one after the other: chains may be long."""
+        way = []
+        body = self.inner
+        while body is not None and axes not in vars(body):
+            way.append(body)
+            body = body.inner
+        for body in reversed(way):
+            getattr(body, axes)
 
     def point(self, r: ca.SX) -> PointMotion:
         """Motion of the point at r (body coordinates) in the base frame."""
@@ -238,26 +284,21 @@ def tree_motion(topology: Topology, values: Values, configuration: Configuration
         v: velocities (n_v,).
         a: accelerations (n_v,).
     """
-    zero = ca.SX(3, 1)
-    at_rest = BodyRates(zero, zero, zero, zero)
-    base = BodyMotion(R=ca.SX(ca.DM.eye(3)), p=zero, in_body=at_rest, in_base=at_rest, is_native_in_base=True)
-    bodies = {BASE: base}
+    bodies = {BASE: BodyMotion(R=ca.SX(ca.DM.eye(3)), p=ca.SX(3, 1), is_native_in_base=True)}
     links = []
     for edge in topology.tree:
         P = bodies[edge.inner.body]
         own = slice(edge.v.start, edge.v.stop)
         v_joint, a_joint = v[own, 0], a[own, 0]  # with one index, nothing of a single entry is a row
-        link = _link(edge, values, configuration, v_joint, P.R)
+        link = _link(edge, values, configuration, v_joint, a_joint, P.R)
         links.append(link)
-        E = link.R_PB.T
-        r_W = P.R @ link.p_PB
         bodies[edge.outer.body] = BodyMotion(
             R=P.R @ link.R_PB,
-            p=P.p + r_W,
-            in_body=_carried(link.in_body, v_joint, a_joint, link.p_PB, E, P.in_body),
-            in_base=_carried(link.in_base, v_joint, a_joint, r_W, None, P.in_base),
+            p=P.p + link.r_W,
             is_native_in_base=P.is_native_in_base and edge.joint.kind in _NATIVE_IN_INNER,
             hinge=_hinge(edge, values, configuration, v_joint, a_joint),
+            inner=P,
+            link=link,
         )
     return TreeMotion(
         topology=topology, values=values, bodies=bodies, links=tuple(links), configuration=configuration, v=v, a=a
@@ -301,14 +342,17 @@ def _hinge(
     )
 
 
-def _carried(
-    partial: Partial, v_joint: ca.SX, a_joint: ca.SX, r: ca.SX, E: ca.SX | None, inner: BodyRates
-) -> BodyRates:
+def _at_rest() -> BodyRates:
+    zero = ca.SX(3, 1)
+    return BodyRates(zero, zero, zero, zero)
+
+
+def _carried(link: TreeLink, partial: Partial, r: ca.SX, E: ca.SX | None, inner: BodyRates) -> BodyRates:
     """Velocities and accelerations of the outer body from those of the inner one, r from origin to origin.
 
     Args:
+        link: the joint between them.
         partial: relative motion in the axes of the result.
-        v_joint, a_joint: velocities and accelerations of the joint.
         r: offset in the axes of the inner body's motion.
         E: rotation from those axes into those of the result; None where they are the same.
         inner: motion of the inner body.
@@ -319,31 +363,39 @@ def _carried(
 
     w_r = ca.cross(inner.w, r)
     w_P = turned(inner.w)
-    w_rel, v_rel = partial.w @ v_joint, partial.v @ v_joint
+    w_rel, v_rel = partial.w @ link.v, partial.v @ link.v
     return BodyRates(
         w_P + w_rel,
         turned(inner.v + w_r) + v_rel,
-        turned(inner.alpha) + partial.w @ a_joint + partial.bias_w + ca.cross(w_P, w_rel),
+        turned(inner.alpha) + partial.w @ link.a + partial.bias_w + ca.cross(w_P, w_rel),
         turned(inner.a + ca.cross(inner.alpha, r) + ca.cross(inner.w, w_r))
-        + partial.v @ a_joint
+        + partial.v @ link.a
         + partial.bias_v
         + 2 * ca.cross(w_P, v_rel),
     )
 
 
-def _link(edge: TreeJoint, values: Values, configuration: Configuration, v: ca.SX, R_P: ca.SX) -> TreeLink:
+def _link(
+    edge: TreeJoint, values: Values, configuration: Configuration, v: ca.SX, a: ca.SX, R_P: ca.SX
+) -> TreeLink:
     """Move the joint's motion from its outer frame C to the origin of the outer body B."""
     R_PF, p_PF = values.placement(edge.inner)
     R_BC, p_BC = values.placement(edge.outer)
     joint = joint_motion(edge, configuration, v)
     R_PB = R_PF @ joint.R @ R_BC.T
-    R_F = R_P @ R_PF
+    p_PB = p_PF + R_PF @ joint.p - R_PB @ p_BC
     return TreeLink(
         edge=edge,
         R_PB=R_PB,
-        p_PB=p_PF + R_PF @ joint.p - R_PB @ p_BC,
-        in_body=_moved(joint.outer.turned(R_BC), p_BC, v),
-        in_base=_moved(joint.inner.turned(R_F), R_P @ (R_PB @ p_BC), v),
+        p_PB=p_PB,
+        r_W=R_P @ p_PB,
+        joint=joint,
+        R_PF=R_PF,
+        R_BC=R_BC,
+        p_BC=p_BC,
+        R_P=R_P,
+        v=v,
+        a=a,
     )
 
 

@@ -67,6 +67,7 @@ class Values:
     def __init__(self, theta: Mapping[str, Any]) -> None:
         """Keep theta: leaf values by name, SI."""
         self._theta = theta
+        self._placed: dict[int, tuple[Placement, ca.SX, ca.SX]] = {}
 
     def scalar(self, expression: Expression) -> Any:
         """Value of one expression: a float where nothing in it is a symbol."""
@@ -93,7 +94,9 @@ class Values:
 
     def placement(self, placement: Placement) -> tuple[ca.SX, ca.SX]:
         """Rotation (3, 3) and origin (3,) of a frame in its body."""
-        return self.rotation(placement.turns), self.vector(placement.position)
+        if id(placement) not in self._placed:  # by identity, for one that is kept; sweeps ask for each many times
+            self._placed[id(placement)] = placement, self.rotation(placement.turns), self.vector(placement.position)
+        return self._placed[id(placement)][1:]
 
 
 def elementary_rotation(axis: str, c: Any, s: Any) -> ca.SX:
