@@ -259,7 +259,7 @@ class TreeMotion:
 
     def point(self, placement: Placement) -> PointMotion:
         """Motion of a frame's origin in the base frame."""
-        return self.bodies[placement.body].point(self.values.vector(placement.position))
+        return self.bodies[placement.body].point(self.values.placement(placement)[1])
 
     def length(self, q_index: int, v_index: int) -> tuple[ca.SX, ca.SX, ca.SX]:
         """A scalar coordinate, such as the length of a telescopic rod, with its rate and its acceleration."""
@@ -375,9 +375,7 @@ def _carried(link: TreeLink, partial: Partial, r: ca.SX, E: ca.SX | None, inner:
     )
 
 
-def _link(
-    edge: TreeJoint, values: Values, configuration: Configuration, v: ca.SX, a: ca.SX, R_P: ca.SX
-) -> TreeLink:
+def _link(edge: TreeJoint, values: Values, configuration: Configuration, v: ca.SX, a: ca.SX, R_P: ca.SX) -> TreeLink:
     """Move the joint's motion from its outer frame C to the origin of the outer body B."""
     R_PF, p_PF = values.placement(edge.inner)
     R_BC, p_BC = values.placement(edge.outer)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from tauloop.errors import DescriptionError, Problem, TauloopError
@@ -308,7 +307,14 @@ class Cursor:
             return path + suffix if path else suffix.removeprefix(".")
 
         kind = chosen(kind, node) if accepts(kind, node) else kind
-        return replace(self, node=node, kind=kind, where=joined(self.where), leaf=joined(self.leaf))
+        return Cursor(
+            node=node,
+            kind=kind,
+            where=joined(self.where),
+            leaf=joined(self.leaf),
+            prefix=self.prefix,
+            collector=self.collector,
+        )
 
 
 def chosen(kind: Kind, node: Node) -> Kind:

@@ -16,6 +16,7 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import lru_cache
 
 from tauloop.mechanism.expression import (
     FUNCTIONS,
@@ -104,6 +105,7 @@ class Quantity:
         return self.dimension.suits(dimension)
 
 
+@lru_cache(maxsize=1024)
 def parse(text: str) -> Syntax:
     """Syntax tree of an expression.
 

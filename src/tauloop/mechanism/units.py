@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from fractions import Fraction
+from functools import lru_cache
 
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.records import dataclass
@@ -212,6 +213,7 @@ MAX_UNIT = 100
 _FACTOR = re.compile(r"\s*(?:(?P<slash>/)\s*)?(?P<name>[A-Za-z]+|1)(?:\^(?P<exponent>-?\d{1,2}))?")
 
 
+@lru_cache(maxsize=1024)
 def parse_unit(text: str) -> Unit:
     """Read a unit: factors side by side, powers with ``^``, and ``/`` before each factor that divides.
 
@@ -296,6 +298,7 @@ class Literal:
         return self.number * self.scale
 
 
+@lru_cache(maxsize=1024)
 def literal(text: str, wanted: str = "one such as 0.5 mm") -> Literal:
     """A number with whatever unit, or a plain number.
 
