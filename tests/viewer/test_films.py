@@ -49,6 +49,8 @@ def test_a_page_plays_in_a_browser_and_asks_for_nothing(swing, tmp_path: Path) -
         assert "Sliders that move the machine need Python" in page.run("document.body.innerText")
         page.wait(lambda: float(page.run(SHOWN_TIME) or 0.0) > 0.5, "it plays")
         page.wait(lambda: coloured(page) > PIXELS, "the machine is drawn")
+        assert page.run("getComputedStyle(document.querySelector('canvas')).opacity") == "1"  # and no longer pale
+        assert page.run("document.querySelector('.mantine-Notification-root')?.offsetParent ?? null") is None
         asked = [event["request"]["url"] for event in page.happened("Network.requestWillBeSent")]
         assert [address for address in asked if not address.startswith(("data:", "blob:"))] == [path.as_uri()]
         assert page.errors() == []

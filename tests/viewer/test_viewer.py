@@ -30,6 +30,7 @@ from tauloop.report import save_figure
 from tauloop.report.machine_figure import machine_figure
 from tauloop.viewer import Playback, Viewer, read_playback
 from tauloop.viewer.handles import MARGIN, Handles
+from tauloop.viewer.scene import EYE, LETTER, corners
 
 #: Rounding of coordinates of a few metres, m.
 ROUNDING = 1e-12
@@ -284,6 +285,29 @@ def test_the_scene_has_the_machine_s_nodes_and_is_served(delta_viewer: Viewer) -
     assert node(delta_viewer, "/path") is not None
     with urllib.request.urlopen(delta_viewer.url, timeout=10) as answer:
         assert answer.status == 200
+
+
+@pytest.mark.parametrize("name", ["hexapod", "par4"])
+def test_names_of_motors_do_not_cover_each_other_in_the_first_picture(name: str) -> None:
+    model = Model(load(name))
+    geometry = machine_geometry(model, model.assembly.q[None])
+    names, places, middle = (
+        [axis.name for axis in geometry.shape.drives],
+        geometry.drives[0][0],
+        np.mean(geometry.extent, 0),
+    )
+    eye = middle + 1.4 * geometry.size * np.array(EYE)
+    looking = Rotation.align_vectors([[0, 0, -1], [0, 1, 0]], [middle - eye, [0, 0, 1]], weights=[np.inf, 1])[0]
+    seen = looking.apply(places - eye)
+    boxes = []
+    for text, (x, y), corner in zip(
+        names, seen[:, :2] / -seen[:, 2:], corners(names, places, eye, middle), strict=True
+    ):
+        width, height = len(text) * LETTER[0], LETTER[1]
+        boxes.append((x - width * ("right" in corner), y - height * ("top" in corner), width, height))
+    for i, (left, low, width, height) in enumerate(boxes):
+        for x, y, wide, high in boxes[:i]:
+            assert min(left + width, x + wide) <= max(left, x) or min(low + height, y + high) <= max(low, y)
 
 
 def test_a_slider_moves_the_machine_and_the_other_sliders(delta_viewer: Viewer) -> None:

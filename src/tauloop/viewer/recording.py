@@ -12,8 +12,10 @@ from tauloop.progress import Progress, Stages
 from tauloop.viewer.guard import Guard, silent, start_guarded, viser_module
 from tauloop.viewer.scene import MachineScene
 
-#: The heading of a page, and what the page cannot do; over the picture, out of the way of the pointer.
+#: The heading of a page, and what the page cannot do; over the picture, out of the way of the pointer. Viser's note on
+#: computers without a graphics card would lie over it and over the machine.
 HEADING = (
+    "<style>#webgl-software-rendering {{ display: none }}</style>"
     '<div style="position:fixed;left:1em;top:0.6em;font:13px system-ui,sans-serif;color:#30363d;'
     'pointer-events:none;z-index:9"><h1 style="margin:0;font:600 15px system-ui,sans-serif">{}</h1>'
     "A recording: drag to turn it. Sliders that move the machine need Python: <code>tauloop view</code></div>"

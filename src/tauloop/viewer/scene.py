@@ -19,10 +19,15 @@ from tauloop.solids import frames, machine_solids, parts
 TOOL, PATH = 0.07, 0.003
 #: From where the eye looks at first, rad of its field of view, and how far it keeps from where the machine just fits.
 EYE, FIELD, FAR = (0.42, -0.89, 0.18), 0.8, 1.1
+#: Width and height of a letter in the first picture, at a distance of one; and where the middle of a name lies whose
+#: corner is at its place.
+LETTER = (0.013, 0.032)
+CORNERS = {"top-left": (1, -1), "bottom-left": (1, 1), "top-right": (-1, -1), "bottom-right": (-1, 1)}
 #: Colour of a machine beside another, and how much of what is behind it it hides.
 GHOST, SEEN_THROUGH = "#7a4f9a", 0.38
-#: Of the light from all around: at full strength colours would be washed out.
-LIGHT = 0.35
+#: Strength of the light from all around, and what the floor throws back (of 255). It is no picture of surroundings:
+#: until one is unpacked, half a minute without a graphics card, viser keeps the machine all but white.
+LIGHT, THROWN_BACK = 3.0, 140
 
 
 class MachineScene:
@@ -75,9 +80,6 @@ class MachineScene:
 
     def _furnish(self, server: Any, geometry: MachineGeometry) -> None:
         """Names, the tool's axes, the floor, light, and from where it is seen at first."""
-        self._names = {
-            axis.name: self._scene.add_label(f"/drives/{axis.name}", axis.name) for axis in self.shape.drives
-        }
         self._tool = self._scene.add_frame(
             "/tool", axes_length=TOOL * self.size, axes_radius=0.06 * TOOL * self.size, origin_radius=0.0
         )
@@ -92,7 +94,8 @@ class MachineScene:
             section_size=self.size / 2,
             position=(middle[0], middle[1], low[2] - 0.02 * self.size),
         )
-        self._scene.configure_environment_map("warehouse", environment_intensity=LIGHT)
+        self._scene.configure_environment_map(None)
+        self._scene.add_light_hemisphere("/light", ground_color=(THROWN_BACK,) * 3, intensity=LIGHT)
         camera = server.initial_camera
         camera.fov, camera.look_at = FIELD, tuple(middle)
         way = np.array(EYE)
@@ -100,7 +103,14 @@ class MachineScene:
             across = 3 - sum(geometry.plane)
             way = np.eye(3)[across] * (1.0 if across == 2 else -1.0) + [0.0, -0.02, 0.02]
         far = FAR * 0.5 * max(float(np.linalg.norm(high - low)), self.size) / np.sin(0.5 * FIELD)
-        camera.position = tuple(middle + far * way / np.linalg.norm(way))
+        eye = middle + far * way / np.linalg.norm(way)
+        camera.position = tuple(eye)
+        names = [axis.name for axis in self.shape.drives]
+        at = corners(names, geometry.drives[0][0], eye, middle)
+        self._names = {
+            name: self._scene.add_label(f"/drives/{name}", name, anchor=corner)
+            for name, corner in zip(names, at, strict=True)
+        }
 
     def show(self, geometry: MachineGeometry, state: int = 0) -> None:
         """Move all nodes to one state of a geometry."""
@@ -138,6 +148,29 @@ class MachineScene:
         """Write other words at actuators, by name; the rest have their names."""
         for name, node in self._names.items():
             node.text = texts.get(name, name)
+
+
+def corners(names: Sequence[str], places: np.ndarray, eye: np.ndarray, middle: np.ndarray) -> list[Any]:
+    """Which corner of each name lies at its place, so that it covers as little of the names before it as can be.
+
+    Args:
+        names: N texts.
+        places: of them (N, 3), m.
+        eye: the camera (3,), m.
+        middle: what it looks at (3,), m.
+    """
+    aside = np.cross([0.0, 0.0, 1.0], eye - middle)
+    axes = np.array([aside, np.cross(eye - middle, aside), middle - eye])
+    seen = (places - eye) @ (axes / np.linalg.norm(axes, axis=1, keepdims=True)).T
+    middles, halves, chosen = np.empty((0, 2)), np.empty((0, 2)), []
+    for name, place in zip(names, seen[:, :2] / seen[:, 2:], strict=True):
+        half = 0.5 * np.array([LETTER[0] * len(name), LETTER[1]])
+        options = place + half * list(CORNERS.values())
+        common = np.clip(half + halves - np.abs(options[:, None] - middles), 0.0, None).prod(axis=2).sum(axis=1)
+        best = int(np.argmin(common))
+        chosen.append(list(CORNERS)[best])
+        middles, halves = np.vstack([middles, options[best]]), np.vstack([halves, half])
+    return chosen
 
 
 def node_path(name: str, top: str = "/machine") -> str:
