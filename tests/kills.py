@@ -22,6 +22,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import matplotlib.pyplot  # noqa: F401 (imported once for all children)
@@ -68,6 +69,7 @@ COMMANDS = {
     "check": ("check", "five_bar", "--figure", "{out}/check.png"),
     "parquet": ("motion", "five_bar", "--to", "x=0.02", "--out", "{out}/motion.parquet"),
     "bag": ("motion", "five_bar", "--to", "x=0.02", "--out", "{out}/motion.mcap"),
+    "bag-folder": ("motion", "five_bar", "--to", "x=0.02", "--out", "{out}/motion.rosbag2"),
     "dynamics": ("dynamics", "five_bar", "--out", "{out}/forces.csv", "--figure", "{out}/forces.png"),
     "simulate": (
         "simulate",
@@ -338,8 +340,12 @@ def _content(out: Path) -> dict[str, bytes]:
 
 def _lay(out: Path, content: dict[str, bytes]) -> None:
     """Make a folder hold this and nothing else."""
-    for path in [path for path in out.rglob("*") if path.is_file() and str(path.relative_to(out)) not in content]:
-        path.unlink()
+    for path in sorted(out.rglob("*"), reverse=True):  # what is in a folder before the folder
+        if path.is_dir():
+            with suppress(OSError):  # something is in it
+                path.rmdir()
+        elif str(path.relative_to(out)) not in content:
+            path.unlink()
     for name, data in content.items():
         (out / name).parent.mkdir(parents=True, exist_ok=True)
         (out / name).write_bytes(data)
@@ -375,16 +381,30 @@ def harmed(name: str, kills: int, seed: int) -> list[str]:
             for file in old
             if left.get(file) not in (OLD, written[file]) and len(left.get(file, b"")) != len(written[file])
         ]
+        lines += [
+            f"{name}: {folder} has some of its files, or of their bytes"
+            for folder in _folders(words)
+            for sizes in (
+                sorted(len(data) for file, data in left.items() if file.startswith(folder)) for left in killed
+            )
+            if sizes not in ([], sorted(len(data) for file, data in written.items() if file.startswith(folder)))
+        ]
     return lines
 
 
 def _names(words: Sequence[str]) -> list[str]:
     """The files that a command writes: those it is told to, or else those that it is seen to."""
     if "{out}" not in words:
-        return [word.removeprefix("{out}/") for word in words if word.startswith("{out}/")]
+        files = [word.removeprefix("{out}/") for word in words if word.startswith("{out}/")]
+        return [file for file in files if f"{file}/" not in _folders(words)]
     with tempfile.TemporaryDirectory(prefix="kills-") as folder:
         run(words, Path(folder))
         return list(_content(Path(folder)))
+
+
+def _folders(words: Sequence[str]) -> list[str]:
+    """The folders that a command makes, whole or not at all."""
+    return [f"{word.removeprefix('{out}/')}/" for word in words if word.endswith(".rosbag2")]
 
 
 def _notes(path: Path) -> Iterator[tuple[int, dict[str, bytes]]]:

@@ -110,7 +110,7 @@ CEILINGS = {
     "simulation": 3400,
     "solids": 400,
     "study": 1060,
-    "tauloop": 820,
+    "tauloop": 850,
     "templates": 290,
     "testing": 490,
     "viewer": 1510,

@@ -19,7 +19,20 @@ from tauloop.cli import app
 #: Kills of each command in `make test` and in `make nightly` (issue 13).
 DAILY, NIGHTLY = 2, 200
 #: Commands that together write every kind of file, for `make test`.
-EVERY_KIND = ("mjcf", "urdf", "c", "parquet", "workspace", "subtract", "calibrate", "film", "equations", "sdf", "bag")
+EVERY_KIND = (
+    "mjcf",
+    "urdf",
+    "c",
+    "parquet",
+    "workspace",
+    "subtract",
+    "calibrate",
+    "film",
+    "equations",
+    "sdf",
+    "bag",
+    "bag-folder",
+)
 
 
 def harmed(kills: int, *names: str) -> list[str]:

@@ -41,6 +41,7 @@ REMEDIES = {
     errno.EROFS: "that disk is read-only: name a file on another one",
     errno.EISDIR: "name a file in it",
     errno.ENAMETOOLONG: "choose a shorter name",
+    errno.EEXIST: "name another one, or remove it",
 }
 #: Names of open streams, which have no folder to write beside.
 _STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
@@ -74,6 +75,38 @@ def write_file(path: str | Path, write: Callable[[Path], object]) -> Path:
             held.close()
             temporary.replace(target)
         sync_folder(target.parent)
+    return path
+
+
+def write_folder(path: str | Path, fill: Callable[[Path], Path]) -> Path:
+    """Let `fill` make a folder in one beside `path`, then rename that which it returns to `path`.
+
+    Raises:
+        InputError: there is something of that name already, the disk is full, ...
+    """
+    path = Path(path)
+    with _reported(path):
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, "there is something of that name")
+        stem, suffix = path.stem[:SHARED], path.suffix[:SHARED]
+        _remove_abandoned(path.parent, stem, suffix)
+        beside = path.with_name(f".{stem}.{secrets.token_hex(8)}{suffix}")
+        beside.mkdir()
+        held: int | None = None
+        try:
+            with suppress(OSError):  # some systems open no folders
+                held = os.open(beside, os.O_RDONLY)
+                hold(held)
+            made = fill(beside)
+            for file in made.iterdir():
+                with file.open("rb+") as stream:
+                    os.fsync(stream.fileno())
+            made.rename(path)
+        finally:
+            if held is not None:
+                os.close(held)
+            shutil.rmtree(beside, ignore_errors=True)
+        sync_folder(path.parent)
     return path
 
 
@@ -210,11 +243,14 @@ def _temporary(target: Path) -> Iterator[tuple[Path, IO[bytes]]]:
 
 
 def _remove_abandoned(folder: Path, stem: str, suffix: str) -> None:
-    """Remove temporary files whose writers were killed."""
+    """Remove temporary files and folders whose writers were killed."""
     name = re.compile(rf"\.{re.escape(stem)}\.[0-9a-f]{{16}}{re.escape(suffix)}")
     with suppress(OSError):
         for entry in os.scandir(folder):
             if name.fullmatch(entry.name) and is_abandoned(Path(entry.path)):
+                if entry.is_dir(follow_symlinks=False):
+                    shutil.rmtree(entry.path, ignore_errors=True)
+                    continue
                 with suppress(OSError):
                     os.unlink(entry.path)
 

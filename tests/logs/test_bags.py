@@ -384,6 +384,21 @@ def test_a_written_bag_reads_back_and_is_what_others_read(tmp_path, log, ending)
     assert np.array_equal([state.effort for state in states], samples(log, "force"))
 
 
+@pytest.mark.parametrize(("name", "file"), [("run.rosbag2", "run.mcap"), ("run.db3.rosbag2", "run.db3")])
+def test_a_written_folder_is_what_ros_records(tmp_path, log, name, file):
+    """metadata.yaml and a file of messages, as rosbags reads ROS's own; what is there is not replaced."""
+    path = write_log(tmp_path / name, log)
+    assert sorted(part.name for part in path.iterdir()) == ["metadata.yaml", file]
+    assert list(tmp_path.iterdir()) == [path]
+    back = read_log(path)
+    assert all(np.array_equal(back[column].to_numpy(), log[column].to_numpy()) for column in log.data_vars)
+    with extra("rosbags.highlevel").AnyReader([path]) as bag:
+        assert bag.topics["/joint_states"].msgcount == log.sizes["time"]
+    with pytest.raises(tl.InputError, match="there is something of that name"):
+        write_log(path, log)
+    assert read_log(path).equals(back)
+
+
 def test_the_same_log_gives_the_same_bag(tmp_path, log):
     assert len({write_log(tmp_path / name, log).read_bytes() for name in ("a.mcap", "b.mcap")}) == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.mcap", "b.mcap"]

@@ -1,4 +1,4 @@
-"""Logs as bags of ROS 2, one file each: what joints have as joint states, all else as arrays, by rosbags."""
+"""Logs as bags of ROS 2, one file each or a folder: joint states, and arrays for all else, by rosbags."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: Storage of rosbag2 by the ending of its files.
 STORAGE = {".mcap": "MCAP", ".db3": "SQLITE3"}
+#: Ending of a folder that is a bag, as `ros2 bag record` makes it; in front of it that of its files may stand.
+FOLDER = ".rosbag2"
 JOINT_STATES, _ARRAY = "/joint_states", "std_msgs/msg/Float64MultiArray"
 #: Stamp of the first sample, ns: zero means in ROS that there is none.
 _FIRST = 1_000_000_000
@@ -42,25 +44,51 @@ def write_bag(path: Path, target: Path, log: xr.Dataset) -> None:
         LogError: rosbags is not installed.
     """
     require_rosbags(str(path))
+    ending = path.suffix.lower()
+    with tempfile.TemporaryDirectory(prefix="tauloop-") as folder:
+        shutil.copyfile(_fill(Path(folder) / "log", log, STORAGE[ending]) / f"log{ending}", target)
+
+
+def write_bag_folder(path: Path, folder: Path, log: xr.Dataset) -> Path:
+    """Write a log as a rosbag2 as ROS itself records it: a folder of a file with messages and `metadata.yaml`.
+
+    Args:
+        path: the folder that the log is for; ends in `FOLDER`, in front of which the ending of a file chooses the
+            storage: MCAP without one.
+        folder: where to make it.
+        log: a log as of `read_log`.
+
+    Returns:
+        The folder that was made.
+
+    Raises:
+        LogError: rosbags is not installed.
+    """
+    require_rosbags(str(path))
+    name = Path(path.stem)
+    ending = name.suffix.lower() if name.suffix.lower() in STORAGE else ""
+    return _fill(folder / (name.stem if ending else name.name), log, STORAGE[ending or ".mcap"])
+
+
+def _fill(folder: Path, log: xr.Dataset, storage: str) -> Path:
     from rosbags.rosbag2 import StoragePlugin, Writer
     from rosbags.typesys import Stores, get_typestore
 
-    time, store, storage = log[TIME].to_numpy(), get_typestore(Stores.LATEST), STORAGE[path.suffix.lower()]
+    time, store = log[TIME].to_numpy(), get_typestore(Stores.LATEST)
     stamps = [_FIRST + round(1e9 * float(t)) for t in time - time[0]]
     parts = {topic: dict(group) for topic, group in _topics(log).items()}
-    with tempfile.TemporaryDirectory(prefix="tauloop-") as folder:
-        with Writer(Path(folder) / "log", version=9, storage_plugin=StoragePlugin[storage]) as writer:
-            kinds = {CONTENTS: "std_msgs/msg/String"} | {
-                topic: "sensor_msgs/msg/JointState" if topic == JOINT_STATES else _ARRAY for topic in parts
-            }
-            into = {topic: writer.add_connection(topic, kind, typestore=store) for topic, kind in kinds.items()}
-            contents = store.types[kinds[CONTENTS]](data=json.dumps(_contents(log, parts, float(time[0]))))
-            writer.write(into[CONTENTS], _FIRST, store.serialize_cdr(contents, kinds[CONTENTS]))
-            streams = {topic: _messages(store.types, topic, parts[topic], log, stamps) for topic in parts}
-            for stamp in stamps:
-                for topic, messages in streams.items():
-                    writer.write(into[topic], stamp, store.serialize_cdr(next(messages), kinds[topic]))
-        shutil.copyfile(Path(folder) / "log" / f"log{path.suffix.lower()}", target)
+    with Writer(folder, version=9, storage_plugin=StoragePlugin[storage]) as writer:
+        kinds = {CONTENTS: "std_msgs/msg/String"} | {
+            topic: "sensor_msgs/msg/JointState" if topic == JOINT_STATES else _ARRAY for topic in parts
+        }
+        into = {topic: writer.add_connection(topic, kind, typestore=store) for topic, kind in kinds.items()}
+        contents = store.types[kinds[CONTENTS]](data=json.dumps(_contents(log, parts, float(time[0]))))
+        writer.write(into[CONTENTS], _FIRST, store.serialize_cdr(contents, kinds[CONTENTS]))
+        streams = {topic: _messages(store.types, topic, parts[topic], log, stamps) for topic in parts}
+        for stamp in stamps:
+            for topic, messages in streams.items():
+                writer.write(into[topic], stamp, store.serialize_cdr(next(messages), kinds[topic]))
+    return folder
 
 
 def _topics(log: xr.Dataset) -> dict[str, list[tuple[str, list[str]]]]:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tauloop.errors import LogError, Problem
-from tauloop.files import write_file
-from tauloop.logs.bag_writing import STORAGE, write_bag
+from tauloop.files import write_file, write_folder
+from tauloop.logs.bag_writing import FOLDER, STORAGE, write_bag, write_bag_folder
 from tauloop.logs.channels import TIME, units_of
 from tauloop.logs.tables import require_parquet
 
@@ -25,7 +25,8 @@ def write_log(path: str | Path, log: xr.Dataset) -> Path:
     The file is written beside its final name and then renamed: an interrupted run leaves no half file.
 
     Args:
-        path: ends in ``.csv``, ``.csv.gz`` or ``.parquet``; or in ``.mcap`` or ``.db3``, for a bag of ROS 2.
+        path: ends in ``.csv``, ``.csv.gz`` or ``.parquet``; or in ``.mcap`` or ``.db3``, for a bag of ROS 2; or in
+            ``.rosbag2`` (``.db3.rosbag2`` for SQLite), for a new folder that is one.
         log: a log as of `read_log`.
 
     Returns:
@@ -34,7 +35,7 @@ def write_log(path: str | Path, log: xr.Dataset) -> Path:
     Raises:
         LogError: another ending, a log without samples or channels, numbers that are not finite, or no pyarrow or
             rosbags.
-        InputError: the folder is missing or cannot be written.
+        InputError: the folder is missing or cannot be written, or a bag's is there already.
     """
     path = Path(path)
     _check(path, log)
@@ -42,6 +43,8 @@ def write_log(path: str | Path, log: xr.Dataset) -> Path:
     values = np.stack([log[name].to_numpy() for name in (TIME, *log.data_vars)], axis=1)
     if path.name.lower().endswith(".parquet"):
         write_file(path, _parquet_writer(str(path), headers, values))
+    elif path.suffix.lower() == FOLDER:
+        write_folder(path, lambda beside: write_bag_folder(path, beside, log))
     elif path.suffix.lower() in STORAGE:
         write_file(path, lambda temporary: write_bag(path, temporary, log))
     else:
@@ -55,12 +58,12 @@ def write_log(path: str | Path, log: xr.Dataset) -> Path:
 
 def unknown_ending(path: str | Path) -> Problem | None:
     """What is wrong with the ending of a file that is to hold a log."""
-    if Path(path).name.lower().endswith((".csv", ".csv.gz", ".parquet", *STORAGE)):
+    if Path(path).name.lower().endswith((".csv", ".csv.gz", ".parquet", *STORAGE, FOLDER)):
         return None
     return Problem(
         where="path",
         what=f"the ending {Path(path).suffix!r} is not that of a kind of log that can be written",
-        remedy="use .csv, .csv.gz or .parquet, or .mcap or .db3 for a bag of ROS 2",
+        remedy="use .csv, .csv.gz or .parquet, or .mcap, .db3 or .rosbag2 (a folder) for a bag of ROS 2",
         file=str(path),
     )
 
