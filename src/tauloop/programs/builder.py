@@ -7,7 +7,7 @@ leave their discriminants and eliminations their pivots as evidence.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import casadi as ca
 import numpy as np
@@ -50,7 +50,7 @@ class ProgramBuilder:
         self._closed_forms: list[ClosedForm] = []
         self._discriminants: list[ca.SX] = []
         self._extremes: list[ca.SX] = []
-        self._pivots: list[Pivot] = []
+        self._pivots: list[str] = []
         self._linear_blocks: list[LinearBlock] = []
         self._pivot_values: list[ca.SX] = []
         self._count = 0
@@ -154,7 +154,7 @@ class ProgramBuilder:
         step, pivots = eliminate(jacobian, -residual, order)
         changing = [pivot for pivot in ca.vertsplit(pivots) if not pivot.is_constant()]
         pivots = ca.vertcat(ca.SX(0, 1), *changing)
-        records = self._records(ca.substitute([pivots], [unknown], [result])[0], ", ".join(what))
+        records = self._records(ca.substitute([pivots], [unknown], [result])[0], [", ".join(what)] * len(changing))
         outputs = ca.cse([ca.SX(ca.densify(residual)), ca.SX(ca.densify(step)), ca.SX(ca.densify(pivots))])
         # what no iteration changes is computed once, before the first
         outputs, constants, expressions = ca.extract_parametric(outputs, known, {})
@@ -201,8 +201,8 @@ class ProgramBuilder:
                 right = right - A[rows, others] @ x[others, :]
             matrix = A[rows, columns]
             self._keep_block(matrix, what, "elimination")
-            sampled = _matrices(self.at_samples(matrix), block.size)
-            solution, pivots = eliminate(matrix, right, pivot_order(sampled))
+            order = pivot_order(_matrices(self.at_samples(matrix), block.size)) if block.size > 1 else ((0, 0),)
+            solution, pivots = eliminate(matrix, right, order)
             x[columns, :] = solution
             self._keep_pivots(pivots, what)
         return x
@@ -226,14 +226,17 @@ class ProgramBuilder:
         self._linear_blocks.append(LinearBlock(what=what, size=A.size1(), method=how))
 
     def _keep_pivots(self, pivots: ca.SX, what: str) -> None:
-        for pivot, record in zip(ca.vertsplit(pivots), self._records(pivots, what), strict=True):
-            if not pivot.is_constant():
-                self._pivots.append(record)
-                self._pivot_values.append(pivot)
+        changing = [pivot for pivot in ca.vertsplit(pivots) if not pivot.is_constant()]
+        self._pivots += [what] * len(changing)
+        self._pivot_values += changing
 
-    def _records(self, pivots: ca.SX, what: str) -> tuple[Pivot, ...]:
-        typical = quantile(np.abs(self.at_samples(pivots)), 0.5)
-        return tuple(Pivot(what=what, typical=float(size)) for size in typical)
+    def _records(self, pivots: ca.SX, what: Iterable[str]) -> tuple[Pivot, ...]:
+        """What pivots (n,) are for, and their typical size: the median at the samples where they have one."""
+        sizes = np.abs(self.values_at(pivots, {})).T
+        known = (size[np.isfinite(size)] if np.isfinite(size).any() else size for size in sizes)
+        return tuple(
+            Pivot(what=name, typical=float(quantile(size, 0.5))) for name, size in zip(what, known, strict=True)
+        )
 
     def nearest(self, rows: ca.SX, sides: ca.SX, held: Mapping[str, ca.SX], outputs: Mapping[str, ca.SX]) -> _Found:
         """The point y (r,) nearest to the origin with rows y >= sides; a step of its own.
@@ -278,7 +281,7 @@ class ProgramBuilder:
             steps=tuple(self._steps),
             outputs=(*self._emitted, *outputs),
             closed_forms=tuple(self._closed_forms),
-            pivots=tuple(self._pivots),
+            pivots=self._records(ca.vertcat(ca.SX(0, 1), *self._pivot_values), self._pivots),
             linear_blocks=tuple(self._linear_blocks),
         )
 
