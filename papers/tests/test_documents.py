@@ -126,6 +126,7 @@ DRIFT = {"spidermill": 0.05}
 SOLVED = 0.016
 #: What counts things of the paper, or of this project, and is no figure.
 _NAMED = re.compile(
+    r"3-4-5|"
     r"(?:Tables?|Figures?|Figs?\.|eqs?\.|[Ss]ections?|seeds?|ISO) \(?\d+(?:\.\d+)*(?:(?:, | and | to )\d+(?:\.\d+)*)*"
 )
 

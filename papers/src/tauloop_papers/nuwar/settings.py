@@ -13,6 +13,7 @@ class StrokeSettings:
     Attributes:
         machine, other: NUWAR, and the Delta beside it.
         prototype: printed dimensions, mm, kg and kg m^2, by parameter of the machine file, with the paper's words.
+        spacing: printed, of the two forearms of a pair, m.
         half_width, bottom, rise: of the ellipse, m.
         acceleration: its largest, m/s^2.
         peaks: printed largest torques of the two machines, N m.
@@ -45,6 +46,7 @@ class StrokeSettings:
             "elbow_mass": ("parallelogram joint, mass", "kg", 0.0099),
         }
     )
+    spacing: float = 0.05
     half_width: float = 0.2
     bottom: float = -0.9
     rise: float = 0.4
