@@ -88,7 +88,7 @@ def test_a_circle_of_a_gantry_with_racks() -> None:
     keys = ("circular_deviation", "radius_error", "out_of_plane", "following_error", "following_rms")
     for name, figures in runs.items():
         row = table.row("rigid drives" if name == "rigid" else name)
-        assert_cells(table, row, [figures[key] for key in keys])
+        assert_cells(table, row, [figures[f"{key}_um"] for key in keys])
 
 
 def test_play_at_the_tool_of_a_gantry() -> None:

@@ -96,7 +96,7 @@ def _printed_row(name: str, search: Search, cost: str) -> PrintedRow:
 
 def comparisons(
     settings: DriveSettings,
-    plant: PlantFit,
+    plant: PlantFit | None,
     cycling: Cycling,
     tables: tuple[Table, ...],
     energies: tuple[float, float],
@@ -105,7 +105,7 @@ def comparisons(
     exact: tuple[Search, ...],
 ) -> tuple[Comparison, ...]:
     """Rows of "stated, ours, why they differ"."""
-    rows = [*_cycle_rows(cycling), *plant_rows(plant)]
+    rows = [*_cycle_rows(cycling), *([] if plant is None else plant_rows(plant))]
     for table in tables:
         rows += _table_rows(table)
     rows += [_exact_row(table, search) for table, search in zip(tables, exact, strict=True)]

@@ -49,7 +49,7 @@ class DriveTuning(Reproduction):
 
     Attributes:
         settings: of the experiment.
-        plant: how well the plant meets what is printed of it, and what that tells about it.
+        plant: how well the plant meets what is printed of it, and what that tells about it; None of another line.
         cycling: steps with one motor and with both.
         tables: the paper's.
         energies: before and after the tuning of the switching, as the paper compares them.
@@ -59,7 +59,7 @@ class DriveTuning(Reproduction):
     """
 
     settings: DriveSettings
-    plant: PlantFit
+    plant: PlantFit | None
     cycling: Cycling
     tables: tuple[Table, ...]
     energies: tuple[float, float]
@@ -77,9 +77,11 @@ def run(progress: Progress, settings: DriveSettings = SETTINGS) -> DriveTuning:
     """
     progress("compiling the drive line")
     axis = Axis(load_drive(settings.line), threads=THREADS)
-    progress("comparing the plant with what is printed of it")
-    chosen = next(item for item in STRUCTURES if item.name == FOUND["structure"])
-    plant = assessed(Axis(chosen.line, threads=THREADS), chosen, FOUND["best"])
+    plant = None
+    if settings.line == SETTINGS.line:  # what is printed is of this one
+        progress("comparing the plant with what is printed of it")
+        chosen = next(item for item in STRUCTURES if item.name == FOUND["structure"])
+        plant = assessed(Axis(chosen.line, threads=THREADS), chosen, FOUND["best"])
     progress("one motor and two")
     cycling = _cycling(axis)
     tables = tuple(_table(axis, study, settings, progress) for study in settings.studies)
@@ -163,7 +165,7 @@ def _cycling(axis: Axis) -> Cycling:
             late["one"].time,
             {motors: record.signal("cart.position") - record.reference for motors, record in late.items()},
         ),
-        swings=swings(axis, dict(zip(axis.names, axis.nominal, strict=True))),
+        swings=swings(axis, dict(zip(axis.names, axis.nominal, strict=True)), both=True),
         duration=LASTING,
         gap=float(axis.line.parameters.values["gap"]),
         overshoot=float(both.criteria.overshoot[0] / (both.reference - both.before)),
