@@ -38,6 +38,8 @@ PAGES = {
     "identification/identifiability.md": "regroup",
     "identification/excitation.md": "excite",
     "identification/link-parameters.md": "link-parameters",
+    "many-logs.md": "fold",
+    "outgrowing-one-core.md": "study",
     "calibration.md": "calibrate",
     "pose-selection.md": "poses",
     "reproductions.md": "subtract",

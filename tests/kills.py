@@ -167,6 +167,10 @@ COMMANDS = {
         *("study", "{given}/study.yaml", "--resume", "--out", "{given}/parts"),
         *("--json-file", "{out}/study.json"),
     ),
+    "fold": (
+        *("fold", "five_bar", "{given}/log.csv", "--resume", "--folder", "{given}/folded"),
+        *("--errors", "independent", "--out", "{out}/all.npz", "--json-file", "{out}/fold.json"),
+    ),
     "reproduce": ("reproduce", "gantry-tau-calibration", "--out", "{out}", "--json-file", "{out}/report.json"),
     "verify": ("verify", "five_bar", "--states", "2", "--json-file", "{out}/verified.json"),
     "cost": ("cost", "five_bar", "--json-file", "{out}/counts.json"),

@@ -142,7 +142,13 @@ if TYPE_CHECKING:
         fastest_motion as fastest_motion,
         simulate as simulate,
     )
-    from tauloop.study import StudyOptions as StudyOptions, load_study as load_study, run_study as run_study
+    from tauloop.study import (
+        FoldOptions as FoldOptions,
+        StudyOptions as StudyOptions,
+        fold_logs as fold_logs,
+        load_study as load_study,
+        run_study as run_study,
+    )
     from tauloop.templates import NewMachineOptions as NewMachineOptions, new_machine as new_machine
     from tauloop.viewer import ViewOptions as ViewOptions, view as view
 else:

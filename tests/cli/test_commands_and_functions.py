@@ -204,6 +204,14 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     "play gantry_tau_3dof --play track1.motor=20": lambda _: tl.play(
         tl.load("gantry_tau_3dof"), tl.PlayOptions(play={"track1.motor": 1e-6 * 20})
     ),
+    "fold five_bar FOLDER/log.csv --errors independent --threads 1 --folder FOLDER/folded": lambda folder: tl.fold_logs(
+        tl.load("five_bar"),
+        [folder / "log.csv"],
+        folder / "folded",
+        tl.FoldOptions(
+            identification=tl.IdentificationOptions(errors="independent"), study=tl.StudyOptions(resume=True)
+        ),
+    ),
     "study STUDY --out FOLDER/parts": lambda folder: read_results(STUDY, folder / "parts"),
     "cache --folder FOLDER": lambda folder: compiled_cache(CacheOptions(folder=folder)),
     "schema": lambda _: json_schema(),
@@ -267,7 +275,7 @@ def test_the_commands_json_is_the_functions_and_slow_ones_show_progress(
 ) -> None:
     if words.startswith("verify"):
         extra("pinocchio")
-    if words.startswith("study"):
+    if words.startswith(("study", "fold")):
         extra("pyarrow")
     if "FOLDER/log.csv" in words or "FOLDER/counts.json" in words:
         prepare(tmp_path)

@@ -65,6 +65,7 @@ WITHOUT: dict[str, dict[str, str]] = {
         **dict.fromkeys(("verify", "cost", "reduce"), "numbers to compare, each in its row"),
         **dict.fromkeys(("equations", "regroup"), "formulas"),
         "study": "its parts are columns for any plot",
+        "fold": "keeps no samples to draw; identify draws those of a log",
         **dict.fromkeys(("export", "run"), "code, or numbers of a clock; --out"),
         **dict.fromkeys(("demo", "report"), "draws a page"),
     },
@@ -81,6 +82,7 @@ WITHOUT: dict[str, dict[str, str]] = {
         **dict.fromkeys(("demo", "machines", "show", "check", "new", "view", "schema", "doctor", "cache"), NO_CHANCE),
         **dict.fromkeys(("jacobian", "workspace", "play", "dynamics", "simulate", "equations", "cost"), NO_CHANCE),
         "study": "its file says it",
+        "fold": NO_CHANCE,
         **dict.fromkeys(("identify", "subtract", "drive", "ballbar", "convert", "report", "run"), NO_CHANCE),
     },
 }

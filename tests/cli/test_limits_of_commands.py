@@ -32,6 +32,7 @@ WORDS = {
     "export": ("c", "{machine}", "--out", "{out}"),
     "excite": ("{machine}", "--random", "4", "--starts", "0", "--harmonics", "2"),
     "identify": ("{machine}", "{given}/log.csv"),
+    "fold": ("{machine}", "{given}/log.csv", "--folder", "{out}/folded", "--errors", "independent"),
     "calibrate": ("{machine}", "{given}/poses.csv", "--parameters", "*length*", "--noise", "0.01 mm"),
     "poses": ("{machine}", "--count", "4", "--candidates", "20", "--parameters", "link_length"),
     "play": ("{machine}", "--range", "x=-0.01:0.01,y=0.41:0.43"),
@@ -82,7 +83,7 @@ def call(command: str, inputs: Path, out: Path, *options: str, code: int | None 
 
 
 #: Commands that take long once nothing refuses.
-LONG = ("verify", "modes", "reduce", "simulate", "identify", "calibrate", "excite", "control", "view")
+LONG = ("verify", "modes", "reduce", "simulate", "identify", "fold", "calibrate", "excite", "control", "view")
 
 
 @pytest.mark.parametrize("command", WORDS)

@@ -214,6 +214,7 @@ REPORTED = {
     "cost five_bar": (1, 0),
     "fastest five_bar --to x=0.02 --intervals 60": (3, 1),
     "study INPUTS/study.yaml --out INPUTS/parts": (0, 0),
+    "fold five_bar INPUTS/log.csv --folder INPUTS/folded": (0, 0),
 }
 
 

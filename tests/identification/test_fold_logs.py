@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import reduce
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,8 +13,11 @@ from planar_arm import arm_data
 
 from tauloop.errors import IdentificationError
 from tauloop.identification import (
+    AutocorrelatedErrors,
+    ClusteredErrors,
     FilteredErrors,
     OrdinaryLeastSquares,
+    ScoreDirections,
     WeightedLeastSquares,
     decimation_correlation,
     fit,
@@ -22,7 +27,10 @@ from tauloop.identification import (
     identify_folded,
     merge,
     read_triangle,
+    score_spread,
+    score_sums,
     split_each,
+    with_autocorrelation,
     write_triangle,
 )
 
@@ -47,6 +55,38 @@ def test_folded_logs_give_what_one_machine_finds_with_all_of_them(estimator, cor
     np.testing.assert_allclose(folded.estimate.standard_deviations, whole.standard_deviations, rtol=SAME)
     np.testing.assert_allclose(folded.training, [judged.rmse for judged in whole.training], rtol=SAME)
     np.testing.assert_allclose(folded.held_out, [judged.rmse for judged in whole.held_out], rtol=SAME)
+
+
+@pytest.mark.parametrize(("by", "blocks"), [("log", 1), ("block", 12)])
+def test_errors_of_any_correlation_in_logs_or_blocks_need_no_second_reading(by, blocks, tmp_path: Path):
+    triangle = fold_all(fold_log(log, share=0.7, blocks=blocks) for log in LOGS)
+    errors, estimator = ClusteredErrors(by=by, blocks=12), WeightedLeastSquares()
+    folded = identify_folded(read_triangle(write_triangle(triangle, tmp_path / "t")), estimator, errors=errors)
+    training, held_out = split_each(LOGS, 0.7)
+    whole = fit(merge(training), merge(held_out), estimator, errors=errors)
+    np.testing.assert_allclose(folded.estimate.standard_deviations, whole.standard_deviations, rtol=SAME)
+    with pytest.raises(IdentificationError, match="0 clusters were kept"):
+        identify_folded(fold_log(LOGS[0]), estimator, errors=errors)
+
+
+def test_unknown_correlation_is_that_of_one_machine_when_logs_are_read_again():
+    rng, estimator = np.random.default_rng(5), WeightedLeastSquares()
+    logs = []
+    for log in LOGS:  # errors that remember: their deviations are twice those of white ones
+        noise = rng.normal(size=log.forces.shape)
+        for n in range(1, len(noise)):
+            noise[n] += 0.7 * noise[n - 1]
+        logs.append(replace(log, forces=log.forces + 0.3 * noise))
+    folded = identify_folded(fold_all(fold_log(log, share=0.7) for log in logs), estimator)
+    directions = ScoreDirections.of(folded)
+    sums = reduce(lambda a, b: a.beside(b), (score_sums(log, directions, 0.7) for log in logs))
+    spreads = [score_spread(log, directions, sums.kernel, 0.7) for log in logs]
+    again = with_autocorrelation(folded, sums, spreads)
+    training, held_out = split_each(logs, 0.7)
+    whole = fit(merge(training), merge(held_out), estimator, errors=AutocorrelatedErrors())
+    assert len(sums.kernel) > 5
+    np.testing.assert_allclose(again.estimate.standard_deviations, whole.standard_deviations, rtol=SAME)
+    assert np.median(whole.standard_deviations / folded.estimate.standard_deviations) > 1.2
 
 
 def test_one_log_may_be_cut_anywhere():

@@ -63,6 +63,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Studies": {
         "study": ("study", "Many samples of a calculation: tolerances, sensitivities, sweeps."),
+        "fold": ("fold", "Identify dynamic parameters from any number of logs, by workers."),
     },
     "Control": {
         "control": ("control", "Follow a trajectory under sampled controllers."),

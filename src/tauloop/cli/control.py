@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import tauloop as tl
-from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
+from tauloop.cli.machine import MachineArgument, SideOption, ThreadsOption, WithinLimitsOption, load_model
 from tauloop.cli.output import (
     FigureOption,
     JsonFileOption,
@@ -39,6 +39,7 @@ def control(
     figure: FigureOption = None,
     json_file: JsonFileOption = None,
     within_limits: WithinLimitsOption = False,
+    threads: ThreadsOption = "1",
     as_json: JsonOption = False,
 ) -> None:
     """Follow a trajectory under sampled controllers, and say how far the machine stays behind.
@@ -47,7 +48,7 @@ def control(
     reach, singular, not finite) or goes beyond a stop; saturated forces are reported.
     """
     with bar("controllers", as_json) as progress:
-        model = load_model(machine, side)
+        model = load_model(machine, side, threads=threads)
         if coupling != tl.FmuCoupling():
             if compiled:
                 raise tl.InputError.of("compiled", "means nothing beside --fmu", "leave it out")

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import tauloop as tl
-from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
+from tauloop.cli.machine import MachineArgument, SideOption, ThreadsOption, WithinLimitsOption, load_model
 from tauloop.cli.output import (
     FigureOption,
     JsonFileOption,
@@ -51,6 +51,7 @@ def simulate(
     figure: FigureOption = None,
     json_file: JsonFileOption = None,
     within_limits: WithinLimitsOption = False,
+    threads: ThreadsOption = "1",
     as_json: JsonOption = False,
 ) -> None:
     """Simulate a machine: constant forces (a free fall without any), a swing, or the round trip of a motion.
@@ -60,7 +61,8 @@ def simulate(
     loops or the round trip miss their limits, or the motion goes beyond a stop, which does not hold it (put an event
     there).
     """
-    chosen, model = _chosen(options, swing, frequency, amplitude, motion, out), load_model(machine, side)
+    chosen = _chosen(options, swing, frequency, amplitude, motion, out)
+    model = load_model(machine, side, threads=threads)
     with bar("simulation", as_json) as progress:
         if coupling == tl.FmuCoupling():
             result = tl.simulate(model, chosen, progress=progress)

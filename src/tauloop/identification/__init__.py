@@ -59,6 +59,14 @@ from tauloop.identification.excitation.solver import SolverOptions as SolverOpti
 from tauloop.identification.faults.forces import wrong_signs as wrong_signs
 from tauloop.identification.faults.signals import clipped as clipped, spikes as spikes
 from tauloop.identification.faults.unexcited import unexcited as unexcited
+from tauloop.identification.folded_logs import (
+    FoldedLog as FoldedLog,
+    ScoreOptions as ScoreOptions,
+    arrays_of as arrays_of,
+    fold_file as fold_file,
+    read_scores as read_scores,
+    require_foldable as require_foldable,
+)
 from tauloop.identification.friction.columns import friction_columns as friction_columns
 from tauloop.identification.friction.element_motion import (
     ElementMotion as ElementMotion,
@@ -156,6 +164,14 @@ from tauloop.identification.regression.columns import (
     with_columns as with_columns,
 )
 from tauloop.identification.regression.data import RegressionData as RegressionData, split as split
+from tauloop.identification.regression.folded_scores import (
+    ScoreDirections as ScoreDirections,
+    ScoreSpread as ScoreSpread,
+    ScoreSums as ScoreSums,
+    score_spread as score_spread,
+    score_sums as score_sums,
+    with_autocorrelation as with_autocorrelation,
+)
 from tauloop.identification.regression.folding import (
     FoldedIdentification as FoldedIdentification,
     LogTriangle as LogTriangle,
@@ -164,6 +180,7 @@ from tauloop.identification.regression.folding import (
     fold_log as fold_log,
     identify_folded as identify_folded,
     read_triangle as read_triangle,
+    triangle_of as triangle_of,
     write_triangle as write_triangle,
 )
 from tauloop.identification.regression.from_log import (

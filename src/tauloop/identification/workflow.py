@@ -152,9 +152,7 @@ def identify(
     if options.terms.gains and model.assembly.is_redundant:
         what = "the actuators are redundant: every equation holds the forces of several drives"
         raise InputError.of("gains", what, "give the forces in N or N m")
-    ties = None
-    if options.parameters == "file":
-        ties = leaf_ties(model, dynamic_leaves(model, known_leaves(model.mechanism, options.terms.known)))
+    ties = _ties(model, options)
     regrouping = regroup(model.mechanism, progress=stages.part) if options.regroup else None
     stages.done()
     friction, repaired = stated_friction(model, options.terms), repairs(model, options.preparation)
@@ -168,6 +166,33 @@ def identify(
     data = _logged(model, prepared, options, ties, friction, repaired, stages)
     prepared = replace(prepared, logs=())  # their samples leave the memory
     return _fitted(model, prepared, data, options, regrouping, stages)
+
+
+def log_data(
+    model: Model, log: LogSource, options: IdentificationOptions
+) -> tuple[RegressionData, PreparedLogs, tuple[Problem, ...]]:
+    """Regression data of one log by itself, how it was prepared, and what is wrong with it: as `identify` has them.
+
+    Args:
+        model: see `identification_model`.
+        log: a file, or data.
+        options: of the identification.
+
+    Raises:
+        InputError, LogError, PoseError, IdentificationError: as `identify`.
+    """
+    ties, friction = _ties(model, options), stated_friction(model, options.terms)
+    repaired = repairs(model, options.preparation)
+    prepared = prepare_logs(model, measured_logs([log], options, repaired), options, ties, 1)
+    data = _logged(model, prepared, options, ties, friction, repaired, Stages(None, 1))
+    return data.parts[0], prepared, data.faults
+
+
+def _ties(model: Model, options: IdentificationOptions) -> Ties | None:
+    """Known relations of the columns, where named parameters of the machine file are the unknowns."""
+    if options.parameters != "file":
+        return None
+    return leaf_ties(model, dynamic_leaves(model, known_leaves(model.mechanism, options.terms.known)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

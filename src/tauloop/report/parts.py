@@ -105,6 +105,7 @@ _OWN = (
     _OwnPart(
         "FastestMotion", "fastest_table.fastest_tables", "fastest_figure.fastest_figure", "motion_page.motion_page"
     ),
+    _OwnPart("FoldedLogs", "fold_table.fold_tables"),
     _OwnPart("FmuExport", "fmu_table.fmu_tables"),
     _OwnPart("FittedPlant", "plant_table.plant_tables"),
     _OwnPart("Checkup", "health_table.health_lines"),

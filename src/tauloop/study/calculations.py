@@ -12,6 +12,7 @@ import numpy as np
 
 from tauloop.errors import InputError, TauloopError
 from tauloop.mechanism.model import Mechanism
+from tauloop.model import Model
 from tauloop.records import dataclass
 from tauloop.result import plain
 from tauloop.study.accuracy import Accuracy, AccuracyOptions
@@ -57,11 +58,13 @@ class Command:
         place: package, function and options.
         units: SI units of the scalars that it has of itself.
         has_log: whether its second argument is a log.
+        shares_model: whether it takes a model, which is then made once for all samples of the machine itself.
     """
 
     place: tuple[str, str, str]
     units: Mapping[str, str]
     has_log: bool = False
+    shares_model: bool = False
 
     @property
     def options(self) -> type:
@@ -80,6 +83,13 @@ CALCULATIONS: Mapping[str, Command] = {
         place=("study", "accuracy", "AccuracyOptions"),
         units={"mean": "m", "rms": "m", "largest": "m", "turn": "rad"},
     ),
+    **{
+        name: Command(place=("identification", *place), units={}, has_log=True, shares_model=True)
+        for name, place in {
+            "fold": ("fold_file", "IdentificationOptions"),
+            "fold-scores": ("read_scores", "ScoreOptions"),
+        }.items()
+    },
     **{
         name: Command(place=place, units={}, has_log=name == "identify")
         for name, place in {
@@ -128,6 +138,7 @@ class OneByOne(Calculation):
     def __init__(self, command: Command, mechanism: Mechanism, texts: Mapping[str, Any], keep: Mapping[str, str]):
         """Keep what is the same in all samples."""
         self._command, self._mechanism, self._texts, self._keep = command, mechanism, dict(texts), dict(keep)
+        self._same: Mechanism | Model = Model(mechanism) if command.shares_model else mechanism
 
     def run(self, inputs: Mapping[str, np.ndarray], whole: Sequence[int]) -> ComputedSamples:
         """See `Calculation`; of a sample that is refused the first problem is kept."""
@@ -149,7 +160,7 @@ class OneByOne(Calculation):
     def _result(self, sample: Mapping[str, Any]) -> Any:
         changed = {k: float(v) for k, v in sample.items() if k != LOG and not k.startswith(OPTION)}
         options = {k.removeprefix(OPTION): v for k, v in sample.items() if k.startswith(OPTION)}
-        machine = self._mechanism.with_values(changed) if changed else self._mechanism
+        machine = self._mechanism.with_values(changed) if changed else self._same
         logs = [str(sample[LOG])] if LOG in sample else []
         made = options_from(self._command.options, self._texts | options)
         return plain(self._command.function(machine, *logs, made).as_dict())

@@ -265,6 +265,11 @@ def _machine(place: Cursor | None, folder: Path) -> tuple[Mechanism | None, str]
         return None, ""
 
 
+def own_text(mechanism: Mechanism) -> str:
+    """The text of a machine's file, written anew."""
+    return dumps(mechanism)
+
+
 def _variation(name: str, place: Cursor, mechanism: Mechanism, folder: Path | None) -> VariedInput | None:
     """One variation; None where it cannot be read, which is noted."""
     content = contents(place, ValueReader(None)) or {}

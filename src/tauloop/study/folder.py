@@ -165,6 +165,19 @@ class StudyFolder:
         pieces = [self._read(part, [name])[name] for part in self.parts()]
         return np.concatenate(pieces) if pieces else np.zeros(0)
 
+    def whole(self, number: int) -> str:
+        """The whole result of a sample that was kept so, as JSON.
+
+        Raises:
+            InputError: it is not there.
+        """
+        path = self.path / WHOLE / f"sample-{number:010d}.json"
+        try:
+            return path.read_text(encoding="utf-8")
+        except OSError as error:
+            what = f"the whole result of sample {number} cannot be read: {error}"
+            raise InputError.of(str(path), what, "remove the part that holds it and resume the study") from None
+
     def _read(self, part: StudyPart, columns: Sequence[str]) -> dict[str, np.ndarray]:
         import pyarrow
         import pyarrow.parquet

@@ -5,6 +5,7 @@ Source: Cameron and Miller 2015, A practitioner's guide to cluster-robust infere
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import final
 
 import numpy as np
@@ -48,23 +49,12 @@ class ClusteredErrors(ErrorModel):
         Raises:
             IdentificationError: a single log where clusters are logs; fewer samples than blocks.
         """
-        clusters = self._clusters(equations)
-        count, rank = len(clusters), equations.regressor.shape[-1]
+        clusters, rank, scores = self._clusters(equations), equations.regressor.shape[-1], equations.scores
         parts = [
             equations.instruments[cluster].reshape(-1, rank).T @ equations.regressor[cluster].reshape(-1, rank)
             for cluster in clusters
         ]
-        whole, scores = np.sum(parts, axis=0), equations.scores
-        scale = np.sqrt(np.abs(np.diag(whole)))
-        scale[scale == 0.0] = 1.0
-        steps = np.zeros((count, rank))
-        for g, (cluster, part) in enumerate(zip(clusters, parts, strict=True)):
-            # a cluster that alone shows a direction leaves none of it: the least-norm step of the others
-            left = (whole - part) / np.outer(scale, scale)
-            steps[g] = np.linalg.lstsq(left, scores[cluster].sum(axis=0) / scale, rcond=None)[0] / scale
-        steps -= steps.mean(axis=0)
-        few = float(scipy.special.stdtrit(count - 1, COVERED) / scipy.special.ndtri(COVERED))
-        return np.asarray(few**2 * (count - 1) / count * steps.T @ steps)
+        return jackknife(parts, [scores[cluster].sum(axis=0) for cluster in clusters])
 
     def _clusters(self, equations: EstimatingEquations) -> list[np.ndarray]:
         """Numbers of the samples of every cluster."""
@@ -80,3 +70,23 @@ class ClusteredErrors(ErrorModel):
             what = f"{min(map(len, logs))} samples of a log do not fill {self.blocks} blocks"
             raise IdentificationError.of("ClusteredErrors.blocks", what, "take fewer blocks")
         return [block for log in logs for block in np.array_split(log, self.blocks)]
+
+
+def jackknife(parts: Sequence[np.ndarray], scores: Sequence[np.ndarray]) -> np.ndarray:
+    """Covariance (r, r) from clusters, as `ClusteredErrors` says.
+
+    Args:
+        parts: A_g (r, r) of every cluster.
+        scores: s_g (r,) of every cluster.
+    """
+    count, whole = len(parts), np.sum(parts, axis=0)
+    scale = np.sqrt(np.abs(np.diag(whole)))
+    scale[scale == 0.0] = 1.0
+    steps = np.zeros((count, len(whole)))
+    for g, (part, score) in enumerate(zip(parts, scores, strict=True)):
+        # a cluster that alone shows a direction leaves none of it: the least-norm step of the others
+        left = (whole - part) / np.outer(scale, scale)
+        steps[g] = np.linalg.lstsq(left, score / scale, rcond=None)[0] / scale
+    steps -= steps.mean(axis=0)
+    few = float(scipy.special.stdtrit(count - 1, COVERED) / scipy.special.ndtri(COVERED))
+    return np.asarray(few**2 * (count - 1) / count * steps.T @ steps)

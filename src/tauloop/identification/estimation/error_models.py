@@ -116,14 +116,29 @@ class AutocorrelatedErrors(ErrorModel):
         """See `ErrorModel`."""
         directions = equations.scores @ equations.sensitivity.T
         count, outputs = float(equations.measured.mean()), len(equations.measured)
-        kernel = (
-            quadratic_spectral(directions) if self.lags is None else 1.0 - np.arange(self.lags + 1) / (self.lags + 1)
-        )
+        kernel = quadratic_spectral(directions) if self.lags is None else self.window
         white = directions.T @ directions
         total = directions.T @ correlated(directions, kernel)
-        sizes = np.diag(white)
-        followed = np.sum(np.diag(total)[sizes > 0.0] / sizes[sizes > 0.0]) / outputs
-        return np.asarray(total * count / max(count - followed, 1.0))
+        return less_followed(total, np.diag(white), count, outputs)
+
+    @property
+    def window(self) -> np.ndarray:
+        """Newey's and West's kernel (L + 1,) of the given lags."""
+        lags = self.lags or 0
+        return np.asarray(1.0 - np.arange(lags + 1) / (lags + 1))
+
+
+def less_followed(total: np.ndarray, sizes: np.ndarray, count: float, outputs: int) -> np.ndarray:
+    """A covariance from residuals, enlarged by what the parameters follow of the errors: see `AutocorrelatedErrors`.
+
+    Args:
+        total: S (r, r).
+        sizes: diagonal of G_0 (r,).
+        count: samples of an output.
+        outputs: how many there are.
+    """
+    followed = np.sum(np.diag(total)[sizes > 0.0] / sizes[sizes > 0.0]) / outputs
+    return np.asarray(total * count / max(count - followed, 1.0))
 
 
 @final
@@ -203,7 +218,18 @@ def quadratic_spectral(scores: np.ndarray) -> np.ndarray:
     rho = np.sum(scores[1:] * scores[:-1], axis=0) / np.maximum(power, np.finfo(float).tiny)
     rho = np.clip(rho, -0.97, 0.97)
     variance = np.sum((scores[1:] - rho * scores[:-1]) ** 2, axis=0) / count
-    weight = 1.0 / np.maximum(np.sum(scores**2, axis=0), np.finfo(float).tiny) ** 2  # every parameter counts alike
+    return spectral_kernel(count, np.sum(scores**2, axis=0), rho, variance)
+
+
+def spectral_kernel(count: int, squares: np.ndarray, rho: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    """The same kernel from what first-order autoregressions say of the scores.
+
+    Args:
+        count: N.
+        squares: sums of squares (r,) of the scores.
+        rho, variance: of the autoregressions (r,).
+    """
+    weight = 1.0 / np.maximum(squares, np.finfo(float).tiny) ** 2  # every parameter counts alike
     above = np.sum(weight * 4.0 * rho**2 * variance**2 / (1.0 - rho) ** 8)
     below = np.sum(weight * variance**2 / (1.0 - rho) ** 4)
     if not above > 0.0 or not below > 0.0:

@@ -1,0 +1,171 @@
+"""What is asked of one log of many, wherever it lies: its triangle, and how its errors hang together in time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Any
+
+import numpy as np
+
+from tauloop.errors import InputError, Problem, Problems
+from tauloop.identification.chosen import chosen_estimator
+from tauloop.identification.estimation.clustered_errors import ClusteredErrors
+from tauloop.identification.estimation.error_models import AutocorrelatedErrors, FilteredErrors
+from tauloop.identification.estimation.estimators import CondensedEstimator
+from tauloop.identification.options import IdentificationOptions, LogSource, refuse_beside
+from tauloop.identification.regression.data import RegressionData
+from tauloop.identification.regression.folded_scores import ScoreDirections, score_spread, score_sums
+from tauloop.identification.regression.folding import fold_log, triangle_arrays
+from tauloop.identification.workflow import identification_model, log_data
+from tauloop.mechanism.model import Mechanism
+from tauloop.model import Model
+from tauloop.options import Options, option
+from tauloop.records import dataclass
+from tauloop.result import Evidence, Result, provenance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoldedLog(Result):
+    """What one log gives, as arrays by name.
+
+    Attributes:
+        samples: of the log, prepared.
+        findings: what is wrong with it.
+        arrays: of its triangle (`triangle_of`), or of its scores.
+    """
+
+    samples: int
+    findings: tuple[Problem, ...]
+    arrays: Mapping[str, np.ndarray]
+
+    def as_dict(self) -> Mapping[str, Any]:
+        """Plain data; arrays with their shapes, for some are empty."""
+        findings = [problem.as_dict() for problem in self.findings]
+        arrays = {name: {"shape": a.shape, "values": a.ravel()} for name, a in self.arrays.items()}
+        return self.plain_data("samples", findings=findings, arrays=arrays)
+
+
+def arrays_of(data: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """The arrays of a `FoldedLog` from its plain data."""
+    return {name: np.array(held["values"]).reshape(held["shape"]) for name, held in data["arrays"].items()}
+
+
+def require_foldable(options: IdentificationOptions) -> None:
+    """Refuse options that need the samples of all logs at once.
+
+    Raises:
+        InputError: each, with what it has no meaning beside.
+    """
+    problems, terms, how = Problems(), options.terms, options.preparation
+    names = ("validation", "commanded", "disconnected", "compare_logs", "essential", "regroup", "consistent")
+    asked = {name: getattr(options, name) for name in names}
+    asked |= {"payload": terms.payload, "presliding": terms.presliding, "gains": terms.gains}
+    asked |= {"scan_cutoffs": how.scan_cutoffs, "period": how.period}
+    refuse_beside(problems, asked, {"logs that are folded one by one": True})
+    if not isinstance(chosen_estimator(options), CondensedEstimator):
+        problems.add("estimator", f"{options.estimator} needs the samples of all logs", "take ols or wls")
+    InputError.raise_if_any(problems)
+
+
+def fold_file(machine: Mechanism | Model, log: LogSource, options: IdentificationOptions | None = None) -> FoldedLog:
+    """The triangle of one log: all that an identification asks of it.
+
+    It is prepared, and looked through for faults, as `identify` does with that log alone.
+
+    Args:
+        machine: its description, or `identification_model` of it.
+        log: a file, or data.
+        options: of the identification; each log's velocities must be stated where the log has measured ones.
+
+    Raises:
+        InputError: options that need all logs at once, or a velocity that would be chosen for this log alone.
+        LogError, PoseError, IdentificationError: as `identify`.
+
+    Examples:
+        >>> import numpy as np, tauloop as tl
+        >>> model = tl.Model(tl.load("four_bar"))
+        >>> time = np.linspace(0.0, 4.0, 801)
+        >>> angle = np.pi * np.sin(2.0 * time) + 0.5 * np.sin(7.0 * time)
+        >>> speed = 2.0 * np.pi * np.cos(2.0 * time) + 3.5 * np.cos(7.0 * time)
+        >>> rate = -4.0 * np.pi * np.sin(2.0 * time) - 24.5 * np.sin(7.0 * time)
+        >>> motion = angle[:, None], speed[:, None], rate[:, None]
+        >>> forces = model.actuators.inverse_dynamics(*motion).force
+        >>> sensors = tl.logs.Sensors(resolution=[0.0], force_noise=[1e-3])
+        >>> rng = np.random.default_rng(1)
+        >>> log = tl.logs.measure(time, motion[0], forces, ["motor"], ["rad"], ["N m"], sensors, rng)
+        >>> tl.identification.fold_file(model, log).samples
+        801
+    """
+    options = options or IdentificationOptions()
+    data, findings, correlation, blocks = _read(machine, log, options)
+    triangle = fold_log(data, share=options.share, correlation=correlation, blocks=blocks)
+    return _result(data, findings, triangle_arrays(triangle))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreOptions(Options):
+    """What a log is read again for.
+
+    Attributes:
+        identification: as when it was folded.
+        directions: arrays of `ScoreDirections`, by name; flat.
+        kernel: of the errors; without it the sums that it is chosen by.
+    """
+
+    identification: IdentificationOptions = field(default_factory=IdentificationOptions)
+    directions: Mapping[str, Any] = option(factory=dict, read=dict)
+    kernel: tuple[float, ...] = option((), read=tuple)
+
+
+def read_scores(machine: Mechanism | Model, log: LogSource, options: ScoreOptions) -> FoldedLog:
+    """What the correlation of the errors of one log adds, when the parameters of all logs are known.
+
+    Args:
+        machine, log: as for `fold_file`.
+        options: the parameters, and the kernel if it is known.
+
+    Raises:
+        InputError, LogError, PoseError, IdentificationError: as `fold_file`.
+    """
+    whole = {name: np.array(values) for name, values in options.directions.items()}
+    size = len(whole["values"])
+    directions = ScoreDirections(**whole | {"sensitivity": whole["sensitivity"].reshape(size, size)})
+    data, findings, *_ = _read(machine, log, options.identification)
+    share = options.identification.share
+    if options.kernel:
+        spread = score_spread(data, directions, np.array(options.kernel), share)
+        arrays = {name: getattr(spread, name) for name in ("total", "head", "tail")}
+    else:
+        sums = score_sums(data, directions, share)
+        arrays = {name: np.asarray(getattr(sums, name)) for name in ("samples", "squares", "products", "first", "last")}
+    return _result(data, findings, arrays)
+
+
+def _read(
+    machine: Mechanism | Model, log: LogSource, options: IdentificationOptions
+) -> tuple[RegressionData, tuple[Problem, ...], np.ndarray | None, int]:
+    """Data of a log, what is wrong with it, the correlation of its errors if it is known, and blocks to keep apart."""
+    require_foldable(options)
+    data, prepared, findings = log_data(identification_model(machine, options), log, options)
+    if prepared.channels.choice is not None:
+        what = "has measured velocities, and which are taken would be chosen for each log by itself"
+        raise InputError.of(prepared.names[0], what, "say it for all: velocity positions, measured or fused")
+    errors = prepared.errors
+    correlation = errors.correlation if isinstance(errors, FilteredErrors) else None
+    blocks = 0
+    if isinstance(errors, ClusteredErrors):
+        blocks = 1 if errors.by == "log" else errors.blocks
+    elif isinstance(errors, AutocorrelatedErrors) and errors.lags is not None:
+        raise InputError.of("errors", "lags are not stated for logs that are folded", "leave them to be chosen")
+    return data, findings, correlation, blocks
+
+
+def _result(data: RegressionData, findings: tuple[Problem, ...], arrays: Mapping[str, np.ndarray]) -> FoldedLog:
+    return FoldedLog(
+        samples=len(data),
+        findings=findings,
+        arrays=arrays,
+        evidence=(Evidence(name="faults of the log", value=float(len(findings)), upper=0.0, advice="see findings"),),
+        provenance=provenance(options={}, inputs={"samples": len(data)}, packages=("numpy", "scipy")),
+    )

@@ -1,0 +1,310 @@
+"""Many logs of one machine: folded where their files are read, by as many workers as there are; samples never meet."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tauloop.datasets import Variable, rows
+from tauloop.errors import IdentificationError, InputError
+from tauloop.identification import (
+    ClusteredErrors,
+    FoldedIdentification,
+    IdentificationOptions,
+    LogTriangle,
+    OrdinaryLeastSquares,
+    ScoreDirections,
+    ScoreSpread,
+    ScoreSums,
+    WeightedLeastSquares,
+    arrays_of,
+    fold_all,
+    identify_folded,
+    read_triangle,
+    require_foldable,
+    triangle_of,
+    with_autocorrelation,
+    write_triangle,
+)
+from tauloop.mechanism.model import Mechanism
+from tauloop.options import Options, option
+from tauloop.progress import Progress
+from tauloop.records import dataclass
+from tauloop.result import Evidence, Result, plain, provenance
+from tauloop.study.calculations import LOG
+from tauloop.study.file import Study, own_text
+from tauloop.study.folder import PROBLEM, StudyFolder
+from tauloop.study.variations import VariedInput
+from tauloop.study.workflow import StudyOptions, run_study
+
+#: Scalars that are kept of each log beside its triangle.
+KEPT = {"samples": "samples", "faults": "evidence/faults of the log/value"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoldOptions(Options):
+    """How many logs are identified, and by whom.
+
+    Attributes:
+        identification: of every log; what needs the samples of all logs at once is refused.
+        study: who folds them, and whether one goes on.
+        add: triangle that was written before, whose logs are not read again: these are folded into it.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.FoldOptions(study=tl.StudyOptions(workers=2)).add is None
+        True
+    """
+
+    identification: IdentificationOptions = option(factory=IdentificationOptions)
+    study: StudyOptions = option(factory=StudyOptions)
+    add: Path | None = option(None, metavar="FILE")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FoldedLogs(Result):
+    """Base parameters of many logs.
+
+    Attributes:
+        machine: its name.
+        logs: how many are in it, those of a triangle of before among them.
+        samples: that were fitted.
+        errors: what standard deviations assume of the errors.
+        identification: values, deviations, residuals.
+        triangle: of all logs, to be written and added to.
+        refused: why logs are not in it, by their names.
+        faults: logs that something is wrong with, and how much.
+    """
+
+    machine: str
+    logs: int
+    samples: int
+    errors: str
+    identification: FoldedIdentification
+    triangle: LogTriangle
+    refused: Mapping[str, str]
+    faults: Mapping[str, int]
+
+    def variables(self) -> Iterator[Variable]:
+        """Base parameters with standard deviations, by `parameter`; residuals by `output`."""
+        base, estimate = self.identification.base, self.identification.estimate
+        figures = {"value": estimate.values, "deviation": estimate.standard_deviations}
+        yield from rows("parameter", base.names, base.units, **figures)
+        yield Variable(name="output", values=self.triangle.training.outputs, over=("output",))
+        yield Variable(name="rmse", values=self.identification.training, over=("output",))
+        if self.identification.held_out is not None:
+            yield Variable(name="held_out_rmse", values=self.identification.held_out, over=("output",))
+
+    def as_dict(self) -> Mapping[str, Any]:
+        """Plain data for ``--json``."""
+        folded = self.identification
+        estimate, base = folded.estimate, folded.base
+        outputs = zip(
+            self.triangle.training.outputs,
+            folded.training,
+            [None] * len(folded.training) if folded.held_out is None else folded.held_out,
+            strict=True,
+        )
+        return self.plain_data(
+            *("machine", "logs", "samples", "errors", "refused", "faults"),
+            base_parameters=[
+                {"name": name, "unit": unit, "value": value, "standard_deviation": deviation}
+                for name, unit, value, deviation in zip(
+                    base.names, base.units, estimate.values, estimate.standard_deviations, strict=True
+                )
+            ],
+            outputs=[{"output": name, "rmse": fitted, "held_out_rmse": judged} for name, fitted, judged in outputs],
+        )
+
+    def write_triangle(self, path: str | Path) -> Path:
+        """Write the triangle of all logs, to which later ones are added (`FoldOptions.add`).
+
+        Raises:
+            InputError: it cannot be written.
+        """
+        return write_triangle(self.triangle, path)
+
+
+def fold_logs(
+    machine: Mechanism,
+    logs: Sequence[str | Path],
+    folder: str | Path,
+    options: FoldOptions | None = None,
+    *,
+    progress: Progress | None = None,
+) -> FoldedLogs:
+    """Identify base parameters from many logs, each folded into a small triangle by whichever worker reads it.
+
+    Base parameters, deviations and errors on held-out samples are those of `identify` with all logs at once, to 1e-10.
+    Deviations for errors of unknown correlation (the default) follow from the estimate, so that every log is read three
+    times; for decimated or independent ones, or clustered by logs or blocks, once. What workers have made of a log lies
+    in the folder, and is not made again when it is resumed.
+
+    Args:
+        machine: the machine.
+        logs: files, which workers must reach by these names.
+        folder: where what was made of logs is kept.
+        options: how, and by whom.
+        progress: called with the number of readings that are done, and of all.
+
+    Raises:
+        InputError: options that need the samples of all logs at once, or to read those of a triangle again; the folder
+            holds something else.
+        IdentificationError: no log can be folded, or they do not support an identification.
+        EngineError: as `run_study`.
+
+    Source: Demmel, Grigori, Hoemmen and Langou 2012, Communication-optimal parallel and sequential QR and LU
+    factorizations.
+    """
+    options = options or FoldOptions()
+    how = options.identification
+    require_foldable(how)
+    if options.add is not None and how.errors == "autocorrelated":
+        what = "deviations for errors of unknown correlation need all logs, and those of the triangle are not read"
+        raise InputError.of("errors", what, "take logs, blocks, decimated or independent, for the triangle too")
+    readings = 3 if how.errors == "autocorrelated" else 1
+    folding = _Folding(machine, [str(Path(log).absolute()) for log in logs], Path(folder), options, readings, progress)
+    made, refused, faults = folding.read("fold", 0, {})
+    before = [] if options.add is None else [read_triangle(options.add)]
+    if len(refused) == len(logs) and not before:
+        first = next(iter(refused.items()), ("logs", "there are none"))
+        raise IdentificationError.of(*first, "mend the logs, or name others")
+    triangle = fold_all([*before, *map(triangle_of, made)])
+    estimator = OrdinaryLeastSquares() if how.estimator == "ols" else WeightedLeastSquares()
+    clustered = ClusteredErrors(by=str(how.errors).removesuffix("s")) if how.errors in ("logs", "blocks") else None
+    folded = identify_folded(triangle, estimator, errors=clustered)
+    if readings == 3:
+        folded = _with_scores(folding, folded)
+    return FoldedLogs(
+        machine=machine.name,
+        logs=triangle.logs,
+        samples=triangle.training.samples,
+        errors=str(how.errors),
+        identification=folded,
+        triangle=triangle,
+        refused=refused,
+        faults=faults,
+        evidence=_evidence(folded, refused, faults),
+        provenance=provenance(
+            options={"identification": texts_of(how)}, inputs={"logs": len(logs)}, packages=("numpy", "scipy")
+        ),
+    )
+
+
+def _evidence(
+    folded: FoldedIdentification, refused: Mapping[str, str], faults: Mapping[str, int]
+) -> tuple[Evidence, ...]:
+    ratio = None
+    if folded.held_out is not None:
+        ratio = float(np.max(folded.held_out / np.maximum(folded.training, np.finfo(float).tiny)))
+    return (
+        Evidence(
+            name="gap at the rank (unit-norm columns)",
+            value=folded.base.gap,
+            lower=1e3,
+            advice="the rank is not beyond doubt: record a motion that excites more",
+        ),
+        Evidence(
+            name="condition number of the base regressor (unit-norm columns)",
+            value=folded.base.condition,
+            upper=1e4,
+            advice="some base parameters are hardly excited: record a motion that excites more",
+        ),
+        Evidence(
+            name="largest ratio of RMSE on the held-out data to that on the training data",
+            value=ratio,
+            upper=3.0,
+            advice="the model does not carry over to new motions: train on more excitation, or model what is missing",
+        ),
+        Evidence(name="logs refused", value=float(len(refused)), upper=0.0, advice="see why, and leave them out"),
+        Evidence(name="logs with faults", value=float(len(faults)), upper=0.0, advice="identify each by itself"),
+    )
+
+
+class _Folding:
+    """Readings of all logs, each a study of its own, whose samples are logs."""
+
+    def __init__(
+        self,
+        machine: Mechanism,
+        logs: list[str],
+        folder: Path,
+        options: FoldOptions,
+        readings: int,
+        progress: Progress | None,
+    ) -> None:
+        self._machine, self._logs, self._folder, self._options = machine, logs, folder, options
+        self._readings, self._progress = readings, progress
+
+    def read(
+        self, result: str, number: int, more: Mapping[str, Any]
+    ) -> tuple[Iterator[dict[str, np.ndarray]], dict[str, str], dict[str, int]]:
+        """Arrays of all logs that can be read, one by one, why others cannot, and what is wrong with logs."""
+        count, folder = len(self._logs), self._folder / f"reading-{number + 1}"
+        study = Study(
+            machine=self._machine.name,
+            machine_text=own_text(self._machine),
+            variations=(VariedInput(name=LOG, kind="list", values=tuple(self._logs)),),
+            result=result,
+            options=texts_of(self._options.identification) | dict(more),
+            keep=KEPT,
+            whole=tuple(range(count)),
+            limits={},
+        )
+
+        def tick(done: int, total: int) -> None:
+            if self._progress is not None:
+                self._progress(number * count + done, self._readings * total)
+
+        run_study(study, folder, self._options.study, progress=tick)
+        kept = StudyFolder(folder)
+        problems, faults = kept.column(PROBLEM), kept.column("output.faults")
+        samples = kept.column("sample").astype(int)
+        refused = {self._logs[i]: str(text) for i, text in zip(samples, problems, strict=True) if text}
+        refused |= {self._logs[i]: "it killed its workers" for i in set(range(count)) - set(samples.tolist())}
+        texts = (kept.whole(i) for i in range(count) if self._logs[i] not in refused)
+        wrong = {self._logs[i]: int(n) for i, n in zip(samples, faults, strict=True) if n > 0}
+        return (arrays_of(json.loads(text)) for text in texts), refused, wrong
+
+
+def _with_scores(folding: _Folding, folded: FoldedIdentification) -> FoldedIdentification:
+    """The second and the third reading."""
+    directions = ScoreDirections.of(folded)
+    names = ("independent", "values", "weights", "sensitivity")
+    flat = {name: np.ravel(getattr(directions, name)).tolist() for name in names}
+    read, *_ = folding.read("fold-scores", 1, {"directions": flat})
+    each = (ScoreSums(samples=int(arrays.pop("samples")), **arrays) for arrays in read)
+    sums = reduce(ScoreSums.beside, each)
+    read, *_ = folding.read("fold-scores", 2, {"directions": flat, "kernel": sums.kernel.tolist()})
+    return with_autocorrelation(folded, sums, (ScoreSpread(**arrays) for arrays in read))
+
+
+def texts_of(options: Any) -> dict[str, Any]:
+    """What options say beyond their defaults, by the names of their fields, as a study's file would have it.
+
+    Raises:
+        InputError: an object of Python that no text stands for.
+    """
+    texts: dict[str, Any] = {}
+    default = type(options)()
+    for item in fields(options):
+        value = getattr(options, item.name)
+        if is_dataclass(value):
+            texts |= texts_of(value)
+        elif value != getattr(default, item.name):
+            if isinstance(value, Mapping):
+                value = [name if content == "" else f"{name}={content}" for name, content in value.items()]
+            elif isinstance(value, Path):
+                value = str(value)
+            try:
+                texts[item.name] = plain(value)
+            except ValueError:
+                what = f"{type(value).__name__} is no text that a worker could be sent"
+                raise InputError.of(item.name, what, "name one of Tauloop's own") from None
+    return texts

@@ -1,0 +1,36 @@
+"""``--threads N``: every command that runs batches has it, and no number depends on N."""
+
+from __future__ import annotations
+
+import pytest
+import typer
+from command_line import run_json
+from compiled_machines import compilers
+
+from tauloop.cli.app import COMMANDS, LazyGroup, app
+
+GROUP: LazyGroup = typer.main.get_command(app)  # type: ignore[assignment]
+#: Commands with the option; what others compute is no batch: few poses, or fits whose steps follow one another.
+HAVING = (
+    *("dynamics", "workspace", "play", "poses", "identify", "detect-hit", "control", "simulate", "excite"),
+    *("tune", "fit-plant", "study", "fold"),
+)
+#: More samples than two threads share out.
+WORDS = (
+    "workspace five_bar --resolution 0.002",
+    "control five_bar --to x=0.02 --time 0.5 --rate 20kHz --controller computed-torque",
+    pytest.param("simulate five_bar --duration 0.02", marks=[pytest.mark.nightly]),
+)
+
+
+def test_every_command_that_runs_batches_has_the_option() -> None:
+    having = {
+        name for name in COMMANDS if any("--threads" in item.opts for item in GROUP.get_command(None, name).params)
+    }
+    assert having == set(HAVING)
+
+
+@pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
+@pytest.mark.parametrize("words", WORDS)
+def test_no_number_depends_on_threads(words: str) -> None:
+    assert run_json(*words.split(), "--threads", "1") == run_json(*words.split(), "--threads", "3")

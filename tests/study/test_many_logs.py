@@ -1,0 +1,101 @@
+"""Many logs, folded by workers from their files, give what `identify` finds with all of them at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from extras import extra
+from planar_arm import MACHINE, arm_log, arm_motion
+
+import tauloop as tl
+from tauloop.errors import IdentificationError, InputError
+from tauloop.formats.library import loads
+from tauloop.identification import PreparationOptions, TermOptions, read_triangle
+from tauloop.logs import write_log
+
+#: Of issue 18: what is folded equals what one machine finds.
+SAME = 1e-10
+FILTER = PreparationOptions(cutoff=30.0, trim=60, decimation=2)
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ...]:
+    folder, model = tmp_path_factory.mktemp("logs"), tl.Model(loads(MACHINE))
+    paths = []
+    for number, phase in enumerate((0.0, 0.7, 1.4)):
+        motion = arm_motion(1200 + 200 * number, phase)
+        forces = model.actuators.inverse_dynamics(*motion[1:]).force
+        log = arm_log(motion, forces, rng=np.random.default_rng(number))
+        paths.append(write_log(folder / f"log_{number}.csv", log.dataset()))
+    return tuple(paths)
+
+
+def require_same(folded: tl.study.FoldedLogs, whole: tl.identification.MachineIdentification) -> None:
+    mine, fit = folded.identification, whole.identification
+    assert mine.base.names == fit.base.names
+    np.testing.assert_allclose(mine.estimate.values, fit.values, rtol=SAME)
+    np.testing.assert_allclose(mine.estimate.standard_deviations, fit.standard_deviations, rtol=SAME)
+    np.testing.assert_allclose(mine.training, [item.rmse for item in fit.training], rtol=SAME)
+    np.testing.assert_allclose(mine.held_out, [item.rmse for item in fit.held_out], rtol=SAME)
+
+
+BY_NIGHT = [pytest.param(name, marks=[pytest.mark.nightly]) for name in ("independent", "blocks")]
+
+
+@pytest.mark.parametrize("errors", ["autocorrelated", "decimated", "logs", *BY_NIGHT])
+def test_logs_that_are_folded_give_what_identify_finds_with_all(errors, logs, tmp_path):
+    extra("pyarrow")
+    machine, seen = loads(MACHINE), []
+    how = tl.IdentificationOptions(preparation=FILTER, errors=errors, hold_out=0.25)
+    options = tl.FoldOptions(identification=how)
+    folded = tl.fold_logs(machine, logs, tmp_path / "f", options, progress=lambda *done: seen.append(done))
+    require_same(folded, tl.identify(machine, logs, how))
+    readings = 3 if errors == "autocorrelated" else 1
+    assert seen[-1] == (3 * readings, 3 * readings)
+    assert folded.logs == 3
+    data = folded.as_dict()
+    assert data["base_parameters"][0]["name"] == folded.identification.base.names[0]
+
+
+def test_a_log_that_comes_later_is_added_and_one_that_cannot_be_read_is_named(logs, tmp_path):
+    extra("pyarrow")
+    machine = loads(MACHINE)
+    how = tl.IdentificationOptions(preparation=FILTER, errors="logs", terms=TermOptions(known={"link1.m": 1.0}))
+    first = tl.fold_logs(machine, logs[:2], tmp_path / "two", tl.FoldOptions(identification=how))
+    saved = first.write_triangle(tmp_path / "two.npz")
+    assert read_triangle(saved).logs == 2
+    damaged = tmp_path / "damaged.csv"
+    damaged.write_text("time [s],position.nothing [rad]\n0,1\n")
+    later = tl.FoldOptions(identification=how, add=saved)
+    both = tl.fold_logs(machine, [logs[2], damaged], tmp_path / "later", later)
+    assert both.logs == 3
+    assert list(both.refused) == [str(damaged)]
+    assert both.status.value == "doubtful"
+    require_same(both, tl.identify(machine, logs, how))
+    with pytest.raises(IdentificationError):
+        tl.fold_logs(machine, [damaged], tmp_path / "none", tl.FoldOptions(identification=how))
+    with pytest.raises(InputError, match="need all logs"):
+        tl.fold_logs(machine, logs, tmp_path / "x", tl.FoldOptions(add=saved))
+
+
+@pytest.mark.nightly
+def test_processes_fold_what_one_folds_and_go_on_where_they_stopped(logs, tmp_path):
+    extra("pyarrow")
+    how = tl.IdentificationOptions(preparation=FILTER)
+    alone = tl.fold_logs(loads(MACHINE), logs, tmp_path / "one", tl.FoldOptions(identification=how))
+    two = tl.FoldOptions(identification=how, study=tl.StudyOptions(workers=2, resume=True))
+    tl.fold_logs(loads(MACHINE), logs, tmp_path / "two", two)
+    for part in list((tmp_path / "two" / "reading-2" / "parts").iterdir())[:1]:
+        part.unlink()
+    again = tl.fold_logs(loads(MACHINE), logs, tmp_path / "two", two)
+    np.testing.assert_array_equal(alone.identification.estimate.covariance, again.identification.estimate.covariance)
+    np.testing.assert_array_equal(alone.identification.estimate.values, again.identification.estimate.values)
+
+
+def test_options_that_need_all_samples_at_once_are_refused():
+    how = tl.IdentificationOptions(consistent=True, estimator="irls")
+    with pytest.raises(InputError) as error:
+        tl.fold_logs(loads(MACHINE), [], "nowhere", tl.FoldOptions(identification=how))
+    assert {problem.where for problem in error.value.problems} == {"consistent", "estimator"}
