@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import struct
 import subprocess
 import zipfile
 from dataclasses import replace
@@ -17,6 +19,7 @@ from fmus import Instance
 import tauloop as tl
 from tauloop.codegen.compiler import PORTABLE_FLAGS
 from tauloop.codegen.library import require_compiler
+from tauloop.codegen.parameter_check import parameter_hash
 from tauloop.errors import EngineError, InputError
 from tauloop.fmu import FmuExport, FmuOptions, export_fmu
 from tauloop.integrate import DormandPrince
@@ -103,6 +106,31 @@ def test_fmpy_finds_nothing_wrong_and_names_units_and_bounds_are_those_of_the_ma
     assert (variables["leg2.motor.force"].causality, variables["leg2.motor.force"].unit) == ("input", "N m")
     assert description.modelExchange is not None
     assert description.coSimulation.canSerializeFMUstate
+
+
+def test_parameters_have_a_hash_and_a_library_with_damaged_ones_begins_nothing(folder: Path) -> None:
+    export = exported(folder / "damaged", binary=True)
+    instance = Instance(export.written[0])
+    instance.free()
+    text = (Path(instance.folder) / "modelDescription.xml").read_text()
+    values = MACHINE.parameters.values
+    assert export.parameter_hash == parameter_hash(values)
+    assert f'version="parameters {export.parameter_hash}"' in text
+    (library,) = Path(instance.folder).glob("binaries/*/*.so")
+    # the first two of the table stand side by side there alone
+    table, content = struct.pack("<2d", *list(values.values())[:2]), library.read_bytes()
+    assert content.count(table) == 1
+    copied = Path(shutil.copytree(instance.folder, folder / "copied"))
+    (damaged,) = copied.glob("binaries/*/*.so")
+    damaged.write_bytes(content.replace(table, bytes([table[0] ^ 1]) + table[1:]))
+    log: list[str] = []
+
+    def note(*arguments: object) -> None:
+        log.append(arguments[3].decode())  # type: ignore[attr-defined]
+
+    with pytest.raises(Exception, match="nstantiate"):
+        fmpy.simulation.instantiate_fmu(str(copied), instance.description, "CoSimulation", logger=note)
+    assert "parameters in this library are damaged" in log[-1]
 
 
 def test_the_same_machine_gives_the_same_bytes(fmu: FmuExport, tmp_path: Path) -> None:

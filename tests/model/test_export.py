@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from compiled_machines import STRICT, compilers, model
 from core_machines import CORE_MACHINES
@@ -22,6 +23,7 @@ import tauloop as tl
 from tauloop import Model, load, loads
 from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry
 from tauloop.codegen.evaluator import Interpreted
+from tauloop.drives import export_control, load_drive
 from tauloop.errors import AssemblyError, InputError
 from tauloop.mechanism.shipped import machine_path
 from tauloop.model import Export
@@ -203,7 +205,8 @@ def test_the_manifest_has_hashes_of_all_files_and_no_time_or_place(tmp_path):
     for path in paths:
         if path.name != "five_bar_manifest.json":
             assert manifest["files"][path.name] == hashlib.sha256(path.read_bytes()).hexdigest()
-    assert set(manifest) == {"tauloop", "name", "machine", "entry", "baked_in", "functions", "files"}
+    kinds = {"tauloop", "name", "machine", "entry", "baked_in", "parameter_hash", "functions", "files"}
+    assert set(manifest) == kinds
     assert [item["name"] for item in manifest["functions"]] == [f"five_bar_{name}" for name in ALL]
     for text in export.files.values():
         assert str(tmp_path) not in text
@@ -233,6 +236,66 @@ import tauloop as tl
 made = tl.export_c(tl.load("five_bar"))
 sys.stdout.write("".join(made.files.values()))
 """
+
+
+#: Says whether exported code takes a hash that its host has, and its own.
+HOST = """#include "NAME.c"
+#include <stdio.h>
+#include <stdlib.h>
+int main(int argc, char **argv)
+{
+    (void)argc;
+    printf("%d %d\\n", NAME_check_parameters(strtoull(argv[1], 0, 16)), NAME_check_parameters(UP_PARAMETER_HASH));
+    return 0;
+}
+"""
+
+
+def hashed(values: Sequence[float]) -> str:
+    """FNV-1a of 64 bits, in the words of its draft."""
+    total = 14695981039346656037
+    for byte in np.asarray(values, dtype="<f8").tobytes():
+        total = (total ^ byte) * 1099511628211 % 2**64
+    return f"{total:016x}"
+
+
+@needs_compiler
+def test_parameters_are_checked_at_start_up_by_their_hash(tmp_path):
+    """Those of the host, which another calibration changes, and those in the code, which damage changes."""
+
+    def answers(made: Export, *hashes: str) -> list[str]:
+        up = made.name.upper()
+        (tmp_path / "host.c").write_text(HOST.replace("NAME", made.name).replace("UP_", f"{up}_"))
+        words = [compilers()[0], "-std=c99", "-O1", "host.c", "-o", "host", "-lm"]
+        subprocess.run(words, check=True, cwd=tmp_path)
+        runs = [
+            subprocess.run([tmp_path / "host", text], capture_output=True, text=True, check=True) for text in hashes
+        ]
+        return [run.stdout.strip() for run in runs]
+
+    made = exported("four_bar", ["positions"], tmp_path)
+    table = load("four_bar").parameters
+    assert made.manifest["parameter_hash"] == hashed([p.value for p in table])
+    name = next(iter(made.manifest["baked_in"]))
+    calibrated = Model(load("four_bar").with_values({name: table[name].value + 1e-9}))
+    other = exported(calibrated, ["positions"]).manifest["parameter_hash"]
+    assert answers(made, made.manifest["parameter_hash"], other) == ["0 0", "2 0"]
+    source = tmp_path / "four_bar.c"
+    value = re.search(r"0x([0-9a-f]{16})ULL, /\*", source.read_text())
+    assert value
+    damaged = f"{int(value[1], 16) ^ 1:016x}"
+    source.write_text(source.read_text().replace(value[1], damaged))
+    assert answers(made, made.manifest["parameter_hash"]) == ["1 1"]
+
+
+@needs_compiler
+def test_a_control_of_a_drive_line_has_the_hash_of_what_it_was_made_with(tmp_path):
+    line = load_drive("dual_motor_axis")
+    tuned = export_control(line, {"kp": 250.0}, folder=tmp_path)
+    assert tuned.manifest["baked_in"]["kp"] == 250.0
+    assert tuned.manifest["parameter_hash"] == hashed(list(tuned.manifest["baked_in"].values()))
+    assert tuned.manifest["parameter_hash"] != export_control(line).manifest["parameter_hash"]
+    assert run_check(compile_check(tmp_path, tuned.name, compilers()[0]))[0] == 0
 
 
 def test_files_are_the_same_in_every_process():

@@ -6,6 +6,7 @@ import fcntl
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -123,7 +124,7 @@ def bench() -> Iterator[Bench]:
     """A bench that nobody else uses at the same time: there is one LinuxCNC on a computer."""
     with open("/tmp/tauloop-linuxcnc.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with tempfile.TemporaryDirectory(prefix="tauloop-linuxcnc-") as folder:
+        with tempfile.TemporaryDirectory(prefix="tauloop-linuxcnc-", dir=_open_to_all()) as folder:
             Path(folder).chmod(0o755)
             own = Bench(Path(folder))
             try:
@@ -132,6 +133,13 @@ def bench() -> Iterator[Bench]:
                 yield own
             finally:
                 own.remove()
+
+
+def _open_to_all() -> Path:
+    """The nearest folder above that of the tests' temporary files that an ordinary user may walk into, too."""
+    above = Path(tempfile.gettempdir()).resolve()
+    walled = [folder for folder in (above, *above.parents) if not folder.stat().st_mode & stat.S_IXOTH]
+    return walled[-1].parent if walled else above
 
 
 def _copied(folder: Path, name: str) -> Path:

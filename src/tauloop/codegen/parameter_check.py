@@ -56,17 +56,17 @@ def parameter_source(stem: str, values: Mapping[str, float]) -> str:
         f"    0x{struct.pack('>d', value + 0.0).hex()}ULL, /* {comment(name)} = {value!r} */"
         for name, value in values.items()
     ]
+    table = [f"static const unsigned long long {stem}_table[{len(values)}] = {{", *rows, "};", ""] if values else []
+    # a shift by a variable would be a call on small processors
     loop = [
-        f"    for (int i = 0; i < {len(values)}; ++i)",
-        "        for (int k = 0; k < 64; k += 8)",
-        f"            sum = (sum ^ ({stem}_table[i] >> k & 255ULL)) * 0x{_PRIME:x}ULL;",
+        f"    for (int i = 0; i < {len(values)}; ++i) {{",
+        f"        unsigned long long value = {stem}_table[i];",
+        f"        for (int k = 0; k < 8; ++k, value >>= 8) sum = (sum ^ (value & 255ULL)) * 0x{_PRIME:x}ULL;",
+        "    }",
     ]
     return "\n".join(
         [
-            f"static const unsigned long long {stem}_table[{max(len(values), 1)}] = {{",
-            *(rows or ["    0ULL"]),
-            "};",
-            "",
+            *table,
             f"int {stem}_check_parameters(unsigned long long hash)",
             "{",
             f"    unsigned long long sum = 0x{_OFFSET:016x}ULL;",

@@ -52,6 +52,7 @@ def controller_functions(model: Model, options: ControllerOptions, name: str) ->
             constants=n_p,
         ),
         front=_text(equations, name),
+        values=controller_values(equations),
         begin=Routine(calls=(anew,)),
         outputs=Routine(calls=(shown,)),
         loops="the machine",

@@ -29,6 +29,7 @@ class FmuDescription:
         tool: that made it, with version.
         tolerance: of co-simulation, relative.
         period: of samples, s; zero without any.
+        hash: of the parameters in the library.
         variables: all variables.
     """
 
@@ -39,6 +40,7 @@ class FmuDescription:
     tool: str
     tolerance: float
     period: float
+    hash: str
     variables: FmuVariables
 
     def text(self) -> str:
@@ -50,6 +52,7 @@ class FmuDescription:
             modelName=self.identifier,
             **({"instantiationToken": self.token} if is_third else {"guid": self.token}),
             description=self.meaning or None,
+            version=f"parameters {self.hash}",
             generationTool=self.tool,
             variableNamingConvention="flat",
             numberOfEventIndicators=None if is_third else str(len(self.variables.modes)),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from tauloop.codegen.c_helpers import c_file
+from tauloop.codegen.parameter_check import parameter_hash, parameter_source
 from tauloop.codegen.source import c_name, comment, number
 from tauloop.fmu.archive import archive, compiled, library_place
 from tauloop.fmu.blocks import inverse_dynamics_functions, kinematics_functions
@@ -87,11 +89,13 @@ class FmuExport(ExportedFiles):
     Attributes:
         version: of the standard.
         kind: what it computes.
+        parameter_hash: of all parameters, those of the machine and of a controller; the description has it too.
         variables: all its variables.
     """
 
     version: str
     kind: str
+    parameter_hash: str
     variables: FmuVariables
 
     def described(self) -> dict[str, Any]:
@@ -102,6 +106,7 @@ class FmuExport(ExportedFiles):
             "name": self.name,
             "fmi": self.version,
             "kind": self.kind,
+            "parameter_hash": self.parameter_hash,
             **names,
             "states": len(self.variables.states),
             "event_indicators": len(self.variables.modes),
@@ -149,7 +154,8 @@ def export_fmu(
     name = c_name(f"{model.mechanism.name}_{options.kind}" if options.name is None else options.name)
     functions = _functions(model, options, controller or ControllerOptions(), name)
     stages.done()
-    body = _source(functions, options, name)
+    values = dict(functions.values) or {p.name: p.value for p in model.mechanism.parameters}
+    body = _source(functions, options, name, values)
     stages.done()
     token = hashlib.sha256((body + repr(functions.variables)).encode()).hexdigest()[:32]
     source = body.replace(_TOKEN, quoted(token), 1)
@@ -161,6 +167,7 @@ def export_fmu(
         tool=f"Tauloop {provenance(packages=(), options={}).versions['tauloop']}",
         tolerance=options.tolerance,
         period=functions.period,
+        hash=parameter_hash(values),
         variables=functions.variables,
     )
     files: dict[str, str | bytes] = {"modelDescription.xml": description.text(), f"sources/{name}.c": source}
@@ -174,6 +181,7 @@ def export_fmu(
         name=name,
         version=options.version,
         kind=options.kind,
+        parameter_hash=parameter_hash(values),
         variables=functions.variables,
         files=files,
         written=written,
@@ -194,7 +202,7 @@ def _functions(model: Model, options: FmuOptions, controller: ControllerOptions,
 _TOKEN = '"token"'
 
 
-def _source(functions: FmuFunctions, options: FmuOptions, name: str) -> str:
+def _source(functions: FmuFunctions, options: FmuOptions, name: str, values: Mapping[str, float]) -> str:
     """The C file of an FMU, with a mark in the place of its token."""
     method = options.integrator.method
     first, rtol, atol, longest = (number(min(value, 1e300)) for value in method.numbers)
@@ -203,6 +211,7 @@ def _source(functions: FmuFunctions, options: FmuOptions, name: str) -> str:
     loop = "\n".join(
         [
             f"#define TL_TOKEN {_TOKEN}",
+            f"#define TL_DAMAGED {name}_check_parameters(0x{parameter_hash(values)}ULL)",
             *(f"#define {key} {value}" for key, value in sizes.items()),
             functions.tables(),
             *(c_file(package, file) for file in ("instance.c", "explain.c", f"{face}_types.c", "faces.c", f"{face}.c")),
@@ -214,7 +223,7 @@ def _source(functions: FmuFunctions, options: FmuOptions, name: str) -> str:
             f"/* {comment(f'{name}: made by Tauloop, do not edit')} */",
             *(f"#include {header}" for header in _HEADERS),
             *_ALONE,
-            functions.front,
+            functions.front or parameter_source(name, values),
             whole,
             "#if defined __GNUC__ && !defined _WIN32",
             "#pragma GCC visibility pop",

@@ -15,10 +15,10 @@ FMI2_Export fmi2Component TL_NAME(fmi2Instantiate)(fmi2String name, fmi2Type typ
     const fmi2CallbackFunctions *functions, fmi2Boolean visible, fmi2Boolean logging)
 {
     tl_instance *of;
+    const char *wrong = tl_wrong(guid);
     if (!functions || !functions->logger) return 0;
-    if (!guid || strcmp(guid, TL_TOKEN)) {
-        functions->logger(functions->componentEnvironment, name, fmi2Error, "logStatusError", "%s",
-            "the guid is not that of this FMU: its binary and its modelDescription.xml do not belong together");
+    if (wrong) {
+        functions->logger(functions->componentEnvironment, name, fmi2Error, "logStatusError", "%s", wrong);
         return 0;
     }
     if (!(of = tl_new(name, type == fmi2ModelExchange, logging))) return 0;

@@ -11,10 +11,9 @@ static fmi3Instance tl_new3(fmi3String name, fmi3String token, int is_exchange, 
     fmi3InstanceEnvironment owner, fmi3LogMessageCallback log)
 {
     tl_instance *of;
-    if (!token || strcmp(token, TL_TOKEN)) {
-        if (log)
-            log(owner, fmi3Error, "logStatusError", "the instantiation token is not that of this FMU: its binary and its "
-                "modelDescription.xml do not belong together");
+    const char *wrong = tl_wrong(token);
+    if (wrong) {
+        if (log) log(owner, fmi3Error, "logStatusError", wrong);
         return 0;
     }
     if (!(of = tl_new(name, is_exchange, logging))) return 0;

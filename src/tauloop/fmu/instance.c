@@ -2,7 +2,8 @@
 
    In front of this stand `hybrid.c`, `system.c` and sizes: TL_FREE parameters, NI inputs, NY states, NO outputs, NS modes,
    NP constants of the equations, NK numbers that samples keep, TL_PERIOD s between samples (0 without), TL_OWN,
-   which they call (0 without), TL_SAFE (whether inputs that are no numbers are its affair), TL_FORMS closed forms, and tables: tl_start of all values, tl_parameter of each constant, tl_nominal of states, tl_near of each guard,
+   which they call (0 without), TL_SAFE (whether inputs that are no
+   numbers are its affair), TL_TOKEN, TL_DAMAGED (whether the table of parameters has another hash), TL_FORMS closed forms, and tables: tl_start of all values, tl_parameter of each constant, tl_nominal of states, tl_near of each guard,
    tl_guess of coordinates, tl_modes. Behind it stand the machine's routines and the functions of a standard. */
 
 #include <stdio.h>
@@ -88,6 +89,14 @@ static void tl_reset(tl_instance *of)
     at->worst[0] = 1.0, at->worst[1] = 1e300;
     at->run.step = TL_FIRST, at->run.rtol = TL_RTOL, at->run.atol = TL_ATOL, at->run.longest = TL_LONGEST;
     tl_connect(at);
+}
+
+/* Why no instance is made; null where all is well. */
+static const char *tl_wrong(const char *token)
+{
+    if (!token || strcmp(token, TL_TOKEN))
+        return "the token (guid) is not that of this FMU: its binary and its modelDescription.xml do not belong together";
+    return TL_DAMAGED ? "the parameters in this library are damaged: install the FMU again" : 0;
 }
 
 static tl_instance *tl_new(const char *name, int is_exchange, int is_logging)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 
 import casadi as ca
@@ -47,6 +47,7 @@ class FmuFunctions:
         guess: coordinates that Newton's method begins from.
         period: of samples, s; zero without any.
         front: C text in front of all, which defines what samples call, TL_OWN; samples call routines alone without it.
+        values: parameters by name that this text has a hash of; none without it.
     """
 
     system: HybridSystem
@@ -60,6 +61,7 @@ class FmuFunctions:
     guess: np.ndarray
     period: float = 0.0
     front: str = ""
+    values: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def further(self) -> dict[str, Routine]:

@@ -16,6 +16,7 @@ from tauloop.assembly.ports import PLATFORM, Entry, coordinate_units, velocity_u
 from tauloop.codegen import single
 from tauloop.codegen.evaluator import reads_start
 from tauloop.codegen.operations import operations
+from tauloop.codegen.parameter_check import parameter_hash, parameter_source
 from tauloop.codegen.signature import CPort
 from tauloop.codegen.source import CFunction, c_name, c_source
 from tauloop.codegen.target import TARGETS, target_figures
@@ -227,12 +228,14 @@ def finished_export(
     small, is_single = options.is_small, options.is_single
     functions = [case.function for case in cases]
     note = f"{stem}: made by Tauloop from {notes.made_from}; do not edit"
+    source_text = c_source(functions, note, includes=[f'"{stem}.h"'], with_batch=not small, single=is_single)
     files = {
-        f"{stem}.c": c_source(functions, note, includes=[f'"{stem}.h"'], with_batch=not small, single=is_single),
+        f"{stem}.c": f"{source_text}\n{parameter_source(stem, notes.values)}",
         f"{stem}.h": header_text(stem, note, notes, cases, batch=not small, single=is_single),
         f"{stem}_check.c": check_text(stem, cases, batch=not small, tolerance=_tolerance(cases) if is_single else None),
     }
-    figures = _figures(stem, functions, files, options, accuracy) if small else {}
+    alone = files | {f"{stem}.c": source_text}
+    figures = _figures(stem, functions, alone, notes.values, options, accuracy) if small else {}
     if options.library:
         version = str(provenance(packages=(), options={}).versions["tauloop"])
         files = library_files(stem, files, cases, notes, version, single=is_single)
@@ -259,6 +262,7 @@ def _figures(
     stem: str,
     functions: Sequence[CFunction],
     files: Mapping[str, str],
+    values: Mapping[str, float],
     options: ExportOptions,
     accuracy: SingleAccuracy | None,
 ) -> dict[str, Any]:
@@ -272,8 +276,11 @@ def _figures(
     }
     figures: dict[str, Any] = {"precision": options.precision, "most": most, "target": {"name": options.target}}
     target = TARGETS[options.target]
+    check = "check.c"
     try:
         figures["target"] |= plain(target_figures(target, files, f"{stem}.c", list(most)))
+        of_check = target_figures(target, {check: parameter_source(stem, values)}, check, ())
+        figures["target"] |= {"parameter_check_bytes": of_check.code_bytes}
     except EngineError as error:
         (problem,) = error.problems
         figures["target"]["not_measured"] = f"{problem.what}: {problem.remedy}"
@@ -509,7 +516,8 @@ def _manifest(
         "tauloop": provenance(packages=(), options={}).versions["tauloop"],
         "name": stem,
         **source,
-        "baked_in": {p.name: p.value for p in notes.baked_in},
+        "baked_in": notes.values,
+        "parameter_hash": parameter_hash(notes.values),
         "functions": [
             {
                 "name": case.function.name,

@@ -10,6 +10,7 @@ import numpy as np
 from tauloop.codegen import single as floats
 from tauloop.codegen.batch_source import LANES
 from tauloop.codegen.c_helpers import c_file
+from tauloop.codegen.parameter_check import parameter_declarations
 from tauloop.codegen.signature import CPort
 from tauloop.codegen.single import in_single
 from tauloop.codegen.source import CFunction, comment, declarations, number
@@ -92,6 +93,11 @@ class HeaderNotes:
     given: str
     baked_in: Sequence[Parameter]
 
+    @property
+    def values(self) -> dict[str, float]:
+        """What is baked in, by name (SI), in the order of its hash."""
+        return {p.name: p.value for p in self.baked_in}
+
 
 def header_text(
     stem: str, note: str, notes: HeaderNotes, cases: Sequence[Case], *, batch: bool = True, single: bool = False
@@ -123,6 +129,7 @@ def header_text(
     ]
     lines += [" */", f"#ifndef {guard}", f"#define {guard}", "", "#include <stddef.h>", ""]
     lines += ["#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
+    lines += [*parameter_declarations(stem, notes.values), ""]
     for case in cases:
         lines += [f"/* {case.function.name}: {case.meaning}", " *"]
         for port in case.function.inputs:
@@ -180,6 +187,9 @@ def check_text(stem: str, cases: Sequence[Case], *, batch: bool = True, toleranc
         lines += _check(case, batch=batch)
     lines += ["int main(void)", "{", "    int failed = 0;"]
     lines += [f"    failed += check_{case.function.name}();" for case in cases]
+    call, right = f"{stem}_check_parameters", f"{stem.upper()}_PARAMETER_HASH"
+    lines += [f"    if ({call}({right}) != 0 || {call}({right} ^ 1ULL) != 2) {{"]
+    lines += ['        printf("parameters: FAILED\\n");', "        failed += 1;", "    }"]
     lines += ['    printf("%s\\n", failed ? "FAILED" : "all agree");', "    return failed ? 1 : 0;", "}", ""]
     text = "\n".join(lines)
     return in_single(text).replace("(PRINTED)", "(double)") if is_single else text.replace("(PRINTED)", "")

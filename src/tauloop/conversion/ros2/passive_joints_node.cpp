@@ -5,6 +5,9 @@
 #include <sensor_msgs/msg/joint_state.hpp>
 #include <tf2_ros/transform_broadcaster.h>
 
+#include <cstdio>
+
+#include "machine.h"
 #include "passive_joints.h"
 
 class PassiveJoints : public rclcpp::Node {
@@ -60,6 +63,10 @@ private:
 };
 
 int main(int count, char **arguments) {
+    if (machine_check_parameters(MACHINE_PARAMETER_HASH) != 0) {
+        std::fprintf(stderr, "passive_joints: the parameters in this program are damaged: build it again\n");
+        return 1;
+    }
     rclcpp::init(count, arguments);
     rclcpp::spin(std::make_shared<PassiveJoints>());
     rclcpp::shutdown();
