@@ -132,7 +132,8 @@ def _nuwar() -> Iterator[tuple[str, str]]:
     excitation = _excited(mechanism, NUWAR_FIGURES, BRISK)
     yield "base parameters of the five printed figures", f"{excitation.base.rank}"
     yield "deviations: arm's inertia, its mass, forearm, plate", ", ".join(f"{share:.1f}" for share in shares) + " %"
-    per_rod = mechanism.with_values({"forearm_mass": NUWAR.readings["per rod"]})
+    forearm = NUWAR.readings["per rod"] * mechanism.parameters["forearm_mass"].value
+    per_rod = mechanism.with_values({"forearm_mass": forearm})
     heavier = tl.Model(per_rod).platform.inverse_dynamics(*motion).force
     yield "RMS of the torque that the other reading adds", f"{np.sqrt(np.mean((heavier - exact) ** 2)):.2f} N m"
     yield "condition number: random motions (median; best), optimised", _conditions(excitation)
