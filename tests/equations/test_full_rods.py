@@ -52,7 +52,9 @@ def end_forces(seed: int, spins: bool, is_fixed: bool, with_upper: bool, *, alon
 
 
 def point(p: np.ndarray, v: np.ndarray, a: np.ndarray) -> PointMotion:
-    return PointMotion(r=ca.SX(3, 1), p=ca.SX(p), v=ca.SX(v), a=ca.SX(a))
+    zero = ca.SX(3, 1)
+    body: Any = SimpleNamespace(hinge=None, in_base=SimpleNamespace(v=ca.SX(v), a=ca.SX(a), w=zero, alpha=zero))
+    return PointMotion(body=body, r=zero, p=ca.SX(p))
 
 
 def of_revolution(rng: np.random.Generator) -> ca.SX:

@@ -8,8 +8,9 @@ them on batches, for assembly and its checks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field, replace
+from functools import cached_property
 from typing import Any
 
 import casadi as ca
@@ -24,6 +25,32 @@ from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 
+class Moving:
+    """A number or vector with its first and second rate, each worked out when first asked for.
+
+    Attributes:
+        x: its value.
+    """
+
+    def __init__(self, x: ca.SX, rate: Callable[[], ca.SX], acceleration: Callable[[], ca.SX]) -> None:
+        """Keep the value, and how its rates are found."""
+        self.x, self._rate, self._acceleration = x, rate, acceleration
+
+    @cached_property
+    def rate(self) -> ca.SX:
+        """First rate."""
+        return self._rate()
+
+    @cached_property
+    def acceleration(self) -> ca.SX:
+        """Second rate."""
+        return self._acceleration()
+
+    def component(self, i: int) -> Moving:
+        """One component of a vector."""
+        return Moving(self.x[i], lambda: self.rate[i], lambda: self.acceleration[i])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosureRow:
     """One scalar loop equation phi = psi / scale = 0.
@@ -33,9 +60,7 @@ class ClosureRow:
     Attributes:
         element: name of the rod or cut joint.
         what: which condition of that element.
-        psi: polynomial in coordinates, cosines and sines; (d.d - L^2)/2 for a rod.
-        psi_rate: d(psi)/dt, linear in v.
-        psi_acceleration: d^2(psi)/dt^2, affine in a.
+        moving: psi with its rates.
         scale: the length L of a rod (m), else one; constant where psi = 0 is differentiated.
         is_length: whether phi is in metres (else a pure number).
         difference: d from A to B of a rod; else None.
@@ -43,12 +68,25 @@ class ClosureRow:
 
     element: str
     what: str
-    psi: ca.SX
-    psi_rate: ca.SX
-    psi_acceleration: ca.SX
+    moving: Moving
     scale: ca.SX = field(default_factory=lambda: ca.SX(1))
     is_length: bool = True
     difference: ca.SX | None = None
+
+    @property
+    def psi(self) -> ca.SX:
+        """Polynomial in coordinates, cosines and sines; (d.d - L^2)/2 for a rod."""
+        return self.moving.x
+
+    @property
+    def psi_rate(self) -> ca.SX:
+        """d(psi)/dt, linear in v."""
+        return self.moving.rate
+
+    @property
+    def psi_acceleration(self) -> ca.SX:
+        """d^2(psi)/dt^2, affine in a."""
+        return self.moving.acceleration
 
     @property
     def name(self) -> str:
@@ -94,9 +132,7 @@ def _coupling_row(coupling: Coupling, motion: TreeMotion) -> ClosureRow:
     return ClosureRow(
         element=coupling.name,
         what="gear",
-        psi=total,
-        psi_rate=rate,
-        psi_acceleration=acceleration,
+        moving=Moving(total, lambda: rate, lambda: acceleration),
         is_length=not coupling.turns,
     )
 
@@ -110,46 +146,45 @@ def _rod_row(rod: Rod, motion: TreeMotion, lengths: dict[str, tuple[ca.SX, ca.SX
     return ClosureRow(
         element=rod.name,
         what="length",
-        psi=(ca.dot(d.x, d.x) - L * L) / 2,
-        psi_rate=ca.dot(d.x, d.rate) - L * rate,
-        psi_acceleration=ca.dot(d.x, d.acceleration) + ca.dot(d.rate, d.rate) - rate * rate - L * acceleration,
+        moving=Moving(
+            (ca.dot(d.x, d.x) - L * L) / 2,
+            lambda: ca.dot(d.x, d.rate) - L * rate,
+            lambda: ca.dot(d.x, d.acceleration) + ca.dot(d.rate, d.rate) - rate * rate - L * acceleration,
+        ),
         scale=L,
         difference=d.x,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Vector:
-    """A vector (3,) with its first and second rate, in the base frame."""
-
-    x: ca.SX
-    rate: ca.SX
-    acceleration: ca.SX
+def _between(A: PointMotion, B: PointMotion) -> Moving:
+    return Moving(B.p - A.p, lambda: B.v - A.v, lambda: B.a - A.a)
 
 
-def _between(A: PointMotion, B: PointMotion) -> _Vector:
-    return _Vector(B.p - A.p, B.v - A.v, B.a - A.a)
-
-
-def _direction(body: BodyMotion, e: ca.SX) -> _Vector:
+def _direction(body: BodyMotion, e: ca.SX) -> Moving:
     """A unit vector fixed to a body."""
-    e_W, w = body.R @ e, body.in_base.w
-    rate = ca.cross(w, e_W)
-    return _Vector(e_W, rate, ca.cross(body.in_base.alpha, e_W) + ca.cross(w, rate))
+    e_W = body.R @ e
+
+    def acceleration() -> ca.SX:
+        return ca.cross(body.in_base.alpha, e_W) + ca.cross(body.in_base.w, moving.rate)
+
+    moving = Moving(e_W, lambda: ca.cross(body.in_base.w, e_W), acceleration)
+    return moving
 
 
-def _frame(joint_placement_rotation: ca.SX, body: BodyMotion) -> dict[str, _Vector]:
+def _frame(joint_placement_rotation: ca.SX, body: BodyMotion) -> dict[str, Moving]:
     return {axis: _direction(body, joint_placement_rotation @ unit_vector(axis)) for axis in "xyz"}
 
 
-def _product_row(joint: Joint, what: str, e: _Vector, f: _Vector, *, is_length: bool) -> ClosureRow:
+def _product_row(joint: Joint, what: str, e: Moving, f: Moving, *, is_length: bool) -> ClosureRow:
     """That the scalar product of two vectors is zero."""
     return ClosureRow(
         element=joint.name,
         what=what,
-        psi=ca.dot(e.x, f.x),
-        psi_rate=ca.dot(e.rate, f.x) + ca.dot(e.x, f.rate),
-        psi_acceleration=ca.dot(e.acceleration, f.x) + 2 * ca.dot(e.rate, f.rate) + ca.dot(e.x, f.acceleration),
+        moving=Moving(
+            ca.dot(e.x, f.x),
+            lambda: ca.dot(e.rate, f.x) + ca.dot(e.x, f.rate),
+            lambda: ca.dot(e.acceleration, f.x) + 2 * ca.dot(e.rate, f.rate) + ca.dot(e.x, f.acceleration),
+        ),
         is_length=is_length,
     )
 
@@ -188,9 +223,7 @@ def _cut_rows(joint: Joint, motion: TreeMotion) -> Iterator[ClosureRow]:
         letters |= {"1": joint.axes[0], "2": joint.axes[1]}
     if offsets == "all":
         for i, letter in enumerate("xyz"):
-            yield ClosureRow(
-                element=joint.name, what=letter, psi=d.x[i], psi_rate=d.rate[i], psi_acceleration=d.acceleration[i]
-            )
+            yield ClosureRow(element=joint.name, what=letter, moving=d.component(i))
     else:
         for across in offsets:
             letter = letters[across]

@@ -165,14 +165,8 @@ class BodyMotion:
         """Motion of the point at r (body coordinates) in the base frame."""
         if self.hinge is not None:
             return self.hinge.point(self, r)
-        r_W, own = self.R @ r, self.in_base
-        w_r = ca.cross(own.w, r_W)
-        return PointMotion(
-            r=r_W,
-            p=self.p + r_W,
-            v=own.v + w_r,
-            a=own.a + ca.cross(own.alpha, r_W) + ca.cross(own.w, w_r),
-        )
+        r_W = self.R @ r
+        return PointMotion(body=self, r=r_W, p=self.p + r_W)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,7 +194,7 @@ class Hinge:
     acceleration: ca.SX
 
     def point(self, body: BodyMotion, r: ca.SX) -> PointMotion:
-        """Motion of a point on the circle c P + s Q: t = c Q - s P, v = t w, a = t w' - (c P + s Q) w^2."""
+        """Motion of a point on the circle c P + s Q with the tangent t = c Q - s P."""
         e = unit_vector(self.axis)
         rho = self.R_BC.T @ (r - self.p_BC)
         along = e * ca.dot(e, rho)
@@ -208,30 +202,49 @@ class Hinge:
         radius = self.c * P + self.s * Q
         tangent = self.sign * (self.c * Q - self.s * P)
         p = self.p + self.R @ along + radius
-        return PointMotion(
-            r=p - body.p,
-            p=p,
-            v=tangent * self.rate,
-            a=tangent * self.acceleration - radius * (self.rate * self.rate),
-            tangent=tangent,
-        )
+        return PointMotion(body=body, r=p - body.p, p=p, circle=(tangent, radius))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PointMotion:
-    """Position, velocity and acceleration of a point in the base frame (3,).
+    """Position, velocity and acceleration of a point of a body in the base frame (3,).
 
     Attributes:
-        r: offset from its body's origin.
-        p, v, a: position, velocity, acceleration.
-        tangent: velocity per unit rate of the hinge, for a body that turns about a fixed axis; else None.
+        body: the body.
+        r: offset from its origin.
+        p: position.
+        circle: velocity per unit rate of the hinge, and radius, on a body that turns about a fixed axis; else None.
     """
 
+    body: BodyMotion
     r: ca.SX
     p: ca.SX
-    v: ca.SX
-    a: ca.SX
-    tangent: ca.SX | None = None
+    circle: tuple[ca.SX, ca.SX] | None = None
+
+    @property
+    def tangent(self) -> ca.SX | None:
+        """Velocity per unit rate of the hinge, for a body that turns about a fixed axis; else None."""
+        return self.circle[0] if self.circle else None
+
+    @cached_property
+    def v(self) -> ca.SX:
+        """Velocity: t w on a circle."""
+        if self.circle and self.body.hinge:
+            return self.circle[0] * self.body.hinge.rate
+        return self.body.in_base.v + self._turning
+
+    @cached_property
+    def a(self) -> ca.SX:
+        """Acceleration: t w' - radius w^2 on a circle."""
+        if self.circle and self.body.hinge:
+            hinge, (tangent, radius) = self.body.hinge, self.circle
+            return tangent * hinge.acceleration - radius * (hinge.rate * hinge.rate)
+        own = self.body.in_base
+        return own.a + ca.cross(own.alpha, self.r) + ca.cross(own.w, self._turning)
+
+    @cached_property
+    def _turning(self) -> ca.SX:
+        return ca.cross(self.body.in_base.w, self.r)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
