@@ -80,7 +80,7 @@ HEIGHT = {package: height for height, layer in enumerate(LAYERS) for package in 
 #: Most lines of code of each package (`code_lines.py`; docstrings, comments, blank lines and imports do not count). A
 #: commit that raises one says which ability it pays for; whoever removes lines lowers it.
 CEILINGS = {
-    "assembly": 1990,
+    "assembly": 2010,
     "calibration": 3600,
     "cli": 1610,
     "codegen": 2550,
