@@ -191,6 +191,15 @@ def comment(text: str) -> str:
     return plain.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?").rstrip("\\")
 
 
+def c_string(text: str) -> str:
+    """A C string of exactly this text in UTF-8: signs that mean something in C, or that C does not have, in octal."""
+    plain = (
+        chr(byte) if (chr(byte).isalnum() and byte < 128) or chr(byte) in " _.-" else f"\\{byte:03o}"
+        for byte in text.encode()
+    )
+    return '"' + "".join(plain) + '"'
+
+
 def _arguments(function: CFunction, parameter: Callable[[str], str]) -> str:
     """All arguments of a function, each passed as `parameter` says of its name."""
     inputs = function.inputs

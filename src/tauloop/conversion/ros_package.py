@@ -6,7 +6,6 @@ the package brings the machine's forward kinematics in C, made of the very URDF 
 
 from __future__ import annotations
 
-import json
 import re
 import tempfile
 from importlib.resources import files as resources
@@ -17,6 +16,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from tauloop.assembly.ports import ACTUATORS
+from tauloop.codegen.source import c_string
 from tauloop.errors import InputError
 from tauloop.formats.urdf import load_urdf
 from tauloop.formats.urdf_writer import to_urdf
@@ -187,7 +187,7 @@ class _Joints:
         }
         ratios = ", ".join(f"{{{_numbers(row)}}}" for row in self._ratios)
         coordinates = ", ".join(map(str, self._coordinates))
-        names = ", ".join(json.dumps(name) for name in self.names)
+        names = ", ".join(c_string(name) for name in self.names)
         places = ", ".join(str(self.names.index(name)) for name in self.driven)
         lines = [
             "/* Joints of urdf/machine.urdf, made by Tauloop: do not edit. Position there = coordinate + offset. */",
@@ -204,7 +204,7 @@ class _Joints:
             f"static const double machine_start[MACHINE_COORDINATES] = {{{_numbers(start)}}};",
             "/* Links that float: parent, child, and which coordinate is the first of x, y, z, qw, qx, qy, qz. */",
             "static const struct { const char *parent, *child; int first; } machine_floating[MACHINE_FLOATING + 1] = {",
-            *(f"    {{{json.dumps(parent)}, {json.dumps(child)}, {k}}}," for parent, child, k in self.floating),
+            *(f"    {{{c_string(parent)}, {c_string(child)}, {k}}}," for parent, child, k in self.floating),
             "    {0, 0, 0}",
             "};",
             "#endif",
