@@ -48,21 +48,35 @@ def shared_folder() -> Path:
     return Path(os.environ.get("TAULOOP_SHARED") or ROOT.parent / "shared")
 
 
+#: Modules of the extras by what they are called, and what is not run without them.
+MODULES = (
+    ("Pinocchio", "pinocchio", "no comparison with it"),
+    ("MuJoCo", "mujoco", "no comparison with it"),
+    ("pyarrow", "pyarrow", "no Parquet logs"),
+    ("FMPy", "fmpy", "no FMU is simulated"),
+    ("rosbags", "rosbags", "no bags of ROS"),
+)
+#: Programs by Debian's package, and what is not run without them.
+PROGRAMS = (
+    ("linuxcnc-uspace", "linuxcnc", "no kinematics module is run in LinuxCNC"),
+    ("linuxcnc-uspace-dev", "halcompile", "no kinematics module is built for LinuxCNC"),
+    ("gcc-arm-none-eabi", "arm-none-eabi-gcc", "nothing is compiled for a Cortex-M"),
+    ("qemu-system-arm", "qemu-system-arm", "nothing is run on a Cortex-M"),
+    ("arduino-builder", "arduino-builder", "no Arduino library is compiled"),
+    ("clang", "clang", "generated code is compiled by gcc alone"),
+    ("cppcheck", "cppcheck", "it reads no generated code"),
+    ("cmake", "cmake", "no CMake package is built"),
+)
+
+
 def absent() -> list[str]:
     """What is missing here, each with what is therefore not run or not seen."""
-    missing = [
-        f"{name}: {consequence}"
-        for name, module, consequence in (
-            ("Pinocchio", "pinocchio", "no comparison with it"),
-            ("MuJoCo", "mujoco", "no comparison with it"),
-            ("pyarrow", "pyarrow", "no Parquet logs"),
-        )
-        if importlib.util.find_spec(module) is None
-    ]
+    missing = [f"{name}: {what}" for name, module, what in MODULES if importlib.util.find_spec(module) is None]
+    missing += [f"Debian's {package}: {what}" for package, program, what in PROGRAMS if shutil.which(program) is None]
+    if not list(Path("/usr").glob("lib/*/pkgconfig/sdformat*.pc")):
+        missing.append("Debian's libsdformat-dev: Gazebo's reader reads no SDF")
     if not shared_folder().is_dir():
         missing.append(f"{_as_named(shared_folder())}: no measured data, so nothing is identified from a real log")
-    if not all(shutil.which(program) for program in ("linuxcnc", "halcompile")):
-        missing.append("LinuxCNC (linuxcnc-uspace, linuxcnc-uspace-dev): no kinematics module is built or run in it")
     if not any(shutil.which(compiler) for compiler in ("cc", "gcc", "clang")):
         missing.append("C compiler: no generated code is compiled")
     return missing
