@@ -8,9 +8,8 @@ import re
 
 from tauloop.errors import Problems
 from tauloop.integrate.integrators import Integrator, Method
-from tauloop.mechanism import units
-from tauloop.mechanism.quantities import quantity
 from tauloop.options import Options, option
+from tauloop.realtime.options import rate_option
 from tauloop.records import dataclass
 from tauloop.simulation.controllers.run import SUBSTEPS
 from tauloop.simulation.controllers.workflow import METHODS
@@ -47,14 +46,7 @@ class PlantOptions(Options):
             remedy: take 127.0.0.1, or say --remote (remote=True)
     """
 
-    frequency: float = option(
-        1000.0,
-        flag="--rate",
-        read=lambda text: quantity("rate", text, units.FREQUENCY),
-        metavar="FREQUENCY",
-        above=0.0,
-        below=math.inf,
-    )
+    frequency: float = rate_option()
     udp: str = option("127.0.0.1:47800", metavar="HOST:PORT")
     shm: str | None = None
     duration: float | None = option(None, above=0.0, below=math.inf)

@@ -20,6 +20,12 @@ def _bandwidth(text: str) -> float:
     return 2 * np.pi * width if text.strip().endswith("Hz") else width
 
 
+def rate_option() -> float:
+    """How often something is done, Hz; `--rate 4kHz`."""
+    read = {"read": lambda text: quantity("rate", text, units.FREQUENCY), "metavar": "FREQUENCY"}
+    return option(1000.0, flag="--rate", above=0.0, below=np.inf, **read)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerOptions(Options):
     """A generated controller. All numbers but the rate stay parameters of the code.
@@ -52,14 +58,7 @@ class ControllerOptions(Options):
     space: str = option("joint", choices=SPACES)
     bandwidth: float = option(100.0, read=_bandwidth, metavar="FREQUENCY", above=0.0, below=np.inf)
     damping: float = option(1.0, above=0.0, below=np.inf)
-    frequency: float = option(
-        1000.0,
-        flag="--rate",
-        read=lambda text: quantity("rate", text, units.FREQUENCY),
-        metavar="FREQUENCY",
-        above=0.0,
-        below=np.inf,
-    )
+    frequency: float = rate_option()
     differences: bool = False
     limit: tuple[float, ...] = option((), above=0.0, below=np.inf)
     deceleration: tuple[float, ...] = option((20.0,), above=0.0, below=np.inf)
