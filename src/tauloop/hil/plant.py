@@ -50,7 +50,8 @@ class PlantCode:
         first, rtol, atol, longest = (number(min(value, 1e300)) for value in method.numbers)
         sizes = {"TL_FIRST": first, "TL_RTOL": rtol, "TL_ATOL": atol, "TL_LONGEST": longest}
         sizes |= {"TL_MOST_STEPS": str(MOST_STEPS), "TL_TOKEN": '""', "NP_FORCES": str(len(self.inputs))}
-        sizes |= {"NP_ACTUATORS": str(len(self.model.mechanism.actuators))}
+        # compiled where it runs: no table of parameters travels
+        sizes |= {"NP_ACTUATORS": str(len(self.model.mechanism.actuators)), "TL_DAMAGED": "0"}
         loop = [
             *(f"#define {key} {value}" for key, value in sizes.items()),
             functions.tables(),
