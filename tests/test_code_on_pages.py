@@ -26,7 +26,6 @@ NOT_RUN = {
     "downloads a package": ("docs/dependencies.md",),
     "works in a clone": ("README.md",),
     "needs LinuxCNC, in which tests run it by night": ("docs/linuxcnc.md",),
-    "needs FIGAROH": ("docs/coming-from/figaroh.md",),
     "starts processes of a cluster": ("docs/outgrowing-one-core.md",),
     "searches for core-hours": ("docs/drives/dual-motor-plant.md",),
     "takes minutes and measures times": ("docs/speed.md",),

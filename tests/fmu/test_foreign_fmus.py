@@ -193,6 +193,8 @@ def test_files_that_cannot_be_coupled_are_refused(five_bar: tl.Model, block: Pat
         start, end = text.index("<CoSimulation"), text.index("<LogCategories")
         changed = f'{text[:start]}<ModelExchange modelIdentifier="Block"/>\n{text[end:]}'
         third_.writestr("modelDescription.xml", changed)
+    with pytest.raises(InputError, match=r"there is no such file \(absent\.fmu\)"):
+        co_simulate(five_bar, SimulationOptions(), FmuCoupling(fmu="absent.fmu"))
     with pytest.raises(InputError, match="has no library for"):
         co_simulate(five_bar, SimulationOptions(), FmuCoupling(fmu=bare))
     with pytest.raises(InputError, match=r"(?s)has no co-simulation.*has no library for .*, but for no platform"):

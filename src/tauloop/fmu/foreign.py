@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from tauloop.errors import EngineError, InputError, Problems
+from tauloop.files import unreadable
 from tauloop.mechanism.quantities import quantity
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.mechanism.units import Dimension
@@ -83,6 +84,8 @@ class ForeignFmu:
         if find_spec("fmpy") is None:
             raise EngineError.of("FMPy", "is not installed; FMUs of others run in it", "pip install tauloop[fmu]")
         fmpy, name = import_module("fmpy"), str(self.path)
+        if problem := unreadable(self.path):
+            raise InputError.of("fmu", *problem, file=name)
         try:
             return self._opened(fmpy, name)
         except InputError:

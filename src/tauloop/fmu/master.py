@@ -195,8 +195,8 @@ def co_simulate(
         >>> tl.co_simulate(tl.load("delta"), tl.SimulationOptions(), tl.FmuCoupling(fmu="none.fmu"))
         Traceback (most recent call last):
             ...
-        tauloop.errors.InputError: fmu: is no FMU that can be read: ... (none.fmu)
-            remedy: check the file
+        tauloop.errors.InputError: fmu: there is no such file (none.fmu)
+            remedy: check the path
     """
     if coupling.fmu is None:
         raise InputError.of("fmu", "is missing", "name the file of an FMU")

@@ -221,8 +221,7 @@ def _evidence(trials: Sequence[FilterTrial], chosen: int, ratio: np.ndarray) -> 
             value=max(held_out) / min(held_out),
         ),
         Evidence(
-            name=f"base parameters that move by more than {MOVED:g} standard deviations over the filters",
+            name=f"of {len(ratio)} base parameters move by more than {MOVED:g} standard deviations over the filters",
             value=float(np.sum(ratio > MOVED)),
-            unit=f"of {len(ratio)}",
         ),
     )
