@@ -87,7 +87,7 @@ CEILINGS = {
     "conversion": 250,
     "drives": 3815,
     "engines": 1450,
-    "estimation": 430,
+    "estimation": 570,
     "equations": 1340,
     "fmu": 2145,
     "formats": 5000,

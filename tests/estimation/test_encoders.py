@@ -1,16 +1,22 @@
 """More encoders than freedoms: the best state, what is left, and the encoder that disagrees."""
 
+import ctypes
+import subprocess
+
 import numpy as np
 import pytest
+from compiled_machines import STRICT, compilers
 from scipy.optimize import least_squares
 
 import tauloop as tl
-from tauloop.estimation import fit_encoders
+from tauloop.estimation import export_encoder_fit, fit_encoders
 from tauloop.model import Model
 
 #: m or rad.
 NOISE = 1e-4
 EXTRA = 2
+#: Three steps of Gauss and Newton against as many as it takes: among noise, and where an encoder is 5 mm off; m or rad.
+SAME, JUMPED = 1e-10, 1e-6
 
 
 def read(model, q, extra):
@@ -81,3 +87,48 @@ def test_readings_that_do_not_fit_are_refused_at_once():
     with pytest.raises(tl.InputError) as error:
         fit_encoders(model, {**readings, next(iter(readings)): [1.0]}, noise=-1.0)
     assert len(error.value.problems) == 2
+
+
+MACHINES = ("five_bar", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("delta", "hexapod", "rcid")))
+
+
+@pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
+@pytest.mark.parametrize("name", MACHINES)
+def test_the_exported_fit_is_that_of_python_sample_by_sample(name, tmp_path):
+    """C in a library against the function, whose steps go on until nothing moves; and its own test program."""
+    model, rng = Model(tl.load(name)), np.random.default_rng(3)
+    extra = passive(model)
+    q = model.assembly.states[:4]
+    readings = {n: value + NOISE * rng.normal(size=len(q)) for n, value in read(model, q, extra).items()}
+    readings[extra[0]][2] += 50 * NOISE  # one encoder jumps
+    fitted = fit_encoders(model, readings, noise=NOISE, start=q[0])
+    made = export_encoder_fit(model, tuple(readings), noise=NOISE, folder=tmp_path)
+    assert made.manifest["noise"] == dict.fromkeys(readings, NOISE)
+    words = [compilers()[0], *STRICT, f"{name}.c"]
+    subprocess.run([*words, "-shared", "-fPIC", "-o", "fit.so", "-lm"], cwd=tmp_path, check=True)
+    call = ctypes.CDLL(str(tmp_path / "fit.so"))[f"{name}_encoder_fit"]
+    for k in range(len(q)):
+        inputs = [np.array([values[k] for values in readings.values()]), np.array(q[k])]
+        sizes = (model.topology.n_q, len(readings), len(readings), 1, 4)
+        outputs = [np.zeros(size) for size in sizes]
+        call(*(ctypes.c_void_p(array.ctypes.data) for array in (*inputs, *outputs)))
+        state, residual, standardised, move, health = outputs
+        near = SAME if k != 2 else JUMPED
+        assert np.abs(state - fitted.q[k]).max() < near
+        assert np.abs(residual - fitted.residual[k]).max() < near
+        assert standardised == pytest.approx(fitted.standardised[k], abs=near / NOISE)
+        assert move < 10 * near
+        assert health[0] >= 0
+        assert health[1] > 1e-9
+        assert (np.abs(standardised).max() > 4) == (k == 2)
+        assert k != 2 or np.argmax(np.abs(standardised)) == list(readings).index(extra[0])
+    subprocess.run([*words, f"{name}_check.c", "-o", "check", "-lm"], cwd=tmp_path, check=True)
+    subprocess.run([tmp_path / "check"], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_encoders_that_cannot_be_exported_are_refused_at_once():
+    with pytest.raises(tl.InputError) as error:
+        export_encoder_fit(Model(tl.load("five_bar"), free=("tip_mass",)), ("elbow9", "motor_1", "motor_1"), noise=0.0)
+    what = [problem.what for problem in error.value.problems]
+    for words in ("no actuator or coordinate", "free parameters", "none of motor_2", "named twice", "not positive"):
+        assert any(words in text for text in what), words

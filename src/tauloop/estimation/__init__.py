@@ -7,6 +7,7 @@ Examples:
     1.0
 """
 
+from tauloop.estimation.encoder_export import export_encoder_fit as export_encoder_fit
 from tauloop.estimation.encoders import EncoderFit as EncoderFit, fit_encoders as fit_encoders
 from tauloop.estimation.hit import (
     Detection as Detection,

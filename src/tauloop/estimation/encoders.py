@@ -62,7 +62,7 @@ class EncoderFit(Result):
     def variables(self) -> Iterator[Variable]:
         """Platform, all coordinates and residuals, over the samples."""
         ports, topology = self.model.platform.ports.position, self.model.topology
-        kinds = _units(self.model)
+        kinds = encoder_units(self.model)
         over = ("sample",)
         yield Variable(name="sample", values=np.arange(len(self.q)), over=over)
         yield from columns("position", ports.columns, ports.units, self.position, over)
@@ -70,7 +70,7 @@ class EncoderFit(Result):
         yield from columns("residual", self.encoders, [kinds[name] for name in self.encoders], self.residual, over)
 
 
-def _units(model: Model) -> dict[str, str]:
+def encoder_units(model: Model) -> dict[str, str]:
     """Units of whatever an encoder may sit on."""
     names = dict(zip(model.topology.coordinate_names, coordinate_units(model.topology), strict=True))
     turns = (model.topology.motor_turns(actuator) for actuator in model.mechanism.actuators)
@@ -113,7 +113,7 @@ def fit_encoders(
         0
     """
     model = modelled(machine)
-    leading, known = model.actuators.ports.position.columns, _units(model)
+    leading, known = model.actuators.ports.position.columns, encoder_units(model)
     problems = Problems()
     problems += unknown_names(readings, known, "no actuator or coordinate {!r}", "known are {}")
     for name in leading:
@@ -140,7 +140,7 @@ def _fitted(
     entry, columns_of = model.actuators, model.actuators.ports.position.columns
     x = measured[:, [names.index(name) for name in columns_of]]
     q = np.atleast_2d(entry.track(x, start).q)
-    sensing = _sensing(model, names)
+    rows = sensing(model, names)
     n = len(entry.ports.velocity.columns)
     step = 0
     while True:
@@ -148,7 +148,7 @@ def _fitted(
         outputs, _, _ = entry.runner.run(EMBEDDING, arguments, start=q)
         q = outputs["q"]
         G = outputs["G"].reshape(len(q), n, -1).transpose(0, 2, 1)
-        residual, H = _residual(model, names, measured, q), sensing @ G
+        residual, H = _residual(model, names, measured, q), rows @ G
         weighted = H / deviations[:, None] ** 2
         normal = weighted.transpose(0, 2, 1) @ H
         move = np.linalg.solve(normal, weighted.transpose(0, 2, 1) @ residual[:, :, None])[:, :, 0]
@@ -161,7 +161,7 @@ def _fitted(
     standardised = np.where(left > WATCHED, residual / (deviations * np.sqrt(np.maximum(left, WATCHED))), 0.0)
     worst = np.unravel_index(np.argmax(np.abs(standardised)), standardised.shape)
     redundancy = len(names) - n
-    unit = _units(model)[names[worst[1]]]
+    unit = encoder_units(model)[names[worst[1]]]
     advice = (
         f"{names[worst[1]]} disagrees with the other encoders, by {residual[worst]:.3g} {unit} in sample {worst[0]}: "
     )
@@ -188,7 +188,7 @@ def _fitted(
     )
 
 
-def _sensing(model: Model, names: tuple[str, ...]) -> np.ndarray:
+def sensing(model: Model, names: tuple[str, ...]) -> np.ndarray:
     """Readings' rates per unit of all velocities (n_e, n_v)."""
     topology, rows = model.topology, []
     actuators = [actuator.name for actuator in model.mechanism.actuators]
