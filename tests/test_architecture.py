@@ -98,7 +98,7 @@ CEILINGS = {
     "integrate": 1800,
     "kinematics": 3270,
     "linuxcnc": 820,
-    "logs": 2060,
+    "logs": 2080,
     "mechanism": 4630,
     "model": 2930,
     "motion": 2070,

@@ -399,6 +399,24 @@ def test_a_written_folder_is_what_ros_records(tmp_path, log, name, file):
     assert read_log(path).equals(back)
 
 
+def test_a_force_and_a_moment_are_a_stamped_wrench(tmp_path, log):
+    """Read back to the last bit, and by rosbags as ROS's own message with its stamps."""
+    letters = {"fx": "N", "fy": "N", "fz": "N", "mx": "N m", "my": "N m", "mz": "N m"}
+    for k, (channel, unit) in enumerate(letters.items()):
+        log = log.assign({f"tool.{channel}": log["force.motor_1"] * (k + 1.0)})
+        log[f"tool.{channel}"].attrs.update(units=unit, quantity="tool", channel=channel)
+    path = write_log(tmp_path / "log.mcap", log)
+    back, store = read_log(path), Messages().store
+    for channel in letters:
+        assert np.array_equal(back[f"tool.{channel}"].to_numpy(), log[f"tool.{channel}"].to_numpy())
+    with extra("rosbags.rosbag2").Reader(path) as bag:
+        assert bag.topics["/tauloop/tool"].msgtype == "geometry_msgs/msg/WrenchStamped"
+        raw = [(c.msgtype, r) for c, _, r in bag.messages() if c.topic == "/tauloop/tool"]
+    message = store.deserialize_cdr(raw[5][1], raw[5][0])
+    assert message.wrench.torque.y == 5.0 * float(log["force.motor_1"][5])
+    assert message.header.stamp.sec * NS + message.header.stamp.nanosec > 0
+
+
 def test_the_same_log_gives_the_same_bag(tmp_path, log):
     assert len({write_log(tmp_path / name, log).read_bytes() for name in ("a.mcap", "b.mcap")}) == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.mcap", "b.mcap"]

@@ -24,6 +24,11 @@ STORAGE = {".mcap": "MCAP", ".db3": "SQLITE3"}
 #: Ending of a folder that is a bag, as `ros2 bag record` makes it; in front of it that of its files may stand.
 FOLDER = ".rosbag2"
 JOINT_STATES, _ARRAY = "/joint_states", "std_msgs/msg/Float64MultiArray"
+_JOINTS, _WRENCH = "sensor_msgs/msg/JointState", "geometry_msgs/msg/WrenchStamped"
+#: Channels of a force and a moment, and their fields in ROS.
+WRENCH_FIELDS = {
+    f"{letter}{axis}": f"wrench.{part}.{axis}" for letter, part in (("f", "force"), ("m", "torque")) for axis in "xyz"
+}
 #: Stamp of the first sample, ns: zero means in ROS that there is none.
 _FIRST = 1_000_000_000
 
@@ -31,9 +36,9 @@ _FIRST = 1_000_000_000
 def write_bag(path: Path, target: Path, log: xr.Dataset) -> None:
     """Write a log as one file of a rosbag2.
 
-    Positions are joint states, with the velocities and forces (efforts) of the same channels; other quantities are
-    arrays on ``/tauloop/QUANTITY``. The topic ``/tauloop/log`` says which column is what, in which unit, so that the
-    file reads back without a description.
+    Positions are joint states, with the velocities and forces (efforts) of the same channels; fx, fy, fz, mx, my, mz of
+    one quantity are a stamped wrench, other quantities arrays, on ``/tauloop/QUANTITY``. The topic ``/tauloop/log``
+    says which column is what, in which unit, so that the file reads back without a description.
 
     Args:
         path: the file that the log is for, which chooses the storage by its ending, one of `STORAGE`.
@@ -78,9 +83,7 @@ def _fill(folder: Path, log: xr.Dataset, storage: str) -> Path:
     stamps = [_FIRST + round(1e9 * float(t)) for t in time - time[0]]
     parts = {topic: dict(group) for topic, group in _topics(log).items()}
     with Writer(folder, version=9, storage_plugin=StoragePlugin[storage]) as writer:
-        kinds = {CONTENTS: "std_msgs/msg/String"} | {
-            topic: "sensor_msgs/msg/JointState" if topic == JOINT_STATES else _ARRAY for topic in parts
-        }
+        kinds = {CONTENTS: "std_msgs/msg/String"} | {topic: _kind(topic, group) for topic, group in parts.items()}
         into = {topic: writer.add_connection(topic, kind, typestore=store) for topic, kind in kinds.items()}
         contents = store.types[kinds[CONTENTS]](data=json.dumps(_contents(log, parts, float(time[0]))))
         writer.write(into[CONTENTS], _FIRST, store.serialize_cdr(contents, kinds[CONTENTS]))
@@ -106,12 +109,21 @@ def _topics(log: xr.Dataset) -> dict[str, list[tuple[str, list[str]]]]:
     return topics
 
 
+def _kind(topic: str, parts: Mapping[str, list[str]]) -> str:
+    """Type of a topic's messages."""
+    if topic == JOINT_STATES:
+        return _JOINTS
+    return _WRENCH if set(WRENCH_FIELDS) == set(next(iter(parts.values()))) else _ARRAY
+
+
 def _columns(topic: str, parts: Mapping[str, list[str]]) -> Iterator[tuple[str, str]]:
     """Column of the file and name in the log of everything on a topic."""
     fields = {quantity: field for field, quantity in JOINT_FIELDS.items()}
+    kind = _kind(topic, parts)
     for quantity, channels in parts.items():
         for k, channel in enumerate(channels):
-            name = f"{fields[quantity]}[{channel}]" if topic == JOINT_STATES else f"data[{k}]"
+            name = f"{fields[quantity]}[{channel}]" if kind == _JOINTS else f"data[{k}]"
+            name = WRENCH_FIELDS[channel] if kind == _WRENCH else name
             yield f"{topic}.{name}", f"{quantity}.{channel}"
 
 
@@ -132,12 +144,22 @@ def _messages(
     header, moment = types["std_msgs/msg/Header"], types["builtin_interfaces/msg/Time"]
     layout = types["std_msgs/msg/MultiArrayLayout"](dim=[], data_offset=0)
     none = np.zeros(0)
+    kind = _kind(topic, parts)
     for row, stamp in enumerate(stamps):
-        if topic != JOINT_STATES:
+        if kind == _ARRAY:
             yield types[_ARRAY](layout=layout, data=next(iter(values.values()))[row])
             continue
-        fields = {field: values[name][row] if name in values else none for field, name in JOINT_FIELDS.items()}
         second, nanosecond = divmod(stamp, 1_000_000_000)
-        yield types["sensor_msgs/msg/JointState"](
-            header=header(stamp=moment(sec=second, nanosec=nanosecond), frame_id=""), name=parts["position"], **fields
-        )
+        head = header(stamp=moment(sec=second, nanosec=nanosecond), frame_id="")
+        if kind == _WRENCH:
+            ((quantity, channels),) = parts.items()
+            numbers = dict(zip(channels, values[quantity][row].tolist(), strict=True))
+            vectors = [
+                types["geometry_msgs/msg/Vector3"](**{axis: numbers[f"{letter}{axis}"] for axis in "xyz"})
+                for letter in "fm"
+            ]
+            wrench = types["geometry_msgs/msg/Wrench"](force=vectors[0], torque=vectors[1])
+            yield types[_WRENCH](header=head, wrench=wrench)
+            continue
+        fields = {field: values[name][row] if name in values else none for field, name in JOINT_FIELDS.items()}
+        yield types[_JOINTS](header=head, name=parts["position"], **fields)
