@@ -213,7 +213,8 @@ IDENTIFIED = {
 }
 #: Events of the interpreter that touch files.
 WATCHED = ("open", "os.rename", "os.remove", "os.link", "os.symlink", "os.truncate")
-OLD = b"what stood here before\n"
+#: As the CMakeLists.txt of an older package it is that of the same one, which may be replaced.
+OLD = b"what stood here before\nproject(five_bar_description)\n"
 #: A kill comes up to so long after the chosen event, s: the time of writing a figure.
 AFTER = 0.01
 #: Processes that wait for one another at most, and kills that one run is good for at least.
