@@ -19,6 +19,8 @@ from tauloop import Model
 from tauloop.errors import DescriptionError
 from tauloop.formats import load
 from tauloop.formats.options import ImportOptions
+from tauloop.formats.urdf import load_urdf
+from tauloop.formats.urdf_writer import to_urdf
 from tauloop.kinematics import random_states
 from tauloop.mechanism.model import Mechanism
 
@@ -496,3 +498,17 @@ def test_welded_links_have_ten_parameters_together(tmp_path: Path) -> None:
         mine, _ = tree(q, v, a)
         tau = pin.rnea(other, data, np.ravel([[np.cos(x), np.sin(x)] for x in q]), v, a)
         assert np.abs(mine - tau).max() < AGREEMENT * np.abs(tau).max()
+
+
+@pytest.mark.parametrize("name", ["five_bar", "delta"])
+def test_what_is_written_has_its_loops_without_the_side_file(name: str, tmp_path: Path) -> None:
+    """`<constraint>` out and in: the cuts of the side file, between the same places, and its mobility."""
+    written = to_urdf(load(name), "meshes")
+    urdf, side = tmp_path / "m.urdf", tmp_path / "side.yaml"
+    urdf.write_text(written.text)
+    side.write_text(written.side)
+    alone, whole = load(urdf), load_urdf(urdf, side)
+    cuts = [[(j.name, j.kind, j.parent, j.child) for j in machine.joints if j.is_cut] for machine in (alone, whole)]
+    assert cuts[0] == cuts[1]
+    assert written.text.count("<constraint ") == len(cuts[0]) > 0
+    assert Model(alone).assembly.mobility == Model(load(name)).assembly.mobility
