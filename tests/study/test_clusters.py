@@ -45,16 +45,17 @@ PATIENCE = 120.0
 class Cluster:
     """A scheduler and workers on this machine's loopback."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.workers = folder, []
+    def __init__(self, folder: Path, tls: tuple[str, ...] = ()) -> None:
+        self.folder, self.workers, self.tls = folder, [], tls
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        self.address = f"tcp://127.0.0.1:{self.port}"
+        self.address = f"{'tls' if tls else 'tcp'}://127.0.0.1:{self.port}"
         self.start()
 
     def start(self) -> None:
-        self.scheduler = self._process("scheduler", "--port", str(self.port))
+        protocol = ("--protocol", "tls") if self.tls else ()
+        self.scheduler = self._process("scheduler", "--port", str(self.port), *protocol)
 
     def worker(self, *, sources: Path = SOURCES, **environment: str) -> subprocess.Popen[bytes]:
         name = f"worker-{len(self.workers)}"
@@ -72,6 +73,7 @@ class Cluster:
             "--host",
             "127.0.0.1",
             "--no-dashboard",
+            *self.tls,
         ]
         there = {**os.environ, "PYTHONPATH": str(sources), "OMP_NUM_THREADS": "1", **environment}
         with (self.folder / "log").open("ab") as log:
@@ -149,6 +151,64 @@ def test_a_worker_that_cannot_write_its_cache_is_left_and_the_others_go_on(clust
     cluster.wait(2)
     tl.run_study(loads_study(TEXT), tmp_path / "study", tl.StudyOptions(scheduler=cluster.address))
     require_the_numbers_of_one_machine(tmp_path / "study")
+
+
+@pytest.fixture
+def full_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 16 kB, which no compiled library fits into."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", str(place)], capture_output=True)
+    if made.returncode:
+        pytest.skip("a file system cannot be mounted here")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def test_a_worker_whose_disk_is_full_is_left_and_the_others_go_on(cluster: Cluster, tmp_path: Path, full_disk: Path):
+    cluster.worker(XDG_CACHE_HOME=str(full_disk))
+    cluster.worker()
+    cluster.wait(2)
+    tl.run_study(loads_study(TEXT), tmp_path / "study", tl.StudyOptions(scheduler=cluster.address))
+    require_the_numbers_of_one_machine(tmp_path / "study")
+
+
+def test_a_study_over_tls_has_the_same_numbers_and_without_its_key_nobody_is_let_in(tmp_path: Path):
+    extra("distributed")
+    extra("pyarrow")
+    import dask  # comes with it
+
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl, to make a key")
+    key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "cert.pem")
+    words = ("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost")
+    subprocess.run([*words, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    files = ("--tls-ca-file", certificate, "--tls-cert", certificate, "--tls-key", key)
+    cluster = Cluster(tmp_path, files)
+    tls = {"distributed.comm.tls.ca-file": certificate, "distributed.comm.require-encryption": True}
+    for who in ("client", "scheduler", "worker"):
+        tls |= {f"distributed.comm.tls.{who}.cert": certificate, f"distributed.comm.tls.{who}.key": key}
+    try:
+        cluster.worker()
+        with dask.config.set(tls):
+            cluster.wait(1)
+            tl.run_study(loads_study(TEXT), tmp_path / "study", tl.StudyOptions(scheduler=cluster.address))
+        require_the_numbers_of_one_machine(tmp_path / "study")
+        plain = tl.StudyOptions(scheduler=cluster.address.replace("tls", "tcp"))
+        with pytest.raises(EngineError, match="nobody answers"):
+            tl.run_study(loads_study(TEXT), tmp_path / "other", plain)
+    finally:
+        cluster.end()
+
+
+def test_a_cluster_on_the_loopback_is_started_and_ended_here(tmp_path: Path):
+    extra("distributed")
+    extra("pyarrow")
+    tl.run_study(loads_study(TEXT), tmp_path / "study", tl.StudyOptions(scheduler="local", workers=2))
+    require_the_numbers_of_one_machine(tmp_path / "study")
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    names = [Path(f"/proc/{child}/cmdline").read_bytes() for child in children if Path(f"/proc/{child}").exists()]
+    assert not [name for name in names if b"spawn_main" in name]
 
 
 #: Kills the process that computes the third sample.

@@ -12,7 +12,7 @@ from tauloop.mechanism.yaml_nodes import read_text
 
 _SHIPPED = Path(__file__).parent / "lines"
 
-__all__ = ["load_drive", "read_drive", "shipped_drives"]
+__all__ = ["drive_text", "load_drive", "read_drive", "shipped_drives"]
 
 
 def shipped_drives() -> tuple[str, ...]:
@@ -29,6 +29,11 @@ def load_drive(name_or_path: str | Path) -> DriveLine:
     Raises:
         DescriptionError: there is no such file, or it is wrong; all problems at once.
     """
+    return read_drive(*drive_text(name_or_path))
+
+
+def drive_text(name_or_path: str | Path) -> tuple[str, str]:
+    """The text of a drive line's file, and a name for it; arguments and errors are those of `load_drive`."""
     if isinstance(name_or_path, str) and name_or_path.isidentifier():
         known = shipped_drives()
         if name_or_path not in known:
@@ -36,5 +41,5 @@ def load_drive(name_or_path: str | Path) -> DriveLine:
             what = "no drive line of this name comes with Tauloop"
             raise DescriptionError.of(name_or_path, what, remedy)
         path = _SHIPPED / f"{name_or_path}.yaml"
-        return read_drive(read_text(path), path.name)
-    return read_drive(read_text(Path(name_or_path)), str(name_or_path))
+        return read_text(path), path.name
+    return read_text(Path(name_or_path)), str(name_or_path)

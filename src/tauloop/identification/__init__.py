@@ -79,6 +79,11 @@ from tauloop.identification.friction.presliding import (
     presliding_columns as presliding_columns,
 )
 from tauloop.identification.instruments import simulated_instruments as simulated_instruments
+from tauloop.identification.log_bootstrap import (
+    BootstrapDraw as BootstrapDraw,
+    BootstrapOptions as BootstrapOptions,
+    bootstrap_log as bootstrap_log,
+)
 from tauloop.identification.machine_result import MachineIdentification as MachineIdentification
 from tauloop.identification.options import (
     IdentificationOptions as IdentificationOptions,

@@ -10,13 +10,14 @@ from typing import Any, final
 
 import numpy as np
 
+from tauloop.drives import DriveLine
 from tauloop.errors import InputError, TauloopError
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.records import dataclass
 from tauloop.result import plain
 from tauloop.study.accuracy import Accuracy, AccuracyOptions
-from tauloop.study.option_texts import options_from
+from tauloop.study.option_texts import option_names, options_from
 
 #: What an input is called that is no parameter: the log of `identify`, and options by their names.
 LOG, OPTION = "log", "options."
@@ -57,19 +58,28 @@ class Command:
     Attributes:
         place: package, function and options.
         units: SI units of the scalars that it has of itself.
-        has_log: whether its second argument is a log.
+        has_log: whether its second argument is a log, or another file of measurements.
+        arguments: of its others, those that are given among the options.
+        is_line: whether it takes a drive line instead of a machine.
         shares_model: whether it takes a model, which is then made once for all samples of the machine itself.
     """
 
     place: tuple[str, str, str]
     units: Mapping[str, str]
     has_log: bool = False
+    arguments: tuple[str, ...] = ()
+    is_line: bool = False
     shares_model: bool = False
 
     @property
     def options(self) -> type:
         """The class of its options."""
         return getattr(import_module(f"tauloop.{self.place[0]}"), self.place[2])
+
+    @property
+    def option_names(self) -> tuple[str, ...]:
+        """Names that a file may give, arguments among them."""
+        return (*self.arguments, *option_names(self.options))
 
     @property
     def function(self) -> Callable[..., Any]:
@@ -88,10 +98,29 @@ CALCULATIONS: Mapping[str, Command] = {
         for name, place in {
             "fold": ("fold_file", "IdentificationOptions"),
             "fold-scores": ("read_scores", "ScoreOptions"),
+            "bootstrap": ("bootstrap_log", "BootstrapOptions"),
         }.items()
     },
     **{
-        name: Command(place=place, units={}, has_log=name == "identify")
+        name: Command(place=("kinematics", *place), units={}, arguments=arguments)
+        for name, place, arguments in (
+            ("fk", ("forward_kinematics", "KinematicsOptions"), ("actuators",)),
+            ("ik", ("inverse_kinematics", "KinematicsOptions"), ("platform",)),
+            ("jacobian", ("jacobian", "JacobianOptions"), ("platform", "actuators")),
+            ("modes", ("assembly_modes", "ModeOptions"), ("position",)),
+            ("working-modes", ("working_modes", "ModeOptions"), ("position",)),
+        )
+    },
+    **{
+        name: Command(place=("drives", *place), units={}, is_line=True, has_log=name == "fit-plant")
+        for name, place in {
+            "drive": ("drive", "DriveOptions"),
+            "tune": ("tune", "TuningOptions"),
+            "fit-plant": ("fit_plant", "PlantFitOptions"),
+        }.items()
+    },
+    **{
+        name: Command(place=place, units={}, has_log=name in ("identify", "calibrate", "link-parameters"))
         for name, place in {
             "check": ("kinematics", "check", "CheckOptions"),
             "show": ("kinematics", "describe", "DescribeOptions"),
@@ -100,10 +129,14 @@ CALCULATIONS: Mapping[str, Command] = {
             "reduce": ("kinematics", "reduce", "ReductionOptions"),
             "cost": ("model", "count_operations", "CountOptions"),
             "motion": ("motion", "plan_motion", "StrokeOptions"),
+            "fastest": ("simulation", "fastest_motion", "FastestOptions"),
             "simulate": ("simulation", "simulate", "SimulationOptions"),
             "control": ("simulation", "control", "ControlOptions"),
             "excite": ("identification", "excite", "ExcitationOptions"),
             "identify": ("identification", "identify", "IdentificationOptions"),
+            "regroup": ("identification", "regroup", "RegroupingOptions"),
+            "link-parameters": ("identification", "link_parameters", "LinkOptions"),
+            "calibrate": ("calibration", "calibrate", "CalibrationOptions"),
             "poses": ("calibration", "plan_poses", "PosePlanOptions"),
             "detect-hit": ("estimation", "detect_hit", "HitOptions"),
             "ballbar": ("drives", "ballbar", "BallbarOptions"),
@@ -135,10 +168,14 @@ class AccuracyOfMany(Calculation):
 class OneByOne(Calculation):
     """A function of the library, called with the machine of each sample."""
 
-    def __init__(self, command: Command, mechanism: Mechanism, texts: Mapping[str, Any], keep: Mapping[str, str]):
+    def __init__(
+        self, command: Command, mechanism: Mechanism | DriveLine, texts: Mapping[str, Any], keep: Mapping[str, str]
+    ) -> None:
         """Keep what is the same in all samples."""
         self._command, self._mechanism, self._texts, self._keep = command, mechanism, dict(texts), dict(keep)
-        self._same: Mechanism | Model = Model(mechanism) if command.shares_model else mechanism
+        self._same: Mechanism | DriveLine | Model = mechanism
+        if command.shares_model and isinstance(mechanism, Mechanism):
+            self._same = Model(mechanism)
 
     def run(self, inputs: Mapping[str, np.ndarray], whole: Sequence[int]) -> ComputedSamples:
         """See `Calculation`; of a sample that is refused the first problem is kept."""
@@ -160,10 +197,14 @@ class OneByOne(Calculation):
     def _result(self, sample: Mapping[str, Any]) -> Any:
         changed = {k: float(v) for k, v in sample.items() if k != LOG and not k.startswith(OPTION)}
         options = {k.removeprefix(OPTION): v for k, v in sample.items() if k.startswith(OPTION)}
-        machine = self._mechanism.with_values(changed) if changed else self._same
+        machine = self._same
+        if changed and isinstance(self._mechanism, Mechanism):
+            machine = self._mechanism.with_values(changed)
         logs = [str(sample[LOG])] if LOG in sample else []
-        made = options_from(self._command.options, self._texts | options)
-        return plain(self._command.function(machine, *logs, made).as_dict())
+        texts = self._texts | options
+        others = {name: texts.pop(name) for name in self._command.arguments if name in texts}
+        made = options_from(self._command.options, texts)
+        return plain(self._command.function(machine, *logs, options=made, **others).as_dict())
 
 
 def scalar(data: Any, path: str) -> float:
@@ -193,13 +234,17 @@ def scalar(data: Any, path: str) -> float:
 
 
 def calculation(
-    name: str, mechanism: Mechanism, names: Sequence[str], texts: Mapping[str, Any], keep: Mapping[str, str]
+    name: str,
+    mechanism: Mechanism | DriveLine,
+    names: Sequence[str],
+    texts: Mapping[str, Any],
+    keep: Mapping[str, str],
 ) -> Calculation:
     """What computes samples.
 
     Args:
         name: of `CALCULATIONS`.
-        mechanism: the machine.
+        mechanism: the machine, or the drive line.
         names: leaf parameters that vary.
         texts: options, the same in all samples.
         keep: paths of the scalars that are kept, by name.
@@ -207,6 +252,6 @@ def calculation(
     Raises:
         InputError: unknown options, or values that they refuse.
     """
-    if name == "accuracy":
+    if name == "accuracy" and isinstance(mechanism, Mechanism):
         return AccuracyOfMany(mechanism, names, options_from(AccuracyOptions, texts))
     return OneByOne(CALCULATIONS[name], mechanism, texts, keep)

@@ -15,10 +15,12 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tauloop.drives import DriveLine
+from tauloop.drives.reader import drive_text, read_drive
 from tauloop.errors import InputError, TauloopError
 from tauloop.formats.library import format_of, load, loads
 from tauloop.formats.yaml_writer import dumps
@@ -33,7 +35,7 @@ from tauloop.mechanism.yaml_nodes import parse_nodes, read_text
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 from tauloop.study.calculations import CALCULATIONS, LOG, OPTION
-from tauloop.study.option_texts import option_names, options_from
+from tauloop.study.option_texts import options_from
 from tauloop.study.variations import VariedInput, count_of
 
 FORMAT = "tauloop-study/1"
@@ -45,7 +47,7 @@ _TEXT = Text(is_needed=True)
 _TEXTS = Either(kinds=(_TEXT, ListOf(item=_TEXT)))
 VARIATION = Shape(
     name="variation",
-    doc="What one input is from sample to sample: exactly one of `normal`, `uniform`, `grid` and `list`.",
+    doc="What one input is from sample to sample: exactly one of `normal`, `uniform`, `grid`, `list`, `numbers`.",
     fields=(
         field("normal", _TEXT, "standard deviation of a normal distribution"),
         field("uniform", _TEXT, "half of the width of a uniform distribution"),
@@ -53,6 +55,7 @@ VARIATION = Shape(
         field("grid", ListOf(item=_TEXT, length=2), "first and last value of a grid"),
         field("steps", Whole(least=2, most=1_000_000), "values of the grid"),
         field("list", ListOf(item=_TEXT), "values, one after the other"),
+        field("numbers", Whole(least=1, most=1_000_000), "so many whole numbers from 0 on, such as seeds of an option"),
     ),
 )
 COMPUTE = Shape(
@@ -74,7 +77,7 @@ STUDY = Shape(
     fields=(
         need("format", Choice(options=(FORMAT,)), "format and version"),
         field("description", Text(), "what is asked"),
-        need("machine", _TEXT, "a shipped machine, or a file beside this one"),
+        need("machine", _TEXT, "a shipped machine or drive line, or a file beside this one"),
         field("samples", Whole(least=1, most=MOST), "draws, of each combination of grids and lists; 1 if absent"),
         field("seed", Whole(least=0, most=MOST), "of the draws; 0 if absent"),
         field("design", Choice(options=("random", "sobol")), "sobol: for Sobol indices; random if absent"),
@@ -153,8 +156,10 @@ class Study(Shown):
         return count_of(self.variations, self.samples)
 
     @property
-    def mechanism(self) -> Mechanism:
-        """The machine."""
+    def mechanism(self) -> Mechanism | DriveLine:
+        """The machine, or the drive line."""
+        if CALCULATIONS[self.result].is_line:
+            return read_drive(self.machine_text, self.machine)
         return loads(self.machine_text, self.machine)
 
     @property
@@ -209,10 +214,11 @@ def loads_study(text: str, file: str = "<text>", folder: Path | None = None) -> 
     root = document(parse_nodes(text, file), file, STUDY, folder)
     content = contents(root, ValueReader(None)) or {}
     machine = root.get("machine")
-    mechanism, machine_text = (
-        _machine(machine, folder or Path()) if machine is not None and machine.text else (None, "")
-    )
     command = CALCULATIONS.get((content.get("compute") or {}).get("result") or "")
+    read: Callable[[Cursor | None, Path], tuple[Mechanism | DriveLine | None, str]] = _machine
+    if command is not None and command.is_line:
+        read = _line
+    mechanism, machine_text = read(machine, folder or Path())
     variations = []
     for name, place in root.entries_of("vary"):
         if mechanism is not None and (variation := _variation(name, place, mechanism, folder)) is not None:
@@ -265,31 +271,54 @@ def _machine(place: Cursor | None, folder: Path) -> tuple[Mechanism | None, str]
         return None, ""
 
 
+def _line(place: Cursor | None, folder: Path) -> tuple[DriveLine | None, str]:
+    """The drive line and the text of its file; None without one."""
+    if place is None or not place.text:
+        return None, ""
+    name = place.text
+    try:
+        text, _ = drive_text(name if name.isidentifier() else folder / name)
+        return read_drive(text, name), text
+    except TauloopError as error:
+        for problem in error.problems:
+            place.problem(str(problem), "a drive line that comes with Tauloop, or a file beside this one")
+        return None, ""
+
+
 def own_text(mechanism: Mechanism) -> str:
     """The text of a machine's file, written anew."""
     return dumps(mechanism)
 
 
-def _variation(name: str, place: Cursor, mechanism: Mechanism, folder: Path | None) -> VariedInput | None:
+def _variation(name: str, place: Cursor, mechanism: Mechanism | DriveLine, folder: Path | None) -> VariedInput | None:
     """One variation; None where it cannot be read, which is noted."""
     content = contents(place, ValueReader(None)) or {}
-    kinds = [kind for kind in ("normal", "uniform", "grid", "list") if kind in content]
+    kinds = [kind for kind in ("normal", "uniform", "grid", "list", "numbers") if kind in content]
     if len(kinds) != 1:
-        place.problem("has not exactly one of normal, uniform, grid and list", "give one of them")
+        place.problem("has not exactly one of normal, uniform, grid, list and numbers", "give one of them")
         return None
     kind = kinds[0]
     is_parameter = name != LOG and not name.startswith(OPTION)
+    if is_parameter and isinstance(mechanism, DriveLine):
+        place.problem("parameters of a drive line vary as options.values", 'write list: ["kp=150", "kp=160"]')
+        return None
     if is_parameter and name not in mechanism.parameters.names:
         place.problem(f"{mechanism.name} has no such parameter", mechanism.parameters.near(name))
         return None
-    if not is_parameter and kind != "list":
+    if not is_parameter and kind not in ("list", "numbers"):
         place.problem("is no parameter of the machine: it can only be listed", "write list: [...]")
         return None
+    if kind == "numbers":
+        if is_parameter or name == LOG:
+            place.problem("numbers are seeds and counts of options", "write grid: [first, last]")
+            return None
+        return VariedInput(name=name, kind="list", values=tuple(map(str, range(content["numbers"] or 1))))
     if kind == "list" and not is_parameter:
         texts = [str(value) for value in content["list"]]
         if name == LOG and folder is not None:
             texts = [str(folder / text) for text in texts]
         return VariedInput(name=name, kind="list", values=tuple(texts))
+    assert isinstance(mechanism, Mechanism)
     parameter = mechanism.parameters[name]
     dimension = parse_unit(parameter.unit).dimension if parameter.unit else ONE
 
@@ -325,7 +354,7 @@ def _check_calculation(root: Cursor, content: Mapping[str, Any], names: list[str
     compute = root.get("compute")
     assert compute is not None
     result, command = content["compute"]["result"], CALCULATIONS[content["compute"]["result"]]
-    known = option_names(command.options)
+    known = command.option_names
     for name in names:
         if name.startswith(OPTION) and name.removeprefix(OPTION) not in known:
             root.problem(
@@ -346,7 +375,7 @@ def _check_calculation(root: Cursor, content: Mapping[str, Any], names: list[str
         varied = {name.removeprefix(OPTION) for name in names if name.startswith(OPTION)}
         texts = content["compute"].get("options") or {}
         if not varied:
-            options_from(command.options, texts)
+            options_from(command.options, {k: text for k, text in texts.items() if k not in command.arguments})
     except InputError as error:
         for problem in error.problems:
             compute.problem(f"{problem.where}: {problem.what}", problem.remedy, "options")

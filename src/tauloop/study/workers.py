@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, final
@@ -36,6 +36,8 @@ _LOGGER = logging.getLogger("tauloop")
 MOST_KILLED = 3
 #: Seconds between two looks at a cluster that is silent.
 LOOK = 1.0
+#: Seconds that a cluster of one's own has to end.
+GOING = 30.0
 
 
 @functools.cache
@@ -293,9 +295,11 @@ class DaskWorkers(Workers):
 
     def close(self) -> None:
         """Leave the cluster; end one that was started here."""
-        self._client.close(timeout=LOOK)
+        with suppress(TimeoutError):  # all results are here: whoever is slow to go ends with this process
+            self._client.close(timeout=LOOK)
         if self._cluster is not None:
-            self._cluster.close(timeout=LOOK)
+            with suppress(TimeoutError):
+                self._cluster.close(timeout=GOING)
 
 
 @contextmanager
