@@ -29,6 +29,7 @@ PAGES = {
     "workspace.md": "workspace",
     "motion.md": "motion",
     "fastest-motion.md": "fastest",
+    "transfers.md": "transfer",
     "simulation.md": "simulate",
     "control.md": "control",
     "formulations.md": "dynamics cost",

@@ -65,6 +65,10 @@ COMMANDS = {
         *("fastest", "five_bar", "--to", "x=0.02", "--intervals", "40", "--out", "{out}/fastest.csv"),
         *("--figure", "{out}/fastest.png", "--c-array", "{out}/fastest.txt", "--json-file", "{out}/fastest.json"),
     ),
+    "transfer": (
+        *("transfer", "five_bar", "--to", "x=0.02", "--intervals", "8", "--out", "{out}/transfer.csv"),
+        *("--figure", "{out}/transfer.png", "--c-array", "{out}/transfer.txt", "--json-file", "{out}/transfer.json"),
+    ),
     "show": ("show", "five_bar", "--figure", "{out}/show.png"),
     "check": ("check", "five_bar", "--figure", "{out}/check.png"),
     "parquet": ("motion", "five_bar", "--to", "x=0.02", "--out", "{out}/motion.parquet"),

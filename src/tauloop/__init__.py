@@ -138,9 +138,11 @@ if TYPE_CHECKING:
         ControlOptions as ControlOptions,
         FastestOptions as FastestOptions,
         SimulationOptions as SimulationOptions,
+        TransferOptions as TransferOptions,
         control as control,
         fastest_motion as fastest_motion,
         simulate as simulate,
+        transfer as transfer,
     )
     from tauloop.study import (
         FoldOptions as FoldOptions,

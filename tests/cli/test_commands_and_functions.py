@@ -57,6 +57,13 @@ FASTEST = tl.FastestOptions(
     frequency=2000.0,
     motor_curve=((0.0, 1.0), (10.0, 1.0), (40.0, 0.2)),
 )
+TRANSFER = tl.TransferOptions(
+    end={"x": 0.05},
+    spheres=(tl.motion.SphereObstacle(center=(0.02, 0.0, -0.53), radius=0.02),),
+    reserve=0.2,
+    intervals=8,
+    frequency=2000.0,
+)
 EVENTS = tl.ControlOptions(
     stroke=tl.StrokeOptions(end={"z": -0.55}, time=0.05),
     controller=("pd",),
@@ -126,6 +133,9 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     ),
     "fastest delta --to x=0.05 --payload 300g --reserve 0.2 --intervals 60 --rate 2kHz --motor-curve 0:1,10:1,40:0.2": (
         lambda _: tl.fastest_motion(tl.load("delta"), FASTEST)
+    ),
+    "transfer delta --to x=0.05 --sphere 0.02,0,-0.53:0.02 --reserve 0.2 --intervals 8 --rate 2kHz": (
+        lambda _: tl.transfer(tl.load("delta"), TRANSFER)
     ),
     "simulate delta --duration 0.01 --force leg1.motor=1 --position x=0.01 --rtol 1e-8 --atol 1e-9": lambda _: (
         tl.simulate(tl.load("delta"), FALL)

@@ -42,6 +42,7 @@ WITHOUT = {
     "ballbar": "has it; its machine needs drive lines (see test_drives_machine.py)",
     "machines": "uses no pose",
     "fastest": "refuses a path beyond them, whatever it is asked",
+    "transfer": "keeps within them",
     "detect-hit": "runs a stroke under a controller, whose run says it",
     "new": "checks the work volume of a new file and says what does not reach",
     "demo": "plans within the limits",

@@ -26,7 +26,7 @@ def casadi_function(runner: Runner, function: str) -> ca.Function:
     output, program, sizes = spec.outputs[0], runner.program(spec), runner.empty_inputs()
     inputs = {name: ca.SX.sym(name, sizes[name].shape[1]) for name in spec.inputs}
     baked = {name: ca.SX(ca.DM(numbers)) for name, numbers in runner.nominal.items()}
-    values = _unfolded(program, {**baked, **inputs})
+    values = unfolded(program, {**baked, **inputs})
     blocks = [ca.sparsify(ca.reshape(values[by(output, name)], values[output].numel(), -1)) for name in inputs]
     blocks[0] = blocks[0] @ _displacements(runner.topology, runner.ports, inputs["position"])
     ahead = [*inputs.values(), ca.SX.sym("out", values[output].numel())]
@@ -36,7 +36,7 @@ def casadi_function(runner: Runner, function: str) -> ca.Function:
     return ca.Function(function, [*inputs.values()], ca.cse([values[output]]), [*inputs], [output], options)
 
 
-def _unfolded(program: Program, inputs: Mapping[str, ca.SX]) -> dict[str, ca.SX]:
+def unfolded(program: Program, inputs: Mapping[str, ca.SX]) -> dict[str, ca.SX]:
     """All values of a program as expressions.
 
     Raises:

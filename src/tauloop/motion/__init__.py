@@ -13,6 +13,13 @@ from tauloop.motion.fastest.law import ProfileLaw as ProfileLaw
 from tauloop.motion.fastest.limits import PathLimits as PathLimits, PathRows as PathRows
 from tauloop.motion.fastest.planning import FastestLaw as FastestLaw, fastest_law as fastest_law, law_rate as law_rate
 from tauloop.motion.fourier import FourierSeries as FourierSeries
+from tauloop.motion.free.obstacles import (
+    BoxObstacle as BoxObstacle,
+    Obstacle as Obstacle,
+    SphereObstacle as SphereObstacle,
+)
+from tauloop.motion.free.planning import Aim as Aim, FreeMotion as FreeMotion, FreePlanner as FreePlanner
+from tauloop.motion.free.rows import Surroundings as Surroundings
 from tauloop.motion.laws import (
     LAWS as LAWS,
     POLYNOMIAL_345 as POLYNOMIAL_345,

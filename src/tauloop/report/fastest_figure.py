@@ -25,7 +25,7 @@ def fastest_figure(result: FastestMotion) -> Figure:
     forces = trajectory.stroke.functions.inverse_dynamics(*motion.rates, start=start, payload=load).force
     names, units = model.output_ports("actuators")
     size = np.array([actuator.force for actuator in model.mechanism.actuators])
-    figure = blank(WIDTH, HEIGHT, f"{model.mechanism.name}: fastest motion of {1e3 * result.duration:.4g} ms")
+    figure = blank(WIDTH, HEIGHT, f"{model.mechanism.name}: motion of {1e3 * result.duration:.4g} ms")
     grid = figure.add_gridspec(
         3, 1, left=0.09, right=0.76, top=0.92, bottom=0.1, hspace=0.14, height_ratios=(2.0, 2.6, 0.7)
     )

@@ -14,11 +14,12 @@ def fastest_tables(result: FastestMotion) -> Iterator[RenderableType]:
     """Duration, gains, active limits, trial and clearance from singularities."""
     placed, limits = result.trajectory.stroke, result.limits
     total = f" ({result.trajectory.total:.6g} s there and back)" if result.trajectory.returns else ""
-    yield f"Fastest motion of {result.duration:.6g} s{total}"
+    yield f"Motion of {result.duration:.6g} s{total}"
     load = f", payload 0 to {limits.payload.mass:g} kg" if limits.payload else ""
     yield f"{limits.force:.0%} of the forces{load}; with all of them {result.without_reserve:.6g} s"
     rows = ((name, duration, result.gains[name]) for name, duration in result.laws.items())
-    yield table("Other laws under these limits", "law", ("duration [s]", ".6g"), ("gain", ".1%"), rows=rows)
+    if result.laws:
+        yield table("Other laws under these limits", "law", ("duration [s]", ".6g"), ("gain", ".1%"), rows=rows)
     parts = ((1e3 * p.start, 1e3 * p.end, p.first, p.last, p.limit or "-") for p in result.active)
     columns = (("from [ms]", ".1f"), ("to [ms]", ".1f"), ("path from", ".1%"), ("to", ".1%"), "limit")
     yield table("Which limit is reached when", *columns, rows=parts)

@@ -136,6 +136,7 @@ _OWN = (
     _OwnPart("Simulation", *_SIMULATIONS),
     _OwnPart("StudyResult", "study_table.study_tables"),
     _OwnPart("SwingComparison", *_SIMULATIONS),
+    _OwnPart("Transfer", "transfer_table.transfer_tables"),
     _OwnPart("Tuning", "tuning_table.tuning_tables"),
     _OwnPart("TwoRuns", "two_runs_tables.two_runs_tables"),
     _OwnPart("VerifiedMachine", "verification_table.verification_tables", page="comparison_pages.verification_page"),

@@ -61,6 +61,12 @@ from tauloop.simulation.routes import (
 from tauloop.simulation.simulation import Simulation as Simulation, Simulator as Simulator, start_state as start_state
 from tauloop.simulation.stepping.steps import Ending as Ending
 from tauloop.simulation.swing_comparison import SwingComparison as SwingComparison
+from tauloop.simulation.transfers import (
+    LeastDistance as LeastDistance,
+    Transfer as Transfer,
+    TransferOptions as TransferOptions,
+    transfer as transfer,
+)
 from tauloop.simulation.workflow import (
     Integration as Integration,
     RoundTripOptions as RoundTripOptions,

@@ -41,7 +41,7 @@ COMPARED = ("cycloidal", "3-4-5")
 CHANGE = "change of forces or of the tool's acceleration"
 
 
-def _curve(text: str) -> tuple[tuple[float, float], ...]:
+def motor_curve(text: str) -> tuple[tuple[float, float], ...]:
     """Pairs of a motor's speed and the share of its force: 0:1,20:1,40:0.3."""
     try:
         pairs = [tuple(float(number) for number in part.split(":")) for part in text.split(",")]
@@ -83,7 +83,7 @@ class FastestOptions(Options):
     stroke: StrokeOptions
     reserve: float = option(0.1, least=0.0, below=1.0)
     payload: float | Payload = option(0.0, read=lambda text: quantity("payload", text, units.MASS), metavar="MASS")
-    motor_curve: tuple[tuple[float, float], ...] | str = option((), read=_curve, metavar="SPEED:SHARE,...")
+    motor_curve: tuple[tuple[float, float], ...] | str = option((), read=motor_curve, metavar="SPEED:SHARE,...")
     tension: float = option(np.inf, above=0.0, read=lambda text: quantity("tension", text, units.FORCE))
     compression: float = option(np.inf, above=0.0, read=lambda text: quantity("compression", text, units.FORCE))
     tool_acceleration: float = option(np.inf, above=0.0)
@@ -107,7 +107,7 @@ class FastestOptions(Options):
     def limits(self, reserve: float) -> PathLimits:
         """What the motion keeps, with a reserve of the forces."""
         load = self.payload if isinstance(self.payload, Payload) else Payload(mass=self.payload)
-        curve = _curve(self.motor_curve) if isinstance(self.motor_curve, str) else self.motor_curve
+        curve = motor_curve(self.motor_curve) if isinstance(self.motor_curve, str) else self.motor_curve
         return PathLimits(
             force=1.0 - reserve,
             payload=load if load.mass > 0 else None,
@@ -280,10 +280,10 @@ def fastest_motion(
     names = dict.fromkeys((*COMPARED, options.stroke.law))
     names.pop("fastest", None)
     laws = {name: 1.0 / law_rate(best.rows, LAWS[name], 1.0 / best.duration) for name in names}
-    tried = _tried(trajectory, options)
+    runs = tried(trajectory, options.limits(0.0), options.controller, options.bandwidth, options.frequency)
     stages.done()
     return FastestMotion(
-        evidence=(*_evidence(best), *_tried_evidence(tried), condition_of(placed)),
+        evidence=(*shares_evidence(best), *tried_evidence(runs), condition_of(placed)),
         provenance=provenance(
             options={"reserve": options.reserve, "intervals": options.intervals, "controller": options.controller},
             inputs={"machine": model.mechanism.name},
@@ -293,8 +293,8 @@ def fastest_motion(
         duration=best.duration,
         without_reserve=unreserved.duration,
         laws=laws,
-        active=_active(best),
-        tried=tried,
+        active=active_limits(best),
+        tried=runs,
         sweeps=best.sweeps,
         controller=(options.controller, options.frequency),
     )
@@ -312,7 +312,7 @@ def _planned(placed: Stroke, options: FastestOptions, reserve: float) -> Fastest
     return limited_law(best) if limits.bounds_changes else best
 
 
-def _evidence(best: FastestLaw) -> Iterator[Evidence]:
+def shares_evidence(best: FastestLaw) -> Iterator[Evidence]:
     """The largest shares of limits on a grid ten times finer than the law's."""
     x = np.linspace(0.0, 1.0, 10 * INTERVALS + 1)
     rows, rate = best.rows, 1.0 / best.duration
@@ -324,26 +324,28 @@ def _evidence(best: FastestLaw) -> Iterator[Evidence]:
         yield Evidence(name="largest share of a change", value=change, upper=1.0 + 1e-6, advice=advice)
 
 
-def _tried_evidence(tried: tuple[TriedMotion, ...]) -> Iterator[Evidence]:
+def tried_evidence(runs: tuple[TriedMotion, ...]) -> Iterator[Evidence]:
     """What the simulator says."""
-    for run in tried:
+    for run in runs:
         name = f"{SATURATED}, payload {run.payload:g} kg"
         saturated = 1.0 if run.end else run.saturated
         yield Evidence(name=name, value=saturated, upper=0.0, advice=run.end or "a larger reserve or a higher rate")
 
 
-def _tried(trajectory: Trajectory, options: FastestOptions) -> tuple[TriedMotion, ...]:
+def tried(
+    trajectory: Trajectory, limits: PathLimits, controller: str, bandwidth: float, frequency: float
+) -> tuple[TriedMotion, ...]:
     """The motion under the sampled controller, without payload and with it."""
-    model, limits = trajectory.stroke.model, options.limits(0.0)
+    model = trajectory.stroke.model
     if len(model.mechanism.actuators) != model.platform.ports.velocity.size:
         return ()
-    law = CONTROLLERS[options.controller](bandwidth=options.bandwidth)
+    law = CONTROLLERS[controller](bandwidth=bandwidth)
     loads = [None] if limits.payload is None else [None, limits.payload]
     size = np.array([actuator.force for actuator in model.mechanism.actuators])
     runs = []
     for load in loads:
         carried = None if load is None else (lambda _, load=load: load)
-        run = follow(trajectory, law, Sampling(frequency=options.frequency), payload=carried)
+        run = follow(trajectory, law, Sampling(frequency=frequency), payload=carried)
         shares = np.abs(run.force) / size
         runs.append(
             TriedMotion(
@@ -357,7 +359,7 @@ def _tried(trajectory: Trajectory, options: FastestOptions) -> tuple[TriedMotion
     return tuple(runs)
 
 
-def _active(best: FastestLaw) -> tuple[ActiveLimit, ...]:
+def active_limits(best: FastestLaw) -> tuple[ActiveLimit, ...]:
     """Which limit is reached when."""
     x, rows, rate = np.linspace(0.0, 1.0, LOOKS), best.rows, 1.0 / best.duration
     middle = 0.5 * (x[1:] + x[:-1])

@@ -76,7 +76,7 @@ def limited_law(fastest: FastestLaw, *, points: int = POINTS) -> FastestLaw:
         if most.max() <= 1.0 + 1e-3:
             break
         allowed = allowed / np.maximum(most, 1.0)
-    return replace(fastest, law=law, duration=1.0 / _slowed(rows, law, rate, unit))
+    return replace(fastest, law=law, duration=1.0 / slowed(rows, law, rate, unit))
 
 
 def changes_taken(
@@ -131,7 +131,7 @@ def _grid(fastest: FastestLaw, points: int) -> np.ndarray:
     return with_breaks(grid, np.array(rows.stroke.path.kinks))
 
 
-def _slowed(rows: PathRows, law: Law, rate: float, unit: float) -> float:
+def slowed(rows: PathRows, law: Law, rate: float, unit: float) -> float:
     """The rate at which changes are kept too: inertial parts go with its third power."""
     for _ in range(ROUNDS):
         share = float(changes_taken(rows, law, rate, unit)[0].max())

@@ -1,0 +1,1 @@
+"""Motions from here to there whose path is free: direct collocation on the manifold of the loops."""

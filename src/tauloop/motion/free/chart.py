@@ -1,0 +1,189 @@
+"""Free coordinates of a platform's pose, in which a spline may lie anywhere, and paths that are such splines.
+
+Lengths and angles are themselves. A quaternion is p = N / |N| with N = middle (1, r): three free numbers r, those of
+Gibbs and Rodrigues about an orientation in the middle, which reach all that is turned by less than 180 degrees.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+import casadi as ca
+import numpy as np
+from scipy.interpolate import BSpline
+
+from tauloop.assembly.ports import EntryPorts
+from tauloop.equations.topology import Topology
+from tauloop.errors import InputError
+from tauloop.motion.paths import Curve, Path, quaternion_product
+from tauloop.records import dataclass
+from tauloop.shown import Shown
+
+#: Degree of the splines: accelerations are continuous, and linear between knots.
+DEGREE = 3
+#: Least cosine of half the angle from the middle that a chart is used for: 120 degrees.
+WIDEST = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart(Shown):
+    """Free coordinates of the positions of an entry.
+
+    Attributes:
+        size: number of positions.
+        plain: columns of positions that are free coordinates themselves.
+        quaternions: first columns of quaternions among the positions.
+        middles: an orientation for each (k, 4).
+        columns: which velocities the plain ones and each quaternion's three have.
+    """
+
+    size: int
+    plain: tuple[int, ...]
+    quaternions: tuple[int, ...]
+    middles: np.ndarray
+    columns: tuple[tuple[int, ...], ...]
+
+    @property
+    def freedoms(self) -> int:
+        """Number of free coordinates m."""
+        return len(self.plain) + 3 * len(self.quaternions)
+
+    def free(self, position: np.ndarray) -> np.ndarray:
+        """Free coordinates (N, m) of positions (N, size).
+
+        Raises:
+            InputError: turned too far from the middle.
+        """
+        parts = [position[:, list(self.plain)]]
+        for k, middle in zip(self.quaternions, self.middles, strict=True):
+            n = quaternion_product(np.broadcast_to(_inverse(middle), (len(position), 4)), position[:, k : k + 4])
+            if (np.abs(n[:, 0]) < WIDEST).any():
+                raise InputError.of("end", "turns the platform by more than 240 degrees", "turn it less at once")
+            parts.append(n[:, 1:] / n[:, :1])
+        return np.concatenate(parts, axis=1)
+
+    def curve(self, free: np.ndarray, first: np.ndarray, second: np.ndarray) -> Curve:
+        """Positions and derivatives (N, size) from free coordinates and theirs (N, m)."""
+        position, ahead, bend = (np.zeros((len(free), self.size)) for _ in range(3))
+        n = len(self.plain)
+        for whole, part in ((position, free), (ahead, first), (bend, second)):
+            whole[:, list(self.plain)] = part[:, :n]
+        for i, (k, middle) in enumerate(zip(self.quaternions, self.middles, strict=True)):
+            rows, columns = slice(n + 3 * i, n + 3 * i + 3), slice(k, k + 4)
+            N, dN, ddN = (
+                quaternion_product(
+                    np.broadcast_to(middle, (len(free), 4)),
+                    np.concatenate([np.full((len(free), 1), w), part[:, rows]], axis=1),
+                )
+                for w, part in ((1.0, free), (0.0, first), (0.0, second))
+            )
+            length = np.linalg.norm(N, axis=1, keepdims=True)
+            p = N / length
+            rate = (p * dN).sum(axis=1, keepdims=True)
+            dp = (dN - rate * p) / length
+            bent = (dp * dN + p * ddN).sum(axis=1, keepdims=True)
+            position[:, columns], ahead[:, columns] = p, dp
+            bend[:, columns] = (ddN - bent * p - 2.0 * rate * dp) / length
+        return Curve(position=position, first=ahead, second=bend)
+
+    def expressions(self, free: ca.SX, first: ca.SX, second: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
+        """Positions (size,), velocities and accelerations of the entry, from free coordinates and rates (m,)."""
+        n, position = len(self.plain), ca.SX(self.size, 1)
+        count = n + 3 * len(self.quaternions)
+        velocity, acceleration = ca.SX(count, 1), ca.SX(count, 1)
+        position[list(self.plain)] = free[:n]
+        velocity[list(self.columns[0])], acceleration[list(self.columns[0])] = first[:n], second[:n]
+        for i, (k, middle) in enumerate(zip(self.quaternions, self.middles, strict=True)):
+            r = free[n + 3 * i : n + 3 * i + 3]
+            N = _product(ca.SX(ca.DM(middle)), ca.vertcat(1.0, r))
+            p = N / ca.sqrt(1.0 + ca.dot(r, r))
+            dp = ca.jtimes(p, free, first)
+            ddp = ca.jtimes(dp, free, first) + ca.jtimes(p, free, second)
+            back = ca.vertcat(p[0], -p[1:])
+            position[list(range(k, k + 4))] = p
+            velocity[list(self.columns[1 + i])] = 2.0 * _product(dp, back)[1:]
+            acceleration[list(self.columns[1 + i])] = 2.0 * _product(ddp, back)[1:]
+        return position, velocity, acceleration
+
+
+def chart(topology: Topology, ports: EntryPorts, ends: np.ndarray) -> Chart:
+    """The chart of an entry about the middle of two positions (2, size).
+
+    Raises:
+        InputError: a rotation of which only part is independent.
+    """
+    plain, columns, quaternions, middles = [], [], [], []
+    turning: list[tuple[int, ...]] = []
+    for column, iv in enumerate(ports.v):
+        if topology.q_of_v[iv] >= 0:
+            plain.append(ports.q.index(topology.q_of_v[iv]))
+            columns.append(column)
+    for q0, v0 in topology.quaternions:
+        own = tuple(column for column, iv in enumerate(ports.v) if v0 <= iv < v0 + 3)
+        if own and len(own) < 3:
+            what = "is a rotation of which only part is independent"
+            raise InputError.of(topology.velocity_names[v0], what, "plan along a path, by `fastest`")
+        if own:
+            k = ports.q.index(q0)
+            a, b = ends[:, k : k + 4]
+            middle = a + (b if a @ b >= 0 else -b)
+            quaternions.append(k)
+            middles.append(middle / np.linalg.norm(middle))
+            turning.append(own)
+    return Chart(
+        size=ports.position.size,
+        plain=tuple(plain),
+        quaternions=tuple(quaternions),
+        middles=np.array(middles).reshape(-1, 4),
+        columns=(tuple(columns), *turning),
+    )
+
+
+def _inverse(q: np.ndarray) -> np.ndarray:
+    """Of a unit quaternion."""
+    return q * np.array([1.0, -1.0, -1.0, -1.0])
+
+
+def _product(a: ca.SX, b: ca.SX) -> ca.SX:
+    """Hamilton's product."""
+    return ca.SX(ca.vertcat(a[0] * b[0] - ca.dot(a[1:], b[1:]), a[0] * b[1:] + b[0] * a[1:] + ca.cross(a[1:], b[1:])))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplinePath(Path):
+    """A spline over even knots in free coordinates, from rest to rest in u itself.
+
+    Attributes:
+        chart: of the coordinates.
+        coefficients: control points (n + 3, m) of n intervals.
+    """
+
+    chart: Chart
+    coefficients: np.ndarray
+    spline: BSpline = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Lay the spline."""
+        object.__setattr__(self, "spline", BSpline(knots(len(self.coefficients) - DEGREE), self.coefficients, DEGREE))
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """The inner knots."""
+        return tuple(self.spline.t[DEGREE + 1 : -DEGREE - 1].tolist())
+
+    def at(self, u: np.ndarray) -> Curve:
+        """Points at parameters u (N,)."""
+        return self.chart.curve(*(np.asarray(self.spline(u, k)) for k in range(3)))
+
+
+def knots(intervals: int) -> np.ndarray:
+    """Even knots of so many intervals, the ends of full weight."""
+    return np.concatenate([np.zeros(DEGREE), np.linspace(0.0, 1.0, intervals + 1), np.ones(DEGREE)])
+
+
+def bases(u: np.ndarray, intervals: int) -> tuple[np.ndarray, np.ndarray]:
+    """First control points that count at parameters u (N,); weights of the four, and their derivatives (N, 3, 4)."""
+    spline = BSpline(knots(intervals), np.eye(intervals + DEGREE), DEGREE)
+    span = np.minimum((u * intervals).astype(int), intervals - 1)
+    columns = span[:, None] + np.arange(DEGREE + 1)
+    return span, np.stack([np.take_along_axis(np.asarray(spline(u, k)), columns, axis=1) for k in range(3)], axis=1)

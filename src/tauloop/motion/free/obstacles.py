@@ -1,0 +1,134 @@
+"""Obstacles that a motion keeps away from: boxes along the base's axes, and spheres."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import casadi as ca
+import numpy as np
+
+from tauloop.errors import InputError
+from tauloop.options import Options, option
+from tauloop.records import dataclass
+
+#: Rounding of distances at corners, m: so small that it counts for nothing, so large that derivatives stay finite.
+CORNER = 1e-6
+
+
+class Obstacle(Options, ABC):
+    """A body that stands still."""
+
+    #: What it is called.
+    kind: ClassVar[str]
+
+    @abstractmethod
+    def expression(self, p: ca.SX) -> ca.SX:
+        """Distance of a point (3,), m; negative inside."""
+
+    @abstractmethod
+    def nearest(self, p: ca.SX) -> ca.SX:
+        """A point (3,) inside towards which a point outside is projected."""
+
+    @abstractmethod
+    def distances(self, points: np.ndarray) -> np.ndarray:
+        """Distances (...) of points (..., 3), m; negative inside."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoxObstacle(Obstacle):
+    """A box along the axes of the base.
+
+    Attributes:
+        center: its middle, m.
+        size: its edges, m.
+
+    Examples:
+        >>> from tauloop.motion import BoxObstacle
+        >>> tray = BoxObstacle(center=(0.0, 0.0, -0.5), size=(0.02, 0.02, 0.1))
+        >>> tray.distances([[0.03, 0.0, -0.5]]).round(3).tolist()
+        [0.02]
+    """
+
+    kind: ClassVar[str] = "box"
+    center: tuple[float, ...]
+    size: tuple[float, ...] = option(above=0.0)
+
+    def expression(self, p: ca.SX) -> ca.SX:
+        """|max(d, 0)| + min(max d, 0) with d = |p - c| - size / 2."""
+        d = ca.fabs(p - ca.DM(self.center)) - 0.5 * ca.DM(self.size)
+        outside = ca.fmax(d, 0.0)
+        return ca.SX(ca.sqrt(ca.dot(outside, outside) + CORNER**2) - CORNER + ca.fmin(ca.mmax(d), 0.0))
+
+    def nearest(self, p: ca.SX) -> ca.SX:
+        """The nearest point (3,) of the box."""
+        center, half = ca.DM(self.center), 0.5 * ca.DM(self.size)
+        return ca.SX(ca.fmin(ca.fmax(p, center - half), center + half))
+
+    def distances(self, points: np.ndarray) -> np.ndarray:
+        """Distances (...) of points (..., 3), m; negative inside."""
+        d = np.abs(np.asarray(points) - self.center) - 0.5 * np.array(self.size)
+        return np.asarray(np.linalg.norm(np.maximum(d, 0.0), axis=-1) + np.minimum(d.max(axis=-1), 0.0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SphereObstacle(Obstacle):
+    """A sphere.
+
+    Attributes:
+        center: its middle, m.
+        radius: m.
+
+    Examples:
+        >>> from tauloop.motion import SphereObstacle
+        >>> SphereObstacle(center=(0.0, 0.0, -0.5), radius=0.02).distances([[0.03, 0.0, -0.5]]).round(3).tolist()
+        [0.01]
+    """
+
+    kind: ClassVar[str] = "sphere"
+    center: tuple[float, ...]
+    radius: float = option(above=0.0)
+
+    def expression(self, p: ca.SX) -> ca.SX:
+        """|p - c| - radius."""
+        d = p - ca.DM(self.center)
+        return ca.SX(ca.sqrt(ca.dot(d, d) + CORNER**2) - self.radius)
+
+    def nearest(self, _: ca.SX) -> ca.SX:
+        """Its middle."""
+        return ca.SX(ca.DM(self.center))
+
+    def distances(self, points: np.ndarray) -> np.ndarray:
+        """Distances (...) of points (..., 3), m; negative inside."""
+        return np.asarray(np.linalg.norm(np.asarray(points) - self.center, axis=-1) - self.radius)
+
+
+def box(text: str) -> BoxObstacle:
+    """A box written as its middle and its edges in m: 0.1,0,-0.5:0.02,0.02,0.1.
+
+    Raises:
+        InputError: it is none.
+    """
+    center, size = _numbers("box", text, (3, 3), "x,y,z:dx,dy,dz in m")
+    return BoxObstacle(center=center, size=size)
+
+
+def sphere(text: str) -> SphereObstacle:
+    """A sphere written as its middle and radius in m: 0.1,0,-0.5:0.02.
+
+    Raises:
+        InputError: it is none.
+    """
+    center, radius = _numbers("sphere", text, (3, 1), "x,y,z:radius in m")
+    return SphereObstacle(center=center, radius=radius[0])
+
+
+def _numbers(where: str, text: str, counts: tuple[int, int], form: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """The numbers before and behind a colon."""
+    try:
+        first, second = (tuple(float(number) for number in part.split(",")) for part in text.split(":"))
+    except ValueError:
+        first = second = ()
+    if (len(first), len(second)) != counts or not np.isfinite([*first, *second]).all():
+        raise InputError.of(where, f"{text!r} is no {where}", f"such as {form}")
+    return first, second

@@ -1,0 +1,358 @@
+"""Free motions: where a program may start, what it becomes between its points, and how it is planned again.
+
+Source: Betts 2010, Practical Methods for Optimal Control, chapter 4; Wachter, Biegler 2006 (IPOPT).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import casadi as ca
+import numpy as np
+
+from tauloop.errors import PoseError
+from tauloop.model import Model
+from tauloop.motion.fastest.changes import slowed
+from tauloop.motion.fastest.limits import PathLimits, PathRows
+from tauloop.motion.fastest.planning import FastestLaw, law_rate
+from tauloop.motion.free.chart import DEGREE, SplinePath, chart, knots
+from tauloop.motion.free.program import FreeProgram, Guess
+from tauloop.motion.free.rows import PointRows, Surroundings, rows_at
+from tauloop.motion.laws import POLYNOMIAL_345, POLYNOMIAL_4567, Uniform
+from tauloop.motion.limits import fastest_rate
+from tauloop.motion.scaling import Quadratics, largest_rate
+from tauloop.motion.stroke import Stroke, stroke
+from tauloop.options import Options, option
+from tauloop.records import dataclass
+from tauloop.shown import Shown
+
+#: Intervals of the spline.
+INTERVALS = 24
+#: How many times the bound of the condition number at the worse end a motion may reach where nothing else is said.
+AWAY = 3.0
+#: Ways aside that starts take, as shares of the straight way, and powers of their shape.
+ASIDE, SHAPES = np.linspace(0.05, 1.0, 20), (2, 8)
+#: Points at which starts are looked at.
+LOOKS = 65
+#: Programs that are solved with narrower bounds, by what the one before exceeded between its points, and what does not
+#: count.
+ROUNDS, EXCESS = 4, 1e-3
+#: Points in each interval at which a motion that was planned again is looked at, and what may lie between them.
+FINE, GRID = 20, 1e-4
+#: What was taken off distances at one point is taken off at all, so many times over, when the end has moved.
+FURTHER = 1.2
+#: What clearances (m) and bounds of condition numbers may miss between collocation points.
+TOUCH, NEAR = 1e-4, 1e-2
+#: How much slower than the fastest 3-4-5 law a start is.
+SLOWER = 1.2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Aim(Options):
+    """What a free motion is best in.
+
+    Attributes:
+        optimise: the least time, or the least energy.
+        longest: largest duration, s.
+        copper: heat per squared force of motors, W/N^2 or W/(N m)^2.
+        condition: largest bound of the condition number (free of units); without it three times that of the worse end.
+        intervals: of the spline.
+
+    Examples:
+        >>> from tauloop.motion import Aim
+        >>> Aim(optimise="energy", copper=0.5).intervals
+        24
+    """
+
+    optimise: str = option("time", choices=("time", "energy"))
+    longest: float = option(np.inf, above=0.0)
+    copper: float = option(0.0, least=0.0, below=np.inf)
+    condition: float | None = option(None, above=2.0)
+    intervals: int = option(INTERVALS, least=6, most=400)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FreeMotion(Shown):
+    """A free motion from rest to rest.
+
+    Attributes:
+        law: its path, which has its own time, its limits and its duration.
+        guess: the solution, from which others start.
+        energy: what is lost in motors and friction, J.
+        measure: largest bound of the condition number on the way.
+        allowed: its largest value.
+    """
+
+    law: FastestLaw
+    guess: Guess
+    energy: float
+    measure: float
+    allowed: float
+
+    @property
+    def stroke(self) -> Stroke:
+        """The path in the machine."""
+        return self.law.rows.stroke
+
+
+class FreePlanner:
+    """Plans free motions of a machine, and plans them again when their end has moved.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> from tauloop.motion import FreePlanner, PathLimits
+        >>> planner = FreePlanner(tl.Model(tl.load("delta")), PathLimits(force=0.9))
+        >>> first = planner.plan([-0.1, 0.0, -0.5], [0.1, 0.0, -0.5])
+        >>> moved = planner.again([0.1, 0.02, -0.5])
+        >>> abs(moved.law.duration - first.law.duration) < 0.01
+        True
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        limits: PathLimits,
+        *,
+        surroundings: Surroundings | None = None,
+        aim: Aim | None = None,
+        compiled: bool = False,
+    ) -> None:
+        """Keep what is asked.
+
+        Args:
+            model: the machine.
+            limits: what motions keep.
+            surroundings: what stands in the way.
+            aim: what they are best in.
+            compiled: whether the program becomes machine code, which takes seconds once and halves the time of a plan.
+        """
+        self.model, self.limits, self.aim = model, limits, aim or Aim()
+        self.surroundings, self._compiled = surroundings or Surroundings(), compiled
+        self._last: FreeMotion | None = None
+
+    def plan(self, start: object, end: object) -> FreeMotion:
+        """The best motion between two positions of the platform.
+
+        Args:
+            start, end: positions (n,) in the columns of `Model.platform.ports`.
+
+        Raises:
+            InputError: machines that this is not for.
+            PoseError: ends out of reach or in the way, or no motion that keeps everything.
+        """
+        platform = self.model.platform
+        ends = np.array([np.asarray(start, dtype=float), np.asarray(end, dtype=float)])
+        q = platform.kinematics(ends).q
+        self._require_clear(q, ends)
+        self._chart = chart(self.model.topology, platform.ports, ends)
+        self._rows = self._rows_between(q, ends)
+        aim = self.aim
+        change = 2.0 / self.limits.reversal / self.limits.force if self.limits.reversal > 0 else np.inf
+        self._program = FreeProgram(
+            self._rows,
+            aim.intervals,
+            energy=aim.optimise == "energy",
+            change=change,
+            is_held=self.limits.bounds_changes and self.limits.ends == "held",
+            compiled=self._compiled,
+        )
+        free = self._chart.free(ends)
+        motions, failures = [], []
+        for guess, way in self._starts(free):
+            try:
+                motion, taken = self._solved(guess, free)
+                motions.append((motion, taken, way))
+            except PoseError as error:
+                failures.append(error)
+        if not motions:
+            raise failures[0]
+        energy = aim.optimise == "energy"
+        self._last, self._taken, self._way = min(motions, key=lambda item: _cost(item[0], energy))
+        return self._last
+
+    def start_path(self) -> Stroke:
+        """The path that the last plan started from, run through evenly; for laws along it."""
+        return self._placed(self._way)
+
+    def again(self, end: object) -> FreeMotion:
+        """The best motion near the last one when its end has moved.
+
+        Args:
+            end: position (n,).
+
+        Raises:
+            PoseError: as of `plan`; or there was none before.
+        """
+        if self._last is None:
+            raise PoseError.of("end", "nothing was planned before", "plan first")
+        guess, m = self._last.guess, self._chart.freedoms
+        last = self._chart.free(np.asarray(end, dtype=float)[None])[0]
+        share = POLYNOMIAL_345.at(np.linspace(0.0, 1.0, len(guess.coefficients))).s[:, None]
+        moved = guess.coefficients + share * (last - guess.coefficients[-1])
+        ends = np.array([guess.coefficients[0], last]).reshape(2, m)
+        near = Guess(coefficients=moved, duration=guess.duration, multipliers=guess.multipliers)
+        self._last = self._solved_again(near, ends)
+        return self._last
+
+    def restart(self, motion: FreeMotion) -> None:
+        """Let the next plan start from a motion that this planner has made."""
+        self._last = motion
+
+    def _require_clear(self, q: np.ndarray, ends: np.ndarray) -> None:
+        """Refuse ends that are nearer to something than they may be."""
+        tool = self.model.platform.tool(ends, start=q).place
+        for name, values in self.surroundings.distances(self.model, q, tool).items():
+            for word, value in zip(("start", "end"), values, strict=True):
+                if value < self.surroundings.clearance:
+                    what = f"is {1e3 * value:.3g} mm from {name}, {1e3 * self.surroundings.clearance:.3g} mm are kept"
+                    raise PoseError.of(word, what, "move it, or a smaller clearance")
+
+    def _rows_between(self, q: np.ndarray, ends: np.ndarray) -> PointRows:
+        """The rows of one point, with ranges and bound of the condition number that suit both ends."""
+        arguments = self.model, self._chart, self.limits, self.surroundings, q
+        rows = rows_at(*arguments, 1.0, self.aim.copper)
+        measure = ca.Function("measure", [rows.y], [rows.measure])
+        free = self._chart.free(ends)
+        here = max(float(measure(np.concatenate([row, np.zeros(2 * len(row))]))) for row in free)
+        allowed = np.log(AWAY) + here if self.aim.condition is None else np.log(self.aim.condition)
+        if here > allowed:
+            what = f"the bound of the condition number is {np.exp(here):.3g} there, {np.exp(allowed):.3g} are allowed"
+            raise PoseError.of("condition", what, "other ends, or a larger condition")
+        rows.upper[list(rows.names).index("singularity")] = allowed
+        self._both = ca.Function("both", [rows.y], [rows.power, rows.measure])
+        self._allowed = float(np.exp(allowed))
+        return rows
+
+    def _starts(self, free: np.ndarray) -> Iterator[tuple[Guess, np.ndarray]]:
+        """Smooth motions past the obstacles, each on another side, or the straight one where it is clear.
+
+        With each the control points of its path alone, run through evenly.
+        """
+        even = np.convolve(knots(self.aim.intervals), np.full(DEGREE, 1.0 / DEGREE))[DEGREE:-DEGREE]
+        smooth = POLYNOMIAL_4567.at(np.linspace(0.0, 1.0, len(even))).s
+        smooth[:2], smooth[-2:] = 0.0, 1.0
+        port = self.model.platform.ports.position
+        lengths = [i for i, k in enumerate(self._chart.plain) if port.units[k] == "m"]
+        size = float(np.linalg.norm((free[1] - free[0])[lengths])) or self.model.assembly.loops.length
+        self._room = np.ones(free.shape[1])
+        self._room[lengths] = size
+        aside = np.zeros((2 * len(lengths), free.shape[1]))
+        for i, column in enumerate(lengths):
+            aside[2 * i : 2 * i + 2, column] = size, -size
+        straight = np.zeros(free.shape[1]), SHAPES[0]
+        ways = [straight] if self._gap(_way(free, smooth, *straight)) >= 0 else []
+        ways += [way for bump in aside for way in self._clear(free, smooth, bump)] if not ways else []
+        for bump, power in ways or [straight]:
+            coefficients = _way(free, smooth, bump, power)
+            yield Guess(coefficients=coefficients, duration=self._time(coefficients)), _way(free, even, bump, power)
+
+    def _clear(self, free: np.ndarray, share: np.ndarray, bump: np.ndarray) -> list[tuple[np.ndarray, int]]:
+        """The first way aside that is clear."""
+        for size in ASIDE:
+            for power in SHAPES:
+                if self._gap(_way(free, share, size * bump, power)) >= 0:
+                    return [(size * bump, power)]
+        return []
+
+    def _gap(self, coefficients: np.ndarray) -> float:
+        """Least room that a start leaves beside obstacles, m; negative where it is out of reach too."""
+        curve = SplinePath(chart=self._chart, coefficients=coefficients).at(np.linspace(0.0, 1.0, LOOKS))
+        platform, rest = self.model.platform, np.zeros((LOOKS, self.model.platform.ports.velocity.size))
+        state = platform.evaluate(curve.position, rest, rest)
+        if not state.health.is_reached.all() or not np.isfinite(state.q).all():
+            return -np.inf
+        try:
+            tool = platform.tool(curve.position, start=state.q).place
+        except PoseError:
+            return -np.inf
+        gaps = self.surroundings.distances(self.model, state.q, tool).values()
+        return min((float(gap.min()) for gap in gaps), default=np.inf) - self.surroundings.clearance
+
+    def _time(self, coefficients: np.ndarray) -> float:
+        """A duration that a start can do with, s."""
+        placed = self._placed(coefficients)
+        try:
+            return SLOWER / law_rate(PathRows(placed, self.limits), Uniform(), 1.0)
+        except PoseError:
+            return SLOWER / fastest_rate(placed, Uniform(), force=self.limits.force, speed=self.limits.speed)
+
+    def _placed(self, coefficients: np.ndarray) -> Stroke:
+        """A path in the machine, checked from end to end."""
+        path = SplinePath(chart=self._chart, coefficients=coefficients)
+        return stroke(self.model, path, self.model.platform.ports.position.columns, ranges=False)
+
+    def _solved(self, guess: Guess, free: np.ndarray) -> tuple[FreeMotion, np.ndarray]:
+        """The solution, its excess between points taken off its bounds, and the time at which it keeps the limits."""
+        program = self._program
+        taken = np.zeros((len(program.u), self._rows.lower.size))
+        solution = program.solved(guess, free, self.aim.longest, self._room)
+        for _ in range(ROUNDS):
+            over = program.excess(solution)
+            if over.max() < EXCESS:
+                break
+            taken += over
+            solution = program.solved(solution, free, self.aim.longest, self._room, taken)
+        rows = PathRows(self._placed(solution.coefficients), self.limits)
+        unit = 1.0 / solution.duration
+        return self._timed(solution, rows, min(unit, law_rate(rows, Uniform(), unit))), taken
+
+    def _solved_again(self, guess: Guess, free: np.ndarray) -> FreeMotion:
+        """The solution with as much off its bounds as the last one, looked at on a grid and run as slowly as it needs.
+
+        The bound of the condition number stands for what `stroke` finds of singularities.
+        """
+        taken, far = self._taken.copy(), np.array([name in self._rows.distances for name in self._rows.names])
+        taken[:, far] = FURTHER * taken[:, far].max(axis=0)
+        solution = self._program.solved(guess, free, self.aim.longest, self._room, taken)
+        over = self._program.excess(solution)[:, far]
+        if over.size and over.max() > 0:
+            taken[:, far] += over
+            solution = self._program.solved(solution, free, self.aim.longest, self._room, taken)
+        path = SplinePath(chart=self._chart, coefficients=solution.coefficients)
+        columns, unit = self.model.platform.ports.position.columns, 1.0 / solution.duration
+        base = path.at(np.zeros(1)).position[0]
+        placed = Stroke(model=self.model, functions=self.model.platform, path=path, columns=columns, base=base)
+        progress = Uniform().at(np.linspace(0.0, 1.0, FINE * self.aim.intervals + 1))
+        rows = PathRows(placed, self.limits)
+        rate, share = unit, float(rows.shares(progress, unit)[0].max())
+        if share > 1.0:
+            shares = Quadratics.around(unit, lambda rate: rows.shares(progress, rate)[0])
+            rate = min(rate, largest_rate(Quadratics(a=shares.a, b=shares.b, c=shares.c - 1.0)))
+        motion = self._timed(solution, rows, rate * (1.0 - GRID))
+        q, is_free = placed.q, not self._rows.distances
+        tool = q[:, :3] if is_free else self.model.platform.tool(placed.position(placed.grid), start=q).place
+        for name, values in self.surroundings.distances(self.model, q, tool).items():
+            if values.min() < self.surroundings.clearance - TOUCH:
+                what = f"comes to {1e3 * values.min():.3g} mm of {name}"
+                raise PoseError.of("motion", what, "plan anew")
+        if not motion.measure < self._allowed * (1.0 + NEAR):
+            raise PoseError.of("motion", f"has a bound of the condition number of {motion.measure:.3g}", "plan anew")
+        return motion
+
+    def _timed(self, solution: Guess, rows: PathRows, rate: float) -> FreeMotion:
+        """A motion at a rate (1/s), or slower where forces change too fast."""
+        unit = 1.0 / solution.duration
+        if self.limits.bounds_changes:
+            rate = slowed(rows, Uniform(), rate, unit)
+        law = FastestLaw(law=Uniform(), duration=1.0 / rate, rows=rows, unit=unit, sweeps=solution.steps)
+        energy, measure = self._figures(solution, 1.0 / rate)
+        return FreeMotion(law=law, guess=solution, energy=energy, measure=measure, allowed=self._allowed)
+
+    def _figures(self, solution: Guess, duration: float) -> tuple[float, float]:
+        """Energy (J) and the largest bound of the condition number."""
+        u = np.linspace(0.0, 1.0, 8 * self.aim.intervals + 1)
+        spline = SplinePath(chart=self._chart, coefficients=solution.coefficients).spline
+        y = np.concatenate([spline(u, k) / duration**k for k in range(3)], axis=1)
+        power, measure = (np.asarray(values).ravel() for values in self._both.map(len(u))(y.T))
+        return float(np.trapezoid(power, u) * duration), float(np.exp(measure.max()))
+
+
+def _way(free: np.ndarray, share: np.ndarray, bump: np.ndarray, power: int) -> np.ndarray:
+    """Points (n, m) at shares (n,) of the straight way between two (2, m), and aside."""
+    s = share[:, None]
+    return np.asarray(free[0] + s * (free[1] - free[0]) + bump * (1.0 - (2.0 * s - 1.0) ** power))
+
+
+def _cost(motion: FreeMotion, energy: bool) -> float:
+    """What a motion is judged by."""
+    return motion.energy if energy else motion.law.duration

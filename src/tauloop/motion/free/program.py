@@ -1,0 +1,292 @@
+"""The nonlinear program of a free motion: control points of a spline and its time, rows at every collocation point.
+
+The machine's expressions are differentiated once, at one point; what they give at all points is put into the sparse
+Jacobian and the Hessian of the program, which IPOPT takes as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from scipy.sparse import csc_matrix, eye, vstack
+
+from tauloop.codegen.compiler import build, find_compiler
+from tauloop.errors import EngineError, PoseError
+from tauloop.motion.free.chart import DEGREE, bases
+from tauloop.motion.free.rows import PointRows
+from tauloop.records import dataclass
+from tauloop.shown import Shown
+
+#: Collocation points in each interval, beside its start.
+INSIDE = 2
+#: Points at which rows are looked at, for each collocation point.
+BETWEEN = 8
+#: Control points at each end that a rest holds; one more where forces are held too.
+RESTING = 2
+#: How near to its optimum a program is solved: at first, and again for a target nearby.
+FIRST, AGAIN = 1e-6, 1e-4
+#: Barrier at the start of a program that is solved again.
+WARM = 1e-5
+#: Most steps of IPOPT, and of one that starts from a solution nearby, after which it starts as at first.
+STEPS, FEW = 300, 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guess(Shown):
+    """Where a program starts, or has ended.
+
+    Attributes:
+        coefficients: control points (n + 3, m).
+        duration: s.
+        multipliers: of bounds and rows; empty before the first solution.
+        steps: of IPOPT.
+    """
+
+    coefficients: np.ndarray
+    duration: float
+    multipliers: tuple[np.ndarray, ...] = ()
+    steps: int = 0
+
+
+class _Local:
+    """PointRows, their Jacobian and the Hessian at one point, by its four control points and the duration."""
+
+    def __init__(self, rows: PointRows, weighs_energy: bool, changes: bool) -> None:
+        m = rows.y.numel() // 3
+        z, T, b = ca.SX.sym("z", 4 * m), ca.SX.sym("T"), ca.SX.sym("b", 13)
+        Z = ca.reshape(z, m, 4)
+        y = ca.vertcat(Z @ b[:4], Z @ b[4:8] / T, Z @ b[8:12] / T**2)
+        unknown = ca.vertcat(z, T)
+        values = ca.vertcat(rows.values, rows.forces) if changes else rows.values
+        k = values.numel()
+        weight, scale, mu = ca.SX.sym("l", k), ca.SX.sym("s"), ca.SX.sym("m", 3 * m)
+        cost = b[12] * T * rows.power if weighs_energy else ca.SX(0)
+        Jy, slope = ca.jacobian(values, rows.y), ca.gradient(cost, rows.y)
+        lagrangian = ca.dot(weight, values) + scale * cost
+        gradient = ca.gradient(lagrangian, rows.y)
+        Hy, mixed = ca.jacobian(gradient, rows.y), ca.jacobian(gradient, T)
+        whole = ca.substitute([values, Jy, cost, slope, gradient, Hy, mixed], [rows.y], [y])
+        values, Jy, cost, slope, gradient, Hy, mixed = whole
+        K = ca.jacobian(y, unknown)
+        bent = ca.substitute([ca.jacobian(ca.jtimes(y, unknown, mu, True), unknown)], [mu], [gradient])[0]
+        last = ca.vertcat(ca.SX(4 * m, 1), 1.0)
+        cross = K.T @ mixed @ last.T
+        H = K.T @ Hy @ K + bent + cross + cross.T
+        down = K.T @ slope + last * (cost / T)
+        point = [unknown, b]
+        options = {"cse": True}
+        self.size, self.count = 4 * m + 1, k
+        self.functions = [
+            ca.Function("free_rows", point, [values, cost], options),
+            ca.Function("free_slopes", point, [values, ca.densify(Jy @ K), cost, down], options),
+            ca.Function("free_bends", [*point, weight, scale], [ca.densify(ca.triu(H))], options),
+        ]
+
+    def compiled(self) -> list[ca.Function]:
+        """The functions as machine code; as they are without a compiler."""
+        compiler = find_compiler()
+        if compiler is None:
+            return self.functions
+        generator = ca.CodeGenerator("free.c", {"casadi_int": "long long int"})
+        for function in self.functions:
+            generator.add(function)
+        try:
+            library = build(generator.dump(), compiler, further=("-O1",))
+        except EngineError:
+            return self.functions
+        return [ca.external(function.name(), str(library)) for function in self.functions]
+
+
+class _Assembly:
+    """Sums of entries of many small dense matrices as one sparse matrix."""
+
+    def __init__(self, rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int], kept: np.ndarray) -> None:
+        key = (columns * shape[0] + rows)[kept]
+        unique, place = np.unique(key, return_inverse=True)
+        self.sparsity = ca.Sparsity.triplet(*shape, (unique % shape[0]).tolist(), (unique // shape[0]).tolist())
+        sums = csc_matrix((np.ones(len(key)), (place, np.flatnonzero(kept))), shape=(len(unique), kept.size))
+        self._sums = _sparse(sums)
+
+    def __call__(self, entries: ca.MX) -> ca.MX:
+        """The sparse matrix of all entries."""
+        return ca.MX(self.sparsity, self._sums @ ca.vec(entries))
+
+
+def _sparse(matrix: csc_matrix) -> ca.DM:
+    """A sparse matrix of CasADi's."""
+    matrix.sort_indices()
+    rows, columns = matrix.shape
+    return ca.DM(ca.Sparsity(rows, columns, matrix.indptr.tolist(), matrix.indices.tolist()), matrix.data)
+
+
+class FreeProgram:
+    """Least time, or energy, of a motion between two poses."""
+
+    def __init__(
+        self, rows: PointRows, intervals: int, *, energy: bool, change: float, is_held: bool, compiled: bool = False
+    ) -> None:
+        """Lay the program out.
+
+        Args:
+            rows: what is kept at one point.
+            intervals: of the spline.
+            energy: whether energy counts, not time.
+            change: largest change of a force in shares a second; infinite for no bound.
+            is_held: whether accelerations vanish at both ends.
+            compiled: whether its functions become machine code.
+        """
+        self.rows, self.intervals = rows, intervals
+        self.u = np.linspace(0.0, 1.0, INSIDE * intervals + 1)
+        self.fixed = RESTING + is_held
+        local, m = _Local(rows, energy, change < np.inf), rows.y.numel() // 3
+        rows_of, slopes, bends = local.compiled() if compiled else local.functions
+        span, weights = bases(self.u, intervals)
+        points, k, q = len(self.u), local.count, local.size
+        step = self.u[1]
+        quadrature = np.full(points, step)
+        quadrature[[0, -1]] = 0.5 * step
+        basis = np.concatenate([weights.reshape(points, -1), quadrature[:, None]], axis=1).T
+        controls = intervals + DEGREE
+        n = m * (controls - 2 * self.fixed) + 1
+        unknown, ends, unit = ca.MX.sym("w", n), ca.MX.sym("e", 2 * m), ca.MX.sym("t")
+        inner = unknown[:-1]
+        first, last = (ca.repmat(part, self.fixed, 1) for part in (ends[:m], ends[m:]))
+        whole = ca.vertcat(first, inner, last)
+        index = (span[:, None, None] + np.arange(DEGREE + 1)[:, None]) * m + np.arange(m)
+        index = index.reshape(points, -1)
+        places = ca.reshape(whole[index.ravel().tolist()], 4 * m, points)
+        arguments = [ca.MX(ca.vertcat(places, ca.repmat(unknown[-1], 1, points))), ca.MX(ca.DM(basis))]
+        column = np.full((points, q), -1)
+        free = index - self.fixed * m
+        column[:, :-1] = np.where((free >= 0) & (free < n - 1), free, -1)
+        column[:, -1] = n - 1
+
+        # rows at all points, and changes of forces between them
+        own, forces = rows.values.numel(), local.count - rows.values.numel()
+        blocks_of = eye(points * k, format="csr")
+        picked = (np.arange(points)[:, None] * k + np.arange(own)).ravel()
+        moved = (np.arange(points)[:, None] * k + own + np.arange(forces)).ravel()
+        difference = blocks_of[moved[forces:]] - blocks_of[moved[: len(moved) - forces]] if forces else blocks_of[:0]
+        select = vstack([blocks_of[picked], difference, difference]).tocsc()
+        rises = difference.shape[0]
+        by_time = np.concatenate([np.zeros(len(picked)), np.full(rises, -change * step), np.full(rises, change * step)])
+        selection, in_time = _sparse(select), ca.DM(by_time if forces else np.zeros(len(picked)))
+        values, cost = rows_of.map(points).call(arguments)
+        kept = selection @ ca.vec(values) + in_time * unknown[-1]
+        s_values, s_slopes, s_cost, s_down = slopes.map(points).call(arguments)
+        j, c, r = np.meshgrid(np.arange(points), np.arange(q), np.arange(k), indexing="ij")
+        everything = _Assembly((j * k + r).ravel(), column[j, c].ravel(), (k * points, n), (column[j, c] >= 0).ravel())
+        jacobian = selection @ everything(s_slopes)
+        if forces:
+            jacobian += ca.sparsify(in_time) @ ca.sparsify(ca.DM(np.eye(n)[-1:]))
+        multipliers, factor = ca.MX.sym("l", select.shape[0]), ca.MX.sym("f")
+        energy_factor = factor / unit if energy else ca.MX(0)
+        back = ca.MX(ca.reshape(selection.T @ multipliers, k, points))
+        blocks = bends.map(points).call([*arguments, back, ca.MX(ca.repmat(energy_factor, 1, points))])[0]
+        j, c, r = np.meshgrid(np.arange(points), np.arange(q), np.arange(q), indexing="ij")
+        low, high = np.minimum(column[j, r], column[j, c]), np.maximum(column[j, r], column[j, c])
+        bent = _Assembly(low.ravel(), high.ravel(), (n, n), ((r <= c) & (low >= 0)).ravel())
+        objective = (ca.sum2(cost) if energy else unknown[-1]) / unit
+        sums = _Assembly(column.ravel(), np.zeros(column.size, int), (n, 1), (column >= 0).ravel())
+        down = ca.densify(sums(s_down)) / unit if energy else ca.DM(np.eye(n)[:, -1]) / unit
+        parameters = ca.vertcat(ends, unit)
+        self.problem: dict[str, Any] = {"x": unknown, "p": parameters, "f": objective, "g": kept}
+        both = [unknown, parameters]
+        s_objective = (ca.sum2(s_cost) if energy else unknown[-1]) / unit
+        s_kept = selection @ ca.vec(s_values) + in_time * unknown[-1]
+        self.derivatives: dict[str, ca.Function] = {
+            "grad_f": ca.Function("nlp_grad_f", both, [s_objective, down], ["x", "p"], ["f", "grad_f_x"]),
+            "jac_g": ca.Function("nlp_jac_g", both, [s_kept, jacobian], ["x", "p"], ["g", "jac_g_x"]),
+            "hess_lag": ca.Function(
+                "nlp_hess_l",
+                [*both, factor, multipliers],
+                [bent(blocks)],
+                ["x", "p", "lam_f", "lam_g"],
+                ["triu_hess_gamma_x_x"],
+            ),
+        }
+        self.lower = np.concatenate([np.tile(rows.lower, points), np.full(rises, -np.inf), np.zeros(rises)])
+        self.upper = np.concatenate([np.tile(rows.upper, points), np.zeros(rises), np.full(rises, np.inf)])
+        self._rows_of, self._solvers = rows_of, dict[bool, ca.Function]()
+        self._m = m
+
+    def _solver(self, is_warm: bool) -> ca.Function:
+        """IPOPT, for a first solution or from one nearby."""
+        if is_warm not in self._solvers:
+            settings: dict[str, object] = {"print_level": 0, "sb": "yes", "max_iter": STEPS, "tol": FIRST}
+            if is_warm:
+                settings |= {"tol": AGAIN, "mu_init": WARM, "warm_start_init_point": "yes", "max_iter": FEW}
+                settings |= {f"warm_start_{name}_push": 1e-6 for name in ("bound", "mult_bound", "slack_bound")}
+            quiet = {"print_time": False, "no_nlp_grad": True, "calc_lam_p": False}
+            options: dict[str, Any] = {**quiet, **self.derivatives, "ipopt": settings}
+            self._solvers[is_warm] = ca.nlpsol("free", "ipopt", self.problem, options)
+        return self._solvers[is_warm]
+
+    def solved(
+        self,
+        guess: Guess,
+        ends: np.ndarray,
+        longest: float,
+        room: np.ndarray,
+        taken: np.ndarray | None = None,
+    ) -> Guess:
+        """The motion that IPOPT finds.
+
+        Args:
+            guess: where it starts; with multipliers, from a solution nearby.
+            ends: free coordinates (2, m).
+            longest: largest duration, s.
+            room: how far control points may lie from the ends (m,).
+            taken: by which bounds of rows are narrower (points, own rows).
+
+        Raises:
+            PoseError: none keeps all rows.
+        """
+        f = self.fixed
+        start = np.append(guess.coefficients[f:-f].ravel(), guess.duration)
+        inner = len(guess.coefficients) - 2 * f
+        low = np.append(np.tile(ends.min(axis=0) - room, inner), 1e-3 * guess.duration)
+        high = np.append(np.tile(ends.max(axis=0) + room, inner), longest)
+        own = self.rows.lower.size * len(self.u)
+        lower, upper = self.lower.copy(), self.upper.copy()
+        if taken is not None:
+            lower[:own] += taken.ravel()
+            upper[:own] -= taken.ravel()
+        more = dict(zip(("lam_x0", "lam_g0"), guess.multipliers, strict=True)) if guess.multipliers else {}
+        solver = self._solver(bool(guess.multipliers))
+        unit = guess.duration
+        solution = solver(x0=start, p=np.append(ends.ravel(), unit), lbx=low, ubx=high, lbg=lower, ubg=upper, **more)
+        stats = solver.stats()
+        if not stats["success"] and guess.multipliers:
+            return self.solved(replace(guess, multipliers=()), ends, longest, room, taken)
+        if not stats["success"]:
+            what = f"no motion keeps all limits: {stats['return_status']}"
+            raise PoseError.of("motion", what, "wider limits, other ends, or fewer obstacles")
+        x = np.asarray(solution["x"]).ravel()
+        made = x[:-1].reshape(-1, self._m)
+        return Guess(
+            coefficients=np.concatenate([np.tile(ends[0], (f, 1)), made, np.tile(ends[1], (f, 1))]),
+            duration=float(x[-1]),
+            multipliers=(np.asarray(solution["lam_x"]).ravel(), np.asarray(solution["lam_g"]).ravel()),
+            steps=int(stats["iter_count"]),
+        )
+
+    def excess(self, guess: Guess) -> np.ndarray:
+        """By how much rows are beyond their bounds between the points, at most, at each point (points, own rows)."""
+        u = np.linspace(0.0, 1.0, BETWEEN * (len(self.u) - 1) + 1)
+        span, weights = bases(u, self.intervals)
+        index = span[:, None] + np.arange(DEGREE + 1)
+        places = guess.coefficients[index].reshape(len(u), -1)
+        unknown = np.concatenate([places, np.full((len(u), 1), guess.duration)], axis=1).T
+        basis = np.concatenate([weights.reshape(len(u), -1), np.zeros((len(u), 1))], axis=1).T
+        own = self.rows.lower.size
+        values = np.asarray(self._rows_of.map(len(u))(unknown, basis)[0])[:own].T
+        over = np.maximum(np.maximum(self.rows.lower - values, values - self.rows.upper), 0.0)
+        most = np.zeros((len(self.u), own))
+        for shift in range(-BETWEEN, BETWEEN + 1):
+            at = np.clip(np.arange(len(self.u)) * BETWEEN + shift, 0, len(u) - 1)
+            most = np.maximum(most, over[at])
+        return most

@@ -1,0 +1,303 @@
+"""One call from a machine and options to the best motion from here to there, tried out under a sampled controller."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+
+from tauloop.assembly.named_values import QUATERNION, named_values, quaternion_start
+from tauloop.errors import InputError, PoseError, Problems, solving
+from tauloop.mechanism import units
+from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.quantities import pairs_reader, quantity
+from tauloop.model import Model
+from tauloop.model.tool import Payload
+from tauloop.motion.fastest.limits import PathLimits, PathRows
+from tauloop.motion.fastest.planning import FastestLaw, fastest_law, law_rate
+from tauloop.motion.free.obstacles import BoxObstacle, SphereObstacle, box, sphere
+from tauloop.motion.free.planning import INTERVALS, Aim, FreePlanner
+from tauloop.motion.free.rows import Surroundings
+from tauloop.motion.laws import LAWS
+from tauloop.motion.paths import AxisTurn
+from tauloop.motion.trajectory import Trajectory
+from tauloop.options import Options, option
+from tauloop.progress import Progress, Stages
+from tauloop.records import dataclass
+from tauloop.result import Evidence, provenance
+from tauloop.simulation.controllers.laws import CONTROLLERS
+from tauloop.simulation.fastest import (
+    COMPARED,
+    FastestMotion,
+    active_limits,
+    condition_of,
+    motor_curve,
+    shares_evidence,
+    tried,
+    tried_evidence,
+)
+
+#: Times at which distances are looked at.
+LOOKS = 1001
+
+
+def _boxes(texts: Iterable[str]) -> tuple[BoxObstacle, ...]:
+    return tuple(box(text) for text in texts)
+
+
+def _spheres(texts: Iterable[str]) -> tuple[SphereObstacle, ...]:
+    return tuple(sphere(text) for text in texts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransferOptions(Options):
+    """The best motion from here to there, whose path is free.
+
+    Attributes:
+        start: such as 'x=0,y=-0.1' (SI, or with units); the rest as at the reference pose.
+        end: likewise; the rest as at the start.
+        turn: rotation vector 'rx,ry,rz' in rad from start to end, where the platform's quaternion is free.
+        optimise: least time, or least energy: heat of the motors' currents and friction, drive lines included.
+        copper: heat of a motor per squared force, R/k^2 on the side of its force, W/N^2 or W/(N m)^2; energy needs it.
+        longest: largest duration, such as 0.5s.
+        boxes: obstacles along the axes of the base: middle and edges in m, x,y,z:dx,dy,dz.
+        spheres: obstacles: middle and radius in m, x,y,z:r.
+        tool_radius: of a ball about the tool centre point, which keeps off them, such as 20mm.
+        rod_radius: of the rods, which then keep off them too, and off each other, such as 6mm.
+        clearance: least distance from them, such as 2mm.
+        condition: largest bound of the condition number of the motors' velocities per unit of the platform's, free of
+            units; without it three times that of the worse end.
+        reserve: share of the largest forces that is kept for the controller.
+        payload: mass that the tool carries at most, such as 0.5kg, at its centre point; the motion keeps all limits
+            with it and without. Python takes a `Payload` too.
+        motor_curve: share of the largest force that motors have at a speed (rad/s, m/s): 0:1,20:1,40:0.3, straight
+            between and bent one way.
+        tension: largest pull in a rod, such as 200N.
+        compression: largest push in a rod, likewise.
+        tool_acceleration: largest acceleration of the tool, such as what a suction cup holds, m/s^2.
+        reversal: time that motors need for a full reversal of their force, such as 20ms.
+        ends: with a reversal: the motion begins and ends with the forces that hold the machine (held), or brakes hold
+            it while motors build their forces up and take them away (braked).
+        intervals: of the spline.
+        controller: the law under which it is tried out.
+        frequency: samples per second, such as 4kHz.
+        bandwidth: of the controller, rad/s.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> from tauloop.motion import BoxObstacle
+        >>> wall = BoxObstacle(center=(0.0, 0.0, -0.55), size=(0.02, 0.2, 0.1))
+        >>> tl.TransferOptions(start={"x": -0.1}, end={"x": 0.1}, boxes=(wall,)).optimise
+        'time'
+    """
+
+    start: Mapping[str, str | float] | None = option(None, flag="--from", read=pairs_reader("start"))
+    end: Mapping[str, str | float] | None = option(None, flag="--to", read=pairs_reader("end"))
+    turn: tuple[float, ...] | None = None
+    optimise: str = option("time", choices=("time", "energy"))
+    copper: float = option(0.0, least=0.0, below=np.inf)
+    longest: float = option(np.inf, above=0.0, read=lambda text: quantity("longest", text, units.TIME), metavar="TIME")
+    boxes: tuple[BoxObstacle, ...] = option((), flag="--box", read=_boxes, repeated=True, metavar="X,Y,Z:DX,DY,DZ")
+    spheres: tuple[SphereObstacle, ...] = option((), flag="--sphere", read=_spheres, repeated=True, metavar="X,Y,Z:R")
+    tool_radius: float = option(0.0, least=0.0, read=lambda text: quantity("tool_radius", text, units.LENGTH))
+    rod_radius: float | None = option(None, least=0.0, read=lambda text: quantity("rod_radius", text, units.LENGTH))
+    clearance: float = option(0.002, least=0.0, read=lambda text: quantity("clearance", text, units.LENGTH))
+    condition: float | None = option(None, above=2.0)
+    reserve: float = option(0.1, least=0.0, below=1.0)
+    payload: float | Payload = option(0.0, read=lambda text: quantity("payload", text, units.MASS), metavar="MASS")
+    motor_curve: tuple[tuple[float, float], ...] | str = option((), read=motor_curve, metavar="SPEED:SHARE,...")
+    tension: float = option(np.inf, above=0.0, read=lambda text: quantity("tension", text, units.FORCE))
+    compression: float = option(np.inf, above=0.0, read=lambda text: quantity("compression", text, units.FORCE))
+    tool_acceleration: float = option(np.inf, above=0.0)
+    reversal: float = option(0.0, least=0.0, read=lambda text: quantity("reversal", text, units.TIME), metavar="TIME")
+    ends: str = option("held", choices=("held", "braked"))
+    intervals: int = option(INTERVALS, least=6, most=400)
+    controller: str = option("computed-torque", choices=tuple(CONTROLLERS))
+    frequency: float = option(4000.0, flag="--rate", read=lambda text: quantity("frequency", text, units.FREQUENCY))
+    bandwidth: float = option(150.0, above=0.0)
+
+    def _note_mismatches(self, problems: Problems) -> None:
+        """Note a motion that goes nowhere, and an energy without its heat."""
+        if self.end is None and self.turn is None:
+            problems.add("end", "no end of the motion is given", "give an end or a turn")
+        if self.turn is not None and (len(self.turn) != 3 or not np.isfinite(self.turn).all()):
+            problems.add("turn", f"{self.turn} is not three numbers", "such as 0,0,0.2 (rad)")
+        if self.optimise == "energy" and self.copper == 0:
+            problems.add("copper", "energy without the heat of motors is not what they take", "R/k^2 of the motors")
+
+    def limits(self, reserve: float) -> PathLimits:
+        """What the motion keeps, with a reserve of the forces."""
+        load = self.payload if isinstance(self.payload, Payload) else Payload(mass=self.payload)
+        return PathLimits(
+            force=1.0 - reserve,
+            payload=load if load.mass > 0 else None,
+            motor_curve=motor_curve(self.motor_curve) if isinstance(self.motor_curve, str) else self.motor_curve,
+            **{name: getattr(self, name) for name in _SHARED},
+        )
+
+    def planner(self, model: Model, reserve: float, *, compiled: bool = False) -> FreePlanner:
+        """What plans the motion of a model."""
+        surroundings = Surroundings(obstacles=(*self.boxes, *self.spheres), **{n: getattr(self, n) for n in _AROUND})
+        aim = Aim(**{name: getattr(self, name) for name in _AIM})
+        return FreePlanner(model, self.limits(reserve), surroundings=surroundings, aim=aim, compiled=compiled)
+
+
+#: Options that are limits, surroundings and aims by the same name.
+_SHARED = ("tension", "compression", "tool_acceleration", "reversal", "ends")
+_AROUND = ("tool_radius", "rod_radius", "clearance")
+_AIM = ("optimise", "longest", "copper", "condition", "intervals")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeastDistance:
+    """How near the machine comes to an obstacle.
+
+    Attributes:
+        name: of the obstacle; "rod to rod" between rods.
+        distance: the least, m.
+        time: when, s.
+    """
+
+    name: str
+    distance: float
+    time: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transfer(FastestMotion):
+    """The best motion from here to there.
+
+    Attributes:
+        optimise: what is least.
+        energy: what is lost in motors and friction, J.
+        nearest: how near it comes to each obstacle, and rods to each other.
+        measure, allowed: largest bound of the condition number on the way, and its largest value.
+    """
+
+    optimise: str
+    energy: float
+    nearest: tuple[LeastDistance, ...]
+    measure: float
+    allowed: float
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for ``--json``: figures, not the samples."""
+        more = self.plain_data(*("optimise", "nearest", "measure", "allowed"), energy_J=self.energy)
+        return {**FastestMotion.as_dict(self), **more}
+
+
+@solving(PoseError)
+def transfer(machine: Mechanism | Model, options: TransferOptions, *, progress: Progress | None = None) -> Transfer:
+    """The best motion from here to there, and what a sampled controller makes of it.
+
+    Path and time are free: a spline in the platform's coordinates, with all limits at its collocation points, by IPOPT
+    with exact derivatives; what it exceeds between them is taken off, and it is solved again. It keeps away from
+    obstacles, from singularities (a bound of the condition number) and from the ranges of the machine file.
+
+    Args:
+        machine: a mechanism, or its model.
+        options: ends, limits, obstacles and controller.
+        progress: called with what is done and what there is to do.
+
+    Raises:
+        InputError: names and numbers that are wrong; machines whose loops close by iteration, or with cables.
+        PoseError: ends out of reach or in the way of something, or no motion that keeps all limits.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> ends = {"start": {"x": -0.1}, "end": {"x": 0.1}}
+        >>> motion = tl.transfer(tl.load("delta"), tl.TransferOptions(**ends, reserve=0.2))
+        >>> round(motion.duration, 3), motion.status.value
+        (0.054, 'ok')
+
+    Source: Betts 2010, Practical Methods for Optimal Control; see `docs/transfers.md`.
+    """
+    model = machine if isinstance(machine, Model) else Model(machine)
+    stages = Stages(progress, 3)
+    start, end = _ends(model, options)
+    planner = options.planner(model, options.reserve)
+    best = planner.plan(start, end)
+    stages.done()
+    unreserved = best.law.duration
+    if options.reserve > 0 and options.optimise == "time":
+        unreserved = options.planner(model, 0.0).plan(start, end).law.duration
+    stages.done()
+    law = best.law
+    trajectory = Trajectory(stroke=best.stroke, law=law.law, duration=law.duration)
+    runs = tried(trajectory, options.limits(0.0), options.controller, options.bandwidth, options.frequency)
+    nearest = tuple(_nearest(planner, trajectory))
+    stages.done()
+    return Transfer(
+        evidence=(
+            *shares_evidence(law),
+            *tried_evidence(runs),
+            *_clearances(nearest, options.clearance),
+            Evidence(name="bound of the condition number", value=best.measure, upper=1.01 * best.allowed),
+            condition_of(best.stroke),
+        ),
+        provenance=provenance(
+            options={"reserve": options.reserve, "intervals": options.intervals, "optimise": options.optimise},
+            inputs={"machine": model.mechanism.name},
+        ),
+        trajectory=trajectory,
+        limits=law.rows.limits,
+        duration=law.duration,
+        without_reserve=unreserved,
+        laws=_along(planner, law),
+        active=active_limits(law),
+        tried=runs,
+        sweeps=law.sweeps,
+        controller=(options.controller, options.frequency),
+        optimise=options.optimise,
+        energy=best.energy,
+        nearest=nearest,
+        measure=best.measure,
+        allowed=best.allowed,
+    )
+
+
+def _ends(model: Model, options: TransferOptions) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of the platform at the start and at the end."""
+    port = model.platform.ports.position
+    start = named_values(port, "start", options.start, model.platform.ports.at(model.assembly.q))
+    end = named_values(port, "end", options.end, start)
+    if options.turn is not None:
+        first = quaternion_start(port)
+        if first is None:
+            what = f"the platform has no free orientation: {', '.join(port.columns)}"
+            raise InputError.of("turn", what, "leave it out, or move its coordinates by an end")
+        whole = slice(first, first + len(QUATERNION))
+        end[whole] = AxisTurn(start[whole], np.array(options.turn)).at(np.ones(1)).position[0]
+    if np.array_equal(start, end):
+        raise InputError.of("end", "is the start: the motion goes nowhere", "name another end")
+    return start, end
+
+
+def _along(planner: FreePlanner, law: FastestLaw) -> dict[str, float]:
+    """Durations of laws along the path that the plan started from, s; none where it is no path that they can take."""
+    try:
+        rows = PathRows(planner.start_path(), law.rows.limits)
+        fastest = fastest_law(rows, intervals=200).duration
+        others = {f"{name}, start's path": 1.0 / law_rate(rows, LAWS[name], 1.0 / law.duration) for name in COMPARED}
+    except PoseError:
+        return {}
+    return {"fastest, start's path": fastest, **others}
+
+
+def _nearest(planner: FreePlanner, trajectory: Trajectory) -> Iterator[LeastDistance]:
+    """How near it comes to everything."""
+    time = np.linspace(0.0, trajectory.duration, LOOKS)
+    state = trajectory.states(time)
+    platform = planner.model.platform
+    tool = platform.tool(platform.ports.at(state.q), start=state.q).place
+    for name, values in planner.surroundings.distances(planner.model, state.q, tool).items():
+        least = int(values.argmin())
+        yield LeastDistance(name=name, distance=float(values[least]), time=float(time[least]))
+
+
+def _clearances(nearest: tuple[LeastDistance, ...], clearance: float) -> Iterator[Evidence]:
+    """Least distances as evidence, whose rounding is a twentieth of a millimetre."""
+    for item in nearest:
+        yield Evidence(
+            name=f"distance from {item.name}", value=item.distance, lower=clearance - 5e-5, advice="more intervals"
+        )

@@ -1,0 +1,227 @@
+"""Free motions: known bars, limits and distances by other routes, derivatives of their program, and what is refused."""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+import pytest
+
+import tauloop as tl
+from tauloop.motion import (
+    Aim,
+    BoxObstacle,
+    Ellipse,
+    FreeMotion,
+    FreePlanner,
+    PathLimits,
+    PathRows,
+    SphereObstacle,
+    Surroundings,
+    fastest_law,
+    polyline,
+    stroke,
+)
+from tauloop.motion.free.chart import SplinePath, chart
+from tauloop.motion.free.program import FreeProgram
+from tauloop.motion.free.rows import rows_at
+
+DELTA = tl.Model(tl.load("delta"))
+TORQUE = 41.76
+#: Start and end of the pick-and-place motion of the bars, and two boxes that both given paths of the bars clear.
+START, END = np.array([-0.1525, 0.0, -0.525]), np.array([0.1525, 0.0, -0.525])
+BOXES = tuple(BoxObstacle(center=(x, 0.0, -0.53), size=(0.04, 0.1, 0.05)) for x in (-0.05, 0.05))
+#: What rounding leaves of limits, and how much less than the clearance is kept between collocation points, m.
+KEPT, TOUCH = 1e-6, 5e-5
+#: Derivatives beside differences, and beside CasADi's of the whole program.
+DIFFERENCES, ALIKE = 1e-6, 1e-9
+#: A motion that is planned again beside one that is planned anew: IPOPT ends sooner, and time alone mends what is left.
+AGAIN = 0.01
+
+
+def shares(motion: FreeMotion) -> np.ndarray:
+    """Torques over the largest, by inverse dynamics at 4001 times of the motion itself."""
+    x = np.linspace(0.0, 1.0, 4001)
+    placed, duration = motion.stroke, motion.law.duration
+    moved = placed.motion(motion.law.law.at(x), 1.0 / duration, x * duration)
+    return np.asarray(DELTA.platform.inverse_dynamics(*moved.rates, start=placed.start(x)).force) / TORQUE
+
+
+def test_a_free_path_past_two_boxes_beats_the_laws_along_paths_that_clear_them_too() -> None:
+    motion = FreePlanner(DELTA, PathLimits(), surroundings=Surroundings(obstacles=BOXES)).plan(START, END)
+    assert np.abs(shares(motion)).max() < 1.0 + KEPT
+    way = motion.stroke.path.at(np.linspace(0.0, 1.0, 4001))
+    assert way.position[[0, -1]] == pytest.approx(np.array([START, END]))
+    assert way.first[[0, -1]] == pytest.approx(0.0, abs=1e-12)
+    up, middle, columns = np.array([0.0, 0.0, 0.025]), 0.5 * (START + END), motion.stroke.columns
+    paths = (
+        Ellipse(middle, START - middle, up, 0.0, np.pi),
+        polyline(np.array([START, START + up, END + up, END]), 0.012),
+    )
+    for path in paths:
+        along = fastest_law(PathRows(stroke(DELTA, path, columns), PathLimits()), intervals=300)
+        assert motion.law.duration < 0.96 * along.duration
+    for box in BOXES:
+        assert box.distances(way.position).min() > 0.002 - TOUCH
+        assert all(box.distances(path.at(np.linspace(0.0, 1.0, 2001)).position).min() > 0.002 for path in paths)
+    assert motion.law.duration < 0.58 * 0.1188  # the fastest 3-4-5 law on the ellipse, by an independent program
+
+
+def test_a_motion_whose_end_moves_is_planned_again_within_its_limits() -> None:
+    planner = FreePlanner(DELTA, PathLimits(force=0.9))
+    first = planner.plan(START, END)
+    for shift in ([0.0, 0.02, 0.0], [-0.012, 0.014, -0.008]):
+        moved = planner.again(END + shift)
+        assert moved.stroke.path.at(np.ones(1)).position[0] == pytest.approx(END + shift)
+        assert np.abs(shares(moved)).max() < 0.9 * (1.0 + KEPT)
+    anew = FreePlanner(DELTA, PathLimits(force=0.9)).plan(START, END + shift)
+    assert moved.law.duration == pytest.approx(anew.law.duration, rel=AGAIN)
+    assert first.measure < first.allowed
+
+
+def test_energy_is_what_forces_and_speeds_say_and_less_than_that_of_the_fastest_motion() -> None:
+    options = {"start": {"x": -0.1}, "end": {"x": 0.1}, "copper": 0.02, "reserve": 0.0}
+    spent = []
+    for optimise in ("time", "energy"):
+        result = tl.transfer(DELTA, tl.TransferOptions(optimise=optimise, **options))  # type: ignore[arg-type]
+        time = np.linspace(0.0, result.duration, 4001)
+        energy = np.trapezoid(0.02 * (result.trajectory.forces(time) ** 2).sum(axis=1), time)
+        assert result.energy == pytest.approx(energy, rel=1e-2)
+        spent.append((energy, result.duration))
+    assert spent[1][0] < 0.5 * spent[0][0]
+    assert spent[1][1] > spent[0][1]
+
+
+def test_the_programs_derivatives_are_casadis_of_the_whole() -> None:
+    q = DELTA.platform.kinematics(np.array([START, END])).q
+    free = chart(DELTA.topology, DELTA.platform.ports, np.array([START, END]))
+    limits = PathLimits(reversal=0.02, payload=tl.model.Payload(mass=0.3), motor_curve=((0.0, 1.0), (40.0, 0.5)))
+    around = Surroundings(obstacles=(*BOXES, SphereObstacle(center=(0.0, 0.1, -0.5), radius=0.02)), rod_radius=0.005)
+    rows = rows_at(DELTA, free, limits, around, q, 50.0, 0.1)
+    program = FreeProgram(rows, 6, energy=True, change=100.0, is_held=True)
+    problem, rng = program.problem, np.random.default_rng(3)
+    x, p = problem["x"], problem["p"]
+    line = START + np.linspace(0.0, 1.0, 5)[1:-1, None] * (END - START) + rng.normal(size=(3, 3)) * 0.01
+    at = np.append(line.ravel(), 0.2), np.concatenate([START, END, [0.2]])
+    weights = rng.normal(size=problem["g"].numel())
+    whole = ca.Function(
+        "whole",
+        [x, p],
+        [
+            ca.jacobian(problem["g"], x),
+            ca.gradient(problem["f"], x),
+            ca.hessian(0.7 * problem["f"] + ca.dot(weights, problem["g"]), x)[0],
+        ],
+    )
+    jacobian, gradient, hessian = (np.asarray(ca.DM(part)) for part in whole(*at))
+    ours = program.derivatives
+    assert np.asarray(ca.DM(ours["jac_g"](*at)[1])) == pytest.approx(jacobian, abs=ALIKE * np.abs(jacobian).max())
+    assert np.asarray(ours["grad_f"](*at)[1]) == pytest.approx(gradient, abs=ALIKE * np.abs(gradient).max())
+    bent = np.asarray(ca.DM(ours["hess_lag"](*at, 0.7, weights)))
+    assert bent == pytest.approx(np.triu(hessian), abs=ALIKE * np.abs(hessian).max())
+
+
+def test_paths_that_turn_have_unit_quaternions_and_the_rates_of_their_expressions() -> None:
+    model = tl.Model(tl.load("hexapod"))
+    ports, rng = model.platform.ports, np.random.default_rng(5)
+    start = ports.at(model.assembly.q)
+    end = start + rng.normal(size=start.size) * 0.03
+    end[3:] /= np.linalg.norm(end[3:])
+    ends = np.array([start, end])
+    free = chart(model.topology, ports, ends)
+    control = free.free(ends)[0] + np.linspace(0.0, 1.0, 9)[:, None] * np.diff(free.free(ends), axis=0)
+    path = SplinePath(chart=free, coefficients=control + rng.normal(size=control.shape) * 0.003)
+    u, h = np.linspace(0.1, 0.9, 7) + 0.003, 1e-5
+    low, here, high = (path.at(u + k * h) for k in (-1, 0, 1))
+    assert np.linalg.norm(here.position[:, 3:], axis=1) == pytest.approx(1.0, abs=1e-14)
+    assert (high.position - low.position) / (2 * h) == pytest.approx(here.first, abs=DIFFERENCES)
+    assert (high.first - low.first) / (2 * h) == pytest.approx(here.second, abs=1e-4)
+    placed = stroke(model, path, ports.position.columns, ranges=False)
+    moved = placed.under(u, np.ones((1, 1)), np.zeros((1, 1)))
+    rates = [ca.SX.sym(name, free.freedoms) for name in "xva"]
+    function = ca.Function("rates", rates, list(free.expressions(*rates)))
+    for k, row in enumerate(u):
+        values = function(*(path.spline(row, i) for i in range(3)))
+        for ours, theirs in zip(values, moved, strict=False):
+            assert np.asarray(ours).ravel() == pytest.approx(theirs[k], abs=1e-9)
+
+
+def test_distances_are_the_expressions_of_the_program() -> None:
+    point, rng = ca.SX.sym("p", 3), np.random.default_rng(7)
+    for obstacle in (BOXES[0], SphereObstacle(center=(0.02, 0.0, -0.5), radius=0.03)):
+        function = ca.Function("distance", [point], [obstacle.expression(point)])
+        points = np.asarray(obstacle.center) + rng.normal(size=(50, 3)) * 0.04
+        expected = [float(function(row)) for row in points]
+        assert obstacle.distances(points) == pytest.approx(np.array(expected), abs=2e-6)
+
+
+def test_the_measure_bounds_the_condition_number() -> None:
+    rng = np.random.default_rng(9)
+    position = np.array([0.0, 0.0, -0.5]) + rng.uniform(-0.1, 0.1, (20, 3))
+    free = chart(DELTA.topology, DELTA.platform.ports, position[:2])
+    q = DELTA.platform.kinematics(position).q
+    rows = rows_at(DELTA, free, PathLimits(), Surroundings(), q[:2], 50.0, 0.0)
+    bound = ca.Function("bound", [rows.y], [rows.measure])
+    J = DELTA.platform.actuator_jacobian(position)  # one unit alone enters: all velocities are of lengths
+    for row, matrix in zip(position, J, strict=True):
+        assert np.linalg.cond(matrix) < np.exp(float(bound(np.concatenate([row, np.zeros(6)])))) * (1.0 + 1e-12)
+
+
+@pytest.mark.nightly
+def test_forces_that_change_slowly_begin_and_end_at_rest() -> None:
+    limits = PathLimits(force=0.9, reversal=0.02)
+    motion = FreePlanner(DELTA, limits, aim=Aim(intervals=16)).plan(START, END)
+    share = shares(motion)
+    time = np.linspace(0.0, motion.law.duration, 4001)
+    rate = np.abs(np.diff(share, axis=0) / np.diff(time)[:, None]).max()
+    assert rate < 2.0 / 0.02 * (1.0 + 1e-3)
+    still = DELTA.platform.inverse_dynamics(START, np.zeros(3), np.zeros(3)).force / TORQUE
+    assert share[0] == pytest.approx(still, abs=1e-6)
+
+
+@pytest.mark.nightly
+def test_rods_keep_off_obstacles_too() -> None:
+    ball = SphereObstacle(center=(-0.049, 0.083, -0.442), radius=0.03)
+    for rod_radius in (None, 0.006):
+        options = tl.TransferOptions(
+            start={"x": -0.1}, end={"x": 0.1}, spheres=(ball,), rod_radius=rod_radius, reserve=0.1
+        )
+        result = tl.transfer(DELTA, options)
+        names = [item.name for item in result.nearest]
+        assert ("sphere 1 to rods" in names) == (rod_radius is not None)
+        assert all(item.distance > 0.002 - TOUCH for item in result.nearest)
+
+
+@pytest.mark.nightly
+def test_the_simulator_follows_it_and_the_reserve_has_its_price() -> None:
+    options = tl.TransferOptions(start={"x": -0.1}, end={"x": 0.1}, payload=0.2)
+    result = tl.transfer(DELTA, options)
+    assert result.status.value == "ok"
+    assert [run.payload for run in result.tried] == [0.0, 0.2]
+    assert all(run.peak_share < 1.0 and not run.end for run in result.tried)
+    assert 0.0 < 1.0 - result.without_reserve / result.duration < 0.08
+    assert {part.limit.split(" ")[0] for part in result.active} <= {"", "leg1.motor", "leg2.motor", "leg3.motor"}
+    assert result.gains["fastest, start's path"] > 0.0
+
+
+def test_what_cannot_be_planned_is_refused() -> None:
+    with pytest.raises(tl.InputError, match="no end of the motion"):
+        tl.TransferOptions(start={"x": 0.1})
+    with pytest.raises(tl.InputError, match="energy without the heat"):
+        tl.TransferOptions(end={"x": 0.1}, optimise="energy")
+    inside = tl.TransferOptions(end={"x": 0.1}, spheres=(SphereObstacle(center=(0.1, 0.0, -0.5), radius=0.01),))
+    with pytest.raises(tl.PoseError, match="end: is -10 mm from sphere 1"):
+        tl.transfer(DELTA, inside)
+    with pytest.raises(tl.PoseError, match="out of reach"):
+        tl.transfer(DELTA, tl.TransferOptions(end={"x": 1.0}))
+    with pytest.raises(tl.InputError, match="goes nowhere"):
+        tl.transfer(DELTA, tl.TransferOptions(end={"x": 0.0}))
+
+
+@pytest.mark.nightly
+def test_platforms_that_turn_are_planned_too() -> None:
+    model = tl.Model(tl.load("hexapod"))
+    result = tl.transfer(model, tl.TransferOptions(end={"x": 0.05}, turn=(0.0, 0.0, 0.2)))
+    assert result.status.value == "ok"
+    assert result.gains["fastest, start's path"] > 0.05
+    end = result.trajectory.at(np.array([result.duration])).position[0]
+    assert end[3:] == pytest.approx([np.cos(0.1), 0.0, 0.0, np.sin(0.1)])
