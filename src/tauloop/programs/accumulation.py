@@ -27,6 +27,8 @@ FILL = 3
 ROUNDS = 6
 #: Sums below this share of their terms are zero.
 CANCELLED = 1e-11
+#: Values that differ by more than this share are not the same, though nine digits of them are.
+AGREEING = 1e-12
 #: Weights of edges: nothing to multiply by, a number, or an expression.
 _UNIT, _NUMBER, _EXPRESSION = 0, 1, 2
 
@@ -45,7 +47,7 @@ class _Known:
     """Expressions by their values at some states."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[float, ...], tuple[ca.SX, float]] = {}
+        self._known: dict[tuple[float, ...], tuple[ca.SX, float, np.ndarray]] = {}
 
     def shared(self, weight: ca.SX, numbers: np.ndarray) -> ca.SX:
         """The expression that is known to be the same, its double or half, or this one, known from now on."""
@@ -54,8 +56,9 @@ class _Known:
         for factor in (1.0, 2.0, 0.5):
             key, sign = _fingerprint(numbers / factor)
             if key in self._known:
-                known, other = self._known[key]
-                return ca.SX((sign * other * factor) * known)
+                known, other, values = self._known[key]
+                if (np.abs(sign * other / factor * numbers - values) <= AGREEING * np.abs(values)).all():
+                    return ca.SX((sign * other * factor) * known)
         self.add(weight, numbers)
         return weight
 
@@ -63,7 +66,7 @@ class _Known:
         """Keep an expression, unless there is the same already."""
         key, sign = _fingerprint(numbers)
         if key and not weight.is_constant():
-            self._known.setdefault(key, (weight, sign))
+            self._known.setdefault(key, (weight, sign, numbers))
 
 
 def _fingerprint(numbers: np.ndarray) -> tuple[tuple[float, ...], float]:
