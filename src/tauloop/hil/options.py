@@ -11,11 +11,12 @@ from tauloop.integrate.integrators import Integrator, Method
 from tauloop.options import Options, option
 from tauloop.realtime.options import rate_option
 from tauloop.records import dataclass
-from tauloop.simulation.controllers.run import SUBSTEPS
 from tauloop.simulation.controllers.workflow import METHODS
 
 #: What is done after a stall: the plant's time stands still meanwhile, or the steps are made up for at once.
 STALLS = ("hold", "catch-up")
+#: Longest step of fixed ones where nothing says how many a period has, s: that of `tauloop control` at 1 kHz.
+LONGEST = 2.5e-4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +34,7 @@ class PlantOptions(Options):
         timeout: of lock-step: after so long a command counts as lost, s.
         method: integrator between commands, as of `tauloop control`; rk4 where none is named, and adaptive with drive
             lines, whose play has events.
-        substeps: its steps per period, where they are fixed.
+        substeps: its steps per period, where they are fixed; as many as make none longer than 0.25 ms without it.
         alone: begin without a controller, in real time, with brakes that hold: how well this computer keeps time.
         remote: listen on an address that is not this computer's own.
 
@@ -55,7 +56,7 @@ class PlantOptions(Options):
     watchdog: int = option(20, least=0)
     timeout: float = option(1.0, above=0.0, below=math.inf)
     method: str | None = option(None, choices=tuple(METHODS))
-    substeps: int = option(SUBSTEPS, least=1)
+    substeps: int | None = option(None, least=1)
     alone: bool = False
     remote: bool = False
 
@@ -97,5 +98,6 @@ class PlantOptions(Options):
 
     def integrator(self, *, has_lines: bool) -> Method:
         """Of the plant, with drive lines or without."""
+        substeps = self.substeps or max(math.ceil(self.period / LONGEST - 1e-9), 1)
         chosen = METHODS[self.method or ("adaptive" if has_lines else "rk4")]
-        return chosen.method if isinstance(chosen, Integrator) else Method.fixed(chosen, self.period / self.substeps)
+        return chosen.method if isinstance(chosen, Integrator) else Method.fixed(chosen, self.period / substeps)
