@@ -145,6 +145,12 @@ def test_what_a_package_says_of_itself_is_text(name: str, tmp_path: Path) -> Non
         assert name == "9" or name not in package.files[other]
 
 
+@pytest.mark.parametrize("text", ["a\x01", "a\nb", "\u202ea"])
+def test_signs_that_xml_does_not_have_are_refused(text: str) -> None:
+    with pytest.raises(tl.InputError, match="cannot be printed"):
+        tl.Ros2Options(maintainer=text)
+
+
 @pytest.mark.parametrize("kind", [0, *(pytest.param(k, marks=pytest.mark.nightly) for k in range(1, len(WORDS)))])
 def test_a_package_of_ros_compiles_with_words_of_other_languages(kind: int, tmp_path: Path) -> None:
     machine = odd_machine(kind)

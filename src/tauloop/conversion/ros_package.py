@@ -17,7 +17,7 @@ import numpy as np
 
 from tauloop.assembly.ports import ACTUATORS
 from tauloop.codegen.source import c_string
-from tauloop.errors import InputError
+from tauloop.errors import InputError, Problems
 from tauloop.formats.urdf import load_urdf
 from tauloop.formats.urdf_writer import to_urdf
 from tauloop.mechanism.expression import ONE, evaluate
@@ -62,6 +62,12 @@ class Ros2Options(Options):
     maintainer: str = "maintainer"
     email: str = "maintainer@example.com"
     hardware: str = "mock_components/GenericSystem"
+
+    def _note_mismatches(self, problems: Problems) -> None:
+        """Note signs that XML does not have."""
+        for name in ("maintainer", "email", "hardware"):
+            if not getattr(self, name).isprintable():
+                problems.add(name, f"{getattr(self, name)!r} has signs that cannot be printed", "leave them out")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
