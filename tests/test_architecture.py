@@ -89,7 +89,7 @@ CEILINGS = {
     "engines": 1450,
     "estimation": 570,
     "equations": 1340,
-    "fmu": 2145,
+    "fmu": 2170,
     "formats": 5000,
     "gpu": 720,
     "health": 130,

@@ -123,6 +123,11 @@ class Case:
         instance.free()
         return np.array(rows)
 
+    @property
+    def indicators(self) -> int:
+        """Number of event indicators."""
+        return len(self.export.variables.guards)
+
     def exchanged(self, count: int, tolerance: float = 1e-10) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Times (N,), states and modes, recorded at samples and behind events of model exchange in CVODE."""
         instance = Instance(self.export.written[0], "ModelExchange")
@@ -131,7 +136,7 @@ class Case:
         instance.fmu.enterContinuousTimeMode()
         solver = CVodeSolver(
             nx=len(self.states),
-            nz=len(self.modes),
+            nz=self.indicators,
             get_x=instance.fmu.getContinuousStates,
             set_x=instance.fmu.setContinuousStates,
             get_dx=instance.fmu.getContinuousStateDerivatives,
@@ -255,6 +260,38 @@ def test_a_line_with_play_is_our_integrator_to_the_last_bit(line: Case) -> None:
 def test_model_exchange_meets_the_same_contacts_at_the_same_instants(line: Case) -> None:
     # behind contacts a rotor swings at 1000 rad/s, where CVODE's errors add up: 6e-7 of its speed at 1e-10
     check_exchange(line, 128, 1e-11)
+
+
+def test_dry_friction_of_joints_turns_at_events_of_model_exchange(tmp_path: Path) -> None:
+    """CVODE meets the zeros of the speeds, at which it jumps; co-simulation is led there by its errors alone."""
+    time = np.arange(129) * STEP
+    # the first part holds the machine
+    torques = np.stack([-1.5 + 2.0 * np.cos(160 * time), 1.5 - 2.0 * np.cos(120 * time)], axis=1)
+    torques = np.hstack([torques, np.zeros((len(time), 6))])
+    case = Case(load("five_bar"), torques, tmp_path, {})
+    turns = [variable.name for variable in case.export.variables.turns]
+    assert turns == ["shoulder_1.turns", "shoulder_2.turns"]
+    times, states, _ = case.exchanged(128)
+    rows = [int(np.flatnonzero(np.abs(times - k * STEP) < 1e-12)[-1]) for k in range(129)]
+    whole = case.steps(128, tolerance=1e-12)
+    assert np.abs(states[rows] - whole).max() < OTHER_INTEGRATOR * np.abs(whole).max()
+    events = np.setdiff1d(np.round(times, 15), np.round(np.arange(129) * STEP, 15))
+    assert len(events) > 3
+    instance = Instance(case.export.written[0])
+    instance.begin(case.first | case.asked(0), tolerance=1e-12)
+    now, near = 0.0, []
+    for k in range(128):
+        instance.set(case.asked(k))
+        for end in (*events[(events > k * STEP) & (events < (k + 1) * STEP)], (k + 1) * STEP):
+            instance.step(now, end - now)
+            now = end
+            if end in events:
+                speed = instance.get(turns)
+                instance.step(now, 1e-7)
+                now += 1e-7
+                near.append(np.abs(speed / ((instance.get(turns) - speed) / 1e-7)).min())
+    assert max(near) < SAME_INSTANT
+    instance.free()
 
 
 def test_encoders_and_signals_are_outputs_with_units(line: Case) -> None:

@@ -297,7 +297,8 @@ def test_an_emulated_cortex_gives_the_hosts_numbers_to_the_last_bit(name, entry,
         operations = item["operations"]
         least = sum(operations["once"].values())
         most = least + single.NEWTON_ITERATIONS * sum(operations["each_iteration"].values())
-        assert least < instructions < 60 * most, "an operation is one instruction, a sine some forty"
+        # where nothing is computed, a call copies
+        assert least < instructions < 60 * (most + 1), "an operation is one instruction, a sine some forty"
 
 
 @pytest.mark.nightly

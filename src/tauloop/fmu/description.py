@@ -55,7 +55,7 @@ class FmuDescription:
             version=f"parameters {self.hash}",
             generationTool=self.tool,
             variableNamingConvention="flat",
-            numberOfEventIndicators=None if is_third else str(len(self.variables.modes)),
+            numberOfEventIndicators=None if is_third else str(len(self.variables.guards)),
         )
         state = {name: "true" for name in self._state_abilities()}
         exchange = ElementTree.SubElement(root, "ModelExchange", {"modelIdentifier": self.identifier, **state})
@@ -151,7 +151,8 @@ class FmuDescription:
         """Outputs, derivatives, and what follows from others at the start."""
         structure, all_ = ElementTree.SubElement(root, "ModelStructure"), self.variables.all
         first, count = self.variables.first_state, len(self.variables.states)
-        rates, guards = range(first + count, first + 2 * count), range(len(all_) - len(self.variables.modes), len(all_))
+        rates = range(first + count, first + 2 * count)
+        guards = range(len(all_) - len(self.variables.guards), len(all_))
         outputs = [k for k, variable in enumerate(all_) if variable.causality == "output"]
         states = range(first, first + count)
         calculated = [k for k in (*states, *outputs) if all_[k].start is None]

@@ -109,7 +109,7 @@ class FmuExport(ExportedFiles):
             "parameter_hash": self.parameter_hash,
             **names,
             "states": len(self.variables.states),
-            "event_indicators": len(self.variables.modes),
+            "event_indicators": len(self.variables.guards),
             "contents": {name: hashlib.sha256(_bytes(content)).hexdigest() for name, content in self.files.items()},
         }
 

@@ -136,7 +136,7 @@ TL_CALL(SetContinuousStates)(TL_INSTANCE c, const TL_REAL x[], size_t n)
         return TL_DONE(tl_copy(c, from, size, values, n)); \
     }
 TL_COPY(TL_GET_RATES, AT_RATES, NY)
-TL_COPY(GetEventIndicators, AT_GUARDS, NS)
+TL_COPY(GetEventIndicators, AT_GUARDS, NS + NG)
 TL_COPY(GetContinuousStates, AT_STATES, NY)
 
 TL_CALL(GetNominalsOfContinuousStates)(TL_INSTANCE c, TL_REAL nominals[], size_t n)

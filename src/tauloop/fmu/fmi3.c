@@ -135,7 +135,7 @@ TL_CALL(UpdateDiscreteStates)(fmi3Instance c, fmi3Boolean *needed, fmi3Boolean *
         *n = count; \
         return fmi3OK; \
     }
-TL_COUNT3(GetNumberOfEventIndicators, NS)
+TL_COUNT3(GetNumberOfEventIndicators, NS + NG)
 TL_COUNT3(GetNumberOfContinuousStates, NY)
 
 /* Co-simulation. */

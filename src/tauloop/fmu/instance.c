@@ -1,6 +1,6 @@
 /* An instance of an FMU: values by reference, the states of both interfaces, and the integrator of co-simulation.
 
-   In front of this stand `hybrid.c`, `system.c` and sizes: TL_FREE parameters, NI inputs, NY states, NO outputs, NS modes,
+   In front of this stand `hybrid.c`, `system.c` and sizes: TL_FREE parameters, NI inputs, NY states, NO outputs, NS modes, NG speeds that turn,
    NP constants of the equations, NK numbers that samples keep, TL_PERIOD s between samples (0 without), TL_OWN,
    which they call (0 without), TL_SAFE (whether inputs that are no
    numbers are its affair), TL_TOKEN, TL_DAMAGED (whether the table of parameters has another hash), TL_FORMS closed forms, and tables: tl_start of all values, tl_parameter of each constant, tl_nominal of states, tl_near of each guard,
@@ -18,7 +18,8 @@ enum {
     AT_OUTPUTS = AT_RATES + NY,
     AT_MODES = AT_OUTPUTS + NO,
     AT_GUARDS = AT_MODES + NS,
-    TL_VALUES = AT_GUARDS + NS
+    AT_TURNS = AT_GUARDS + NS,
+    TL_VALUES = AT_TURNS + NG
 };
 
 /* Where an instance is in its life. */
@@ -199,6 +200,7 @@ static int tl_refresh(tl_instance *of)
     memcpy(kept, at->guess, sizeof(double) * NQ);
     memcpy(at->guess, at->base, sizeof(double) * NQ);
     good = good && system_rate(&at->run, at->v[0], at->v + AT_STATES, at->v + AT_RATES, at->v + AT_GUARDS);
+    good = good && system_turns(&at->run, at->v[0], at->v + AT_STATES, at->v + AT_TURNS, 0);
     good = good && system_outputs(&at->run, at->v[0], at->v + AT_STATES, at->v + AT_OUTPUTS, 0);
     for (int i = AT_RATES; i < AT_MODES; ++i) zero += at->v[i] - at->v[i];
     /* a guard that is zero, or rounding, is no event: it counts from some way beyond */

@@ -9,6 +9,7 @@ from dataclasses import field, replace
 import casadi as ca
 import numpy as np
 
+from tauloop.assembly.ports import velocity_units
 from tauloop.codegen.source import comment, number
 from tauloop.drives.equations.system import INPUTS
 from tauloop.drives.machine.path import DrivenMachine
@@ -38,7 +39,7 @@ class FmuFunctions:
     Attributes:
         system: rates, resets, samples and the way back.
         begin: states that follow from others at the start.
-        outputs: from what is known beside rates.
+        outputs, turns: from what is known beside rates.
         diagnosis: what closed forms miss; without calls where there are none.
         forms: element of each closed form.
         loops: what does not close, or is singular, where there are none.
@@ -53,6 +54,7 @@ class FmuFunctions:
     system: HybridSystem
     begin: Routine = field(default_factory=Routine)
     outputs: Routine
+    turns: Routine = field(default_factory=Routine)
     diagnosis: Routine = field(default_factory=Routine)
     forms: tuple[str, ...] = ()
     loops: str
@@ -66,7 +68,7 @@ class FmuFunctions:
     @property
     def further(self) -> dict[str, Routine]:
         """Routines beside those of the integrator, by name."""
-        return {"begin": self.begin, "outputs": self.outputs, "diagnosis": self.diagnosis}
+        return {"begin": self.begin, "outputs": self.outputs, "turns": self.turns, "diagnosis": self.diagnosis}
 
     @property
     def known(self) -> int:
@@ -80,6 +82,7 @@ class FmuFunctions:
         sizes = {
             "TL_FREE": len(parameters),
             "NO": len(self.variables.outputs),
+            "NG": len(self.variables.turns),
             "NK": self.system.held + self.system.kept,
             "TL_FORMS": len(self.forms),
             "TL_PERIOD": number(self.period),
@@ -139,11 +142,12 @@ def _free(model: Model) -> FmuFunctions:
         return {"rate": ca.vertcat(*actuator_motion(model.assembly, q, v))}
 
     reads = {"run->known": n_q, f"run->known + {n_q}": n_v}
-    table = model.mechanism.parameters
+    table, (turns, turning) = model.mechanism.parameters, _turns(model, reads)
     return FmuFunctions(
         system=system,
         begin=system.back if made.rate.quaternions else Routine(),
         outputs=Routine(calls=(straight("outputs", reads, outputs),)),
+        turns=turning,
         **diagnosis_of(model, "p"),  # type: ignore[arg-type]
         loops=loops_of(made.rate.program),
         variables=FmuVariables(
@@ -151,10 +155,30 @@ def _free(model: Model) -> FmuFunctions:
             inputs=inputs,
             states=(*_motion(model, at_rest), *_balance("")),
             outputs=actuator_motion_variables(model),
+            turns=turns,
         ),
         constants=model.free,
         guess=model.assembly.q,
     )
+
+
+def _turns(model: Model, reads: Mapping[str, int]) -> tuple[tuple[FmuVariable, ...], Routine]:
+    """Speeds of what dry friction acts on: at their zeros it jumps, which integrators have to know."""
+    names, actuators = model.topology.velocity_names, [actuator.name for actuator in model.mechanism.actuators]
+    dry = (
+        p.name.rpartition(".")[0] for p in model.parameters if p.role in ("coulomb", "coulomb_asymmetry", "stribeck")
+    )
+    rubbing = [name for name in dict.fromkeys(dry) if name in names or name in actuators]
+    units = dict(zip(names, velocity_units(model.topology), strict=True))
+    units |= {v.name.removesuffix(".velocity"): v.unit for v in actuator_motion_variables(model)[len(actuators) :]}
+
+    def speeds(q: ca.SX, v: ca.SX) -> dict[str, ca.SX]:
+        _, rates = actuator_motion(model.assembly, q, v)
+        chosen = [v[names.index(name)] if name in names else rates[actuators.index(name)] for name in rubbing]
+        return {"rate": ca.vertcat(*chosen)}
+
+    turns = (FmuVariable(name=f"{name}.turns", causality="local", unit=units[name]) for name in rubbing)
+    return tuple(turns), Routine(calls=(straight("turns", reads, speeds),) if rubbing else ())
 
 
 def _motion(model: Model, at_rest: np.ndarray) -> tuple[FmuVariable, ...]:

@@ -77,6 +77,7 @@ class FmuVariables(Shown):
 
     Attributes:
         parameters, inputs, states, outputs, modes: in the order of what the equations take and give.
+        turns: speeds at whose zeros dry friction turns: event indicators without a mode.
     """
 
     parameters: tuple[FmuVariable, ...] = ()
@@ -84,6 +85,7 @@ class FmuVariables(Shown):
     states: tuple[FmuVariable, ...] = ()
     outputs: tuple[FmuVariable, ...] = ()
     modes: tuple[FmuVariable, ...] = ()
+    turns: tuple[FmuVariable, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse names that two variables have.
@@ -109,8 +111,8 @@ class FmuVariables(Shown):
 
     @property
     def guards(self) -> tuple[FmuVariable, ...]:
-        """Event indicators of the modes."""
-        return tuple(FmuVariable(name=f"{mode.name}.guard", causality="local") for mode in self.modes)
+        """Event indicators: those of the modes, and speeds that turn."""
+        return (*(FmuVariable(name=f"{mode.name}.guard", causality="local") for mode in self.modes), *self.turns)
 
     @property
     def all(self) -> tuple[FmuVariable, ...]:
