@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from page_tables import page_table
 
 import tauloop as tl
 from tauloop.estimation import HitOptions, detect_hit
@@ -27,6 +28,24 @@ def test_a_blow_is_noticed_sooner_the_harder_it_is_and_not_below_the_threshold()
     table = hard.to_pandas()
     assert table["force.platform.x"].max() == pytest.approx(60.0)
     assert {"momentum.platform.x", "differences_no_lag.platform.x"} <= set(table.columns)
+
+
+@pytest.mark.nightly
+def test_figures_of_the_page_are_those_of_its_command():
+    """Times are whole samples; forces have the page's two digits."""
+    stroke = tl.StrokeOptions(end={"x": 0.1}, time=0.5)
+    options = HitOptions(stroke=stroke, hit={"fx": 3.0}, lasting=0.1, resolution=1e-5, draws=8)
+    assert (options.alarms, options.masses) == (1.0, 0.05)
+    result = detect_hit(tl.load("delta"), options)
+    rows = page_table("estimators.md", "| at one false alarm").rows
+    names = (("momentum",), ("differences",), ("momentum, no lag", "differences, no lag"))
+    for (_, forces, noise, times), each in zip(rows, names, strict=True):
+        for watched in (result.observers[name] for name in each):
+            least = [float(text.split()[0]) for text in forces.split(",")]
+            assert watched.threshold[[0, 2]] == pytest.approx(least, rel=0.02)
+            assert watched.noise[0] == pytest.approx(float(noise.split()[0]), rel=0.1)
+            expected = [1e-3 * float(text.split()[0]) for text in times.split(",")] if "," in times else [None, None]
+            assert [watched.quantile(share) for share in (0.5, 0.9)] == pytest.approx(expected)
 
 
 def test_a_payload_is_noticed_and_wrong_masses_hide_it():
