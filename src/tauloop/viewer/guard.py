@@ -24,10 +24,13 @@ TOKEN_BYTES = 16
 #: The module of viser that starts servers; its handler of websockets tells its servers from others.
 STARTER = "viser.infra._infra"
 #: What pages get beside viser's own. Its camera listens to the keys of the whole document: what sits in the panel keeps
-#: its own. On a narrow screen the panel lies over the scene: it gets the lower part to itself.
+#: its own. On a narrow screen the panel lies over the scene: it gets the lower part to itself. Viser's note on
+#: computers without a graphics card goes away by itself: it lies over the machine.
 ADDED = b"""<script>document.body.addEventListener('keydown', event => {
 if (event.target.closest('[role=slider], [role=tab], button, summary')) event.stopPropagation(); });</script>
-<style>@media (max-width: 36em) {
+<style>@keyframes gone { to { visibility: hidden; } }
+#webgl-software-rendering { animation: gone 0s 12s forwards; }
+@media (max-width: 36em) {
 [style*="position: fixed"][style*="max-height: 60%"] { width: 100% !important; max-height: 45% !important; }
 [style*="position: fixed"][style*="max-height: 60%"] [style="width: 20em;"] { width: 100% !important; }
 :has(> [style*="position: fixed"][style*="max-height: 60%"]) > [style*="flex-grow: 1"] {
