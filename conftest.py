@@ -55,6 +55,7 @@ MODULES = (
     ("pyarrow", "pyarrow", "no Parquet logs"),
     ("FMPy", "fmpy", "no FMU is simulated"),
     ("rosbags", "rosbags", "no bags of ROS"),
+    ("JAX", "jax", "no function is differentiated by it"),
 )
 #: Programs by Debian's package, and what is not run without them.
 PROGRAMS = (

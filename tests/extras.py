@@ -18,6 +18,7 @@ EXTRAS = {
     "fmpy": ("fmu", "fmpy"),
     "h5py": ("hdf5", "h5py"),
     "imageio_ffmpeg": ("film", "imageio-ffmpeg"),
+    "jax": ("jax", "jax"),
     "mujoco": ("engines", "mujoco"),
     "nvidia": ("gpu", "nvidia-cuda-nvrtc-cu12"),
     "pinocchio": ("engines", "pin"),

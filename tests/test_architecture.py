@@ -100,7 +100,7 @@ CEILINGS = {
     "linuxcnc": 820,
     "logs": 2080,
     "mechanism": 4630,
-    "model": 2930,
+    "model": 3036,
     "motion": 2830,
     "pages": 420,
     "programs": 2690,

@@ -28,7 +28,7 @@ def casadi_function(runner: Runner, function: str) -> ca.Function:
     baked = {name: ca.SX(ca.DM(numbers)) for name, numbers in runner.nominal.items()}
     values = unfolded(program, {**baked, **inputs})
     blocks = [ca.sparsify(ca.reshape(values[by(output, name)], values[output].numel(), -1)) for name in inputs]
-    blocks[0] = blocks[0] @ _displacements(runner.topology, runner.ports, inputs["position"])
+    blocks[0] = blocks[0] @ displacements(runner.topology, runner.ports, inputs["position"])
     ahead = [*inputs.values(), ca.SX.sym("out", values[output].numel())]
     names = [*inputs, f"out_{output}"]
     jacobian = ca.Function(f"jac_{function}", ahead, ca.cse(blocks), names, [f"jac_{output}_{name}" for name in inputs])
@@ -52,7 +52,7 @@ def unfolded(program: Program, inputs: Mapping[str, ca.SX]) -> dict[str, ca.SX]:
     return values
 
 
-def _displacements(topology: Topology, ports: EntryPorts, position: ca.SX) -> ca.SX:
+def displacements(topology: Topology, ports: EntryPorts, position: ca.SX) -> ca.SX:
     """Displacements, in the components of velocities, per unit of the numbers of a position; 2 q' q* of quaternions.
 
     Raises:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from functools import cached_property
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -248,6 +248,10 @@ class Model(Shown):
             what = f"{entry!r} is no entry"
             raise InputError.of("entry", what, "PLATFORM or ACTUATORS of `tauloop.assembly`")
         return self.platform if entry is PLATFORM else self.actuators
+
+    def as_jax(self, function: str = "inverse_dynamics") -> Callable[..., Any]:
+        """A function of the platform's motion for JAX; see `Motion.as_jax`."""
+        return self.platform.as_jax(function)
 
     def _motion(self, entry: Entry) -> Motion:
         AssemblyError.raise_if_any(self.assembly.findings)

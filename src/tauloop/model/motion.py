@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -404,6 +404,25 @@ class Motion:
         from tauloop.model.casadi_face import casadi_function
 
         return casadi_function(self.runner, function)
+
+    def as_jax(self, function: str = "inverse_dynamics") -> Callable[..., Any]:
+        """Inverse or forward dynamics as a function for JAX, in machine code behind `jit`, `vmap`, `grad` and `jvp`.
+
+        It takes positions, velocities and accelerations (or forces) (..., n) and gives forces (or accelerations); what
+        is out of reach or singular is no number (NaN). Parameters are nominal, Newton blocks start at the reference
+        pose. JAX has to count in double precision, on the processor.
+
+        Args:
+            function: "inverse_dynamics" (force) or "forward_dynamics" (acceleration of the given coordinates).
+
+        Raises:
+            InputError: no such function; single precision; a rotation that is independent in part.
+            EngineError: JAX is not installed (extra `jax`), or there is no compiler.
+            AssemblyError: as the function itself.
+        """
+        from tauloop.model.jax_face import jax_function
+
+        return jax_function(self.runner, function)
 
     def regressor(
         self,

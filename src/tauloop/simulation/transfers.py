@@ -85,8 +85,7 @@ class TransferOptions(Options):
 
     Examples:
         >>> import tauloop as tl
-        >>> from tauloop.motion import BoxObstacle
-        >>> wall = BoxObstacle(center=(0.0, 0.0, -0.55), size=(0.02, 0.2, 0.1))
+        >>> wall = tl.motion.BoxObstacle(center=(0.0, 0.0, -0.55), size=(0.02, 0.2, 0.1))
         >>> tl.TransferOptions(start={"x": -0.1}, end={"x": 0.1}, boxes=(wall,)).optimise
         'time'
     """
