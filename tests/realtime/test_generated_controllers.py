@@ -266,12 +266,11 @@ def test_what_is_exported_checks_itself_under_strict_compilers_and_sanitizers(na
         assert (done.returncode, done.stdout) == (0, "all is well\n"), compiler
 
 
-def test_speeds_are_differences_of_positions_where_nobody_measures_them(tmp_path: Path) -> None:
+def test_speeds_are_differences_of_positions_where_nobody_measures_them() -> None:
     """Oracle: the controller that reads speeds, and reads these differences."""
     alike, period = model("five_bar"), 1e-3
     reads, differs = (
-        tl.realtime.CompiledController(alike, tl.ControllerOptions(differences=on), folder=tmp_path)
-        for on in (False, True)
+        tl.realtime.CompiledController(alike, tl.ControllerOptions(differences=on)) for on in (False, True)
     )
     readings, at = reads.equations.readings(alike.assembly.q), alike.platform.ports.at(alike.assembly.q)
     before = readings
