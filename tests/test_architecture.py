@@ -93,7 +93,7 @@ CEILINGS = {
     "formats": 5000,
     "gpu": 720,
     "health": 130,
-    "identification": 8390,
+    "identification": 8400,
     "hil": 600,
     "integrate": 1800,
     "kinematics": 3270,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Any
 
 import numpy as np
 
+from tauloop.datasets import Variable
 from tauloop.errors import InputError, Problem, Problems
 from tauloop.identification.chosen import chosen_estimator
 from tauloop.identification.estimation.clustered_errors import ClusteredErrors
@@ -38,6 +39,12 @@ class FoldedLog(Result):
     samples: int
     findings: tuple[Problem, ...]
     arrays: Mapping[str, np.ndarray]
+
+    def variables(self) -> Iterator[Variable]:
+        """Its arrays, each over axes of its own."""
+        for name, values in self.arrays.items():
+            axes = tuple(f"{name}_{axis}" for axis in range(np.ndim(values)))
+            yield Variable(name=name, values=values, over=axes, unit=None)
 
     def as_dict(self) -> Mapping[str, Any]:
         """Plain data; arrays with their shapes, for some are empty."""

@@ -6,13 +6,14 @@ Source: Künsch 1989, The jackknife and the bootstrap for general stationary obs
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tauloop.datasets import Variable
 from tauloop.identification.chosen import chosen_estimator
 from tauloop.identification.estimation.estimators import CondensedEstimator
 from tauloop.identification.folded_logs import require_foldable
@@ -59,6 +60,14 @@ class BootstrapDraw(Result):
     values: Mapping[str, float]
     deviations: Mapping[str, float]
     drawn: tuple[int, ...]
+
+    def variables(self) -> Iterator[Variable]:
+        """Values and deviations by `parameter`, counts by `block`."""
+        yield Variable(name="parameter", values=tuple(self.values), over=("parameter",))
+        yield Variable(name="value", values=tuple(self.values.values()), over=("parameter",), unit=None)
+        deviations = tuple(self.deviations[name] for name in self.values)
+        yield Variable(name="deviation", values=deviations, over=("parameter",), unit=None)
+        yield Variable(name="drawn", values=self.drawn, over=("block",))
 
     def as_dict(self) -> Mapping[str, Any]:
         """Plain data for ``--json``."""
