@@ -324,3 +324,25 @@ def test_value_and_jacobian_cost_little_more_than_the_value(name):
     pair = platform.program("inverse_dynamics_derivatives")
     together = output_operations(pair, "force", *(f"force_by_{n}" for n in ("position", "velocity", "acceleration")))
     assert sum(together["once"].values()) <= BARS[name] * sum(alone["once"].values())
+
+
+def test_near_a_singularity_derivatives_grow_faster_than_their_functions():
+    """A five-bar whose outer links come into one line: forces go with the condition number, slopes with its powers."""
+    platform = machine("five_bar").platform
+    height = 0.005 * 0.5 ** np.arange(4)
+    position = np.stack([np.zeros(4), height], axis=1)
+    start, rest, pull = platform.follow(position).q, np.zeros((4, 2)), np.ones((4, 2))
+    exact = platform.derivatives("inverse_dynamics", position, rest, pull, start=start)
+    growth = np.diff(np.log(exact.condition))
+    by_x, by_y = (np.diff(np.log(np.linalg.norm(exact.jacobian("force", "position")[:, :, k], axis=1))) for k in (0, 1))
+    assert growth == pytest.approx(np.log(2.0), rel=1e-2)  # the condition number doubles with every half
+    assert (np.diff(np.log(np.linalg.norm(exact.values["force"], axis=1))) / growth)[-1] == pytest.approx(1.0, abs=0.1)
+    assert (by_y / growth)[-1] == pytest.approx(2.0, abs=0.05)
+    assert (by_x / growth)[-1] == pytest.approx(3.0, abs=0.05)
+    shift = height * 1e-3
+    ahead, behind = (
+        platform.inverse_dynamics(position + sign * np.stack([0 * shift, shift], axis=1), rest, pull, start=start).force
+        for sign in (1.0, -1.0)
+    )
+    slope = (ahead - behind) / (2.0 * shift[:, None])
+    assert exact.jacobian("force", "position")[:, :, 1] == pytest.approx(slope, rel=1e-4)

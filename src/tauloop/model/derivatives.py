@@ -34,7 +34,7 @@ class Derivatives(Shown):
         values: outputs by name (N, n), or (n,) for a single sample.
         jacobians: by output and input (N, n, m), or (n, m).
         condition: condition numbers (N,) of the poses, free of units; near singularities derivatives grow with their
-            square.
+            square or cube.
         health: the evidence of every sample.
 
     Examples:

@@ -15,5 +15,6 @@ def transfer_tables(result: Transfer) -> Iterator[RenderableType]:
     rows = ((item.name, 1e3 * item.distance, 1e3 * item.time) for item in result.nearest)
     if result.nearest:
         yield table("Least distances", "from", ("distance [mm]", ".3f"), ("time [ms]", ".1f"), rows=rows)
-    yield f"least {result.optimise}; {result.energy:.4g} J are lost in motors and friction"
+    lost = f"; {result.energy:.4g} J are lost in motors and friction" if result.energy else ""
+    yield f"least {result.optimise}{lost}"
     yield f"bound of the condition number at most {result.measure:.3g}, allowed {result.allowed:.3g}"
