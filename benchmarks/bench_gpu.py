@@ -56,6 +56,11 @@ DATA_SHEET = (4.8e12, 132 * 64 * 1.98e9)
 STATES = 2048
 #: Instructions of the unit for doubles.
 DOUBLES = re.compile(r"^\s+/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?(DFMA|DMUL|DADD|DSETP|DMNMX)\b", re.MULTILINE)
+#: Engines beside Tauloop's kernels: what each needs to be measured, and of which machines it can tell.
+BESIDE = {
+    "mujoco_warp": (("mujoco_warp", "mujoco"), (), "loops as equality constraints: pip install mujoco-warp"),
+    "grid-rbd": (("grid_codegen",), ("nvcc",), "trees alone, no part yet: pip install grid-rbd, and the CUDA toolkit"),
+}
 RATE = """
 #define restrict __restrict__
 extern "C" __global__ void rate(size_t rounds, double *x)
@@ -276,6 +281,17 @@ def warp_steps(model: Model, worlds: int, budget: float) -> dict[str, Any] | Non
     return {"machine": model.mechanism.name, "steps": worlds * count / (time.perf_counter() - begin)}
 
 
+def missing_beside() -> list[str]:
+    """What is not there of the engines that are measured beside, a line each."""
+    lines = []
+    for name, (modules, programs, advice) in BESIDE.items():
+        gone = [each for each in modules if find_spec(each) is None]
+        gone += [each for each in programs if shutil.which(each) is None]
+        if gone:
+            lines.append(f"{name} is not measured: {', '.join(gone)} missing ({advice})")
+    return lines
+
+
 def short(value: float | None, pattern: str = "{:.3g}") -> str:
     return "-" if value is None else pattern.format(value)
 
@@ -323,6 +339,8 @@ def main(arguments: list[str] | None = None) -> int:
     device = device_here(chosen.processor, chosen.registers, console)
     limits = DATA_SHEET if device is None else measured_limits(device, chosen.seconds)
     console.print(f"{limits[0] / 1e12:.2f} TB/s, {limits[1] / 1e12:.1f}e12 instructions for doubles a second")
+    for line in missing_beside():
+        console.print(line, markup=False)
     models = [Model(load(name), evaluator=Compiled(at_least=1)) for name in chosen.machines]
     if device is not None and chosen.processor:
         chosen.starts = min(chosen.starts, 100)
