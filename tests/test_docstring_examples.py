@@ -18,6 +18,7 @@ NAMES = [name for name in dir(tl) if name != "__version__"]
 #: What an example needs beyond the core.
 NEEDS = {
     "demo": ("plotly", "viser"),
+    "fold_logs": ("pyarrow",),
     "link_parameters": ("cvxpy",),
     "run_study": ("pyarrow",),
     "verify": ("mujoco",),

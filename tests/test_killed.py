@@ -32,6 +32,7 @@ EVERY_KIND = (
     "sdf",
     "bag",
     "bag-folder",
+    "fold",
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 import pytest
+from page_tables import numbers, page_table
 
 import tauloop as tl
 from tauloop.motion import (
@@ -225,3 +226,27 @@ def test_platforms_that_turn_are_planned_too() -> None:
     assert result.gains["fastest, start's path"] > 0.05
     end = result.trajectory.at(np.array([result.duration])).position[0]
     assert end[3:] == pytest.approx([np.cos(0.1), 0.0, 0.0, np.sin(0.1)])
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("row", "name", "options"),
+    [
+        ("delta", "delta", {"start": dict(zip("xyz", START, strict=True)), "end": {"x": END[0]}, "boxes": BOXES}),
+        ("NUWAR", "nuwar", {"start": {"x": 0.0, "y": -0.144, "z": -0.648}, "end": {"y": 0.144}}),
+        (
+            "Gantry-Tau",
+            "gantry_tau_3dof",
+            {"start": {"x": -0.6, "y": -0.1}, "end": {"x": 0.6, "y": 0.1}, "intervals": 60},
+        ),
+    ],
+)
+def test_gains_on_the_page_are_those_of_the_function(row: str, name: str, options: dict[str, object]) -> None:
+    """An optimum ends where rounding leaves it: a hundredth of the time, one point of a gain."""
+    cells = next(cells for cells in page_table("transfers.md", "| from here to there").rows if cells[0].startswith(row))
+    result = tl.transfer(tl.Model(tl.load(name)), tl.TransferOptions(**options))
+    time, *gains, reserve, condition = (float(numbers(cell)[0]) for cell in cells[1:])
+    assert 1e3 * result.duration == pytest.approx(time, rel=0.01)
+    assert [100 * gain for gain in result.gains.values()] == pytest.approx(gains, abs=1.0)
+    assert 100 * (1 - result.without_reserve / result.duration) == pytest.approx(reserve, abs=0.3)
+    assert result.trajectory.stroke.condition == pytest.approx(condition, rel=0.02)

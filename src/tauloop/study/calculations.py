@@ -130,6 +130,7 @@ CALCULATIONS: Mapping[str, Command] = {
             "cost": ("model", "count_operations", "CountOptions"),
             "motion": ("motion", "plan_motion", "StrokeOptions"),
             "fastest": ("simulation", "fastest_motion", "FastestOptions"),
+            "transfer": ("simulation", "transfer", "TransferOptions"),
             "simulate": ("simulation", "simulate", "SimulationOptions"),
             "control": ("simulation", "control", "ControlOptions"),
             "excite": ("identification", "excite", "ExcitationOptions"),

@@ -161,6 +161,22 @@ def fold_logs(
 
     Source: Demmel, Grigori, Hoemmen and Langou 2012, Communication-optimal parallel and sequential QR and LU
     factorizations.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> import numpy as np
+        >>> machine = tl.load("four_bar")
+        >>> time, ports = np.linspace(0.0, 4.0, 801), (["motor"], ["rad"], ["N m"])
+        >>> sensors, rng = tl.logs.Sensors(resolution=[0.0], force_noise=[1e-3]), np.random.default_rng(1)
+        >>> for day in (2.0, 2.2):
+        ...     angle = np.pi * np.sin(day * time)[:, None]
+        ...     speed, rate = np.pi * day * np.cos(day * time)[:, None], -(day**2) * angle
+        ...     forces = tl.Model(machine).actuators.inverse_dynamics(angle, speed, rate).force
+        ...     log = tl.logs.measure(time, angle, forces, *ports, sensors, rng)
+        ...     _ = tl.logs.write_log(f"{day}.csv", log)
+        >>> result = tl.fold_logs(machine, ["2.0.csv", "2.2.csv"], "folded")
+        >>> result.logs, result.refused
+        (2, {})
     """
     options = options or FoldOptions()
     how = options.identification
