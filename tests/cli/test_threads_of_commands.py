@@ -17,7 +17,7 @@ HAVING = (
 )
 #: More samples than two threads share out.
 WORDS = (
-    "workspace five_bar --resolution 0.002",
+    "workspace five_bar --resolution 0.004",
     "control five_bar --to x=0.02 --time 0.5 --rate 20kHz --controller computed-torque",
     pytest.param("simulate five_bar --duration 0.02", marks=[pytest.mark.nightly]),
 )
