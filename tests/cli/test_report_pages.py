@@ -47,12 +47,13 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def opened(page: Page, path: Path, width: int = 1200) -> None:
+def opened(page: Page, path: Path, width: int = 1200, *, has_figures: bool = True) -> None:
     """Open a page and wait until its figures are drawn."""
     page.ask("Network.enable")
     page.ask("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
     page.open(path.as_uri())
-    page.wait(lambda: page.run("document.documentElement.dataset.drawn"), "figures are drawn")
+    if has_figures:
+        page.wait(lambda: page.run("document.documentElement.dataset.drawn"), "figures are drawn")
 
 
 def require_closed(page: Page, path: Path) -> None:
@@ -231,7 +232,7 @@ def test_pages_of_all_kinds_of_results_are_drawn(inputs: Path, tmp_path: Path) -
             assert run(*text.split(), "--json-file", file, code=None).exit_code < 2, words
             run("report", file, "--out", out)
             shown = read_record(file)
-            opened(page, out)
+            opened(page, out, has_figures=plots > 0)
             require_figures(page, shown)
             counted = (len(plots_of(shown)), sum(isinstance(piece, MotionScene) for piece in shown.pieces))
             assert counted == (plots, scenes), words
@@ -239,7 +240,7 @@ def test_pages_of_all_kinds_of_results_are_drawn(inputs: Path, tmp_path: Path) -
             if scenes:
                 page.wait(lambda: page.run(SHARES)[0] > 0.0, f"the machine plays: {words}")
             pdf = base64.b64decode(page.ask("Page.printToPDF", printBackground=True)["data"])
-            assert len(re.findall(rb"/Type\s*/Page\b", pdf)) >= 2
+            assert len(re.findall(rb"/Type\s*/Page\b", pdf)) >= min(2, plots + 1)
             require_closed(page, out)
 
 
