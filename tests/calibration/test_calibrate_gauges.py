@@ -16,7 +16,7 @@ from tauloop.calibration import (
     calibration_problem,
     identifiability,
 )
-from tauloop.calibration.judging.gauges import gauges
+from tauloop.calibration.judging.gauges import gauges, leading_rows
 
 #: Shares explained of motions that are in the null space exactly: squares of derivatives exact to 1e-7 or better.
 EXACT = 1 - 1e-9
@@ -143,3 +143,10 @@ def test_a_change_that_is_no_motion_of_a_frame_has_no_name():
     assert freedoms.name == ""
     assert freedoms.explained is not None
     assert 0.5 < freedoms.explained < EXACT
+
+
+def test_rounding_never_chooses_between_rows_that_are_equal() -> None:
+    rows = np.array([[0.5, 0.0], [0.0, 1.0], [-1.0, 0.0], [1.0, 0.0]])
+    for seed in range(20):
+        noise = 1e-15 * np.random.default_rng(seed).normal(size=rows.shape)
+        assert leading_rows(rows + noise) == [1, 2]

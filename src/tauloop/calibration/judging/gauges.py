@@ -34,6 +34,8 @@ EXPLAINED = 0.999
 MOST_POSES = 40
 #: Motions below this share of the largest are none: derivatives are exact to about 1e-10.
 STILL = 1e-7
+#: By this share a row counts less than the one before it, so that rounding never chooses between equal ones.
+TIE = 1e-6
 BASE_SHIFT = "translation of the base frame along"
 
 
@@ -240,8 +242,17 @@ def _sparse(null: np.ndarray, directions: np.ndarray) -> np.ndarray:
     if not directions.shape[1]:
         return directions
     moved = null @ directions
-    _, _, pivots = scipy.linalg.qr(moved.T, pivoting=True, mode="economic")
-    return np.asarray(directions @ np.linalg.inv(moved[np.sort(pivots[: directions.shape[1]])]))
+    return np.asarray(directions @ np.linalg.inv(moved[np.sort(leading_rows(moved))]))
+
+
+def leading_rows(null: np.ndarray) -> list[int]:
+    """Rows of a matrix (n, k) that are a basis: the largest after each other, of equal ones the first.
+
+    Source: Businger and Golub 1965, Linear least squares solutions by Householder transformations.
+    """
+    n, k = null.shape
+    _, _, pivots = scipy.linalg.qr(null.T * (1.0 - TIE * np.arange(n)), pivoting=True, mode="economic")
+    return [int(i) for i in pivots[:k]]
 
 
 def _nearest(fields: np.ndarray, motion: _Motion) -> tuple[np.ndarray, float, np.ndarray]:

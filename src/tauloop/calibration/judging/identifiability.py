@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 import scipy.linalg
 
-from tauloop.calibration.judging.gauges import gauges
+from tauloop.calibration.judging.gauges import gauges, leading_rows
 from tauloop.calibration.judging.observability import NULL
 from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation, Linearised
 from tauloop.errors import PoseError
@@ -204,11 +204,9 @@ def _unreached(evaluation: Evaluation) -> str:
 
 def _readable(problem: CalibrationProblem, null: np.ndarray) -> tuple[tuple[Direction, ...], tuple[int, ...]]:
     """A null space (n, k) by directions that each have an unknown of their own, and these unknowns."""
-    k = null.shape[1]
-    if not k:
+    if not null.shape[1]:
         return (), ()
-    _, _, pivots = scipy.linalg.qr(null.T, pivoting=True, mode="economic")
-    own = [int(i) for i in pivots[:k]]
+    own = leading_rows(null)
     basis = null @ np.linalg.inv(null[own])
     order = np.argsort(own)
     return tuple(_direction(problem, basis[:, i], None) for i in order), tuple(own[i] for i in order)
