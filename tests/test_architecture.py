@@ -109,7 +109,7 @@ CEILINGS = {
     "report": 3806,
     "simulation": 3545,
     "solids": 400,
-    "study": 1300,
+    "study": 1310,
     "tauloop": 850,
     "templates": 290,
     "testing": 490,
