@@ -228,19 +228,25 @@ def _drawn(
     """Figures of all parts, drawn and written."""
     from tauloop.report.figures import save_figure
 
+    own = [part for part in parts if part.name == part.takes]
+    others = [part for part in parts if part not in own]
     written = []
     with bar("figure", as_json) as progress:
-        stages = Stages(progress, 2 * len(parts))
-        for part in parts:
-            is_own = part.name == part.takes
-            drawn = draw() if is_own and draw is not None else part.figure(result)
-            if drawn is None and is_own:
-                drawn = result.plot()[0].figure
+        stages = Stages(progress, 2 * len(own[:1] + others))
+        for part in own[:1] + others:  # a derived class has a part of its own and that of its base: one picture
+            drawn = part.figure(result) if part in others else draw() if draw is not None else _own_figure(own, result)
             stages.done()
             if drawn is not None:
-                written.append(save_figure(drawn, path if is_own else path.with_stem(f"{path.stem}-{part.name}")))
+                file = path.with_stem(f"{path.stem}-{part.name}") if part in others else path
+                written.append(save_figure(drawn, file))
             stages.done()
     return tuple(written)
+
+
+def _own_figure(parts: Sequence[ReportPart], result: Any) -> Any:
+    """The picture of the first part that has one; without any that of `plot`."""
+    figures = (part.figure(result) for part in parts)
+    return next((figure for figure in figures if figure is not None), None) or result.plot()[0].figure
 
 
 def command(
