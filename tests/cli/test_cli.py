@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import problems, run, run_json
+from command_line import problems, run, run_json, text_of
 from core_machines import CORE_MACHINES
 from extras import extra
 
@@ -457,3 +457,11 @@ def test_a_command_of_a_distribution_that_is_not_installed_says_how_to_install_i
     assert "reproduce" in run("--help").output
     assert "pip install ./papers" in " ".join(run("reproduce", code=2).stderr.split())
     run("produce", code=2)
+
+
+def test_the_picture_of_a_derived_result_is_drawn_once(tmp_path: Path) -> None:
+    """A transfer is a fastest motion too, whose part has no picture of its own."""
+    picture = tmp_path / "free.png"
+    printed = text_of("transfer", "five_bar", "--to", "x=0.02", "--intervals", 12, "--figure", picture, code=None)
+    assert printed.count("written:") == 1
+    assert [file.name for file in tmp_path.iterdir()] == [picture.name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import reduce
 from itertools import pairwise
+from operator import add
 from pathlib import Path
 
 import numpy as np
@@ -79,7 +80,7 @@ def test_unknown_correlation_is_that_of_one_machine_when_logs_are_read_again():
         logs.append(replace(log, forces=log.forces + 0.3 * noise))
     folded = identify_folded(fold_all(fold_log(log, share=0.7) for log in logs), estimator)
     directions = ScoreDirections.of(folded)
-    sums = reduce(lambda a, b: a.beside(b), (score_sums(log, directions, 0.7) for log in logs))
+    sums = reduce(add, (score_sums(log, directions, 0.7) for log in logs))
     spreads = [score_spread(log, directions, sums.kernel, 0.7) for log in logs]
     again = with_autocorrelation(folded, sums, spreads)
     training, held_out = split_each(logs, 0.7)
@@ -87,6 +88,8 @@ def test_unknown_correlation_is_that_of_one_machine_when_logs_are_read_again():
     assert len(sums.kernel) > 5
     np.testing.assert_allclose(again.estimate.standard_deviations, whole.standard_deviations, rtol=SAME)
     assert np.median(whole.standard_deviations / folded.estimate.standard_deviations) > 1.2
+    turned = fit(merge(training[::-1]), None, estimator, base=whole.base, errors=AutocorrelatedErrors())
+    np.testing.assert_allclose(turned.standard_deviations, whole.standard_deviations, rtol=SAME)
 
 
 def test_one_log_may_be_cut_anywhere():

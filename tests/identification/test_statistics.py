@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 
 import numpy as np
 import pytest
@@ -125,12 +126,15 @@ def test_filtered_errors_are_the_whole_covariance_matrix_of_the_samples():
     )
 
 
-def test_lags_are_those_of_newey_and_west():
-    case = equations()
+@pytest.mark.parametrize("logs", [np.zeros(120), np.repeat([0, 1, 2], [50, 1, 69])], ids=["one log", "three logs"])
+def test_lags_are_those_of_newey_and_west(logs):
+    case = dataclasses.replace(equations(), logs=logs)
     bread = np.linalg.inv(np.einsum("nkr,nks->rs", case.instruments, case.regressor))
     scores = np.einsum("nkr,nk->nr", case.instruments, case.residual) @ bread.T
     total = sum(
-        max(0.0, 1.0 - abs(n - m) / 4.0) * np.outer(scores[n], scores[m]) for n in range(120) for m in range(120)
+        max(0.0, 1.0 - abs(n - m) / 4.0) * np.outer(scores[n], scores[m])
+        for n, m in itertools.product(range(120), repeat=2)
+        if logs[n] == logs[m]
     )
     followed = np.sum(np.diag(total) / np.sum(scores**2, axis=0)) / 2
     expected = total * 120 / (120 - followed)

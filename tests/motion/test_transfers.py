@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import casadi as ca
 import numpy as np
 import pytest
-from command_line import text_of
 from page_tables import numbers, page_table
 
 import tauloop as tl
@@ -253,11 +250,3 @@ def test_gains_on_the_page_are_those_of_the_function(row: str, name: str, option
     assert [100 * gain for gain in result.gains.values()] == pytest.approx(gains, abs=1.0)
     assert 100 * (1 - result.without_reserve / result.duration) == pytest.approx(reserve, abs=0.3)
     assert result.trajectory.stroke.condition == pytest.approx(condition, rel=0.02)
-
-
-def test_its_picture_is_drawn_once(tmp_path: Path) -> None:
-    """A transfer is a fastest motion too, whose part has no picture of its own."""
-    picture = tmp_path / "free.png"
-    said = text_of("transfer", "five_bar", "--to", "x=0.02", "--intervals", 12, "--figure", picture, code=None)
-    assert said.count("written:") == 1
-    assert [file.name for file in tmp_path.iterdir()] == [picture.name]

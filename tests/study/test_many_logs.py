@@ -74,8 +74,13 @@ def test_a_log_that_comes_later_is_added_and_one_that_cannot_be_read_is_named(lo
     assert list(both.refused) == [str(damaged)]
     assert both.status.value == "doubtful"
     require_same(both, tl.identify(machine, logs, how))
-    with pytest.raises(IdentificationError):
-        tl.fold_logs(machine, [damaged], tmp_path / "none", tl.FoldOptions(identification=how))
+    missing = tmp_path / "missing.csv"
+    with pytest.raises(IdentificationError) as error:
+        tl.fold_logs(machine, [damaged, missing], tmp_path / "none", tl.FoldOptions(identification=how))
+    for problem, log in zip(error.value.problems, (damaged, missing), strict=True):
+        assert str(problem).count(str(log)) == 1
+    with pytest.raises(IdentificationError, match="name some"):
+        tl.fold_logs(machine, [], tmp_path / "no", tl.FoldOptions(identification=how))
     with pytest.raises(InputError, match="need all logs"):
         tl.fold_logs(machine, logs, tmp_path / "x", tl.FoldOptions(add=saved))
 

@@ -16,6 +16,7 @@ from tauloop.identification.estimation.error_models import (
     ErrorModel as ErrorModel,
     FilteredErrors as FilteredErrors,
     IndependentErrors as IndependentErrors,
+    ScoreSums as ScoreSums,
     decimation_correlation as decimation_correlation,
 )
 from tauloop.identification.estimation.errors_in_variables import (
@@ -171,8 +172,6 @@ from tauloop.identification.regression.columns import (
 from tauloop.identification.regression.data import RegressionData as RegressionData, split as split
 from tauloop.identification.regression.folded_scores import (
     ScoreDirections as ScoreDirections,
-    ScoreSpread as ScoreSpread,
-    ScoreSums as ScoreSums,
     score_spread as score_spread,
     score_sums as score_sums,
     with_autocorrelation as with_autocorrelation,

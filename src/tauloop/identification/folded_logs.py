@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import field, fields
 from typing import Any
 
 import numpy as np
@@ -141,11 +141,10 @@ def read_scores(machine: Mechanism | Model, log: LogSource, options: ScoreOption
     data, findings, *_ = _read(machine, log, options.identification)
     share = options.identification.share
     if options.kernel:
-        spread = score_spread(data, directions, np.array(options.kernel), share)
-        arrays = {name: getattr(spread, name) for name in ("total", "head", "tail")}
+        arrays = {"spread": score_spread(data, directions, np.array(options.kernel), share)}
     else:
         sums = score_sums(data, directions, share)
-        arrays = {name: np.asarray(getattr(sums, name)) for name in ("samples", "squares", "products", "first", "last")}
+        arrays = {item.name: np.asarray(getattr(sums, item.name)) for item in fields(sums)}
     return _result(data, findings, arrays)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tauloop.datasets import Variable, rows
-from tauloop.errors import IdentificationError, InputError
+from tauloop.errors import IdentificationError, InputError, Problem
 from tauloop.identification import (
     ClusteredErrors,
     FoldedIdentification,
@@ -20,7 +20,6 @@ from tauloop.identification import (
     LogTriangle,
     OrdinaryLeastSquares,
     ScoreDirections,
-    ScoreSpread,
     ScoreSums,
     WeightedLeastSquares,
     arrays_of,
@@ -189,8 +188,10 @@ def fold_logs(
     made, refused, faults = folding.read("fold", 0, {})
     before = [] if options.add is None else [read_triangle(options.add)]
     if len(refused) == len(logs) and not before:
-        first = next(iter(refused.items()), ("logs", "there are none"))
-        raise IdentificationError.of(*first, "mend the logs, or name others")
+        if not logs:
+            raise IdentificationError.of("logs", "there are none", "name some")
+        texts = (text if log in text else f"{log}: {text}" for log, text in refused.items())
+        raise IdentificationError([Problem(where="", what=text) for text in texts])  # their remedies are in them
     triangle = fold_all([*before, *map(triangle_of, made)])
     estimator = OrdinaryLeastSquares() if how.estimator == "ols" else WeightedLeastSquares()
     clustered = ClusteredErrors(by=str(how.errors).removesuffix("s")) if how.errors in ("logs", "blocks") else None
@@ -296,9 +297,9 @@ def _with_scores(folding: _Folding, folded: FoldedIdentification) -> FoldedIdent
     flat = {name: np.ravel(getattr(directions, name)).tolist() for name in names}
     read, *_ = folding.read("fold-scores", 1, {"directions": flat})
     each = (ScoreSums(samples=int(arrays.pop("samples")), **arrays) for arrays in read)
-    sums = reduce(ScoreSums.beside, each)
+    sums = reduce(ScoreSums.__add__, each)
     read, *_ = folding.read("fold-scores", 2, {"directions": flat, "kernel": sums.kernel.tolist()})
-    return with_autocorrelation(folded, sums, (ScoreSpread(**arrays) for arrays in read))
+    return with_autocorrelation(folded, sums, (arrays["spread"] for arrays in read))
 
 
 def texts_of(options: Any) -> dict[str, Any]:

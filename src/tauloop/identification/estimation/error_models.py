@@ -8,6 +8,8 @@ consistent covariance matrix.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import fields
+from functools import reduce
 from typing import final
 
 import numpy as np
@@ -99,12 +101,13 @@ class IndependentErrors(ErrorModel):
 class AutocorrelatedErrors(ErrorModel):
     """Errors of any correlation in time and between outputs, and any size: heteroskedasticity and autocorrelation.
 
-    B S B^T with B = (Z^T Y)^-1 and S = sum over l of k_l (G_l + G_l^T), G_l = sum of s_n s_(n+l)^T of the scores s. The
-    kernel k is the quadratic spectral one with its bandwidth chosen from the scores, each a first-order autoregression
-    (Andrews 1991, Heteroskedasticity and autocorrelation consistent covariance matrix estimation); with a given number
-    of lags it is 1 - l / (L + 1) (Newey and West 1987, A simple, positive semi-definite, heteroskedasticity and
-    autocorrelation consistent covariance matrix). Residuals are smaller than errors by what the parameters follow, as
-    in `FilteredErrors`: multiplied by N / (N - t), t = sum over parameters of S_jj / G_0,jj, per output.
+    B S B^T with B = (Z^T Y)^-1 and S = sum over l of k_l (G_l + G_l^T), G_l = sum of s_n s_(n+l)^T of the scores s, of
+    each log for itself. The kernel k is the quadratic spectral one with its bandwidth chosen from the scores, each a
+    first-order autoregression (Andrews 1991, Heteroskedasticity and autocorrelation consistent covariance matrix
+    estimation); with a given number of lags it is 1 - l / (L + 1) (Newey and West 1987, A simple, positive
+    semi-definite, heteroskedasticity and autocorrelation consistent covariance matrix). Residuals are smaller than
+    errors by what the parameters follow, as in `FilteredErrors`: multiplied by N / (N - t), t = sum over parameters of
+    S_jj / G_0,jj, per output.
 
     Attributes:
         lags: L; None to choose the bandwidth. 0 is White's estimator: independent, but of any size.
@@ -116,9 +119,9 @@ class AutocorrelatedErrors(ErrorModel):
         """See `ErrorModel`."""
         directions = equations.scores @ equations.sensitivity.T
         count, outputs = float(equations.measured.mean()), len(equations.measured)
-        kernel = quadratic_spectral(directions) if self.lags is None else self.window
+        kernel = _score_sums(directions, equations.logs).kernel if self.lags is None else self.window
         white = directions.T @ directions
-        total = directions.T @ correlated(directions, kernel)
+        total = directions.T @ _correlated_within(directions, kernel, equations.logs)
         return less_followed(total, np.diag(white), count, outputs)
 
     @property
@@ -184,8 +187,12 @@ def _correlated_within(columns: np.ndarray, correlation: np.ndarray, logs: np.nd
     """As `correlated`, for samples of several logs, whose errors have nothing to do with one another."""
     if logs is None or len(correlation) == 1:
         return correlated(columns, correlation)
-    ends = np.flatnonzero(np.diff(logs)) + 1
-    return np.concatenate([correlated(part, correlation) for part in np.split(columns, ends)])
+    return np.concatenate([correlated(part, correlation) for part in _parts(columns, logs)])
+
+
+def _parts(columns: np.ndarray, logs: np.ndarray) -> list[np.ndarray]:
+    """Rows of each log."""
+    return np.split(columns, np.flatnonzero(np.diff(logs)) + 1)
 
 
 def _filtered(equations: EstimatingEquations, correlation: np.ndarray) -> np.ndarray:
@@ -211,32 +218,52 @@ def _filtered(equations: EstimatingEquations, correlation: np.ndarray) -> np.nda
 _BANDWIDTHS = 10.0
 
 
-def quadratic_spectral(scores: np.ndarray) -> np.ndarray:
-    """Kernel (L,) at lags 0, 1, ... for scores (N, r), by Andrews' rule for first-order autoregressions."""
-    count = len(scores)
-    power = np.sum(scores[:-1] ** 2, axis=0)
-    rho = np.sum(scores[1:] * scores[:-1], axis=0) / np.maximum(power, np.finfo(float).tiny)
-    rho = np.clip(rho, -0.97, 0.97)
-    variance = np.sum((scores[1:] - rho * scores[:-1]) ** 2, axis=0) / count
-    return spectral_kernel(count, np.sum(scores**2, axis=0), rho, variance)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ScoreSums(Shown):
+    """What the kernel is chosen by: sums over the samples of a log, which add up over logs.
 
-
-def spectral_kernel(count: int, squares: np.ndarray, rho: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    """The same kernel from what first-order autoregressions say of the scores.
-
-    Args:
-        count: N.
-        squares: sums of squares (r,) of the scores.
-        rho, variance: of the autoregressions (r,).
+    Attributes:
+        samples: N.
+        squares: of d_n^2 (r,), d the steps of the parameters.
+        products: of d_n d_(n+1) (r,), both of one log.
+        heads, tails: of d^2 of the first and the last sample (r,).
     """
-    weight = 1.0 / np.maximum(squares, np.finfo(float).tiny) ** 2  # every parameter counts alike
-    above = np.sum(weight * 4.0 * rho**2 * variance**2 / (1.0 - rho) ** 8)
-    below = np.sum(weight * variance**2 / (1.0 - rho) ** 4)
-    if not above > 0.0 or not below > 0.0:
-        return np.ones(1)
-    bandwidth = 1.3221 * (above / below * count) ** 0.2
-    x = 1.2 * np.pi * np.arange(1, int(min(_BANDWIDTHS * bandwidth, count / 2.0)) + 1) / bandwidth
-    return np.append(1.0, 3.0 / x**2 * (np.sin(x) / x - np.cos(x)))
+
+    samples: int
+    squares: np.ndarray
+    products: np.ndarray
+    heads: np.ndarray
+    tails: np.ndarray
+
+    @classmethod
+    def of(cls, d: np.ndarray) -> ScoreSums:
+        """Those of the steps (N, r) of one log."""
+        products = np.sum(d[1:] * d[:-1], axis=0)
+        return cls(samples=len(d), squares=np.sum(d**2, axis=0), products=products, heads=d[0] ** 2, tails=d[-1] ** 2)
+
+    def __add__(self, other: ScoreSums) -> ScoreSums:
+        """Of the samples of both."""
+        return ScoreSums(**{item.name: getattr(self, item.name) + getattr(other, item.name) for item in fields(self)})
+
+    @property
+    def kernel(self) -> np.ndarray:
+        """Kernel (L,) at lags 0, 1, ..., by Andrews' rule for first-order autoregressions."""
+        power, after = self.squares - self.tails, self.squares - self.heads
+        rho = np.clip(self.products / np.maximum(power, np.finfo(float).tiny), -0.97, 0.97)
+        variance = (after - 2.0 * rho * self.products + rho**2 * power) / self.samples
+        weight = 1.0 / np.maximum(self.squares, np.finfo(float).tiny) ** 2  # every parameter counts alike
+        above = np.sum(weight * 4.0 * rho**2 * variance**2 / (1.0 - rho) ** 8)
+        below = np.sum(weight * variance**2 / (1.0 - rho) ** 4)
+        if not above > 0.0 or not below > 0.0:
+            return np.ones(1)
+        bandwidth = 1.3221 * (above / below * self.samples) ** 0.2
+        x = 1.2 * np.pi * np.arange(1, int(min(_BANDWIDTHS * bandwidth, self.samples / 2.0)) + 1) / bandwidth
+        return np.append(1.0, 3.0 / x**2 * (np.sin(x) / x - np.cos(x)))
+
+
+def _score_sums(d: np.ndarray, logs: np.ndarray | None) -> ScoreSums:
+    """Those of the steps (N, r) of all logs."""
+    return reduce(ScoreSums.__add__, map(ScoreSums.of, [d] if logs is None else _parts(d, logs)))
 
 
 def decimation_correlation(factor: int) -> np.ndarray:
