@@ -164,8 +164,16 @@ def _problem(name: str, value: object, spec: Option, *, is_whole: bool) -> Probl
 
 
 def described(options: type) -> dict[str, str]:
-    """What the docstring of a class of options says of each field, by its name, in one line."""
-    lines = (options.__doc__ or "").partition("Attributes:")[2].splitlines()[1:]
+    """What the docstrings of a class of options and of its bases say of each field, by its name, in one line."""
+    texts: dict[str, str] = {}
+    for kind in reversed(options.__mro__):
+        texts |= _entries(kind.__doc__ or "")
+    return texts
+
+
+def _entries(docstring: str) -> dict[str, str]:
+    """What a docstring says below "Attributes:", by name."""
+    lines = docstring.partition("Attributes:")[2].splitlines()[1:]
     indents = [len(line) - len(line.lstrip()) for line in lines if line.strip()]
     texts: dict[str, str] = {}
     names: Sequence[str] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from typer.testing import CliRunner
 
 import tauloop as tl
 from tauloop.cli.machine import Beside
-from tauloop.cli.options import flags, gathered
+from tauloop.cli.options import flags, gathered, spread
 from tauloop.cli.output import command
 from tauloop.errors import InputError
 from tauloop.options import described, option, require
@@ -105,6 +106,15 @@ def test_texts_come_from_the_docstring() -> None:
     assert texts["count"] == "how many of them, and what they are for."
     assert texts["low"] == texts["high"] == "ends of a range."
     assert "text behind" not in texts["inner"]
+
+
+def test_fields_of_a_base_have_its_texts_and_stand_behind_the_own_ones() -> None:
+    texts = described(tl.TransferOptions)
+    assert texts["reserve"] == described(tl.simulation.LimitOptions)["reserve"] != ""
+    assert texts.keys() == {item.name for item in dataclasses.fields(tl.TransferOptions)}
+    names = [parameter.name for parameter in spread(tl.TransferOptions)]
+    assert names.index("start") == 0
+    assert names.index("intervals") < names.index("reserve")
 
 
 def test_nothing_said_gives_the_defaults() -> None:

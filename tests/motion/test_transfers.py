@@ -204,6 +204,12 @@ def test_the_simulator_follows_it_and_the_reserve_has_its_price() -> None:
     assert result.gains["fastest, start's path"] > 0.0
 
 
+def test_places_hold_no_rounding() -> None:
+    start = dict(zip("xyz", START, strict=True))
+    placed = tl.plan_motion(DELTA, tl.StrokeOptions(start=start, end={"x": 0.1, "y": 1e-31}, time=1.0))
+    assert placed.trajectory.stroke.place(1.0) == "100.0 % of the path (platform.x = 0.1 m, platform.y = 0 m)"
+
+
 def test_what_cannot_be_planned_is_refused() -> None:
     with pytest.raises(tl.InputError, match="no end of the motion"):
         tl.TransferOptions(start={"x": 0.1})
@@ -212,7 +218,7 @@ def test_what_cannot_be_planned_is_refused() -> None:
     inside = tl.TransferOptions(end={"x": 0.1}, spheres=(SphereObstacle(center=(0.1, 0.0, -0.5), radius=0.01),))
     with pytest.raises(tl.PoseError, match="end: is -10 mm from sphere 1"):
         tl.transfer(DELTA, inside)
-    with pytest.raises(tl.PoseError, match="out of reach"):
+    with pytest.raises(tl.PoseError, match=r"^end: leg1.forearm is out of reach by .* in this pose"):
         tl.transfer(DELTA, tl.TransferOptions(end={"x": 1.0}))
     with pytest.raises(tl.InputError, match="goes nowhere"):
         tl.transfer(DELTA, tl.TransferOptions(end={"x": 0.0}))

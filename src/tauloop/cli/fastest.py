@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
-
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, load_model
 from tauloop.cli.output import (
@@ -16,11 +11,9 @@ from tauloop.cli.output import (
     any_ending,
     command,
     figure_ending,
-    finish,
     log_ending,
-    log_file,
-    text_file,
 )
+from tauloop.cli.planned import CArrayOption, SamplesOption, TableOption, finish_motion
 from tauloop.cli.progress import bar
 
 
@@ -29,15 +22,9 @@ def fastest(
     machine: MachineArgument,
     options: tl.FastestOptions,
     side: SideOption,
-    samples: Annotated[float, typer.Option(help="Samples per second in the table and the C array, Hz.")] = 1000.0,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Write time, positions, velocities and accelerations to this CSV, Parquet or MCAP file."),
-    ] = None,
-    c_array: Annotated[
-        Path | None,
-        typer.Option(help="Write positions, velocities and forces of the actuators as arrays to this C file."),
-    ] = None,
+    samples: SamplesOption = 1000.0,
+    out: TableOption = None,
+    c_array: CArrayOption = None,
     figure: FigureOption = None,
     json_file: JsonFileOption = None,
     as_json: JsonOption = False,
@@ -48,5 +35,4 @@ def fastest(
     """
     with bar("plans", as_json) as progress:
         result = tl.fastest_motion(load_model(machine, side), options, progress=progress)
-    log, text = log_file(out, lambda: result.log(samples)), text_file(c_array, lambda: result.c_array(samples))
-    finish(result, as_json, log, text, figure=figure, json_file=json_file)
+    finish_motion(result, samples, out, c_array, figure, json_file, as_json)

@@ -46,7 +46,7 @@ def spread(options: type) -> list[inspect.Parameter]:
     """The parameters of a command that stand for the fields of a class of options."""
     texts, hints = described(options), get_type_hints(options, include_extras=True)
     parameters: list[inspect.Parameter] = []
-    for item in fields(options):
+    for item in sorted(fields(options), key=lambda item: item.name not in options.__annotations__):  # its own first
         spec = _said(item)
         if spec.flag == "":
             continue

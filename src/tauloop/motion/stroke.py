@@ -22,6 +22,8 @@ from tauloop.shown import Shown
 
 #: Condition number, free of units, from which on a stroke counts as passing through a singularity.
 SINGULAR = 1e6
+#: Share of the largest position on the way below which another is zero.
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +150,8 @@ class Stroke(Shown):
         """Where a parameter of the path is, in words: share of the path and the moved positions."""
         port = self.functions.ports.position
         units = dict(zip(port.columns, port.units, strict=True))
-        values = self.path.at(np.array([u])).position[0]
+        values, way = self.path.at(np.array([u])).position[0], self.path.at(np.linspace(0.0, 1.0, 17)).position
+        values = np.where(np.abs(values) > ROUNDING * np.abs(way).max(), values, 0.0)
         at = ", ".join(
             f"{name} = {value:.5g}" + (f" {units[name]}" if units[name] != "1" else "")
             for name, value in zip(self.columns, values, strict=True)

@@ -48,6 +48,7 @@ from tauloop.simulation.forces import (
     ToolForce as ToolForce,
     Wrench as Wrench,
 )
+from tauloop.simulation.limit_options import LimitOptions as LimitOptions
 from tauloop.simulation.many import ManySimulations as ManySimulations, simulate_many as simulate_many
 from tauloop.simulation.round_trip import RoundTrip as RoundTrip, round_trip as round_trip
 from tauloop.simulation.routes import (

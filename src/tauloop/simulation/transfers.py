@@ -12,8 +12,7 @@ from tauloop.mechanism import units
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.quantities import pairs_reader, quantity
 from tauloop.model import Model
-from tauloop.model.tool import Payload
-from tauloop.motion.fastest.limits import PathLimits, PathRows
+from tauloop.motion.fastest.limits import PathRows
 from tauloop.motion.fastest.planning import FastestLaw, fastest_law, law_rate
 from tauloop.motion.free.obstacles import BoxObstacle, SphereObstacle, box, sphere
 from tauloop.motion.free.planning import INTERVALS, Aim, FreePlanner
@@ -21,21 +20,20 @@ from tauloop.motion.free.rows import Surroundings
 from tauloop.motion.laws import LAWS
 from tauloop.motion.paths import AxisTurn
 from tauloop.motion.trajectory import Trajectory
-from tauloop.options import Options, option
+from tauloop.options import option
 from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 from tauloop.result import Evidence, provenance
-from tauloop.simulation.controllers.laws import CONTROLLERS
 from tauloop.simulation.fastest import (
     COMPARED,
     FastestMotion,
     active_limits,
     condition_of,
-    motor_curve,
     shares_evidence,
     tried,
     tried_evidence,
 )
+from tauloop.simulation.limit_options import LimitOptions
 
 #: Times at which distances are looked at.
 LOOKS = 1001
@@ -50,7 +48,7 @@ def _spheres(texts: Iterable[str]) -> tuple[SphereObstacle, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TransferOptions(Options):
+class TransferOptions(LimitOptions):
     """The best motion from here to there, whose path is free.
 
     Attributes:
@@ -67,21 +65,7 @@ class TransferOptions(Options):
         clearance: least distance from them, such as 2mm.
         condition: largest bound of the condition number of the motors' velocities per unit of the platform's, free of
             units; without it three times that of the worse end.
-        reserve: share of the largest forces that is kept for the controller.
-        payload: mass that the tool carries at most, such as 0.5kg, at its centre point; the motion keeps all limits
-            with it and without. Python takes a `Payload` too.
-        motor_curve: share of the largest force that motors have at a speed (rad/s, m/s): 0:1,20:1,40:0.3, straight
-            between and bent one way.
-        tension: largest pull in a rod, such as 200N.
-        compression: largest push in a rod, likewise.
-        tool_acceleration: largest acceleration of the tool, such as what a suction cup holds, m/s^2.
-        reversal: time that motors need for a full reversal of their force, such as 20ms.
-        ends: with a reversal: the motion begins and ends with the forces that hold the machine (held), or brakes hold
-            it while motors build their forces up and take them away (braked).
         intervals: of the spline.
-        controller: the law under which it is tried out.
-        frequency: samples per second, such as 4kHz.
-        bandwidth: of the controller, rad/s.
 
     Examples:
         >>> import tauloop as tl
@@ -102,18 +86,7 @@ class TransferOptions(Options):
     rod_radius: float | None = option(None, least=0.0, read=lambda text: quantity("rod_radius", text, units.LENGTH))
     clearance: float = option(0.002, least=0.0, read=lambda text: quantity("clearance", text, units.LENGTH))
     condition: float | None = option(None, above=2.0)
-    reserve: float = option(0.1, least=0.0, below=1.0)
-    payload: float | Payload = option(0.0, read=lambda text: quantity("payload", text, units.MASS), metavar="MASS")
-    motor_curve: tuple[tuple[float, float], ...] | str = option((), read=motor_curve, metavar="SPEED:SHARE,...")
-    tension: float = option(np.inf, above=0.0, read=lambda text: quantity("tension", text, units.FORCE))
-    compression: float = option(np.inf, above=0.0, read=lambda text: quantity("compression", text, units.FORCE))
-    tool_acceleration: float = option(np.inf, above=0.0)
-    reversal: float = option(0.0, least=0.0, read=lambda text: quantity("reversal", text, units.TIME), metavar="TIME")
-    ends: str = option("held", choices=("held", "braked"))
     intervals: int = option(INTERVALS, least=6, most=400)
-    controller: str = option("computed-torque", choices=tuple(CONTROLLERS))
-    frequency: float = option(4000.0, flag="--rate", read=lambda text: quantity("frequency", text, units.FREQUENCY))
-    bandwidth: float = option(150.0, above=0.0)
 
     def _note_mismatches(self, problems: Problems) -> None:
         """Note a motion that goes nowhere, and an energy without its heat."""
@@ -124,16 +97,6 @@ class TransferOptions(Options):
         if self.optimise == "energy" and self.copper == 0:
             problems.add("copper", "energy without the heat of motors is not what they take", "R/k^2 of the motors")
 
-    def limits(self, reserve: float) -> PathLimits:
-        """What the motion keeps, with a reserve of the forces."""
-        load = self.payload if isinstance(self.payload, Payload) else Payload(mass=self.payload)
-        return PathLimits(
-            force=1.0 - reserve,
-            payload=load if load.mass > 0 else None,
-            motor_curve=motor_curve(self.motor_curve) if isinstance(self.motor_curve, str) else self.motor_curve,
-            **{name: getattr(self, name) for name in _SHARED},
-        )
-
     def planner(self, model: Model, reserve: float, *, compiled: bool = False) -> FreePlanner:
         """What plans the motion of a model."""
         surroundings = Surroundings(obstacles=(*self.boxes, *self.spheres), **{n: getattr(self, n) for n in _AROUND})
@@ -141,8 +104,7 @@ class TransferOptions(Options):
         return FreePlanner(model, self.limits(reserve), surroundings=surroundings, aim=aim, compiled=compiled)
 
 
-#: Options that are limits, surroundings and aims by the same name.
-_SHARED = ("tension", "compression", "tool_acceleration", "reversal", "ends")
+#: Options that are surroundings and aims by the same name.
 _AROUND = ("tool_radius", "rod_radius", "clearance")
 _AIM = ("optimise", "longest", "copper", "condition", "intervals")
 

@@ -6,11 +6,12 @@ Source: Betts 2010, Practical Methods for Optimal Control, chapter 4; Wachter, B
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import casadi as ca
 import numpy as np
 
-from tauloop.errors import PoseError
+from tauloop.errors import PoseError, Problems
 from tauloop.model import Model
 from tauloop.motion.fastest.changes import slowed
 from tauloop.motion.fastest.limits import PathLimits, PathRows
@@ -141,7 +142,13 @@ class FreePlanner:
             PoseError: ends out of reach or in the way, or no motion that keeps everything.
         """
         platform = self.model.platform
-        ends = np.array([np.asarray(start, dtype=float), np.asarray(end, dtype=float)])
+        ends, problems = np.array([np.asarray(start, dtype=float), np.asarray(end, dtype=float)]), Problems()
+        for word, position in zip(("start", "end"), ends, strict=True):
+            try:
+                platform.kinematics(position)
+            except PoseError as error:
+                problems += [replace(p, where=word, what=f"{p.where} is {p.what}") for p in error.problems]
+        PoseError.raise_if_any(problems)
         q = platform.kinematics(ends).q
         self._require_clear(q, ends)
         self._chart = chart(self.model.topology, platform.ports, ends)

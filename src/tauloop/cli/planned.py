@@ -1,0 +1,37 @@
+"""What commands of planned motions share: files of their tables and C arrays, and how they end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tauloop.cli.output import finish, log_file, text_file
+
+if TYPE_CHECKING:
+    from tauloop.simulation.fastest import FastestMotion
+
+SamplesOption = Annotated[float, typer.Option(help="Samples per second in the table and the C array, Hz.")]
+TableOption = Annotated[
+    Path | None,
+    typer.Option(help="Write time, positions, velocities and accelerations to this CSV, Parquet or MCAP file."),
+]
+CArrayOption = Annotated[
+    Path | None,
+    typer.Option(help="Write positions, velocities and forces of the actuators as arrays to this C file."),
+]
+
+
+def finish_motion(
+    result: FastestMotion,
+    samples: float,
+    out: Path | None,
+    c_array: Path | None,
+    figure: Path | None,
+    json_file: Path | None,
+    as_json: bool,
+) -> None:
+    """Write, draw and print a planned motion."""
+    log, text = log_file(out, lambda: result.log(samples)), text_file(c_array, lambda: result.c_array(samples))
+    finish(result, as_json, log, text, figure=figure, json_file=json_file)
