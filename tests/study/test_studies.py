@@ -262,3 +262,35 @@ def test_a_killed_worker_changes_nothing(tmp_path):
     inputs = {name: values[f"input.{name}"] for name in study.parameters}
     direct = accuracy(tl.load("delta"), inputs, AccuracyOptions(poses=1000))
     np.testing.assert_array_equal(values["output.largest"], direct.largest)
+
+
+def test_options_are_drawn_too_and_each_name_of_them_for_itself(tmp_path):
+    extra("pyarrow")
+    text = """
+format: tauloop-study/1
+machine: delta
+samples: 8
+vary:
+  options.platform.x: {uniform: 100 mm, about: 0}
+  options.platform.z: {grid: [-0.5 m, -450 mm], steps: 2}
+compute: {result: ik, options: {platform: ["z=-0.4", "y=0.05"]}}
+keep: {motor: poses/0/actuators/0}
+design: random
+"""
+    study = loads_study(text)
+    assert study.count == 16
+    tl.run_study(study, tmp_path / "s")
+    kept = StudyFolder(tmp_path / "s")
+    x, z = kept.column("input.options.platform.x"), kept.column("input.options.platform.z")
+    assert np.ptp(x) > 0.15
+    assert set(z) == {-0.5, -0.45}
+    delta, motor = tl.load("delta"), kept.column("output.motor")
+    for k in (0, 15):
+        answer = tl.inverse_kinematics(delta, [x[k], 0.05, z[k]]).as_dict()["poses"][0]
+        np.testing.assert_allclose(motor[k], answer["actuators"][0], atol=ROUNDING)
+    bad = text.replace("100 mm", "1 rad").replace(", about: 0", "").replace("[-0.5 m, -450 mm]", "[-0.5 m, 3 rad]")
+    with pytest.raises(DescriptionError) as error:
+        loads_study(bad.replace("  options.platform.z", "  options.platform: {list: [x=1]}\n  options.platform.z"))
+    problems = "\n".join(str(problem) for problem in error.value.problems)
+    for what in ("give about", "rad", "varies as a whole"):
+        assert what in problems

@@ -13,6 +13,7 @@ import numpy as np
 from tauloop.drives import DriveLine
 from tauloop.errors import InputError, TauloopError
 from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.quantities import pairs_reader
 from tauloop.model import Model
 from tauloop.records import dataclass
 from tauloop.result import plain
@@ -102,7 +103,7 @@ CALCULATIONS: Mapping[str, Command] = {
         }.items()
     },
     **{
-        name: Command(place=("kinematics", *place), units={}, arguments=arguments)
+        name: Command(place=("kinematics", *place), units={}, arguments=arguments, shares_model=True)
         for name, place, arguments in (
             ("fk", ("forward_kinematics", "KinematicsOptions"), ("actuators",)),
             ("ik", ("inverse_kinematics", "KinematicsOptions"), ("platform",)),
@@ -197,15 +198,23 @@ class OneByOne(Calculation):
 
     def _result(self, sample: Mapping[str, Any]) -> Any:
         changed = {k: float(v) for k, v in sample.items() if k != LOG and not k.startswith(OPTION)}
-        options = {k.removeprefix(OPTION): v for k, v in sample.items() if k.startswith(OPTION)}
         machine = self._same
         if changed and isinstance(self._mechanism, Mechanism):
             machine = self._mechanism.with_values(changed)
         logs = [str(sample[LOG])] if LOG in sample else []
-        texts = self._texts | options
+        texts = dict(self._texts)
+        for name, value in sample.items():
+            if name.startswith(OPTION):
+                option, _, key = name.removeprefix(OPTION).partition(".")
+                texts[option] = _with_pair(texts.get(option, ()), key, value) if key else value
         others = {name: texts.pop(name) for name in self._command.arguments if name in texts}
         made = options_from(self._command.options, texts)
         return plain(self._command.function(machine, *logs, options=made, **others).as_dict())
+
+
+def _with_pair(texts: Any, key: str, value: str) -> str:
+    """The text of an option of several names with one of them changed, or added."""
+    return ",".join(f"{name}={text}" for name, text in (pairs_reader("options")(texts) | {key: value}).items())
 
 
 def scalar(data: Any, path: str) -> float:

@@ -51,7 +51,7 @@ VARIATION = Shape(
     fields=(
         field("normal", _TEXT, "standard deviation of a normal distribution"),
         field("uniform", _TEXT, "half of the width of a uniform distribution"),
-        field("about", _TEXT, "middle of the distribution; the nominal value if absent"),
+        field("about", _TEXT, "middle of the distribution; that of the machine if absent"),
         field("grid", ListOf(item=_TEXT, length=2), "first and last value of a grid"),
         field("steps", Whole(least=2, most=1_000_000), "values of the grid"),
         field("list", ListOf(item=_TEXT), "values, one after the other"),
@@ -84,7 +84,7 @@ STUDY = Shape(
         field(
             "vary",
             MapOf(item=VARIATION, key="input", is_known=True),
-            "parameters of the machine, `log`, and `options.NAME`",
+            "parameters of the machine, `log`, `options.NAME`, and `options.NAME.KEY` where it has KEY=VALUE",
         ),
         need("compute", COMPUTE, "what is computed"),
         field("keep", MapOf(item=_TEXT, key="scalar", is_known=True), "numbers of the result: `evidence/NAME/value`"),
@@ -305,8 +305,8 @@ def _variation(name: str, place: Cursor, mechanism: Mechanism | DriveLine, folde
     if is_parameter and name not in mechanism.parameters.names:
         place.problem(f"{mechanism.name} has no such parameter", mechanism.parameters.near(name))
         return None
-    if not is_parameter and kind not in ("list", "numbers"):
-        place.problem("is no parameter of the machine: it can only be listed", "write list: [...]")
+    if name == LOG and kind not in ("list", "numbers"):
+        place.problem("logs can only be listed", "write list: [...]")
         return None
     if kind == "numbers":
         if is_parameter or name == LOG:
@@ -318,9 +318,18 @@ def _variation(name: str, place: Cursor, mechanism: Mechanism | DriveLine, folde
         if name == LOG and folder is not None:
             texts = [str(folder / text) for text in texts]
         return VariedInput(name=name, kind="list", values=tuple(texts))
-    assert isinstance(mechanism, Mechanism)
-    parameter = mechanism.parameters[name]
-    dimension = parse_unit(parameter.unit).dimension if parameter.unit else ONE
+    if isinstance(mechanism, Mechanism) and is_parameter:
+        parameter = mechanism.parameters[name]
+        nominal, dimension = parameter.value, parse_unit(parameter.unit).dimension if parameter.unit else ONE
+    else:  # an option's: what the first number says
+        try:
+            dimension = literal((content["grid"][0] if kind == "grid" else content[kind]) or "").dimension
+        except UnitError as error:
+            place.problem(error.what, error.remedy, kind)
+            return None
+        nominal = math.nan
+        if kind != "grid" and "about" not in content:
+            place.problem("a distribution of an option has no middle", "give about", kind)
 
     def read(text: str | None, key: str) -> float:
         try:
@@ -342,7 +351,7 @@ def _variation(name: str, place: Cursor, mechanism: Mechanism | DriveLine, folde
         n = content["steps"] or 2
         values = tuple(first + (last - first) * (k / (n - 1)) for k in range(n))
         return VariedInput(name=name, kind="list", values=values, unit=unit)
-    about = read(content["about"], "about") if "about" in content else parameter.value
+    about = read(content["about"], "about") if "about" in content else nominal
     spread = read(content[kind], kind)
     if spread <= 0.0:
         place.problem("must be positive", f"write the size of {kind}, or leave {name} out", kind)
@@ -356,10 +365,11 @@ def _check_calculation(root: Cursor, content: Mapping[str, Any], names: list[str
     result, command = content["compute"]["result"], CALCULATIONS[content["compute"]["result"]]
     known = command.option_names
     for name in names:
-        if name.startswith(OPTION) and name.removeprefix(OPTION) not in known:
-            root.problem(
-                f"{result} has no option {name.removeprefix(OPTION)!r}", f"there are {', '.join(known)}", "vary"
-            )
+        option, _, key = name.removeprefix(OPTION).partition(".")
+        if name.startswith(OPTION) and option not in known:
+            root.problem(f"{result} has no option {option!r}", f"there are {', '.join(known)}", "vary")
+        elif key and OPTION + option in names:
+            root.problem(f"{option} varies as a whole and by its {key}", "leave one of them out", "vary")
         elif result == "accuracy" and (name == LOG or name.startswith(OPTION)):
             root.problem(f"accuracy cannot vary {name}", "vary parameters of the machine", "vary")
     if command.has_log != (LOG in names):
@@ -372,7 +382,7 @@ def _check_calculation(root: Cursor, content: Mapping[str, Any], names: list[str
     if result == "accuracy" and content.get("keep"):
         root.problem("accuracy keeps its own numbers", f"leave it out; there are {', '.join(command.units)}", "keep")
     try:
-        varied = {name.removeprefix(OPTION) for name in names if name.startswith(OPTION)}
+        varied = any(name.startswith(OPTION) for name in names)
         texts = content["compute"].get("options") or {}
         if not varied:
             options_from(command.options, {k: text for k, text in texts.items() if k not in command.arguments})

@@ -26,7 +26,7 @@ class VariedInput(Shown):
     """What one input of the calculation is, from sample to sample.
 
     Attributes:
-        name: a leaf parameter of the machine; ``log``; or ``options.NAME``.
+        name: a leaf parameter of the machine; ``log``; ``options.NAME``; or ``options.NAME.KEY``.
         kind: "normal", "uniform" or "list".
         about: middle of a distribution, SI.
         spread: standard deviation, or half of the width, SI.
@@ -55,6 +55,12 @@ class VariedInput(Shown):
         """Values at numbers between 0 and 1, by the inverse of the distribution."""
         share = ndtri(u) if self.kind == "normal" else 2.0 * u - 1.0
         return np.asarray(self.about + self.spread * share)
+
+    def texts(self, values: np.ndarray) -> np.ndarray:
+        """Values as an option reads them, numbers with their unit."""
+        if values.dtype == object:
+            return values
+        return np.array([f"{value!r} {self.unit}".rstrip() for value in values.tolist()], dtype=object)
 
 
 def uniform_numbers(seed: int, stream: int, first: int, last: int) -> np.ndarray:

@@ -26,7 +26,7 @@ import numpy as np
 from tauloop.errors import EngineError
 from tauloop.records import dataclass
 from tauloop.result import provenance
-from tauloop.study.calculations import Calculation, ComputedSamples, calculation
+from tauloop.study.calculations import OPTION, Calculation, ComputedSamples, calculation
 from tauloop.study.design import sample_design
 from tauloop.study.file import Study
 from tauloop.study.variations import inputs_of
@@ -88,7 +88,8 @@ def compute(study: Study, version: str, first: int, last: int) -> Batch:
     began = time.perf_counter()
     inputs = inputs_of(study.variations, study.seed, first, last, sample_design(study))
     whole = [number - first for number in study.whole if first <= number < last]
-    outcome = _READY[study.digest].run(inputs, whole)
+    read = {v.name: v.texts(inputs[v.name]) if v.name.startswith(OPTION) else inputs[v.name] for v in study.variations}
+    outcome = _READY[study.digest].run(read, whole)
     return Batch(first=first, last=last, inputs=inputs, outcome=outcome, seconds=time.perf_counter() - began)
 
 
