@@ -109,7 +109,7 @@ CEILINGS = {
     "report": 3806,
     "simulation": 3530,
     "solids": 400,
-    "study": 1310,
+    "study": 1345,
     "tauloop": 850,
     "templates": 290,
     "testing": 490,

@@ -85,6 +85,22 @@ def test_a_log_that_comes_later_is_added_and_one_that_cannot_be_read_is_named(lo
         tl.fold_logs(machine, logs, tmp_path / "x", tl.FoldOptions(add=saved))
 
 
+def require_the_same_bits(alone: tl.study.FoldedLogs, other: tl.study.FoldedLogs) -> None:
+    for name in ("covariance", "values"):
+        numbers = [getattr(folded.identification.estimate, name) for folded in (alone, other)]
+        np.testing.assert_array_equal(*numbers)
+
+
+@pytest.mark.nightly
+def test_workers_of_a_cluster_fold_what_one_process_folds(logs, tmp_path):
+    for name in ("pyarrow", "distributed"):
+        extra(name)
+    how = tl.IdentificationOptions(preparation=FILTER)
+    alone = tl.fold_logs(loads(MACHINE), logs, tmp_path / "one", tl.FoldOptions(identification=how))
+    local = tl.FoldOptions(identification=how, study=tl.StudyOptions(scheduler="local", workers=2))
+    require_the_same_bits(alone, tl.fold_logs(loads(MACHINE), logs, tmp_path / "cluster", local))
+
+
 @pytest.mark.nightly
 def test_processes_fold_what_one_folds_and_go_on_where_they_stopped(logs, tmp_path):
     extra("pyarrow")
@@ -95,8 +111,7 @@ def test_processes_fold_what_one_folds_and_go_on_where_they_stopped(logs, tmp_pa
     for part in list((tmp_path / "two" / "reading-2" / "parts").iterdir())[:1]:
         part.unlink()
     again = tl.fold_logs(loads(MACHINE), logs, tmp_path / "two", two)
-    np.testing.assert_array_equal(alone.identification.estimate.covariance, again.identification.estimate.covariance)
-    np.testing.assert_array_equal(alone.identification.estimate.values, again.identification.estimate.values)
+    require_the_same_bits(alone, again)
 
 
 def test_options_that_need_all_samples_at_once_are_refused():
