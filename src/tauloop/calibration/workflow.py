@@ -25,6 +25,7 @@ from tauloop.calibration.solving.exchanges import indistinguishable_swaps
 from tauloop.errors import InputError
 from tauloop.mechanism.model import Mechanism
 from tauloop.options import Options, listed, option
+from tauloop.processes import SharedWork
 from tauloop.records import dataclass
 
 #: Measurements: a file, a measurement set or a series of it, or several of them.
@@ -53,6 +54,7 @@ class CalibrationOptions(Options):
         replicates: bootstrap replicates; none for 0.
         leave_one_out: judge every pose by a fit without it.
         seed: seed of random draws.
+        processes: among which fits to parts of the poses are shared out; no number depends on it.
 
     Examples:
         >>> import tauloop as tl
@@ -74,6 +76,7 @@ class CalibrationOptions(Options):
     replicates: int = option(0, least=0, flag="--bootstrap")
     leave_one_out: bool = False
     seed: int = option(0, least=0)
+    processes: int = option(1, least=1, flag="--threads")
 
 
 def calibrate(
@@ -116,7 +119,7 @@ def calibrate(
     """
     options, report = options or CalibrationOptions(), progress or (lambda phase, done, total: None)
     # the matrices are small: threads of linear algebra would wait for each other longer than they work
-    with threadpool_limits(limits=1, user_api="blas"):
+    with threadpool_limits(limits=1, user_api="blas"), SharedWork(options.processes) as processes:
         measured = _measured(mechanism, measurements, options)
         problem = _problem(mechanism, measured, options.parameters or measured.parameters, options)
         rng = np.random.default_rng(options.seed)
@@ -125,11 +128,15 @@ def calibrate(
         held_out = drawn = None
         if options.leave_one_out:
             tick = partial(report, "leave-one-out")
-            held_out = leave_one_out(result.problem.predicting(), result.solution, tick)
+            held_out = leave_one_out(result.problem.predicting(), result.solution, tick, processes)
         if options.replicates:
             tick = partial(report, "bootstrap")
-            drawn = bootstrap(result.problem, result.solution, rng, replicates=options.replicates, progress=tick)
-        comparison = _compared(mechanism, measured, result, options, rng, report) if options.against else None
+            drawn = bootstrap(
+                result.problem, result.solution, rng, replicates=options.replicates, progress=tick, processes=processes
+            )
+        comparison = None
+        if options.against:
+            comparison = _compared(mechanism, measured, result, options, rng, report, processes)
     return replace(result, exchanges=exchanges, leave_one_out=held_out, bootstrap=drawn, comparison=comparison)
 
 
@@ -176,8 +183,10 @@ def _compared(
     options: CalibrationOptions,
     rng: np.random.Generator,
     report: Progress,
+    processes: SharedWork,
 ) -> Comparison:
     """Both sets of unknowns, each set's identifiable part, judged at the same poses."""
     other = fit_geometry(_problem(mechanism, measured, options.against, options), rng, options=options.fit)
     sets = {"--parameters": result.problem.predicting(), "--against": other.problem.predicting()}
-    return compare_unknowns(sets, rng, draws=options.draws, progress=partial(report, "comparing"))
+    tick = partial(report, "comparing")
+    return compare_unknowns(sets, rng, draws=options.draws, progress=tick, processes=processes)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import tauloop as tl
-from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
+from tauloop.cli.machine import MachineArgument, SideOption, ThreadsOption, WithinLimitsOption, load_model
 from tauloop.cli.output import JsonFileOption, JsonOption, any_ending, command, figure_ending, finish
 from tauloop.cli.progress import bars, search
 
@@ -30,6 +30,7 @@ def modes(
     ] = None,
     json_file: JsonFileOption = None,
     within_limits: WithinLimitsOption = False,
+    threads: ThreadsOption = "1",
     as_json: JsonOption = False,
 ) -> None:
     """List all assembly modes: every pose in which the loops close at given actuator positions.
@@ -37,7 +38,7 @@ def modes(
     What is beyond a stop in a mode is named; --within-limits leaves such modes out, and refuses where no other is. Exit
     code 1 when the evidence leaves a doubt whether these are all.
     """
-    model = load_model(machine, side)
+    model = load_model(machine, side, threads=threads)
     with bars(as_json) as report:
         result = (tl.working_modes if working else tl.assembly_modes)(model, position, options, report=search(report))
     if within_limits:

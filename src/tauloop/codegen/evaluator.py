@@ -17,6 +17,7 @@ import casadi as ca
 import numpy as np
 
 from tauloop.codegen.compiled import CompiledFunction, compile_function
+from tauloop.codegen.rows import CompiledRows, RowKernel
 from tauloop.codegen.signature import CPort
 from tauloop.codegen.source import CFunction, c_name
 from tauloop.codegen.straight import instructions
@@ -60,6 +61,10 @@ class Evaluator(ABC):
     def tracker(self, function: CFunction, *, in_lanes: bool) -> Tracker | None:
         """Machine code that follows motions, in lanes or sample by sample; None where there is none to be had."""
 
+    @abstractmethod
+    def rows(self, text: str, name: str, letters: str) -> RowKernel | None:
+        """A kernel over rows, of a text for both compilers (`rows`); None where there is none to be had."""
+
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +80,10 @@ class Interpreted(Evaluator):
         return None
 
     def tracker(self, function: CFunction, *, in_lanes: bool) -> Tracker | None:
+        """No machine code."""
+        return None
+
+    def rows(self, text: str, name: str, letters: str) -> RowKernel | None:
         """No machine code."""
         return None
 
@@ -117,6 +126,14 @@ class Compiled(Evaluator):
             return Tracker(function, self.folder, in_lanes=in_lanes)
         except EngineError as error:
             self._warn(f"the samples of a motion are reached one by one, not followed: {error}")
+            return None
+
+    def rows(self, text: str, name: str, letters: str) -> RowKernel | None:
+        """Machine code over rows; None, and a warning in the log, where it cannot be made."""
+        try:
+            return CompiledRows(text, name, letters, self.threads, self.folder)
+        except EngineError as error:
+            self._warn(f"running interpreted, which is some tens of times slower: {error}")
             return None
 
     def _warn(self, text: str) -> None:

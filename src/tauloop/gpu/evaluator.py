@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
@@ -210,6 +210,26 @@ class DeviceKernel:
 
 
 @final
+class DeviceRows:
+    """A kernel over rows: arrays of the computer's go to the device and come back."""
+
+    def __init__(self, device: Device, launch: Launch) -> None:
+        """Take a kernel that is there."""
+        self._device, self._launch = device, launch
+
+    def __call__(
+        self, n: int, numbers: Sequence[int], arrays: Sequence[np.ndarray], shapes: Sequence[tuple[int, ...]]
+    ) -> list[np.ndarray]:
+        """See `codegen.rows.RowKernel`."""
+        xp = self._device.arrays
+        read = [xp.asarray(np.ascontiguousarray(array, dtype=float)) for array in arrays]
+        written = [xp.empty(shape) for shape in shapes]
+        if n:
+            self._launch(-(-n // BLOCK), BLOCK, 0, (n, 0, n, *numbers, *read, *written))
+        return [self._device.numbers(array) for array in written]
+
+
+@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cuda(Evaluator):
     """Kernels on an NVIDIA graphics processor: compiled at run time, kept in the cache of compiled code.
@@ -251,6 +271,14 @@ class Cuda(Evaluator):
     def tracker(self, function: CFunction, *, in_lanes: bool) -> Tracker | None:
         """None: motions are followed on the computer's own processor."""
         return None
+
+    def rows(self, text: str, name: str, letters: str) -> DeviceRows:
+        """A kernel over rows.
+
+        Raises:
+            EngineError: it cannot be compiled or loaded; what is missing.
+        """
+        return DeviceRows(self.device, self.device.kernel(text, name, letters, self.folder))
 
     def function(self, motion: Motion, program: str, outputs: tuple[str, ...]) -> DeviceFunction:
         """A function of arrays that live on the device.

@@ -167,4 +167,4 @@ def control_text(system: HybridSystem, method: Tableau) -> str:
     """The kernel: the routines and the integrator of simulations, and the loop over samples around them."""
     defined = f"#define TL_FOUND {system.held + system.kept}\n"
     text = system.source(method, defined + c_file("tauloop.gpu", "control.c"))
-    return c_file("tauloop.gpu", "threads.h") + _INCLUDE.sub("", text)
+    return c_file("tauloop.codegen", "kernels.h") + _INCLUDE.sub("", text)

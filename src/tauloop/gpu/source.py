@@ -1,6 +1,6 @@
 """Text of kernels: one thread a sample, ports as structures of arrays, from the same printer as C.
 
-The text is CUDA for NVRTC and C99 for the computer's own compiler; `threads.h` in front of it says what its words mean.
+The text is CUDA for NVRTC and C99 for the computer's own compiler; `kernels.h` in front of it says what its words mean.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def kernel_name(function: CFunction) -> str:
 
 def device_text(body: str, note: str, precision: Precision = Precision.DOUBLE) -> str:
     """A whole file: the words for both compilers, helpers as the functions need them, and the functions."""
-    head = [f"/* {comment(note)} */", c_file("tauloop.gpu", "threads.h")]
+    head = [f"/* {comment(note)} */", c_file("tauloop.codegen", "kernels.h")]
     written = precision.written(body)
     return "\n".join([*head, *used_helpers(written), written])
 

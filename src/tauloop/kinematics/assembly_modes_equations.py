@@ -16,6 +16,7 @@ from tauloop.assembly.loops import nominal
 from tauloop.equations.topology import Topology
 from tauloop.errors import AssemblyError
 from tauloop.kinematics.assembly_modes_gears import NO_GEARS, Gears, split_gears
+from tauloop.kinematics.homotopy_code import PrintedSystem
 from tauloop.kinematics.homotopy_evaluation import ComplexFunction
 from tauloop.programs.position_equations import PositionEquations, blocks, position_equations
 from tauloop.records import dataclass
@@ -126,6 +127,11 @@ class BlockSystem:
             sign = np.where((x[:, columns] @ SIGN_WEIGHTS).real < 0, -1.0, 1.0)
             x[:, columns] *= sign[:, None]
         return x
+
+    @property
+    def printed(self) -> PrintedSystem:
+        """Without linear terms."""
+        return PrintedSystem(function=self.function.function, terms=np.zeros((0, len(self.x), len(self.x))))
 
     @property
     def is_traceable(self) -> bool:

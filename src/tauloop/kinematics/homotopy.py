@@ -10,6 +10,7 @@ Source: Sommese and Wampler 2005, The Numerical Solution of Systems of Polynomia
 from __future__ import annotations
 
 import enum
+from contextlib import suppress
 from dataclasses import field
 from typing import Protocol
 
@@ -208,16 +209,17 @@ def newton(
         (N,): a prediction that Newton's method has to pull far may lie nearer to another path.
     """
     y, y_rate, e, _ = line.at(rows, t)
-    last = np.full(len(x), np.inf)
-    is_good = np.ones(len(x), dtype=bool)
+    x, last = np.array(x), np.full(len(x), np.inf)
+    is_good, active = np.ones(len(x), dtype=bool), np.arange(len(x))
     for _ in range(iterations):
-        F, J, _ = system.linearised(x, y, y_rate)
-        dx = _solved(J, F + e)
-        x = x - dx
-        size = np.abs(dx).max(axis=1) / (1.0 + np.abs(x).max(axis=1))
-        is_good &= (size <= 0.5 * last) | (size < tolerance)
-        last = size
-        if (last < tolerance).all():
+        F, J, _ = system.linearised(x[active], y[active], y_rate[active])
+        dx = _solved(J, F + e[active])
+        x[active] -= dx
+        size = np.abs(dx).max(axis=1) / (1.0 + np.abs(x[active]).max(axis=1))
+        is_good[active] &= (size <= 0.5 * last[active]) | (size < tolerance)
+        last[active] = size
+        active = active[~(size < tolerance)]
+        if not len(active):
             break
     return x, is_good & (last < tolerance)
 
@@ -229,6 +231,6 @@ def _solved(J: np.ndarray, b: np.ndarray) -> np.ndarray:
     except np.linalg.LinAlgError:
         result = np.full_like(b, np.nan)
         for i in range(len(b)):
-            if np.isfinite(J[i]).all() and np.linalg.matrix_rank(J[i]) == J.shape[1]:
+            with suppress(np.linalg.LinAlgError):
                 result[i] = np.linalg.solve(J[i], b[i])
         return result

@@ -8,6 +8,8 @@ from typing import Protocol
 
 import numpy as np
 
+from tauloop.kinematics.homotopy import track
+from tauloop.kinematics.homotopy_code import Follow
 from tauloop.kinematics.homotopy_monodromy import (
     FOLLOWING,
     GenericSolutions,
@@ -72,6 +74,7 @@ def solve_blocks(
     rng: np.random.Generator,
     options: MonodromyOptions,
     report: Report = unreported,
+    follow: Follow = track,
 ) -> tuple[np.ndarray, tuple[BlockCount, ...]]:
     """All real solutions of a sequence of blocks.
 
@@ -81,6 +84,7 @@ def solve_blocks(
         rng: source of randomness.
         options: how complex solutions are found.
         report: is told how far it is.
+        follow: follows paths.
 
     Returns:
         Solutions (M, n_w), and the counts of the blocks; a block after one without real solutions is not counted.
@@ -101,10 +105,10 @@ def solve_blocks(
         is_wide = block.terms and len(block.angles) <= options.traced_angles
         family: Widened | PolynomialBlock = Widened(block, rng) if is_wide else block
         own = [family.of_machine(case) for case in cases] if isinstance(family, Widened) else list(cases)
-        generic = generic_solutions(family, own[0].astype(complex), rng, options, tell)
+        generic = generic_solutions(family, own[0].astype(complex), rng, options, tell, follow)
         targets = []
         for done, case in enumerate(own, 1):
-            targets.append(target_solutions(family, generic, case, options.tracking))
+            targets.append(target_solutions(family, generic, case, options.tracking, follow))
             tell(SearchProgress(phase=FOLLOWING, done=done, total=len(own), solutions=len(generic.x)))
         partial = _extended(partial, block, targets, np.ravel(case_of))
         counts.append(_count(block, generic, targets))

@@ -31,7 +31,7 @@ _UNARY: dict[int, Callable[..., Any]] = {
 class ComplexFunction:
     """A CasADi SX function with dense outputs, evaluated at complex numbers."""
 
-    __slots__ = ("_shapes", "_size", "_steps")
+    __slots__ = ("_shapes", "_size", "_steps", "function")
 
     def __init__(self, function: ca.Function) -> None:
         """Read the instructions.
@@ -39,6 +39,7 @@ class ComplexFunction:
         Raises:
             ValueError: an operation has no analytic continuation here (a minimum, a comparison).
         """
+        self.function = function
         self._shapes = tuple(function.size_out(i) for i in range(function.n_out()))
         self._size = function.sz_w()
         self._steps = tuple(self._read(function, k) for k in range(function.n_instructions()))

@@ -24,7 +24,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from tauloop.errors import PoseError
-from tauloop.kinematics.homotopy import ParameterLine, PolynomialSystem, TrackingOptions, track
+from tauloop.kinematics.homotopy import ParameterLine, TrackingOptions, track
+from tauloop.kinematics.homotopy_code import Follow, Printable
 from tauloop.records import dataclass
 
 #: Two solutions nearer than this, relative to their size, are the same: tracking brings them to 1e-7 or better, and
@@ -47,7 +48,7 @@ LOST_ROUNDS = 4
 PROBES = 64
 
 
-class Family(PolynomialSystem, Protocol):
+class Family(Printable, Protocol):
     """A system that knows random points of its variety."""
 
     @property
@@ -172,6 +173,7 @@ def generic_solutions(
     rng: np.random.Generator,
     options: MonodromyOptions | None = None,
     report: Report = unreported,
+    follow: Follow = track,
 ) -> GenericSolutions:
     """Find all solutions of F(x, y) + e = 0 for a random complex e.
 
@@ -184,12 +186,13 @@ def generic_solutions(
         rng: source of randomness.
         options: when to stop.
         report: is told after every round how far the search is.
+        follow: follows paths.
 
     Raises:
         PoseError: there are more solutions than the options allow, or loops do not come to rest.
     """
     options = options or MonodromyOptions()
-    search = _ModeSearch(family, y, rng, options)
+    search = _ModeSearch(family, y, rng, options, follow)
     search.probe(min(options.batch, PROBES))
     search.tell(report)
     while not search.is_complete():
@@ -211,8 +214,10 @@ Member = tuple[np.ndarray, np.ndarray]
 class _ModeSearch:
     """What is known so far."""
 
-    def __init__(self, family: Family, y: np.ndarray, rng: np.random.Generator, options: MonodromyOptions) -> None:
-        self._family, self._rng, self._options = family, rng, options
+    def __init__(
+        self, family: Family, y: np.ndarray, rng: np.random.Generator, options: MonodromyOptions, follow: Follow = track
+    ) -> None:
+        self._family, self._rng, self._options, self._follow = family, rng, options, follow
         self._given = y
         x, own, e = self._members(1)
         self.known, self.y, self.e = family.unsigned(x), own[0], e[0]
@@ -230,7 +235,7 @@ class _ModeSearch:
         (y0, e0), (y1, e1) = (
             (np.broadcast_to(y, (len(x), y.shape[-1])), np.broadcast_to(e, x.shape)) for y, e in (start, end)
         )
-        tracked = track(self._family, x, ParameterLine(y0=y0, y1=y1, e0=e0, e1=e1), self._options.tracking)
+        tracked = self._follow(self._family, x, ParameterLine(y0=y0, y1=y1, e0=e0, e1=e1), self._options.tracking)
         return tracked.x, tracked.is_regular
 
     def _add(self, x: np.ndarray) -> int:

@@ -11,7 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.kinematics.homotopy import ParameterLine, PathEnding, TrackingOptions, newton, track
+from tauloop.kinematics.homotopy import ParameterLine, PathEnding, Tracked, TrackingOptions, newton, track
+from tauloop.kinematics.homotopy_code import Follow
 from tauloop.kinematics.homotopy_monodromy import Family, GenericSolutions, distinct, repeated
 from tauloop.records import dataclass
 
@@ -62,7 +63,11 @@ class TargetSolutions:
 
 
 def target_solutions(
-    family: Family, generic: GenericSolutions, y: np.ndarray, options: TrackingOptions | None = None
+    family: Family,
+    generic: GenericSolutions,
+    y: np.ndarray,
+    options: TrackingOptions | None = None,
+    follow: Follow = track,
 ) -> TargetSolutions:
     """All solutions of F(x, y) = 0 that are ends of paths from the generic system.
 
@@ -71,6 +76,7 @@ def target_solutions(
         generic: all solutions of one generic member.
         y: the known variables (k,) of the given member, real.
         options: how paths are followed.
+        follow: follows them.
     """
     options = options or TrackingOptions()
     n = len(generic.x)
@@ -82,8 +88,9 @@ def target_solutions(
             e0=np.tile(generic.e, (len(rows), 1)),
             e1=np.zeros((len(rows), len(generic.e)), dtype=complex),
         )
-        tracked = track(family, generic.x[rows], line, careful)
-        return tracked.x, tracked.endings, _grows(family, generic.x[rows], line, tracked.x, tracked.is_regular, careful)
+        tracked = follow(family, generic.x[rows], line, careful)
+        grows = _grows(family, generic.x[rows], line, tracked, careful, follow)
+        return tracked.x, tracked.endings, grows
 
     x, endings, grows = ends(np.arange(n), options)
     met = _meeting(family, x, endings)
@@ -119,24 +126,24 @@ def _grows(
     family: Family,
     start: np.ndarray,
     line: ParameterLine,
-    end: np.ndarray,
-    is_regular: np.ndarray,
+    end: Tracked,
     options: TrackingOptions,
+    follow: Follow,
 ) -> np.ndarray:
     """Which paths that stopped short were on their way to infinity: far away, or larger than a little earlier."""
     grows = np.zeros(len(start), dtype=bool)
-    rows = np.flatnonzero(~is_regular)
+    rows = np.flatnonzero(~end.is_regular)
     if not len(rows):
         return grows
     y, e = line.y0[rows], line.e0[rows]
     fraction = 1.0 - LAST_STRETCH
-    earlier = track(
+    earlier = follow(
         family,
         start[rows],
         ParameterLine(y0=y, y1=y + fraction * (line.y1[rows] - y), e0=e, e1=e + fraction * (line.e1[rows] - e)),
         options,
     )
-    size = np.abs(end[rows]).max(axis=1)
+    size = np.abs(end.x[rows]).max(axis=1)
     grows[rows] = (size > FAR) | (size > GROWTH * np.abs(earlier.x).max(axis=1))
     return grows
 

@@ -16,6 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
+from tauloop.kinematics.homotopy_code import PrintedSystem
 from tauloop.kinematics.homotopy_monodromy import Family
 
 #: How many linear terms: two, so that loops of s go around different systems.
@@ -58,6 +59,11 @@ class Widened:
             J + np.einsum("nk,kij->nij", s, self._C),
             rate + np.einsum("nk,nki->ni", s_rate, terms),
         )
+
+    @property
+    def printed(self) -> PrintedSystem:
+        """The family with linear terms."""
+        return PrintedSystem(function=self._family.printed.function, terms=self._C)
 
     def known(self, n: int, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Known variables (n, k) of random members: the machine's own with random s."""

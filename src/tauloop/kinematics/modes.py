@@ -20,6 +20,7 @@ from tauloop.datasets import Variable, columns
 from tauloop.errors import AssemblyError, PoseError, TauloopError, solving
 from tauloop.kinematics.assembly_modes_equations import PositionProblem, Variables, position_problem
 from tauloop.kinematics.homotopy_blocks import BlockCount, solve_blocks
+from tauloop.kinematics.homotopy_code import PathFollower
 from tauloop.kinematics.homotopy_monodromy import STRAIGHT, MonodromyOptions, Report, repeated, unreported
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
@@ -265,7 +266,7 @@ def _modes(
     start[list(ports.q)] = ports.to_q @ values
     problem = position_problem(assembly, ports.q, ports.v, start)
     known = problem.variables.values(start[None, :])[0]
-    w, counts = solve_blocks(problem.blocks, known, rng, monodromy, report)
+    w, counts = solve_blocks(problem.blocks, known, rng, monodromy, report, PathFollower(model.evaluator))
     if len(w) > options.most_modes:
         what = f"has {len(w)} real solutions, more than the {options.most_modes} that the options allow"
         raise PoseError.of(model.mechanism.name, what, "raise ModeOptions.most_modes")

@@ -5,7 +5,7 @@ Source: Efron and Tibshirani 1993, An Introduction to the Bootstrap.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +14,7 @@ from scipy.optimize import lsq_linear
 from tauloop.calibration.problem.problem import CalibrationProblem
 from tauloop.calibration.solving.solver import Solution, limits, solve
 from tauloop.errors import IdentificationError, InputError, solving
+from tauloop.processes import SharedWork
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -21,6 +22,8 @@ from tauloop.shown import Shown
 Progress = Callable[[int, int], None]
 #: A bootstrap fit ends when the next step is below this share of a standard deviation.
 ENOUGH = 1e-2
+#: This process.
+ALONE = SharedWork()
 
 
 def _silent(done: int, total: int) -> None:
@@ -57,7 +60,11 @@ class HeldOut(Shown):
 
 @solving(IdentificationError)
 def held_out(
-    problem: CalibrationProblem, solution: Solution, parts: list[np.ndarray], progress: Progress = _silent
+    problem: CalibrationProblem,
+    solution: Solution,
+    parts: Sequence[np.ndarray],
+    progress: Progress = _silent,
+    processes: SharedWork = ALONE,
 ) -> HeldOut:
     """Errors at each part's poses by a fit to all other poses.
 
@@ -66,26 +73,46 @@ def held_out(
         solution: its optimum, from which each fit starts.
         parts: indices of poses; every pose in one part.
         progress: told of every fit.
+        processes: among which the fits are shared out.
     """
+    return _held_out(problem, solution, [parts], progress, processes)[0]
+
+
+def _held_out(
+    problem: CalibrationProblem,
+    solution: Solution,
+    splits: Sequence[Sequence[np.ndarray]],
+    progress: Progress,
+    processes: SharedWork,
+) -> tuple[HeldOut, ...]:
+    """The same for several ways to split all poses."""
     rows = max(station.n_rows for station in problem.stations)
     width = max(len(station.series.instrument.errors) for station in problem.stations)
-    residuals = np.full((problem.n_poses, rows), np.nan)
-    errors = np.full((problem.n_poses, width), np.nan)
-    warm = _at_solution(problem, solution)
-    for done, part in enumerate(parts):
-        rest = np.setdiff1d(np.arange(problem.n_poses), part)
-        fitted = solve(warm.take(rest), solution.correction)
-        tested = warm.take(part)
-        evaluation = tested.evaluate(fitted.correction)
-        first = 0
-        order = np.sort(part)
-        for state in evaluation.states:
-            mine = order[first : first + len(state.q)]
-            residuals[mine, : state.residual.shape[1]] = state.residual
-            errors[mine, : state.errors.shape[1]] = state.errors
-            first += len(state.q)
-        progress(done + 1, len(parts))
-    return HeldOut(residuals=residuals, errors=errors)
+    parts = [part for split in splits for part in split]
+    work = (_at_solution(problem, solution), solution.correction)
+    outcomes = enumerate(processes.results(_tested, work, parts), 1)
+    result = []
+    for split in splits:
+        residuals = np.full((problem.n_poses, rows), np.nan)
+        errors = np.full((problem.n_poses, width), np.nan)
+        for part in split:
+            done, states = next(outcomes)
+            first, order = 0, np.sort(part)
+            for residual, error in states:
+                mine = order[first : first + len(residual)]
+                residuals[mine, : residual.shape[1]] = residual
+                errors[mine, : error.shape[1]] = error
+                first += len(residual)
+            progress(done, len(parts))
+        result.append(HeldOut(residuals=residuals, errors=errors))
+    return tuple(result)
+
+
+def _tested(work: tuple[CalibrationProblem, np.ndarray], part: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Whitened residuals and errors of each series at a part's poses, by a fit to all other poses from a correction."""
+    problem, start = work
+    fitted = solve(problem.take(np.setdiff1d(np.arange(problem.n_poses), part)), start)
+    return [(state.residual, state.errors) for state in problem.take(part).evaluate(fitted.correction).states]
 
 
 def _at_solution(problem: CalibrationProblem, solution: Solution) -> CalibrationProblem:
@@ -96,9 +123,16 @@ def _at_solution(problem: CalibrationProblem, solution: Solution) -> Calibration
     return replace(problem, stations=stations)
 
 
-def leave_one_out(problem: CalibrationProblem, solution: Solution, progress: Progress = _silent) -> HeldOut:
+def leave_one_out(
+    problem: CalibrationProblem, solution: Solution, progress: Progress = _silent, processes: SharedWork = ALONE
+) -> HeldOut:
     """Every pose judged by a fit to all the others."""
-    return held_out(problem, solution, [np.array([i]) for i in range(problem.n_poses)], progress)
+    return held_out(problem, solution, _alone(problem.n_poses), progress, processes)
+
+
+def _alone(n_poses: int) -> list[np.ndarray]:
+    """Parts of one pose each."""
+    return [np.array([i]) for i in range(n_poses)]
 
 
 def folds(n_poses: int, count: int, rng: np.random.Generator) -> list[np.ndarray]:
@@ -179,6 +213,7 @@ def compare_unknowns(
     draws: int = 30,
     count: int = 5,
     progress: Progress = _silent,
+    processes: SharedWork = ALONE,
 ) -> Comparison:
     """Compare sets of unknowns by leave-one-out and repeated k folds, all on the same poses and the same folds.
 
@@ -190,6 +225,7 @@ def compare_unknowns(
         rng: draws the folds.
         draws, count: how often all poses are split, and into how many parts.
         progress: told of every fit.
+        processes: among which the fits are shared out.
 
     Raises:
         InputError: fewer than two problems, or different measurements.
@@ -212,8 +248,7 @@ def compare_unknowns(
             done += 1
             progress(done, total)
 
-        alone = leave_one_out(problem, solution, tick)
-        repeated = [held_out(problem, solution, split, tick) for split in splits]
+        alone, *repeated = _held_out(problem, solution, [_alone(n), *splits], tick, processes)
         scores.append(
             ModelScore(
                 name=name,
@@ -288,6 +323,7 @@ def bootstrap(
     *,
     replicates: int = 1000,
     progress: Progress = _silent,
+    processes: SharedWork = ALONE,
 ) -> Bootstrap:
     """Refit to poses drawn with replacement, within each series: accuracy without assuming the noise.
 
@@ -305,35 +341,15 @@ def bootstrap(
         what = f"a draw holds about {distinct:.0f} different residuals for {n} unknowns"
         remedy = "measure more poses, or rely on the covariance"
         raise IdentificationError.of("bootstrap", what, remedy)
-    scale, prior = problem.tolerances, solution.prior
     counts_of = [len(station.series) for station in problem.stations]
-    pose_of_row = problem.pose_of_row
-    deviations = np.sqrt(np.diag(solution.inverse(scale)))
+    drawn = [
+        np.concatenate([rng.multinomial(count, np.full(count, 1.0 / count)) for count in counts_of])
+        for _ in range(replicates)
+    ]
     corrections = np.empty((replicates, n))
-    J_start = solution.jacobian * scale
-    penalty = np.diag((prior * scale) ** 2)
-    lower, upper = (limit / scale for limit in limits(problem))
-    for k in range(replicates):
-        counts = np.concatenate([rng.multinomial(count, np.full(count, 1.0 / count)) for count in counts_of])
-        weights = counts[pose_of_row] * solution.weights
-        s, r, J, near = solution.correction / scale, solution.residual, J_start, solution.evaluation
-        for iteration in range(4):
-            weighted = J.T * weights
-            gradient = weighted @ r + (prior * scale) ** 2 * s
-            step = -np.linalg.lstsq(weighted @ J + penalty, gradient, rcond=1e-14)[0]
-            if ((s + step < lower) | (s + step > upper)).any():
-                rows = np.concatenate([np.sqrt(weights)[:, None] * J, np.diag(prior * scale)])
-                left = np.concatenate([np.sqrt(weights) * r, prior * scale * s])
-                step = lsq_linear(rows, -left, bounds=(lower - s, upper - s)).x
-            s = s + step
-            if iteration and (np.abs(step) <= ENOUGH * deviations).all():
-                break
-            if iteration < 3:
-                near = problem.evaluate(s * scale, near)
-                if not near.is_reached:
-                    break
-                r, J = near.residual, problem.jacobian(near) * scale
-        corrections[k] = s * scale
+    work = (problem, solution, np.sqrt(np.diag(solution.inverse(problem.tolerances))))
+    for k, correction in enumerate(processes.results(_refitted, work, drawn)):
+        corrections[k] = correction
         progress(k + 1, replicates)
     return Bootstrap(
         names=problem.names,
@@ -341,3 +357,31 @@ def bootstrap(
         standard_deviations=corrections.std(axis=0, ddof=1),
         intervals=np.quantile(corrections, [0.025, 0.975], axis=0).T,
     )
+
+
+def _refitted(work: tuple[CalibrationProblem, Solution, np.ndarray], counts: np.ndarray) -> np.ndarray:
+    """Corrections (n,) refitted with every pose so often: Gauss-Newton steps from the optimum."""
+    problem, solution, deviations = work
+    scale, prior = problem.tolerances, solution.prior
+    penalty = np.diag((prior * scale) ** 2)
+    lower, upper = (limit / scale for limit in limits(problem))
+    weights = counts[problem.pose_of_row] * solution.weights
+    s, r, near = solution.correction / scale, solution.residual, solution.evaluation
+    J = solution.jacobian * scale
+    for iteration in range(4):
+        weighted = J.T * weights
+        gradient = weighted @ r + (prior * scale) ** 2 * s
+        step = -np.linalg.lstsq(weighted @ J + penalty, gradient, rcond=1e-14)[0]
+        if ((s + step < lower) | (s + step > upper)).any():
+            rows = np.concatenate([np.sqrt(weights)[:, None] * J, np.diag(prior * scale)])
+            left = np.concatenate([np.sqrt(weights) * r, prior * scale * s])
+            step = lsq_linear(rows, -left, bounds=(lower - s, upper - s)).x
+        s = s + step
+        if iteration and (np.abs(step) <= ENOUGH * deviations).all():
+            break
+        if iteration < 3:
+            near = problem.evaluate(s * scale, near)
+            if not near.is_reached:
+                break
+            r, J = near.residual, problem.jacobian(near) * scale
+    return np.asarray(s * scale)

@@ -9,6 +9,9 @@
 #define TL_KERNEL extern "C" __global__ void
 #define TL_SAMPLES(s, n) \
     for (size_t s = blockIdx.x * (size_t)blockDim.x + threadIdx.x; s < (n); s += gridDim.x * (size_t)blockDim.x)
+#define TL_PART(s, first, last) \
+    for (size_t s = (first) + blockIdx.x * (size_t)blockDim.x + threadIdx.x; s < (last); \
+         s += gridDim.x * (size_t)blockDim.x)
 #define TL_BLOCKS(b, n) for (size_t b = blockIdx.x; b < (n); b += gridDim.x)
 #define TL_THREADS(t, n) for (int t = (int)threadIdx.x; t < (n); t += (int)blockDim.x)
 #define TL_TOGETHER __syncthreads();
@@ -20,6 +23,7 @@
 #include <string.h>
 #define TL_KERNEL void
 #define TL_SAMPLES(s, n) for (size_t s = 0; s < (n); ++s)
+#define TL_PART(s, first, last) for (size_t s = (first); s < (last); ++s)
 #define TL_BLOCKS(b, n) for (size_t b = 0; b < (n); ++b)
 #define TL_THREADS(t, n) for (int t = 0; t < (n); ++t)
 #define TL_TOGETHER

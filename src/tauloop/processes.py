@@ -1,0 +1,86 @@
+"""Work shared out over processes of this computer: results in their order, whatever the number of processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from types import TracebackType
+from typing import TypeVar
+
+from threadpoolctl import threadpool_limits
+
+from tauloop.errors import EngineError
+
+Common = TypeVar("Common")
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome")
+#: Parts for each process: pieces of work take different times.
+PARTS = 8
+
+
+class SharedWork:
+    """Processes of this computer, started when there is work; one is this process itself.
+
+    A piece of work depends on nothing but its arguments, so that no number depends on how many processes there are.
+    Interrupts go to this process, which ends the others.
+    """
+
+    def __init__(self, count: int = 1) -> None:
+        """Take their number."""
+        self._count = count
+        self._pool: ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> SharedWork:
+        """The same, which ends its processes behind a `with`."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the processes, in the middle of work where that failed."""
+        if self._pool is not None:
+            for process in list((self._pool._processes or {}).values()):
+                process.terminate()
+            self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def results(
+        self, work: Callable[[Common, Item], Outcome], common: Common, items: Sequence[Item]
+    ) -> Iterator[Outcome]:
+        """What work(common, item) gives for each item, in their order.
+
+        Args:
+            work: a function of a module, so that it can be sent to a process.
+            common: what all pieces of work share.
+            items: one for each.
+
+        Raises:
+            EngineError: a process was killed.
+            Exception: what the work of the first item that failed has raised.
+        """
+        if self._count == 1 or len(items) < 2:
+            yield from (work(common, item) for item in items)
+            return
+        if self._pool is None:
+            context = multiprocessing.get_context("spawn")  # threads may run in this one
+            self._pool = ProcessPoolExecutor(self._count, mp_context=context, initializer=_begin)
+        size = -(-len(items) // (PARTS * self._count))
+        parts = [items[first : first + size] for first in range(0, len(items), size)]
+        try:
+            for future in [self._pool.submit(_done, work, common, part) for part in parts]:
+                yield from future.result()
+        except BrokenProcessPool as error:
+            remedy = "look whether memory is short, and take fewer threads"
+            raise EngineError.of("processes", "one of them was killed", remedy) from error
+
+
+def _begin() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _done(work: Callable[[Common, Item], Outcome], common: Common, items: Sequence[Item]) -> list[Outcome]:
+    """Some pieces of work. Cores are taken by processes, so linear algebra has one thread in each."""
+    with threadpool_limits(limits=1, user_api="blas"):
+        return [work(common, item) for item in items]
