@@ -80,7 +80,7 @@ HEIGHT = {package: height for height, layer in enumerate(LAYERS) for package in 
 #: Most lines of code of each package (`code_lines.py`; docstrings, comments, blank lines and imports do not count). A
 #: commit that raises one says which ability it pays for; whoever removes lines lowers it.
 CEILINGS = {
-    "assembly": 2010,
+    "assembly": 2020,
     "calibration": 3640,
     "cli": 1645,
     "codegen": 2550,
@@ -100,10 +100,10 @@ CEILINGS = {
     "linuxcnc": 820,
     "logs": 2080,
     "mechanism": 4630,
-    "model": 3036,
+    "model": 3100,
     "motion": 2840,
     "pages": 420,
-    "programs": 2690,
+    "programs": 2850,
     "realtime": 1060,
     "reduction": 850,
     "report": 3806,

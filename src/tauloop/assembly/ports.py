@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,6 +45,16 @@ class Port:
     def size(self) -> int:
         """Numbers per sample."""
         return len(self.columns)
+
+
+def step_of(name: str) -> str:
+    """Name of the input that is a direction of another."""
+    return f"{name}_step"
+
+
+def factor_of(output: str) -> str:
+    """Name of the input that weighs an output."""
+    return f"{output}_factor"
 
 
 def checked(ports: Mapping[str, Port], arguments: Mapping[str, object]) -> tuple[dict[str, np.ndarray], bool]:
@@ -226,6 +237,15 @@ class EntryPorts:
         """Port of the accelerations of the first columns: in the actuators' entry those of the leading actuators."""
         port = self.acceleration
         return Port(name="actuator_acceleration", columns=port.columns[:count], units=port.units[:count])
+
+    def products(self, force: Port) -> dict[str, Port]:
+        """Ports of directions of a motion and of forces, and of factors of forces and accelerations, by name."""
+        moved = replace(self.velocity, units=tuple(unit.removesuffix("/s") for unit in self.velocity.units))
+        steps = {**self.motion, "position": moved, "force": force}
+        weighed = {"force": force, "acceleration": self.acceleration}
+        made = {step_of(name): port for name, port in steps.items()}
+        made |= {factor_of(name): replace(port, units=("",) * port.size) for name, port in weighed.items()}
+        return {name: replace(port, name=name) for name, port in made.items()}
 
     def at(self, q: np.ndarray) -> np.ndarray:
         """The given positions (..., n) at full coordinates (..., n_q)."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         OperationCounts as OperationCounts,
         count_operations as count_operations,
     )
+    from tauloop.model.products import Products as Products
     from tauloop.model.ready import FunctionOptions as FunctionOptions, load_function as load_function
     from tauloop.model.tool import Payload as Payload, ToolMotion as ToolMotion
     from tauloop.model.written_equations import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
@@ -18,6 +18,7 @@ from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model.derivatives import Derivatives, arranged, differentiated
 from tauloop.model.following import counted, follow, track
 from tauloop.model.force_sharing import EQUAL_SHARES, ForceSharing
+from tauloop.model.products import Products, arranged_products, multiplied
 from tauloop.model.runner import Runner
 from tauloop.model.tension_terms import NO_WRENCH, TensionTerms, loaded_margin, tension_terms
 from tauloop.model.tool import Payload, ToolMotion, loads
@@ -386,6 +387,46 @@ class Motion:
         weights = self.weights(sharing)
         outputs, evidence, single = self.runner.run(spec, arguments, start=start, theta=theta, weights=weights)
         made = arranged(self.runner, function, names, outputs, evidence)
+        return made.single() if single else made
+
+    def products(
+        self,
+        function: str,
+        position: object,
+        velocity: object,
+        last: object,
+        *,
+        factors: object,
+        steps: Mapping[str, object],
+        start: object | None = None,
+        theta: object | None = None,
+        sharing: ForceSharing = EQUAL_SHARES,
+    ) -> Products:
+        """Products of first and second derivatives of dynamics with factors w and a direction d.
+
+        J d, w^T J and the gradient of w^T J d cost some times the function itself, whatever its sizes: no Jacobian is
+        made (see `tauloop.programs.products`). Second derivatives of kinematics are its accelerations: those that a
+        velocity brings about while the given ones are zero.
+
+        Args:
+            function: "inverse_dynamics" or "forward_dynamics".
+            position, velocity: the given motion (N, n) or (n,), SI.
+            last: accelerations (N, n), or forces (N, n_u) for forward dynamics.
+            factors: w (N, n_out), of forces or accelerations.
+            steps: d (N, n) by input, such as {"position": ...}; zero where it is not named.
+            start: start values for Newton blocks.
+            theta: free parameters.
+            sharing: the weights of redundant actuators.
+
+        Raises:
+            InputError, PoseError, AssemblyError: as `derivatives`.
+        """
+        spec, arguments = multiplied(function, (position, velocity, last), factors, steps)
+        still = {name: np.zeros(port.size) for name, port in self.runner.known_ports.items() if name in spec.inputs}
+        outputs, evidence, single = self.runner.run(
+            spec, {**still, **arguments}, start=start, theta=theta, weights=self.weights(sharing)
+        )
+        made = arranged_products(spec, function, outputs, evidence)
         return made.single() if single else made
 
     def casadi(self, function: str) -> ca.Function:

@@ -187,10 +187,7 @@ class Runner:
     ) -> tuple[dict[str, np.ndarray], bool, int]:
         """Checked arrays of the motion, the start values and the free parameters."""
         free, topology = self.catalogue.free, self.topology
-        force = force_port(self.assembly)
-        leading = self.ports.leading_acceleration(len(self.assembly.leading))
-        known = {**self.ports.motion, force.name: force, leading.name: leading, **LOAD_PORTS}
-        ports = {name: known[name] for name in motion}
+        ports = {name: self.known_ports[name] for name in motion}
         arguments = dict(motion)
         if start is not None:
             ports["start"] = Port(name="start", columns=topology.coordinate_names, units=("",) * topology.n_q)
@@ -203,9 +200,17 @@ class Runner:
         inputs.setdefault("start", np.broadcast_to(self.assembly.q, (n, topology.n_q)))
         inputs.setdefault("theta", np.broadcast_to(self.nominal["theta"], (n, len(free))))
         if self.assembly.is_redundant:
-            inputs["weight"] = np.ones((n, force.size))
+            inputs["weight"] = np.ones((n, len(self.mechanism.actuators)))
             inputs["preload"] = np.zeros((n, len(cables(self.mechanism))))
         return inputs, single, n
+
+    @cached_property
+    def known_ports(self) -> dict[str, Port]:
+        """Ports of all that a program may be given of a motion, and of what acts."""
+        force = force_port(self.assembly)
+        leading = self.ports.leading_acceleration(len(self.assembly.leading))
+        own = {port.name: port for port in (force, leading)}
+        return {**self.ports.motion, **own, **LOAD_PORTS, **self.ports.products(force)}
 
     def evaluate(
         self,
@@ -308,21 +313,16 @@ class Runner:
 
     def empty_inputs(self) -> dict[str, np.ndarray]:
         """Arrays (0, n) of all inputs that programs of this entry may have: their widths."""
-        size, force = self.ports.velocity.size, len(self.mechanism.actuators)
+        force = len(self.mechanism.actuators)
         sizes = {
             "theta": len(self.catalogue.free),
-            "position": self.ports.position.size,
-            "velocity": size,
-            "acceleration": size,
-            "force": force,
             "weight": force,
             "preload": len(cables(self.mechanism)),
-            "actuator_acceleration": len(self.assembly.leading),
             "start": self.topology.n_q,
             **dict.fromkeys(("momentum_rate", "last_momentum"), self.topology.n_v),
             "last_external_force": len(self.assembly.independent),
             **dict.fromkeys(("period", "bandwidth"), 1),
-            **{name: port.size for name, port in LOAD_PORTS.items()},
+            **{name: port.size for name, port in self.known_ports.items()},
         }
         return {name: np.empty((0, count)) for name, count in sizes.items()}
 

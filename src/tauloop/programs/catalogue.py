@@ -8,6 +8,7 @@ from functools import partial
 from itertools import chain
 from types import MappingProxyType
 
+from tauloop.assembly.ports import factor_of, step_of
 from tauloop.errors import InputError
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.programs.derivatives import (
@@ -30,6 +31,11 @@ from tauloop.programs.motion import (
     regressor_program,
 )
 from tauloop.programs.observer import momentum_observer_program
+from tauloop.programs.products import (
+    along,
+    forward_dynamics_products_program,
+    inverse_dynamics_products_program,
+)
 from tauloop.programs.program import Program
 from tauloop.programs.terms import energies_program, tensions_program, terms_program, tool_program
 
@@ -190,6 +196,22 @@ DERIVATIVES = MappingProxyType(
         ),
     }
 )
+#: Products of the derivatives of dynamics with directions and factors, by the function's name.
+PRODUCTS = MappingProxyType(
+    {
+        spec.name: ProgramSpec(
+            name=f"{spec.name}_products",
+            meaning=f"{spec.meaning}, and products of first and second derivatives",
+            build=build,
+            inputs=(*spec.inputs, *map(step_of, spec.inputs), factor_of(output)),
+            outputs=(output, along(output), *(by(word, name) for word in ("slope", "bend") for name in spec.inputs)),
+        )
+        for spec, output, build in (
+            (INVERSE_DYNAMICS, "force", inverse_dynamics_products_program),
+            (FORWARD_DYNAMICS, "acceleration", forward_dynamics_products_program),
+        )
+    }
+)
 #: Those that are exported as C and loaded as functions, by the names that they have there.
 EXPORTABLE = MappingProxyType(
     {
@@ -225,6 +247,7 @@ PROGRAMS = MappingProxyType(
             MOMENTUM_OBSERVER,
             TENSIONS,
             *chain.from_iterable(DERIVATIVES.values()),
+            *PRODUCTS.values(),
             *REGRESSORS.values(),
         )
     }

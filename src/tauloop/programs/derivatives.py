@@ -372,10 +372,7 @@ def inverse_dynamics_derivatives_program(state: MotionState, *, loaded: bool = F
         AssemblyError: there are passive freedoms.
         InputError: forces within bounds, which are no smooth function of the motion.
     """
-    if cables(state.mechanism):
-        what = "forces within bounds have kinks, where there are no derivatives"
-        raise InputError.of("cables", what, "take differences, or rods without bounds of their tension")
-    require_actuated(state.assembly)
+    require_smooth(state)
     if loaded:
         state.carry()
     tau = state.forces(state.v, state.a)
@@ -396,6 +393,19 @@ def inverse_dynamics_derivatives_program(state: MotionState, *, loaded: bool = F
 
 
 _LOAD = ("wrench", "payload")
+
+
+def require_smooth(state: MotionState) -> None:
+    """Refuse forces that are no smooth function of a motion.
+
+    Raises:
+        AssemblyError: there are passive freedoms.
+        InputError: forces are within bounds.
+    """
+    if cables(state.mechanism):
+        what = "forces within bounds have kinks, where there are no derivatives"
+        raise InputError.of("cables", what, "take differences, or rods without bounds of their tension")
+    require_actuated(state.assembly)
 
 
 def _determine(parts: Differentiation, balance: ca.SX, unknown: ca.SX) -> None:

@@ -104,7 +104,7 @@ def regressor_program(state: MotionState, output: str) -> Program:
         projection = shared_forces(state.builder, R, state.embedding[moving, :].T, ca.SX.ones(n_u))
     else:
         unit = ca.vertcat(ca.SX(ca.DM.eye(n_u)), ca.SX(len(moving) - n_u, n_u))
-        projection = state.builder.solve(_force_map(state).T, unit, "actuator forces").T
+        projection = state.builder.solve(force_map(state).T, unit, "actuator forces").T
     if output == "joints":
         projection = state.transmission.T[list(assembly.driven), :] @ projection
     return state.builder.finish({"regressor": ca.vec((projection @ Y_tree).T)})
@@ -141,7 +141,7 @@ def balanced_forces(state: MotionState, tau: ca.SX) -> tuple[ca.SX, ca.SX]:
         R, weight = state.transmission @ state.embedding, state.builder.input("weight", n_u)
         force = shared_forces(state.builder, R, state.embedding.T @ tau, weight)
         return force, state.loop_forces(tau - state.transmission.T @ force)
-    forces = state.builder.solve(_force_map(state), tau[state.moving], "actuator forces")
+    forces = state.builder.solve(force_map(state), tau[state.moving], "actuator forces")
     return forces[:n_u, :], forces[n_u:, :]
 
 
@@ -179,7 +179,7 @@ def shared_forces(builder: ProgramBuilder, R: ca.SX, generalized: ca.SX, weight:
     return weighted @ builder.solve_symmetric(R.T @ weighted, generalized, "actuator forces")
 
 
-def _force_map(state: MotionState) -> ca.SX:
+def force_map(state: MotionState) -> ca.SX:
     """Matrix [S K^T] (n, n) of the moving coordinates."""
     return ca.horzcat(state.transmission.T[state.moving, :], state.K[:, state.moving].T)
 

@@ -1,0 +1,85 @@
+"""Products of the derivatives of dynamics with directions and factors, as named arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from tauloop.assembly.ports import factor_of, step_of
+from tauloop.errors import InputError
+from tauloop.mechanism.suggestions import unknown_names
+from tauloop.programs.catalogue import PRODUCTS
+from tauloop.programs.derivatives import by
+from tauloop.programs.expressions import ProgramSpec
+from tauloop.programs.products import along
+from tauloop.programs.state import Health
+from tauloop.records import dataclass
+from tauloop.shown import Shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Products(Shown):
+    """A function f of a motion x, and products of its derivatives with factors w and a direction d.
+
+    Displacements of a position are in the components of velocities: three of a rotation, in the base frame.
+
+    Attributes:
+        function: name of the function.
+        value: f (N, n_out), or (n_out,) for a single sample.
+        along: J d (N, n_out).
+        slopes: w^T J by input (N, n).
+        bends: the gradients of w^T J d by input (N, n), d being constant: second derivatives times w and d.
+        health: the evidence of every sample.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> platform = tl.Model(tl.load("delta")).platform
+        >>> motion = [0.05, 0.0, -0.5], [0.1, 0.2, 0.3], [1.0, 2.0, 3.0]
+        >>> upward = {"position": [0.0, 0.0, 1.0]}
+        >>> made = platform.products("inverse_dynamics", *motion, factors=[1.0, 0.0, 0.0], steps=upward)
+        >>> made.bends["position"].shape
+        (3,)
+    """
+
+    function: str
+    value: np.ndarray
+    along: np.ndarray
+    slopes: Mapping[str, np.ndarray]
+    bends: Mapping[str, np.ndarray]
+    health: Health
+
+    def single(self) -> Products:
+        """The first sample without the axis of samples."""
+        slopes, bends = ({key: array[0] for key, array in made.items()} for made in (self.slopes, self.bends))
+        return replace(self, value=self.value[0], along=self.along[0], slopes=slopes, bends=bends)
+
+
+def multiplied(
+    function: str, motion: tuple[object, ...], weighing: object, steps: Mapping[str, object]
+) -> tuple[ProgramSpec, dict[str, object]]:
+    """The program of a function's products, and its arguments by name; directions that are not named are zero.
+
+    Raises:
+        InputError: there is no such function or input.
+    """
+    InputError.raise_if_any(unknown_names([function], PRODUCTS, "{!r} is unknown", "function"))
+    spec = PRODUCTS[function]
+    names = spec.inputs[: len(motion)]
+    InputError.raise_if_any(unknown_names(steps, names, f"is no input of {function}"))
+    arguments = dict(zip(names, motion, strict=True)) | {step_of(name): steps[name] for name in steps}
+    return spec, arguments | {factor_of(spec.outputs[0]): weighing}
+
+
+def arranged_products(spec: ProgramSpec, function: str, outputs: Mapping[str, np.ndarray], health: Health) -> Products:
+    """Outputs (N, n) of a program of products in their places."""
+    output, names = spec.outputs[0], [name for name in spec.inputs if step_of(name) in spec.inputs]
+    return Products(
+        function=function,
+        value=outputs[output],
+        along=outputs[along(output)],
+        slopes={name: outputs[by("slope", name)] for name in names},
+        bends={name: outputs[by("bend", name)] for name in names},
+        health=health,
+    )
