@@ -98,7 +98,7 @@ def test_the_programs_derivatives_are_casadis_of_the_whole() -> None:
     limits = PathLimits(reversal=0.02, payload=tl.model.Payload(mass=0.3), motor_curve=((0.0, 1.0), (40.0, 0.5)))
     around = Surroundings(obstacles=(*BOXES, SphereObstacle(center=(0.0, 0.1, -0.5), radius=0.02)), rod_radius=0.005)
     rows = rows_at(DELTA, free, limits, around, q, 50.0, 0.1)
-    program = FreeProgram(rows, 6, energy=True, change=100.0, is_held=True)
+    program = FreeProgram(rows, 6, rate=rows.power, change=100.0, is_held=True)
     problem, rng = program.problem, np.random.default_rng(3)
     x, p = problem["x"], problem["p"]
     line = START + np.linspace(0.0, 1.0, 5)[1:-1, None] * (END - START) + rng.normal(size=(3, 3)) * 0.01
@@ -214,7 +214,9 @@ def test_what_cannot_be_planned_is_refused() -> None:
     with pytest.raises(tl.InputError, match="no end of the motion"):
         tl.TransferOptions(start={"x": 0.1})
     with pytest.raises(tl.InputError, match="energy without the heat"):
-        tl.TransferOptions(end={"x": 0.1}, optimise="energy")
+        tl.transfer(DELTA, tl.TransferOptions(end={"x": 0.1}, optimise="energy"))
+    with pytest.raises(tl.InputError, match="the slower, the less wears"):
+        tl.TransferOptions(end={"x": 0.1}, optimise="wear")
     inside = tl.TransferOptions(end={"x": 0.1}, spheres=(SphereObstacle(center=(0.1, 0.0, -0.5), radius=0.01),))
     with pytest.raises(tl.PoseError, match="end: is -10 mm from sphere 1"):
         tl.transfer(DELTA, inside)

@@ -104,7 +104,7 @@ def read_actuator(name: str, cursor: Cursor, values: ValueReader, coordinates: C
     drives, is_angular = read_terms(cursor, places, values, coordinates, "motor")
     if is_angular is None:
         return None
-    force, speed = (values.number(cursor.get(key), is_angular) for key in ("force", "speed"))
+    force, speed, copper = (values.number(cursor.get(key), is_angular) for key in ("force", "speed", "copper"))
     place = cursor.get("drive")
     drive = None
     if place is not None:  # few machines have one, and all of drive lines takes as long to import as the machine
@@ -119,6 +119,7 @@ def read_actuator(name: str, cursor: Cursor, values: ValueReader, coordinates: C
         friction=read_friction(cursor.get("friction"), values, is_angular),
         force=math.inf if force is None else force,
         speed=math.inf if speed is None else speed,
+        copper=copper,
         drive=drive,
     )
 

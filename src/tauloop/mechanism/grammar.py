@@ -326,6 +326,7 @@ ACTUATOR = Shape(
         field("friction", FRICTION, "losses on the motor's side"),
         field("force", value(units.FORCES, "", "positive"), "largest force or torque"),
         field("speed", value(units.SPEEDS, "", "positive"), "largest motor speed"),
+        field("copper", value(units.COPPERS, "", "positive"), "heat of its windings per squared force, R/k^2"),
         field("drive", ON_ACTUATOR, "motors, gears, play and control behind this actuator (docs/drives.md)"),
     ),
 )

@@ -87,6 +87,7 @@ LENGTH_PER_ANGLE = LENGTH / ANGLE
 
 #: What a sliding freedom has, and a turning one.
 POSITIONS, SPEEDS, FORCES, INERTIAS = (LENGTH, ANGLE), (SPEED, ANGULAR_SPEED), (FORCE, TORQUE), (MASS, INERTIA)
+COPPERS = (TORQUE / TIME / FORCE**2, TORQUE / TIME / TORQUE**2)
 STIFFNESSES, DAMPINGS = (STIFFNESS, ANGULAR_STIFFNESS), (DAMPING, ANGULAR_DAMPING)
 
 #: How the SI unit of a dimension is written, where the plain product of kg, m, s and rad is not what people write.
@@ -97,6 +98,8 @@ _SI_NAMES: dict[Dimension, str] = {
     ANGULAR_STIFFNESS: "N m/rad",
     DAMPING: "N s/m",
     ANGULAR_DAMPING: "N m s/rad",
+    COPPERS[0]: "W/N^2",
+    COPPERS[1]: "W/N^2/m^2",
 }
 
 #: What a quantity of a dimension is called in a message.
@@ -118,6 +121,8 @@ NOUNS: dict[Dimension, str] = {
     ANGULAR_STIFFNESS: "an angular stiffness",
     DAMPING: "a viscous coefficient",
     ANGULAR_DAMPING: "a viscous coefficient",
+    COPPERS[0]: "a heat per squared force",
+    COPPERS[1]: "a heat per squared torque",
 }
 
 

@@ -55,9 +55,12 @@ class TransferOptions(LimitOptions):
         start: such as 'x=0,y=-0.1' (SI, or with units); the rest as at the reference pose.
         end: likewise; the rest as at the start.
         turn: rotation vector 'rx,ry,rz' in rad from start to end, where the platform's quaternion is free.
-        optimise: least time, or least energy: heat of the motors' currents and friction, drive lines included.
-        copper: heat of a motor per squared force, R/k^2 on the side of its force, W/N^2 or W/(N m)^2; energy needs it.
-        longest: largest duration, such as 0.5s.
+        optimise: least time; least energy: heat of the motors' currents and friction, drive lines included; or least
+            wear of drives: travel of the motors at full force, sum of ∫ |force / largest|^p |speed| dt.
+        copper: heat of a motor per squared force, R/k^2 on the side of its force, W/N^2 or W/(N m)^2, for all motors;
+            without it that of each in the machine file.
+        exponent: p of the wear: 3 for balls and gears, 10/3 for rollers (ISO 281), 1 for what slides (Archard).
+        longest: largest duration, such as 0.5s; wear needs it.
         boxes: obstacles along the axes of the base: middle and edges in m, x,y,z:dx,dy,dz.
         spheres: obstacles: middle and radius in m, x,y,z:r.
         tool_radius: of a ball about the tool centre point, which keeps off them, such as 20mm.
@@ -77,8 +80,9 @@ class TransferOptions(LimitOptions):
     start: Mapping[str, str | float] | None = option(None, flag="--from", read=pairs_reader("start"))
     end: Mapping[str, str | float] | None = option(None, flag="--to", read=pairs_reader("end"))
     turn: tuple[float, ...] | None = None
-    optimise: str = option("time", choices=("time", "energy"))
+    optimise: str = option("time", choices=("time", "energy", "wear"))
     copper: float = option(0.0, least=0.0, below=np.inf)
+    exponent: float = option(3.0, least=1.0, most=12.0)
     longest: float = option(np.inf, above=0.0, read=lambda text: quantity("longest", text, units.TIME), metavar="TIME")
     boxes: tuple[BoxObstacle, ...] = option((), flag="--box", read=_boxes, repeated=True, metavar="X,Y,Z:DX,DY,DZ")
     spheres: tuple[SphereObstacle, ...] = option((), flag="--sphere", read=_spheres, repeated=True, metavar="X,Y,Z:R")
@@ -89,13 +93,13 @@ class TransferOptions(LimitOptions):
     intervals: int = option(INTERVALS, least=6, most=400)
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Note a motion that goes nowhere, and an energy without its heat."""
+        """Note a motion that goes nowhere, and one that takes for ever."""
         if self.end is None and self.turn is None:
             problems.add("end", "no end of the motion is given", "give an end or a turn")
         if self.turn is not None and (len(self.turn) != 3 or not np.isfinite(self.turn).all()):
             problems.add("turn", f"{self.turn} is not three numbers", "such as 0,0,0.2 (rad)")
-        if self.optimise == "energy" and self.copper == 0:
-            problems.add("copper", "energy without the heat of motors is not what they take", "R/k^2 of the motors")
+        if self.optimise == "wear" and self.longest == np.inf:
+            problems.add("longest", "the slower, the less wears", "give the largest duration, such as 0.5s")
 
     def planner(self, model: Model, reserve: float, *, compiled: bool = False) -> FreePlanner:
         """What plans the motion of a model."""
@@ -106,7 +110,7 @@ class TransferOptions(LimitOptions):
 
 #: Options that are surroundings and aims by the same name.
 _AROUND = ("tool_radius", "rod_radius", "clearance")
-_AIM = ("optimise", "longest", "copper", "condition", "intervals")
+_AIM = ("optimise", "longest", "copper", "exponent", "condition", "intervals")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,19 +135,21 @@ class Transfer(FastestMotion):
     Attributes:
         optimise: what is least.
         energy: what is lost in motors and friction, J.
+        wear: travel of motors at full force that drives wear like, rad or m.
         nearest: how near it comes to each obstacle, and rods to each other.
         measure, allowed: largest bound of the condition number on the way, and its largest value.
     """
 
     optimise: str
     energy: float
+    wear: float
     nearest: tuple[LeastDistance, ...]
     measure: float
     allowed: float
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``: figures, not the samples."""
-        more = self.plain_data(*("optimise", "nearest", "measure", "allowed"), energy_J=self.energy)
+        more = self.plain_data(*("optimise", "nearest", "wear", "measure", "allowed"), energy_J=self.energy)
         return {**FastestMotion.as_dict(self), **more}
 
 
@@ -211,6 +217,7 @@ def transfer(machine: Mechanism | Model, options: TransferOptions, *, progress: 
         controller=(options.controller, options.frequency),
         optimise=options.optimise,
         energy=best.energy,
+        wear=best.wear,
         nearest=nearest,
         measure=best.measure,
         allowed=best.allowed,

@@ -17,6 +17,7 @@ from tauloop.motion.fastest.changes import slowed
 from tauloop.motion.fastest.limits import PathLimits, PathRows
 from tauloop.motion.fastest.planning import FastestLaw, law_rate
 from tauloop.motion.free.chart import DEGREE, SplinePath, chart, knots
+from tauloop.motion.free.costs import copper_of, require_goal
 from tauloop.motion.free.program import FreeProgram, Guess
 from tauloop.motion.free.rows import PointRows, Surroundings, rows_at
 from tauloop.motion.laws import POLYNOMIAL_345, POLYNOMIAL_4567, Uniform
@@ -53,9 +54,10 @@ class Aim(Options):
     """What a free motion is best in.
 
     Attributes:
-        optimise: the least time, or the least energy.
+        optimise: the least time, energy or wear.
         longest: largest duration, s.
-        copper: heat per squared force of motors, W/N^2 or W/(N m)^2.
+        copper: heat per squared force of motors, W/N^2 or W/(N m)^2; the machine file's without it.
+        exponent: of forces in the wear.
         condition: largest bound of the condition number (free of units); without it three times that of the worse end.
         intervals: of the spline.
 
@@ -65,9 +67,10 @@ class Aim(Options):
         24
     """
 
-    optimise: str = option("time", choices=("time", "energy"))
+    optimise: str = option("time", choices=("time", "energy", "wear"))
     longest: float = option(np.inf, above=0.0)
     copper: float = option(0.0, least=0.0, below=np.inf)
+    exponent: float = option(3.0, least=1.0, most=12.0)
     condition: float | None = option(None, above=2.0)
     intervals: int = option(INTERVALS, least=6, most=400)
 
@@ -80,6 +83,7 @@ class FreeMotion(Shown):
         law: its path, which has its own time, its limits and its duration.
         guess: the solution, from which others start.
         energy: what is lost in motors and friction, J.
+        wear: travel of motors at full force that drives wear like, rad or m.
         measure: largest bound of the condition number on the way.
         allowed: its largest value.
     """
@@ -87,6 +91,7 @@ class FreeMotion(Shown):
     law: FastestLaw
     guess: Guess
     energy: float
+    wear: float
     measure: float
     allowed: float
 
@@ -142,6 +147,7 @@ class FreePlanner:
             PoseError: ends out of reach or in the way, or no motion that keeps everything.
         """
         platform = self.model.platform
+        require_goal(self.model, self.aim.optimise, self.aim.copper)
         ends, problems = np.array([np.asarray(start, dtype=float), np.asarray(end, dtype=float)]), Problems()
         for word, position in zip(("start", "end"), ends, strict=True):
             try:
@@ -158,7 +164,7 @@ class FreePlanner:
         self._program = FreeProgram(
             self._rows,
             aim.intervals,
-            energy=aim.optimise == "energy",
+            rate={"energy": self._rows.power, "wear": self._rows.wear[0]}.get(aim.optimise),
             change=change,
             is_held=self.limits.bounds_changes and self.limits.ends == "held",
             compiled=self._compiled,
@@ -173,8 +179,7 @@ class FreePlanner:
                 failures.append(error)
         if not motions:
             raise failures[0]
-        energy = aim.optimise == "energy"
-        self._last, self._taken, self._way = min(motions, key=lambda item: _cost(item[0], energy))
+        self._last, self._taken, self._way = min(motions, key=lambda item: _cost(item[0], aim.optimise))
         return self._last
 
     def start_path(self) -> Stroke:
@@ -217,7 +222,8 @@ class FreePlanner:
     def _rows_between(self, q: np.ndarray, ends: np.ndarray) -> PointRows:
         """The rows of one point, with ranges and bound of the condition number that suit both ends."""
         arguments = self.model, self._chart, self.limits, self.surroundings, q
-        rows = rows_at(*arguments, 1.0, self.aim.copper)
+        copper = copper_of(self.model.mechanism, self.aim.copper)
+        rows = rows_at(*arguments, 1.0, copper, self.aim.exponent)
         measure = ca.Function("measure", [rows.y], [rows.measure])
         free = self._chart.free(ends)
         here = max(float(measure(np.concatenate([row, np.zeros(2 * len(row))]))) for row in free)
@@ -226,7 +232,7 @@ class FreePlanner:
             what = f"the bound of the condition number is {np.exp(here):.3g} there, {np.exp(allowed):.3g} are allowed"
             raise PoseError.of("condition", what, "other ends, or a larger condition")
         rows.upper[list(rows.names).index("singularity")] = allowed
-        self._both = ca.Function("both", [rows.y], [rows.power, rows.measure])
+        self._figures_at = ca.Function("figures", [rows.y], [rows.power, rows.wear[1], rows.measure])
         self._allowed = float(np.exp(allowed))
         return rows
 
@@ -342,16 +348,17 @@ class FreePlanner:
         if self.limits.bounds_changes:
             rate = slowed(rows, Uniform(), rate, unit)
         law = FastestLaw(law=Uniform(), duration=1.0 / rate, rows=rows, unit=unit, sweeps=solution.steps)
-        energy, measure = self._figures(solution, 1.0 / rate)
-        return FreeMotion(law=law, guess=solution, energy=energy, measure=measure, allowed=self._allowed)
+        energy, wear, measure = self._figures(solution, 1.0 / rate)
+        return FreeMotion(law=law, guess=solution, energy=energy, wear=wear, measure=measure, allowed=self._allowed)
 
-    def _figures(self, solution: Guess, duration: float) -> tuple[float, float]:
-        """Energy (J) and the largest bound of the condition number."""
+    def _figures(self, solution: Guess, duration: float) -> tuple[float, float, float]:
+        """Energy (J), wear (rad or m) and the largest bound of the condition number."""
         u = np.linspace(0.0, 1.0, 8 * self.aim.intervals + 1)
         spline = SplinePath(chart=self._chart, coefficients=solution.coefficients).spline
         y = np.concatenate([spline(u, k) / duration**k for k in range(3)], axis=1)
-        power, measure = (np.asarray(values).ravel() for values in self._both.map(len(u))(y.T))
-        return float(np.trapezoid(power, u) * duration), float(np.exp(measure.max()))
+        power, wear, measure = (np.asarray(values).ravel() for values in self._figures_at.map(len(u))(y.T))
+        energy, worn = (float(np.trapezoid(rate, u) * duration) for rate in (power, wear))
+        return energy, worn, float(np.exp(measure.max()))
 
 
 def _way(free: np.ndarray, share: np.ndarray, bump: np.ndarray, power: int) -> np.ndarray:
@@ -360,6 +367,6 @@ def _way(free: np.ndarray, share: np.ndarray, bump: np.ndarray, power: int) -> n
     return np.asarray(free[0] + s * (free[1] - free[0]) + bump * (1.0 - (2.0 * s - 1.0) ** power))
 
 
-def _cost(motion: FreeMotion, energy: bool) -> float:
+def _cost(motion: FreeMotion, optimise: str) -> float:
     """What a motion is judged by."""
-    return motion.energy if energy else motion.law.duration
+    return {"time": motion.law.duration, "energy": motion.energy, "wear": motion.wear}[optimise]

@@ -54,7 +54,7 @@ class Guess(Shown):
 class _Local:
     """PointRows, their Jacobian and the Hessian at one point, by its four control points and the duration."""
 
-    def __init__(self, rows: PointRows, weighs_energy: bool, changes: bool) -> None:
+    def __init__(self, rows: PointRows, rate: ca.SX | None, changes: bool) -> None:
         m = rows.y.numel() // 3
         z, T, b = ca.SX.sym("z", 4 * m), ca.SX.sym("T"), ca.SX.sym("b", 13)
         Z = ca.reshape(z, m, 4)
@@ -63,7 +63,7 @@ class _Local:
         values = ca.vertcat(rows.values, rows.forces) if changes else rows.values
         k = values.numel()
         weight, scale, mu = ca.SX.sym("l", k), ca.SX.sym("s"), ca.SX.sym("m", 3 * m)
-        cost = b[12] * T * rows.power if weighs_energy else ca.SX(0)
+        cost = b[12] * T * rate if rate is not None else ca.SX(0)
         Jy, slope = ca.jacobian(values, rows.y), ca.gradient(cost, rows.y)
         lagrangian = ca.dot(weight, values) + scale * cost
         gradient = ca.gradient(lagrangian, rows.y)
@@ -123,17 +123,24 @@ def _sparse(matrix: csc_matrix) -> ca.DM:
 
 
 class FreeProgram:
-    """Least time, or energy, of a motion between two poses."""
+    """Least time, or least of a cost over time, of a motion between two poses."""
 
     def __init__(
-        self, rows: PointRows, intervals: int, *, energy: bool, change: float, is_held: bool, compiled: bool = False
+        self,
+        rows: PointRows,
+        intervals: int,
+        *,
+        rate: ca.SX | None,
+        change: float,
+        is_held: bool,
+        compiled: bool = False,
     ) -> None:
         """Lay the program out.
 
         Args:
             rows: what is kept at one point.
             intervals: of the spline.
-            energy: whether energy counts, not time.
+            rate: what counts, a second (of `rows`); time itself without it.
             change: largest change of a force in shares a second; infinite for no bound.
             is_held: whether accelerations vanish at both ends.
             compiled: whether its functions become machine code.
@@ -141,7 +148,8 @@ class FreeProgram:
         self.rows, self.intervals = rows, intervals
         self.u = np.linspace(0.0, 1.0, INSIDE * intervals + 1)
         self.fixed = RESTING + is_held
-        local, m = _Local(rows, energy, change < np.inf), rows.y.numel() // 3
+        is_time = rate is None
+        local, m = _Local(rows, rate, change < np.inf), rows.y.numel() // 3
         rows_of, slopes, bends = local.compiled() if compiled else local.functions
         span, weights = bases(self.u, intervals)
         points, k, q = len(self.u), local.count, local.size
@@ -183,19 +191,19 @@ class FreeProgram:
         if forces:
             jacobian += ca.sparsify(in_time) @ ca.sparsify(ca.DM(np.eye(n)[-1:]))
         multipliers, factor = ca.MX.sym("l", select.shape[0]), ca.MX.sym("f")
-        energy_factor = factor / unit if energy else ca.MX(0)
+        cost_factor = ca.MX(0) if is_time else factor / unit
         back = ca.MX(ca.reshape(selection.T @ multipliers, k, points))
-        blocks = bends.map(points).call([*arguments, back, ca.MX(ca.repmat(energy_factor, 1, points))])[0]
+        blocks = bends.map(points).call([*arguments, back, ca.MX(ca.repmat(cost_factor, 1, points))])[0]
         j, c, r = np.meshgrid(np.arange(points), np.arange(q), np.arange(q), indexing="ij")
         low, high = np.minimum(column[j, r], column[j, c]), np.maximum(column[j, r], column[j, c])
         bent = _Assembly(low.ravel(), high.ravel(), (n, n), ((r <= c) & (low >= 0)).ravel())
-        objective = (ca.sum2(cost) if energy else unknown[-1]) / unit
+        objective = (unknown[-1] if is_time else ca.sum2(cost)) / unit
         sums = _Assembly(column.ravel(), np.zeros(column.size, int), (n, 1), (column >= 0).ravel())
-        down = ca.densify(sums(s_down)) / unit if energy else ca.DM(np.eye(n)[:, -1]) / unit
+        down = ca.DM(np.eye(n)[:, -1]) / unit if is_time else ca.densify(sums(s_down)) / unit
         parameters = ca.vertcat(ends, unit)
         self.problem: dict[str, Any] = {"x": unknown, "p": parameters, "f": objective, "g": kept}
         both = [unknown, parameters]
-        s_objective = (ca.sum2(s_cost) if energy else unknown[-1]) / unit
+        s_objective = (unknown[-1] if is_time else ca.sum2(s_cost)) / unit
         s_kept = selection @ ca.vec(s_values) + in_time * unknown[-1]
         self.derivatives: dict[str, ca.Function] = {
             "grad_f": ca.Function("nlp_grad_f", both, [s_objective, down], ["x", "p"], ["f", "grad_f_x"]),

@@ -28,6 +28,7 @@ from tauloop.model.casadi_face import unfolded
 from tauloop.model.tool import Payload
 from tauloop.motion.fastest.limits import PathLimits
 from tauloop.motion.free.chart import Chart
+from tauloop.motion.free.costs import power, wear
 from tauloop.motion.free.obstacles import Obstacle
 from tauloop.options import Options, option
 from tauloop.programs.catalogue import EMBEDDING, INVERSE_DYNAMICS, LOADED_INVERSE_DYNAMICS, TERMS
@@ -96,6 +97,7 @@ class PointRows:
         distances: names of those that are distances.
         forces: forces of motors without payload (n_u,) as shares of their sizes.
         power: heat of motors and friction, W.
+        wear: motors' travel at full force a second, without edges, rad/s or m/s; and as it is.
         measure: the bound of the condition number, as a logarithm.
     """
 
@@ -107,6 +109,7 @@ class PointRows:
     distances: frozenset[str]
     forces: ca.SX
     power: ca.SX
+    wear: tuple[ca.SX, ca.SX]
     measure: ca.SX
 
 
@@ -168,7 +171,8 @@ def rows_at(
     surroundings: Surroundings,
     ends: np.ndarray,
     condition: float,
-    copper: float,
+    copper: np.ndarray | float,
+    exponent: float = 3.0,
 ) -> PointRows:
     """All that is kept at one point.
 
@@ -179,7 +183,8 @@ def rows_at(
         surroundings: obstacles.
         ends: full coordinates (2, n_q) of the motion's ends, which ranges are widened to.
         condition: largest bound of the condition number.
-        copper: heat per squared force of motors, W/N^2 or W/(N m)^2.
+        copper: heat per squared force of motors (n_u,), W/N^2 or W/(N m)^2.
+        exponent: of the forces in the wear.
     """
     point = _Point(model, chart, None)
     mechanism, values = model.mechanism, point.values
@@ -228,6 +233,7 @@ def rows_at(
     measure = point.measure()
     rows.append(("singularity", measure, -np.inf, float(np.log(condition))))
     force, motor_speeds = values["force"], speeds[: len(size)]
+    pulls = ca.DM(model.assembly.loops.transmission) @ values["a"]
     return PointRows(
         y=point.y,
         values=ca.vertcat(*(row for _, row, _, _ in rows)),
@@ -236,7 +242,8 @@ def rows_at(
         names=tuple(name for name, *_ in rows),
         distances=frozenset(name for name, *_ in distances),
         forces=force / ca.DM(np.where(np.isfinite(size), size, 1e300)),
-        power=_power(model, point, force, motor_speeds, copper),
+        power=power(model, force, motor_speeds, pulls, point.lost(), copper),
+        wear=wear(force / ca.DM(np.where(np.isfinite(size), size / limits.force, 1e300)), motor_speeds, exponent),
         measure=measure,
     )
 
@@ -297,27 +304,3 @@ def _between(a: ca.SX, b: ca.SX, c: ca.SX, d: ca.SX) -> ca.SX:
     s = clip((uw * t - ur) / uu)
     difference = r + s * u - t * w
     return ca.SX(ca.sqrt(ca.dot(difference, difference) + 1e-12))
-
-
-def _power(model: Model, point: _Point, force: ca.SX, speeds: ca.SX, copper: float) -> ca.SX:
-    """What is lost: heat of the motors' currents, and friction, drive lines included.
-
-    Work against inertia and gravity comes back where the motion ends. A drive line behind an actuator adds
-    J r^2 a + r F(r v) of each of its inertias to the motor's force, where r is its motion per unit of the actuator's.
-    """
-    accelerations = ca.DM(model.assembly.loops.transmission) @ point.values["a"]
-    value, motors, lost = model.mechanism.value, [], point.lost()
-    for i, actuator in enumerate(model.mechanism.actuators):
-        whole = force[i]
-        for inertia in actuator.drive.inertias if actuator.drive is not None else ():
-            ratio = actuator.drive.ratios().get(inertia.name) if actuator.drive is not None else None
-            if ratio is None or actuator.drive is None or inertia.name == actuator.drive.performance.of:
-                continue
-            r = value(ratio)
-            whole += r**2 * value(inertia.value) * accelerations[i]
-            viscous = inertia.friction.viscous if inertia.friction is not None else None
-            damping = r**2 * (value(viscous) if viscous is not None else 0.0) * speeds[i]
-            whole, lost = whole + damping, lost + damping * speeds[i]
-        motors.append(whole)
-    everyone = ca.vertcat(*motors)
-    return ca.SX(copper * ca.dot(everyone, everyone) + lost)
