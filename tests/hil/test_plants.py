@@ -174,6 +174,7 @@ def test_a_motion_without_a_way_on_ends_the_run_and_is_said() -> None:
         ({"udp": "127.0.0.1:0"}, "is no address with a port"),
         ({"shm": "a/b"}, "is no name"),
         ({"alone": True}, "has no end"),
+        ({"frequency": 1e9}, "frequency: is 1e"),
     ],
 )
 def test_places_that_are_none_are_refused(words: dict[str, object], what: str) -> None:

@@ -21,9 +21,9 @@ def _bandwidth(text: str) -> float:
 
 
 def rate_option() -> float:
-    """How often something is done, Hz; `--rate 4kHz`."""
+    """How often something is done, Hz, up to 1 MHz; `--rate 4kHz`."""
     read = {"read": lambda text: quantity("rate", text, units.FREQUENCY), "metavar": "FREQUENCY"}
-    return option(1000.0, flag="--rate", above=0.0, below=np.inf, **read)
+    return option(1000.0, flag="--rate", above=0.0, most=1e6, **read)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class ControllerOptions(Options):
         law: computed-torque, feed-forward, gravity and pd as of `tauloop control`; drive, the control of the machine's
             drive lines.
         space: where errors are taken: of the actuators, or of the platform.
-        bandwidth: w of the law, such as 100 (rad/s) or '20 Hz'.
+        bandwidth: natural frequency w of the errors, such as 100 (rad/s) or '20 Hz'.
         damping: damping ratio of the law.
         frequency: samples per second, such as 1kHz.
         differences: speeds are differences of measured positions, and no input.
