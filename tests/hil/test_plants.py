@@ -116,9 +116,16 @@ def test_brakes_hold_a_machine_that_nobody_controls(name: str) -> None:
 @pytest.mark.parametrize(("stall", "counted"), [("hold", "skipped"), ("catch-up", "caught_up")])
 def test_after_a_stall_time_stood_still_or_is_made_up_for_and_both_are_counted(stall: str, counted: str) -> None:
     """A process that the system does not run for a while."""
-    options = PlantOptions(udp=f"127.0.0.1:{free_port()}", duration=1.5, alone=True, stall=stall)
+    port = free_port()
+    options = PlantOptions(udp=f"127.0.0.1:{port}", duration=1.5, alone=True, stall=stall)
+
+    def interrupt() -> None:
+        with PlantClient(port=port) as link:
+            assert link.receive() is not None  # the loop runs
+            interrupt_plants(STALL)
+
     began = time.monotonic()
-    run = run_beside(model("delta"), options, lambda: interrupt_plants(STALL))
+    run = run_beside(model("delta"), options, interrupt)
     counts, period = run.counts, options.period
     assert counts["steps"] == options.steps
     assert counts["stalls"] >= 1

@@ -215,7 +215,7 @@ int main(int argc, char **argv)
             if (began - next > period) {
                 const double missed = floor((began - next) / period);
                 stalls += 1.0;
-                if (is_catch) times += missed, caught += missed;
+                if (is_catch) times += missed;
                 else skipped += missed;
                 next += missed * period;
             }
@@ -259,7 +259,7 @@ int main(int argc, char **argv)
                 memcpy(line + 1 + NP_FORCES, out + TPL_HEAD, sizeof(double) * NO);
             }
             plant_step(plant.force, out + TPL_HEAD);
-            k += 1.0;
+            k += 1.0, caught += run > 0;
         }
         worked = plant_processor() - worked, computed = tpl_now();
         if (plant.has_failed) is_over = 1;
