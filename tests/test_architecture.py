@@ -96,7 +96,7 @@ CEILINGS = {
     "identification": 8400,
     "hil": 600,
     "integrate": 1800,
-    "kinematics": 3570,
+    "kinematics": 3960,
     "linuxcnc": 820,
     "logs": 2080,
     "mechanism": 4640,

@@ -131,7 +131,7 @@ def test_modes_are_the_same_with_threads_on_a_device_and_without_a_compiler(tmp_
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("name", ["rcid", "gantry_tau_5dof", "spidermill"])
+@pytest.mark.parametrize("name", ["rcid", "gantry_tau_5dof"])
 def test_modes_of_large_machines_are_those_of_numpy(name, tmp_path):
     for modes in (assembly_modes, working_modes):
         coded, plain = (modes(Model(load(name), evaluator=each)) for each in (Compiled(folder=tmp_path), Interpreted()))

@@ -168,6 +168,8 @@ def c_function(program: Program, inputs: Mapping[str, np.ndarray], outputs: tupl
                 needed.append(name)
         if isinstance(step, Newton | Bounded):
             produced.add(step.solution)
+            if isinstance(step, Newton):
+                sizes[step.residual_values] = step.size
         else:
             produced |= set(step.outputs)
             sizes |= dict(zip(step.outputs, step.function.output_sizes, strict=True))

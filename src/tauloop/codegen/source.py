@@ -452,6 +452,7 @@ def _newton(step: Newton, layout: _Layout, function: CFunction) -> list[str]:
     The pivots are those of the last step, which cost nothing: it begins where the solution is within the last step.
     """
     access, inner = layout.access, " " * 12
+    is_kept = step.residual_values in {port.name for port in function.outputs}
 
     def inside(name: str, i: int) -> str:
         return f"{name}_{i}" if name in ("phi", "dx") else access(step.solution if name == "x" else name, i)
@@ -481,6 +482,7 @@ def _newton(step: Newton, layout: _Layout, function: CFunction) -> list[str]:
         *_whole(step.function.function, *ports, {"phi"}, inside, " " * 8),
         # a sum, so that not-a-number stays visible
         *(f"        {access('residual', 0)} += fabs(phi_{i});" for i in range(step.size)),
+        *(f"        {access(step.residual_values, i)} = phi_{i};" for i in range(step.size) if is_kept),
         "    }",
     ]
 

@@ -111,7 +111,7 @@ def _measured(model: Model, q: np.ndarray) -> dict[str, np.ndarray]:
     K = loops.scaled(K)[:, list(assembly.rows)][:, :, moving]
     n, rank, n_v = K.shape
     picks = np.eye(loops.topology.n_v)[list(assembly.independent)][:, moving]
-    A = _actuator_map(model)[:, moving]
+    A = actuator_map(model)[:, moving]
     if rank:
         _, sigma, Vt = np.linalg.svd(K, full_matrices=True)
         motions = Vt[:, rank:].transpose(0, 2, 1)
@@ -124,7 +124,7 @@ def _measured(model: Model, q: np.ndarray) -> dict[str, np.ndarray]:
     return dict(zip(_MEASURES, (*distances, _determinant(K, picks), _determinant(K, leading)), strict=True))
 
 
-def _actuator_map(model: Model) -> np.ndarray:
+def actuator_map(model: Model) -> np.ndarray:
     """Actuator velocities per unit-free velocity (n_u, n_v), each row of unit length, so that gears do not count."""
     loops = model.assembly.loops
     A = loops.transmission * loops.velocity_scale

@@ -17,8 +17,9 @@ from tauloop.datasets import Variable
 from tauloop.errors import InputError, PoseError, Problems, solving
 from tauloop.kinematics.clearance import rod_clearance
 from tauloop.kinematics.pose_axes import pose_axes
-from tauloop.kinematics.singularities import Singularities, least_distance, singularities
+from tauloop.kinematics.singularities import KINDS, Singularities, least_distance, singularities
 from tauloop.kinematics.workspace_border import Border, bordered
+from tauloop.kinematics.workspace_code import AT_ONCE, WORTH_COMPILING, PoseKernel
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
@@ -273,10 +274,10 @@ def workspace_grid(
     _require_size(shape)
     positions = pose.grid(axes, fixed)
     judge, stages = _Judge(model, limits), Stages(progress, 2 if refined else 1)
-    parts = []
-    for first in range(0, len(positions), CHUNK):
-        parts.append(judge(positions[first : first + CHUNK]))
-        stages.part(min(first + CHUNK, len(positions)), len(positions))
+    parts, at_once = [], judge.prepared(len(positions))
+    for first in range(0, len(positions), at_once):
+        parts.append(judge(positions[first : first + at_once]))
+        stages.part(min(first + at_once, len(positions)), len(positions))
     stages.done()
     figures = {name: np.concatenate([part[name] for part in parts]).reshape(shape) for name in (*_UNITS, SIDE)}
     varied = [columns.index(name) for name in axes]
@@ -446,6 +447,7 @@ class _Judge:
             *(f"tension of {name}" for name in self._cables),
         )
         self.residual = 0.0
+        self._kernel: PoseKernel | None = None
         # with more actuators than freedoms, no determinant says when they lose hold
         self._parallel_side = len(model.assembly.leading) == len(model.mechanism.actuators)
 
@@ -465,9 +467,35 @@ class _Judge:
         q = np.where(np.isfinite(state.q), state.q, self._model.assembly.q)
         return len(Reason) * (side + 4.0) + figures["reason"], q
 
+    def prepared(self, poses: int, least: int = WORTH_COMPILING) -> int:
+        """How many of so many poses are judged at once: with code from `least` on, where it is to be had."""
+        kernel = PoseKernel(self._model, self._poses.axes, self._clearance, STEPS) if poses >= least else None
+        self._kernel = kernel if kernel is not None and kernel.is_there else None
+        return CHUNK if self._kernel is None else AT_ONCE
+
     def __call__(self, values: np.ndarray) -> dict[str, np.ndarray]:
         """Figures of poses by name, at values (N, n) of the axes (see `PoseAxes`)."""
-        return self._judged(values, self._poses.state(values))
+        return self._judged(values, self._poses.state(values)) if self._kernel is None else self._coded(values)
+
+    def _coded(self, values: np.ndarray) -> dict[str, np.ndarray]:
+        """The same by code; tensions of cables apart."""
+        assert self._kernel is not None
+        limits = self._limits
+        verdicts = self._kernel(
+            values, self._least, limits.clearance, ranges=limits.ranges, parallel=self._parallel_side
+        )
+        result = {name: np.ascontiguousarray(verdicts.measures[:, i]) for i, name in enumerate(KINDS)}
+        result |= {"clearance": verdicts.clearance, "tension": np.full(len(values), np.nan), SIDE: verdicts.side}
+        usable = self._held(
+            np.flatnonzero(verdicts.reason == Reason.USABLE), verdicts.q, verdicts.reason, verdicts.blame, result
+        )
+        self.residual = max(self.residual, float(verdicts.residual[usable].max(initial=0.0)))
+        return result | {"reason": verdicts.reason, "blame": verdicts.blame}
+
+    @property
+    def _least(self) -> float:
+        """Distance from singularities that is kept."""
+        return max(self._limits.singularity or 0.0, SOUND if self._cables else 0.0)
 
     def _judged(self, values: np.ndarray, state: State) -> dict[str, np.ndarray]:
         n = len(values)
@@ -503,22 +531,27 @@ class _Judge:
             measures = np.stack([distances.serial, distances.parallel, distances.constraint], axis=1)
             for i, name in enumerate(("serial", "parallel", "constraint")):
                 result[name][good] = measures[:, i]
-            least = self._limits.singularity or 0.0
-            exclude(measures - (max(least, SOUND) if self._cables else least), first, Reason.SINGULAR, good)
+            exclude(measures - self._least, first, Reason.SINGULAR, good)
             if len(self._clearance.pairs):
                 apart = self._clearance.distances(q)
                 result["clearance"][good] = apart.min(axis=1)
                 exclude(apart - self._limits.clearance, first + 3, Reason.INTERFERENCE, good)
-            usable = good[reason[good] == Reason.USABLE]
-            if self._cables and len(usable):
-                loose = self._tension(usable, state.q[usable], result["tension"])
-                reason[usable[loose >= 0]] = Reason.TENSION
-                blame[usable[loose >= 0]] = first + 3 + len(self._clearance.pairs) + loose[loose >= 0]
-                usable = usable[loose < 0]
+            usable = self._held(good[reason[good] == Reason.USABLE], state.q, reason, blame, result)
             if len(usable):
                 phi, _ = self._model.assembly.loops.residuals(state.q[usable])
                 self.residual = max(self.residual, float(np.abs(phi).max(initial=0.0)))
         return result | {"reason": reason, "blame": blame}
+
+    def _held(
+        self, poses: np.ndarray, q: np.ndarray, reason: np.ndarray, blame: np.ndarray, result: dict[str, np.ndarray]
+    ) -> np.ndarray:
+        """Those of the poses that cables hold; of the others it is noted that they do not."""
+        if not (self._cables and len(poses)):
+            return poses
+        loose = self._tension(poses, q[poses], result["tension"])
+        slack = poses[loose >= 0]
+        reason[slack], blame[slack] = Reason.TENSION, len(self.elements) - len(self._cables) + loose[loose >= 0]
+        return poses[loose < 0]
 
     def _tension(self, poses: np.ndarray, q: np.ndarray, margins: np.ndarray) -> np.ndarray:
         """Note the margins of poses; the cable that is to blame for each that is not held (N,), -1 for the others."""

@@ -72,6 +72,11 @@ class Newton:
         """Name of the pivots' values."""
         return f"{self.solution}_pivots"
 
+    @property
+    def residual_values(self) -> str:
+        """Name of what is left of the equations, where that is an output of code."""
+        return f"{self.solution}_residuals"
+
     def run(self, values: dict[str, np.ndarray], n: int, evidence: RunEvidence) -> None:
         """Iterate for n samples; samples that have converged are left alone."""
         known = [values[name] for name in self.inputs]
