@@ -30,6 +30,7 @@ EXTRAS = {
     "pythonfmu3": ("dev", "pythonfmu3"),
     "rosbags": ("ros", "rosbags"),
     "toppra": ("dev", "toppra"),
+    "torch": ("torch", "torch"),
     "trimesh": ("view", "trimesh"),
     "viser": ("view", "viser"),
     "websockets": ("view", "viser"),

@@ -51,6 +51,30 @@ def test_a_platform_that_turns_is_differentiated_by_its_quaternion() -> None:
     assert jacobian == pytest.approx(whole, abs=1e-9 * np.abs(whole).max())
 
 
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["delta", "hexapod"])
+def test_second_derivatives_are_those_of_products(name: str) -> None:
+    """Of w^T f by numbers; a direction of displacements, which are constant where nothing turns."""
+    model = tl.Model(tl.load(name))
+    call, platform, rng = model.as_jax("forward_dynamics"), model.platform, np.random.default_rng(3)
+    state = [platform.ports.at(model.assembly.q), *rng.normal(size=(2, platform.ports.velocity.size))]
+    factors = rng.normal(size=platform.ports.velocity.size)
+
+    def weighed(*motion: object) -> object:
+        return jnp.dot(factors, call(*motion))
+
+    hessian = jax.hessian(weighed, argnums=(0, 1, 2))(*state)
+    again = jax.jacrev(jax.grad(weighed, argnums=(0, 1, 2)), argnums=(0, 1, 2))(*state)
+    size = max(np.abs(np.asarray(block)).max() for blocks in hessian for block in blocks)
+    for rows, others in zip(hessian, again, strict=True):
+        for block, other in zip(rows, others, strict=True):
+            assert np.asarray(block) == pytest.approx(np.asarray(other), abs=SAME * size)
+    for k, direction in enumerate(np.eye(len(factors))):
+        made = platform.products("forward_dynamics", *state, factors=factors, steps={"velocity": direction})
+        for name, block in (("velocity", hessian[1][1]), ("force", hessian[2][1])):
+            assert made.bends[name] == pytest.approx(np.asarray(block)[:, k], abs=SAME * size)
+
+
 def test_a_rollout_of_a_thousand_steps_differentiates() -> None:
     call, start, rest = DELTA.as_jax("forward_dynamics"), np.array([0.0, 0.0, -0.5]), np.zeros(3)
     hold = DELTA.platform.inverse_dynamics(start, rest, rest).force

@@ -1,7 +1,8 @@
 """Functions of a motion for JAX: compiled machine code behind `jit`, `vmap`, `grad` and `jvp`, through XLA's FFI.
 
-Tangents are products with the Jacobians of `tauloop.programs.derivatives`, in machine code too; they are linear in what
-JAX differentiates by, so that it transposes them itself.
+Tangents are products with the Jacobians of `tauloop.programs.derivatives`, and those of Jacobians with the second
+derivatives of `tauloop.programs.products`, in machine code too; they are linear in what JAX differentiates by, so that
+it transposes them itself.
 """
 
 from __future__ import annotations
@@ -12,78 +13,89 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import casadi as ca
 import numpy as np
 
-from tauloop.codegen.compiled import HELD, CompiledFunction
+from tauloop.assembly.ports import factor_of, step_of
+from tauloop.codegen.compiled import CompiledFunction
 from tauloop.codegen.compiler import build
 from tauloop.codegen.library import require_compiler
 from tauloop.codegen.signature import HEALTH
 from tauloop.errors import EngineError, InputError
-from tauloop.mechanism.suggestions import unknown_names
-from tauloop.model.casadi_face import displacements
+from tauloop.model.differentiable import Differentiable, held, is_well
 from tauloop.model.runner import Runner
-from tauloop.programs.catalogue import DERIVATIVES, FORWARD_DYNAMICS, INVERSE_DYNAMICS
-from tauloop.programs.derivatives import by
-from tauloop.programs.limits import CONVERGED, SMALLEST_PIVOT
 
 #: Name of the one target of XLA.
 TARGET = "tauloop_call"
-FUNCTIONS = {spec.name: spec for spec in (INVERSE_DYNAMICS, FORWARD_DYNAMICS)}
 
 
 def jax_function(runner: Runner, function: str) -> Callable[..., Any]:
     """A function of three arrays (..., n) for JAX; see `Motion.as_jax`."""
-    InputError.raise_if_any(unknown_names([function], FUNCTIONS, "{!r} is unknown", "function"))
+    code = Differentiable(runner, function)
     jax = _jax()
-    spec, pair = FUNCTIONS[function], DERIVATIVES[function][0]
-    output, inputs = spec.outputs[0], spec.inputs
-    value = _Call(runner.compiled(spec, (output,)))
-    both = _Call(runner.compiled(pair, (output, *(by(output, name) for name in inputs))))
-    turned = _displacement_map(runner)
+    _target()
+    jnp = jax.numpy
+
+    def direction(primals: Any, tangents: Any) -> Any:
+        """Of all inputs (..., n), displacements first."""
+        matrix = jnp.einsum("ijk,...k->...ij", code.first, primals[0]) + code.constant
+        return jnp.concatenate([jnp.einsum("...ij,...j->...i", matrix, tangents[0]), *tangents[1:]], axis=-1)
+
+    def slopes(*motion: Any) -> Any:
+        """The output, and its Jacobian (..., n_out, n) by all inputs."""
+        result, *columns = _called(code.jacobians, code.named(motion))
+        return result, jnp.swapaxes(
+            jnp.concatenate(columns, axis=-1).reshape(*result.shape[:-1], -1, code.count), -1, -2
+        )
+
+    jacobian = jax.custom_jvp(slopes)
+
+    def bent(primals: Any, tangents: Any) -> Any:
+        """The same moved, by products for each row and column of the Jacobian."""
+        result, whole = jacobian(*primals)
+        steps = np.split(np.eye(whole.shape[-1]), np.cumsum(code.sizes)[:-1], axis=1)
+        units = {step_of(name): step for name, step in zip(code.inputs, steps, strict=True)}
+        units[factor_of(code.output)] = np.eye(code.count)[:, None]
+        motion = code.named([part[..., None, None, :] for part in primals])
+        second = jnp.concatenate(_called(code.bends, motion | units), axis=-1)
+        step = direction(primals, tangents)
+        moved = jnp.einsum("...ik,...k->...i", whole, step), jnp.einsum("...ikl,...l->...ik", second, step)
+        return (result, whole), moved
+
+    jacobian.defjvp(bent)
 
     def tangent(primals: Any, tangents: Any) -> Any:
-        result, *columns = both(*primals)
-        first, constant = turned
-        moved = jax.numpy.einsum("ijk,...k->...ij", first, primals[0]) + constant
-        steps = [jax.numpy.einsum("...ij,...j->...i", moved, tangents[0]), *tangents[1:]]
-        change = 0.0
-        for block, step in zip(columns, steps, strict=True):
-            jacobian = block.reshape(*block.shape[:-1], -1, result.shape[-1])  # by columns
-            change = change + jax.numpy.einsum("...ji,...j->...i", jacobian, step)
-        return result, change
+        result, whole = jacobian(*primals)
+        return result, jnp.einsum("...ik,...k->...i", whole, direction(primals, tangents))
 
-    call = jax.custom_jvp(lambda *motion: value(*motion)[0])
+    call = jax.custom_jvp(lambda *motion: _called(code.value, code.named(motion))[0])
     call.defjvp(tangent)
-    made: Callable[..., Any] = jax.jit(call)
+
+    def spread(*motion: Any) -> Any:
+        """The function of arrays whose batches need not be alike."""
+        arrays = [jnp.asarray(part, dtype=float) for part in motion]
+        batch = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
+        return call(*(jnp.broadcast_to(array, (*batch, array.shape[-1])) for array in arrays))
+
+    made: Callable[..., Any] = jax.jit(spread)
     return made
 
 
-class _Call:
-    """Machine code as an operation of JAX; what is out of reach or singular is no number."""
+def _called(compiled: CompiledFunction, motion: dict[str, Any]) -> list[Any]:
+    """Outputs (..., n) of machine code as an operation of JAX; what is out of reach or singular is no number."""
+    jax = _jax()
+    arrays = [jax.numpy.asarray(array, dtype=float) for array in held(compiled, motion)]
+    batch = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
+    arrays = [jax.numpy.broadcast_to(array, (*batch, array.shape[-1])) for array in arrays]
+    sizes = [*(port.size for port in compiled.function.outputs), HEALTH]
+    shapes = [jax.ShapeDtypeStruct((*batch, size), np.float64) for size in sizes]
+    call = jax.ffi.ffi_call(TARGET, shapes, vmap_method="broadcast_all")
+    *outputs, health = call(*arrays, kernel=np.int64(_address(compiled)))
+    return [jax.numpy.where(is_well(health)[..., None], values, np.nan) for values in outputs]
 
-    def __init__(self, compiled: CompiledFunction) -> None:
-        library = ctypes.CDLL(str(compiled.library))
-        self._kept = compiled
-        self._address = ctypes.cast(getattr(library, f"{compiled.function.name}_bound"), ctypes.c_void_p).value
-        _target()
 
-    def __call__(self, *motion: Any) -> Any:
-        jax = _jax()
-        function, arrays = self._kept.function, []
-        rest = iter(motion)
-        for port in function.inputs:
-            held = self._kept.nominal.get(port.name, np.zeros(port.size))
-            arrays.append(jax.numpy.asarray(held if port.name in HELD else next(rest), dtype=float))
-        batch = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
-        arrays = [jax.numpy.broadcast_to(array, (*batch, array.shape[-1])) for array in arrays]
-        sizes = [*(port.size for port in function.outputs), HEALTH]
-        shapes = [jax.ShapeDtypeStruct((*batch, size), np.float64) for size in sizes]
-        call = jax.ffi.ffi_call(TARGET, shapes, vmap_method="broadcast_all")
-        *outputs, health = call(*arrays, kernel=np.int64(self._address or 0))
-        least, pivot, residual = health[..., 0], health[..., 1], health[..., 2]
-        is_well = (least >= 0.0) & (pivot > SMALLEST_PIVOT) & (abs(residual) < CONVERGED)
-        return [jax.numpy.where(is_well[..., None], values, np.nan) for values in outputs]
+def _address(compiled: CompiledFunction) -> int:
+    library = ctypes.CDLL(str(compiled.library))  # loaded already, and kept with the function
+    return ctypes.cast(getattr(library, f"{compiled.function.name}_bound"), ctypes.c_void_p).value or 0
 
 
 def _jax() -> Any:
@@ -111,14 +123,3 @@ def _target() -> None:
     source = Path(__file__).with_name("jax_call.c").read_text(encoding="utf-8")
     library = ctypes.CDLL(str(build(source, require_compiler(), further=(f"-I{jax.ffi.include_dir()}",))))
     jax.ffi.register_ffi_target(TARGET, jax.ffi.pycapsule(library.tauloop_call), platform="cpu")
-
-
-def _displacement_map(runner: Runner) -> tuple[np.ndarray, np.ndarray]:
-    """Displacements per unit of the numbers of a position, which are linear in it: first (n_v, n, n), constant."""
-    size = runner.ports.position.size
-    x = ca.SX.sym("x", size)
-    matrix = ca.densify(displacements(runner.topology, runner.ports, x))
-    function = ca.Function("moved", [x], [matrix])
-    constant = np.asarray(function(np.zeros(size)))
-    first = [np.asarray(function(row)) - constant for row in np.eye(size)]
-    return np.stack(first, axis=-1), constant

@@ -253,6 +253,10 @@ class Model(Shown):
         """A function of the platform's motion for JAX; see `Motion.as_jax`."""
         return self.platform.as_jax(function)
 
+    def as_torch(self, function: str = "inverse_dynamics") -> Callable[..., Any]:
+        """A function of the platform's motion for PyTorch; see `Motion.as_torch`."""
+        return self.platform.as_torch(function)
+
     def _motion(self, entry: Entry) -> Motion:
         AssemblyError.raise_if_any(self.assembly.findings)
         from tauloop.model.motion import Motion

@@ -450,8 +450,8 @@ class Motion:
         """Inverse or forward dynamics as a function for JAX, in machine code behind `jit`, `vmap`, `grad` and `jvp`.
 
         It takes positions, velocities and accelerations (or forces) (..., n) and gives forces (or accelerations); what
-        is out of reach or singular is no number (NaN). Parameters are nominal, Newton blocks start at the reference
-        pose. JAX has to count in double precision, on the processor.
+        is out of reach or singular is no number (NaN). Derivatives are exact to the second order. Parameters are
+        nominal, Newton blocks start at the reference pose. JAX has to count in double precision, on the processor.
 
         Args:
             function: "inverse_dynamics" (force) or "forward_dynamics" (acceleration of the given coordinates).
@@ -464,6 +464,26 @@ class Motion:
         from tauloop.model.jax_face import jax_function
 
         return jax_function(self.runner, function)
+
+    def as_torch(self, function: str = "inverse_dynamics") -> Callable[..., Any]:
+        """Inverse or forward dynamics as a function for PyTorch, in machine code behind autograd and `torch.func`.
+
+        It takes positions, velocities and accelerations (or forces), tensors (..., n), and gives forces (or
+        accelerations); what is out of reach or singular is no number (NaN). Derivatives are exact to the second order,
+        by backward and forward mode. Parameters are nominal, Newton blocks start at the reference pose. It counts in
+        double precision on the processor; floats, and tensors on other devices, are converted there and back.
+
+        Args:
+            function: "inverse_dynamics" (force) or "forward_dynamics" (acceleration of the given coordinates).
+
+        Raises:
+            InputError: no such function; a rotation that is independent in part.
+            EngineError: PyTorch is not installed (extra `torch`), or there is no compiler.
+            AssemblyError: as the function itself.
+        """
+        from tauloop.model.torch_face import torch_function
+
+        return torch_function(self.runner, function)
 
     def regressor(
         self,
