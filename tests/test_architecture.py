@@ -100,7 +100,7 @@ CEILINGS = {
     "linuxcnc": 820,
     "logs": 2080,
     "mechanism": 4640,
-    "model": 3260,
+    "model": 3310,
     "motion": 2890,
     "pages": 420,
     "programs": 2850,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import casadi as ca
 import numpy as np
 import pytest
 from differences import FOREIGN, REDUNDANT, STEPS, Differences, difference, machine
@@ -89,6 +90,30 @@ def test_products_of_every_machine_are_those_of_jacobians_and_of_their_slopes(na
     if function == "inverse_dynamics" and (model.assembly.passive or any(rod.tension for rod in model.mechanism.rods)):
         pytest.skip("inverse dynamics has no derivatives: passive freedoms, or forces within bounds")
     check(name, entry, function)
+
+
+@pytest.mark.parametrize("name", ["delta", pytest.param("hexapod", marks=pytest.mark.nightly)])
+def test_casadi_has_the_hessian_of_a_lagrangian_interpreted_and_as_machine_code(name):
+    """By the numbers of quaternions; along displacements of its velocities they are products."""
+    platform, rng, function = machine(name).platform, np.random.default_rng(7), "forward_dynamics"
+    numbers = [platform.ports.at(platform.assembly.q), *rng.normal(size=(2, platform.ports.velocity.size))]
+    factors = rng.normal(size=platform.ports.velocity.size)
+    hessians = []
+    for compiled in (False, True):
+        own = platform.casadi(function, compiled=compiled)
+        x, w = [ca.MX.sym("x", own.size1_in(i)) for i in range(3)], ca.MX.sym("w", len(factors))
+        hessian, slopes = ca.hessian(ca.dot(w, own(*x)), ca.vertcat(*x))
+        made = ca.Function("made", [*x, w], [hessian, slopes, ca.jacobian(own(*x), ca.vertcat(*x))])
+        hessians.append([np.asarray(part) for part in made(*numbers, factors)])
+        assert hessian.sparsity().nnz() < hessian.numel()
+    for interpreted, code in zip(*hessians, strict=True):
+        assert difference(code, interpreted) < OTHER_ORDER
+    whole, ends = hessians[0][0], np.cumsum([len(part) for part in numbers])
+    for k, direction in enumerate(np.eye(len(factors))):
+        made = platform.products(function, *numbers, factors=factors, steps={"velocity": direction})
+        column = whole[:, ends[0] + k]
+        assert difference(made.bends["velocity"], column[ends[0] : ends[1]]) < OTHER_ORDER
+        assert difference(made.bends["force"], column[ends[1] :]) < OTHER_ORDER
 
 
 def test_a_direction_that_is_not_named_is_zero_and_wrong_names_are_refused():

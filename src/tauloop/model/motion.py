@@ -429,22 +429,26 @@ class Motion:
         made = arranged_products(spec, function, outputs, evidence)
         return made.single() if single else made
 
-    def casadi(self, function: str) -> ca.Function:
+    def casadi(self, function: str, *, compiled: bool = False) -> ca.Function:
         """Inverse or forward dynamics as a CasADi Function with its exact Jacobian, in the zeros that it always has.
 
-        For optimisers such as IPOPT: `casadi.jacobian` of an expression that calls it takes that Jacobian. Parameters
-        are nominal. It is on the branch of the reference pose, and checks nothing.
+        For optimisers such as IPOPT: `casadi.jacobian` of an expression that calls it takes that Jacobian, and the
+        Hessian of a Lagrangian is exact. Parameters are nominal. It is on the branch of the reference pose, and checks
+        nothing.
 
         Args:
             function: "inverse_dynamics" (force) or "forward_dynamics" (acceleration of the given coordinates).
+            compiled: whether it is machine code of this computer, adjoints and their derivatives included, which CasADi
+                then calls instead of differentiating the Jacobian.
 
         Raises:
             InputError: no such function; loops that are closed by iteration; a rotation that is independent in part.
+            EngineError: there is no compiler for machine code.
             AssemblyError: as the function itself.
         """
         from tauloop.model.casadi_face import casadi_function
 
-        return casadi_function(self.runner, function)
+        return casadi_function(self.runner, function, compiled=compiled)
 
     def as_jax(self, function: str = "inverse_dynamics") -> Callable[..., Any]:
         """Inverse or forward dynamics as a function for JAX, in machine code behind `jit`, `vmap`, `grad` and `jvp`.
