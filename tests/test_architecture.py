@@ -101,7 +101,7 @@ CEILINGS = {
     "logs": 2080,
     "mechanism": 4640,
     "model": 3310,
-    "motion": 2890,
+    "motion": 3010,
     "pages": 420,
     "programs": 2850,
     "realtime": 1060,

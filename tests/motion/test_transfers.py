@@ -25,6 +25,7 @@ from tauloop.motion import (
 from tauloop.motion.free.chart import SplinePath, chart
 from tauloop.motion.free.program import FreeProgram
 from tauloop.motion.free.rows import rows_at
+from tauloop.motion.free.sequential import Sequential
 
 DELTA = tl.Model(tl.load("delta"))
 TORQUE = 41.76
@@ -77,6 +78,50 @@ def test_a_motion_whose_end_moves_is_planned_again_within_its_limits() -> None:
     anew = FreePlanner(DELTA, PathLimits(force=0.9)).plan(START, END + shift)
     assert moved.law.duration == pytest.approx(anew.law.duration, rel=AGAIN)
     assert first.measure < first.allowed
+
+
+def test_quadratic_programs_in_turn_end_where_ipopt_does() -> None:
+    x, p = ca.MX.sym("x", 3), ca.MX.sym("p", 1)
+    cost = (1.0 - x[0]) ** 2 + 5.0 * (x[1] - x[0] ** 2) ** 2 + ca.exp(p * x[2])
+    rows = ca.vertcat(ca.sumsqr(x), x[0] + x[1] * x[2], x[2] - x[0])
+    weights, factor = ca.MX.sym("l", 3), ca.MX.sym("f")
+    bent = ca.triu(ca.hessian(factor * cost + ca.dot(weights, rows), x)[0])
+    derivatives = {
+        "grad_f": ca.Function("grad_f", [x, p], [cost, ca.gradient(cost, x)]),
+        "jac_g": ca.Function("jac_g", [x, p], [rows, ca.jacobian(rows, x)]),
+        "hess_lag": ca.Function("hess_lag", [x, p, factor, weights], [bent]),
+    }
+    bounds = {"lbx": np.full(3, -2.0), "ubx": np.full(3, 3.0)}
+    bounds |= {"lbg": np.array([-np.inf, 0.2, -1.0]), "ubg": np.array([1.0, np.inf, 3.0])}
+    solver = ca.nlpsol(
+        "s", "ipopt", {"x": x, "p": p, "f": cost, "g": rows}, {"print_time": False, "ipopt.print_level": 0}
+    )
+    solution = solver(x0=[0.5, 0.5, -0.4], p=0.7, **bounds)
+    settled = Sequential(derivatives).solved(np.array([0.5, 0.5, -0.4]), np.array([0.7]), np.zeros(3), bounds)
+    assert settled is not None
+    assert settled[0] == pytest.approx(solution["x"].full().ravel(), abs=1e-3)  # the last step is a 500th of the room
+    assert settled[1][1] == pytest.approx(solution["lam_g"].full().ravel(), abs=1e-3)
+    bounds["ubg"] = np.array([-1.0, np.inf, 3.0])  # no ball has a negative radius
+    assert Sequential(derivatives).solved(np.array([0.5, 0.5, -0.4]), np.array([0.7]), np.zeros(3), bounds) is None
+
+
+@pytest.mark.nightly
+def test_past_boxes_a_hundred_ends_that_moved_are_planned_again() -> None:
+    """None is refused; times stand in the benchmark. Every twentieth is planned anew beside it."""
+    around = Surroundings(obstacles=BOXES)
+    planner = FreePlanner(DELTA, PathLimits(force=0.9), surroundings=around, compiled=True)
+    first, rng = planner.plan(START, END), np.random.default_rng(0)
+    for k in range(100):
+        shift = rng.normal(size=3)
+        end = END + 0.02 * shift / np.linalg.norm(shift)
+        planner.restart(first)
+        moved = planner.again(end)
+        assert np.abs(shares(moved)).max() < 0.9 * (1.0 + 1e-4)
+        way = moved.stroke.path.at(np.linspace(0.0, 1.0, 2001)).position
+        assert all(box.distances(way).min() > 0.002 - TOUCH for box in BOXES)
+        if k % 20 == 0:
+            anew = FreePlanner(DELTA, PathLimits(force=0.9), surroundings=around).plan(START, end)
+            assert moved.law.duration < (1.0 + AGAIN) * anew.law.duration
 
 
 def test_energy_is_what_forces_and_speeds_say_and_less_than_that_of_the_fastest_motion() -> None:

@@ -22,7 +22,6 @@ from tauloop.motion.free.program import FreeProgram, Guess
 from tauloop.motion.free.rows import PointRows, Surroundings, rows_at
 from tauloop.motion.laws import POLYNOMIAL_345, POLYNOMIAL_4567, Uniform
 from tauloop.motion.limits import fastest_rate
-from tauloop.motion.scaling import Quadratics, largest_rate
 from tauloop.motion.stroke import Stroke, stroke
 from tauloop.options import Options, option
 from tauloop.records import dataclass
@@ -43,6 +42,8 @@ ROUNDS, EXCESS = 4, 1e-3
 FINE, GRID = 20, 1e-4
 #: What was taken off distances at one point is taken off at all, so many times over, when the end has moved.
 FURTHER = 1.2
+#: By how much a rate falls with what its motion exceeds, where most of a force is inertia; and the least of the plan's.
+SLOWED, LEAST = 0.8, 0.1
 #: What clearances (m) and bounds of condition numbers may miss between collocation points.
 TOUCH, NEAR = 1e-4, 1e-2
 #: How much slower than the fastest 3-4-5 law a start is.
@@ -314,23 +315,26 @@ class FreePlanner:
 
         The bound of the condition number stands for what `stroke` finds of singularities.
         """
-        taken, far = self._taken.copy(), np.array([name in self._rows.distances for name in self._rows.names])
+        taken, far = self._taken.copy(), self._rows.far
         taken[:, far] = FURTHER * taken[:, far].max(axis=0)
-        solution = self._program.solved(guess, free, self.aim.longest, self._room, taken)
-        over = self._program.excess(solution)[:, far]
-        if over.size and over.max() > 0:
-            taken[:, far] += over
-            solution = self._program.solved(solution, free, self.aim.longest, self._room, taken)
+        solution = self._program.solved_nearby(guess, free, self.aim.longest, self._room, taken)
+        for _ in range(ROUNDS if far.any() else 0):
+            over = self._program.excess(solution)
+            if over[:, far].max() <= EXCESS:
+                break
+            taken += over
+            solution = self._program.solved_nearby(solution, free, self.aim.longest, self._room, taken)
         path = SplinePath(chart=self._chart, coefficients=solution.coefficients)
         columns, unit = self.model.platform.ports.position.columns, 1.0 / solution.duration
         base = path.at(np.zeros(1)).position[0]
         placed = Stroke(model=self.model, functions=self.model.platform, path=path, columns=columns, base=base)
         progress = Uniform().at(np.linspace(0.0, 1.0, FINE * self.aim.intervals + 1))
         rows = PathRows(placed, self.limits)
-        rate, share = unit, float(rows.shares(progress, unit)[0].max())
-        if share > 1.0:
-            shares = Quadratics.around(unit, lambda rate: rows.shares(progress, rate)[0])
-            rate = min(rate, largest_rate(Quadratics(a=shares.a, b=shares.b, c=shares.c - 1.0)))
+        rate = unit
+        while (share := float(rows.shares(progress, rate)[0].max())) > 1.0:
+            rate *= max(1.0 - SLOWED * (share - 1.0), 0.5)
+            if rate < LEAST * unit:
+                raise PoseError.of("motion", f"takes {100 * share:.4g} % of a limit at rest", "plan anew")
         motion = self._timed(solution, rows, rate * (1.0 - GRID))
         q, is_free = placed.q, not self._rows.distances
         tool = q[:, :3] if is_free else self.model.platform.tool(placed.position(placed.grid), start=q).place

@@ -17,13 +17,14 @@ from tauloop.codegen.compiler import build, find_compiler
 from tauloop.errors import EngineError, PoseError
 from tauloop.motion.free.chart import DEGREE, bases
 from tauloop.motion.free.rows import PointRows
+from tauloop.motion.free.sequential import Sequential
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 #: Collocation points in each interval, beside its start.
 INSIDE = 2
-#: Points at which rows are looked at, for each collocation point.
-BETWEEN = 8
+#: Points at which rows are looked at, for each collocation point, and distances, which corners make sharp.
+BETWEEN, FINER = 8, 32
 #: Control points at each end that a rest holds; one more where forces are held too.
 RESTING = 2
 #: How near to its optimum a program is solved: at first, and again for a target nearby.
@@ -83,6 +84,7 @@ class _Local:
             ca.Function("free_rows", point, [values, cost], options),
             ca.Function("free_slopes", point, [values, ca.densify(Jy @ K), cost, down], options),
             ca.Function("free_bends", [*point, weight, scale], [ca.densify(ca.triu(H))], options),
+            ca.Function("free_distances", point, [values[np.flatnonzero(rows.far).tolist()]], options),
         ]
 
     def compiled(self) -> list[ca.Function]:
@@ -150,7 +152,7 @@ class FreeProgram:
         self.fixed = RESTING + is_held
         is_time = rate is None
         local, m = _Local(rows, rate, change < np.inf), rows.y.numel() // 3
-        rows_of, slopes, bends = local.compiled() if compiled else local.functions
+        rows_of, slopes, bends, distances = local.compiled() if compiled else local.functions
         span, weights = bases(self.u, intervals)
         points, k, q = len(self.u), local.count, local.size
         step = self.u[1]
@@ -218,7 +220,10 @@ class FreeProgram:
         }
         self.lower = np.concatenate([np.tile(rows.lower, points), np.full(rises, -np.inf), np.zeros(rises)])
         self.upper = np.concatenate([np.tile(rows.upper, points), np.zeros(rises), np.full(rises, np.inf)])
-        self._rows_of, self._solvers = rows_of, dict[bool, ca.Function]()
+        between = {BETWEEN: rows_of, FINER: distances}
+        self._between = {number: function.map(number * (points - 1) + 1) for number, function in between.items()}
+        self._solvers = dict[bool, ca.Function]()
+        self._sequential = Sequential(self.derivatives)
         self._m = m
 
     def _solver(self, is_warm: bool) -> ca.Function:
@@ -253,48 +258,70 @@ class FreeProgram:
         Raises:
             PoseError: none keeps all rows.
         """
-        f = self.fixed
-        start = np.append(guess.coefficients[f:-f].ravel(), guess.duration)
-        inner = len(guess.coefficients) - 2 * f
-        low = np.append(np.tile(ends.min(axis=0) - room, inner), 1e-3 * guess.duration)
-        high = np.append(np.tile(ends.max(axis=0) + room, inner), longest)
-        own = self.rows.lower.size * len(self.u)
-        lower, upper = self.lower.copy(), self.upper.copy()
-        if taken is not None:
-            lower[:own] += taken.ravel()
-            upper[:own] -= taken.ravel()
+        start, bounds = self._start(guess, ends, longest, room, taken)
         more = dict(zip(("lam_x0", "lam_g0"), guess.multipliers, strict=True)) if guess.multipliers else {}
         solver = self._solver(bool(guess.multipliers))
-        unit = guess.duration
-        solution = solver(x0=start, p=np.append(ends.ravel(), unit), lbx=low, ubx=high, lbg=lower, ubg=upper, **more)
+        solution = solver(x0=start, p=np.append(ends.ravel(), guess.duration), **bounds, **more)
         stats = solver.stats()
         if not stats["success"] and guess.multipliers:
             return self.solved(replace(guess, multipliers=()), ends, longest, room, taken)
         if not stats["success"]:
             what = f"no motion keeps all limits: {stats['return_status']}"
             raise PoseError.of("motion", what, "wider limits, other ends, or fewer obstacles")
-        x = np.asarray(solution["x"]).ravel()
-        made = x[:-1].reshape(-1, self._m)
-        return Guess(
-            coefficients=np.concatenate([np.tile(ends[0], (f, 1)), made, np.tile(ends[1], (f, 1))]),
-            duration=float(x[-1]),
-            multipliers=(np.asarray(solution["lam_x"]).ravel(), np.asarray(solution["lam_g"]).ravel()),
-            steps=int(stats["iter_count"]),
-        )
+        multipliers = np.asarray(solution["lam_x"]).ravel(), np.asarray(solution["lam_g"]).ravel()
+        return self._made(np.asarray(solution["x"]).ravel(), ends, multipliers, int(stats["iter_count"]))
+
+    def solved_nearby(
+        self, guess: Guess, ends: np.ndarray, longest: float, room: np.ndarray, taken: np.ndarray
+    ) -> Guess:
+        """As `solved`, from a solution nearby: quadratic programs in turn, and IPOPT where these do not settle."""
+        start, bounds = self._start(guess, ends, longest, room, taken)
+        parameters = np.append(ends.ravel(), guess.duration)
+        settled = self._sequential.solved(start, parameters, guess.multipliers[1], bounds)
+        return self._made(settled[0], ends, *settled[1:]) if settled else self.solved(guess, ends, longest, room, taken)
+
+    def _start(
+        self, guess: Guess, ends: np.ndarray, longest: float, room: np.ndarray, taken: np.ndarray | None
+    ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """The unknowns of a guess, and the bounds of unknowns and rows."""
+        inner, own = len(guess.coefficients) - 2 * self.fixed, self.rows.lower.size * len(self.u)
+        bounds = {
+            "lbx": np.append(np.tile(ends.min(axis=0) - room, inner), 1e-3 * guess.duration),
+            "ubx": np.append(np.tile(ends.max(axis=0) + room, inner), longest),
+            "lbg": self.lower.copy(),
+            "ubg": self.upper.copy(),
+        }
+        if taken is not None:
+            bounds["lbg"][:own] += taken.ravel()
+            bounds["ubg"][:own] -= taken.ravel()
+        return np.append(guess.coefficients[self.fixed : -self.fixed].ravel(), guess.duration), bounds
+
+    def _made(self, x: np.ndarray, ends: np.ndarray, multipliers: tuple[np.ndarray, ...], steps: int) -> Guess:
+        """The motion of a solution."""
+        first, last = (np.tile(end, (self.fixed, 1)) for end in ends)
+        coefficients = np.concatenate([first, x[:-1].reshape(-1, self._m), last])
+        return Guess(coefficients=coefficients, duration=float(x[-1]), multipliers=multipliers, steps=steps)
 
     def excess(self, guess: Guess) -> np.ndarray:
         """By how much rows are beyond their bounds between the points, at most, at each point (points, own rows)."""
-        u = np.linspace(0.0, 1.0, BETWEEN * (len(self.u) - 1) + 1)
+        far = self.rows.far
+        most = self._over(guess, BETWEEN, np.ones(len(far), dtype=bool))
+        if far.any():
+            most[:, far] = self._over(guess, FINER, far)
+        return most
+
+    def _over(self, guess: Guess, between: int, chosen: np.ndarray) -> np.ndarray:
+        """The same of chosen rows, on so many points for each collocation point."""
+        u = np.linspace(0.0, 1.0, between * (len(self.u) - 1) + 1)
         span, weights = bases(u, self.intervals)
-        index = span[:, None] + np.arange(DEGREE + 1)
-        places = guess.coefficients[index].reshape(len(u), -1)
+        places = guess.coefficients[span[:, None] + np.arange(DEGREE + 1)].reshape(len(u), -1)
         unknown = np.concatenate([places, np.full((len(u), 1), guess.duration)], axis=1).T
         basis = np.concatenate([weights.reshape(len(u), -1), np.zeros((len(u), 1))], axis=1).T
-        own = self.rows.lower.size
-        values = np.asarray(self._rows_of.map(len(u))(unknown, basis)[0])[:own].T
-        over = np.maximum(np.maximum(self.rows.lower - values, values - self.rows.upper), 0.0)
-        most = np.zeros((len(self.u), own))
-        for shift in range(-BETWEEN, BETWEEN + 1):
-            at = np.clip(np.arange(len(self.u)) * BETWEEN + shift, 0, len(u) - 1)
+        values = self._between[between].call([unknown, basis])[0].full()[: chosen.sum()].T
+        lower, upper = self.rows.lower[chosen], self.rows.upper[chosen]
+        over = np.maximum(np.maximum(lower - values, values - upper), 0.0)
+        most = np.zeros((len(self.u), over.shape[1]))
+        for shift in range(-between, between + 1):
+            at = np.clip(np.arange(len(self.u)) * between + shift, 0, len(u) - 1)
             most = np.maximum(most, over[at])
         return most

@@ -112,6 +112,11 @@ class PointRows:
     wear: tuple[ca.SX, ca.SX]
     measure: ca.SX
 
+    @property
+    def far(self) -> np.ndarray:
+        """Which rows are distances (k,)."""
+        return np.array([name in self.distances for name in self.names], dtype=bool)
+
 
 class _Point:
     """The machine's expressions at one point."""
