@@ -1,4 +1,4 @@
-"""The fastest law beside TOPP-RA on random paths: never slower, and limits between points of the grid hardly broken."""
+"""The fastest law beside TOPP-RA on random paths: never slower, and limits between points of the grid kept."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ POINTS, CONVERGED = 1000, 8000
 SLOWER = 1e-3
 #: What rounding leaves of a limit on a grid ten times finer.
 EXCESS = 1e-8
-#: The share of the paths on which no more is left, and what is on the worst: sweeps end before the last peaks are gone.
-MOST, WORST = 0.7, 3e-3
 PATHS = 100
 
 
@@ -42,8 +40,10 @@ def compare(name: str, seed: int) -> tuple[float, float, float]:
     return excess, beside[0], beside[1]
 
 
-def test_a_random_path_is_no_slower_than_the_peers() -> None:
-    excess, beside, converged = compare("delta", 0)
+@pytest.mark.parametrize(("name", "seed"), [("delta", 0), ("nuwar", 19)])
+def test_a_random_path_is_no_slower_than_the_peers(name: str, seed: int) -> None:
+    """The second has an interval that taking off its limits makes worse."""
+    excess, beside, converged = compare(name, seed)
     assert excess < EXCESS
     assert max(beside, converged) < 1.0 + SLOWER
 
@@ -52,6 +52,5 @@ def test_a_random_path_is_no_slower_than_the_peers() -> None:
 @pytest.mark.parametrize("name", BOXES)
 def test_a_hundred_random_paths_are_no_slower_than_the_peers(name: str) -> None:
     results = np.array([compare(name, seed) for seed in range(1, PATHS + 1)])
-    assert results[:, 0].max() < WORST
-    assert (results[:, 0] < EXCESS).mean() > MOST
+    assert results[:, 0].max() < EXCESS
     assert results[:, 1:].max() < 1.0 + SLOWER

@@ -27,9 +27,11 @@ INTERVALS = 1000
 #: Points in each interval at which limits are looked at.
 BETWEEN = 10
 #: Most sweeps, and the excess at which they end.
-SWEEPS, EXCESS = 10, 1e-9
+SWEEPS, EXCESS = 24, 1e-9
 #: Intervals whose limits are exceeded by more between their ends get one acceleration for both, in the first sweeps.
 ROUGH, ROUGH_SWEEPS = 1e-3, 4
+#: So do those in which more than this is exceeded, and no less than this share of it in the sweep before.
+STALLED, HARDLY = 1e-6, 0.5
 #: Sweeps before limits are taken off where roots are put as tangents: these must have settled.
 TANGENTS = 3
 #: What makes up the grid: shares of time, parameter, and change of the forces.
@@ -87,6 +89,7 @@ def fastest_profile(rows: PathRows, unit: float, intervals: int) -> tuple[Profil
     is_constant = np.zeros(n)
     is_constant[[0, -1]] = 1.0
     fine.x = np.interp(grid, first.grid, first.x)
+    before = np.full(n, np.inf)
     profile, settling = first, TANGENTS if fine.has_roots else 0
     for k in range(SWEEPS + settling):
         profile = fine.swept(stroke, is_constant)
@@ -95,8 +98,10 @@ def fastest_profile(rows: PathRows, unit: float, intervals: int) -> tuple[Profil
             return profile, k + 1
         if k < settling:
             continue
-        rough = (over.max(axis=1) > ROUGH) & (is_constant == 0) & (k < settling + ROUGH_SWEEPS)
-        is_constant[rough] = 1.0
+        most = over.max(axis=1)
+        rough = (most > ROUGH) & (k < settling + ROUGH_SWEEPS) | (most > STALLED) & (most > HARDLY * before)
+        rough &= is_constant == 0
+        is_constant[rough], before = 1.0, most
         fine.take_off(np.where(rough[:, None], 0.0, np.maximum(over, 0.0)))
     return profile, SWEEPS + settling
 
