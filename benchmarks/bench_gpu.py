@@ -8,7 +8,11 @@ limits are those then. Every kernel is compared with C before it is timed, and r
 
 The limits are bytes a sample (inputs, outputs, health) at the bandwidth, and instructions of the unit for doubles at
 its rate: counted in the machine code by nvdisasm, where that is at hand (`pip install nvidia-cuda-nvdisasm`, or the
-CUDA toolkit); loops count once. `--processor` runs the same measurement with kernels as loops, which tries this file.
+CUDA toolkit); loops count once, and where a kernel is loops all over (poses, paths) nothing follows from that count.
+
+`--processor` runs the same measurement with kernels as loops, which tries this file. `--beside` measures the other
+engines, `--prepare` compiles all kernels on all cores first, `--arrays` has arrays of JAX and PyTorch go in and out.
+`device_day.py` does all of it on a machine without a network.
 """
 
 from __future__ import annotations
@@ -22,8 +26,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -32,15 +37,21 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from tauloop import Model, load
-from tauloop.codegen.evaluator import Compiled
+from tauloop import Model, assembly_modes, load
+from tauloop.codegen.evaluator import Compiled, Evaluator
+from tauloop.codegen.rows import CompiledRows
 from tauloop.errors import EngineError
 from tauloop.gpu import ControlKernel, Cuda, Device, DeviceFunction, Gpu, Processor, RegressorFold, compile_cuda
 from tauloop.gpu.devices import BLOCK
-from tauloop.gpu.source import kernels_text
+from tauloop.gpu.source import kernel_name, kernels_text
 from tauloop.kinematics import random_states
+from tauloop.kinematics.clearance import rod_clearance
+from tauloop.kinematics.pose_axes import pose_axes
+from tauloop.kinematics.workspace_code import PoseKernel
+from tauloop.kinematics.workspace_map import STEPS
 from tauloop.model import Motion
 from tauloop.motion import POLYNOMIAL_345, Line, Seconds, plan, stroke
+from tauloop.processes import SharedWork
 from tauloop.simulation import Sampling, prepared_loop
 from tauloop.simulation.controllers.laws import ComputedTorque
 
@@ -58,9 +69,15 @@ STATES = 2048
 DOUBLES = re.compile(r"^\s+/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?(DFMA|DMUL|DADD|DSETP|DMNMX)\b", re.MULTILINE)
 #: Engines beside Tauloop's kernels: what each needs to be measured, and of which machines it can tell.
 BESIDE = {
-    "mujoco_warp": (("mujoco_warp", "mujoco"), (), "loops as equality constraints: pip install mujoco-warp"),
-    "grid-rbd": (("grid_codegen",), ("nvcc",), "trees alone, no part yet: pip install grid-rbd, and the CUDA toolkit"),
+    "mujoco_warp": (("mujoco_warp", "mujoco", "warp"), (), "loops as equality constraints: pip install mujoco-warp"),
+    "grid-rbd": (("grid_rbd", "torch"), ("nvcc",), "trees alone: pip install grid-rbd torch, and the CUDA toolkit"),
 }
+#: Machines whose paths of modes are followed, and whose poses are judged; poses and paths at once; trees for GRiD.
+MAPPED, FOLLOWED = ("delta", "hexapod"), ("rcid", "hexapod")
+POSES, PATHS = 2**21, 2**16
+#: Poses that are judged here, too.
+JUDGED = 2**14
+TREES = ("pendulum_arm",)
 RATE = """
 #define restrict __restrict__
 extern "C" __global__ void rate(size_t rounds, double *x)
@@ -173,14 +190,7 @@ def row(
     text = kernels_text([function], f"{function.name}: made by Tauloop, do not edit")
     read = [port for port in function.inputs if port.name not in motion.runner.nominal or port.name == "position"]
     size = 8 * sum(port.size for port in (*read, *function.arguments[len(function.inputs) :]))
-    registers = spilled = occupancy = counted = None
-    try:
-        code = device.code(text, None) if isinstance(device, Gpu) else compile_cuda(text)
-        kernel = code.kernels[0]
-        registers, spilled, occupancy = kernel.registers, kernel.spill_stores, kernel.occupancy(BLOCK)
-        counted = double_instructions(code.path)
-    except EngineError as error:
-        print(error, file=sys.stderr)
+    registers, spilled, occupancy, counted = figures_of(text, kernel_name(function), device)
     common = {
         "machine": model.mechanism.name,
         "entry": entry,
@@ -225,9 +235,14 @@ def folded(model: Model, device: Device, samples: int, budget: float) -> dict[st
     fold = RegressorFold(model, model.platform, Cuda(device=device))
     names = ("position", "velocity", "acceleration", "force")
     ready = [device.columns(name, inputs[name], np.float64) for name in names]
+    few = [array[:4096] for array in ready]
+    here = RegressorFold(model, model.platform, Cuda(device=Processor()))(*map(device.numbers, few)).triangles
+    there, again = (fold(*few).triangles for _ in range(2))
     took = seconds(device, lambda: fold(*ready), budget)
     work = 2 * fold.columns**2 * len(fold.outputs)
     figures = {"columns": fold.columns, "rate": samples / took, "operations": samples * work / took}
+    figures |= {"off": float(np.abs(there - here).max() / np.abs(here).max()), "bits": bool((there == again).all())}
+    figures["kernel"] = figures_of(fold.text, "tl_rows", device)[:3]
     return {"machine": model.mechanism.name} | figures
 
 
@@ -242,43 +257,202 @@ def controlled(model: Model, device: Device, starts: int, budget: float) -> dict
     xp = device.arrays
     rows = [xp.asfortranarray(xp.tile(xp.asarray(one), (starts, 1))) for one in (loop.position, loop.velocity, loop.q)]
     rows[1] = rows[1] + xp.linspace(0.0, 1e-3, starts)[:, None]
-    result = kernel(loop, *rows, every=10)
+    result, again = (kernel(loop, *rows, every=10) for _ in range(2))
+    few = [device.numbers(array[:4]) for array in rows]
+    here = ControlKernel(model, model, law, Cuda(device=Processor()))(loop, *few, every=10).position
+    there = device.numbers(result.position[:4])
     took = seconds(device, lambda: kernel(loop, *rows, every=10), budget)
     steps = float(result.steps.sum())
     whole = float(result.is_whole.mean())
-    return {"machine": model.mechanism.name, "starts": starts, "whole": whole, "steps": steps / took}
+    off = float(np.nanmax(np.abs(there - here)) / np.nanmax(np.abs(here)))
+    bits = bool((result.position == again.position).all()) if whole == 1.0 else None
+    figures = {"starts": starts, "whole": whole, "steps": steps / took, "off": off, "bits": bits}
+    return {"machine": model.mechanism.name, "kernel": figures_of(kernel.text, "tl_control", device)[:3]} | figures
 
 
-def warp_steps(model: Model, worlds: int, budget: float) -> dict[str, Any] | None:
-    """Steps per second of `mujoco_warp` on the same machine with its loops as equality constraints; None without it."""
+def texts_of(models: list[Model], mapped: list[str], followed: list[str]) -> list[str]:
+    """Texts of all kernels that are measured, the longest first."""
+    processor = Cuda(device=Processor())
+    law, texts = ComputedTorque(bandwidth=80.0), []
+    for model in models:
+        texts += [
+            ControlKernel(model, model, law, processor).text,
+            RegressorFold(model, model.platform, processor).text,
+        ]
+        for motion in (model.platform, model.actuators):
+            for program, outputs in PROGRAMS.items():
+                function = motion.source_function(program, outputs)
+                texts.append(kernels_text([function], f"{function.name}: made by Tauloop, do not edit"))
+    for what, machines in (("poses", mapped), ("paths", followed)):
+        texts += [rows_of(Model(load(name)), what).text for name in machines]
+    return sorted(texts, key=len, reverse=True)
+
+
+def compiled_text(device: Gpu | None, text: str) -> None:
+    """One of them into the cache."""
+    with suppress(EngineError):
+        compile_cuda(text) if device is None else device.code(text, None)
+
+
+def arrays_in_and_out(device: Device) -> dict[str, str]:
+    """What becomes of arrays of JAX's and PyTorch's on the device: equal to NumPy's, and given back without a copy."""
+    model = Model(load("delta"))
+    inverse = Cuda(device=device).function(model.platform, "inverse_dynamics", ("force",))
+    inputs = inputs_of(model, "platform", 1000)
+    names = ("position", "velocity", "acceleration")
+    expected, result = device.numbers(inverse(*(inputs[name] for name in names))), {}
+    for module in ("jax", "torch"):
+        if find_spec(module) is None:
+            continue
+        try:
+            if module == "jax":
+                import jax
+
+                jax.config.update("jax_enable_x64", True)
+                force = inverse(*(jax.numpy.asarray(inputs[name]) for name in names))
+                back = jax.dlpack.from_dlpack(device.arrays.ascontiguousarray(force))
+            else:
+                import torch
+
+                where = "cuda" if isinstance(device, Gpu) else "cpu"
+                force = inverse(*(torch.as_tensor(inputs[name], device=where) for name in names))
+                back = torch.from_dlpack(force)
+            same = np.array_equal(device.numbers(force), expected)
+            given = np.asarray(back.cpu() if module == "torch" else back)
+            result[module] = "equal" if same and np.array_equal(given, expected) else "DIFFERENT"
+        except Exception as error:  # of another library's
+            result[module] = f"failed: {error!r:.200}"
+    return result
+
+
+class Recorder(Evaluator):
+    """Machine code of this computer's, which keeps the largest call of a kernel over rows."""
+
+    def __init__(self) -> None:
+        self.text, self.name, self.letters, self.calls = "", "", "", list[tuple[Any, ...]]()
+
+    def wants_code(self, program: Any, samples: int) -> bool:
+        return False
+
+    def kernel(self, function: Any) -> None:
+        return None
+
+    def tracker(self, function: Any, *, in_lanes: bool) -> None:
+        return None
+
+    def rows(self, text: str, name: str, letters: str) -> Any:
+        code = CompiledRows(text, name, letters, 1, None)
+
+        def call(n: int, numbers: Any, arrays: Any, shapes: Any) -> list[np.ndarray]:
+            read = [np.ascontiguousarray(array, dtype=float) for array in arrays]
+            if not self.calls or n > self.calls[-1][0]:
+                self.text, self.name, self.letters = text, name, letters
+                self.calls.append((n, numbers, read, shapes))
+            return code(n, numbers, read, shapes)
+
+        return call
+
+
+def rows_of(model: Model, what: str) -> Recorder:
+    """The largest call of a kernel: paths of a machine's modes, or poses of its map."""
+    recorder = Recorder()
+    recorded = Model(model.mechanism, evaluator=recorder)
+    if what == "paths":
+        assembly_modes(recorded)
+    else:
+        axes, length = pose_axes(recorded), recorded.assembly.loops.length
+        reach = np.where(np.array(axes.units) == "m", 0.4 * length, 0.4)
+        poses = axes.reference + reach * np.random.default_rng(3).uniform(-1.0, 1.0, (JUDGED, len(reach)))
+        PoseKernel(recorded, axes, rod_clearance(recorded), STEPS)(poses, 0.05, 0.0, ranges=True, parallel=True)
+    return recorder
+
+
+def rows_row(
+    model: Model, what: str, device: Device | None, rows: int, budget: float, limits: tuple[float, float]
+) -> KernelRow | None:
+    """A kernel over rows: the same rows again and again up to so many; None where it is not used."""
+    recorder = rows_of(model, what)
+    if not recorder.calls:
+        return None
+    n, numbers, read, shapes = recorder.calls[-1]
+    expected = CompiledRows(recorder.text, recorder.name, recorder.letters, 1, None)(n, numbers, read, shapes)
+    work = CompiledRows(recorder.text, recorder.name, recorder.letters, 1, None)
+    in_c = n / seconds(Processor(), lambda: work(n, numbers, read, shapes), budget)
+    each = [array.ndim == 2 and array.shape[1] == n for array in read]
+    size = 8 * (sum(len(array) for array, many in zip(read, each, strict=True) if many) + sum(a for a, _ in shapes))
+    registers, spilled, occupancy, counted = figures_of(recorder.text, recorder.name, device)
+    common = {
+        "machine": model.mechanism.name,
+        "entry": "",
+        "program": what,
+        "registers": registers,
+        "spilled": spilled,
+        "occupancy": occupancy,
+        "double_instructions": counted,
+        "bytes": size,
+        "memory_limit": limits[0] / size,
+        # how often its loops run is not counted: no limit follows
+        "arithmetic_limit": None,
+    }
+    if device is None:
+        return KernelRow(**common, in_c=in_c)
+    xp, times = device.arrays, max(rows // n, 1)
+    launch = device.kernel(recorder.text, recorder.name, recorder.letters, None)
+
+    def run(times: int) -> list[Any]:
+        many = [
+            xp.asarray(np.tile(array, (1, times)) if is_each else array)
+            for array, is_each in zip(read, each, strict=True)
+        ]
+        written = [xp.empty((size, n * times)) for size, _ in shapes]
+
+        def work() -> None:
+            launch(-(-n * times // BLOCK), BLOCK, 0, (n * times, 0, n * times, *numbers, *many, *written))
+
+        timed.append(n * times / seconds(device, work, budget))
+        return written
+
+    timed: list[float] = []
+    first, again = ([device.numbers(array) for array in run(1)] for _ in range(2))
+    same = all(np.array_equal(a, b, equal_nan=True) for a, b in zip(first, again, strict=True))
+    known = np.isfinite(first[0]) & np.isfinite(expected[0])
+    deviation = float(np.abs(first[0] - expected[0])[known].max() / np.abs(expected[0][known]).max())
+    run(times)
+    return KernelRow(**common, rate=timed[-1], in_c=in_c, deviation=deviation, same_bits=same)
+
+
+def figures_of(text: str, name: str, device: Device | None) -> tuple[int | None, int | None, float | None, int | None]:
+    """Registers, spilled bytes, occupancy and instructions for doubles of a kernel; None without NVRTC."""
+    try:
+        code = device.code(text, None) if isinstance(device, Gpu) else compile_cuda(text)
+    except EngineError as error:
+        print(error, file=sys.stderr)
+        return None, None, None, None
+    kernel = code.kernel(name)
+    return kernel.registers, kernel.spill_stores, kernel.occupancy(BLOCK), double_instructions(code.path)
+
+
+def beside(model: Model, worlds: int, budget: float) -> dict[str, Any] | None:
+    """`mujoco_warp` on the same machine with its loops as equality constraints; None without it."""
     if find_spec("mujoco_warp") is None or find_spec("mujoco") is None:
         return None
-    import tempfile
+    from peers import warp_peer
 
-    import mujoco
-    import mujoco_warp
-    import warp
+    compared = warp_peer.compared(model, min(worlds, 64))
+    return {"machine": model.mechanism.name, "deviations": compared, "steps": warp_peer.steps(model, worlds, budget)}
 
-    from tauloop.formats.mjcf_writer import write_mjcf
 
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "machine.xml"
-        write_mjcf(model.mechanism, path)
-        plain = mujoco.MjModel.from_xml_path(str(path))
-    data = mujoco.MjData(plain)
-    mujoco.mj_forward(plain, data)
-    there, state = mujoco_warp.put_model(plain), mujoco_warp.put_data(plain, data, nworld=worlds)
-    mujoco_warp.step(there, state)
-    with warp.ScopedCapture() as capture:
-        mujoco_warp.step(there, state)
-    warp.synchronize()
-    count, begin = 0, time.perf_counter()
-    while time.perf_counter() - begin < max(budget, 0.1):
-        for _ in range(20):
-            warp.capture_launch(capture.graph)
-        warp.synchronize()
-        count += 20
-    return {"machine": model.mechanism.name, "steps": worlds * count / (time.perf_counter() - begin)}
+def tree_beside(machine: str, samples: int, budget: float, *, on_gpu: bool) -> dict[str, Any] | None:
+    """GRiD on a tree: how far its reference is off, and its rates in double precision; None without it."""
+    if find_spec("grid_rbd") is None:
+        return None
+    from peers import grid_peer
+
+    model = Model(load(machine))
+    result: dict[str, Any] = {"machine": model.mechanism.name, "reference": grid_peer.compared(model, 50)}
+    if on_gpu and not [line for line in missing_beside() if line.startswith("grid-rbd")]:
+        result |= {kind: grid_peer.rates(model, samples, budget, kind) for kind in ("float64", "float32")}
+    return result
 
 
 def missing_beside() -> list[str]:
@@ -333,6 +507,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--registers", type=int)
     parser.add_argument("--processor", action="store_true")
+    parser.add_argument("--mapped", nargs="*", default=list(MAPPED))
+    parser.add_argument("--followed", nargs="*", default=list(FOLLOWED))
+    parser.add_argument("--poses", type=int, default=POSES)
+    parser.add_argument("--paths", type=int, default=PATHS)
+    parser.add_argument("--trees", nargs="*", default=list(TREES), help="machines and URDF without loops, for GRiD")
+    parser.add_argument("--prepare", action="store_true", help="compile all kernels on all cores first")
+    parser.add_argument("--arrays", action="store_true", help="have arrays of JAX's and PyTorch's go in and out")
+    parser.add_argument("--beside", action="store_true", help="measure the other engines, too")
     parser.add_argument("--json", type=Path)
     chosen = parser.parse_args(arguments)
     console = Console(width=200)
@@ -342,26 +524,55 @@ def main(arguments: list[str] | None = None) -> int:
     for line in missing_beside():
         console.print(line, markup=False)
     models = [Model(load(name), evaluator=Compiled(at_least=1)) for name in chosen.machines]
+    if chosen.prepare:
+        begin, gpu = time.perf_counter(), device if isinstance(device, Gpu) else None
+        texts = texts_of(models, chosen.mapped, chosen.followed)
+        with SharedWork(min(os.cpu_count() or 1, len(texts))) as shared:
+            list(shared.results(compiled_text, gpu, texts))
+        console.print(f"{len(texts)} kernels compiled in {time.perf_counter() - begin:.0f} s")
+    arrays = arrays_in_and_out(device) if chosen.arrays and device is not None else {}
+    console.print("arrays in and out", arrays)
     if device is not None and chosen.processor:
-        chosen.starts = min(chosen.starts, 100)
+        chosen.starts, chosen.poses, chosen.paths = min(chosen.starts, 100), 1, 1
     rows = [
         row(model, entry, program, device, chosen.samples, chosen.seconds, limits)
         for model in models
         for entry in ("platform", "actuators")
         for program in PROGRAMS
     ]
+    further: dict[str, list[Any]] = {"folds": [], "controls": [], "mujoco_warp": [], "grid-rbd": []}
+
+    def keep() -> None:
+        """All that is known so far: what takes too long costs nothing of it."""
+        whole = {"limits": limits, "cores": os.cpu_count(), "kernels": [asdict(each) for each in rows], **further}
+        whole |= {"arrays": arrays}
+        if chosen.json:
+            chosen.json.write_text(json.dumps(whole, indent=1, default=str), encoding="utf-8")
+
+    keep()
+    for what, machines, count in (("poses", chosen.mapped, chosen.poses), ("paths", chosen.followed, chosen.paths)):
+        for name in machines:
+            made = rows_row(Model(load(name)), what, device, count, chosen.seconds, limits)
+            rows += [] if made is None else [made]
+            keep()
     console.print(table(rows))
-    further: dict[str, list[Any]] = {"folds": [], "controls": [], "mujoco_warp": []}
+    parts: list[tuple[str, Callable[[], Any]]] = []
     if device is not None:
         for model in models:
-            further["folds"].append(folded(model, device, chosen.samples, chosen.seconds))
-            further["controls"].append(controlled(model, device, chosen.starts, chosen.seconds))
-            further["mujoco_warp"].append(None if chosen.processor else warp_steps(model, 8192, chosen.seconds))
-        for name, made in further.items():
-            console.print(name, made)
-    if chosen.json:
-        whole = {"limits": limits, "cores": os.cpu_count(), "kernels": [asdict(each) for each in rows], **further}
-        chosen.json.write_text(json.dumps(whole, indent=1, default=str), encoding="utf-8")
+            parts.append(("folds", partial(folded, model, device, chosen.samples, chosen.seconds)))
+            parts.append(("controls", partial(controlled, model, device, chosen.starts, chosen.seconds)))
+    worlds = 3 if device is None or chosen.processor else 8192
+    for model in models if chosen.beside else []:
+        parts.append(("mujoco_warp", partial(beside, model, worlds, chosen.seconds)))
+    for name in chosen.trees if chosen.beside else []:
+        parts.append(("grid-rbd", partial(tree_beside, name, 65536, chosen.seconds, on_gpu=isinstance(device, Gpu))))
+    for name, work in parts:
+        try:
+            further[name].append(work())
+        except Exception as error:  # of another engine's, or of a device's: the others are measured all the same
+            further[name].append(f"failed: {error!r:.300}")
+        console.print(name, further[name][-1])
+        keep()
     return 0
 
 

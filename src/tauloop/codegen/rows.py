@@ -6,6 +6,7 @@ of those that a call does, further whole numbers, and arrays: structures of arra
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
@@ -16,6 +17,7 @@ from tauloop.codegen.c_helpers import c_file, used_helpers
 from tauloop.codegen.library import Library
 from tauloop.codegen.threads import share_out, shares
 
+_INCLUDE = re.compile(r"^#include .*\n", re.MULTILINE)
 #: Parts for each thread: rows take different times.
 PARTS = 8
 
@@ -40,6 +42,11 @@ class RowKernel(Protocol):
 def row_kernel_text(body: str) -> str:
     """A whole file: the words for both compilers, helpers as the text needs them, and the text."""
     return "\n".join([c_file("tauloop.codegen", "kernels.h"), *used_helpers(body), body])
+
+
+def without_headers(text: str) -> str:
+    """A text with the words for both compilers in front, in place of the headers that it includes."""
+    return c_file("tauloop.codegen", "kernels.h") + _INCLUDE.sub("", text)
 
 
 def row_kernel_letters(numbers: int, arrays: int) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
 
 from tauloop.codegen.c_helpers import c_file
+from tauloop.codegen.rows import without_headers
 from tauloop.errors import InputError, Problems
 from tauloop.gpu.devices import BLOCK
 from tauloop.gpu.evaluator import Cuda
@@ -20,7 +20,6 @@ from tauloop.simulation.controllers.laws import RUNGE_KUTTA_4, Controller, Loop
 from tauloop.simulation.controllers.loop import control_numbers
 from tauloop.simulation.controllers.system import ControlLayouts, control_system
 
-_INCLUDE = re.compile(r"^#include .*\n", re.MULTILINE)
 #: Rows of a report: how it ended, samples, steps, and the least discriminant and pivot and the largest residual.
 REPORT = 6
 
@@ -167,4 +166,4 @@ def control_text(system: HybridSystem, method: Tableau) -> str:
     """The kernel: the routines and the integrator of simulations, and the loop over samples around them."""
     defined = f"#define TL_FOUND {system.held + system.kept}\n"
     text = system.source(method, defined + c_file("tauloop.gpu", "control.c"))
-    return c_file("tauloop.codegen", "kernels.h") + _INCLUDE.sub("", text)
+    return without_headers(text)

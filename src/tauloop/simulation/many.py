@@ -16,6 +16,7 @@ from tauloop.result import Evidence, Result
 from tauloop.simulation.forces import ConstantForce
 from tauloop.simulation.simulation import Simulator, decoded, kept
 from tauloop.simulation.stepping.compiled import CompiledStepper
+from tauloop.simulation.stepping.starts import many_steps, starts_kernel
 from tauloop.simulation.stepping.steps import Ending
 
 
@@ -65,8 +66,8 @@ def simulate_many(
 ) -> ManySimulations:
     """Simulate from many starts under constant forces.
 
-    With an explicit integrator in machine code they are shared out over the `threads` of the evaluator; else they
-    are simulated one after the other.
+    In machine code they are shared out over the `threads` of the evaluator; on a device (`evaluator=tl.gpu.Cuda()`) an
+    explicit integrator takes each start in a thread of its own; else they are simulated one after the other.
 
     Args:
         simulator: the machine, its route and its integrator; without wrench.
@@ -104,6 +105,13 @@ def _many(
     if isinstance(simulator.stepper, CompiledStepper):
         runs = simulator.stepper.many(y, forces, q, duration, time)
         return _result(simulator, time, runs.y, runs.near, runs.reached, runs.endings, runs.steps)
+    evaluator, program = simulator.model.evaluator, simulator.system.rate.program
+    if simulator.stepper.method.tableau is not None and evaluator.wants_code(program, len(y) * len(time)):
+        kernel = starts_kernel(simulator.stepper, evaluator)
+        if kernel is not None:
+            held = np.broadcast_to(forces, (len(y), simulator.system.acting))
+            runs = many_steps(kernel, simulator.stepper, (y, q, held), duration, time)
+            return _result(simulator, time, runs.y, runs.near, runs.reached, runs.endings, runs.steps)
     return _one_by_one(simulator, duration, q, v, forces, time)
 
 

@@ -6,23 +6,19 @@ from typing import final
 
 import numpy as np
 
-from tauloop.codegen.c_helpers import c_file
 from tauloop.codegen.evaluator import Compiled
 from tauloop.codegen.library import Callback, Library
-from tauloop.codegen.threads import share_out, shares
+from tauloop.codegen.rows import CompiledRows, row_kernel_letters
 from tauloop.integrate.integrators import Integrator
 from tauloop.integrate.interpreted import Stepped
 from tauloop.records import dataclass
+from tauloop.simulation.stepping.starts import DONE, FULL, many_steps, steps_text
 from tauloop.simulation.stepping.stepper import CAPACITY, ENDINGS, Stepper, SteppingState
 from tauloop.simulation.stepping.steps import Ending, ManySteps, Steps
 from tauloop.simulation.system import System
 
 #: Instructions above which compiling takes minutes, so that the loop is interpreted.
 LARGEST = 40_000
-#: Further outcomes of `steps.c`.
-DONE, FULL = 10, 11
-#: Shares of many starts for each thread: some take longer than others.
-SHARES = 8
 
 
 @dataclass(slots=True)
@@ -45,13 +41,12 @@ class CompiledStepper(Stepper):
         """
         super().__init__(system, integrator, directions)
         self._known = self.routines.coordinates + self.routines.velocities + self.routines.inputs
-        loop = c_file("tauloop.simulation.stepping", "steps.c")
-        source = self.routines.source(self.method.tableau, loop, known=self._known)
-        self._code, self._threads = Library.made(source, folder=evaluator.folder), evaluator.threads
+        text, letters = steps_text(self), row_kernel_letters(2, 9)
+        self._code = Library.made(text, folder=evaluator.folder)
+        self._many = CompiledRows(text, "tl_many", letters, evaluator.threads, evaluator.folder)
         self._size = self._code.function("tl_size", "", "n")()
         self._begin = self._code.function("tl_begin", "*****dddd")
         self._advance = self._code.function("tl_advance", "*d**dn*******", "i")
-        self._many = self._code.function("tl_many", "nn*dddddn*********")
         self._degree = 3 if self.method.tableau is None else self.method.tableau.dense.shape[1]
 
     def _begun(self, progress: SteppingState) -> _Own:
@@ -79,7 +74,7 @@ class CompiledStepper(Stepper):
         return self._steps(progress, kept, (int(spent[0]), int(spent[1])), ending)
 
     def many(self, y: np.ndarray, acting: np.ndarray, guess: np.ndarray, end: float, times: np.ndarray) -> ManySteps:
-        """Many integrations, shared out over the threads of the evaluator.
+        """Many integrations, shared out over the threads of the evaluator (see `many_steps`).
 
         Args:
             y: starts (N, n).
@@ -88,22 +83,5 @@ class CompiledStepper(Stepper):
             end: s.
             times: at which states are wanted (T,), rising, s.
         """
-        count, wanted = len(y), len(times)
-        arrays = (times, self.system.theta, y, guess, np.broadcast_to(acting, (count, self.system.acting)))
-        wanted_at, *inputs = (np.ascontiguousarray(array, dtype=float) for array in arrays)
-        states = np.full((count, wanted, self.system.size), np.nan)
-        near = np.full((count, wanted, self.system.model.topology.n_q), np.nan)
-        reached, codes, taken = np.zeros(count), np.zeros(count, dtype=np.long), np.zeros(count, dtype=np.long)
-        numbers = (end, *self.method.numbers, self.max_steps)
-        theta, *starts = inputs
-        each = (*starts, states, near, reached, codes, taken)
-
-        def run(part: slice) -> None:
-            arrays = (array[part] for array in each)
-            self._many(part.stop - part.start, wanted, wanted_at, *numbers, theta, *arrays)
-
-        share_out(shares(count, SHARES * self._threads, least=1, block=1), self._threads, run)
-        endings = {DONE: Ending.END, FULL: Ending.STEPS} | {int(code): ending for code, ending in ENDINGS.items()}
-        return ManySteps(
-            y=states, near=near, reached=reached, endings=tuple(endings[int(c)] for c in codes), steps=taken.astype(int)
-        )
+        held = np.broadcast_to(acting, (len(y), self.system.acting))
+        return many_steps(self._many, self, (y, guess, held), end, times)

@@ -1,6 +1,6 @@
 /* Integrations of one machine: step by step with what happens on the way, or many at once with states at given times.
 
-   In front of this stand `hybrid.c` and `system.c`; behind it the machine's routines. What acts are their inputs. */
+   In front of this stand `kernels.h`, `hybrid.c` and `system.c`; behind it the machine's routines. What acts are their inputs. */
 
 /* Where an integration stands, in memory of the caller's. */
 typedef struct {
@@ -22,10 +22,13 @@ size_t tl_size(void)
 void tl_begin(integration *at, double *y, double *acting, double *guess, const double *p, double step, double rtol,
     double atol, double longest)
 {
-    const tl_data data = {.in = acting, .acting = acting, .p = p, .worst = at->worst};
-    const tl_run run = {.step = step, .rtol = rtol, .atol = atol, .longest = longest, .y = y, .guess = guess,
-        .known = at->known, .data = &at->data};
+    const tl_data data = {0};
+    const tl_run run = {0};
+    tl_run *r = &at->run;
     at->run = run, at->data = data;
+    at->data.in = at->data.acting = acting, at->data.p = p, at->data.worst = at->worst;
+    r->step = step, r->rtol = rtol, r->atol = atol, r->longest = longest;
+    r->y = y, r->guess = guess, r->known = at->known, r->data = &at->data;
     at->worst[0] = 1.0, at->worst[1] = 1e300, at->worst[2] = 0.0;
     at->sample = 0.0;
     tl_prepare(&tl_system, &tl_steps, &at->run, at->room, at->pivots);
@@ -68,21 +71,24 @@ int tl_advance(integration *at, double end, tl_own law, tl_own sampled, double p
     return code;
 }
 
-/* n starts with constant forces, and of each the states and nearby coordinates at the wanted times, rising. */
-void tl_many(size_t n, size_t n_times, const double *wanted, double duration, double step, double rtol, double atol,
-    double longest, size_t max_steps, const double *p, const double *starts, const double *near, const double *held,
-    double *found, double *known_q, double *reached, long *code, long *taken)
+/* n starts with constant forces, one a thread, and of each the states and nearby coordinates at the wanted times, rising.
+   Arrays over starts are structures of arrays. `figures`: the duration, and what `tl_begin` takes last. */
+TL_KERNEL tl_many(size_t n, size_t from, size_t to, size_t n_times, size_t max_steps, const double *restrict wanted,
+    const double *restrict figures, const double *restrict p, const double *restrict starts,
+    const double *restrict near, const double *restrict held, double *restrict states, double *restrict known_q,
+    double *restrict report)
 {
-    for (size_t i = 0; i < n; ++i) {
+    TL_PART(i, from, to) {
         integration at;
         tl_run *r = &at.run;
-        double y[NY], guess[NQ], acting[NI + 1];
+        double y[NY], guess[NQ + 1], acting[NI + 1];
+        const double duration = figures[0];
         size_t next = 0;
         int ended = TL_STEPPED;
-        memcpy(y, starts + i * NY, sizeof y);
-        memcpy(guess, near + i * NQ, sizeof guess);
-        memcpy(acting, held + i * NI, sizeof(double) * NI);
-        tl_begin(&at, y, acting, guess, p, step, rtol, atol, longest);
+        for (size_t k = 0; k < NY; ++k) y[k] = starts[k * n + i];
+        for (size_t k = 0; k < NQ; ++k) guess[k] = near[k * n + i];
+        for (size_t k = 0; k < NI; ++k) acting[k] = held[k * n + i];
+        tl_begin(&at, y, acting, guess, p, figures[1], figures[2], figures[3], figures[4]);
         while (ended == TL_STEPPED && r->time < duration && r->steps < (double)max_steps) {
             const double steps = r->steps;
             ended = tl_next(&tl_system, &tl_steps, r, duration);
@@ -90,12 +96,15 @@ void tl_many(size_t n, size_t n_times, const double *wanted, double duration, do
             for (; next < n_times && wanted[next] <= r->time; ++next) {
                 const double x = (wanted[next] - r->from) / r->length;
                 for (int k = 0; k < NY; ++k)
-                    found[(i * n_times + next) * NY + k] = tl_along(&tl_system, &tl_steps, r, k, x);
-                memcpy(known_q + (i * n_times + next) * NQ, r->known_at_start, sizeof(double) * NQ);
+                    states[(next * NY + (size_t)k) * n + i] = tl_along(&tl_system, &tl_steps, r, k, x);
+                for (size_t k = 0; k < NQ; ++k) known_q[(next * NQ + k) * n + i] = r->known_at_start[k];
             }
         }
-        reached[i] = r->time;
-        code[i] = ended != TL_STEPPED ? ended : r->time < duration ? TL_FULL : TL_DONE;
-        taken[i] = (long)r->steps;
+        for (; next < n_times; ++next) {
+            for (size_t k = 0; k < NY; ++k) states[(next * NY + k) * n + i] = HUGE_VAL - HUGE_VAL;
+            for (size_t k = 0; k < NQ; ++k) known_q[(next * NQ + k) * n + i] = HUGE_VAL - HUGE_VAL;
+        }
+        report[i] = r->time, report[2 * n + i] = r->steps;
+        report[n + i] = (double)(ended != TL_STEPPED ? ended : r->time < duration ? TL_FULL : TL_DONE);
     }
 }

@@ -1,0 +1,58 @@
+"""Many starts at once: the text of the loop around a machine's steps, and its kernel over starts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tauloop.codegen.c_helpers import c_file
+from tauloop.codegen.evaluator import Evaluator
+from tauloop.codegen.rows import RowKernel, row_kernel_letters, without_headers
+from tauloop.simulation.stepping.stepper import ENDINGS, Stepper
+from tauloop.simulation.stepping.steps import Ending, ManySteps
+
+#: Further outcomes of `steps.c`.
+DONE, FULL = 10, 11
+
+
+def steps_text(stepper: Stepper) -> str:
+    """The loop around the steps, for the system's C compiler and NVRTC."""
+    routines = stepper.routines
+    known = routines.coordinates + routines.velocities + routines.inputs
+    loop = c_file("tauloop.simulation.stepping", "steps.c")
+    return without_headers(routines.source(stepper.method.tableau, loop, known=known))
+
+
+def starts_kernel(stepper: Stepper, evaluator: Evaluator) -> RowKernel | None:
+    """The kernel over starts, where the evaluator has machine code."""
+    return evaluator.rows(steps_text(stepper), "tl_many", row_kernel_letters(2, 9))
+
+
+def many_steps(
+    kernel: RowKernel, stepper: Stepper, starts: Sequence[np.ndarray], end: float, times: np.ndarray
+) -> ManySteps:
+    """Many integrations.
+
+    Args:
+        kernel: of the stepper.
+        stepper: the system and its method.
+        starts: states (N, n), coordinates from which Newton's method starts (N, n_q), and what acts, constant (N, m).
+        end: s.
+        times: at which states are wanted (T,), rising, s.
+    """
+    count, wanted = len(starts[0]), len(times)
+    size, n_q = stepper.system.size, stepper.system.model.topology.n_q
+    columns = [np.ascontiguousarray(array.T, dtype=float) for array in starts]
+    figures = np.array([end, *stepper.method.numbers], dtype=float)
+    shapes = ((wanted * size, count), (wanted * n_q, count), (3, count))
+    arrays = (times, figures, stepper.system.theta, *columns)
+    states, near, report = kernel(count, (wanted, stepper.max_steps), arrays, shapes)
+    endings = {DONE: Ending.END, FULL: Ending.STEPS} | {int(code): ending for code, ending in ENDINGS.items()}
+    return ManySteps(
+        y=np.ascontiguousarray(states.reshape(wanted, size, count).transpose(2, 0, 1)),
+        near=np.ascontiguousarray(near.reshape(wanted, n_q, count).transpose(2, 0, 1)),
+        reached=report[0],
+        endings=tuple(endings[int(code)] for code in report[1]),
+        steps=report[2].astype(int),
+    )
