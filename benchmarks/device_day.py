@@ -27,9 +27,9 @@ ROOT = Path(__file__).resolve().parents[1]
 PARTS, ASIDE = ROOT / "out" / "device_day", Path(tempfile.gettempdir()) / "device_day"
 #: Bytes of a part.
 LARGEST = 40 * 2**20
-#: What that machine has not; without what they need, which is listed too.
+#: What that machine has not, and what that needs. MuJoCo wants both of its parts of one version.
 WHEELS = (
-    *("casadi>=3.8,<4", "platformdirs", "mujoco>=4,<5", "mujoco-core>=4,<5", "mujoco-warp", "warp-lang"),
+    *("casadi>=3.8,<4", "platformdirs", "mujoco==4.0.0", "mujoco-core==4.0.0", "mujoco-warp", "warp-lang"),
     *("grid-rbd", "beautifulsoup4", "soupsieve", "trimesh", "threadpoolctl"),
 )
 PLATFORMS = ("manylinux_2_34", "manylinux_2_28", "manylinux_2_27", "manylinux_2_17", "manylinux2014", "manylinux1")
@@ -48,13 +48,13 @@ def pack() -> int:
         site = Path(folder) / "site"
         platforms = [f"--platform={name}_x86_64" for name in PLATFORMS]
         options = ["--no-deps", "--only-binary=:all:", "--python-version=3.12", "--implementation=cp", *platforms]
-        command = [sys.executable, "-m", "pip", "install", "-q", *options, f"--target={site}", *WHEELS]
-        subprocess.run(command, check=True)
+        command = [sys.executable, "-m", "pip", "install", "-q", *options, f"--target={site}"]
+        subprocess.run([*command, *WHEELS], check=True)
         pruned(site)
         if TX40.exists():
             shutil.copy(TX40, site)
         whole = Path(folder) / "whole.tar.xz"
-        with tarfile.open(whole, "w:xz", preset=6) as archive:
+        with tarfile.open(whole, "w:xz", preset=3) as archive:
             archive.add(site, arcname="site")
         content = whole.read_bytes()
     count = -(-len(content) // LARGEST)

@@ -8,7 +8,7 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.completion import actuators
-from tauloop.cli.machine import BesidePosition, MachineArgument, load_model
+from tauloop.cli.machine import BesidePosition, MachineArgument, ThreadsOption, load_model
 from tauloop.cli.output import JsonOption, command, finish
 from tauloop.cli.progress import bars, search
 
@@ -33,6 +33,7 @@ def fk(
     options: tl.KinematicsOptions,
     side: BesidePosition | None = None,
     actuators: ActuatorsOption = None,
+    threads: ThreadsOption = "1",
     as_json: JsonOption = False,
 ) -> None:
     """Forward kinematics: where the platform and the tool are at given positions of the actuators.
@@ -40,7 +41,7 @@ def fk(
     The machine is followed from its reference pose; --all-modes lists every pose in which its loops close. Exit code
     1 when a pose lies beyond a stop.
     """
-    model = load_model(machine, side, within_limits=options.within_limits)
+    model = load_model(machine, side, within_limits=options.within_limits, threads=threads)
     with bars(as_json or not options.all_modes) as report:
         finish(tl.forward_kinematics(model, actuators, options, report=search(report)), as_json)
 
@@ -51,6 +52,7 @@ def ik(
     options: tl.KinematicsOptions,
     side: BesidePosition | None = None,
     platform: PlatformOption = None,
+    threads: ThreadsOption = "1",
     as_json: JsonOption = False,
 ) -> None:
     """Inverse kinematics: where the actuators are at a given position of the platform.
@@ -58,7 +60,7 @@ def ik(
     On the working mode of the reference pose; --all-modes lists every posture of the legs. Exit code 1 when a
     pose lies beyond a stop.
     """
-    model = load_model(machine, side, within_limits=options.within_limits)
+    model = load_model(machine, side, within_limits=options.within_limits, threads=threads)
     with bars(as_json or not options.all_modes) as report:
         finish(tl.inverse_kinematics(model, platform, options, report=search(report)), as_json)
 
