@@ -100,7 +100,7 @@ CEILINGS = {
     "linuxcnc": 820,
     "logs": 2080,
     "mechanism": 4640,
-    "model": 3310,
+    "model": 3330,
     "motion": 3010,
     "pages": 420,
     "programs": 2850,

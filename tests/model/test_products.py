@@ -8,6 +8,7 @@ import pytest
 from differences import FOREIGN, REDUNDANT, STEPS, Differences, difference, machine
 from page_tables import page_table
 
+import tauloop as tl
 from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry
 from tauloop.codegen.operations import output_operations
 from tauloop.errors import InputError, PoseError
@@ -90,6 +91,19 @@ def test_products_of_every_machine_are_those_of_jacobians_and_of_their_slopes(na
     if function == "inverse_dynamics" and (model.assembly.passive or any(rod.tension for rod in model.mechanism.rods)):
         pytest.skip("inverse dynamics has no derivatives: passive freedoms, or forces within bounds")
     check(name, entry, function)
+
+
+def test_products_are_exported_as_c_and_called_by_name():
+    made = tl.export_c(tl.load("delta"), tl.ExportOptions(functions=("inverse_dynamics_products",)))
+    ports = {port["name"]: port for port in made.manifest["functions"][0]["inputs"]}
+    assert ports["position_step"]["units"] == ["m"] * 3
+    call = tl.load_function("delta", "inverse_dynamics_products", ("force_along", "bend_by_velocity"))
+    motion = ([0.05, 0.0, -0.5], [0.1, 0.2, 0.3], [1.0, 2.0, 3.0])
+    steps = dict(zip(("position", "velocity", "acceleration"), np.eye(3), strict=True))
+    own = machine("delta").platform.products("inverse_dynamics", *motion, factors=[1.0, 2.0, 3.0], steps=steps)
+    moved, bent = call(*motion, *steps.values(), [1.0, 2.0, 3.0])
+    assert difference(moved, own.along) < OTHER_ORDER
+    assert difference(bent, own.bends["velocity"]) < OTHER_ORDER
 
 
 @pytest.mark.parametrize("name", ["delta", pytest.param("hexapod", marks=pytest.mark.nightly)])

@@ -12,7 +12,16 @@ from typing import Any
 import numpy as np
 
 from tauloop.assembly.closing import random_walk
-from tauloop.assembly.ports import PLATFORM, Entry, coordinate_units, velocity_units
+from tauloop.assembly.ports import (
+    PLATFORM,
+    Entry,
+    Port,
+    coordinate_units,
+    factor_of,
+    force_port,
+    step_of,
+    velocity_units,
+)
 from tauloop.codegen import single
 from tauloop.codegen.evaluator import reads_start
 from tauloop.codegen.operations import operations
@@ -34,6 +43,7 @@ from tauloop.options import Options, listed, option
 from tauloop.programs.catalogue import EXPORTABLE, INVERSE_DYNAMICS
 from tauloop.programs.derivatives import by
 from tauloop.programs.expressions import ProgramSpec
+from tauloop.programs.products import along
 from tauloop.programs.program import Newton
 from tauloop.programs.state import health
 from tauloop.progress import Progress, Stages
@@ -345,7 +355,27 @@ def c_ports(model: Model, motion: Motion) -> dict[str, CPort]:
     for name, columns, units, meaning in listed:
         named = tuple(columns)
         ports[name] = CPort(name=name, size=len(named), columns=named, units=tuple(units), meaning=meaning)
-    return ports | _jacobian_ports(motion, ports)
+    return ports | _jacobian_ports(motion, ports) | _product_ports(motion, ports)
+
+
+def _product_ports(motion: Motion, ports: Mapping[str, CPort]) -> dict[str, CPort]:
+    """Ports of directions and factors, and of the products with them."""
+    known = motion.runner.known_ports
+    steps = {name: known[step_of(name)] for name in (*motion.ports.motion, "force")}
+    described = [(port, f"direction of {name}") for name, port in steps.items()]
+    for output in ("force", "acceleration"):
+        described.append((known[factor_of(output)], f"factors w of {output}"))
+        moved = Port(name=along(output), columns=ports[output].columns, units=ports[output].units)
+        described.append((moved, f"change of {output} along the direction d, J d"))
+    for name, port in steps.items():
+        units = tuple(f"1/({unit})" for unit in port.units)
+        for word, meaning in (("slope", "w^T J"), ("bend", "gradient of w^T J d")):
+            made = Port(name=by(word, name), columns=port.columns, units=units)
+            described.append((made, f"{meaning} by {name}, times the unit of what w weighs"))
+    return {
+        port.name: CPort(name=port.name, size=port.size, columns=port.columns, units=port.units, meaning=meaning)
+        for port, meaning in described
+    }
 
 
 def _jacobian_ports(motion: Motion, ports: Mapping[str, CPort]) -> dict[str, CPort]:
@@ -431,9 +461,16 @@ def _samples(model: Model, entry: Motion, q: np.ndarray, rng: np.random.Generato
         "last_external_force": rng.normal(size=(most, len(assembly.independent))),
         "period": rng.uniform(0.001, 0.01, size=(most, 1)),
         "bandwidth": rng.uniform(10.0, 100.0, size=(most, 1)),
+        **_directions(entry, most),
         **_shared(model, most),
         "theta": np.tile(table.vector(model.free), (most, 1)),
     }
+
+
+def _directions(entry: Motion, most: int) -> dict[str, np.ndarray]:
+    """Random directions and factors of products."""
+    rng, ports = np.random.default_rng(2), entry.ports.products(force_port(entry.assembly))
+    return {name: rng.normal(size=(most, port.size)) for name, port in ports.items()}
 
 
 def _bearable(

@@ -224,6 +224,7 @@ EXPORTABLE = MappingProxyType(
         "momentum_forces": MOMENTUM_FORCES,
         "momentum_observer": MOMENTUM_OBSERVER,
         **{specs[0].name: specs[0] for specs in DERIVATIVES.values()},
+        **{spec.name: spec for spec in PRODUCTS.values()},
     }
 )
 #: All of them, by name.
