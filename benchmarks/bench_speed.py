@@ -3,7 +3,7 @@
     python benchmarks/bench_speed.py [--only dynamics ...] [--json] [--markdown docs/speed.md]
 
 `--markdown` writes the table between the two marks in a page. Whatever is compared must agree before it is timed. The
-first run on a computer builds Pinocchio's C++ program, which takes two to four minutes.
+first run on a computer builds Pinocchio's C++ program, which takes about six minutes.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
         progress.print(f"{options.markdown} lacks the marks {MARKS[0]} and {MARKS[1]}", style="bold red", markup=False)
         return 1
     start = time.perf_counter()
-    with progress.status("Pinocchio's C++ program (two to four minutes where it has to be built)"):
+    with progress.status("Pinocchio's C++ program (about six minutes where it has to be built)"):
         try:
             cpp = "switched off" if options.no_cpp else pinocchio_cpp.program()
         except NotBuilt as error:

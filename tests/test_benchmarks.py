@@ -217,6 +217,7 @@ def test_the_short_table_of_the_page_is_that_of_the_long_one(bench: ModuleType) 
 SHORT = {
     "bench_calibration": ["--seconds", "0", "--candidates", "200", "--replicates", "10"],
     "bench_control": ["--seconds", "0", "--no-cpp", "--no-mujoco"],
+    "bench_derivatives": ["--no-cpp"],
     "bench_drives": ["--runs", "1"],
     "bench_gpu": ["--machines", "five_bar", "--samples", "2000", "--seconds", "0", "--processor"],
     "bench_identification": ["--samples", "20000"],

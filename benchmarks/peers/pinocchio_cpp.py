@@ -73,6 +73,11 @@ def program(*, only_cached: bool = False) -> Path:
     return built("pinocchio_peer", [compiler, *FLAGS, *DEFINITIONS, *includes], SOURCE, salt, only_cached=only_cached)
 
 
+def version() -> str:
+    """Of the headers."""
+    return metadata.version("libpinocchio")
+
+
 def _headers(distribution: str, header: str) -> Path:
     """The include folder of an installed distribution that holds a header."""
     try:
@@ -144,6 +149,38 @@ def regressor(program: Path, peer: PeerTree, states: PeerStates, seconds: float)
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CppDerivatives:
+    """Functions alone, and with their derivatives by configuration, velocity and acceleration or torque.
+
+    Attributes:
+        version: of Pinocchio.
+        inverse: seconds for a state of a tree's `rnea`, and of `computeRNEADerivatives`; None with loops.
+        forward: of `aba` and `computeABADerivatives`, with loops of `constraintDynamics` and
+            `computeConstraintDynamicsDerivatives` behind it.
+        difference: of derivatives by configuration from differences, as a share of the largest.
+    """
+
+    version: str
+    inverse: tuple[float, float] | None
+    forward: tuple[float, float]
+    difference: float
+
+
+def derivatives(program: Path, peer: PeerTree, states: PeerStates, seconds: float) -> CppDerivatives:
+    """Measure derivatives, each of two or four measurements for so many seconds.
+
+    Raises:
+        NotComparable: a machine that the program cannot be given.
+        RuntimeError: the program failed, or its constraints are not of points alone.
+    """
+    # of universal joints, whose axes move with them, its derivatives are wrong by up to a fifth (Pinocchio 4.1.0)
+    found, _ = _ran(program, "derivatives", peer, states, seconds, universal=False)
+    value, both = (1e-9 * time for time in found["forward"])
+    inverse = tuple(1e-9 * time for time in found["inverse"]) if "inverse" in found else None
+    return CppDerivatives(version=found["version"], inverse=inverse, forward=(value, both), difference=found["worst"])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CppRollout:
     """Forward dynamics integrated by Runge-Kutta 4 with one step for each held force.
@@ -192,9 +229,11 @@ def _ran(
     seconds: float,
     held: Array | None = None,
     period: float = 0.0,
+    *,
+    universal: bool = True,
 ) -> tuple[dict[str, Any], Array]:
     """What the program printed, and the accelerations that it was given."""
-    joints = pin_joints(peer)
+    joints = pin_joints(peer, universal=universal)
     motion = pin_states(joints, states)
     if held is None:
         held = np.empty((0, len(states.driven)))

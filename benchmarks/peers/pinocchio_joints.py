@@ -53,14 +53,19 @@ class PinJoints:
     of_body: dict[int, int]
 
 
-def pin_joints(peer: PeerTree) -> PinJoints:
-    """Joints for all bodies: one where Pinocchio has one for such a chain of freedoms, else one for each freedom."""
+def pin_joints(peer: PeerTree, *, universal: bool = True) -> PinJoints:
+    """Joints for all bodies: one where Pinocchio has one for such a chain of freedoms, else one for each freedom.
+
+    Args:
+        peer: the bodies.
+        universal: whether universal joints are one joint.
+    """
     joints: list[PinJoint] = []
     of_body = {GROUND: 0}
     for i, body in enumerate(peer.bodies):
         parent, at = of_body[body.parent], body.at
         kind = _kind(body)
-        if kind is not None:
+        if kind is not None and (universal or kind != "universal"):
             joints.append(_joint(body, 0, kind, parent, at, body.inertia))
             of_body[i] = len(joints)
             continue

@@ -1,16 +1,21 @@
 // Pinocchio at its best on one machine with closed loops: reads the machine and its states as text, times, prints JSON.
 //
 // Usage: pinocchio_peer PROBLEM SECONDS WORK   (`problem_text` in pinocchio_cpp.py writes PROBLEM)
-// WORK: dynamics (inverse and forward), regressor, or rollout (forward dynamics integrated under given forces).
+// WORK: dynamics (inverse and forward), derivatives of these, regressor, or rollout (forward dynamics integrated under
+// given forces).
 //
 // Headers only: the library's own instantiations are not linked, so that -march=native holds for all of it.
 #include <pinocchio/multibody.hpp>
 #include <pinocchio/algorithm/rnea.hpp>
 #include <pinocchio/algorithm/jacobian.hpp>
 #include <pinocchio/algorithm/kinematics.hpp>
+#include <pinocchio/algorithm/aba.hpp>
+#include <pinocchio/algorithm/aba-derivatives.hpp>
 #include <pinocchio/algorithm/constrained-dynamics.hpp>
+#include <pinocchio/algorithm/constrained-dynamics-derivatives.hpp>
 #include <pinocchio/algorithm/joint-configuration.hpp>
 #include <pinocchio/algorithm/regressor.hpp>
+#include <pinocchio/algorithm/rnea-derivatives.hpp>
 
 #include <Eigen/LU>
 
@@ -341,6 +346,13 @@ public:
     return pin::constraintDynamics(p_.model, data_, q, v, tau_, models_, datas_, settings_);
   }
 
+  // Derivatives of the accelerations by configuration, velocity and torques, at the last state.
+  const pin::Data & derivatives()
+  {
+    pin::computeConstraintDynamicsDerivatives(p_.model, data_, models_, datas_, settings_);
+    return data_;
+  }
+
 private:
   const Problem & p_;
   pin::Data data_;
@@ -452,6 +464,84 @@ static void dynamics(const Problem & problem, double seconds)
   std::printf(", \"is_finite\": %s", std::isfinite(sum) ? "true" : "false");
 }
 
+// Largest difference of a matrix from central differences of a function of displacements, as a share of its largest.
+template<typename Function>
+static double away(const MatrixXd & matrix, Function && function)
+{
+  const double h = 1e-6;
+  MatrixXd slopes(matrix.rows(), matrix.cols());
+  for (Index k = 0; k < matrix.cols(); ++k)
+  {
+    const VectorXd step = h * VectorXd::Unit(matrix.cols(), k);
+    const VectorXd ahead = function(step);
+    slopes.col(k) = (ahead - function(VectorXd(-step))) / (2.0 * h);
+  }
+  return (matrix - slopes).cwiseAbs().maxCoeff() / std::max(slopes.cwiseAbs().maxCoeff(), 1e-300);
+}
+
+// Values, and values with derivatives: of a tree by rnea and aba, of loops by constraintDynamics.
+static void derivatives(const Problem & p, double seconds)
+{
+  const pin::Model & model = p.model;
+  const std::size_t states = p.q.size();
+  pin::Data data(model);
+  double sum = 0.0, worst = 0.0;
+  const auto moved = [&](std::size_t i, const VectorXd & step) {
+    VectorXd q(model.nq);
+    pin::integrate(model, p.q[i], step, q);
+    return q;
+  };
+  if (p.constraints.empty())
+  {
+    std::vector<VectorXd> tau;
+    for (std::size_t i = 0; i < states; ++i)
+      tau.push_back(pin::rnea(model, data, p.q[i], p.v[i], p.a[i]));
+    pin::computeRNEADerivatives(model, data, p.q[0], p.v[0], p.a[0]);
+    pin::Data other(model);
+    worst = away(data.dtau_dq, [&](const VectorXd & step) {
+      return VectorXd(pin::rnea(model, other, moved(0, step), p.v[0], p.a[0]));
+    });
+    pin::computeABADerivatives(model, data, p.q[0], p.v[0], tau[0]);
+    worst = std::max(worst, away(data.ddq_dq, [&](const VectorXd & step) {
+      return VectorXd(pin::aba(model, other, moved(0, step), p.v[0], tau[0], pin::Convention::WORLD));
+    }));
+    const double inverse = nanoseconds(states, seconds, [&](std::size_t i) {
+      sum += pin::rnea(model, data, p.q[i], p.v[i], p.a[i])[0];
+    });
+    const double both = nanoseconds(states, seconds, [&](std::size_t i) {
+      pin::computeRNEADerivatives(model, data, p.q[i], p.v[i], p.a[i]);
+      sum += data.dtau_dq(0, 0);
+    });
+    const double forward = nanoseconds(states, seconds, [&](std::size_t i) {
+      sum += pin::aba(model, data, p.q[i], p.v[i], tau[i], pin::Convention::WORLD)[0];
+    });
+    const double forward_both = nanoseconds(states, seconds, [&](std::size_t i) {
+      pin::computeABADerivatives(model, data, p.q[i], p.v[i], tau[i]);
+      sum += data.ddq_dq(0, 0);
+    });
+    std::printf(", \"inverse\": [%.17g, %.17g], \"forward\": [%.17g, %.17g]", inverse, both, forward, forward_both);
+  }
+  else
+  {
+    if (!p.has_forward) throw std::runtime_error("its constraints are not of points alone, or links are massless");
+    InverseDynamics inverse(p);
+    MatrixXd u(Index(p.driven.size()), Index(states));
+    for (std::size_t i = 0; i < states; ++i)
+      inverse(i, u.col(Index(i)));
+    ForwardDynamics forward(p), other(p);
+    forward(0, u.col(0));
+    const MatrixXd by_q = forward.derivatives().ddq_dq;
+    worst = away(by_q, [&](const VectorXd & step) { return VectorXd(other(moved(0, step), p.v[0], u.col(0))); });
+    const double value = nanoseconds(states, seconds, [&](std::size_t i) { sum += forward(i, u.col(Index(i)))[0]; });
+    const double both = nanoseconds(states, seconds, [&](std::size_t i) {
+      forward(i, u.col(Index(i)));
+      sum += forward.derivatives().ddq_dq(0, 0);
+    });
+    std::printf(", \"forward\": [%.17g, %.17g]", value, both);
+  }
+  std::printf(", \"worst\": %.17g, \"is_finite\": %s", worst, std::isfinite(sum) ? "true" : "false");
+}
+
 static void regressor(const Problem & problem, double seconds)
 {
   const std::size_t states = problem.q.size();
@@ -488,7 +578,7 @@ int main(int argc, char ** argv)
 {
   if (argc != 4)
   {
-    std::cerr << "usage: pinocchio_peer PROBLEM SECONDS dynamics|regressor|rollout\n";
+    std::cerr << "usage: pinocchio_peer PROBLEM SECONDS dynamics|derivatives|regressor|rollout\n";
     return 2;
   }
   try
@@ -499,6 +589,7 @@ int main(int argc, char ** argv)
     std::printf("{\"version\": \"%s\", \"eigen\": \"%d.%d.%d\"",
                 PINOCCHIO_VERSION, EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION);
     if (work == "dynamics") dynamics(problem, seconds);
+    else if (work == "derivatives") derivatives(problem, seconds);
     else if (work == "regressor") regressor(problem, seconds);
     else if (work == "rollout") rollout(problem, seconds);
     else throw std::runtime_error("unknown work " + work);
