@@ -9,6 +9,7 @@ import pytest
 from scipy.optimize import root
 
 import tauloop as tl
+from tauloop.mechanism import machine_path
 
 TABLE = """
 format: tauloop-machine/1
@@ -100,6 +101,36 @@ def test_wear_of_a_machine_is_what_forces_and_speeds_say() -> None:
         worn[goal] = np.trapezoid((share**3 * np.abs(speed)).sum(axis=1), time)
         assert result.wear == pytest.approx(worn[goal], rel=1e-2)
     assert worn["wear"] < 0.9 * worn["energy"]
+
+
+def five_bar(old: str, new: str) -> tl.Model:
+    text = machine_path("five_bar").read_text(encoding="utf-8")
+    assert old in text
+    return tl.Model(tl.loads(text.replace(old, new)))
+
+
+def test_more_motors_than_freedoms_share_their_forces_within_limits() -> None:
+    third = "actuators:\n  motor_3: {on: elbow_1, inertia: rotor_inertia, force: 3 N m}\n"
+    model = five_bar("actuators:\n", third)
+    stroke = tl.StrokeOptions(end={"x": 0.05})
+    results = (
+        tl.fastest_motion(model, tl.FastestOptions(stroke=stroke, intervals=100)),
+        tl.transfer(model, tl.TransferOptions(end={"x": 0.05}, intervals=12)),
+    )
+    for result in results:
+        time = np.linspace(0.0, result.duration, 1001)[1:-1]  # friction vanishes where the motion ends
+        share = np.abs(result.trajectory.forces(time)) / np.array([a.force for a in model.mechanism.actuators])
+        assert share.max() == pytest.approx(0.9, rel=2e-3)
+        assert result.tried == ()
+    assert results[1].duration < 1.01 * results[0].duration
+
+
+def test_passive_freedoms_are_named() -> None:
+    model = five_bar("  motor_2: {on: shoulder_2, inertia: rotor_inertia, force: 8 N m}\n", "")
+    with pytest.raises(tl.AssemblyError, match=r"no actuator moves 1 of the 2 freedoms.*passive: elbow_2"):
+        tl.fastest_motion(model, tl.FastestOptions(stroke=tl.StrokeOptions(end={"x": 0.05})))
+    with pytest.raises(tl.AssemblyError, match=r"no actuator moves 1 of the 2 freedoms.*passive: elbow_2"):
+        tl.transfer(model, tl.TransferOptions(end={"x": 0.05}))
 
 
 def test_goals_that_a_file_does_not_say_enough_for_are_refused() -> None:

@@ -29,7 +29,8 @@ def motion(
     """Plan a trajectory: a path, a motion law, and a duration (given, or the shortest that the machine can do).
 
     The table is input of `tauloop dynamics --motion`. A path that leaves the workspace or passes through a singularity
-    is refused with the place.
+    is refused with the place. `tauloop transfer` finds the path, too (--optimise time, energy or wear), and
+    `tauloop fastest` keeps more limits along a path.
     """
     result = tl.plan_motion(load_model(machine, side, within_limits=within_limits), options)
     finish(result, as_json, log_file(out, lambda: result.log(frequency)), figure=figure)

@@ -16,7 +16,8 @@ def fastest_tables(result: FastestMotion) -> Iterator[RenderableType]:
     total = f" ({result.trajectory.total:.6g} s there and back)" if result.trajectory.returns else ""
     yield f"Motion of {result.duration:.6g} s{total}"
     load = f", payload 0 to {limits.payload.mass:g} kg" if limits.payload else ""
-    yield f"{limits.force:.0%} of the forces{load}; with all of them {result.without_reserve:.6g} s"
+    price = f"; with all of them {result.without_reserve:.6g} s" if result.without_reserve < result.duration else ""
+    yield f"{limits.force:.0%} of the forces{load}{price}"
     rows = ((name, duration, result.gains[name]) for name, duration in result.laws.items())
     if result.laws:
         yield table("Other laws under these limits", "law", ("duration [s]", ".6g"), ("gain", ".1%"), rows=rows)

@@ -242,7 +242,8 @@ class PathRows:
                 best.append(np.nanmin(self.size / np.abs(quantity.alpha[:, :n]), axis=1))
         if np.isfinite(self.limits.tool_acceleration):
             tangent, _ = self.tool(u)
-            best.append(self.limits.tool_acceleration / np.linalg.norm(tangent, axis=1))
+            with np.errstate(divide="ignore"):
+                best.append(self.limits.tool_acceleration / np.linalg.norm(tangent, axis=1))
         least = float(np.median(np.min(best, axis=0)))
         return float(np.sqrt(least)) / 2.0 if 0 < least < np.inf else 1.0
 

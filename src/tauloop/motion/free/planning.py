@@ -19,7 +19,7 @@ from tauloop.motion.fastest.planning import FastestLaw, law_rate
 from tauloop.motion.free.chart import DEGREE, SplinePath, chart, knots
 from tauloop.motion.free.costs import copper_of, require_goal
 from tauloop.motion.free.program import FreeProgram, Guess
-from tauloop.motion.free.rows import PointRows, Surroundings, rows_at
+from tauloop.motion.free.rows import PointRows, Surroundings, require_closed, rows_at
 from tauloop.motion.laws import POLYNOMIAL_345, POLYNOMIAL_4567, Uniform
 from tauloop.motion.limits import fastest_rate
 from tauloop.motion.stroke import Stroke, stroke
@@ -148,6 +148,7 @@ class FreePlanner:
             PoseError: ends out of reach or in the way, or no motion that keeps everything.
         """
         platform = self.model.platform
+        require_closed(self.model)
         require_goal(self.model, self.aim.optimise, self.aim.copper)
         ends, problems = np.array([np.asarray(start, dtype=float), np.asarray(end, dtype=float)]), Problems()
         for word, position in zip(("start", "end"), ends, strict=True):

@@ -21,6 +21,7 @@ import numpy as np
 from tauloop.assembly.coordinates import unit_free
 from tauloop.assembly.loops import nominal
 from tauloop.equations.tree import symbolic_motion
+from tauloop.errors import InputError
 from tauloop.kinematics.clearance import RodClearance, rod_clearance
 from tauloop.mechanism.bodies import cables
 from tauloop.model import Model
@@ -32,6 +33,7 @@ from tauloop.motion.free.costs import power, wear
 from tauloop.motion.free.obstacles import Obstacle
 from tauloop.options import Options, option
 from tauloop.programs.catalogue import EMBEDDING, INVERSE_DYNAMICS, LOADED_INVERSE_DYNAMICS, TERMS
+from tauloop.programs.program import Evaluate
 from tauloop.records import dataclass
 
 #: Projections that find where a rod is nearest to an obstacle, and points of it that are looked at afterwards.
@@ -78,6 +80,19 @@ class Surroundings(Options):
         if rods is not None and len(rods.pairs):
             table["rod to rod"] = rods.distances(q).min(axis=1) - 2.0 * float(self.rod_radius or 0.0)
         return table
+
+
+def require_closed(model: Model) -> None:
+    """Refuse machines whose motion is no expression.
+
+    Raises:
+        InputError: cables, or loops that close by iteration.
+    """
+    if cables(model.mechanism):
+        what = "hangs on cables, whose tensions are no expression"
+        raise InputError.of(model.mechanism.name, what, "a law along a path, by `motion`")
+    if not all(isinstance(step, Evaluate) for step in model.platform.runner.program(INVERSE_DYNAMICS).steps):
+        raise InputError.of(model.mechanism.name, "closes loops by iteration", "plan along a path, by `fastest`")
 
 
 def names_of(obstacles: tuple[Obstacle, ...]) -> list[str]:
