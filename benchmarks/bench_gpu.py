@@ -363,7 +363,7 @@ def rows_of(model: Model, what: str) -> Recorder:
         axes, length = pose_axes(recorded), recorded.assembly.loops.length
         reach = np.where(np.array(axes.units) == "m", 0.4 * length, 0.4)
         poses = axes.reference + reach * np.random.default_rng(3).uniform(-1.0, 1.0, (JUDGED, len(reach)))
-        PoseKernel(recorded, axes, rod_clearance(recorded), STEPS)(poses, 0.05, 0.0, ranges=True, parallel=True)
+        PoseKernel(recorded, axes, rod_clearance(recorded), STEPS)(poses, None, 0.05, 0.0, ranges=True, parallel=True)
     return recorder
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import multiprocessing
+import pickle
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits
 
@@ -69,10 +71,11 @@ class SharedWork:
         size = -(-len(items) // (PARTS * self._count))
         parts = [items[first : first + size] for first in range(0, len(items), size)]
         try:
-            for future in [self._pool.submit(_done, work, common, part) for part in parts]:
+            packed = pickle.dumps(common)
+            for future in [self._pool.submit(_done, work, packed, part) for part in parts]:
                 yield from future.result()
         except BrokenProcessPool as error:
-            remedy = "look whether memory is short, and take fewer threads"
+            remedy = "look whether memory is short; a script keeps its work below `if __name__ == '__main__':`"
             raise EngineError.of("processes", "one of them was killed", remedy) from error
 
 
@@ -80,7 +83,13 @@ def _begin() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _done(work: Callable[[Common, Item], Outcome], common: Common, items: Sequence[Item]) -> list[Outcome]:
+@functools.lru_cache(maxsize=1)
+def _common(packed: bytes) -> Any:
+    """What pieces of work share, which a process makes once: functions take longer to get ready than to run."""
+    return pickle.loads(packed)
+
+
+def _done(work: Callable[[Common, Item], Outcome], packed: bytes, items: Sequence[Item]) -> list[Outcome]:
     """Some pieces of work. Cores are taken by processes, so linear algebra has one thread in each."""
     with threadpool_limits(limits=1, user_api="blas"):
-        return [work(common, item) for item in items]
+        return [work(_common(packed), item) for item in items]

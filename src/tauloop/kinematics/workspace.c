@@ -194,8 +194,10 @@ static void tl_look(tl_verdict *verdict, double margin, int reason, int blame)
     verdict->reason = reason, verdict->blame = blame, verdict->worst = margin;
 }
 
-TL_KERNEL tl_workspace(size_t n, size_t from, size_t to, const double *restrict grid, const double *restrict reference,
-    const double *restrict quaternion, const double *restrict start, const double *restrict held,
+/* With `is_near` each pose is reached from a row of `starts`, and from the reference pose without. */
+TL_KERNEL tl_workspace(size_t n, size_t from, size_t to, size_t is_near, const double *restrict grid,
+    const double *restrict starts, const double *restrict reference, const double *restrict quaternion,
+    const double *restrict start, const double *restrict held,
     const double *restrict own, const double *restrict driven, const double *restrict leading,
     const double *restrict lower, const double *restrict upper, const double *restrict pairs,
     const double *restrict limits, double *restrict figures, double *restrict coordinates)
@@ -208,8 +210,8 @@ TL_KERNEL tl_workspace(size_t n, size_t from, size_t to, const double *restrict 
         tl_pose pose;
         int first = 0, finite = 1;
         for (int i = 0; i < TL_AXES; ++i) values[i] = grid[(size_t)i * n + s];
-        for (int i = 0; i < TL_Q; ++i) current[i] = start[i];
-        for (int stage = 1; TL_LEFT > 0 && stage < TL_STAGES; ++stage) {
+        for (int i = 0; i < TL_Q; ++i) current[i] = is_near ? starts[(size_t)i * n + s] : start[i];
+        for (int stage = 1; TL_LEFT > 0 && !is_near && stage < TL_STAGES; ++stage) {
             const double share = (double)stage / (double)TL_STAGES;
             for (int i = 0; i < TL_AXES; ++i) on_the_way[i] = reference[i] + share * (values[i] - reference[i]);
             tl_positions(on_the_way, quaternion, position);

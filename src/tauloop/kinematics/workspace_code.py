@@ -70,18 +70,28 @@ class PoseKernel:
 
     @cached_property
     def _kernel(self) -> RowKernel | None:
-        return self._model.evaluator.rows(self.text, "tl_workspace", row_kernel_letters(0, 14))
+        return self._model.evaluator.rows(self.text, "tl_workspace", row_kernel_letters(1, 15))
 
     @property
     def is_there(self) -> bool:
         """Whether the evaluator has machine code."""
         return self._kernel is not None
 
-    def __call__(self, values: np.ndarray, least: float, clearance: float, *, ranges: bool, parallel: bool) -> Verdicts:
+    def __call__(
+        self,
+        values: np.ndarray,
+        near: np.ndarray | None,
+        least: float,
+        clearance: float,
+        *,
+        ranges: bool,
+        parallel: bool,
+    ) -> Verdicts:
         """Judge poses.
 
         Args:
             values: of the axes (N, n).
+            near: states (N, n_q) from which they are reached; the reference pose without them.
             least: distance from singularities that is kept.
             clearance: of rods that is kept, m.
             ranges: whether stops are kept.
@@ -93,6 +103,7 @@ class PoseKernel:
         driven = actuator_map(self._model)[:, self._moving]
         arrays = (
             np.ascontiguousarray(values.T),
+            np.empty((0, n)) if near is None else np.ascontiguousarray(near.T),
             self._axes.reference,
             self._axes.start,
             assembly.q,
@@ -106,7 +117,7 @@ class PoseKernel:
             np.array([least, clearance, ranges, parallel, AT_THE_STOP, CONVERGED], dtype=float),
         )
         assert self._kernel is not None
-        figures, q = self._kernel(n, (), arrays, ((8, n), (self._model.topology.n_q, n)))
+        figures, q = self._kernel(n, (int(near is not None),), arrays, ((8, n), (self._model.topology.n_q, n)))
         return Verdicts(
             measures=figures[:3].T,
             clearance=figures[3],

@@ -461,10 +461,9 @@ class _Judge:
 
     def kinds(self, values: np.ndarray, near: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Reasons with sides (N,) of poses, and their states (N, n_q), from states near."""
-        state = self._poses.state(values, near)
-        figures = self._judged(values, state)
+        figures, q = self._figures(values, near)
         side = np.where(figures["reason"] == Reason.USABLE, figures[SIDE], 0.0) if self._limits.connected else 0.0
-        q = np.where(np.isfinite(state.q), state.q, self._model.assembly.q)
+        q = np.where(np.isfinite(q), q, self._model.assembly.q)
         return len(Reason) * (side + 4.0) + figures["reason"], q
 
     def prepared(self, poses: int, least: int = WORTH_COMPILING) -> int:
@@ -475,14 +474,16 @@ class _Judge:
 
     def __call__(self, values: np.ndarray) -> dict[str, np.ndarray]:
         """Figures of poses by name, at values (N, n) of the axes (see `PoseAxes`)."""
-        return self._judged(values, self._poses.state(values)) if self._kernel is None else self._coded(values)
+        return self._figures(values, None)[0]
 
-    def _coded(self, values: np.ndarray) -> dict[str, np.ndarray]:
-        """The same by code; tensions of cables apart."""
-        assert self._kernel is not None
+    def _figures(self, values: np.ndarray, near: np.ndarray | None) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Figures of poses, and their coordinates (N, n_q); by code where there is some, but for tensions of cables."""
+        if self._kernel is None:
+            state = self._poses.state(values, near)
+            return self._judged(values, state), state.q
         limits = self._limits
         verdicts = self._kernel(
-            values, self._least, limits.clearance, ranges=limits.ranges, parallel=self._parallel_side
+            values, near, self._least, limits.clearance, ranges=limits.ranges, parallel=self._parallel_side
         )
         result = {name: np.ascontiguousarray(verdicts.measures[:, i]) for i, name in enumerate(KINDS)}
         result |= {"clearance": verdicts.clearance, "tension": np.full(len(values), np.nan), SIDE: verdicts.side}
@@ -490,7 +491,7 @@ class _Judge:
             np.flatnonzero(verdicts.reason == Reason.USABLE), verdicts.q, verdicts.reason, verdicts.blame, result
         )
         self.residual = max(self.residual, float(verdicts.residual[usable].max(initial=0.0)))
-        return result | {"reason": verdicts.reason, "blame": verdicts.blame}
+        return result | {"reason": verdicts.reason, "blame": verdicts.blame}, verdicts.q
 
     @property
     def _least(self) -> float:
