@@ -8,6 +8,7 @@
 #   make wheel-test       a wheel, built, installed in an empty environment and used, with a compiler and without
 #   make walk             from the README to a verified machine, in an empty environment; how long it takes
 #   make core-test         the tests without any extra: no engines, no CVXPY, no PyArrow
+#   make torch-test        the tests of PyTorch, which is installed for them; TORCH='torch==2.13.0+cpu' names a small one
 #   make nightly-versions the tests with the lowest and with the newest versions of all dependencies
 #   make plant-search     the plant behind the dual-motor tables, up to 8 core-hours; goes on where it was left
 #   make check   formatter, linter, type checker, import order
@@ -32,7 +33,7 @@ BENCH := .venv/.installed-bench
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test core-test nightly nightly-versions wheel-test walk fuzz plant-search check fix bench docs pictures clean
+.PHONY: help demo test core-test torch-test nightly nightly-versions wheel-test walk fuzz plant-search check fix bench docs pictures clean
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -41,8 +42,8 @@ demo: $(CORE)
 	$(BIN)/python examples/gantry_tau.py $(ARGS)
 
 # One thread each for linear algebra: the two test processes already use two cores.
-test core-test nightly nightly-versions fuzz: export OMP_NUM_THREADS ?= 1
-test core-test nightly nightly-versions fuzz: export OPENBLAS_NUM_THREADS ?= 1
+test core-test torch-test nightly nightly-versions fuzz: export OMP_NUM_THREADS ?= 1
+test core-test torch-test nightly nightly-versions fuzz: export OPENBLAS_NUM_THREADS ?= 1
 nightly fuzz: export PYTHONPATH := tests
 test: $(ALL)
 	$(BIN)/python -m pytest -n 2 $(ARGS)
@@ -53,6 +54,13 @@ core-test: $(BIN)/python
 	out/core/bin/python -m pip install --quiet --editable '.[dev]'
 	out/core/bin/python -m pip install --quiet --no-deps --editable papers
 	out/core/bin/python -m pytest -n 2 tests
+
+# From its usual index it is gigabytes.
+torch-test: TORCH ?= torch
+torch-test: $(BIN)/python
+	$(BIN)/python -m venv --clear out/torch
+	out/torch/bin/python -m pip install --quiet '$(TORCH)' --editable '.[torch,dev]'
+	out/torch/bin/python -m pytest -n 0 --nightly tests/model/test_torch_face.py $(ARGS)
 
 nightly: FILES ?= 200000
 nightly: MACHINES ?= 5000

@@ -56,6 +56,7 @@ MODULES = (
     ("FMPy", "fmpy", "no FMU is simulated"),
     ("rosbags", "rosbags", "no bags of ROS"),
     ("JAX", "jax", "no function is differentiated by it"),
+    ("PyTorch", "torch", "no function is differentiated by it"),
 )
 #: Programs by Debian's package, and what is not run without them.
 PROGRAMS = (
