@@ -106,7 +106,7 @@ CEILINGS = {
     "programs": 2850,
     "realtime": 1060,
     "reduction": 850,
-    "report": 3810,
+    "report": 3830,
     "simulation": 3560,
     "solids": 400,
     "study": 1345,

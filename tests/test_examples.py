@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from page_tables import numbers, page_table
 from typer.testing import CliRunner
 
 from tauloop.cli.app import app
@@ -150,3 +151,22 @@ def test_percentages_are_of_the_largest_torque_of_the_whole_log(tx40):
     for part, whole in zip(tx40["outputs"], tx40["whole_log"]["outputs"], strict=True):
         assert part["training"]["scale"] == pytest.approx(whole["training"]["scale"])
         assert part["held_out"]["scale"] == pytest.approx(whole["training"]["scale"])
+
+
+# Three strokes as fast as can be
+
+
+@pytest.mark.nightly
+def test_fast_strokes_are_as_fast_as_their_page_says(tmp_path):
+    module = example("fast_strokes")
+    motions = module.main(tmp_path)
+    rows = {cells[0]: cells for cells in page_table("fastest-motion.md", "| stroke").rows}
+    for name, motion in motions.items():
+        time, *gains, reserve, condition = (float(numbers(cell)[0]) for cell in rows[module.STROKES[name][0]][1:])
+        assert 1e3 * motion.duration == pytest.approx(time, rel=1e-3)
+        assert [100 * gain for gain in motion.gains.values()] == pytest.approx(gains, abs=0.1)
+        assert 100 * (1 - motion.without_reserve / motion.duration) == pytest.approx(reserve, abs=0.1)
+        assert motion.trajectory.stroke.condition == pytest.approx(condition, abs=0.01)
+        assert motion.status.value == "ok"
+        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert "#define MOTION_SAMPLES" in (tmp_path / f"{name}.h").read_text(encoding="utf-8")

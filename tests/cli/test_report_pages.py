@@ -213,8 +213,8 @@ REPORTED = {
     "modes five_bar": (1, 1),
     "detect-hit five_bar --to x=0.02 --time 0.1 --hit fx=40 --draws 4": (2, 0),
     "cost five_bar": (1, 1),
-    "fastest five_bar --to x=0.02 --intervals 60": (3, 1),
-    "transfer five_bar --to x=0.02 --intervals 12": (3, 1),
+    "fastest five_bar --to x=0.02 --intervals 60": (5, 1),
+    "transfer five_bar --to x=0.02 --intervals 12": (5, 1),
     "study INPUTS/study.yaml --out INPUTS/parts": (0, 0),
     "fold five_bar INPUTS/log.csv --folder INPUTS/folded": (0, 0),
 }

@@ -200,6 +200,15 @@ def test_distances_are_the_expressions_of_the_program() -> None:
         assert obstacle.distances(points) == pytest.approx(np.array(expected), abs=2e-6)
 
 
+def test_outlines_lie_where_distances_are_none() -> None:
+    for obstacle in (BOXES[0], SphereObstacle(center=(0.02, 0.0, -0.5), radius=0.03)):
+        for i, j in ((0, 1), (0, 2), (1, 2)):
+            points = np.tile(obstacle.center, (len(outline := obstacle.outline(i, j)), 1))
+            points[:, [i, j]] = outline
+            assert obstacle.distances(points) == pytest.approx(0.0, abs=1e-12)
+            assert outline[0] == pytest.approx(outline[-1])
+
+
 def test_the_measure_bounds_the_condition_number() -> None:
     rng = np.random.default_rng(9)
     position = np.array([0.0, 0.0, -0.5]) + rng.uniform(-0.1, 0.1, (20, 3))

@@ -14,7 +14,7 @@ from tauloop.mechanism.quantities import pairs_reader, quantity
 from tauloop.model import Model
 from tauloop.motion.fastest.limits import PathRows
 from tauloop.motion.fastest.planning import FastestLaw, fastest_law, law_rate
-from tauloop.motion.free.obstacles import BoxObstacle, SphereObstacle, box, sphere
+from tauloop.motion.free.obstacles import BoxObstacle, Obstacle, SphereObstacle, box, sphere
 from tauloop.motion.free.planning import INTERVALS, Aim, FreePlanner
 from tauloop.motion.free.rows import Surroundings
 from tauloop.motion.laws import LAWS
@@ -136,6 +136,7 @@ class Transfer(FastestMotion):
         optimise: what is least.
         energy: what is lost in motors and friction, J.
         wear: travel of motors at full force that drives wear like, rad or m.
+        obstacles: what stands in the way.
         nearest: how near it comes to each obstacle, and rods to each other.
         measure, allowed: largest bound of the condition number on the way, and its largest value.
     """
@@ -143,6 +144,7 @@ class Transfer(FastestMotion):
     optimise: str
     energy: float
     wear: float
+    obstacles: tuple[Obstacle, ...]
     nearest: tuple[LeastDistance, ...]
     measure: float
     allowed: float
@@ -218,6 +220,7 @@ def transfer(machine: Mechanism | Model, options: TransferOptions, *, progress: 
         optimise=options.optimise,
         energy=best.energy,
         wear=best.wear,
+        obstacles=planner.surroundings.obstacles,
         nearest=nearest,
         measure=best.measure,
         allowed=best.allowed,
@@ -267,5 +270,9 @@ def _clearances(nearest: tuple[LeastDistance, ...], clearance: float) -> Iterato
     """Least distances as evidence, whose rounding is a twentieth of a millimetre."""
     for item in nearest:
         yield Evidence(
-            name=f"distance from {item.name}", value=item.distance, lower=clearance - 5e-5, advice="more intervals"
+            name=f"distance from {item.name}",
+            value=item.distance,
+            unit="m",
+            lower=clearance - 5e-5,
+            advice="more intervals",
         )

@@ -14,6 +14,8 @@ from tauloop.records import dataclass
 
 #: Rounding of distances at corners, m: so small that it counts for nothing, so large that derivatives stay finite.
 CORNER = 1e-6
+#: Points of a circle that is drawn.
+ROUND = 73
 
 
 class Obstacle(Options, ABC):
@@ -33,6 +35,10 @@ class Obstacle(Options, ABC):
     @abstractmethod
     def distances(self, points: np.ndarray) -> np.ndarray:
         """Distances (...) of points (..., 3), m; negative inside."""
+
+    @abstractmethod
+    def outline(self, i: int, j: int) -> np.ndarray:
+        """Points (N, 2) around it as seen along the third axis, where i and j are axes of the base."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +76,11 @@ class BoxObstacle(Obstacle):
         d = np.abs(np.asarray(points) - self.center) - 0.5 * np.array(self.size)
         return np.asarray(np.linalg.norm(np.maximum(d, 0.0), axis=-1) + np.minimum(d.max(axis=-1), 0.0))
 
+    def outline(self, i: int, j: int) -> np.ndarray:
+        """Its corners (5, 2), the first again at the end."""
+        corners = 0.5 * np.array([(-1, -1), (1, -1), (1, 1), (-1, 1), (-1, -1)])
+        return np.array(self.center)[[i, j]] + corners * np.array(self.size)[[i, j]]
+
 
 @dataclass(frozen=True, kw_only=True)
 class SphereObstacle(Obstacle):
@@ -101,6 +112,11 @@ class SphereObstacle(Obstacle):
     def distances(self, points: np.ndarray) -> np.ndarray:
         """Distances (...) of points (..., 3), m; negative inside."""
         return np.asarray(np.linalg.norm(np.asarray(points) - self.center, axis=-1) - self.radius)
+
+    def outline(self, i: int, j: int) -> np.ndarray:
+        """A circle (N, 2)."""
+        angle = np.linspace(0.0, 2.0 * np.pi, ROUND)
+        return np.array(self.center)[[i, j]] + self.radius * np.stack([np.cos(angle), np.sin(angle)], axis=1)
 
 
 def box(text: str) -> BoxObstacle:
