@@ -30,6 +30,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache, partial
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +113,9 @@ class KernelRow:
 
     @property
     def share(self) -> float | None:
-        """Of the nearer limit."""
+        """Of the nearer limit; None where only one is known."""
+        if self.arithmetic_limit is None:
+            return None
         limits = [limit for limit in (self.memory_limit, self.arithmetic_limit) if limit is not None]
         return None if self.rate is None else self.rate / min(limits)
 
@@ -442,16 +445,20 @@ def beside(model: Model, worlds: int, budget: float) -> dict[str, Any] | None:
     return {"machine": model.mechanism.name, "deviations": compared, "steps": warp_peer.steps(model, worlds, budget)}
 
 
-def tree_beside(machine: str, samples: int, budget: float, *, on_gpu: bool) -> dict[str, Any] | None:
-    """GRiD on a tree: how far its reference is off, and its rates in double precision; None without it."""
+def tree_beside(machine: str, kind: str, samples: int, budget: float, *, on_gpu: bool) -> dict[str, Any] | None:
+    """GRiD on a tree: how far its reference is off, and its rates in numbers of a kind; None without it."""
     if find_spec("grid_rbd") is None:
         return None
     from peers import grid_peer
 
     model = Model(load(machine))
-    result: dict[str, Any] = {"machine": model.mechanism.name, "reference": grid_peer.compared(model, 50)}
+    result: dict[str, Any] = {
+        "machine": model.mechanism.name,
+        "dtype": kind,
+        "reference": grid_peer.compared(model, 50),
+    }
     if on_gpu and not [line for line in missing_beside() if line.startswith("grid-rbd")]:
-        result |= {kind: grid_peer.rates(model, samples, budget, kind) for kind in ("float64", "float32")}
+        result |= grid_peer.rates(model, samples, budget, kind)
     return result
 
 
@@ -514,6 +521,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--trees", nargs="*", default=list(TREES), help="machines and URDF without loops, for GRiD")
     parser.add_argument("--prepare", action="store_true", help="compile all kernels on all cores first")
     parser.add_argument("--arrays", action="store_true", help="have arrays of JAX's and PyTorch's go in and out")
+    parser.add_argument("--no-kernels", dest="kernels", action="store_false", help="leave Tauloop's own out")
     parser.add_argument("--beside", action="store_true", help="measure the other engines, too")
     parser.add_argument("--json", type=Path)
     chosen = parser.parse_args(arguments)
@@ -539,6 +547,7 @@ def main(arguments: list[str] | None = None) -> int:
         for model in models
         for entry in ("platform", "actuators")
         for program in PROGRAMS
+        if chosen.kernels
     ]
     further: dict[str, list[Any]] = {"folds": [], "controls": [], "mujoco_warp": [], "grid-rbd": []}
 
@@ -550,22 +559,24 @@ def main(arguments: list[str] | None = None) -> int:
             chosen.json.write_text(json.dumps(whole, indent=1, default=str), encoding="utf-8")
 
     keep()
-    for what, machines, count in (("poses", chosen.mapped, chosen.poses), ("paths", chosen.followed, chosen.paths)):
+    tasks = (("poses", chosen.mapped, chosen.poses), ("paths", chosen.followed, chosen.paths))
+    for what, machines, count in tasks if chosen.kernels else ():
         for name in machines:
             made = rows_row(Model(load(name)), what, device, count, chosen.seconds, limits)
             rows += [] if made is None else [made]
             keep()
     console.print(table(rows))
     parts: list[tuple[str, Callable[[], Any]]] = []
-    if device is not None:
+    if device is not None and chosen.kernels:
         for model in models:
             parts.append(("folds", partial(folded, model, device, chosen.samples, chosen.seconds)))
             parts.append(("controls", partial(controlled, model, device, chosen.starts, chosen.seconds)))
     worlds = 3 if device is None or chosen.processor else 8192
     for model in models if chosen.beside else []:
         parts.append(("mujoco_warp", partial(beside, model, worlds, chosen.seconds)))
-    for name in chosen.trees if chosen.beside else []:
-        parts.append(("grid-rbd", partial(tree_beside, name, 65536, chosen.seconds, on_gpu=isinstance(device, Gpu))))
+    on_gpu = isinstance(device, Gpu)
+    for name, kind in product(chosen.trees, ("float64", "float32")) if chosen.beside else []:
+        parts.append(("grid-rbd", partial(tree_beside, name, kind, 65536, chosen.seconds, on_gpu=on_gpu)))
     for name, work in parts:
         try:
             further[name].append(work())

@@ -2,7 +2,8 @@
 
     python benchmarks/device_day.py pack             # here: wheels for that machine, in parts, below out/device_day
     python benchmarks/device_day.py keep NUMBER      # there, for each part: it is put aside
-    python benchmarks/device_day.py run              # there: everything, in ten minutes; results below $OUT
+    python benchmarks/device_day.py run              # there: Tauloop's kernels, in ten minutes; results below $OUT
+    python benchmarks/device_day.py run --beside     # there: the other engines, in ten minutes
 
 Parts are small enough to be sent one by one (`out/device_day/NUMBER` is to be carried with the working tree). That
 machine has Python 3.12 with CuPy, NumPy, SciPy, PyTorch, JAX, nvcc and nvdisasm; it gets CasADi (its core alone),
@@ -64,6 +65,7 @@ def pack() -> int:
     for k in range(1, count + 1):
         last = " && python3 benchmarks/device_day.py run" if k == count else ""
         print(f"carry out/device_day/{k}: python3 benchmarks/device_day.py keep {k}{last}")
+    print("at once behind it: python3 benchmarks/device_day.py run --beside")
     return 0
 
 
@@ -84,23 +86,25 @@ def keep(number: int) -> int:
     return 0
 
 
-def run() -> int:
-    """Unpack, check, compile and measure; the outcome of the last."""
+def run(beside: bool) -> int:
+    """Unpack, check, compile and measure Tauloop's kernels, or the other engines; the outcome of the last."""
     results = Path(os.environ.get("OUT", ASIDE / "results"))
     results.mkdir(parents=True, exist_ok=True)
     parts = sorted(ASIDE.glob("part*"))
+    site = ASIDE / "site"
     with tempfile.TemporaryFile() as joined:
         for part in parts:
             joined.write(part.read_bytes())
         joined.seek(0)
-        with tarfile.open(fileobj=joined, mode="r:xz") as archive:
-            archive.extractall(ASIDE, filter="data")
-    site = ASIDE / "site"
+        if not site.exists():
+            with tarfile.open(fileobj=joined, mode="r:xz") as archive:
+                archive.extractall(ASIDE, filter="data")
     paths = os.pathsep.join([str(ROOT / "src"), str(site)])
     environment = os.environ | {"PYTHONPATH": paths, "PYTHONUNBUFFERED": "1", "OPENBLAS_NUM_THREADS": "1"}
     trees = ["pendulum_arm", *(str(path) for path in site.glob("tx40*.urdf"))]
     bench = ROOT / "benchmarks" / "bench_gpu.py"
-    options = ["--prepare", "--arrays", "--beside", "--trees", *trees, "--json", str(results / "gpu.json")]
+    wanted = ["--no-kernels", "--beside", "--trees", *trees] if beside else ["--prepare", "--arrays"]
+    options = [*wanted, "--json", str(results / ("beside.json" if beside else "gpu.json"))]
     command = ["timeout", str(LONGEST), sys.executable, str(bench), *options]
     with (results / "log.txt").open("w", encoding="utf-8") as log:
         process = subprocess.Popen(
@@ -119,11 +123,11 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("pack")
     commands.add_parser("keep").add_argument("number", type=int)
-    commands.add_parser("run")
+    commands.add_parser("run").add_argument("--beside", action="store_true")
     chosen = parser.parse_args()
     if chosen.command == "keep":
         return keep(chosen.number)
-    return pack() if chosen.command == "pack" else run()
+    return pack() if chosen.command == "pack" else run(chosen.beside)
 
 
 if __name__ == "__main__":
