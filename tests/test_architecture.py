@@ -90,7 +90,7 @@ CEILINGS = {
     "estimation": 570,
     "equations": 1340,
     "fmu": 2170,
-    "formats": 5000,
+    "formats": 5010,
     "gpu": 725,
     "health": 130,
     "identification": 8400,

@@ -490,6 +490,7 @@ actuators:
     friction: {offset: 0.02 N m}
     speed: 3000 rpm
     force: 5 N m
+    rated_force: 2 N m
 platform: {body: hand, tool: {at: [0, 0, 0.1 m], turn: [{x: 90 deg}]}, independent: [shoulder, wrist]}
 """
 
@@ -499,7 +500,8 @@ def test_gears_springs_and_losses_go_through_both(form: str, tmp_path: Path) -> 
     """A reversed joint, a coupling with an offset, a screw with the constant part of friction."""
     machine = loads(GEARED)
     back = round_trip(machine, form, tmp_path)
-    assert (back.actuators[1].speed, back.actuators[1].force) == (machine.actuators[1].speed, 5.0)
+    screw = back.actuators[1]
+    assert (screw.speed, screw.force, screw.rated_force) == (machine.actuators[1].speed, 5.0, 2.0)
     assert back.platform.independent == ("shoulder", "wrist")
     assert_same_dynamics(machine, back, own(machine), SAME_DYNAMICS)
     # what is kept beside the format is what carries it: without the screw's 0.02 N m nothing agrees

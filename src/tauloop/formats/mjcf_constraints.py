@@ -298,6 +298,7 @@ class ConstraintReader:
             friction=Friction(**friction) if friction else None,
             force=force,
             speed=reader.extra("actuator", node, "speed", math.inf),
+            rated_force=reader.extra("actuator", node, "rated_force", math.inf),
         )
 
     def _limit(self, node: XmlNode, name: str, key: str, switch: str) -> float:

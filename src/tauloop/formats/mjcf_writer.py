@@ -320,6 +320,7 @@ class _MjcfWriter:
         value = self.mechanism.value
         self._beside(f"actuator.{actuator.name}", actuator.friction)
         self._extra(f"actuator.{actuator.name}.speed", actuator.speed)
+        self._extra(f"actuator.{actuator.name}.rated_force", actuator.rated_force)
         attributes = {"name": actuator.name}
         if len(actuator.drives) == 1:
             name, ratio = actuator.drives[0]

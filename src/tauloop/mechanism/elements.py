@@ -104,7 +104,8 @@ def read_actuator(name: str, cursor: Cursor, values: ValueReader, coordinates: C
     drives, is_angular = read_terms(cursor, places, values, coordinates, "motor")
     if is_angular is None:
         return None
-    force, speed, copper = (values.number(cursor.get(key), is_angular) for key in ("force", "speed", "copper"))
+    most = {key: values.number(cursor.get(key), is_angular) for key in ("force", "rated_force", "speed")}
+    copper = values.number(cursor.get("copper"), is_angular)
     place = cursor.get("drive")
     drive = None
     if place is not None:  # few machines have one, and all of drive lines takes as long to import as the machine
@@ -117,8 +118,7 @@ def read_actuator(name: str, cursor: Cursor, values: ValueReader, coordinates: C
         turns=is_angular,
         inertia=values.expression(cursor.get("inertia"), is_angular),
         friction=read_friction(cursor.get("friction"), values, is_angular),
-        force=math.inf if force is None else force,
-        speed=math.inf if speed is None else speed,
+        **{key: math.inf if limit is None else limit for key, limit in most.items()},
         copper=copper,
         drive=drive,
     )

@@ -325,6 +325,7 @@ ACTUATOR = Shape(
         field("inertia", value(units.INERTIAS, "drive", "not negative"), "inertia on the motor's side"),
         field("friction", FRICTION, "losses on the motor's side"),
         field("force", value(units.FORCES, "", "positive"), "largest force or torque"),
+        field("rated_force", value(units.FORCES, "", "positive"), "the root mean square that it bears for ever"),
         field("speed", value(units.SPEEDS, "", "positive"), "largest motor speed"),
         field("copper", value(units.COPPERS, "", "positive"), "heat of its windings per squared force, R/k^2"),
         field("drive", ON_ACTUATOR, "motors, gears, play and control behind this actuator (docs/drives.md)"),

@@ -351,6 +351,7 @@ class Actuator:
         friction: losses on the motor side.
         turns: whether the motor turns (rad, N m) or slides (m, N); None: as the coordinates that it drives.
         force: largest force or torque of the motor, N or N m.
+        rated_force: the largest root mean square of it that the motor bears for ever.
         speed: largest motor speed.
         copper: heat of its windings per squared force, R/k^2 with a torque constant k, W/N^2 or W/(N m)^2.
         drive: the drive line behind it; the force is then what that exerts here. None where the motor acts directly.
@@ -362,6 +363,7 @@ class Actuator:
     inertia: Expression | None = None
     friction: Friction | None = None
     force: float = np.inf
+    rated_force: float = np.inf
     speed: float = np.inf
     copper: float | None = None
     drive: DriveLine | None = None
