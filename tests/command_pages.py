@@ -30,6 +30,7 @@ PAGES = {
     "motion.md": "motion",
     "fastest-motion.md": "fastest",
     "transfers.md": "transfer",
+    "cycles.md": "cycle",
     "simulation.md": "simulate",
     "control.md": "control",
     "formulations.md": "dynamics cost",

@@ -30,6 +30,7 @@ from tauloop.equations.values import Values
 from tauloop.identification.estimation.error_models import AutocorrelatedErrors, EstimatingEquations, IndependentErrors
 from tauloop.motion.laws import LAWS
 from tauloop.programs.position_equations import incidence, position_equations
+from tauloop.report.cycle_figure import cycle_figure
 from tauloop.report.fastest_figure import fastest_figure
 
 PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
@@ -355,6 +356,12 @@ def fastest_motion() -> Figure:
     return fastest_figure(result)
 
 
+def cycles() -> Figure:
+    """A cycle of the delta between two conveyors, with motors that bear 0.35 of their largest torque."""
+    path = Path(__file__).parents[1] / "examples" / "cycles" / "conveyor.yaml"
+    return cycle_figure(tl.cycle(tl.load("delta"), path, tl.CycleOptions(intervals=100, rated=0.35)))
+
+
 DRAWINGS: dict[str, Callable[[], Figure]] = {
     "five-bar-masses": five_bar_masses,
     "error-bars": error_bars,
@@ -365,6 +372,7 @@ DRAWINGS: dict[str, Callable[[], Figure]] = {
     "from-file-to-forces": from_file_to_forces,
     "loop-blocks": loop_blocks,
     "fastest-motion": fastest_motion,
+    "cycles": cycles,
 }
 
 

@@ -69,6 +69,10 @@ COMMANDS = {
         *("transfer", "five_bar", "--to", "x=0.02", "--intervals", "8", "--out", "{out}/transfer.csv"),
         *("--figure", "{out}/transfer.png", "--c-array", "{out}/transfer.txt", "--json-file", "{out}/transfer.json"),
     ),
+    "cycle": (
+        *("cycle", "five_bar", "{given}/cycle.yaml", "--intervals", "24", "--out", "{out}/cycle.csv"),
+        *("--figure", "{out}/cycle.png", "--c-array", "{out}/cycle.txt", "--json-file", "{out}/cycle.json"),
+    ),
     "show": ("show", "five_bar", "--figure", "{out}/show.png"),
     "check": ("check", "five_bar", "--figure", "{out}/check.png"),
     "parquet": ("motion", "five_bar", "--to", "x=0.02", "--out", "{out}/motion.parquet"),
@@ -189,6 +193,10 @@ STEPS = """
 format: tauloop-steps/1
 steps: {slow: {step: 100 mm, set: {kp: 150, ti: 1.8}, measured: {rise_time: 660 ms}}}
 """
+STATIONS = """
+format: tauloop-cycle/1
+stations: [{name: left, at: {x: -20 mm}, dwell: 10 ms, payload: 0.1 kg}, {name: right, at: {x: 20 mm}}]
+"""
 STUDY = """
 format: tauloop-study/1
 machine: five_bar
@@ -253,6 +261,7 @@ def prepare(folder: Path) -> None:
         np.hstack([angles, position, 0 * t])[::9],
     )
     (folder / "study.yaml").write_text(STUDY, encoding="utf-8")
+    (folder / "cycle.yaml").write_text(STATIONS, encoding="utf-8")
     (folder / "steps.yaml").write_text(STEPS, encoding="utf-8")
     (folder / "pendulum.yaml").write_text(PENDULUM, encoding="utf-8")
     write_json(folder / "identified.json", IDENTIFIED)

@@ -136,10 +136,12 @@ if TYPE_CHECKING:
     from tauloop.report import plot as plot
     from tauloop.simulation import (
         ControlOptions as ControlOptions,
+        CycleOptions as CycleOptions,
         FastestOptions as FastestOptions,
         SimulationOptions as SimulationOptions,
         TransferOptions as TransferOptions,
         control as control,
+        cycle as cycle,
         fastest_motion as fastest_motion,
         simulate as simulate,
         transfer as transfer,

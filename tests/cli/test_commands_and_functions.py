@@ -137,6 +137,11 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     "transfer delta --to x=0.05 --sphere 0.02,0,-0.53:0.02 --reserve 0.2 --intervals 8 --rate 2kHz": (
         lambda _: tl.transfer(tl.load("delta"), TRANSFER)
     ),
+    "cycle five_bar FOLDER/cycle.yaml --intervals 24 --rated 0.9 --time 300ms --rate 2kHz": lambda folder: tl.cycle(
+        tl.load("five_bar"),
+        folder / "cycle.yaml",
+        tl.CycleOptions(intervals=24, rated=0.9, time=0.3, frequency=2000.0),
+    ),
     "simulate delta --duration 0.01 --force leg1.motor=1 --position x=0.01 --rtol 1e-8 --atol 1e-9": lambda _: (
         tl.simulate(tl.load("delta"), FALL)
     ),
@@ -287,7 +292,7 @@ def test_the_commands_json_is_the_functions_and_slow_ones_show_progress(
         extra("pinocchio")
     if words.startswith(("study", "fold")):
         extra("pyarrow")
-    if "FOLDER/log.csv" in words or "FOLDER/counts.json" in words:
+    if any(f"FOLDER/{name}" in words for name in ("log.csv", "cycle.yaml")) or "FOLDER/counts.json" in words:
         prepare(tmp_path)
     cables = tmp_path.with_name(f"{tmp_path.name}.yaml")
     cables.write_text(CONSTRAINED.text(), encoding="utf-8")

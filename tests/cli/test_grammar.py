@@ -81,7 +81,7 @@ WITHOUT: dict[str, dict[str, str]] = {
     "--seed": {
         **dict.fromkeys(("demo", "machines", "show", "check", "new", "view", "schema", "doctor", "cache"), NO_CHANCE),
         **dict.fromkeys(("jacobian", "workspace", "play", "dynamics", "simulate", "equations", "cost"), NO_CHANCE),
-        "transfer": NO_CHANCE,
+        **dict.fromkeys(("transfer", "cycle"), NO_CHANCE),
         "study": "its file says it",
         "fold": NO_CHANCE,
         **dict.fromkeys(("identify", "subtract", "drive", "ballbar", "convert", "report", "run"), NO_CHANCE),

@@ -43,6 +43,7 @@ WITHOUT = {
     "machines": "uses no pose",
     "fastest": "refuses a path beyond them, whatever it is asked",
     "transfer": "keeps within them",
+    "cycle": "refuses a way beyond them",
     "detect-hit": "runs a stroke under a controller, whose run says it",
     "new": "checks the work volume of a new file and says what does not reach",
     "demo": "plans within the limits",

@@ -215,6 +215,7 @@ REPORTED = {
     "cost five_bar": (1, 1),
     "fastest five_bar --to x=0.02 --intervals 60": (5, 1),
     "transfer five_bar --to x=0.02 --intervals 12": (5, 1),
+    "cycle five_bar INPUTS/cycle.yaml --intervals 24": (3, 1),
     "study INPUTS/study.yaml --out INPUTS/parts": (0, 0),
     "fold five_bar INPUTS/log.csv --folder INPUTS/folded": (0, 0),
 }

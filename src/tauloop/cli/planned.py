@@ -10,7 +10,7 @@ import typer
 from tauloop.cli.output import finish, log_file, text_file
 
 if TYPE_CHECKING:
-    from tauloop.simulation.fastest import FastestMotion
+    from tauloop.simulation import Cycle, FastestMotion
 
 SamplesOption = Annotated[float, typer.Option(help="Samples per second in the table and the C array, Hz.")]
 TableOption = Annotated[
@@ -24,7 +24,7 @@ CArrayOption = Annotated[
 
 
 def finish_motion(
-    result: FastestMotion,
+    result: Cycle | FastestMotion,
     samples: float,
     out: Path | None,
     c_array: Path | None,

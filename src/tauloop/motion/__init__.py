@@ -8,6 +8,13 @@ Examples:
 
 from tauloop.lazy import public_names
 from tauloop.motion.clothoids import Chain as Chain, Clothoid as Clothoid, polyline as polyline
+from tauloop.motion.cycles.planning import CycleLeg as CycleLeg, PlannedCycle as PlannedCycle, plan_cycle as plan_cycle
+from tauloop.motion.cycles.stations import (
+    CycleList as CycleList,
+    CycleStation as CycleStation,
+    load_cycle as load_cycle,
+    loads_cycle as loads_cycle,
+)
 from tauloop.motion.fastest.changes import limited_law as limited_law
 from tauloop.motion.fastest.law import ProfileLaw as ProfileLaw
 from tauloop.motion.fastest.limits import PathLimits as PathLimits, PathRows as PathRows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -75,7 +76,7 @@ class Clothoid(Path):
         """Points at parameters u (N,)."""
         k0, k1 = self.curvature
         most = (abs(k0) + abs(k1)) * self.length
-        nodes, weights = np.polynomial.legendre.leggauss(16 + int(np.ceil(most)))
+        nodes, weights = _gauss(16 + int(np.ceil(most)))
         arc = self.length * u[:, None]
         along = self.heading(0.5 * arc * (1 + nodes))
         x, y = 0.5 * arc[:, 0] * (np.cos(along) @ weights), 0.5 * arc[:, 0] * (np.sin(along) @ weights)
@@ -135,6 +136,10 @@ def clothoid_between(start: np.ndarray, end: np.ndarray, headings: tuple[float, 
     return laid(bend, float(np.linalg.norm(chord) / reach), np.asarray(start, dtype=float), along + a)
 
 
+#: Nodes and weights of Gauss and Legendre by their number.
+_gauss = functools.cache(np.polynomial.legendre.leggauss)
+
+
 @dataclass(frozen=True, slots=True)
 class Chain(Path):
     """Pieces one after the other, each with a share of the parameter in proportion to its length.
@@ -167,13 +172,13 @@ class Chain(Path):
         return Curve(position=position, first=first, second=second)
 
 
-def polyline(points: Sequence[Sequence[float]] | np.ndarray, blend: float) -> Chain:
+def polyline(points: Sequence[Sequence[float]] | np.ndarray, blend: float | Sequence[float]) -> Chain:
     """Straight lines through points, each corner replaced by a symmetric pair of clothoids; curvature is continuous.
 
     Args:
         points: (K, n), K at least 2, all coordinates in one unit.
-        blend: distance from a corner at which the line is left, in that unit; less where the segment is too short for
-            it is an error, not a correction.
+        blend: distance from a corner at which the line is left, in that unit, one or one for each corner; less where
+            the segment is too short for it is an error, not a correction.
 
     Raises:
         InputError: too few points, points that coincide, corners that turn back, or blends that overlap. All at once.
@@ -182,9 +187,10 @@ def polyline(points: Sequence[Sequence[float]] | np.ndarray, blend: float) -> Ch
     if corners.ndim != 2 or len(corners) < 2 or not np.isfinite(corners).all():
         what = f"need at least two rows of finite numbers, got shape {corners.shape}"
         raise InputError.of("points", what, "one row per point, one column per coordinate")
-    if not 0 < blend < np.inf:
+    blends = numbers(blend, "blend")
+    if blends.shape not in ((), (max(len(corners) - 2, 0),)) or not ((blends > 0) & np.isfinite(blends)).all():
         remedy = "a blend of zero would need a stop at each corner: use one line after the other"
-        raise InputError.of("blend", f"must be positive, got {blend:g}", remedy)
+        raise InputError.of("blend", f"must be positive, one or one a corner, got {blend}", remedy)
     sides = np.diff(corners, axis=0)
     lengths = np.linalg.norm(sides, axis=1)
     if not lengths.all():
@@ -197,7 +203,7 @@ def polyline(points: Sequence[Sequence[float]] | np.ndarray, blend: float) -> Ch
         np.linalg.norm(directions[1:] - directions[:-1], axis=1),
         np.linalg.norm(directions[1:] + directions[:-1], axis=1),
     )
-    cut = np.concatenate([[0.0], np.where(turns > STRAIGHT, blend, 0.0), [0.0]])
+    cut = np.concatenate([[0.0], np.where(turns > STRAIGHT, blends, 0.0), [0.0]])
     problems = Problems()
     for i in np.flatnonzero(turns > np.pi - REVERSAL).tolist():
         what = f"the path turns back by {np.degrees(turns[i]):.6g} deg"
@@ -214,7 +220,7 @@ def polyline(points: Sequence[Sequence[float]] | np.ndarray, blend: float) -> Ch
             pieces.append((Line(start, start + left * direction), left))
         if i + 1 < len(directions) and cut[i + 1]:
             start = corners[i + 1] - cut[i + 1] * direction
-            pieces += [(c, c.length) for c in _corner(start, direction, directions[i + 1], turns[i], blend)]
+            pieces += [(c, c.length) for c in _corner(start, direction, directions[i + 1], turns[i], cut[i + 1])]
     return Chain(tuple(piece for piece, _ in pieces), tuple(float(length) for _, length in pieces))
 
 

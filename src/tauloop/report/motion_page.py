@@ -9,11 +9,12 @@ import numpy as np
 from tauloop.motion.free.rows import names_of
 from tauloop.motion.planning import PlannedMotion
 from tauloop.report.pieces import STATES, Piece, Plot, PlotTrace, channels_over_time, motion, over_time, rounded
+from tauloop.simulation.cycles import Cycle
 from tauloop.simulation.fastest import FastestMotion
 from tauloop.simulation.transfers import Transfer
 
 
-def motion_page(planned: PlannedMotion | FastestMotion) -> Iterator[Piece]:
+def motion_page(planned: PlannedMotion | FastestMotion | Cycle) -> Iterator[Piece]:
     """What there is to see of it."""
     trajectory = planned.trajectory
     model, functions = trajectory.stroke.model, trajectory.stroke.functions

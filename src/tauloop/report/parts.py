@@ -91,6 +91,7 @@ _OWN = (
         "control_figure.control_figure",
         "control_page.control_page",
     ),
+    _OwnPart("Cycle", "cycle_table.cycle_tables", "cycle_figure.cycle_figure", "motion_page.motion_page"),
     _OwnPart("CompiledCache", "cache_table.cache_tables"),
     _OwnPart("Conversion", "conversion_table.conversion_lines", "machine_figure.reference_figure"),
     _OwnPart("Description", "machine_tables.description_tables", "machine_figure.reference_figure"),

@@ -33,6 +33,14 @@ from tauloop.simulation.controllers.workflow import (
     ControlOptions as ControlOptions,
     control as control,
 )
+from tauloop.simulation.cycles import (
+    Cycle as Cycle,
+    CycleOptions as CycleOptions,
+    LegLimits as LegLimits,
+    MotorLoad as MotorLoad,
+    TriedCycle as TriedCycle,
+    cycle as cycle,
+)
 from tauloop.simulation.fastest import (
     ActiveLimit as ActiveLimit,
     FastestMotion as FastestMotion,

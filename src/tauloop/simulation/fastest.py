@@ -24,6 +24,7 @@ from tauloop.options import option
 from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
+from tauloop.simulation.c_arrays import c_arrays
 from tauloop.simulation.controllers.laws import CONTROLLERS, Sampling
 from tauloop.simulation.controllers.run import SATURATED, follow
 from tauloop.simulation.limit_options import LimitOptions
@@ -156,25 +157,8 @@ class FastestMotion(Result):
 
     def c_array(self, frequency: float = 1000.0) -> str:
         """C99 text of two arrays: positions, velocities and forces of the actuators, sample by sample (SI)."""
-        model, motion = self.trajectory.stroke.model, self.trajectory.sample(frequency)
-        state, forces = self.trajectory.states(motion.time), self.trajectory.forces(motion.time)
-        speeds = np.asarray(state.v) @ model.assembly.loops.transmission.T
-        rows = np.concatenate([model.actuator_position(state.q), speeds, forces], axis=1)
-        n = forces.shape[1]
-        lines = (f"    {{{', '.join(f'{value:.9g}' for value in row)}}}" for row in rows)
-        return "\n".join(
-            [
-                "/* A motion from rest to rest: per sample the positions, velocities and forces of all actuators,",
-                " * in the order of the machine file, in SI units (m or rad, N or N m). */",
-                f"#define MOTION_ACTUATORS {n}",
-                f"#define MOTION_SAMPLES {len(rows)}",
-                f"static const double motion_period = {1.0 / frequency:.17g}; /* s */",
-                "static const double motion[MOTION_SAMPLES][3 * MOTION_ACTUATORS] = {",
-                ",\n".join(lines),
-                "};",
-                "",
-            ]
-        )
+        time = self.trajectory.sample(frequency).time
+        return c_arrays(self.trajectory, time, 1.0 / frequency, "A motion from rest to rest")
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``: figures, not the samples."""

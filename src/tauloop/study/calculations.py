@@ -88,6 +88,8 @@ class Command:
         return getattr(import_module(f"tauloop.{self.place[0]}"), self.place[1])
 
 
+#: Commands whose second argument is a file.
+WITH_FILES = ("identify", "calibrate", "link-parameters", "cycle")
 #: By the names of the commands.
 CALCULATIONS: Mapping[str, Command] = {
     "accuracy": Command(
@@ -121,7 +123,7 @@ CALCULATIONS: Mapping[str, Command] = {
         }.items()
     },
     **{
-        name: Command(place=place, units={}, has_log=name in ("identify", "calibrate", "link-parameters"))
+        name: Command(place=place, units={}, has_log=name in WITH_FILES)
         for name, place in {
             "check": ("kinematics", "check", "CheckOptions"),
             "show": ("kinematics", "describe", "DescribeOptions"),
@@ -132,6 +134,7 @@ CALCULATIONS: Mapping[str, Command] = {
             "motion": ("motion", "plan_motion", "StrokeOptions"),
             "fastest": ("simulation", "fastest_motion", "FastestOptions"),
             "transfer": ("simulation", "transfer", "TransferOptions"),
+            "cycle": ("simulation", "cycle", "CycleOptions"),
             "simulate": ("simulation", "simulate", "SimulationOptions"),
             "control": ("simulation", "control", "ControlOptions"),
             "excite": ("identification", "excite", "ExcitationOptions"),

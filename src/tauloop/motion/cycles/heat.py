@@ -1,0 +1,148 @@
+"""How long the legs of a cycle take where motors become warm, or conveyors set the time.
+
+Run through in the time T, a leg's forces are quadratic in the rate r = 1/T (docs/motion.md), and the mean of their
+squares is a polynomial P(r) of fourth degree. A cycle of legs and stays then has the mean squares
+
+    (H + sum_k T_k P_k(1/T_k)) / (D + sum_k T_k),
+
+H being the integral over stays of the time D. The shortest cycle whose mean squares are at most those that the motors
+bear, and the coolest of a given time, are programs in the few unknowns T_k with exact derivatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq, minimize
+
+from tauloop.errors import PoseError
+from tauloop.records import dataclass
+from tauloop.shown import Shown
+
+#: Degree of the polynomials.
+DEGREE = 4
+#: By how much all legs are slowed at most, and what rounding leaves of a bound.
+SLOWEST, ROUNDING = 1e3, 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleHeat(Shown):
+    """Mean squares of motor forces, each over the square of what the motor bears for ever.
+
+    Attributes:
+        names: of the motors (n_u,).
+        least: shortest durations of the legs (K,), s.
+        legs: polynomials in least / T of each leg's mean squares, (DEGREE + 1, K, n_u).
+        held: integral of the squares over all stays (n_u,), s.
+        dwell: time of all stays, s.
+    """
+
+    names: tuple[str, ...]
+    least: np.ndarray
+    legs: np.ndarray
+    held: np.ndarray
+    dwell: float
+
+    def shares(self, durations: np.ndarray) -> np.ndarray:
+        """Root mean squares over what motors bear (n_u,), for durations of the legs (K,), s."""
+        return np.asarray(np.sqrt(self._sums(durations)[0] / (durations.sum() + self.dwell)))
+
+    def _sums(self, durations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Integrals of the squares over a cycle (n_u,), and their derivatives by the durations (n_u, K)."""
+        z = self.least / durations
+        powers = z ** np.arange(DEGREE + 1)[:, None]
+        mean = np.einsum("dk,dku->ku", powers, self.legs)
+        slope = np.einsum("dk,dku->ku", powers * np.arange(DEGREE + 1)[:, None], self.legs)
+        return self.held + durations @ mean, (mean - slope).T
+
+    def evenly(self) -> np.ndarray:
+        """The shortest durations (K,), all legs slowed alike, that the motors bear.
+
+        Raises:
+            PoseError: none are: some motor bears not even what holds the machine.
+        """
+
+        def over(factor: float) -> float:
+            return float(self.shares(factor * self.least).max()) - 1.0
+
+        if over(1.0) <= 0:
+            return self.least
+        if over(SLOWEST) > 0:
+            shares = self.shares(SLOWEST * self.least)
+            what = f"bears {1 / shares.max():.3g} of what holds the machine alone"
+            raise PoseError.of(self.names[int(shares.argmax())], what, "a larger rated force, or a lighter load")
+        return self.least * float(brentq(over, 1.0, SLOWEST, xtol=1e-12))
+
+    def shortest(self) -> np.ndarray:
+        """The durations (K,) of the shortest cycle that the motors bear.
+
+        Raises:
+            PoseError: as of `evenly`.
+        """
+        start = self.evenly()
+        if start is self.least:
+            return start
+
+        def left(y: np.ndarray) -> np.ndarray:
+            return np.asarray(y @ self.least + self.dwell - self._sums(y * self.least)[0])
+
+        def by(y: np.ndarray) -> np.ndarray:
+            return np.asarray(self.least * (1.0 - self._sums(y * self.least)[1]))
+
+        total = self.least.sum()
+        kept = {"type": "ineq", "fun": left, "jac": by}
+        made = _solved(lambda y: (float(y @ self.least / total), self.least / total), start / self.least, [kept], 1.0)
+        durations = self.least * made
+        return durations if self._is_kept(durations) and durations.sum() < start.sum() else start
+
+    def _is_kept(self, durations: np.ndarray) -> bool:
+        return bool(self.shares(durations).max() <= 1.0 + ROUNDING)
+
+    def coolest(self, total: float) -> np.ndarray:
+        """The durations (K,) of a cycle of a time whose largest share is least.
+
+        Args:
+            total: of the cycle, s; not less than the legs' least and the stays.
+        """
+        n, time = len(self.least), total - self.dwell
+        start = self.least * time / self.least.sum()
+        first = float(self.shares(start).max()) ** 2
+        if n == 1 or first == 0 or time <= self.least.sum() * (1 + ROUNDING):
+            return start
+
+        def left(y: np.ndarray) -> np.ndarray:
+            return np.asarray(y[-1] * first * total - self._sums(y[:-1] * self.least)[0]) / total
+
+        def by(y: np.ndarray) -> np.ndarray:
+            sums = self._sums(y[:-1] * self.least)[1] * self.least
+            return np.column_stack([-sums, np.full(len(sums), first * total)]) / total
+
+        whole = np.append(self.least / time, 0.0)
+        kept = [{"type": "ineq", "fun": left, "jac": by}]
+        kept.append({"type": "eq", "fun": lambda y: np.array([y @ whole - 1.0]), "jac": lambda _: whole[None]})
+        last = np.append(np.zeros(n), 1.0)
+        made = _solved(lambda y: (float(y[-1]), last), np.append(start / self.least, 1.0), kept, 0.0)[:-1]
+        durations = np.maximum(self.least * made, self.least)
+        spare = durations - self.least
+        durations = self.least + spare * (time - self.least.sum()) / max(spare.sum(), 1e-300)
+        return durations if self.shares(durations).max() < self.shares(start).max() else start
+
+
+def _solved(
+    cost: Callable[[np.ndarray], tuple[float, np.ndarray]], start: np.ndarray, kept: list[Any], last: float
+) -> np.ndarray:
+    """What SLSQP (Kraft 1988) makes of a start, all unknowns at least 1 but the last one."""
+    lower = [1.0] * (len(start) - 1) + [last]
+    bounds = [(low, None) for low in lower]
+    options = {"maxiter": 200, "ftol": 1e-12}
+    made = minimize(cost, start, jac=True, bounds=bounds, constraints=kept, method="SLSQP", options=options)
+    return np.asarray(made.x)
+
+
+def mean_polynomials(means: Callable[[float], np.ndarray], least: float) -> np.ndarray:
+    """Polynomials (DEGREE + 1, n_u) in least / T of mean squares (n_u,) that a function of T gives."""
+    z = 0.525 + 0.475 * np.cos(np.linspace(0.0, np.pi, DEGREE + 4))
+    values = np.array([means(least / share) for share in z.tolist()])
+    return np.asarray(np.polynomial.polynomial.polyfit(z, values, DEGREE))

@@ -1,0 +1,376 @@
+"""A cyclic motion between stations: the way and the law of each leg, when it meets conveyors, and how long it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from tauloop.assembly.named_values import QUATERNION, quaternion_start
+from tauloop.errors import InputError, PoseError, Problem
+from tauloop.model import Model
+from tauloop.model.tool import Payload
+from tauloop.motion.clothoids import polyline
+from tauloop.motion.cycles.heat import CycleHeat, mean_polynomials
+from tauloop.motion.cycles.stations import CycleList, CycleStation
+from tauloop.motion.cycles.ways import CyclePath, LegPath, RunIn, WayPath
+from tauloop.motion.fastest.changes import changes_taken, limited_law
+from tauloop.motion.fastest.limits import PathLimits, PathRows
+from tauloop.motion.fastest.planning import FastestLaw, fastest_law, peaks
+from tauloop.motion.laws import Law, Uniform
+from tauloop.motion.paths import Path, turn_between
+from tauloop.motion.stroke import Stroke, stroke
+from tauloop.motion.trajectory import Trajectory
+from tauloop.records import dataclass
+from tauloop.shown import Shown
+
+#: Points in a leg or a stay at which squares of forces are summed.
+POINTS = 601
+#: Rounds in which legs to moving places are planned anew, and by how much longer than needed they are then.
+ROUNDS, MARGIN = 6, 2e-3
+#: What a leg is thought to take before it has been planned, s.
+GUESS = 0.15
+#: Rounds in which a leg's time is found, and what its limits may be exceeded by.
+SLOWINGS, EXCESS = 30, 1e-7
+#: Least intervals of the law without bounds of changes, which the spread of a leg's points comes from.
+FINE = 400
+#: Times at which the share of a limit is looked at first.
+LOOKS = 513
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleTrajectory(Trajectory):
+    """A cycle, whose forces are those with what the tool carries.
+
+    Attributes:
+        starts: when each part begins (K,), s.
+        loads: what is carried in each; None for nothing.
+    """
+
+    starts: tuple[float, ...]
+    loads: tuple[Payload | None, ...]
+
+    def load(self, time: float) -> Payload | None:
+        """What the tool carries at a time, s, in any cycle."""
+        return self.loads[int(self._parts(np.array([time]))[0])]
+
+    def _parts(self, time: np.ndarray) -> np.ndarray:
+        inside = np.mod(time + 1e-9, self.duration)
+        return np.searchsorted(self.starts, inside, side="right") - 1
+
+    def forces(self, time: np.ndarray) -> np.ndarray:
+        """Actuator forces (N, n_u) at times (N,), s; N or N m."""
+        motion, start, parts = self.at(time), self.stroke.start(self.places(time)), self._parts(time)
+        forces = np.zeros((len(time), len(self.stroke.model.mechanism.actuators)))
+        for k in np.unique(parts).tolist():
+            here = parts == k
+            rates = (values[here] for values in motion.rates)
+            forces[here] = self.stroke.functions.inverse_dynamics(
+                *rates, start=start[here], payload=self.loads[k]
+            ).force
+        return forces
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleLeg(Shown):
+    """A leg from one stop to the next.
+
+    Attributes:
+        name: both stations.
+        limits: what it keeps, with nothing at the tool and with what it carries.
+        way: from where the tool leaves to where it meets the next station.
+        law: from rest to rest.
+        leaves, arrives: velocities of both places (n_position,), m/s.
+        least: shortest duration, s.
+    """
+
+    name: str
+    limits: PathLimits
+    way: Path
+    law: Law
+    leaves: np.ndarray
+    arrives: np.ndarray
+    least: float
+
+    def path(self, duration: float) -> LegPath:
+        """Its positions over normalised time."""
+        return LegPath(way=self.way, law=self.law, duration=duration, leaves=self.leaves, arrives=self.arrives)
+
+    def timed(self, model: Model, duration: float) -> FastestLaw:
+        """Itself as a path that has its own time."""
+        rows = PathRows(_placed(model, self.path(duration)), self.limits)
+        return FastestLaw(law=Uniform(), duration=duration, rows=rows, unit=1.0 / duration, sweeps=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedCycle(Shown):
+    """A cycle.
+
+    Attributes:
+        model: the machine.
+        stops: stations at which the tool stops, where they are when it meets them.
+        legs: from each to the next, the last one to the first.
+        durations: of the legs (K,), s.
+        heat: mean squares of the motors' forces.
+        reason: what sets the time of the cycle: "limits", "rated force", "conveyor" or "time".
+        items: so many items pass on conveyors in a cycle; 0 without a pitch.
+    """
+
+    model: Model
+    stops: tuple[CycleStation, ...]
+    legs: tuple[CycleLeg, ...]
+    durations: np.ndarray
+    heat: CycleHeat
+    reason: str
+    items: int
+
+    @property
+    def time(self) -> float:
+        """Of a cycle, s."""
+        return float(self.durations.sum() + self.heat.dwell)
+
+    @property
+    def fastest(self) -> float:
+        """Of the cycle that limits alone allow, s."""
+        return float(sum(leg.least for leg in self.legs) + self.heat.dwell)
+
+    @property
+    def meetings(self) -> np.ndarray:
+        """When each stop is reached (K,), s."""
+        return _meetings(self.stops, self.durations)
+
+    def parts(self) -> Iterator[tuple[Path, float, Payload | None]]:
+        """Stays and legs in order: path over normalised time, duration, and what is carried."""
+        for k, (stop, leg, duration) in enumerate(zip(self.stops, self.legs, self.durations.tolist(), strict=True)):
+            if stop.dwell > 0:
+                stay = WayPath(start=stop.position, end=_left(stop))
+                yield stay, stop.dwell, self.stops[k - 1].payload
+            yield leg.path(duration), duration, stop.payload
+
+    def trajectory(self) -> CycleTrajectory:
+        """One cycle."""
+        paths, durations, loads = zip(*self.parts(), strict=True)
+        placed = _placed(self.model, CyclePath(paths, durations))
+        starts = tuple(np.concatenate([[0.0], np.cumsum(durations)[:-1]]).tolist())
+        return CycleTrajectory(stroke=placed, law=Uniform(), duration=self.time, starts=starts, loads=loads)
+
+    def repeated(self, cycles: int, lead: float) -> Trajectory:
+        """Some cycles, from rest by a run-in to the first station.
+
+        Args:
+            cycles: how many.
+            lead: time of the run-in, s.
+        """
+        first = self.stops[0]
+        paths, durations, _ = zip(*self.parts(), strict=True)
+        run = RunIn(end=first.position, velocity=first.velocity, duration=lead)
+        path = CyclePath((run, *paths * cycles), (lead, *durations * cycles))
+        return Trajectory(stroke=_placed(self.model, path), law=Uniform(), duration=lead + cycles * self.time)
+
+
+def plan_cycle(
+    model: Model,
+    listed: CycleList,
+    limits: PathLimits,
+    *,
+    rated: np.ndarray | None = None,
+    time: float | None = None,
+    intervals: int = 200,
+    done: Callable[[], None] = lambda: None,
+) -> PlannedCycle:
+    """Plan a cycle as fast as limits, motors' heat, conveyors or a given time allow.
+
+    Args:
+        model: the machine.
+        listed: stations.
+        limits: what all legs keep; changes of forces are bounded, so that accelerations are continuous.
+        rated: root mean squares that motors bear for ever (n_u,); where it is infinite their largest forces.
+        time: of the cycle, s; as short as it can be without it.
+        intervals: of each leg's law.
+        done: called when a leg is planned.
+
+    Raises:
+        InputError: limits without a bound of changes; a time that is too short; blends that do not fit.
+        PoseError: a way that leaves the workspace or passes through a singularity, or no motion that keeps all limits.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> from tauloop.motion import PathLimits, CycleStation, CycleList, plan_cycle
+        >>> ends = [CycleStation(name=f"s{x:+}", position=(x, 0.0, -0.5), lift=(0, 0, 0.02)) for x in (-0.05, 0.05)]
+        >>> limits = PathLimits(force=0.9, reversal=0.02)
+        >>> planned = plan_cycle(tl.Model(tl.load("delta")), CycleList(stations=tuple(ends)), limits, intervals=40)
+        >>> planned.reason, bool(abs(planned.durations[0] - planned.durations[1]) < 1e-3)
+        ('limits', True)
+    """
+    if not limits.bounds_changes or limits.ends != "held":
+        what = "without a bound of changes accelerations jump at the ends of legs"
+        raise InputError.of("reversal", what, "such as 10 ms")
+    stops = tuple(station for station in listed.stations if station.is_stop)
+    late = any(stop.is_moving for stop in stops[1:])
+    full = np.array([actuator.force for actuator in model.mechanism.actuators])
+    size = full if rated is None else np.where(np.isfinite(rated), rated, full)
+    durations = np.full(len(stops), GUESS if time is None and listed.interval is None else 0.0)
+    if not durations.any():
+        durations += max((time or listed.interval or 0.0) - sum(stop.dwell for stop in stops), GUESS) / len(stops)
+    for settling in range(ROUNDS):
+        met = _met(stops, durations)
+        legs = tuple(_planned_legs(model, listed, met, limits, intervals, done))
+        least = np.array([leg.least for leg in legs])
+        heat = _heat(model, met, legs, (1.0 + MARGIN * late) * least, (1.0 - MARGIN * late) * size)
+        wanted, reason, items = _durations(heat, listed.interval, time)
+        if not late or (settling and _is_near(durations, wanted, least, heat)):
+            kept = durations if late else wanted
+            return PlannedCycle(
+                model=model, stops=met, legs=legs, durations=kept, heat=heat, reason=reason, items=items
+            )
+        durations = wanted
+    raise PoseError.of("stations", "the places where conveyors are met do not settle", "slower conveyors")
+
+
+def _is_near(durations: np.ndarray, wanted: np.ndarray, least: np.ndarray, heat: CycleHeat) -> bool:
+    """Whether durations that places were found with can stay: long enough, cool, and as long as is wanted together."""
+    is_cool = float(heat.shares(durations).max()) <= 1.0 + MARGIN
+    return is_cool and bool((durations >= least).all()) and abs(durations.sum() / wanted.sum() - 1.0) <= MARGIN
+
+
+def _durations(heat: CycleHeat, interval: float | None, time: float | None) -> tuple[np.ndarray, str, int]:
+    """Durations of the legs, what sets them, and how many items pass."""
+    wanted = heat.shortest()
+    reason, total = ("limits" if wanted is heat.least else "rated force"), float(wanted.sum() + heat.dwell)
+    items = 0
+    if interval is not None:
+        items = int(np.ceil(total / interval - 1e-9))
+        if time is not None and abs(time - items * interval) > 1e-9 * time:
+            what = f"{items} items of the conveyors, as many as a cycle needs, come in {1e3 * items * interval:.6g} ms"
+            raise InputError.of("time", what, "leave it out, or leave pitch out")
+        time, reason = items * interval, "conveyor"
+    elif time is not None:
+        if time < total * (1 - 1e-9):
+            what = f"a cycle takes {1e3 * total:.6g} ms at least, by the {reason}"
+            raise InputError.of("time", what, "a longer one, or wider limits")
+        reason = "time"
+    return (wanted, reason, 0) if time is None else (heat.coolest(time), reason, items)
+
+
+def _meetings(stops: tuple[CycleStation, ...], durations: np.ndarray) -> np.ndarray:
+    """When each stop is reached (K,), s."""
+    return np.concatenate([[0.0], np.cumsum(durations + [stop.dwell for stop in stops])[:-1]])
+
+
+def _met(stops: tuple[CycleStation, ...], durations: np.ndarray) -> tuple[CycleStation, ...]:
+    """Stops where they are when they are reached."""
+    times = _meetings(stops, durations).tolist()
+    return tuple(replace(s, position=s.position + t * s.velocity) for s, t in zip(stops, times, strict=True))
+
+
+def _left(stop: CycleStation) -> np.ndarray:
+    """Where the tool leaves a stop."""
+    return np.asarray(stop.position + stop.dwell * stop.velocity)
+
+
+def _placed(model: Model, path: Path) -> Stroke:
+    return stroke(model, path, model.platform.ports.position.columns)
+
+
+def _planned_legs(
+    model: Model,
+    listed: CycleList,
+    stops: tuple[CycleStation, ...],
+    limits: PathLimits,
+    intervals: int,
+    done: Callable[[], None],
+) -> Iterator[CycleLeg]:
+    """Legs between stops where these are, as fast as limits allow."""
+    all_ = listed.stations
+    places = [k for k, station in enumerate(all_) if station.is_stop]
+    for k, (start, at) in enumerate(zip(stops, places, strict=True)):
+        end = stops[(k + 1) % len(stops)]
+        passed = all_[at + 1 : places[k + 1] if k + 1 < len(places) else len(all_)]
+        name, own = f"{start.name} to {end.name}", replace(limits, payload=start.payload)
+        way = _way(model, name, start, passed, end, listed.blend)
+        best = limited_law(
+            fastest_law(PathRows(_placed(model, way), own), intervals=max(FINE, intervals)), points=intervals
+        )
+        leaves, arrives = start.velocity, end.velocity
+        leg = CycleLeg(
+            name=name, limits=own, way=way, law=best.law, leaves=leaves, arrives=arrives, least=best.duration
+        )
+        yield replace(leg, least=_least(model, leg)) if leaves.any() or arrives.any() else leg
+        done()
+
+
+def _way(
+    model: Model, name: str, start: CycleStation, passed: tuple[CycleStation, ...], end: CycleStation, blend: float
+) -> WayPath:
+    """The way of a leg: up, past points, down; what turns turns evenly beside it."""
+    port = model.platform.ports.position
+    lengths = tuple(i for i, unit in enumerate(port.units) if unit == "m")
+    a, b = _left(start), end.position
+    rows, blends = [a, a + start.lift], [np.nan, blend]
+    rows += [station.position for station in passed] + [b + end.lift, b]
+    blends += [station.blend or blend for station in passed] + [blend, np.nan]
+    corners = np.array(rows)[:, lengths]
+    new = np.append(True, np.linalg.norm(np.diff(corners, axis=0), axis=1) > 0)
+    corners, cut = corners[new], np.array(blends)[new][1:-1]
+    first, way = quaternion_start(port), None
+    if len(corners) > 2:
+        try:
+            way = polyline(corners, cut)
+        except InputError as error:
+            raise InputError(Problem(f"{name}, {p.where}", p.what, p.remedy) for p in error.problems) from error
+    turn = None
+    if first is not None:
+        whole = slice(first, first + len(QUATERNION))
+        turn = turn_between(a[whole].tolist(), b[whole].tolist())
+    if len(corners) < 2 and np.array_equal(a, b):
+        raise InputError.of(name, "goes nowhere", "leave one of the two stations out")
+    return WayPath(start=a, end=b, way=way, lengths=lengths, turn=turn, first=first or 0)
+
+
+def _least(model: Model, leg: CycleLeg) -> float:
+    """The shortest duration of a leg between places that move, by the law that it has at rest.
+
+    Raises:
+        PoseError: none keeps the limits.
+    """
+    duration, x = leg.least, np.linspace(0.0, 1.0, LOOKS)
+    for _ in range(SLOWINGS):
+        timed = leg.timed(model, duration)
+        rate = 1.0 / duration
+        share = float(peaks(timed.rows, timed.law, rate, x)[1][0])
+        change = float(changes_taken(timed.rows, timed.law, rate, rate)[0].max())
+        factor = max(share ** (1 / 2), change ** (1 / 3))
+        if abs(factor - 1.0) <= EXCESS:
+            return duration * (1.0 + EXCESS)
+        duration *= factor
+    raise PoseError.of(leg.name, "no duration keeps all limits", "slower conveyors, or wider limits")
+
+
+def _heat(
+    model: Model, stops: tuple[CycleStation, ...], legs: tuple[CycleLeg, ...], least: np.ndarray, size: np.ndarray
+) -> CycleHeat:
+    """Mean squares of the forces of all legs and stays, over those that motors bear."""
+    names = model.output_ports("actuators")[0]
+    polynomials, held = [], np.zeros(len(names))
+    for k, (stop, leg, duration) in enumerate(zip(stops, legs, least.tolist(), strict=True)):
+
+        def means(T: float, leg: CycleLeg = leg, stop: CycleStation = stop) -> np.ndarray:
+            return mean_squares(model, leg.path(T), T, stop.payload) / size**2
+
+        polynomials.append(mean_polynomials(means, duration))
+        if stop.dwell > 0:
+            stay = WayPath(start=stop.position, end=_left(stop))
+            held += stop.dwell * mean_squares(model, stay, stop.dwell, stops[k - 1].payload) / size**2
+    dwell = float(sum(stop.dwell for stop in stops))
+    return CycleHeat(names=names, least=least, legs=np.stack(polynomials, axis=1), held=held, dwell=dwell)
+
+
+def mean_squares(model: Model, path: Path, duration: float, payload: Payload | None) -> np.ndarray:
+    """Means of the squares of actuator forces (n_u,) on a path that has its own time, by the trapezoidal rule."""
+    functions, x = model.platform, np.linspace(0.0, 1.0, POINTS)
+    base = functions.ports.at(model.assembly.q)
+    placed = Stroke(model=model, functions=functions, path=path, columns=functions.ports.position.columns, base=base)
+    motion = placed.motion(Uniform().at(x), 1.0 / duration, x * duration)
+    forces = functions.inverse_dynamics(*motion.rates, start=placed.start(x), payload=payload).force
+    return np.asarray(np.trapezoid(np.asarray(forces) ** 2, x, axis=0))

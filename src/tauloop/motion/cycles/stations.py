@@ -1,0 +1,269 @@
+"""Pick-and-place lists: stations in the order in which the tool comes to them, on the base or on conveyors.
+
+format: tauloop-cycle/1
+blend: 12 mm
+stations:
+  - {name: pick, at: {x: -152.5 mm, z: -525 mm}, lift: {z: 25 mm}, dwell: 50 ms, payload: 0.3 kg}
+  - {name: place, at: {x: 152.5 mm, z: -525 mm}, lift: {z: 25 mm}, dwell: 50 ms}
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tauloop.assembly.named_values import full_name, named_values
+from tauloop.errors import InputError, Problems
+from tauloop.mechanism import units
+from tauloop.mechanism.cursor import Choice, Cursor, ListOf, MapOf, Name, Shape, Text, field, need, value
+from tauloop.mechanism.documents import contents
+from tauloop.mechanism.structure import document
+from tauloop.mechanism.values import ValueReader
+from tauloop.mechanism.yaml_nodes import parse_nodes, read_text
+from tauloop.model import Model
+from tauloop.model.tool import Payload
+from tauloop.records import dataclass
+from tauloop.shown import Shown
+
+FORMAT = "tauloop-cycle/1"
+#: Distance from corners at which blends start where a list says nothing, m.
+BLEND = 0.01
+#: Times between items of two conveyors that differ by a smaller share are the same.
+SAME_TIME = 1e-9
+
+
+def _by_name(item: Any) -> MapOf:
+    return MapOf(item=item, key="coordinate", is_known=True, may_be_empty=False)
+
+
+_LENGTH, _TIME = value(units.LENGTH, sign="positive"), value(units.TIME, sign="not negative")
+STATION = Shape(
+    name="station",
+    doc="A place where the tool stops, or that it passes.",
+    fields=(
+        need("name", Name(), "name of the station"),
+        need("at", _by_name(Text(is_needed=True)), "position of the platform; the rest as at the reference pose"),
+        field("lift", _by_name(value(units.LENGTH)), "way from it on which the tool comes and leaves"),
+        field("dwell", _TIME, "time that the tool stays; none if absent"),
+        field("payload", value(units.MASS, sign="not negative"), "mass at the tool from here on; none if absent"),
+        field("velocity", _by_name(value(units.SPEED)), "of the conveyor that the station lies on"),
+        field("pitch", _LENGTH, "distance of the items on the conveyor"),
+        field("blend", _LENGTH, "of a point that is passed: distance from it at which the corner is cut"),
+    ),
+)
+CYCLE = Shape(
+    name="cycle",
+    doc="A pick-and-place list.",
+    fields=(
+        need("format", Choice(options=(FORMAT,)), "format and version"),
+        field("description", Text(), "what is moved"),
+        field("blend", _LENGTH, "distance from corners at the ends of lifts at which they are cut; 10 mm if absent"),
+        need("stations", ListOf(item=STATION), "in the order in which the tool comes to them; the first comes again"),
+    ),
+)
+#: In place of a row that is not there.
+_NONE: Any = ()
+#: Keys of places where the tool stops.
+_STOPS = ("lift", "dwell", "payload", "velocity", "pitch")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleStation(Shown):
+    """A place where the tool stops, or that it passes.
+
+    Attributes:
+        name: its name.
+        position: of the platform (n_position,), m, rad and quaternions; on a conveyor: when the first
+            station is reached.
+        lift: way from it on which the tool comes and leaves (n_position,), m; none without it.
+        dwell: time that the tool stays, s.
+        payload: at the tool from here on; None for none.
+        velocity: of the conveyor (n_position,), m/s; none without it.
+        pitch: distance of the items on the conveyor, m; None where the conveyor brings them as they are wanted.
+        blend: of a point that is passed without a stop: distance from it at which the corner is cut, m.
+
+    Examples:
+        >>> from tauloop.motion import CycleStation
+        >>> CycleStation(name="pick", position=(0.1, 0.0, -0.5), lift=(0.0, 0.0, 0.025), dwell=0.05).is_stop
+        True
+    """
+
+    name: str
+    position: np.ndarray
+    lift: np.ndarray = _NONE
+    dwell: float = 0.0
+    payload: Payload | None = None
+    velocity: np.ndarray = _NONE
+    pitch: float | None = None
+    blend: float | None = None
+
+    def __post_init__(self) -> None:
+        """Make arrays of what is given, and refuse what does not go together.
+
+        Raises:
+            InputError: numbers that are not finite, of another size or sign, or that a point on the way has not.
+        """
+        position, problems = np.asarray(self.position, dtype=float), Problems()
+        rows = {"position": position}
+        for name in ("lift", "velocity"):
+            row = np.asarray(getattr(self, name), dtype=float)
+            rows[name] = row if row.size else np.zeros(position.shape)
+        for name, row in rows.items():
+            if row.shape != position.shape or row.ndim != 1 or not np.isfinite(row).all():
+                problems.add(f"{self.name}.{name}", "is no row of finite numbers", "one for each position")
+            object.__setattr__(self, name, row)
+        if not 0 <= self.dwell < np.inf:
+            problems.add(f"{self.name}.dwell", f"is {self.dwell:g} s", "zero or more")
+        if not self.is_stop and (self.dwell > 0 or self.payload is not None or rows["lift"].any() or self.is_moving):
+            problems.add(f"{self.name}.blend", "a point that is passed does nothing else", f"no {', '.join(_STOPS)}")
+        if self.pitch is not None and not (self.is_moving and self.pitch > 0):
+            problems.add(f"{self.name}.pitch", "needs a conveyor that moves, and a distance", "give a velocity")
+        InputError.raise_if_any(problems)
+
+    @property
+    def is_stop(self) -> bool:
+        """Whether the tool stops there."""
+        return self.blend is None
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether it lies on a conveyor."""
+        return bool(self.velocity.any())
+
+    @property
+    def interval(self) -> float | None:
+        """Time from item to item, s."""
+        return None if self.pitch is None else float(self.pitch / np.linalg.norm(self.velocity))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleList(Shown):
+    """Stations in the order in which the tool comes to them.
+
+    Attributes:
+        stations: the first is a stop, and comes again after the last.
+        blend: distance from the ends of lifts at which corners are cut, m.
+
+    Examples:
+        >>> from tauloop.motion import CycleStation, CycleList
+        >>> there = CycleStation(name="pick", position=(0.1, 0.0, -0.5), lift=(0.0, 0.0, 0.025))
+        >>> back = CycleStation(name="place", position=(-0.1, 0.0, -0.5), lift=(0.0, 0.0, 0.025))
+        >>> CycleList(stations=(there, back)).interval is None
+        True
+    """
+
+    stations: tuple[CycleStation, ...]
+    blend: float = BLEND
+
+    def __post_init__(self) -> None:
+        """Refuse lists without two stops, and conveyors that do not go together.
+
+        Raises:
+            InputError: what is wrong.
+        """
+        problems = Problems()
+        if sum(station.is_stop for station in self.stations) < 2:
+            problems.add("stations", "there are less than two stops", "add one, or take its blend away")
+        elif not self.stations[0].is_stop:
+            problems.add("stations[0]", "the first station is passed without a stop", "let the list begin with a stop")
+        times = {station.name: station.interval for station in self.stations if station.interval is not None}
+        if times and max(times.values()) - min(times.values()) > SAME_TIME * max(times.values()):
+            what = ", ".join(f"{name} every {1e3 * time:.6g} ms" for name, time in times.items())
+            problems.add("pitch", f"conveyors bring items at different times: {what}", "pitch over speed is the same")
+        InputError.raise_if_any(problems)
+
+    @property
+    def interval(self) -> float | None:
+        """Time from item to item of the conveyors, s; None where they bring them as they are wanted."""
+        return next((station.interval for station in self.stations if station.interval is not None), None)
+
+
+def load_cycle(path: str | Path, model: Model) -> CycleList:
+    """Read a pick-and-place list.
+
+    Args:
+        path: the YAML file.
+        model: the machine whose platform's positions it names.
+
+    Raises:
+        DescriptionError: everything that is wrong, with lines.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> [s.name for s in tl.motion.load_cycle("examples/cycles/adept.yaml", tl.Model(tl.load("delta"))).stations]
+        ['pick', 'place']
+    """
+    return loads_cycle(read_text(Path(path)), model, str(path))
+
+
+def loads_cycle(text: str, model: Model, file: str = "<text>") -> CycleList:
+    """A pick-and-place list from its text.
+
+    Args:
+        text: of the file.
+        model: the machine whose platform's positions it names.
+        file: a name for it, for messages.
+
+    Raises:
+        DescriptionError: everything that is wrong, with lines.
+    """
+    root = document(parse_nodes(text, file), file, CYCLE)
+    content = contents(root, ValueReader(None)) or {}
+    stations = []
+    for place, data in zip(root.items_of("stations"), content.get("stations") or (), strict=True):
+        station = _station(place, data, model) if isinstance(data, dict) else None
+        if station is not None:
+            stations.append(station)
+    blend = content.get("blend") or BLEND
+    if root.collector.count == 0:
+        _collected(root, lambda: CycleList(stations=tuple(stations), blend=blend))
+    root.collector.raise_any()
+    return CycleList(stations=tuple(stations), blend=blend)
+
+
+def _station(place: Cursor, data: dict[str, Any], model: Model) -> CycleStation | None:
+    """A station; None where something is wrong, which is noted."""
+    port = model.platform.ports.position
+    before, rows = place.collector.count, dict[str, Any]()
+    try:
+        rows["position"] = named_values(port, "at", data.get("at"), model.platform.ports.at(model.assembly.q))
+    except InputError as error:
+        _note(place, error, "at")
+    for key in ("lift", "velocity"):
+        rows[key] = np.zeros(port.size)
+        for name, number in (data.get(key) or {}).items():
+            try:
+                column = port.columns.index(full_name(port.columns, name, key))
+            except InputError as error:
+                _note(place, error, key)
+                continue
+            if port.units[column] != "m":
+                place.problem(f"{name} is no length", "lifts and conveyors are straight", key)
+            rows[key][column] = number or 0.0
+    mass = data.get("payload") or 0.0
+    if place.collector.count > before or not data.get("name"):
+        return None
+    numbers = {key: data[key] for key in ("pitch", "blend") if data.get(key) is not None}
+    more: dict[str, Any] = {
+        "payload": Payload(mass=mass) if mass else None,
+        "dwell": data.get("dwell") or 0.0,
+        **numbers,
+    }
+    return _collected(place, lambda: CycleStation(name=data["name"], **rows, **more))
+
+
+def _collected(place: Cursor, made: Any) -> Any:
+    """What a function makes; None where it refuses, which is noted."""
+    try:
+        return made()
+    except InputError as error:
+        _note(place, error, "")
+        return None
+
+
+def _note(place: Cursor, error: InputError, key: str) -> None:
+    for problem in error.problems:
+        where = "" if key else f"{problem.where}: "
+        place.problem(where + problem.what, problem.remedy, key)

@@ -1,0 +1,122 @@
+"""Ways from station to station as paths: lifts, through points, turns beside them; conveyors as what is added in time.
+
+A leg takes the tool from a place that moves with velocity v_A to a place that moves with v_B. With x = t/T, the way p
+of the law s, and S = 10 x^3 - 15 x^4 + 6 x^5 its positions are
+
+    p(s(x)) + T ((1 - S) x v_A - S (1 - x) v_B),
+
+so that it begins and ends with velocity and acceleration (zero) of the conveyors, at any duration.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tauloop.motion.clothoids import Chain
+from tauloop.motion.laws import POLYNOMIAL_345, Law
+from tauloop.motion.paths import LOOKS, AxisTurn, Curve, Path
+from tauloop.records import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WayPath(Path):
+    """Positions evenly from start to end; some of them along a way of their own, a quaternion by a turn.
+
+    Attributes:
+        start, end: (n,); they may be equal.
+        way: of the columns `lengths`; None for a straight one.
+        lengths: these columns.
+        turn: of the quaternion that begins at column `first`; None where it stays.
+        first: that column.
+    """
+
+    start: np.ndarray
+    end: np.ndarray
+    way: Path | None = None
+    lengths: tuple[int, ...] = ()
+    turn: AxisTurn | None = None
+    first: int = 0
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """Those of the way."""
+        return () if self.way is None else self.way.kinks
+
+    def at(self, u: np.ndarray) -> Curve:
+        """Points at parameters u (N,)."""
+        chord, zero = self.end - self.start, np.zeros((len(u), len(self.start)))
+        parts = [self.start + u[:, None] * chord, zero + chord, zero.copy()]
+        over = [(self.way, list(self.lengths)), (self.turn, list(range(self.first, self.first + 4)))]
+        for path, columns in over:
+            if path is not None:
+                curve = path.at(u)
+                for whole, own in zip(parts, (curve.position, curve.first, curve.second), strict=True):
+                    whole[:, columns] = own
+        return Curve(position=parts[0], first=parts[1], second=parts[2])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LegPath(Path):
+    """A leg over its normalised time: a way run through by a law, between places that may move.
+
+    Attributes:
+        way: from where the tool leaves to where it meets the next station.
+        law: from rest to rest.
+        duration: s.
+        leaves, arrives: velocities of both places (n,), per second.
+    """
+
+    way: Path
+    law: Law
+    duration: float
+    leaves: np.ndarray
+    arrives: np.ndarray
+
+    def at(self, u: np.ndarray) -> Curve:
+        """Points at normalised times u (N,)."""
+        go, T, x = self.law.at(u), self.duration, u[:, None]
+        curve, blend = self.way.at(go.s), POLYNOMIAL_345.at(u)
+        S, dS, ddS = (values[:, None] for values in (blend.s, blend.first, blend.second))
+        first, second = go.first[:, None], go.second[:, None]
+        a, b = T * self.leaves, T * self.arrives
+        return Curve(
+            position=curve.position + (1 - S) * x * a - S * (1 - x) * b,
+            first=curve.first * first + (1 - S - x * dS) * a + (S - (1 - x) * dS) * b,
+            second=curve.second * first**2
+            + curve.first * second
+            - (2 * dS + x * ddS) * a
+            + (2 * dS - (1 - x) * ddS) * b,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunIn(Path):
+    """From rest to a place that moves, over normalised time: how a first cycle begins.
+
+    Attributes:
+        end: the place when it is met (n,).
+        velocity: its (n,), per second.
+        duration: s.
+    """
+
+    end: np.ndarray
+    velocity: np.ndarray
+    duration: float
+
+    def at(self, u: np.ndarray) -> Curve:
+        """Points at normalised times u (N,)."""
+        blend, run = POLYNOMIAL_345.at(u), self.duration * self.velocity
+        left = 0.5 - (2.5 * u**4 - 3.0 * u**5 + u**6)
+        return Curve(
+            position=self.end - left[:, None] * run, first=blend.s[:, None] * run, second=blend.first[:, None] * run
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CyclePath(Chain):
+    """Legs and stays one after the other over normalised time; `lengths` are their durations."""
+
+    @property
+    def looks(self) -> int:
+        """So many for each."""
+        return LOOKS * len(self.pieces)

@@ -1,0 +1,35 @@
+"""Trajectories as C99 arrays for controllers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tauloop.motion.trajectory import Trajectory
+
+
+def c_arrays(trajectory: Trajectory, time: np.ndarray, period: float, title: str) -> str:
+    """C99 text of positions, velocities and forces of the actuators, sample by sample (SI).
+
+    Args:
+        trajectory: the motion.
+        time: of the samples (N,), s.
+        period: between them, s.
+        title: what the motion is.
+    """
+    model, state, forces = trajectory.stroke.model, trajectory.states(time), trajectory.forces(time)
+    speeds = np.asarray(state.v) @ model.assembly.loops.transmission.T
+    rows = np.concatenate([model.actuator_position(state.q), speeds, forces], axis=1)
+    lines = (f"    {{{', '.join(f'{value:.9g}' for value in row)}}}" for row in rows)
+    return "\n".join(
+        [
+            f"/* {title}: per sample the positions, velocities and forces of all actuators,",
+            " * in the order of the machine file, in SI units (m or rad, N or N m). */",
+            f"#define MOTION_ACTUATORS {forces.shape[1]}",
+            f"#define MOTION_SAMPLES {len(rows)}",
+            f"static const double motion_period = {period:.17g}; /* s */",
+            "static const double motion[MOTION_SAMPLES][3 * MOTION_ACTUATORS] = {",
+            ",\n".join(lines),
+            "};",
+            "",
+        ]
+    )
