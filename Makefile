@@ -60,7 +60,7 @@ torch-test: TORCH ?= torch
 torch-test: $(BIN)/python
 	$(BIN)/python -m venv --clear out/torch
 	out/torch/bin/python -m pip install --quiet '$(TORCH)' --editable '.[torch,dev]'
-	out/torch/bin/python -m pytest -n 0 --nightly tests/model/test_torch_face.py $(ARGS)
+	out/torch/bin/python -m pytest -n 0 --nightly tests/model/test_torch_face.py tests/gpu/test_strangers_arrays.py $(ARGS)
 
 nightly: FILES ?= 200000
 nightly: MACHINES ?= 5000
