@@ -31,6 +31,8 @@ RESTING = 2
 FIRST, AGAIN = 1e-6, 1e-4
 #: Barrier at the start of a program that is solved again.
 WARM = 1e-5
+#: Where IPOPT ends although it has not converged: Coulomb friction jumps where a joint turns, and nothing gets better.
+STUCK = {"acceptable_tol": 1e-3, "acceptable_iter": 4, "acceptable_obj_change_tol": 1e-7}
 #: Most steps of IPOPT, and of one that starts from a solution nearby, after which it starts as at first.
 STEPS, FEW = 300, 40
 
@@ -229,7 +231,7 @@ class FreeProgram:
     def _solver(self, is_warm: bool) -> ca.Function:
         """IPOPT, for a first solution or from one nearby."""
         if is_warm not in self._solvers:
-            settings: dict[str, object] = {"print_level": 0, "sb": "yes", "max_iter": STEPS, "tol": FIRST}
+            settings: dict[str, object] = {"print_level": 0, "sb": "yes", "max_iter": STEPS, "tol": FIRST, **STUCK}
             if is_warm:
                 settings |= {"tol": AGAIN, "mu_init": WARM, "warm_start_init_point": "yes", "max_iter": FEW}
                 settings |= {f"warm_start_{name}_push": 1e-6 for name in ("bound", "mult_bound", "slack_bound")}
