@@ -3,9 +3,9 @@
     python examples/nuwar_control.py --out out/nuwar_control
 
 The ellipse of Miller's section 6, scaled by 0.72 and run at the motors' limit times 0.8, under PD control, PD with
-gravity compensation, PD with the feed-forward of inverse dynamics, and computed torque, in joint and in platform space.
-Once with an ideal drive, once with a delay of half a sample, encoder steps and speeds from differences, and once with a
-payload that the controller does not know. All controllers have the same bandwidth.
+gravity compensation, PD with the feed-forward of inverse dynamics, computed torque and predictive tracking, in joint
+and in platform space. Once with an ideal drive, once with a delay of half a sample, encoder steps and speeds from
+differences, and once with a payload that the controller does not know. All controllers have the same bandwidth.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from tauloop.motion import POLYNOMIAL_345, Ellipse, MachineLimits, Trajectory, p
 from tauloop.report import save_figure
 from tauloop.report.figures import LARGE, PREDICTED, RESIDUAL, TEXT, clean
 from tauloop.result import write_json
-from tauloop.simulation.controllers.laws import CONTROLLERS, SPACES, Sampling
+from tauloop.simulation.controllers.laws import SPACES, Sampling
+from tauloop.simulation.controllers.library import CONTROLLERS
 from tauloop.simulation.controllers.loop import CompiledLoop
 from tauloop.simulation.controllers.run import ControlledMotion, follow
 
@@ -34,6 +35,7 @@ COLOURS = {
     "gravity": "#6a9a5b",
     "feed-forward": PREDICTED,
     "computed-torque": RESIDUAL,
+    "predictive": "#7a5ea8",
 }
 IDEAL = Sampling(frequency=1000.0)
 #: Half a millisecond of computing, 16 bits a turn, speeds from differences.

@@ -30,6 +30,7 @@ from tauloop.equations.values import Values
 from tauloop.identification.estimation.error_models import AutocorrelatedErrors, EstimatingEquations, IndependentErrors
 from tauloop.motion.laws import LAWS
 from tauloop.programs.position_equations import incidence, position_equations
+from tauloop.report.control_figure import control_figure
 from tauloop.report.cycle_figure import cycle_figure
 from tauloop.report.fastest_figure import fastest_figure
 
@@ -362,6 +363,13 @@ def cycles() -> Figure:
     return cycle_figure(tl.cycle(tl.load("delta"), path, tl.CycleOptions(intervals=100, rated=0.35)))
 
 
+def predictive_tracking() -> Figure:
+    """A stroke of the delta beyond its torques, under computed torque and under predictive tracking."""
+    stroke = tl.StrokeOptions(start={"y": -0.1}, end={"y": 0.1}, share=1.2)
+    laws = ("computed-torque", "predictive")
+    return control_figure(tl.control(tl.load("delta"), tl.ControlOptions(stroke=stroke, controller=laws)))
+
+
 DRAWINGS: dict[str, Callable[[], Figure]] = {
     "five-bar-masses": five_bar_masses,
     "error-bars": error_bars,
@@ -373,6 +381,7 @@ DRAWINGS: dict[str, Callable[[], Figure]] = {
     "loop-blocks": loop_blocks,
     "fastest-motion": fastest_motion,
     "cycles": cycles,
+    "predictive-tracking": predictive_tracking,
 }
 
 

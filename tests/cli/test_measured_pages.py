@@ -51,7 +51,7 @@ def test_controllers_on_nuwars_stroke(monkeypatch: pytest.MonkeyPatch) -> None:
     example = importlib.import_module("nuwar_control")
     runs = example.runs(example.trajectory())
     table = page_table("measured/control.md", "| controller | space |")
-    names = ("PD", "PD with gravity compensation", "PD with feed-forward", "computed torque")
+    names = ("PD", "PD with gravity compensation", "PD with feed-forward", "computed torque", "predictive")
     assert len(table.rows) == len(names) * len(example.SPACES)
     for law, name in zip(example.CONTROLLERS, names, strict=True):
         for space in example.SPACES:

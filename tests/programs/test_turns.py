@@ -29,7 +29,8 @@ from tauloop.simulation import (
     Route,
     RungeKutta4,
 )
-from tauloop.simulation.controllers.laws import CONTROLLERS, Sampling
+from tauloop.simulation.controllers.laws import Sampling
+from tauloop.simulation.controllers.library import CONTROLLERS
 from tauloop.simulation.controllers.run import follow
 
 #: The double crank: the base is the shortest link, so that both cranks go around, and the coupler with them.

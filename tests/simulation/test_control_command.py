@@ -11,19 +11,19 @@ from rich.console import Console
 import tauloop as tl
 from tauloop import load
 from tauloop.report.control_table import control_tables
-from tauloop.simulation.controllers.laws import CONTROLLERS
+from tauloop.simulation.controllers.library import COMPILED
 
 DOWN = tl.StrokeOptions(end={"z": -0.55}, time=0.05)
 
 
 def test_all_controllers_stand_in_one_table_and_the_model_is_worth_its_while():
     motion = tl.control(load("nuwar"), tl.ControlOptions(stroke=DOWN, space="platform"))
-    assert list(motion.runs) == list(CONTROLLERS)
+    assert list(motion.runs) == list(COMPILED)
     assert motion.runs["pd"].peak_error > 5 * motion.runs["computed-torque"].peak_error
     screen = Console(file=io.StringIO(), width=120)
     screen.print(*control_tables(motion))
     text = screen.file.getvalue()
-    assert all(name in text for name in CONTROLLERS)
+    assert all(name in text for name in COMPILED)
     assert "[N m]" in text
 
 

@@ -23,7 +23,6 @@ from tauloop.motion import POLYNOMIAL_345, AxisTurn, Ellipse, Line, Seconds, Tog
 from tauloop.motion.paths import quaternion_product
 from tauloop.result import Status
 from tauloop.simulation.controllers.laws import (
-    CONTROLLERS,
     HEUN_3,
     PD,
     RUNGE_KUTTA_4,
@@ -33,6 +32,7 @@ from tauloop.simulation.controllers.laws import (
     GravityCompensation,
     Sampling,
 )
+from tauloop.simulation.controllers.library import CONTROLLERS
 from tauloop.simulation.controllers.loop import CompiledLoop, InterpretedLoop
 from tauloop.simulation.controllers.run import follow
 from tauloop.simulation.controllers.system import pose_error

@@ -32,7 +32,8 @@ from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
 from tauloop.shown import Shown
-from tauloop.simulation.controllers.laws import CONTROLLERS, Sampling
+from tauloop.simulation.controllers.laws import Sampling
+from tauloop.simulation.controllers.library import COMPILED, CONTROLLERS
 from tauloop.simulation.controllers.loop import CompiledLoop, InterpretedLoop
 from tauloop.simulation.controllers.run import ControlledMotion, LoopRunner, follow
 from tauloop.simulation.controllers.workflow import SHARE
@@ -92,7 +93,7 @@ class HitOptions(Options):
     bandwidth: float = option(100.0, read=_frequency, metavar="FREQUENCY", above=0.0)
     speeds: str = option("differences", choices=("differences", "tracking"))
     tracking: float = option(1000.0, read=_frequency, metavar="FREQUENCY", above=0.0)
-    controller: str = option("computed-torque", choices=tuple(CONTROLLERS.own))
+    controller: str = option("computed-torque", choices=COMPILED)
     stiffness: float = option(150.0, read=_frequency, metavar="FREQUENCY", above=0.0)
     frequency: float = option(1000.0, flag="--rate", read=lambda text: quantity("rate", text, units.FREQUENCY))
     resolution: float = option(0.0, flag="--quantisation", least=0.0)

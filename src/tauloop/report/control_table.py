@@ -25,25 +25,41 @@ def control_tables(comparison: ControlComparison) -> Iterator[RenderableType]:
     cells: list[tuple[object, ...]] = []
     for name, run in comparison.runs.items():
         if not len(run.time):
-            dashes = "-" * (3 + len(set(units)) + len(set(force_units)))
+            dashes = "-" * (3 + len(set(units)) + 2 * len(set(force_units)))
             cells.append((name, *dashes, "ended at once"))
             continue
         distances: tuple[object, ...] = ("-", "-")
         if "m" in model.platform.ports.position.units:
             distances = (1e3 * run.peak_error, 1e3 * run.rms_error)
-        peaks = (*_peaks(run.actuator_error, units), *_peaks(run.force, force_units))
+        rms = np.sqrt(np.mean(run.force**2, axis=0, keepdims=True))
+        peaks = (
+            *_peaks(run.actuator_error, units),
+            *(
+                size
+                for pair in zip(_peaks(run.force, force_units), _peaks(rms, force_units), strict=True)
+                for size in pair
+            ),
+        )
         cells.append((name, *distances, *peaks, comparison.saturated(name), "ended early" if run.end else ""))
     yield table(
         f"{model.mechanism.name}: {comparison.duration:.4g} s, {comparison.space} space",
         *("controller", ("distance,\npeak [mm]", ".4g"), ("rms [mm]", ".4g")),
         *((f"actuators,\npeak [{unit}]", ".3g") for unit in dict.fromkeys(units)),
-        *((f"force,\npeak [{unit}]", ".4g") for unit in dict.fromkeys(force_units)),
+        *(
+            column
+            for unit in dict.fromkeys(force_units)
+            for column in ((f"force,\npeak [{unit}]", ".4g"), (f"rms\n[{unit}]", ".4g"))
+        ),
         *(("saturated", ".1%"), ""),
         rows=cells,
     )
     for name, run in comparison.runs.items():
         if run.end:
             yield f"{name}: {run.end}"
+        if len(run.step_time):
+            usual, late = 1e6 * np.quantile(run.step_time, [0.5, 0.999])
+            share = 1e-6 * late * comparison.sampling.frequency
+            yield f"{name}: {usual:.0f} us a step in Python, 99.9 % within {late:.0f} us ({share:.1%} of the period)"
         yield from (f"{name}: {occurrence.words}" for occurrence in run.occurrences)
         if run.sensitivities is not None and len(run.time):
             yield sensitivity_table(f"{name}: derivatives", run.sensitivities)

@@ -23,6 +23,7 @@ from tauloop.simulation.controllers.laws import (
     Loop as Loop,
     Sampling as Sampling,
 )
+from tauloop.simulation.controllers.predictive import PredictiveTracking as PredictiveTracking
 from tauloop.simulation.controllers.run import (
     ControlledMotion as ControlledMotion,
     follow as follow,

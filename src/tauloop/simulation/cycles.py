@@ -26,7 +26,8 @@ from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
 from tauloop.shown import Shown
 from tauloop.simulation.c_arrays import c_arrays
-from tauloop.simulation.controllers.laws import CONTROLLERS, Sampling
+from tauloop.simulation.controllers.laws import Sampling
+from tauloop.simulation.controllers.library import CONTROLLERS
 from tauloop.simulation.controllers.run import SATURATED, follow
 from tauloop.simulation.fastest import CHANGE, ActiveLimit, TriedMotion, active_limits, condition_of, tried_evidence
 from tauloop.simulation.limit_options import LimitOptions

@@ -25,7 +25,8 @@ from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
 from tauloop.simulation.c_arrays import c_arrays
-from tauloop.simulation.controllers.laws import CONTROLLERS, Sampling
+from tauloop.simulation.controllers.laws import Sampling
+from tauloop.simulation.controllers.library import CONTROLLERS
 from tauloop.simulation.controllers.run import SATURATED, follow
 from tauloop.simulation.limit_options import LimitOptions
 

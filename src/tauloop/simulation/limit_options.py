@@ -11,7 +11,7 @@ from tauloop.model.tool import Payload
 from tauloop.motion.fastest.limits import PathLimits
 from tauloop.options import Options, option
 from tauloop.records import dataclass
-from tauloop.simulation.controllers.laws import CONTROLLERS
+from tauloop.simulation.controllers.library import CONTROLLERS
 
 
 def motor_curve(text: str) -> tuple[tuple[float, float], ...]:

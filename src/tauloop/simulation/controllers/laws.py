@@ -10,7 +10,6 @@ from typing import final
 import numpy as np
 
 from tauloop.errors import Problems
-from tauloop.extensions import Offered
 from tauloop.integrate.events import Event
 from tauloop.integrate.integrators import Method
 from tauloop.integrate.sensitivity import SensitivityDirection
@@ -145,7 +144,7 @@ class Loop(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Compiled(Controller):
+class CompiledLaw(Controller):
     """A law that is all in machine code."""
 
     def correction(self, loop: Loop) -> Correction | None:
@@ -155,13 +154,13 @@ class _Compiled(Controller):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PD(_Compiled):
+class PD(CompiledLaw):
     """u = K_p e + K_d e'."""
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FeedForward(_Compiled):
+class FeedForward(CompiledLaw):
     """u = K_p e + K_d e' + tau(x_ref, v_ref, a_ref): inverse dynamics of the reference, known beforehand."""
 
     @property
@@ -172,7 +171,7 @@ class FeedForward(_Compiled):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GravityCompensation(_Compiled):
+class GravityCompensation(CompiledLaw):
     """u = K_p e + K_d e' + tau(x, 0, 0): gravity and springs at the measured position."""
 
     @property
@@ -183,27 +182,13 @@ class GravityCompensation(_Compiled):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ComputedTorque(_Compiled):
+class ComputedTorque(CompiledLaw):
     """u = tau(x, v, a_ref + 2 z w e' + w^2 e): inverse dynamics of the measured state."""
 
     @property
     def compensation(self) -> Compensation:
         """All of the dynamics."""
         return Compensation.ACCELERATION
-
-
-#: Every controller by the name that a command or a table uses.
-CONTROLLERS = Offered[type[Controller]](
-    "tauloop.controllers",
-    Controller,
-    {
-        "pd": PD,
-        "gravity": GravityCompensation,
-        "feed-forward": FeedForward,
-        "computed-torque": ComputedTorque,
-    },
-    of_class=True,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

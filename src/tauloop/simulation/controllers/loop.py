@@ -6,20 +6,23 @@ steps; quaternions are kept at unit length.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
+from time import perf_counter
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from tauloop.codegen.evaluator import Compiled
 from tauloop.errors import InputError
+from tauloop.integrate.routine import Own
 from tauloop.integrate.sampled import CompiledSamples, Course, InterpretedSamples, SampledTrace
 from tauloop.integrate.sensitivity import apart, course_along, sensitive
 from tauloop.integrate.tableau import Tableau
 from tauloop.model import Model
 from tauloop.programs.tool import WRENCH
 from tauloop.records import dataclass
-from tauloop.simulation.controllers.laws import RUNGE_KUTTA_4, Controller, Loop
+from tauloop.result import Evidence
+from tauloop.simulation.controllers.laws import RUNGE_KUTTA_4, Controller, Correction, Loop
 from tauloop.simulation.controllers.system import ControlLayouts, control_system
 
 
@@ -33,6 +36,8 @@ class Trace:
         end: why it ended early; empty where it did not, or a terminal event took place.
         samples: the run, its pivots, its loops and its events.
         by: derivatives of positions, velocities and forces, one behind the other (N, n, d).
+        step_time: that the law took in Python at each sample (N,), s; empty where it is all in machine code.
+        evidence: what the law says of the run.
     """
 
     position: np.ndarray
@@ -41,18 +46,35 @@ class Trace:
     end: str
     samples: SampledTrace
     by: np.ndarray
+    step_time: np.ndarray
+    evidence: tuple[Evidence, ...]
 
 
-def _in_place(loop: Loop) -> Callable[[float, np.ndarray, np.ndarray], None] | None:
-    """The correction of the loop's controller, which changes forces in place."""
-    corrected, n = loop.controller.correction(loop), len(loop.limit)
-    if corrected is None:
-        return None
+@runtime_checkable
+class Reports(Protocol):
+    """A correction that says how its run went."""
 
-    def call(time: float, measured: np.ndarray, force: np.ndarray) -> None:
-        force[:] = corrected(time, measured[:n].copy(), measured[n:].copy(), force.copy())
+    def evidence(self) -> tuple[Evidence, ...]:
+        """Figures of the samples until now."""
+        ...
 
-    return call
+
+class _InPlace:
+    """The correction of a loop's controller, which changes forces in place, and the time that it takes."""
+
+    def __init__(self, corrected: Correction) -> None:
+        self.corrected = corrected
+        self.times: list[float] = []
+
+    def __call__(self, time: float, measured: np.ndarray, force: np.ndarray) -> None:
+        begin, n = perf_counter(), len(force)
+        force[:] = self.corrected(time, measured[:n].copy(), measured[n:].copy(), force.copy())
+        self.times.append(perf_counter() - begin)
+
+
+def _in_place(loop: Loop) -> _InPlace | None:
+    corrected = loop.controller.correction(loop)
+    return None if corrected is None else _InPlace(corrected)
 
 
 class CompiledLoop:
@@ -102,9 +124,8 @@ class CompiledLoop:
             raise InputError.of("loop", what, "make a CompiledLoop for these")
         if self._last is None or self._last[0] is not loop:
             self._last = loop, _course(loop, self._parts)
-        course = self._last[1]
-        course = replace(course, own=_in_place(loop)) if course.own else course
-        return _trace(loop, self._parts, self._run(course))
+        course = replace(self._last[1], own=_in_place(loop))
+        return _trace(loop, self._parts, self._run(course), course.own)
 
 
 class InterpretedLoop:
@@ -115,7 +136,8 @@ class InterpretedLoop:
         described, loaded = (loop.plant, loop.model, loop.controller), loop.load is not None
         run = InterpretedSamples(sensitive(control_system(*described, loaded=loaded), len(loop.directions)))
         parts = ControlLayouts(*described, loaded=loaded)
-        return _trace(loop, parts, run(_course(loop, parts)))
+        course = replace(_course(loop, parts), own=_in_place(loop))
+        return _trace(loop, parts, run(course), course.own)
 
 
 def control_numbers(loop: Loop, parts: ControlLayouts) -> tuple[np.ndarray, np.ndarray]:
@@ -154,14 +176,13 @@ def _course(loop: Loop, parts: ControlLayouts) -> Course:
         max_steps=loop.max_steps,
         whole=loop.delay // loop.substeps,
         change=loop.delay % loop.substeps * (loop.period / loop.substeps),
-        own=_in_place(loop),
         own_sizes=(2 * actuators, actuators),
         events=loop.events,
     )
     return course_along(course, loop.directions) if loop.directions else course
 
 
-def _trace(loop: Loop, parts: ControlLayouts, trace: SampledTrace) -> Trace:
+def _trace(loop: Loop, parts: ControlLayouts, trace: SampledTrace, own: Own | None) -> Trace:
     reached, n_p, end = len(trace.states), len(loop.position), ""
     if not trace.is_whole:
         last = trace.states[-1, :n_p] if reached else loop.position
@@ -178,4 +199,6 @@ def _trace(loop: Loop, parts: ControlLayouts, trace: SampledTrace) -> Trace:
         by=np.concatenate([motion_by, held_by[:, force]], axis=1),
         end=end,
         samples=trace,
+        step_time=np.array(own.times if isinstance(own, _InPlace) else ()),
+        evidence=own.corrected.evidence() if isinstance(own, _InPlace) and isinstance(own.corrected, Reports) else (),
     )

@@ -62,6 +62,7 @@ class ControlledMotion(Result):
         occurrences: events in the order of time.
         sensitivities: derivatives of `position`, `velocity` and `force` over time, column and parameter (`by`), SI,
             with units; None where none were asked for.
+        step_time: that a law in Python took at each sample (N,), s; empty where all is machine code. No part of files.
         model: of the machine that moves.
     """
 
@@ -76,6 +77,7 @@ class ControlledMotion(Result):
     occurrences: tuple[Occurrence, ...]
     model: Model = field(repr=False)
     sensitivities: xr.Dataset | None = None
+    step_time: np.ndarray = field(default_factory=lambda: np.zeros(0), repr=False)
 
     def variables(self) -> Iterator[Variable]:
         """Reference, motion and forces, and how far the machine stays behind, over time."""
@@ -330,6 +332,7 @@ def _result(
             upper=0.0,
             advice="the actuators' limits were reached: a slower motion, or a lower bandwidth",
         ),
+        *trace.evidence,
         *plant.limits.evidence(state.q, time[: len(state.q)]),
     )
     return ControlledMotion(
@@ -359,6 +362,7 @@ def _result(
         occurrences=trace.samples.occurrences,
         model=plant,
         sensitivities=_sensitivities(loop, time[:n], trace) if loop.directions else None,
+        step_time=trace.step_time,
     )
 
 

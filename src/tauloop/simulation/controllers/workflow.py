@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -27,15 +27,10 @@ from tauloop.motion.planning import planned
 from tauloop.options import Options, option
 from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
-from tauloop.result import Result
-from tauloop.simulation.controllers.laws import (
-    CONTROLLERS,
-    HEUN_3,
-    RUNGE_KUTTA_4,
-    SPACES,
-    Controller,
-    Sampling,
-)
+from tauloop.result import Evidence, Result
+from tauloop.simulation.controllers.laws import HEUN_3, RUNGE_KUTTA_4, SPACES, Controller, Sampling
+from tauloop.simulation.controllers.library import COMPILED, CONTROLLERS
+from tauloop.simulation.controllers.predictive import CUT, RELAXED
 from tauloop.simulation.controllers.run import SATURATED, SUBSTEPS, ControlledMotion, follow
 from tauloop.simulation.forces import Wrench, wrench_at_tool
 
@@ -63,8 +58,9 @@ class ControlOptions(Options):
 
     Attributes:
         stroke: the stroke.
-        controller: laws, each one of pd, gravity, feed-forward, computed-torque; may be repeated; all of them
-            without it. Python takes controllers too, with numbers of their own.
+        controller: laws, each one of pd, gravity, feed-forward, computed-torque, predictive; may be repeated; all but
+            the last without it. Python takes controllers too, with numbers of their own.
+        horizon: samples that predictive looks ahead.
         space: where errors are taken: of the actuators, or of the platform.
         bandwidth: of all laws, such as 150 (rad/s) or '20 Hz'.
         damping: damping ratio.
@@ -94,6 +90,7 @@ class ControlOptions(Options):
 
     stroke: StrokeOptions
     controller: tuple[str | Controller, ...] = ()
+    horizon: int = option(20, least=1)
     space: str = option("joint", choices=SPACES)
     bandwidth: float = option(150.0, read=_bandwidth, metavar="FREQUENCY")
     damping: float = 1.0
@@ -124,9 +121,14 @@ class ControlOptions(Options):
         """Controllers by name, in the order of `CONTROLLERS`; those of one's own by their titles."""
         own = {law.title: law for law in self.controller if isinstance(law, Controller)}
         known = {
-            name: CONTROLLERS[name](bandwidth=self.bandwidth, damping=self.damping, space=self.space)
-            for name in (CONTROLLERS if self.controller else CONTROLLERS.own)
-            if not self.controller or name in self.controller
+            name: CONTROLLERS[name](
+                bandwidth=self.bandwidth,
+                damping=self.damping,
+                space=self.space,
+                **({"horizon": self.horizon} if name == "predictive" else {}),
+            )
+            for name in CONTROLLERS
+            if name in (self.controller or COMPILED)
         }
         return {**known, **own}
 
@@ -165,13 +167,16 @@ class ControlComparison(Result):
         """Figures of one run; none of one that failed at its first sample, no distance where nothing is in metres."""
         run = self.runs[name]
         if not len(run.time):
-            return {"peak_error_m": None, "rms_error_m": None, "actuator_error": None, "peak_force": None}
+            return {"peak_error_m": None, "rms_error_m": None, "actuator_error": None} | dict.fromkeys(
+                ("peak_force", "rms_force")
+            )
         has_distance = "m" in self.model.platform.ports.position.units
         return {
             "peak_error_m": run.peak_error if has_distance else None,
             "rms_error_m": run.rms_error if has_distance else None,
             "actuator_error": np.abs(run.actuator_error).max(axis=0),
             "peak_force": np.abs(run.force).max(axis=0),
+            "rms_force": np.sqrt(np.mean(run.force**2, axis=0)),
         }
 
     def saturated(self, name: str) -> float:
@@ -266,7 +271,7 @@ def control(
         evidence=tuple(
             replace(item, name=f"{name}: {item.name}")
             for name, run in runs.items()
-            for item in (run.evidence[0], *beyond_limits(run.evidence))
+            for item in (run.evidence[0], *beyond_limits(run.evidence), *given_up(run.evidence))
         ),
         provenance=next(iter(runs.values())).provenance,
         model=model,
@@ -275,6 +280,11 @@ def control(
         sampling=sampling,
         duration=trajectory.total,
     )
+
+
+def given_up(evidence: Iterable[Evidence]) -> list[Evidence]:
+    """What a law says that it did not do."""
+    return [item for item in evidence if item.name in (RELAXED, CUT)]
 
 
 def _resolution(model: Model, resolution: str | float | tuple[float, ...]) -> np.ndarray:

@@ -1,0 +1,88 @@
+"""Small dense quadratic programs, one after the other, by the dual active-set solver DAQP that CasADi brings."""
+
+from __future__ import annotations
+
+from typing import final
+
+import casadi as ca
+import numpy as np
+
+from tauloop.errors import InputError
+
+#: Share of the largest number among them by which conditions of a solution may fail.
+OPTIMAL = 1e-6
+
+
+@final
+class QuadraticProgram:
+    """min x^T H x / 2 + g^T x where lower <= x <= upper and least <= R x <= most, for one number of each.
+
+    Source: Arnström, Bemporad and Axehill, A Dual Active-Set Solver for Embedded Quadratic Programming Using Recursive
+    LDLᵀ Updates, IEEE Transactions on Automatic Control 67, 2022.
+    """
+
+    def __init__(self, size: int, rows: int) -> None:
+        """For so many unknowns and rows of R.
+
+        Raises:
+            InputError: this CasADi has no DAQP.
+        """
+        if not ca.has_conic("daqp"):
+            raise InputError.of("casadi", "was built without DAQP", "the wheel of CasADi from the package index has it")
+        shapes = {"h": ca.Sparsity.dense(size, size), "a": ca.Sparsity.dense(rows, size)}
+        self._solver = ca.conic("tracking", "daqp", shapes, {"error_on_fail": False, "print_time": False})
+        self._buffer, self._run = self._solver.buffer()
+        lengths = {"h": size * size, "g": size, "lbx": size, "ubx": size, "a": rows * size, "lba": rows, "uba": rows}
+        # the solver sees these very arrays, by columns
+        self._given = {name: np.zeros(length) for name, length in lengths.items()}
+        self._made = {"x": np.zeros(size), "lam_x": np.zeros(size), "lam_a": np.zeros(rows)}
+        for name, array in self._given.items():
+            self._buffer.set_arg(self._solver.index_in(name), memoryview(array))  # type: ignore[call-arg]
+        for name, array in self._made.items():
+            self._buffer.set_res(self._solver.index_out(name), memoryview(array))  # type: ignore[call-arg]
+
+    def __call__(
+        self, H: np.ndarray, g: np.ndarray, bounds: tuple[np.ndarray, np.ndarray], *rows: np.ndarray
+    ) -> np.ndarray | None:
+        """The solution (n,); None where the solver has none that keeps its conditions, as where there is none.
+
+        Args:
+            H, g: cost; H symmetric.
+            bounds: lower and upper (n,) each.
+            rows: R (r, n), least and most (r,) each; nothing where there are no rows.
+        """
+        R, least, most = rows or (np.zeros((0, len(g))), np.zeros(0), np.zeros(0))
+        for name, array in zip(self._given, (H, g, *bounds, R.T, least, most), strict=True):
+            self._given[name][:] = array.ravel()
+        try:
+            self._run()
+        except RuntimeError:
+            return None
+        x, pull, push = self._made.values()
+        return x.copy() if is_optimal(x, pull, push, H, g, bounds, R, (least, most)) else None
+
+
+def is_optimal(
+    x: np.ndarray,
+    at_bounds: np.ndarray,
+    at_rows: np.ndarray,
+    H: np.ndarray,
+    g: np.ndarray,
+    bounds: tuple[np.ndarray, np.ndarray],
+    R: np.ndarray,
+    limits: tuple[np.ndarray, np.ndarray],
+) -> bool:
+    """Whether x with its multipliers keeps the conditions of Karush, Kuhn and Tucker, whatever its solver says."""
+    value, force = np.concatenate([x, R @ x]), np.concatenate([at_bounds, at_rows])
+    lower, upper = (np.concatenate(pair) for pair in zip(bounds, limits, strict=True))
+    balance = H @ x + g + at_bounds + at_rows @ R
+    scale, weight = 1.0 + np.abs(value).max(initial=0.0), np.abs(g).max(initial=0.0) + np.abs(force).max(initial=0.0)
+    slack = np.maximum(
+        np.minimum(upper - value, np.maximum(force, 0)), np.minimum(value - lower, np.maximum(-force, 0))
+    )
+    beyond = np.maximum(value - upper, lower - value).max(initial=0.0)
+    return bool(
+        np.abs(balance).max(initial=0.0) <= OPTIMAL * (1e-9 + weight)
+        and beyond <= OPTIMAL * scale
+        and slack.max(initial=0.0) <= OPTIMAL * (scale + weight)
+    )
