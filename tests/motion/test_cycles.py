@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from page_tables import numbers, page_table
 
 import tauloop as tl
+from conftest import ROOT
 from tauloop.errors import DescriptionError, InputError, PoseError
 from tauloop.model.tool import Payload
 from tauloop.motion import (
@@ -18,6 +21,7 @@ from tauloop.motion import (
     PlannedCycle,
     fastest_law,
     limited_law,
+    load_cycle,
     loads_cycle,
     plan_cycle,
     polyline,
@@ -212,3 +216,20 @@ def test_a_machine_that_nobody_tuned_carries_past_a_point_and_runs_periodically(
     assert "#define MOTION_SAMPLES 600" in text
     log = result.log(1000.0)
     assert len(log["time"]) == 601
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("row", "dwell", "rated"), [("no dwell", 0.0, None), ("50 ms at", 0.05, None), ("no dwell, motors", 0.0, 0.35)]
+)
+def test_times_on_the_page_are_those_of_the_function(row: str, dwell: float, rated: float | None) -> None:
+    """To the last figure but one."""
+    listed = load_cycle(ROOT / "examples" / "cycles" / "adept.yaml", DELTA)
+    stations = tuple(replace(place, dwell=dwell) for place in listed.stations)
+    result = tl.cycle(DELTA, replace(listed, stations=stations), tl.CycleOptions(rated=rated))
+    assert result.status.value == "ok", result.advice
+    cells = next(cells for cells in page_table("cycles.md", "| delta, 25-305-25").rows if cells[0].startswith(row))
+    time, picks, rms = (float(numbers(cell)[0]) for cell in cells[1:])
+    assert 1e3 * result.time == pytest.approx(time, rel=2e-3)
+    assert result.picks_per_minute == pytest.approx(picks, rel=3e-3)
+    assert result.motors[0].rms == pytest.approx(rms, rel=5e-3)
