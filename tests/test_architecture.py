@@ -101,7 +101,7 @@ CEILINGS = {
     "logs": 2080,
     "mechanism": 4640,
     "model": 3330,
-    "motion": 3470,
+    "motion": 3485,
     "pages": 420,
     "programs": 2850,
     "realtime": 1060,

@@ -188,11 +188,14 @@ def test_lists_that_lead_nowhere_are_refused() -> None:
     with pytest.raises(InputError, match="at different times"):
         CycleList(stations=tuple(belts))
     with pytest.raises(InputError, match="accelerations jump"):
-        plan_cycle(DELTA, CycleList(stations=(alone, alone)), PathLimits())
+        plan_cycle(DELTA, CycleList(stations=(alone, replace(alone, name="there"))), PathLimits())
     with pytest.raises(InputError, match="the list says what is carried"):
         tl.CycleOptions(payload=1.0)
+    with pytest.raises(InputError, match="here stands there twice"):
+        CycleList(stations=(alone, alone))
+    same = tuple(station(name, 0.0, 0.0, -0.5) for name in "ab")
     with pytest.raises(InputError, match="goes nowhere"):
-        plan_cycle(DELTA, CycleList(stations=(station("a", 0.0, 0.0, -0.5),) * 2), LIMITS)
+        plan_cycle(DELTA, CycleList(stations=same), LIMITS)
 
 
 def test_a_machine_that_nobody_tuned_carries_past_a_point_and_runs_periodically() -> None:

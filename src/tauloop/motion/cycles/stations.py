@@ -18,7 +18,7 @@ from tauloop.assembly.named_values import full_name, named_values
 from tauloop.errors import InputError, Problems
 from tauloop.mechanism import units
 from tauloop.mechanism.cursor import Choice, Cursor, ListOf, MapOf, Name, Shape, Text, field, need, value
-from tauloop.mechanism.documents import contents
+from tauloop.mechanism.documents import contents, is_whole
 from tauloop.mechanism.structure import document
 from tauloop.mechanism.values import ValueReader
 from tauloop.mechanism.yaml_nodes import parse_nodes, read_text
@@ -168,6 +168,9 @@ class CycleList(Shown):
             problems.add("stations", "there are less than two stops", "add one, or take its blend away")
         elif not self.stations[0].is_stop:
             problems.add("stations[0]", "the first station is passed without a stop", "let the list begin with a stop")
+        names = [station.name for station in self.stations]
+        for name in sorted({name for name in names if names.count(name) > 1}):
+            problems.add("stations", f"{name} stands there twice", "a name for each")
         times = {station.name: station.interval for station in self.stations if station.interval is not None}
         if times and max(times.values()) - min(times.values()) > SAME_TIME * max(times.values()):
             what = ", ".join(f"{name} every {1e3 * time:.6g} ms" for name, time in times.items())
@@ -243,7 +246,7 @@ def _station(place: Cursor, data: dict[str, Any], model: Model) -> CycleStation 
                 place.problem(f"{name} is no length", "lifts and conveyors are straight", key)
             rows[key][column] = number or 0.0
     mass = data.get("payload") or 0.0
-    if place.collector.count > before or not data.get("name"):
+    if place.collector.count > before or not is_whole(data):
         return None
     numbers = {key: data[key] for key in ("pitch", "blend") if data.get(key) is not None}
     more: dict[str, Any] = {
