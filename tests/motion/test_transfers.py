@@ -317,3 +317,17 @@ def test_gains_on_the_page_are_those_of_the_function(row: str, name: str, option
     assert [100 * gain for gain in result.gains.values()] == pytest.approx(gains, abs=1.0)
     assert 100 * (1 - result.without_reserve / result.duration) == pytest.approx(reserve, abs=0.3)
     assert result.trajectory.stroke.condition == pytest.approx(condition, rel=0.02)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("kind", ["time", "energy", "wear"])
+def test_what_is_least_on_the_page_is_least(kind: str) -> None:
+    """Times in ms, energies in J, wear in rad or mrad; an optimum ends where rounding leaves it."""
+    rows = page_table("transfers.md", "| | time | energy").rows
+    (cells,) = [cells for cells in rows if cells[0].startswith(f"least {kind}")]
+    longest = {} if kind == "time" else {"longest": 0.1}
+    options = tl.TransferOptions(start={"x": -0.1}, end={"x": 0.1}, copper=0.02, optimise=kind, **longest)
+    result = tl.transfer(tl.load("delta"), options)
+    wear = result.wear * (1e3 if cells[3].endswith("mrad") else 1.0)
+    own = [1e3 * result.duration, result.energy, wear]
+    assert own == pytest.approx([float(numbers(cell)[0]) for cell in cells[1:]], rel=0.01)
