@@ -53,7 +53,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "motion": ("motion", "Plan a trajectory: a path, a motion law and a duration."),
         "fastest": ("fastest", "The fastest motion along a path, tried out under a controller."),
         "transfer": ("transfer", "The best motion from here to there: its path is free."),
-        "cycle": ("cycle", "A cyclic motion between stations: pick and place, conveyors, motors' heat."),
+        "cycle": ("cycle", "A cyclic motion between stations: pick and place, conveyors."),
     },
     "Measure": {
         "excite": ("excite", "Optimise an excitation for identification, under limits."),
