@@ -491,7 +491,7 @@ actuators:
     speed: 3000 rpm
     force: 5 N m
     rated_force: 2 N m
-platform: {body: hand, tool: {at: [0, 0, 0.1 m], turn: [{x: 90 deg}]}, independent: [shoulder, wrist]}
+platform: {body: hand, tool: {at: [0, 0, 0.1 m], turn: [{x: 90 deg}]}, payload: 3 kg, independent: [shoulder, wrist]}
 """
 
 
@@ -503,6 +503,7 @@ def test_gears_springs_and_losses_go_through_both(form: str, tmp_path: Path) -> 
     screw = back.actuators[1]
     assert (screw.speed, screw.force, screw.rated_force) == (machine.actuators[1].speed, 5.0, 2.0)
     assert back.platform.independent == ("shoulder", "wrist")
+    assert back.platform.payload == loads(dumps(machine)).platform.payload == 3.0
     assert_same_dynamics(machine, back, own(machine), SAME_DYNAMICS)
     # what is kept beside the format is what carries it: without the screw's 0.02 N m nothing agrees
     lost = machine.with_values({"screw.friction.offset": 0.0})

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import tauloop as tl
+from tauloop.formats import loads
+from tauloop.formats.yaml_writer import dumps
 from tauloop.mechanism import machine_path
 from tauloop.model.tool import Payload
 from tauloop.motion import (
@@ -169,6 +171,10 @@ def test_the_command_says_what_is_active_and_tries_it_out() -> None:
     motion = tl.fastest_motion(DELTA, tl.FastestOptions(stroke=stroke, payload=0.1, intervals=200))
     assert motion.status.value == "ok"
     assert [run.payload for run in motion.tried] == [0.0, 0.1]
+    rated = dumps(tl.load("delta")).replace("  body: plate\n", "  body: plate\n  payload: 0.1 kg\n", 1)
+    options = tl.FastestOptions(stroke=stroke, intervals=200)
+    assert tl.fastest_motion(loads(rated), options).duration == motion.duration
+    assert tl.fastest_motion(loads(rated), replace(options, payload=0.0)).duration < motion.duration
     assert max(run.peak_share for run in motion.tried) < 1.0
     assert motion.without_reserve < motion.duration < min(motion.laws.values())
     assert motion.active[0].start <= 0.01 * motion.duration

@@ -166,7 +166,7 @@ def _platform(
             reader.problem(root, where, f"{wanted!r} is no body that moves", remedy)
     is_open = bool(couplings) or any(joint.is_cut for joint in joints)
     independent = options.independent or named or (() if is_open else every)
-    return Platform(body=body, tool=tree.placement(body, pose, "tool"), independent=independent)
+    return Platform(body=body, tool=tree.placement(body, pose, "tool"), independent=independent, payload=reader.payload)
 
 
 def _unread(reader: MjcfReader, root: XmlNode) -> list[str]:

@@ -83,6 +83,11 @@ class MjcfReader(XmlReader):
         """A figure of a joint or actuator, SI, that `mjcf_writer` put into ``<custom>``."""
         return self._extras.get(f"{CUSTOM}{kind}.{node.attributes.get('name', '')}.{what}", default)
 
+    @property
+    def payload(self) -> float:
+        """The rated payload, kg, that `mjcf_writer` put there."""
+        return self._extras.get(f"{CUSTOM}platform.payload", 0.0)
+
     def listed(self, what: str) -> tuple[str, ...]:
         """Names that `mjcf_writer` put into ``<custom>``; empty where there are none."""
         return self._lists.get(f"{CUSTOM}{what}", ())

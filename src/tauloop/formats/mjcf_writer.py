@@ -215,6 +215,8 @@ class _MjcfWriter:
     def _custom(self) -> ElementTree.Element:
         """What MJCF has no place for: MuJoCo skips it, and `load_mjcf` reads it."""
         section, platform = ElementTree.Element("custom"), self.mechanism.platform
+        if platform.payload:
+            self._extra("platform.payload", platform.payload)
         for name, value in self._extras.items():
             ElementTree.SubElement(section, "numeric", name=name, data=_number(value))
         ElementTree.SubElement(section, "text", name=f"{CUSTOM}platform", data="tool")

@@ -64,6 +64,7 @@ def side_shape(tree: UrdfTree) -> Shape:
         fields=(
             need("body", _TEXT, "the link"),
             field("tool", TOOL, "frame of the tool on it"),
+            field("payload", value(units.MASS, "", "positive"), "the heaviest that the tool is rated to carry"),
             field("independent", ListOf(item=_TEXT, may_be_empty=True), "independent coordinates"),
         ),
     )

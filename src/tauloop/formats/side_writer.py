@@ -156,6 +156,8 @@ class SideWriter:
         content: dict[str, Any] = {"body": self.links[platform.body]}
         if tool := self.elements.pose(platform.tool):
             content["tool"] = tool
+        if platform.payload:
+            content["payload"] = f"{platform.payload!r} kg"
         known = [self.names.get(name) for name in platform.independent]
         if None in known:
             self.notes.append(f"the independent coordinates are not written: some have no counterpart in {self.form}")

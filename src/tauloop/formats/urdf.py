@@ -155,7 +155,7 @@ def _platform(
         names = ", ".join(link.name for link in tree.links if link.name != tree.root)
         problems.add("options.platform", what, f"there are {names}", file=tree.file)
     if side.tool is not None:
-        return Platform(body=side.tool.body, tool=side.tool, independent=independent)
+        return Platform(body=side.tool.body, tool=side.tool, independent=independent, payload=side.payload)
     resting = _welded_to(tree, tree.root)
     parents = {joint.parent for joint in tree.joints}
     ends = [link.name for link in tree.links if link.name not in parents | {tree.root}]

@@ -80,6 +80,7 @@ class Side:
     gravity: Vector | None = None
     tool: Placement | None = None
     independent: tuple[str, ...] | None = None
+    payload: float = 0.0
     joints: Mapping[str, JointExtra] = field(default_factory=dict)
     couplings: tuple[Coupling, ...] = ()
     losses: tuple[CombinedFriction, ...] = ()
@@ -136,7 +137,8 @@ class _SideReader:
     def side(self) -> Side:
         values = self._values
         offsets = {name: values.expression(place) or ZERO for name, place in self._fields("offsets")}
-        tool, independent = self._platform(self._root.get("platform"))
+        platform = self._root.get("platform")
+        tool, independent = self._platform(platform)
         gravity = self._root.get("gravity")
         extras = self._extras(offsets) | {name: self._floating(name, place) for name, place in self._fields("floating")}
         couplings = [read_coupling(name, place, values, self._coordinates) for name, place in self._named("couplings")]
@@ -149,6 +151,7 @@ class _SideReader:
             gravity=values.vector(gravity) if gravity is not None else None,
             tool=tool,
             independent=independent,
+            payload=(values.number(platform.get("payload")) or 0.0) if platform is not None else 0.0,
             joints=extras,
             couplings=tuple(coupling for coupling in couplings if coupling is not None),
             losses=tuple(loss for loss in losses if loss is not None),

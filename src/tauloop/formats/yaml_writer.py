@@ -328,6 +328,8 @@ class _YamlWriter:
         tool = self._write.pose(platform.tool)
         if tool:
             written["tool"] = _Braces(tool)
+        if platform.payload:
+            written["payload"] = f"{platform.payload!r} kg"
         independent = list(platform.independent)
         if joint is None:
             return written | {"independent": independent}

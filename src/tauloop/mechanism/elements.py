@@ -221,14 +221,17 @@ def platform_joint(cursor: Cursor, values: ValueReader, names: Names) -> Joint |
     )
 
 
-def read_platform(cursor: Cursor, placements: Placements, names: Names, coordinates: Coordinates) -> Platform | None:
+def read_platform(
+    cursor: Cursor, placements: Placements, values: ValueReader, names: Names, coordinates: Coordinates
+) -> Platform | None:
     """The platform; None if something is wrong, which is noted."""
     body = names.find(cursor.get("body"), ("body",))
     if body == BASE:
         cursor.problem("the platform is the immovable base", "name a body that moves", "body")
     tool = placements.on(body or BASE, cursor.get("tool"))
     independent = _read_independent(cursor, coordinates)
-    return None if body is None else Platform(body=body, tool=tool, independent=independent)
+    payload = values.number(cursor.get("payload")) or 0.0
+    return None if body is None else Platform(body=body, tool=tool, independent=independent, payload=payload)
 
 
 def _read_independent(cursor: Cursor, coordinates: Coordinates) -> tuple[str, ...]:

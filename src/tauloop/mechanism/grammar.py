@@ -365,6 +365,7 @@ PLATFORM = Shape(
         need("body", Reference(to="body"), "the body"),
         field("motion", Choice(options=MOTIONS), "kind of the joint `platform`; absent: the body hangs in the tree"),
         field("tool", TOOL, "frame of the tool on the body; the body's own if absent"),
+        field("payload", value(units.MASS, "", "positive"), "the heaviest that the tool is rated to carry"),
         need(
             "independent",
             ListOf(item=Reference(to="coordinate"), may_be_empty=True),

@@ -412,11 +412,13 @@ class Platform:
         tool: frame of the tool on that body.
         independent: velocity names of the independent coordinates, complete (such as ``platform.x``); for a machine
             whose platform has no coordinates of its own, joint coordinates.
+        payload: the heaviest mass that the tool is rated to carry beside the platform's own, kg.
     """
 
     body: str
     tool: Placement
     independent: tuple[str, ...] = ()
+    payload: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

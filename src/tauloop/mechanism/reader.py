@@ -80,7 +80,9 @@ def _read(root: Cursor, parts: list[Scope]) -> Mechanism | None:
     losses = {name: read_loss(name, cursor, values, coordinates, actuators) for name, cursor in places["loss"].items()}
     couplings = {name: read_coupling(name, cursor, values, coordinates) for name, cursor in places["coupling"].items()}
     motion = platform_joint(platform_place, values, names) if platform_place is not None else None
-    platform = read_platform(platform_place, placements, names, coordinates) if platform_place is not None else None
+    platform = (
+        read_platform(platform_place, placements, values, names, coordinates) if platform_place is not None else None
+    )
 
     all_joints = {PLATFORM_JOINT: motion, **joints} if motion is not None else joints
     check_connection(places["body"], all_joints, platform_place)

@@ -12,7 +12,7 @@ import numpy as np
 from tauloop.datasets import Variable
 from tauloop.errors import InputError, PoseError, Problems, solving
 from tauloop.mechanism import units
-from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.model import Mechanism, Platform
 from tauloop.mechanism.quantities import quantity
 from tauloop.model import Model
 from tauloop.model.tool import Payload
@@ -81,9 +81,9 @@ class CycleOptions(LimitOptions):
         if self.reversal == 0 and not np.isfinite(self.tool_jerk):
             problems.add("reversal", "without it accelerations jump at stations", "such as 10ms, or a tool_jerk")
 
-    def limits(self, reserve: float) -> PathLimits:
+    def limits(self, reserve: float, platform: Platform) -> PathLimits:
         """What the motion keeps, with a reserve of the forces."""
-        return replace(super().limits(reserve), tool_jerk=self.tool_jerk)
+        return replace(super().limits(reserve, platform), tool_jerk=self.tool_jerk)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,7 +252,7 @@ def cycle(
     model = machine if isinstance(machine, Model) else Model(machine)
     listed = stations if isinstance(stations, CycleList) else load_cycle(stations, model)
     stages = Stages(progress, sum(station.is_stop for station in listed.stations) + 1)
-    limits, rated = options.limits(options.reserve), _rated(model, options)
+    limits, rated = options.limits(options.reserve, model.mechanism.platform), _rated(model, options)
     planned = plan_cycle(
         model,
         listed,

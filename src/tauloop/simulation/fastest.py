@@ -10,7 +10,7 @@ import numpy as np
 
 from tauloop.datasets import TIME, Variable
 from tauloop.errors import PoseError, Problems, solving
-from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.model import Mechanism, Platform
 from tauloop.model import Model
 from tauloop.motion import StrokeOptions
 from tauloop.motion.fastest.changes import changes_taken, limited_law
@@ -70,9 +70,9 @@ class FastestOptions(LimitOptions):
         if self.stroke.shape == "multisine":
             problems.add("shape", "a multisine has its own time", "another shape")
 
-    def limits(self, reserve: float) -> PathLimits:
+    def limits(self, reserve: float, platform: Platform) -> PathLimits:
         """What the motion keeps, with a reserve of the forces."""
-        return replace(super().limits(reserve), tool_jerk=self.tool_jerk)
+        return replace(super().limits(reserve, platform), tool_jerk=self.tool_jerk)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,7 +218,13 @@ def fastest_motion(
     names = dict.fromkeys((*COMPARED, options.stroke.law))
     names.pop("fastest", None)
     laws = {name: 1.0 / law_rate(best.rows, LAWS[name], 1.0 / best.duration) for name in names}
-    runs = tried(trajectory, options.limits(0.0), options.controller, options.bandwidth, options.frequency)
+    runs = tried(
+        trajectory,
+        options.limits(0.0, model.mechanism.platform),
+        options.controller,
+        options.bandwidth,
+        options.frequency,
+    )
     stages.done()
     return FastestMotion(
         evidence=(*shares_evidence(best), *tried_evidence(runs), condition_of(placed)),
@@ -245,7 +251,7 @@ def condition_of(placed: Stroke) -> Evidence:
 
 def _planned(placed: Stroke, options: FastestOptions, reserve: float) -> FastestLaw:
     """The law with a reserve."""
-    limits = options.limits(reserve)
+    limits = options.limits(reserve, placed.model.mechanism.platform)
     best = fastest_law(PathRows(placed, limits, returns=options.stroke.returns), intervals=options.intervals)
     return limited_law(best) if limits.bounds_changes else best
 

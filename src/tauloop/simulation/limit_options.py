@@ -6,6 +6,7 @@ import numpy as np
 
 from tauloop.errors import InputError
 from tauloop.mechanism import units
+from tauloop.mechanism.model import Platform
 from tauloop.mechanism.quantities import quantity
 from tauloop.model.tool import Payload
 from tauloop.motion.fastest.limits import PathLimits
@@ -29,8 +30,9 @@ class LimitOptions(Options):
 
     Attributes:
         reserve: share of the largest forces that is kept for the controller.
-        payload: mass that the tool carries at most, such as 0.5kg, at its centre point; the motion keeps all limits
-            with it and without. Python takes a `Payload` too.
+        payload: mass that the tool carries at most, such as 0.5kg, at its centre point, and what the machine file says
+            that it is rated for without it; the motion keeps all limits with it and without. Python takes a `Payload`
+            too.
         motor_curve: share of the largest force that motors have at a speed (rad/s, m/s): 0:1,20:1,40:0.3, straight
             between and bent one way.
         tension: largest pull in a rod, such as 200N.
@@ -50,7 +52,9 @@ class LimitOptions(Options):
     """
 
     reserve: float = option(0.1, least=0.0, below=1.0)
-    payload: float | Payload = option(0.0, read=lambda text: quantity("payload", text, units.MASS), metavar="MASS")
+    payload: float | Payload | None = option(
+        None, least=0.0, read=lambda text: quantity("payload", text, units.MASS), metavar="MASS"
+    )
     motor_curve: tuple[tuple[float, float], ...] | str = option((), read=motor_curve, metavar="SPEED:SHARE,...")
     tension: float = option(np.inf, above=0.0, read=lambda text: quantity("tension", text, units.FORCE))
     compression: float = option(np.inf, above=0.0, read=lambda text: quantity("compression", text, units.FORCE))
@@ -61,9 +65,10 @@ class LimitOptions(Options):
     frequency: float = option(4000.0, flag="--rate", read=lambda text: quantity("frequency", text, units.FREQUENCY))
     bandwidth: float = option(150.0, above=0.0)
 
-    def limits(self, reserve: float) -> PathLimits:
+    def limits(self, reserve: float, platform: Platform) -> PathLimits:
         """What the motion keeps, with a reserve of the forces."""
-        load = self.payload if isinstance(self.payload, Payload) else Payload(mass=self.payload)
+        load = platform.payload if self.payload is None else self.payload
+        load = load if isinstance(load, Payload) else Payload(mass=load)
         return PathLimits(
             force=1.0 - reserve,
             payload=load if load.mass > 0 else None,

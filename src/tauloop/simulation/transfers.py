@@ -105,7 +105,9 @@ class TransferOptions(LimitOptions):
         """What plans the motion of a model."""
         surroundings = Surroundings(obstacles=(*self.boxes, *self.spheres), **{n: getattr(self, n) for n in _AROUND})
         aim = Aim(**{name: getattr(self, name) for name in _AIM})
-        return FreePlanner(model, self.limits(reserve), surroundings=surroundings, aim=aim, compiled=compiled)
+        return FreePlanner(
+            model, self.limits(reserve, model.mechanism.platform), surroundings=surroundings, aim=aim, compiled=compiled
+        )
 
 
 #: Options that are surroundings and aims by the same name.
@@ -193,7 +195,13 @@ def transfer(machine: Mechanism | Model, options: TransferOptions, *, progress: 
     stages.done()
     law = best.law
     trajectory = Trajectory(stroke=best.stroke, law=law.law, duration=law.duration)
-    runs = tried(trajectory, options.limits(0.0), options.controller, options.bandwidth, options.frequency)
+    runs = tried(
+        trajectory,
+        options.limits(0.0, model.mechanism.platform),
+        options.controller,
+        options.bandwidth,
+        options.frequency,
+    )
     nearest = tuple(_nearest(planner, trajectory))
     stages.done()
     return Transfer(
