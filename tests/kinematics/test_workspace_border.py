@@ -53,6 +53,14 @@ def test_contents_of_balls_are_met_with_the_square_of_the_step(dimension: int, c
     assert errors[0] / errors[1] > SECOND_ORDER
 
 
+def test_cuts_are_the_same_however_many_edges_are_asked_for() -> None:
+    """More than NumPy looks at in one go, in a column: its `unravel_index` mixes those up (its issue 31980)."""
+    whole = ball(3, 65)
+    start, end = whole.ends.T
+    assert len(start) > 2**14
+    np.testing.assert_array_equal(whole.share(start[:, None], end[:, None])[:, 0], whole.shares)
+
+
 def test_the_content_of_a_line_is_met_as_far_as_its_ends_are_halved() -> None:
     assert ball(1, 12).size == pytest.approx(2 * RADIUS, abs=2 * CUT * 2.14 / 11)
 

@@ -65,7 +65,7 @@ class Border:
 
     def _contents(self, points: np.ndarray) -> np.ndarray:
         """Contents (N,) of the cells above points."""
-        places = np.unravel_index(points, self.labels.shape)
+        places = self._indices(points)
         return np.asarray(
             np.prod([np.diff(axis)[place] for axis, place in zip(self.axes, places, strict=True)], axis=0)
         )
@@ -99,7 +99,7 @@ class Border:
     def share(self, start: np.ndarray, end: np.ndarray) -> np.ndarray:
         """Where edges between two points, by their numbers, are cut: the share of the way from the start."""
         lower, upper = np.minimum(start, end), np.maximum(start, end)
-        below, above = (np.unravel_index(points, self.labels.shape) for points in (lower, upper))
+        below, above = (self._indices(points) for points in (lower, upper))
         steps = [high - low for low, high in zip(below, above, strict=True)]
         direction = sum(step << i for i, step in enumerate(reversed(steps)))
         share = self.shares[np.searchsorted(self.keys, direction * self.labels.size + lower)]
@@ -131,8 +131,13 @@ class Border:
 
     def places(self, points: np.ndarray) -> np.ndarray:
         """Values (..., d) of points by their numbers."""
-        indices = np.unravel_index(points, self.labels.shape)
-        return np.stack([axis[place] for axis, place in zip(self.axes, indices, strict=True)], axis=-1)
+        return np.stack([axis[place] for axis, place in zip(self.axes, self._indices(points), strict=True)], axis=-1)
+
+    def _indices(self, points: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Numbers of values along the axes, of points by their numbers."""
+        # of a large array (N, 1) NumPy makes wrong ones: github.com/numpy/numpy/issues/31980
+        indices = np.unravel_index(np.ravel(points), self.labels.shape)
+        return tuple(index.reshape(np.shape(points)) for index in indices)
 
     @property
     def lines(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
