@@ -170,8 +170,9 @@ def _as_array(port: Port, argument: object, problems: Problems) -> np.ndarray | 
             f"the numbers of a sample are: {', '.join(port.columns)}",
         )
         return None
-    bad = np.argwhere(~np.isfinite(np.atleast_2d(array)))
-    if len(bad):
+    finite = np.isfinite(array)
+    if not finite.all():
+        bad = np.argwhere(~np.atleast_2d(finite))
         places = ", ".join(f"sample {i} column {port.columns[j]}" for i, j in bad[:LISTED])
         more = f" and {len(bad) - LISTED} more" if len(bad) > LISTED else ""
         remedy = "repair or leave out these samples"
