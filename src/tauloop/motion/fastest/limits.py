@@ -165,7 +165,8 @@ class PathRows:
         self.speed_names = tuple(f"{name} speed" for name in (*self.names, *model.topology.velocity_names))
         problems = Problems()
         if cables(model.mechanism):
-            problems.add("law", "tensions of cables have no fastest law yet", "3-4-5 or another")
+            what, remedy = "tensions of cables have no fastest law yet", "take another: `tauloop motion --law 3-4-5`"
+            problems.add("law", what, remedy)
         self._rods = self._rod_columns() if min(limits.tension, limits.compression) < np.inf else {}
         if not np.isfinite(self.size).any() and not self._rods and not np.isfinite(limits.tool_acceleration):
             problems.add("limits", "nothing limits the acceleration", "give 'force' to actuators, or tool_acceleration")
