@@ -136,14 +136,16 @@ def _is_flag(value: object) -> bool:
 
 
 def _wrong_kind(name: str, value: object, annotation: str) -> Problem | None:
-    """What is wrong with the type of a value, where the annotation names plain types alone."""
+    """What is wrong with the type of a value: of any where the annotation names plain types alone, else of text."""
     outer = annotation
     while _INNER.search(outer):
         outer = _INNER.sub("", outer)
     kinds = [kind.strip() for kind in outer.split("|")]
-    if not all(kind in _KINDS for kind in kinds) or any(_KINDS[kind][0](value) for kind in kinds):
+    if any(kind in _KINDS and _KINDS[kind][0](value) for kind in kinds):
         return None
-    wanted = " or ".join(dict.fromkeys(_KINDS[kind][1] for kind in kinds))
+    if not (all(kind in _KINDS for kind in kinds) or (isinstance(value, str) and "float" in kinds)):
+        return None
+    wanted = " or ".join(dict.fromkeys(_KINDS[kind][1] if kind in _KINDS else f"a {kind}" for kind in kinds))
     return Problem(where=name, what=f"is {value!r}, of type {type(value).__name__}", remedy=f"give {wanted}")
 
 

@@ -209,6 +209,7 @@ def test_flags_and_objects_without_a_command() -> None:
         (lambda: tl.SimulationOptions(duration="a", until="z<1"), ["duration", "until"]),  # type: ignore[arg-type]
         (lambda: tl.VerifyOptions(states="many", seed=True), ["states", "seed"]),  # type: ignore[arg-type]
         (lambda: tl.ReductionOptions(states=None), ["states"]),  # type: ignore[arg-type]
+        (lambda: tl.TransferOptions(end={"x": 0.1}, payload="1"), ["payload"]),  # type: ignore[arg-type]
     ],
 )
 def test_values_of_another_type_are_refused_by_name_all_at_once(make: Callable[[], object], where: list[str]):

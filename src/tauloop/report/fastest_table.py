@@ -28,7 +28,8 @@ def fastest_tables(result: FastestMotion) -> Iterator[RenderableType]:
     runs = ((r.payload, r.peak_share, r.saturated, 1e3 * r.peak_error, r.end or "-") for r in result.tried)
     heads = (("payload [kg]", "g"), ("peak force", ".1%"), ("saturated", ".1%"), ("error [mm]", ".3g"), "ended early")
     if result.tried:
-        yield table(f"Under {law} at {frequency:g} Hz, which does not know the payload", *heads, rows=runs)
+        unknown = ", which does not know the payload" if any(run.payload for run in result.tried) else ""
+        yield table(f"Under {law} at {frequency:g} Hz{unknown}", *heads, rows=runs)
     else:
         yield "not tried out: controllers need as many actuators as freedoms"
     yield f"worst condition number {placed.condition:.3g} at {placed.place(placed.worst)}"

@@ -111,8 +111,8 @@ class _Grid:
 
     def __init__(self, rows: PathRows, unit: float, grid: np.ndarray, breaks: np.ndarray, between: int) -> None:
         self.grid, n = grid, len(grid) - 1
-        self.k = np.repeat(np.arange(n), between)
-        self.w = np.tile(np.arange(between) / max(between, 1), n) * np.diff(grid)[self.k]
+        self.k = np.tile(np.arange(n), between)
+        self.w = np.repeat(np.arange(between) / max(between, 1), n) * np.diff(grid)[self.k]
         ends = np.where(np.isin(grid[1:], breaks), np.nextafter(grid[1:], 0.0), grid[1:])
         every = rows.at(np.concatenate([grid[:-1], ends[-1:], ends[:-1][_is_break(grid, breaks)]]), unit)
         order = np.arange(1, n + 1)
@@ -146,7 +146,7 @@ class _Grid:
         assert self.inside is not None
         x, a = profile.at(self.k, self.w)
         over = self.inside.excess(x, a)
-        return np.asarray(over.reshape(len(self.grid) - 1, -1, over.shape[1]).max(axis=1))
+        return np.asarray(over.reshape(-1, len(self.grid) - 1, over.shape[1]).max(axis=0))
 
     def take_off(self, over: np.ndarray) -> None:
         """Take off the limits of each interval (n, m)."""
