@@ -26,7 +26,7 @@ from tauloop.errors import EngineError
 from tauloop.programs.bounded import Bounded
 from tauloop.programs.limits import SMALLEST_PIVOT
 from tauloop.programs.program import Evaluate, Newton, Program, Step
-from tauloop.programs.state import Health
+from tauloop.programs.state import Health, health
 from tauloop.records import dataclass
 
 _LOGGER = logging.getLogger("tauloop")
@@ -154,6 +154,31 @@ def run_kernel(kernel: Kernel, inputs: Mapping[str, np.ndarray], n: int) -> tupl
     """Outputs by name and the evidence; memory stays within inputs and outputs."""
     outputs = kernel.batch(inputs, n)
     return outputs, compiled_health(outputs.pop("health"))
+
+
+def interpreted_run(program: Program, inputs: Mapping[str, np.ndarray], n: int) -> tuple[dict[str, np.ndarray], Health]:
+    """Outputs by name and the evidence, which tells every loop."""
+    results, evidence = program.run({name: np.ascontiguousarray(array) for name, array in inputs.items()}, n)
+    return results, health(program, evidence)
+
+
+class BatchRuns:
+    """Runs of programs, as machine code where an evaluator wants it, made once for a program and its outputs."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        """Keep what decides."""
+        self._evaluator = evaluator
+        self._kernels: dict[tuple[Program, tuple[str, ...] | None], Kernel | None] = {}
+
+    def __call__(
+        self, program: Program, inputs: Mapping[str, np.ndarray], n: int, outputs: tuple[str, ...] | None = None
+    ) -> tuple[dict[str, np.ndarray], Health]:
+        """Outputs by name, all or at least some, and the evidence; `inputs` are arrays (N, n), already checked."""
+        key = program, outputs
+        if key not in self._kernels and self._evaluator.wants_code(program, n):
+            self._kernels[key] = self._evaluator.kernel(c_function(program, inputs, outputs))
+        kernel = self._kernels.get(key)
+        return interpreted_run(program, inputs, n) if kernel is None else run_kernel(kernel, inputs, n)
 
 
 def c_function(program: Program, inputs: Mapping[str, np.ndarray], outputs: tuple[str, ...] | None = None) -> CFunction:

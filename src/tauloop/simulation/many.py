@@ -14,7 +14,7 @@ from tauloop.model import Model
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result
 from tauloop.simulation.forces import ConstantForce
-from tauloop.simulation.simulation import Simulator, decoded, kept
+from tauloop.simulation.simulation import Simulator, kept
 from tauloop.simulation.stepping.compiled import CompiledStepper
 from tauloop.simulation.stepping.starts import many_steps, starts_kernel
 from tauloop.simulation.stepping.steps import Ending
@@ -182,17 +182,14 @@ def _result(
     endings: tuple[Ending, ...],
     steps: np.ndarray,
 ) -> ManySimulations:
-    n, wanted, model = len(y), len(time), simulator.model
+    n, model, system = len(y), simulator.model, simulator.system
     known = np.isfinite(y).all(axis=2)
-    q = np.full((n, wanted, model.topology.n_q), np.nan)
-    v = np.full((n, wanted, model.topology.n_v), np.nan)
-    residual, kinetic, balance = (np.full((n, wanted), np.nan) for _ in range(3))
-    if known.any():
-        q[known], v[known] = decoded(simulator.system, y[known], near[known])
-        phi, _ = model.assembly.loops.residuals(q[known])
-        residual[known] = np.abs(phi).max(axis=1, initial=0.0)
-        kinetic[known], potential = simulator.energies(q[known], v[known])
-        balance[known] = kinetic[known] + potential - y[known][:, -2] + y[known][:, -1]
+    chosen = slice(None) if known.all() else known.ravel()
+    states, motion = y.reshape(-1, system.size)[chosen], near.reshape(-1, model.topology.n_q)[chosen]
+    rows = [*system.decoded(states, motion)]
+    kinetic, potential = simulator.energies(*rows)
+    rows += [system.residual(rows[0]), kinetic, kinetic + potential - states[:, -2] + states[:, -1]]
+    q, v, residual, kinetic, balance = (_spread(array, known) for array in rows)
     largest = np.fmax.reduce(kinetic, axis=1, initial=0.0)
     missing = np.fmax.reduce(np.abs(balance - balance[:, :1]), axis=1, initial=0.0)
     error = np.divide(missing, largest, out=np.where(missing > 0, np.inf, 0.0), where=largest > 0)
@@ -211,6 +208,15 @@ def _result(
         residual=worst,
         model=model,
     )
+
+
+def _spread(rows: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Rows of the times that are known (N, T), in places of these, and not a number elsewhere."""
+    if known.all():
+        return rows.reshape(*known.shape, *rows.shape[1:])
+    spread = np.full((*known.shape, *rows.shape[1:]), np.nan)
+    spread[known] = rows
+    return spread
 
 
 def _evidence(endings: Sequence[Ending], error: np.ndarray, residual: np.ndarray) -> tuple[Evidence, ...]:

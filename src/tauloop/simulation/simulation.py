@@ -141,7 +141,7 @@ class Simulation(Result):
             what = f"asked from {times.min():.6g} to {times.max():.6g} s, reached is 0 to {self.time[-1]:.6g} s"
             raise InputError.of("time", what, "ask for times that were reached")
         near = self.q[np.clip(np.searchsorted(self.time, times, side="right") - 1, 0, len(self.q) - 1)]
-        return decoded(self.system, self.steps.at(times), near)
+        return self.system.decoded(self.steps.at(times), near)
 
     def log(self) -> xr.Dataset:
         """The platform's motion and the actuators' forces, as a log that `tauloop dynamics` reads."""
@@ -261,7 +261,7 @@ class Simulator:
         while ending is None:
             part = self.stepper.advance(state, duration)
             stages.part(state.time, duration)
-            occurred = occurrences(tuple(events), part, partial(decoded, self.system))
+            occurred = occurrences(tuple(events), part, self.system.decoded)
             happened += occurred
             parts.append(part)
             if occurred and occurred[-1].is_terminal:
@@ -310,7 +310,7 @@ class Simulator:
         Raises:
             InputError: which coordinate lies elsewhere, by how much.
         """
-        rates = self.system.rates(y, np.zeros((1, self.system.acting)), q)
+        rates = self.system.rates(y, np.zeros((1, self.system.acting)), q, is_brief=True)
         # where the machine cannot be the integration ends at once, and says why
         miss = np.abs(rates.q - q)[rates.is_good]
         miss = np.where(self.model.topology.is_angle, np.minimum(miss % (2 * np.pi), -miss % (2 * np.pi)), miss)
@@ -334,7 +334,6 @@ class Simulator:
         q, v = np.vstack([steps.q, last_q]), np.vstack([steps.v, last_v])
         acted = np.vstack([steps.acting, acting.at(float(steps.time[-1]), steps.y[-1], last_q[0], state)])
         kinetic, potential = self.energies(q, v)
-        phi, _ = self.model.assembly.loops.residuals(q)
         n_u, shape = len(self.model.mechanism.actuators), self.model.topology
         result = Simulation(
             evidence=(),
@@ -352,7 +351,7 @@ class Simulator:
             potential=potential,
             work=steps.y[:, self.system.size - BALANCE],
             loss=steps.y[:, self.system.size - 1],
-            residual=np.abs(phi).max(axis=1, initial=0.0),
+            residual=self.system.residual(q),
             duration=duration,
             ending=ending,
             problem=why_ended(self.system, ending, steps, q[-1], v, acted[-1], self.integrator),
@@ -381,7 +380,7 @@ class Simulator:
     def _usable(self, steps: Steps, guess: np.ndarray) -> tuple[Steps, np.ndarray, np.ndarray]:
         """The steps, without a last one that ends where the machine cannot be, and q and v (1, n) at their end."""
         near = steps.q[-1:] if len(steps) else guess[None, :]
-        q, v = decoded(self.system, steps.y[-1:], near)
+        q, v = self.system.decoded(steps.y[-1:], near)
         if len(steps) and not (np.isfinite(q).all() and np.isfinite(v).all()):
             return steps.first(len(steps) - 1), steps.q[-1:], steps.v[-1:]
         return steps, q, v
@@ -391,7 +390,7 @@ class Simulator:
         if self._energy is None:
             nothing = np.full(len(q), np.nan)
             return nothing, nothing
-        energies, _ = self._energy.run({"q": q, "v": v}, len(q))
+        energies, _ = self.system.runs(self._energy, {"q": q, "v": v}, len(q))
         return energies["kinetic"][:, 0], energies["potential"][:, 0]
 
     def provenance(self, duration: float) -> Provenance:
@@ -421,14 +420,6 @@ def start_state(model: Model, position: object, velocity: object | None = None) 
     rates = np.zeros(model.platform.ports.velocity.size) if velocity is None else velocity
     state = model.platform.kinematics(position, rates)
     return state.q, np.asarray(state.v)
-
-
-def decoded(system: System, y: np.ndarray, near: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Coordinates (N, n_q) and velocities (N, n_v) of states (N, n), near known coordinates (N, n_q)."""
-    with np.errstate(all="ignore"):
-        near = np.broadcast_to(near, (len(y), near.shape[-1]))
-        rates = system.rates(y[:, : system.size], np.zeros((1, system.acting)), near)
-    return rates.q, rates.v
 
 
 class _Acting(Laws):
@@ -468,7 +459,7 @@ class _Acting(Laws):
             acting[self._n_u :] = wrench(time)
 
     def _known(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        q, v = decoded(self._system, y[None, :], self._near[None, :])
+        q, v = self._system.decoded(y[None, :], self._near[None, :])
         if np.isfinite(q).all():
             self._near = q[0]
         return q[0], v[0]

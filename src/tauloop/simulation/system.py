@@ -8,15 +8,16 @@ import numpy as np
 
 from tauloop.assembly.closing import open_loops
 from tauloop.assembly.singular_kinds import singular_kind
-from tauloop.codegen.evaluator import reads_start
+from tauloop.codegen.evaluator import BatchRuns, interpreted_run, reads_start
 from tauloop.errors import AssemblyError, InputError, Problem
 from tauloop.integrate.routine import Routine, program_call, straight, unit_quaternions
 from tauloop.integrate.system import RETURNED, RETURNS, HybridSystem
 from tauloop.mechanism.bodies import cable_problems
 from tauloop.model import Model
 from tauloop.programs.extended import projection_program
+from tauloop.programs.program import Evaluate, Program
 from tauloop.programs.rates import RateProgram
-from tauloop.programs.state import Health, health
+from tauloop.programs.state import Health
 from tauloop.programs.tool import WRENCH
 from tauloop.records import dataclass
 from tauloop.simulation.routes import Route
@@ -67,6 +68,7 @@ class System:
         self.theta = model.mechanism.parameters.vector(model.free)
         self._closing = projection_program(model.assembly, model.free)
         self._parts = route.encoder(model)
+        self.runs = BatchRuns(model.evaluator)
 
     @property
     def size(self) -> int:
@@ -118,26 +120,25 @@ class System:
 
     def inputs(self, y: np.ndarray, acting: np.ndarray, start: np.ndarray) -> dict[str, np.ndarray]:
         """The program's inputs at states (N, n)."""
-        result, at = {}, 0
+        n, n_u, result, at = len(y), len(self.model.mechanism.actuators), {}, 0
         for name, size in self.rate.state:
-            result[name] = np.ascontiguousarray(y[:, at : at + size])
+            result[name] = y[:, at : at + size]
             at += size
-        n_u = len(self.model.mechanism.actuators)
-        result["force"], result["wrench"] = np.ascontiguousarray(acting[:, :n_u]), np.ascontiguousarray(acting[:, n_u:])
-        return result | {"start": np.ascontiguousarray(start), "theta": np.tile(self.theta, (len(y), 1))}
+        acting, start = np.broadcast_to(acting, (n, self.acting)), np.broadcast_to(start, (n, start.shape[-1]))
+        theta = np.broadcast_to(self.theta, (n, len(self.theta)))
+        return result | {"force": acting[:, :n_u], "wrench": acting[:, n_u:], "start": start, "theta": theta}
 
-    def rates(self, y: np.ndarray, acting: np.ndarray, start: np.ndarray) -> Rates:
-        """The right-hand side at states (N, n), interpreted.
+    def rates(self, y: np.ndarray, acting: np.ndarray, start: np.ndarray, *, is_brief: bool = False) -> Rates:
+        """The right-hand side at states (N, n).
 
         Args:
             y: states (N, n).
             acting: forces and wrench (N, acting) or (1, acting).
             start: start values (N, n_q) for Newton's method.
+            is_brief: whether machine code will do, which does not tell every loop.
         """
-        n = len(y)
-        acting = np.broadcast_to(acting, (n, self.acting))
-        outputs, evidence = self.rate.program.run(self.inputs(y, acting, start), n)
-        checked = health(self.rate.program, evidence)
+        run = self.runs if is_brief else interpreted_run
+        outputs, checked = run(self.rate.program, self.inputs(y, acting, start), len(y))
         regular = checked.smallest_pivot > self.route.smallest_pivot
         return Rates(
             rate=outputs["rate"],
@@ -147,9 +148,33 @@ class System:
             is_good=checked.is_reached & regular & np.isfinite(outputs["rate"]).all(axis=1),
         )
 
+    def decoded(self, y: np.ndarray, near: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Coordinates (N, n_q) and velocities (N, n_v) of states (N, n), near known coordinates (N, n_q)."""
+        inputs = self.inputs(y, np.zeros((1, self.acting)), near)
+        with np.errstate(all="ignore"):
+            outputs, _ = self.runs(self.rate.program, inputs, len(y), ("all_q", "all_v"))
+        return outputs["all_q"], outputs["all_v"]
+
+    def residual(self, q: np.ndarray) -> np.ndarray:
+        """Largest residuals (N,) of all loop equations, redundant ones too, m or pure numbers."""
+        return np.asarray(np.abs(self._loops(q, "residuals")).max(axis=1, initial=0.0))
+
+    def _loops(self, q: np.ndarray, output: str) -> np.ndarray:
+        """Residuals (N, c), or Jacobians by columns (N, n_v c), of all loop equations."""
+        if not self.model.assembly.loops.names:
+            return np.zeros((len(q), 0))
+        return self.runs(self._closure, {"q": q}, len(q), (output,))[0][output]
+
+    @cached_property
+    def _closure(self) -> Program:
+        outputs = ("residuals", "jacobian")
+        step = Evaluate(function=self.model.assembly.loops.function, inputs=("q",), outputs=outputs)
+        return Program(name="closure", steps=(step,), outputs=outputs, closed_forms=(), pivots=())
+
     def _closed(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
         for _ in range(RETURNS):
-            outputs, _ = self._closing.run({"q": q, "v": v, "theta": np.tile(self.theta, (len(q), 1))}, len(q))
+            theta = np.broadcast_to(self.theta, (len(q), len(self.theta)))
+            outputs, _ = self.runs(self._closing, {"q": q, "v": v, "theta": theta}, len(q))
             q, v = outputs["projected_q"], outputs["projected_v"]
             if (outputs["gap"] < RETURNED).all():
                 return q, v, True
@@ -182,14 +207,15 @@ class System:
             )
             if rows.shape != (len(q), size) or not np.isfinite(rows).all()
         )
-        phi, K = loops.residuals(q)
-        if np.abs(phi).max(initial=0.0) > START_GAP:
-            worst = int(np.argmax(np.abs(phi).max(axis=1)))
+        phi = self.residual(q)
+        if phi.max(initial=0.0) > START_GAP:
+            worst = int(np.argmax(phi))
             raise AssemblyError(open_loops(loops, q[worst : worst + 1]))
         norms = [np.abs(np.linalg.norm(q[:, iq : iq + 4], axis=1) - 1.0).max() for iq, _ in shape.quaternions]
         if max(norms, default=0.0) > START_GAP:
             what = f"a quaternion of the start misses unit length by {max(norms):.3g}"
             raise AssemblyError.of("q", what, "divide it by its length")
+        K = self._loops(q, "jacobian").reshape(len(q), shape.n_v, len(loops.names)).transpose(0, 2, 1)
         _require_closing(loops.names, K, v)
         closed_q, closed_v, arrived = self._closed(q, v)
         if not arrived:
