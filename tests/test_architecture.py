@@ -101,7 +101,7 @@ CEILINGS = {
     "logs": 2080,
     "mechanism": 4645,
     "model": 3330,
-    "motion": 3485,
+    "motion": 3615,
     "pages": 420,
     "programs": 2850,
     "realtime": 1060,

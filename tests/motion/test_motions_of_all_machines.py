@@ -17,10 +17,7 @@ MACHINES = {
     **dict.fromkeys(("four_bar", "five_bar", "pendulum_arm", "linear_delta", "hexapod", "gantry_tau_6link", "rcid")),
     **dict.fromkeys(("spidermill", "spidermill_spatial", "excavator", "hexaglide", "orthoglide", "palletiser")),
     **dict.fromkeys(("peaucellier", "planar_3rrr", "scissor_lift", "slider_crank", "tricept", "jansen")),
-    **dict.fromkeys(
-        ("gantry_tau_5dof", "three_prs", "par4", "sarrus", "three_upu", "bennett", "irb360"),
-        "closes loops by iteration",
-    ),
+    **dict.fromkeys(("gantry_tau_5dof", "three_prs", "par4", "sarrus", "three_upu", "bennett", "irb360")),
     **dict.fromkeys(("cable_camera", "cable_robot"), "cables"),
 }
 

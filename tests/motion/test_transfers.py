@@ -276,11 +276,8 @@ def test_what_cannot_be_planned_is_refused() -> None:
         tl.transfer(DELTA, inside)
     with pytest.raises(tl.PoseError, match=r"^end: leg1.forearm is out of reach by .* in this pose"):
         tl.transfer(DELTA, tl.TransferOptions(end={"x": 1.0}))
-    for name, reason in (("cable_camera", "hangs on cables"), ("par4", "closes loops by iteration")):
-        model = tl.Model(tl.load(name))
-        column = model.platform.ports.position.columns[0]
-        with pytest.raises(tl.InputError, match=reason):
-            tl.transfer(model, tl.TransferOptions(end={column: model.platform.ports.at(model.assembly.q)[0] + 0.01}))
+    with pytest.raises(tl.InputError, match="hangs on cables"):
+        tl.transfer(tl.Model(tl.load("cable_camera")), tl.TransferOptions(end={"x": 0.01}))
     with pytest.raises(tl.InputError, match="goes nowhere"):
         tl.transfer(DELTA, tl.TransferOptions(end={"x": 0.0}))
 

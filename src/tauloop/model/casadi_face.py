@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import casadi as ca
@@ -18,7 +18,7 @@ from tauloop.model.runner import Runner
 from tauloop.programs.catalogue import PRODUCTS
 from tauloop.programs.derivatives import by
 from tauloop.programs.expressions import ProgramSpec
-from tauloop.programs.program import Evaluate, Program
+from tauloop.programs.program import Evaluate, Newton, Program
 
 
 def casadi_function(runner: Runner, function: str, *, compiled: bool = False) -> ca.Function:
@@ -99,14 +99,24 @@ def _external(function: ca.Function, *derivatives: ca.Function) -> ca.Function:
     return ca.external(function.name(), str(library))
 
 
-def unfolded(program: Program, inputs: Mapping[str, ca.SX]) -> dict[str, ca.SX]:
+def unfolded(
+    program: Program, inputs: Mapping[str, ca.SX], solution: Callable[[Newton, list[ca.SX]], ca.SX] | None = None
+) -> dict[str, ca.SX]:
     """All values of a program as expressions.
+
+    Args:
+        program: the program.
+        inputs: expressions of its inputs, by name.
+        solution: what stands for the solution of a block of loops that iterates, which knows these expressions.
 
     Raises:
         InputError: it iterates.
     """
     values = dict(inputs)
     for step in program.steps:
+        if isinstance(step, Newton) and solution is not None:
+            values[step.solution] = solution(step, [values[name] for name in step.inputs])
+            continue
         if not isinstance(step, Evaluate):
             what = "closes loops by iteration, which is no expression"
             raise InputError.of(program.name, what, "take the other entry's motion, or `Motion.derivatives`")

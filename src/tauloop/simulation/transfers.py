@@ -171,7 +171,7 @@ def transfer(machine: Mechanism | Model, options: TransferOptions, *, progress: 
         progress: called with what is done and what there is to do.
 
     Raises:
-        InputError: names and numbers that are wrong; machines whose loops close by iteration, or with cables.
+        InputError: names and numbers that are wrong; machines with cables.
         PoseError: ends out of reach or in the way of something, or no motion that keeps all limits.
 
     Examples:

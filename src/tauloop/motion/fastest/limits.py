@@ -323,12 +323,12 @@ class PathRows:
     def tool(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """First and second derivatives of the tool's place in u (N, 3)."""
         low, high = np.clip(u - STEP, 0.0, 1.0), np.clip(u + STEP, 0.0, 1.0)
-
-        def tangent(u: np.ndarray) -> np.ndarray:
-            position, velocity, _, start = self.stroke.under(u, np.ones((1, 1)), np.zeros((1, 1)))
-            return np.asarray(self.stroke.functions.tool(position, velocity, start=start).twist)[:, :3]
-
-        return tangent(u), (tangent(high) - tangent(low)) / (high - low)[:, None]
+        position, velocity, _, start = self.stroke.under(
+            np.concatenate([u, low, high]), np.ones((1, 1)), np.zeros((1, 1))
+        )
+        twist = np.asarray(self.stroke.functions.tool(position, velocity, start=start).twist)
+        here, before, behind = np.split(twist[:, :3], 3)
+        return here, (behind - before) / (high - low)[:, None]
 
 
 def unmet(stroke: Stroke, rows: LimitRows, grid: np.ndarray, place: int) -> PoseError:

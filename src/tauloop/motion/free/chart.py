@@ -26,6 +26,24 @@ WIDEST = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PartOfRotation:
+    """Components of a quaternion that are independent, while the loops make the others.
+
+    Attributes:
+        q, v: where the quaternion and its angular velocity begin in the coordinates and velocities of the machine.
+        components: which of its four numbers are independent.
+        free: which free coordinates these are.
+        columns: velocities of the entry that are theirs.
+    """
+
+    q: int
+    v: int
+    components: tuple[int, ...]
+    free: tuple[int, ...]
+    columns: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Chart(Shown):
     """Free coordinates of the positions of an entry.
 
@@ -35,6 +53,7 @@ class Chart(Shown):
         quaternions: first columns of quaternions among the positions.
         middles: an orientation for each (k, 4).
         columns: which velocities the plain ones and each quaternion's three have.
+        parts: quaternions of which only part is independent; plain are components of theirs too, the last ones.
     """
 
     size: int
@@ -42,6 +61,7 @@ class Chart(Shown):
     quaternions: tuple[int, ...]
     middles: np.ndarray
     columns: tuple[tuple[int, ...], ...]
+    parts: tuple[PartOfRotation, ...] = ()
 
     @property
     def freedoms(self) -> int:
@@ -87,12 +107,16 @@ class Chart(Shown):
         return Curve(position=position, first=ahead, second=bend)
 
     def expressions(self, free: ca.SX, first: ca.SX, second: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
-        """Positions (size,), velocities and accelerations of the entry, from free coordinates and rates (m,)."""
+        """Positions (size,), velocities and accelerations of the entry, from free coordinates and rates (m,).
+
+        Those of parts of rotations are zero: loops make them.
+        """
         n, position = len(self.plain), ca.SX(self.size, 1)
         count = n + 3 * len(self.quaternions)
         velocity, acceleration = ca.SX(count, 1), ca.SX(count, 1)
         position[list(self.plain)] = free[:n]
-        velocity[list(self.columns[0])], acceleration[list(self.columns[0])] = first[:n], second[:n]
+        own = list(self.columns[0])
+        velocity[own], acceleration[own] = first[: len(own)], second[: len(own)]
         for i, (k, middle) in enumerate(zip(self.quaternions, self.middles, strict=True)):
             r = free[n + 3 * i : n + 3 * i + 3]
             N = _product(ca.SX(ca.DM(middle)), ca.vertcat(1.0, r))
@@ -107,13 +131,9 @@ class Chart(Shown):
 
 
 def chart(topology: Topology, ports: EntryPorts, ends: np.ndarray) -> Chart:
-    """The chart of an entry about the middle of two positions (2, size).
-
-    Raises:
-        InputError: a rotation of which only part is independent.
-    """
+    """The chart of an entry about the middle of two positions (2, size)."""
     plain, columns, quaternions, middles = [], [], [], []
-    turning: list[tuple[int, ...]] = []
+    turning, parts = list[tuple[int, ...]](), list[PartOfRotation]()
     for column, iv in enumerate(ports.v):
         if topology.q_of_v[iv] >= 0:
             plain.append(ports.q.index(topology.q_of_v[iv]))
@@ -121,9 +141,12 @@ def chart(topology: Topology, ports: EntryPorts, ends: np.ndarray) -> Chart:
     for q0, v0 in topology.quaternions:
         own = tuple(column for column, iv in enumerate(ports.v) if v0 <= iv < v0 + 3)
         if own and len(own) < 3:
-            what = "is a rotation of which only part is independent"
-            raise InputError.of(topology.velocity_names[v0], what, "plan along a path, by `fastest`")
-        if own:
+            numbers = tuple(i for i in ports.q if q0 <= i < q0 + 4)
+            free = tuple(range(len(plain), len(plain) + len(numbers)))
+            plain += [ports.q.index(i) for i in numbers]
+            components = tuple(i - q0 for i in numbers)
+            parts.append(PartOfRotation(q=q0, v=v0, components=components, free=free, columns=own))
+        elif own:
             k = ports.q.index(q0)
             a, b = ends[:, k : k + 4]
             middle = a + (b if a @ b >= 0 else -b)
@@ -136,6 +159,7 @@ def chart(topology: Topology, ports: EntryPorts, ends: np.ndarray) -> Chart:
         quaternions=tuple(quaternions),
         middles=np.array(middles).reshape(-1, 4),
         columns=(tuple(columns), *turning),
+        parts=tuple(parts),
     )
 
 

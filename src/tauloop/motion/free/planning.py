@@ -10,8 +10,9 @@ from dataclasses import replace
 
 import casadi as ca
 import numpy as np
+from scipy.interpolate import BSpline
 
-from tauloop.errors import PoseError, Problems
+from tauloop.errors import AssemblyError, PoseError, Problems
 from tauloop.model import Model
 from tauloop.motion.fastest.changes import slowed
 from tauloop.motion.fastest.limits import PathLimits, PathRows
@@ -19,7 +20,7 @@ from tauloop.motion.fastest.planning import FastestLaw, law_rate
 from tauloop.motion.free.chart import DEGREE, SplinePath, chart, knots
 from tauloop.motion.free.costs import copper_of, require_goal
 from tauloop.motion.free.program import FreeProgram, Guess
-from tauloop.motion.free.rows import PointRows, Surroundings, require_closed, rows_at
+from tauloop.motion.free.rows import PointRows, Surroundings, require_no_cables, rows_at
 from tauloop.motion.laws import POLYNOMIAL_345, POLYNOMIAL_4567, Uniform
 from tauloop.motion.limits import fastest_rate
 from tauloop.motion.stroke import Stroke, stroke
@@ -148,16 +149,17 @@ class FreePlanner:
             PoseError: ends out of reach or in the way, or no motion that keeps everything.
         """
         platform = self.model.platform
-        require_closed(self.model)
+        require_no_cables(self.model)
         require_goal(self.model, self.aim.optimise, self.aim.copper)
         ends, problems = np.array([np.asarray(start, dtype=float), np.asarray(end, dtype=float)]), Problems()
         for word, position in zip(("start", "end"), ends, strict=True):
             try:
-                platform.kinematics(position)
+                platform.follow(position)
             except PoseError as error:
                 problems += [replace(p, where=word, what=f"{p.where} is {p.what}") for p in error.problems]
         PoseError.raise_if_any(problems)
-        q = platform.kinematics(ends).q
+        q = platform.follow(ends).q
+        self._first = q[0]
         self._require_clear(q, ends)
         self._chart = chart(self.model.topology, platform.ports, ends)
         self._rows = self._rows_between(q, ends)
@@ -200,6 +202,7 @@ class FreePlanner:
         if self._last is None:
             raise PoseError.of("end", "nothing was planned before", "plan first")
         guess, m = self._last.guess, self._chart.freedoms
+        self._loops.follow(self._last.stroke.grid, self._last.stroke.q)
         last = self._chart.free(np.asarray(end, dtype=float)[None])[0]
         share = POLYNOMIAL_345.at(np.linspace(0.0, 1.0, len(guess.coefficients))).s[:, None]
         moved = guess.coefficients + share * (last - guess.coefficients[-1])
@@ -226,15 +229,21 @@ class FreePlanner:
         arguments = self.model, self._chart, self.limits, self.surroundings, q
         copper = copper_of(self.model.mechanism, self.aim.copper)
         rows = rows_at(*arguments, 1.0, copper, self.aim.exponent)
-        measure = ca.Function("measure", [rows.y], [rows.measure])
-        free = self._chart.free(ends)
-        here = max(float(measure(np.concatenate([row, np.zeros(2 * len(row))]))) for row in free)
+        self._loops, free = rows.loops, self._chart.free(ends)
+        inputs, held = [rows.y, self._loops.symbols], self._loops.at(np.array([0.0, 1.0]), free)
+        if not np.isfinite(held).all():
+            what = "lies in another assembly mode than the start: between them loops come to a singularity"
+            raise PoseError.of("end", what, "another end")
+        measure = ca.Function("measure", inputs, [rows.measure])
+        here = max(
+            float(measure(np.append(row, np.zeros(2 * len(row))), loop)) for row, loop in zip(free, held, strict=True)
+        )
         allowed = np.log(AWAY) + here if self.aim.condition is None else np.log(self.aim.condition)
         if here > allowed:
             what = f"the bound of the condition number is {np.exp(here):.3g} there, {np.exp(allowed):.3g} are allowed"
             raise PoseError.of("condition", what, "other ends, or a larger condition")
         rows.upper[list(rows.names).index("singularity")] = allowed
-        self._figures_at = ca.Function("figures", [rows.y], [rows.power, rows.wear[1], rows.measure])
+        self._figures_at = ca.Function("figures", inputs, [rows.power, rows.wear[1], rows.measure])
         self._allowed = float(np.exp(allowed))
         return rows
 
@@ -259,7 +268,9 @@ class FreePlanner:
         ways += [way for bump in aside for way in self._clear(free, smooth, bump)] if not ways else []
         for bump, power in ways or [straight]:
             coefficients = _way(free, smooth, bump, power)
-            yield Guess(coefficients=coefficients, duration=self._time(coefficients)), _way(free, even, bump, power)
+            placed = self._placed(coefficients)
+            self._loops.follow(placed.grid, placed.q)
+            yield Guess(coefficients=coefficients, duration=self._time(placed)), _way(free, even, bump, power)
 
     def _clear(self, free: np.ndarray, share: np.ndarray, bump: np.ndarray) -> list[tuple[np.ndarray, int]]:
         """The first way aside that is clear."""
@@ -272,20 +283,17 @@ class FreePlanner:
     def _gap(self, coefficients: np.ndarray) -> float:
         """Least room that a start leaves beside obstacles, m; negative where it is out of reach too."""
         curve = SplinePath(chart=self._chart, coefficients=coefficients).at(np.linspace(0.0, 1.0, LOOKS))
-        platform, rest = self.model.platform, np.zeros((LOOKS, self.model.platform.ports.velocity.size))
-        state = platform.evaluate(curve.position, rest, rest)
-        if not state.health.is_reached.all() or not np.isfinite(state.q).all():
-            return -np.inf
+        platform = self.model.platform
         try:
+            state = platform.track(curve.position, self._first)
             tool = platform.tool(curve.position, start=state.q).place
-        except PoseError:
+        except (PoseError, AssemblyError):
             return -np.inf
         gaps = self.surroundings.distances(self.model, state.q, tool).values()
         return min((float(gap.min()) for gap in gaps), default=np.inf) - self.surroundings.clearance
 
-    def _time(self, coefficients: np.ndarray) -> float:
+    def _time(self, placed: Stroke) -> float:
         """A duration that a start can do with, s."""
-        placed = self._placed(coefficients)
         try:
             return SLOWER / law_rate(PathRows(placed, self.limits), Uniform(), 1.0)
         except PoseError:
@@ -295,6 +303,10 @@ class FreePlanner:
         """A path in the machine, checked from end to end."""
         path = SplinePath(chart=self._chart, coefficients=coefficients)
         return stroke(self.model, path, self.model.platform.ports.position.columns, ranges=False)
+
+    def _spline(self, solution: Guess) -> BSpline:
+        """The path of a solution in free coordinates."""
+        return SplinePath(chart=self._chart, coefficients=solution.coefficients).spline
 
     def _solved(self, guess: Guess, free: np.ndarray) -> tuple[FreeMotion, np.ndarray]:
         """The solution, its excess between points taken off its bounds, and the time at which it keeps the limits."""
@@ -307,7 +319,9 @@ class FreePlanner:
                 break
             taken += over
             solution = program.solved(solution, free, self.aim.longest, self._room, taken)
-        rows = PathRows(self._placed(solution.coefficients), self.limits)
+        placed = self._placed(solution.coefficients)
+        self._loops.require_led(placed, program.u, self._spline(solution)(program.u))
+        rows = PathRows(placed, self.limits)
         unit = 1.0 / solution.duration
         return self._timed(solution, rows, min(unit, law_rate(rows, Uniform(), unit))), taken
 
@@ -329,6 +343,7 @@ class FreePlanner:
         columns, unit = self.model.platform.ports.position.columns, 1.0 / solution.duration
         base = path.at(np.zeros(1)).position[0]
         placed = Stroke(model=self.model, functions=self.model.platform, path=path, columns=columns, base=base)
+        self._loops.require_led(placed, self._program.u, np.asarray(path.spline(self._program.u)))
         progress = Uniform().at(np.linspace(0.0, 1.0, FINE * self.aim.intervals + 1))
         rows = PathRows(placed, self.limits)
         rate = unit
@@ -359,9 +374,10 @@ class FreePlanner:
     def _figures(self, solution: Guess, duration: float) -> tuple[float, float, float]:
         """Energy (J), wear (rad or m) and the largest bound of the condition number."""
         u = np.linspace(0.0, 1.0, 8 * self.aim.intervals + 1)
-        spline = SplinePath(chart=self._chart, coefficients=solution.coefficients).spline
+        spline = self._spline(solution)
         y = np.concatenate([spline(u, k) / duration**k for k in range(3)], axis=1)
-        power, wear, measure = (np.asarray(values).ravel() for values in self._figures_at.map(len(u))(y.T))
+        held = self._loops.at(u, spline(u))
+        power, wear, measure = (np.asarray(values).ravel() for values in self._figures_at.map(len(u))(y.T, held.T))
         energy, worn = (float(np.trapezoid(rate, u) * duration) for rate in (power, wear))
         return energy, worn, float(np.exp(measure.max()))
 

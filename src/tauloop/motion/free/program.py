@@ -16,6 +16,7 @@ from scipy.sparse import csc_matrix, eye, vstack
 from tauloop.codegen.compiler import build, find_compiler
 from tauloop.errors import EngineError, PoseError
 from tauloop.motion.free.chart import DEGREE, bases
+from tauloop.motion.free.loops import ClosedLoops
 from tauloop.motion.free.rows import PointRows
 from tauloop.motion.free.sequential import Sequential
 from tauloop.records import dataclass
@@ -79,7 +80,7 @@ class _Local:
         cross = K.T @ mixed @ last.T
         H = K.T @ Hy @ K + bent + cross + cross.T
         down = K.T @ slope + last * (cost / T)
-        point = [unknown, b]
+        point = [unknown, b, rows.loops.symbols]
         options = {"cse": True}
         self.size, self.count = 4 * m + 1, k
         self.functions = [
@@ -156,6 +157,7 @@ class FreeProgram:
         local, m = _Local(rows, rate, change < np.inf), rows.y.numel() // 3
         rows_of, slopes, bends, distances = local.compiled() if compiled else local.functions
         span, weights = bases(self.u, intervals)
+        self._loops = ClosedLoops(rows.loops, self.u, m)
         points, k, q = len(self.u), local.count, local.size
         step = self.u[1]
         quadrature = np.full(points, step)
@@ -170,7 +172,9 @@ class FreeProgram:
         index = (span[:, None, None] + np.arange(DEGREE + 1)[:, None]) * m + np.arange(m)
         index = index.reshape(points, -1)
         places = ca.reshape(whole[index.ravel().tolist()], 4 * m, points)
+        where = ca.horzcat(*(ca.reshape(places[:, j], m, 4) @ basis[:4, j] for j in range(points)))
         arguments = [ca.MX(ca.vertcat(places, ca.repmat(unknown[-1], 1, points))), ca.MX(ca.DM(basis))]
+        arguments.append(self._loops(where) if rows.loops.symbols.numel() else ca.MX(0, points))
         column = np.full((points, q), -1)
         free = index - self.fixed * m
         column[:, :-1] = np.where((free >= 0) & (free < n - 1), free, -1)
@@ -319,7 +323,9 @@ class FreeProgram:
         places = guess.coefficients[span[:, None] + np.arange(DEGREE + 1)].reshape(len(u), -1)
         unknown = np.concatenate([places, np.full((len(u), 1), guess.duration)], axis=1).T
         basis = np.concatenate([weights.reshape(len(u), -1), np.zeros((len(u), 1))], axis=1).T
-        values = self._between[between].call([unknown, basis])[0].full()[: chosen.sum()].T
+        free = np.einsum("ni,nij->nj", weights[:, 0], places.reshape(len(u), DEGREE + 1, -1))
+        held = self.rows.loops.at(u, free).T
+        values = self._between[between].call([unknown, basis, held])[0].full()[: chosen.sum()].T
         lower, upper = self.rows.lower[chosen], self.rows.upper[chosen]
         over = np.maximum(np.maximum(lower - values, values - upper), 0.0)
         most = np.zeros((len(self.u), over.shape[1]))

@@ -20,7 +20,7 @@ import numpy as np
 
 from tauloop.assembly.coordinates import unit_free
 from tauloop.assembly.loops import nominal
-from tauloop.equations.tree import symbolic_motion
+from tauloop.equations.tree import Configuration, symbolic_motion, tree_motion
 from tauloop.errors import InputError
 from tauloop.kinematics.clearance import RodClearance, rod_clearance
 from tauloop.mechanism.bodies import cables
@@ -28,12 +28,13 @@ from tauloop.model import Model
 from tauloop.model.casadi_face import unfolded
 from tauloop.model.tool import Payload
 from tauloop.motion.fastest.limits import PathLimits
-from tauloop.motion.free.chart import Chart
+from tauloop.motion.free.chart import Chart, PartOfRotation
 from tauloop.motion.free.costs import power, wear
+from tauloop.motion.free.loops import IteratedLoops
 from tauloop.motion.free.obstacles import Obstacle
 from tauloop.options import Options, option
-from tauloop.programs.catalogue import EMBEDDING, INVERSE_DYNAMICS, LOADED_INVERSE_DYNAMICS, TERMS
-from tauloop.programs.program import Evaluate
+from tauloop.programs.catalogue import EMBEDDING, INVERSE_DYNAMICS, KINEMATICS, LOADED_INVERSE_DYNAMICS, TERMS
+from tauloop.programs.expressions import ProgramSpec
 from tauloop.records import dataclass
 
 #: Projections that find where a rod is nearest to an obstacle, and points of it that are looked at afterwards.
@@ -82,17 +83,15 @@ class Surroundings(Options):
         return table
 
 
-def require_closed(model: Model) -> None:
+def require_no_cables(model: Model) -> None:
     """Refuse machines whose motion is no expression.
 
     Raises:
-        InputError: cables, or loops that close by iteration.
+        InputError: cables.
     """
     if cables(model.mechanism):
         what = "hangs on cables, whose tensions are no expression"
         raise InputError.of(model.mechanism.name, what, "a law along a path, by `motion`")
-    if not all(isinstance(step, Evaluate) for step in model.platform.runner.program(INVERSE_DYNAMICS).steps):
-        raise InputError.of(model.mechanism.name, "closes loops by iteration", "plan along a path, by `fastest`")
 
 
 def names_of(obstacles: tuple[Obstacle, ...]) -> list[str]:
@@ -106,6 +105,7 @@ class PointRows:
 
     Attributes:
         y: free coordinates, their velocities and accelerations (3 m,).
+        loops: those that close by iteration; all below knows their symbols too.
         values: (k,).
         lower, upper: their bounds (k,).
         names: of the rows.
@@ -117,6 +117,7 @@ class PointRows:
     """
 
     y: ca.SX
+    loops: IteratedLoops
     values: ca.SX
     lower: np.ndarray
     upper: np.ndarray
@@ -136,32 +137,64 @@ class PointRows:
 class _Point:
     """The machine's expressions at one point."""
 
-    def __init__(self, model: Model, chart: Chart, payload: Payload | None) -> None:
+    def __init__(self, model: Model, chart: Chart, loops: IteratedLoops, payload: Payload | None) -> None:
         runner, m = model.platform.runner, chart.freedoms
-        self.model, self.y = model, ca.SX.sym("y", 3 * m)
-        self.free = [self.y[:m], self.y[m : 2 * m], self.y[2 * m :]]
-        entry = dict(zip(("position", "velocity", "acceleration"), chart.expressions(*self.free), strict=True))
-        inputs = {name: ca.SX(ca.DM(numbers)) for name, numbers in runner.nominal.items()}
+        self.model, self.loops, self.y = model, loops, ca.SX.sym("y", 3 * m)
+        free = [self.y[:m], self.y[m : 2 * m], self.y[2 * m :]]
+        position, self._velocity, acceleration = chart.expressions(*free)
+        self._inputs = {name: ca.SX(ca.DM(numbers)) for name, numbers in runner.nominal.items()}
+        self._inputs |= {"position": position, "velocity": self._velocity, "acceleration": acceleration}
+        if chart.parts:
+            self._turn_in_part(chart.parts, *free[1:])
         loaded = {"wrench": ca.SX(6, 1), "payload": ca.SX(ca.DM(payload.parameters))} if payload else {}
-        spec = LOADED_INVERSE_DYNAMICS if payload else INVERSE_DYNAMICS
-        self.values = unfolded(runner.program(spec), {**inputs, **entry, **loaded})
-        still = {"velocity": ca.SX(entry["velocity"].numel(), 1)}
-        self._embedding = lambda: unfolded(runner.program(EMBEDDING), {**inputs, **entry, **still})["G"]
-        self._losses = lambda: unfolded(runner.program(TERMS), {**inputs, **entry})["losses"]
-        self._velocity = entry["velocity"]
+        self.values = self._of(LOADED_INVERSE_DYNAMICS if payload else INVERSE_DYNAMICS, **loaded)
+
+    def _of(self, spec: ProgramSpec, **inputs: ca.SX) -> dict[str, ca.SX]:
+        """Values of a program, some inputs apart."""
+        return unfolded(self.model.platform.runner.program(spec), {**self._inputs, **inputs}, self.loops.solution)
+
+    def _embedding(self) -> ca.SX:
+        """Velocities of all coordinates per unit of the entry's (n_v, m)."""
+        still = ca.SX(self._velocity.numel(), 1)
+        return ca.reshape(self._of(EMBEDDING, velocity=still)["G"], -1, self._velocity.numel())
+
+    def _turn_in_part(self, parts: tuple[PartOfRotation, ...], first: ca.SX, second: ca.SX) -> None:
+        """Put in the velocities and accelerations of rotations of which only part is given, as `entry_rates` has them.
+
+        Given rows of p' = E(p) w / 2, with w = G v_given, are solved for what turns; likewise for p''.
+        """
+        q, G = self._of(KINEMATICS[0])["q"], self._embedding()
+        turning = [column for part in parts for column in part.columns]
+        numbers = [i for part in parts for i in part.free]
+
+        def rows(p: ca.SX, part: PartOfRotation) -> ca.SX:
+            w, xyz = p[0], p[1:]
+            return 0.5 * ca.vertcat(-xyz.T, w * ca.SX.eye(3) - ca.skew(xyz))[list(part.components), :]
+
+        halves = [(part, q[part.q : part.q + 4], slice(part.v, part.v + 3)) for part in parts]
+        whole = ca.vertcat(*(rows(p, part) @ G[w, :] for part, p, w in halves))
+        inverse = ca.inv_minor(whole[:, turning])
+        v, a = self._velocity, self._inputs["acceleration"]
+        v[turning] = inverse @ (first[numbers] - whole @ v)
+        still = self._of(KINEMATICS[2], velocity=v, acceleration=ca.SX(v.numel(), 1))
+        bias = []
+        for part, p, at in halves:
+            w, x, xyz = still["v"][at], p[0], p[1:]
+            rate = 0.5 * ca.vertcat(-ca.dot(xyz, w), x * w + ca.cross(w, xyz))
+            bias.append(rows(rate, part) @ w + rows(p, part) @ still["a"][at])
+        a[turning] = inverse @ (second[numbers] - ca.vertcat(*bias) - whole @ a)
 
     def lost(self) -> ca.SX:
         """Power that friction (and springs) take, W."""
-        return ca.SX(ca.dot(self._losses(), self._velocity))
+        return ca.SX(ca.dot(self._of(TERMS)["losses"], self._velocity))
 
     def measure(self) -> ca.SX:
         """Logarithm of the bound of the condition number."""
         loops, ports = self.model.assembly.loops, self.model.platform.ports
         m = ports.velocity.size
-        G = ca.reshape(self._embedding(), -1, m)
         A = (
             ca.SX(ca.DM(unit_free(loops) / loops.velocity_scale))
-            @ G
+            @ self._embedding()
             @ ca.DM(np.diag(loops.velocity_scale[list(ports.v)]))
         )
         _, R = ca.qr(A)
@@ -178,10 +211,11 @@ class _Point:
         tool, *ends = ca.substitute(places, [motion.q], [q])
         return tool, list(zip(ends[0::2], ends[1::2], strict=True))
 
-    def rate(self, expression: ca.SX) -> ca.SX:
-        """Derivative in time of what depends on coordinates and velocities."""
-        rate = ca.jtimes(expression, self.free[0], self.free[1])
-        return ca.SX(rate + ca.jtimes(expression, self.free[1], self.free[2]))
+    def pull(self) -> ca.SX:
+        """Acceleration of the tool (3,)."""
+        parts, values = (self.model.topology, nominal(self.model.mechanism)), self.values
+        motion = tree_motion(*parts, Configuration(values["q"], {}), values["v"], values["a"])
+        return motion.point(self.model.mechanism.platform.tool).a
 
 
 def rows_at(
@@ -206,7 +240,8 @@ def rows_at(
         copper: heat per squared force of motors (n_u,), W/N^2 or W/(N m)^2.
         exponent: of the forces in the wear.
     """
-    point = _Point(model, chart, None)
+    loops = IteratedLoops(model, chart, ends)
+    point = _Point(model, chart, loops, None)
     mechanism, values = model.mechanism, point.values
     size = limits.force * np.array([actuator.force for actuator in mechanism.actuators])
     speed_sizes = [actuator.speed for actuator in mechanism.actuators]
@@ -233,7 +268,7 @@ def rows_at(
 
     rows += forces(point, "")
     if limits.payload is not None:
-        loaded = _Point(model, chart, limits.payload)
+        loaded = _Point(model, chart, loops, limits.payload)
         rows += [
             (name, ca.substitute(row, loaded.y, point.y), low, high)
             for name, row, low, high in forces(loaded, " with payload")
@@ -245,7 +280,7 @@ def rows_at(
     rods = rod_clearance(model) if surroundings.rod_radius is not None else None
     tool, bars = point.bodies(rods)
     if np.isfinite(limits.tool_acceleration):
-        pull = point.rate(point.rate(tool)) / limits.tool_acceleration
+        pull = point.pull() / limits.tool_acceleration
         rows.append(("tool acceleration", ca.dot(pull, pull), -np.inf, 1.0))
     rows += _ranges(model, values["q"], ends)
     distances = list(_distances(surroundings, tool, bars, rods))
@@ -256,6 +291,7 @@ def rows_at(
     pulls = ca.DM(model.assembly.loops.transmission) @ values["a"]
     return PointRows(
         y=point.y,
+        loops=loops,
         values=ca.vertcat(*(row for _, row, _, _ in rows)),
         lower=np.array([low for *_, low, _ in rows]),
         upper=np.array([high for *_, high in rows]),

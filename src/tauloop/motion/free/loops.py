@@ -1,0 +1,166 @@
+"""Loops that close by iteration, in expressions that are differentiated: their solutions come as numbers.
+
+With z_0 the solution of R(z, x) = 0 at x_0 and B the inverse of dR/dz there,
+
+    z <- z - B R(z, x),  twice from z_0,
+
+is a function of x that has the solution's value and its first and second derivatives at x_0: each pass is right to an
+order more. So nothing that iterates is differentiated.
+
+Source: Griewank, Walther 2008, Evaluating Derivatives, chapter 15 (derivatives of implicit functions).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import casadi as ca
+import numpy as np
+
+from tauloop.equations.values import BatchFunction
+from tauloop.errors import PoseError
+from tauloop.model import Model
+from tauloop.model.casadi_face import unfolded
+from tauloop.motion.free.chart import Chart
+from tauloop.motion.stroke import Stroke
+from tauloop.programs.catalogue import KINEMATICS
+from tauloop.programs.program import Newton
+from tauloop.programs.state import health
+
+#: Passes, each of which makes derivatives of an order more exact.
+PASSES = 2
+#: By how much (m, rad or pure numbers) loops may lie elsewhere than where their path leads.
+SAME = 1e-6
+
+
+class IteratedLoops:
+    """The loops of a machine that close by iteration, in the assembly mode of a path nearby.
+
+    Attributes:
+        symbols: numbers that stand in expressions at one point (k,): solutions of all blocks, then their inverses.
+    """
+
+    def __init__(self, model: Model, chart: Chart, ends: np.ndarray) -> None:
+        """Take the loops of the platform's entry.
+
+        Args:
+            model: the machine.
+            chart: its free coordinates.
+            ends: coordinates (2, n_q) where a motion begins and ends.
+        """
+        self._chart, self._runner = chart, model.platform.runner
+        self._program = self._runner.program(KINEMATICS[0])
+        self._blocks = [step for step in self._program.steps if isinstance(step, Newton)]
+        names = [name for block in self._blocks for name in block.unknowns]
+        self._columns = [model.topology.coordinate_names.index(name) for name in names]
+        self._solutions = {block.unknowns: ca.SX.sym("z", block.size) for block in self._blocks}
+        self._inverses = {block.unknowns: ca.SX.sym("B", block.size, block.size) for block in self._blocks}
+        parts = (*self._solutions.values(), *map(ca.vec, self._inverses.values()))
+        self.symbols = ca.SX(ca.vertcat(ca.SX(0, 1), *parts))
+        self._grid, self._q = np.array([0.0, 1.0]), ends
+        self._slopes = self._jacobians() if self._blocks else None
+        at_start = self._matrices(self._runner.ports.at(ends[:1]), ends[:1])
+        self._sides = [float(np.sign(np.linalg.det(matrix[0]))) for matrix in at_start]
+
+    def _jacobians(self) -> BatchFunction:
+        """dR/dz of all blocks, at positions, starts and solutions."""
+        sizes, slopes = self._runner.empty_inputs(), list[ca.SX]()
+        entry = {name: ca.SX.sym(name, sizes[name].shape[1]) for name in ("position", "start")}
+
+        def kept(block: Newton, known: Sequence[ca.SX]) -> ca.SX:
+            z = self._solutions[block.unknowns]
+            slopes.append(ca.densify(ca.vec(ca.jacobian(block.function.function(z, *known)[0], z))))
+            return z
+
+        unfolded(self._program, {**entry, "theta": ca.SX(ca.DM(self._runner.nominal["theta"]))}, kept)
+        arguments = [*entry.values(), ca.vertcat(*self._solutions.values())]
+        return BatchFunction(ca.Function("slopes", arguments, ca.cse(slopes)))
+
+    def _matrices(self, position: np.ndarray, q: np.ndarray) -> list[np.ndarray]:
+        """dR/dz of all blocks (N, k, k) at positions (N, n) and coordinates (N, n_q)."""
+        columns = self._slopes([position, q, q[:, self._columns]], len(q)) if self._slopes else []
+        return [
+            column.reshape(-1, block.size, block.size).swapaxes(1, 2)
+            for column, block in zip(columns, self._blocks, strict=True)
+        ]
+
+    def solution(self, block: Newton, known: Sequence[ca.SX]) -> ca.SX:
+        """The solution of a block as an expression, exact up to its second derivatives; for `unfolded`."""
+        z = self._solutions[block.unknowns]
+        for _ in range(PASSES):
+            z = z - self._inverses[block.unknowns] @ block.function.function(z, *known)[0]
+        return ca.SX(z)
+
+    def follow(self, u: np.ndarray, q: np.ndarray) -> None:
+        """Let loops close near coordinates (N, n_q) at parameters u (N,) of a path."""
+        self._grid, self._q = u, q
+
+    def at(self, u: np.ndarray, free: np.ndarray, *, follows: bool = False) -> np.ndarray:
+        """What the symbols stand for (N, k) at parameters u (N,) of the path and free coordinates (N, m).
+
+        NaN where loops do not close, or only beyond a singularity.
+
+        Args:
+            u: parameters.
+            free: free coordinates.
+            follows: whether loops shall close near these from now on.
+        """
+        if not self._blocks:
+            return np.zeros((len(u), 0))
+        n, start = len(u), np.stack([np.interp(u, self._grid, column) for column in self._q.T], axis=1)
+        position = self._chart.curve(free, *2 * [np.zeros_like(free)]).position
+        theta = np.tile(self._runner.nominal["theta"], (n, 1))
+        outputs, evidence = self._program.run({"position": position, "start": start, "theta": theta}, n)
+        q, is_closed = outputs["q"], health(self._program, evidence).is_reached
+        inverses = []
+        for matrix, side in zip(self._matrices(position, q), self._sides, strict=True):
+            is_closed &= np.sign(np.linalg.det(np.nan_to_num(matrix))) == side
+            ready = np.where(is_closed[:, None, None], matrix, np.eye(matrix.shape[1]))
+            inverses.append(np.linalg.inv(ready).swapaxes(1, 2).reshape(n, -1))
+        if follows and is_closed.all():
+            self.follow(u, q)
+        values = np.concatenate([q[:, self._columns], *inverses], axis=1)
+        values[~is_closed] = np.nan
+        return values
+
+    def require_led(self, stroke: Stroke, u: np.ndarray, free: np.ndarray) -> None:
+        """Follow a path, and refuse it where its points had their loops closed elsewhere than where it leads.
+
+        Raises:
+            PoseError: where on the path.
+        """
+        k, before = len(self._columns), self.at(u, free)
+        self.follow(stroke.grid, stroke.q)
+        gap = np.abs(self.at(u, free) - before)[:, :k].max(axis=1, initial=0.0)
+        if not (gap < SAME).all():
+            what = f"leaves its assembly mode at {stroke.place(float(u[np.argmax(np.nan_to_num(gap, nan=np.inf))]))}"
+            raise PoseError.of("motion", what, "ends that are nearer to each other, or a smaller condition")
+
+
+class ClosedLoops(ca.Callback):
+    """`IteratedLoops` at fixed parameters, as a function of CasADi's: (m, N) to (k, N)."""
+
+    def __init__(self, loops: IteratedLoops, u: np.ndarray, freedoms: int) -> None:
+        """Take the loops, parameters (N,) and the number of free coordinates m."""
+        ca.Callback.__init__(self)
+        self._loops, self._u, self._m, self._last = loops, u, freedoms, (b"", ca.DM())
+        self.construct("loops", {})
+
+    def get_n_in(self) -> int:  # noqa: D102
+        return 1
+
+    def get_n_out(self) -> int:  # noqa: D102
+        return 1
+
+    def get_sparsity_in(self, _: int) -> ca.Sparsity:  # noqa: D102
+        return ca.Sparsity.dense(self._m, len(self._u))
+
+    def get_sparsity_out(self, _: int) -> ca.Sparsity:  # noqa: D102
+        return ca.Sparsity.dense(self._loops.symbols.numel(), len(self._u))
+
+    def eval(self, arg: Sequence[ca.DM]) -> list[ca.DM]:
+        """The numbers; rows, slopes and bends ask for the same ones in turn."""
+        free = arg[0].full().T
+        if self._last[0] != (key := free.tobytes()):
+            self._last = key, ca.DM(self._loops.at(self._u, free, follows=True).T)
+        return [self._last[1]]
