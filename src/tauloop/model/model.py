@@ -14,7 +14,7 @@ from tauloop.assembly.elsewhere import assembled_at
 from tauloop.assembly.limits import Limits, limits_of
 from tauloop.assembly.locks import NO_LOCKS, Locks
 from tauloop.assembly.loops import loops
-from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, entry_ports, force_port, numbers
+from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, entry_ports, force_port, motor_port, numbers
 from tauloop.equations.formulations import NEWTON_EULER, Formulation, formulation_named
 from tauloop.equations.topology import Topology
 from tauloop.equations.values import DynamicParameter, dynamic_parameters
@@ -307,6 +307,11 @@ class Model(Shown):
             numbers(q, "q")[..., [topology.q_of_v[i] for i in driven]] @ self.assembly.loops.transmission[:, driven].T
         )
 
+    @property
+    def actuator_units(self) -> tuple[str, ...]:
+        """Units of the positions of all actuators (n_u,), m or rad."""
+        return motor_port(self.assembly, "position", "rad", "m").units
+
     def inverse_kinematics(self, position: object, start: object | None = None) -> State:
         """Full coordinates from positions of the platform: those of the actuators by `actuator_position`.
 
@@ -329,7 +334,7 @@ class Model(Shown):
         and so stay on its assembly mode.
 
         Args:
-            position: actuator positions (N, n_u), m or rad.
+            position: actuator positions (N, m), m or rad; of redundant actuators those of the leading ones.
             start: assembled coordinates (n_q,) to start from; the reference pose without it.
 
         Raises:

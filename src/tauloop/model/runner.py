@@ -316,7 +316,7 @@ class Runner:
         force = len(self.mechanism.actuators)
         sizes = {
             "theta": len(self.catalogue.free),
-            "weight": force,
+            **dict.fromkeys(("weight", "measured", "measured_speed", "spread"), force),
             "preload": len(cables(self.mechanism)),
             "start": self.topology.n_q,
             **dict.fromkeys(("momentum_rate", "last_momentum"), self.topology.n_v),

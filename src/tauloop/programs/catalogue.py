@@ -20,6 +20,7 @@ from tauloop.programs.derivatives import (
 )
 from tauloop.programs.expressions import MotionState, ProgramSpec
 from tauloop.programs.hybrid import hybrid_inverse_dynamics_program
+from tauloop.programs.measured import measured_motion_program
 from tauloop.programs.motion import (
     diagnosis_program,
     embedding_program,
@@ -67,6 +68,14 @@ EMBEDDING = ProgramSpec(
     build=embedding_program,
     inputs=_STATE,
     outputs=("G",),
+)
+#: In the actuators' entry, of machines with redundant actuation.
+MEASURED_MOTION = ProgramSpec(
+    name="measured_motion",
+    meaning="motion of the leading actuators that explains the positions and speeds of all best, and shares of forces",
+    build=measured_motion_program,
+    inputs=(*_STATE, "measured", "measured_speed", "spread"),
+    outputs=("x", "speed", "R", "share"),
 )
 INVERSE_DYNAMICS = ProgramSpec(
     name="inverse_dynamics",
@@ -235,6 +244,7 @@ PROGRAMS = MappingProxyType(
             *KINEMATICS,
             DIAGNOSIS,
             EMBEDDING,
+            MEASURED_MOTION,
             INVERSE_DYNAMICS,
             HYBRID_INVERSE_DYNAMICS,
             FORWARD_DYNAMICS,

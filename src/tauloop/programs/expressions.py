@@ -284,7 +284,7 @@ def _samples(assembly: Assembly, ports: EntryPorts, theta: np.ndarray) -> dict[s
         "theta": np.repeat(theta[None], count, axis=0),
         "position": np.ascontiguousarray(ports.at(assembly.states)),
         "start": assembly.states,
-        "weight": np.ones((count, len(assembly.mechanism.actuators))),
+        **{name: np.ones((count, len(assembly.mechanism.actuators))) for name in ("weight", "spread")},
         "preload": np.zeros((count, len(cables(assembly.mechanism)))),
         "wrench": np.zeros((count, WRENCH)),
         "payload": np.zeros((count, PAYLOAD)),

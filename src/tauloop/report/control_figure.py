@@ -63,7 +63,7 @@ def _errors(comparison: ControlComparison) -> dict[str, dict[str, np.ndarray]]:
     results = comparison.runs
     if any(run.tool_error.any() for run in results.values()):
         return {"distance from\nthe reference [mm]": {name: 1e3 * run.tool_error for name, run in results.items()}}
-    units = np.array(comparison.model.actuators.ports.position.units)
+    units = np.array(comparison.model.actuator_units)
     return {
         f"largest\nactuator error [{shown}]": {
             name: scale * np.abs(run.actuator_error[:, units == unit]).max(axis=1) for name, run in results.items()

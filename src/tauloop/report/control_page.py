@@ -35,7 +35,7 @@ def control_page(comparison: ControlComparison) -> Iterator[Piece]:
             over_time=True,
             log_y=True,
         )
-    units = model.actuators.ports.position.units
+    units = model.actuator_units
     for unit in dict.fromkeys(units):
         same = [k for k, other in enumerate(units) if other == unit]
         shown, scale = in_degrees(unit, np.ones(()))

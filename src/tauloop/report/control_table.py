@@ -21,7 +21,7 @@ def _peaks(values: np.ndarray, units: Sequence[str]) -> list[float]:
 def control_tables(comparison: ControlComparison) -> Iterator[RenderableType]:
     """How far each controller stays behind, with which forces; and what is doubtful."""
     model = comparison.model
-    units, force_units = model.actuators.ports.position.units, model.output_ports("actuators")[1]
+    units, force_units = model.actuator_units, model.output_ports("actuators")[1]
     cells: list[tuple[object, ...]] = []
     for name, run in comparison.runs.items():
         if not len(run.time):

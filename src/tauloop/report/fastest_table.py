@@ -27,9 +27,6 @@ def fastest_tables(result: FastestMotion) -> Iterator[RenderableType]:
     law, frequency = result.controller
     runs = ((r.payload, r.peak_share, r.saturated, 1e3 * r.peak_error, r.end or "-") for r in result.tried)
     heads = (("payload [kg]", "g"), ("peak force", ".1%"), ("saturated", ".1%"), ("error [mm]", ".3g"), "ended early")
-    if result.tried:
-        unknown = ", which does not know the payload" if any(run.payload for run in result.tried) else ""
-        yield table(f"Under {law} at {frequency:g} Hz{unknown}", *heads, rows=runs)
-    else:
-        yield "not tried out: controllers need as many actuators as freedoms"
+    unknown = ", which does not know the payload" if any(run.payload for run in result.tried) else ""
+    yield table(f"Under {law} at {frequency:g} Hz{unknown}", *heads, rows=runs)
     yield f"worst condition number {placed.condition:.3g} at {placed.place(placed.worst)}"

@@ -117,7 +117,7 @@ class MotorLoad:
         actuator: its name.
         unit: N or N m.
         rms: root mean square of its force, by inverse dynamics.
-        simulated: the same under the sampled controller; None where it was not tried out.
+        simulated: the same under the sampled controller; None where that ended early.
         rated: what it bears for ever; None where nothing is known.
     """
 
@@ -157,8 +157,7 @@ class Cycle(Result):
         picks: stations at which something is taken up, at least one.
         legs: their limits.
         motors: how warm they become.
-        tried: under the controller: with what the list says, and with nothing at the tool; none where controllers
-            cannot drive the machine.
+        tried: under the controller: with what the list says, and with nothing at the tool.
         controller: law and samples per second.
     """
 
@@ -274,7 +273,7 @@ def cycle(
             actuator=name,
             unit=unit[i],
             rms=float(rms[i]),
-            simulated=runs[0].rms[i] if runs and runs[0].rms else None,
+            simulated=runs[0].rms[i] if runs[0].rms else None,
             rated=float(rated[i]) if known[i] else None,
         )
         for i, name in enumerate(names)
@@ -394,8 +393,6 @@ def _periodic(run: TriedCycle) -> Evidence:
 def _tried(planned: PlannedCycle, trajectory: CycleTrajectory, options: CycleOptions) -> tuple[TriedCycle, ...]:
     """Cycles under the sampled controller: with what the list says, and with nothing at the tool."""
     model = planned.model
-    if len(model.mechanism.actuators) != model.platform.ports.velocity.size:
-        return ()
     n = max(round(planned.time * options.frequency), 1)
     rate = n / planned.time
     first = int(np.ceil(RUN_IN * rate))

@@ -122,7 +122,7 @@ class FastestMotion(Result):
         without_reserve: its duration if the controller had nothing in reserve, s.
         laws: the shortest durations of other laws under the same limits, s; those of changes apart.
         active: which limit is reached when, in the order of time.
-        tried: under the sampled controller, without payload and with it; none where controllers cannot drive it.
+        tried: under the sampled controller, without payload and with it.
         sweeps: over the grid.
         controller: law and samples per second.
     """
@@ -281,8 +281,6 @@ def tried(
 ) -> tuple[TriedMotion, ...]:
     """The motion under the sampled controller, without payload and with it."""
     model = trajectory.stroke.model
-    if len(model.mechanism.actuators) != model.platform.ports.velocity.size:
-        return ()
     law = CONTROLLERS[controller](bandwidth=bandwidth)
     loads = [None] if limits.payload is None else [None, limits.payload]
     size = np.array([actuator.force for actuator in model.mechanism.actuators])

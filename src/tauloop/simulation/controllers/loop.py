@@ -23,6 +23,7 @@ from tauloop.programs.tool import WRENCH
 from tauloop.records import dataclass
 from tauloop.result import Evidence
 from tauloop.simulation.controllers.laws import RUNGE_KUTTA_4, Controller, Correction, Loop
+from tauloop.simulation.controllers.redundant import spread
 from tauloop.simulation.controllers.system import ControlLayouts, control_system
 
 
@@ -154,6 +155,8 @@ def control_numbers(loop: Loop, parts: ControlLayouts) -> tuple[np.ndarray, np.n
         "period": loop.period,
         "differences": loop.differences,
     }
+    if loop.model.assembly.is_redundant:
+        numbers |= {"weight": 1.0, "spread": spread(loop.model, loop.resolution)}
     columns = {"time": loop.period * np.arange(n)[:, None], "position": position, "velocity": velocity}
     columns |= {"acceleration": acceleration, "forward": loop.forward}
     if loop.load is not None:

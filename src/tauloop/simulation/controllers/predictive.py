@@ -270,6 +270,8 @@ def _reference(loop: Loop) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _require_limits(law: PredictiveTracking, loop: Loop) -> None:
     """Refuse shares of forces that have no limit."""
     problems = Problems()
+    if loop.model.assembly.is_redundant:
+        problems.add("law", "predictive tracking of redundant actuators is not there", "computed torque")
     for name, is_asked in {"motor_curve": bool(law.motor_curve), "reversal": law.reversal > 0}.items():
         if is_asked and not np.isfinite(loop.limit).all():
             what = "is of motors whose largest force is not known"

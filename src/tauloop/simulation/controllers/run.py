@@ -26,6 +26,7 @@ from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
 from tauloop.simulation.controllers.laws import RUNGE_KUTTA_4, Compensation, Controller, Loop, Sampling
 from tauloop.simulation.controllers.loop import CompiledLoop, InterpretedLoop, Trace
+from tauloop.simulation.controllers.redundant import lengths, motor_masses, passive_problems
 from tauloop.simulation.controllers.sensitivity import directions
 from tauloop.simulation.forces import Wrench
 
@@ -82,13 +83,12 @@ class ControlledMotion(Result):
     def variables(self) -> Iterator[Variable]:
         """Reference, motion and forces, and how far the machine stays behind, over time."""
         ports, forces = self.model.platform.ports, self.model.output_ports("actuators")
-        actuators = self.model.actuators.ports.position
         yield time_axis(self.time)
         yield from columns("reference", ports.position.columns, ports.position.units, self.reference)
         yield from columns("position", ports.position.columns, ports.position.units, self.position)
         yield from columns("velocity", ports.velocity.columns, ports.velocity.units, self.velocity)
         yield from columns("force", *forces, self.force)
-        yield from columns("actuator_error", forces[0], actuators.units[: len(forces[0])], self.actuator_error)
+        yield from columns("actuator_error", forces[0], self.model.actuator_units, self.actuator_error)
         yield Variable(name="tool_error", values=self.tool_error, over=TIME, unit="m")
 
     @property
@@ -193,7 +193,7 @@ def prepared_loop(
     period = 1.0 / sampling.frequency
     time = np.arange(int(np.ceil((trajectory.total + settling) * sampling.frequency)) + 1) * period
     wanted = trajectory.states(time)
-    start = plant.forward_kinematics(model.actuator_position(wanted.q[0]), start=wanted.q[0])
+    start = plant.forward_kinematics(model.actuators.ports.at(wanted.q[0]), start=wanted.q[0])
     entry, u = plant.platform.ports, len(plant.mechanism.actuators)
     stepped = method.method if isinstance(method, Integrator) else Method.fixed(method, period / substeps)
     if events and stepped.tableau is not None:
@@ -257,12 +257,8 @@ def _runner(loop: Loop) -> LoopRunner:
 def _check(
     plant: Model, model: Model, controller: Controller, sampling: Sampling, substeps: int, settling: float
 ) -> None:
-    problems = cable_problems(plant.mechanism)
-    actuators, m = len(model.mechanism.actuators), model.platform.ports.velocity.size
-    if actuators != m:
-        what = f"has {actuators} actuators for {m} freedoms"
-        remedy = "controllers need as many actuators as freedoms"
-        problems.append(Problem(where=model.mechanism.name, what=what, remedy=remedy))
+    problems = [*cable_problems(plant.mechanism), *passive_problems(model.assembly)]
+    actuators = len(model.mechanism.actuators)
     if plant.topology.coordinate_names != model.topology.coordinate_names or plant.platform.ports.q != (
         model.platform.ports.q
     ):
@@ -304,12 +300,15 @@ def _holding(model: Model, q: np.ndarray) -> np.ndarray:
 
 def _gains(model: Model, controller: Controller, q: np.ndarray) -> np.ndarray:
     """Proportional and derivative gains (2, n) at coordinates (1, n_q)."""
-    functions = model.motion(PLATFORM if controller.space == "platform" else ACTUATORS)
-    n = functions.ports.velocity.size
-    mass = np.ones(n)
+    in_platform = controller.space == "platform"
+    functions = model.motion(PLATFORM if in_platform else ACTUATORS)
+    mass = np.ones(functions.ports.velocity.size if in_platform else len(model.mechanism.actuators))
     if controller.compensation is not Compensation.ACCELERATION:
-        position = functions.ports.at(q) if controller.space == "platform" else model.actuator_position(q)
-        mass = np.diagonal(functions.mass_matrix(position, start=q)[0])
+        position = functions.ports.at(q)
+        matrix = functions.mass_matrix(position, start=q)[0]
+        mass = np.diagonal(matrix)
+        if model.assembly.is_redundant and not in_platform:
+            mass = motor_masses(functions.actuator_jacobian(position, start=q)[0], matrix, lengths(model))
     w = controller.bandwidth
     return np.stack([w**2 * mass, 2 * controller.damping * w * mass])
 

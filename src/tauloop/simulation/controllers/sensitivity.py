@@ -66,6 +66,6 @@ def _moved(plant: Model, q: np.ndarray) -> np.ndarray:
     free = plant.free
     theta = plant.mechanism.parameters.vector(free)
     program = tangent_program(plant.actuators.runner.program(KINEMATICS[0]), {"theta": len(free)})
-    inputs = {"position": plant.actuator_position(q), "start": q, "theta": theta}
+    inputs = {"position": plant.actuators.ports.at(q), "start": q, "theta": theta}
     rows = {name: np.tile(value, (len(free), 1)) for name, value in inputs.items()}
     return program.run(rows | {"theta_by": np.eye(len(free))}, len(free))[0]["q_by"]

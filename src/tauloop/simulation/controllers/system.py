@@ -16,6 +16,7 @@ from tauloop.programs.catalogue import (
     INVERSE_DYNAMICS,
     KINEMATICS,
     LOADED_FORWARD_DYNAMICS,
+    MEASURED_MOTION,
 )
 from tauloop.programs.expressions import ProgramSpec
 from tauloop.programs.rates import actuator_motion, coordinate_rate, whole_quaternions
@@ -29,22 +30,22 @@ class ControlLayouts:
     Attributes:
         inputs: time, reference, forces to add, and a wrench and a payload at the tool where they act.
         held: forces, where the controller's Newton method goes on, its last three poses, and last measured positions.
-        constants: gains, limits, encoders and whether they count, period and whether speeds are differences, and free
-            parameters.
+        constants: gains, limits, encoders and whether they count, period and whether speeds are differences, free
+            parameters; with redundant actuation the weights of forces and the spread of what is measured.
     """
 
     def __init__(self, plant: Model, model: Model, controller: Controller, *, loaded: bool = False) -> None:
         """Lay them out; `loaded`: with what acts at the tool."""
         n_q, n_v, n_u = plant.topology.n_q, plant.platform.ports.velocity.size, len(plant.mechanism.actuators)
-        wanted = n_q if controller.space == "platform" else n_u
-        sizes = {"time": 1, "position": wanted, "velocity": n_v, "acceleration": n_v, "forward": n_u}
+        wanted, n = (n_q, n_v) if controller.space == "platform" else (n_u, n_u)
+        sizes = {"time": 1, "position": wanted, "velocity": n, "acceleration": n, "forward": n_u}
         self.inputs = Layout("in", sizes | ({"wrench": WRENCH, "payload": PAYLOAD} if loaded else {}))
         self.held = Layout("z", {"force": n_u, "estimate": n_q, "past": 3 * n_q, "last": n_u})
         self.constants = Layout(
             "p",
             {
-                "proportional": n_v,
-                "derivative": n_v,
+                "proportional": n,
+                "derivative": n,
                 "limit": n_u,
                 "resolution": n_u,
                 "counts": 1,
@@ -52,7 +53,8 @@ class ControlLayouts:
                 "differences": 1,
                 "plant": len(plant.free),
                 "model": len(model.free),
-            },
+            }
+            | dict.fromkeys(("weight", "spread"), n_u * model.assembly.is_redundant),
         )
 
 
@@ -94,10 +96,12 @@ def control_system(plant: Model, model: Model, controller: Controller, *, loaded
         "full": n_v,
         "measured": 2 * n_u,
         "x": max(n_p, n_u),
-        "push": entry.velocity.size,
+        "push": max(entry.velocity.size, n_u),
         "G": n_v * n_u,
     }
-    sizes |= {"speed": entry.velocity.size, "zero": entry.velocity.size, "model_force": n_u}
+    n = entry.velocity.size
+    sizes |= {"speed": n, "zero": n, "model_force": n_u, "led": 2 * n}
+    sizes |= dict.fromkeys(("R", "share"), n * n_u * model.assembly.is_redundant)
     sample = Routine(
         calls=(
             _program("plant_pose", plant.platform, KINEMATICS[1], state, {"q": "q", "v": "full"}),
@@ -164,15 +168,40 @@ def _measured(plant: Model, parts: ControlLayouts) -> list[RoutineCall]:
     ]
 
 
+def _fitted(model: Model, parts: ControlLayouts) -> list[RoutineCall]:
+    """The motion of the leading actuators that explains those of all best, R and shares of forces."""
+    leading, n_u, constants = list(model.assembly.leading), len(model.mechanism.actuators), parts.constants.place
+    m = len(leading)
+
+    def led(measured: ca.SX) -> dict[str, ca.SX]:
+        return {"led": ca.vertcat(measured[leading], measured[n_u:][leading])}
+
+    inputs = {
+        "position": "led",
+        "velocity": f"led + {m}",
+        "measured": "measured",
+        "measured_speed": f"measured + {n_u}",
+    }
+    inputs |= {"start": parts.held.place("estimate"), "theta": constants("model")}
+    inputs |= {name: constants(name) for name in ("weight", "spread")}
+    outputs = {"x": "led", "speed": f"led + {m}", "R": "R", "share": "share", "q": parts.held.place("estimate")}
+    return [
+        straight("leading_motion", {"measured": 2 * n_u}, led),
+        _program("model_fit", model.actuators, MEASURED_MOTION, inputs, outputs),
+    ]
+
+
 def _law(model: Model, controller: Controller, parts: ControlLayouts) -> list[RoutineCall]:
     """The forces of one sample, without feed-forward and limits."""
     entry, n_u = model.platform.ports, len(model.mechanism.actuators)
+    m, leading, shares = entry.velocity.size, list(model.assembly.leading), model.assembly.is_redundant
     n_q, n_v, estimate = model.topology.n_q, model.topology.n_v, parts.held.place("estimate")
     force, theta = parts.held.place("force"), parts.constants.place("model")
     in_platform = controller.space == "platform"
     accelerates = controller.compensation is Compensation.ACCELERATION
-    measured = {"position": "measured", "velocity": f"measured + {n_u}", "start": estimate, "theta": theta}
-    calls = []
+    led = "led" if shares else "measured"
+    measured = {"position": led, "velocity": f"{led} + {m}", "start": estimate, "theta": theta}
+    calls = _fitted(model, parts) if shares else []
     if in_platform:
         # velocities, or these by those of the actuators, whose transpose makes forces of the actuators
         program, wanted = (
@@ -180,25 +209,39 @@ def _law(model: Model, controller: Controller, parts: ControlLayouts) -> list[Ro
         )
         calls.append(_program("model_pose", model.actuators, program, measured, wanted))
 
-    def push(q: ca.SX, motion: ca.SX, seen: ca.SX, inputs: ca.SX, p: ca.SX) -> dict[str, ca.SX]:
+    # by itself each actuator follows its own reference; what their forces come to is then shared anew
+    alone = shares and not (in_platform or accelerates)
+    seen_from = "measured" if alone else led
+
+    def push(q: ca.SX, motion: ca.SX, seen: ca.SX, R: ca.SX, C: ca.SX, inputs: ca.SX, p: ca.SX) -> dict[str, ca.SX]:
         wanted, constants = parts.inputs.parts(inputs), parts.constants.parts(p)
-        x, speed, columns = seen[:n_u], seen[n_u:], list(entry.v)
+        if not (in_platform or alone):
+            wanted = {name: value[leading] for name, value in wanted.items() if name not in ("time", "forward")}
+            constants = {name: constants[name][leading] for name in ("proportional", "derivative")}
+        half, columns = seen.numel() // 2, list(entry.v)
+        x, speed = seen[:half], seen[half:]
         error, G = wanted["position"] - x if not in_platform else pose_error(model, wanted["position"], q), ca.SX(1)
         if in_platform:
             x = q[list(entry.q)]
-            G = ca.SX(1) if accelerates else ca.reshape(motion, n_v, n_u)[columns, :]
+            G = ca.SX(1) if accelerates else ca.reshape(motion, n_v, m)[columns, :]
             speed = motion[columns] if accelerates else G @ speed
         pushed = constants["proportional"] * error + constants["derivative"] * (wanted["velocity"] - speed)
         pushed = pushed + wanted["acceleration"] if accelerates else G.T @ pushed
-        asked = {"x": x, "speed": speed, "zero": ca.SX(speed.numel(), 1), "push": pushed}
+        if shares and not accelerates:
+            pushed = ca.reshape(C, n_u, m) @ (ca.reshape(R, n_u, m).T @ pushed if alone else pushed)
+        asked = {"zero": ca.SX(m, 1), "push": pushed} | ({} if alone else {"x": x, "speed": speed})
         return asked if controller.compensation is not Compensation.NONE else {force: pushed}
 
-    reads = {estimate: n_q, **({"full": n_v} if accelerates else {"G": n_v * n_u})} | {"measured": 2 * n_u}
+    reads = {estimate: n_q, **({"full": n_v} if accelerates else {"G": n_v * m})}
+    reads |= {seen_from: 2 * (n_u if alone else m), "R": n_u * m * shares, "share": n_u * m * shares}
     calls.append(straight("errors", reads | {"in": parts.inputs.size, "p": parts.constants.size}, push))
     if controller.compensation is Compensation.NONE:
         return calls
     motion = model.platform if in_platform else model.actuators
+    if alone:
+        calls.append(straight("seen", {"led": 2 * m}, lambda seen: {"x": seen[:m]}))
     arguments = {"position": "x", "start": estimate, "theta": theta}
+    arguments |= {"weight": parts.constants.place("weight")} if shares else {}
     arguments |= {"velocity": "speed" if accelerates else "zero", "acceleration": "push" if accelerates else "zero"}
     made = {"force": force if accelerates else "model_force", "q": estimate}
     calls.append(_program("model_inverse", motion, INVERSE_DYNAMICS, arguments, made))

@@ -198,7 +198,7 @@ class ControlComparison(Result):
             "frequency_Hz": self.sampling.frequency,
             "delay_s": self.sampling.delay,
             "actuators": names,
-            "position_units": self.model.actuators.ports.position.units,
+            "position_units": self.model.actuator_units,
             "force_units": force_units,
             "runs": {
                 name: {"status": run.status, "samples": len(run.time), "end": run.end or None}
@@ -289,7 +289,7 @@ def given_up(evidence: Iterable[Evidence]) -> list[Evidence]:
 
 def _resolution(model: Model, resolution: str | float | tuple[float, ...]) -> np.ndarray:
     """Steps of the encoders (n_u,), m or rad."""
-    kinds = model.actuators.ports.position.units[: len(model.mechanism.actuators)]
+    kinds = model.actuator_units
     parts = (
         resolution.split(",")
         if isinstance(resolution, str)

@@ -1,0 +1,289 @@
+"""Controllers of machines with more actuators than freedoms: a few lines of NumPy, energies and differences of runs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from rich.table import Table
+from scipy.optimize import least_squares
+
+import tauloop as tl
+from tauloop import Model, loads
+from tauloop.mechanism.shipped import source_path
+from tauloop.motion import POLYNOMIAL_345, Line, Seconds, plan, stroke
+from tauloop.programs.catalogue import MEASURED_MOTION
+from tauloop.report.control_table import control_tables
+from tauloop.simulation.controllers.laws import Controller, Sampling
+from tauloop.simulation.controllers.library import CONTROLLERS
+from tauloop.simulation.controllers.loop import CompiledLoop, InterpretedLoop
+from tauloop.simulation.controllers.redundant import LEAST, lengths, motor_masses, spread
+from tauloop.simulation.controllers.run import follow, prepared_loop
+
+THIRD = "  motor_3: {on: elbow_2, inertia: rotor_inertia, force: 8 N m}\nplatform:\n  body:"
+PROP = """rods:
+  prop:
+    from: {on: base, at: [0.05 m, 0.02 m, 0.1 m]}
+    to: plate
+    model: massless
+    telescopic: {reference: 0.6 m}
+actuators:
+  fourth: {on: prop, force: 100 N}
+platform:
+"""
+#: Machines whose drives are more than their freedoms: file, and what is changed in it.
+CHANGES = {
+    "five_bar": ("platform:\n  body:", THIRD),
+    "delta": ("platform:\n", PROP),
+    "four_bar": ("  motor: {on", "  second: {on: rocker_pin, force: 2 N m}\n  motor: {on"),
+    # cables as struts that push too: eight for six freedoms, unlike angles and lengths
+    "cable_robot": (re.compile(r"\n *tension: .*"), ""),
+}
+#: Two orders of the same operations.
+SAME = 1e-9
+#: Errors of this size, m or rad, and what is left of them in squares.
+SMALL, SQUARE = 1e-4, 1e-6
+
+
+@cache
+def model(name: str) -> Model:
+    """A machine with more actuators than freedoms, without friction of joints."""
+    text, (old, new) = source_path(name).read_text(encoding="utf-8"), CHANGES[name]
+    changed = old.sub(new, text) if isinstance(old, re.Pattern) else text.replace(old, new)
+    assert changed != text
+    mechanism = loads(re.sub(r"\n *friction: {.*", "", changed))
+    dry = [leaf for leaf in mechanism.parameters.names if "coulomb" in leaf]
+    made = Model(mechanism.with_values(dict.fromkeys(dry, 0.0)))
+    assert made.assembly.is_redundant
+    assert not made.assembly.passive
+    return made
+
+
+@cache
+def trajectory(name: str, seconds: float, reach: float):
+    machine = model(name)
+    here, ports = machine.platform.ports.at(machine.assembly.q), machine.platform.ports.position
+    sliding = [i for i, unit in enumerate(ports.units) if unit != "1"][:3]
+    line = Line(here[sliding], here[sliding] + reach * np.cos(np.arange(len(sliding))))
+    return plan(stroke(machine, line, [ports.columns[i] for i in sliding]), POLYNOMIAL_345, Seconds(seconds))
+
+
+def law(name: str, space: str = "joint") -> Controller:
+    return CONTROLLERS[name](bandwidth=100.0, space=space)
+
+
+def fitted(machine: Model, measured: np.ndarray, speed: np.ndarray, weigh: np.ndarray) -> dict[str, np.ndarray]:
+    leading = list(machine.assembly.leading)
+    motion = {"position": measured[leading], "velocity": speed[leading]}
+    seen = {"measured": measured, "measured_speed": speed, "spread": weigh}
+    extra = {name: value[None] for name, value in seen.items()}
+    runner = machine.actuators.runner
+    return {name: value[0] for name, value in runner.run(MEASURED_MOTION, motion, extra=extra)[0].items()}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_all_actuators_tell_the_motion_by_least_squares(name: str) -> None:
+    """Oracle: SciPy's least squares over forward kinematics; what one motion explains is that motion."""
+    machine, rng = model(name), np.random.default_rng(3)
+    leading, n_u = list(machine.assembly.leading), len(machine.mechanism.actuators)
+    here = machine.actuators.ports.at(machine.assembly.q)
+    x, rate = here + 0.01 * rng.standard_normal(here.shape), rng.standard_normal(here.shape)
+    weigh = spread(machine, np.zeros(n_u))
+    whole = machine.actuator_position(machine.actuators.kinematics(x).q)
+    R = machine.actuators.actuator_jacobian(x)
+    made = fitted(machine, whole, R @ rate, weigh)
+    assert made["x"] == pytest.approx(x, abs=SAME)
+    assert made["speed"] == pytest.approx(rate, abs=SAME * 10)
+    noisy = whole + SMALL * rng.uniform(-1.0, 1.0, n_u) * lengths(machine)
+    made = fitted(machine, noisy, R @ rate, weigh)
+
+    def left(x: np.ndarray) -> np.ndarray:
+        return (machine.actuator_position(machine.actuators.kinematics(x).q) - noisy) / weigh
+
+    best = least_squares(left, noisy[leading], x_scale=lengths(machine)[leading], xtol=1e-14, ftol=1e-14, gtol=1e-14).x
+    assert np.abs(noisy[leading] - best).max() > 10 * SQUARE
+    assert np.abs((made["x"] - best) / lengths(machine)[leading]).max() < SQUARE
+
+
+@pytest.mark.parametrize("name", ["delta", "cable_robot"])
+def test_forces_are_shared_by_the_least_norm(name: str) -> None:
+    """Oracle: NumPy's pseudo-inverse, of R that differences of forward kinematics give."""
+    machine = model(name)
+    x = machine.actuators.ports.at(machine.assembly.q)
+    n_u, m = len(machine.mechanism.actuators), len(x)
+
+    def whole(x: np.ndarray) -> np.ndarray:
+        return machine.actuator_position(machine.actuators.kinematics(x).q)
+
+    steps = 1e-5 * np.eye(m)
+    R = np.stack([(whole(x + step) - whole(x - step)) / 2e-5 for step in steps], axis=1)
+    made = fitted(machine, whole(x), np.zeros(n_u), np.ones(n_u))
+    assert made["R"].reshape(m, n_u).T == pytest.approx(R, abs=1e-6)
+    assert made["share"].reshape(m, n_u).T == pytest.approx(np.linalg.pinv(R.T), abs=1e-6)
+
+
+@pytest.mark.parametrize("space", ["joint", "platform"])
+@pytest.mark.parametrize("name", ["five_bar", "delta"])
+def test_an_error_decays_as_gains_say(name: str, space: str) -> None:
+    """e'' + 2 z w e' + w^2 e = 0 of the leading actuators, or of the platform, but for the holding of forces."""
+    machine, w, z = model(name), 80.0, 0.7
+    controller = CONTROLLERS["computed-torque"](bandwidth=w, damping=z, space=space)
+    run, left = CompiledLoop(machine, machine, controller), []
+    motion = machine.platform if space == "platform" else machine.actuators
+    still = trajectory(name, 0.05, 1e-9)
+    first = SMALL * 30 * np.cos(np.arange(motion.ports.velocity.size))
+    start = motion.kinematics(motion.ports.at(machine.assembly.q) - first)
+    rate = 1j * w * np.sqrt(1 - z**2) - w * z
+    for frequency in (4e3, 8e3):
+        loop, _ = prepared_loop(still, controller, Sampling(frequency=frequency, saturates=False))
+        trace = run(replace(loop, position=machine.platform.ports.at(start.q), q=start.q))
+        time = np.arange(len(trace.position)) / frequency
+        q = machine.platform.kinematics(trace.position, start=np.broadcast_to(start.q, (len(time), len(start.q)))).q
+        error = motion.ports.at(machine.assembly.q) - motion.ports.at(q)
+        decay = (np.exp(rate * time) * (1 - 1j * (w * z) / rate.imag)).real
+        left.append(np.abs(error - decay[:, None] * first).max() / np.abs(first).max())
+    assert left[1] < 0.02
+    assert left[1] < 0.6 * left[0]  # of first order in the period
+
+
+@pytest.mark.parametrize("name", ["five_bar", "cable_robot"])
+def test_the_work_of_all_actuators_is_the_energy_of_the_machine(name: str) -> None:
+    """Forces are held from sample to sample, so their work is a sum; friction is taken away."""
+    viscous = [leaf for leaf in model(name).mechanism.parameters.names if "viscous" in leaf]
+    made = trajectory(name, 0.1, 0.02)
+    run = follow(made, law("computed-torque"), Sampling(saturates=False))
+    machine = run.model
+    q = machine.platform.kinematics(
+        run.position, start=np.broadcast_to(machine.assembly.q, (len(run.time), machine.topology.n_q))
+    ).q
+    moved = np.diff(machine.actuator_position(q), axis=0)
+    platform, k = machine.platform, len(run.time) // 2
+    energy = [
+        platform.kinetic_energy(run.position[i], run.velocity[i], start=q[i])
+        + platform.potential_energy(run.position[i], start=q[i])
+        for i in (0, k)
+    ]
+    work = float((run.force[:k] * moved[:k]).sum())
+    assert not viscous
+    assert energy[1] - energy[0] > 1e-3
+    assert work == pytest.approx(energy[1] - energy[0], rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["pd", "feed-forward", "gravity"])
+def test_actuators_by_themselves_do_not_press_against_each_other(name: str) -> None:
+    """The machine that moves has another length, encoders count: what each asks for by itself would press."""
+    machine, made, step = model("five_bar"), trajectory("five_bar", 0.02, 0.005), 1e-4
+    plant = Model(machine.mechanism.with_values({"link_length": 0.3502}))
+    run = follow(made, law(name), Sampling(resolution=step, saturates=False), plant=plant, loop=InterpretedLoop())
+    loop, _ = prepared_loop(made, law(name), Sampling())
+    state = plant.platform.kinematics(run.position, run.velocity)
+    seen = np.floor(plant.actuator_position(state.q) / step + 0.5) * step
+    lead = seen[:, list(machine.assembly.leading)]
+    R = machine.actuators.actuator_jacobian(lead)
+    alone = loop.gains[0] * (loop.reference[0] - seen)
+    alone += loop.gains[1] * (loop.reference[1] - state.v @ plant.assembly.loops.transmission.T)
+    x = np.stack([fitted(machine, row, np.zeros(3), np.ones(3))["x"] for row in seen])
+    still = np.zeros_like(x)
+    own = {"pd": 0.0, "feed-forward": loop.forward, "gravity": 0.0}[name]
+    if name == "gravity":
+        own = machine.actuators.inverse_dynamics(x, still, still).force
+    expected = own + np.einsum("kij,kjl,kl->ki", R, np.linalg.pinv(R), alone)
+    assert run.force == pytest.approx(expected, abs=1e-8)
+    pressing = np.linalg.svd(R.mT)[2][:, -1]
+    assert np.abs(np.einsum("ki,ki->k", pressing, alone)).max() > 0.05
+
+
+def test_gains_of_motors_on_one_axis_are_halves() -> None:
+    """As many actuators as freedoms have the diagonal of the mass matrix; two alike have half of it each."""
+    rng = np.random.default_rng(1)
+    half = rng.standard_normal((3, 3))
+    mass, unit = half @ half.T, rng.uniform(0.5, 2.0, 3)
+    assert motor_masses(np.eye(3), mass, unit) == pytest.approx(np.diagonal(mass), abs=SAME)
+    assert motor_masses(np.ones((2, 1)), np.array([[3.0]]), np.ones(2)) == pytest.approx([1.5, 1.5])
+    # what is counted in other units is the same machine
+    R, scale = rng.standard_normal((4, 3)), rng.uniform(0.1, 10.0, 4)
+    ones = motor_masses(R, mass, np.ones(4))
+    assert motor_masses(scale[:, None] * R, mass, scale) == pytest.approx(ones / scale**2)
+    assert motor_masses(np.array([[1.0], [0.0]]), np.array([[2.0]]), np.ones(2)) == pytest.approx([2.0, 0.0])
+
+
+def test_encoders_are_trusted_by_their_steps() -> None:
+    machine = model("delta")
+    steps = np.array([1e-4, 2e-4, 4e-4, 1e-5])
+    assert spread(machine, steps) / steps == pytest.approx((spread(machine, steps) / steps)[0])
+    exact = spread(machine, np.array([1e-4, 0.0, 1e-4, 1e-4])) / lengths(machine)
+    assert exact.min() / exact.max() <= LEAST * 1.0001
+    assert np.ptp(spread(machine, np.zeros(4)) / lengths(machine)) == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "which", "space"),
+    [
+        ("five_bar", "pd", "joint"),
+        ("delta", "gravity", "joint"),
+        ("cable_robot", "gravity", "platform"),
+        ("cable_robot", "computed-torque", "platform"),
+        ("four_bar", "computed-torque", "joint"),
+    ],
+)
+def test_machine_code_does_what_python_does(name: str, which: str, space: str) -> None:
+    """Delayed, quantised and differenced."""
+    machine, controller = model(name), law(which, space)
+    realistic = Sampling(frequency=1000.0, delay=0.0005, resolution=2e-5, differences=True)
+    made = trajectory(name, 0.005, 1e-3)
+    fast, slow = (
+        follow(made, controller, realistic, loop=loop, substeps=2)
+        for loop in (CompiledLoop(machine, machine, controller), InterpretedLoop())
+    )
+    assert len(fast.time) == len(slow.time) == 6
+    assert fast.position == pytest.approx(slow.position, abs=SAME)
+    assert np.abs(fast.force - slow.force).max() < SAME * np.abs(slow.force).max()
+
+
+def test_derivatives_of_a_loop_are_those_of_differences_of_runs() -> None:
+    machine, made, names = model("five_bar"), trajectory("five_bar", 0.02, 0.01), ("tip_mass", "bandwidth")
+    run = follow(made, law("pd"), Sampling(), sensitivities=names)
+    assert run.sensitivities is not None
+    by, step = run.sensitivities["position"].values, 1e-4
+    for k, change in enumerate((1.0, 100.0)):
+        ends = []
+        for sign in (-1.0, 1.0):
+            moved = sign * step * change
+            plant = Model(machine.mechanism.with_values({"tip_mass": 0.3 + moved})) if k == 0 else None
+            other = replace(law("pd"), bandwidth=100.0 + moved * (k == 1))
+            ends.append(follow(made, other, Sampling(), plant=plant).position)
+        assert by[:, :, k] == pytest.approx(
+            (ends[1] - ends[0]) / (2 * step * change), abs=1e-6 * np.abs(by[:, :, k]).max()
+        )
+
+
+def test_forces_beyond_a_limit_are_named() -> None:
+    run = follow(trajectory("five_bar", 0.02, 0.05), law("computed-torque"), Sampling())
+    assert run.status is tl.result.Status.DOUBTFUL
+    assert any("share of saturated forces" in item.name and (item.value or 0) > 0.1 for item in run.evidence)
+
+
+def test_freedoms_that_nothing_drives_are_named() -> None:
+    text = source_path("five_bar").read_text(encoding="utf-8")
+    machine = Model(loads(text.replace("  motor_2: {on: shoulder_2, inertia: rotor_inertia, force: 8 N m}\n", "")))
+    ordinary = trajectory("five_bar", 0.02, 0.005)
+    with pytest.raises(tl.InputError, match=r"no actuator moves .*elbow_2.* \(1 actuators, 2 freedoms\)"):
+        follow(replace(ordinary, stroke=replace(ordinary.stroke, model=machine)), law("pd"), Sampling())
+
+
+def test_a_comparison_has_all_actuators_with_their_units() -> None:
+    stroke = tl.StrokeOptions(end={"x": 0.01}, time=0.02)
+    options = tl.ControlOptions(stroke=stroke, controller=("pd",), resolution="10 um,0.1 mrad,0.1 mrad,0.1 mrad")
+    result = tl.control(model("delta"), options)
+    run, answer = result.runs["pd"], result.as_dict()
+    assert answer["position_units"] == ("m", "rad", "rad", "rad")
+    assert answer["force_units"] == ("N", "N m", "N m", "N m")
+    behind = [item for item in run.variables() if item.name.startswith("actuator_error")]
+    assert [item.unit for item in behind] == ["m", "rad", "rad", "rad"]
+    (shown, *_) = control_tables(result)
+    assert isinstance(shown, Table)
+    heads = [str(column.header) for column in shown.columns]
+    assert [head for head in heads if "actuators" in head] == ["actuators,\npeak [m]", "actuators,\npeak [rad]"]
