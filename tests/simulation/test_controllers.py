@@ -408,7 +408,7 @@ def test_the_example_shows_what_the_model_is_worth(monkeypatch, tmp_path, capsys
         for case in ("delay and encoders", "unknown payload"):
             assert outcome[case, space, "pd"].peak_error > 2 * outcome[case, space, "computed-torque"].peak_error
     assert not any(result.end for result in outcome.values())
-    assert len(json.loads((tmp_path / "nuwar_control.json").read_text(encoding="utf-8"))["runs"]) == 24
+    assert len(json.loads((tmp_path / "nuwar_control.json").read_text(encoding="utf-8"))["runs"]) == 30
     assert (tmp_path / "nuwar_control.png").read_bytes().startswith(b"\x89PNG")
     assert "Tracking error" in capsys.readouterr().out
 
