@@ -6,22 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.codegen.c_helpers import c_file
-from tauloop.codegen.rows import without_headers
 from tauloop.errors import InputError, Problems
 from tauloop.gpu.devices import BLOCK
 from tauloop.gpu.evaluator import Cuda
-from tauloop.integrate.system import HybridSystem
 from tauloop.integrate.tableau import Tableau
 from tauloop.model import Model
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 from tauloop.simulation.controllers.laws import RUNGE_KUTTA_4, Controller, Loop
-from tauloop.simulation.controllers.loop import control_numbers
+from tauloop.simulation.controllers.many import CONTROL_LETTERS, control_arrays, control_text
 from tauloop.simulation.controllers.system import ControlLayouts, control_system
-
-#: Rows of a report: how it ended, samples, steps, and the least discriminant and pivot and the largest residual.
-REPORT = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -79,7 +73,7 @@ class ControlKernel:
         self._device, self._parts = cuda.device, ControlLayouts(plant, model, controller)
         self.system = control_system(plant, model, controller)
         self.text = control_text(self.system, method)
-        self._launch = cuda.device.kernel(self.text, "tl_control", "nnndddddd" + "*" * 8, cuda.folder)
+        self._launch = cuda.device.kernel(self.text, "tl_control", CONTROL_LETTERS, cuda.folder)
 
     def __call__(self, loop: Loop, position: Any, velocity: Any, q: Any, *, every: int = 1) -> ControlledStarts:
         """Run a loop from many starts.
@@ -96,24 +90,18 @@ class ControlKernel:
                 correction in Python; arrays that do not fit.
         """
         self._require(loop, every)
-        device, system, parts = self._device, self.system, self._parts
-        xp, samples, n_p = device.arrays, len(loop.forward), len(loop.position)
-        inputs, constants = control_numbers(loop, parts)
+        device, system, n_p = self._device, self.system, len(loop.position)
+        xp = device.arrays
         ready = self._starts(position, velocity, q, (n_p, system.states - n_p, system.coordinates))
-        state, n = xp.asfortranarray(xp.concatenate(ready[:2], axis=1)), len(ready[2])
-        first = xp.array(xp.asarray(parts.held.rows(n, {"force": loop.first})), order="F")
-        for name, times in (("estimate", 1), ("past", 3)):
-            first[:, parts.held.slices[name]] = xp.concatenate([ready[2]] * times, axis=1)
-        kept = -(-samples // every)
-        states, forces = (xp.full((kept, size, n), xp.nan) for size in (system.states, system.held))
-        report = xp.zeros((REPORT, n))
-        sizes = (n, samples, every, loop.period, *loop.method.numbers, float(loop.max_steps))
-        arrays = (xp.asarray(inputs), xp.asarray(constants), first, ready[2], state, states, forces, report)
+        read, shapes = control_arrays(loop, self._parts, ready, every, xp)
+        states, forces, report = written = [xp.empty(shape) for shape in shapes]
+        n = len(ready[2])
         if n:
-            self._launch(-(-n // BLOCK), BLOCK, 0, (*sizes, *arrays))
+            arrays = (*(xp.ascontiguousarray(array) for array in read), *written)
+            self._launch(-(-n // BLOCK), BLOCK, 0, (n, 0, n, len(loop.forward), every, *arrays))
         states, forces = states.transpose(2, 0, 1), forces.transpose(2, 0, 1)
         return ControlledStarts(
-            time=np.arange(0, samples, every) * loop.period,
+            time=np.arange(0, len(loop.forward), every) * loop.period,
             position=states[:, :, :n_p],
             velocity=states[:, :, n_p:],
             force=forces,
@@ -123,7 +111,7 @@ class ControlKernel:
             worst=report[3:].T,
         )
 
-    def _starts(self, position: Any, velocity: Any, q: Any, sizes: tuple[int, int, int]) -> list[Any]:
+    def _starts(self, position: Any, velocity: Any, q: Any, sizes: tuple[int, int, int]) -> tuple[Any, Any, Any]:
         """The starts on the device.
 
         Raises:
@@ -138,7 +126,7 @@ class ControlKernel:
                     what = f"has shape {ready[-1].shape}, needs ({n}, {size})"
                     problems.add(name, what, "one row of numbers for each start")
         InputError.raise_if_any(problems)
-        return ready
+        return ready[0], ready[1], ready[2]
 
     def _require(self, loop: Loop, every: int) -> None:
         """Refuse what the kernel was not made for, or has not."""
@@ -160,10 +148,3 @@ class ControlKernel:
         if every < 1:
             problems.add("every", f"must be at least 1, got {every}", "1 keeps every sample")
         InputError.raise_if_any(problems)
-
-
-def control_text(system: HybridSystem, method: Tableau) -> str:
-    """The kernel: the routines and the integrator of simulations, and the loop over samples around them."""
-    defined = f"#define TL_FOUND {system.held + system.kept}\n"
-    text = system.source(method, defined + c_file("tauloop.gpu", "control.c"))
-    return without_headers(text)

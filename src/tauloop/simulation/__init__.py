@@ -23,6 +23,10 @@ from tauloop.simulation.controllers.laws import (
     Loop as Loop,
     Sampling as Sampling,
 )
+from tauloop.simulation.controllers.many import (
+    ManyControlledMotions as ManyControlledMotions,
+    follow_many as follow_many,
+)
 from tauloop.simulation.controllers.predictive import PredictiveTracking as PredictiveTracking
 from tauloop.simulation.controllers.run import (
     ControlledMotion as ControlledMotion,

@@ -23,7 +23,7 @@ from tauloop.model.tool import LOAD_PORTS, Payload, loads
 from tauloop.motion import Trajectory
 from tauloop.programs import State
 from tauloop.records import dataclass
-from tauloop.result import Evidence, Result, provenance
+from tauloop.result import Evidence, Provenance, Result, provenance
 from tauloop.simulation.controllers.laws import RUNGE_KUTTA_4, Compensation, Controller, Loop, Sampling
 from tauloop.simulation.controllers.loop import CompiledLoop, InterpretedLoop, Trace
 from tauloop.simulation.controllers.redundant import lengths, motor_masses, passive_problems
@@ -160,9 +160,9 @@ def follow(
         payload=payload,
         values=values,
     )
-    run = _runner(prepared) if loop is None else loop
+    run = loop_runner(prepared) if loop is None else loop
     time = np.arange(len(prepared.forward)) * prepared.period
-    return _result(prepared, wanted, time, run(prepared), controller, sampling)
+    return _result(prepared, wanted, time, run(prepared), sampling)
 
 
 def prepared_loop(
@@ -242,7 +242,8 @@ def _load(wrench: Wrench | None, payload: Callable[[float], Payload] | None, tim
     return np.concatenate([arrays[name] for name in LOAD_PORTS], axis=1)
 
 
-def _runner(loop: Loop) -> LoopRunner:
+def loop_runner(loop: Loop) -> LoopRunner:
+    """Machine code of a loop, or what interprets it where there is no compiler."""
     try:
         return CompiledLoop(
             *(loop.plant, loop.model, loop.controller, loop.method.tableau),
@@ -313,43 +314,22 @@ def _gains(model: Model, controller: Controller, q: np.ndarray) -> np.ndarray:
     return np.stack([w**2 * mass, 2 * controller.damping * w * mass])
 
 
-def _result(
-    loop: Loop, wanted: State, time: np.ndarray, trace: Trace, controller: Controller, sampling: Sampling
-) -> ControlledMotion:
+def _result(loop: Loop, wanted: State, time: np.ndarray, trace: Trace, sampling: Sampling) -> ControlledMotion:
     plant, n = loop.plant, len(trace.force)
     entry, start = plant.platform.ports, wanted.q[:n]
     state = plant.platform.kinematics(trace.position, trace.velocity, start=start) if n else wanted
     reference = entry.at(start)
     sliding = [i for i, unit in enumerate(entry.position.units) if unit == "m"]
     difference = (reference - trace.position)[:, sliding]
-    saturated = float(np.mean(np.abs(trace.force) >= loop.limit)) if n else 0.0
     evidence = (
         *trace.samples.evidence(len(loop.forward), trace.end),
-        Evidence(
-            name=SATURATED,
-            value=saturated,
-            upper=0.0,
-            advice="the actuators' limits were reached: a slower motion, or a lower bandwidth",
-        ),
+        saturation(trace.force, loop.limit),
         *trace.evidence,
         *plant.limits.evidence(state.q, time[: len(state.q)]),
     )
     return ControlledMotion(
         evidence=evidence,
-        provenance=provenance(
-            options={
-                "controller": type(controller).__name__,
-                "bandwidth": controller.bandwidth,
-                "damping": controller.damping,
-                "space": controller.space,
-                "frequency": sampling.frequency,
-                "delay": loop.delay * loop.period / loop.substeps,
-                "resolution": loop.resolution,
-                "differences": sampling.differences,
-                "substeps": loop.substeps,
-            },
-            inputs={"machine": plant.mechanism.name, "samples": len(time)},
-        ),
+        provenance=control_provenance(loop, sampling),
         time=time[:n],
         reference=reference,
         position=trace.position,
@@ -362,6 +342,35 @@ def _result(
         model=plant,
         sensitivities=_sensitivities(loop, time[:n], trace) if loop.directions else None,
         step_time=trace.step_time,
+    )
+
+
+def saturation(force: np.ndarray, limit: np.ndarray) -> Evidence:
+    """Evidence of the share of forces (N, n_u) at the actuators' limits (n_u,)."""
+    return Evidence(
+        name=SATURATED,
+        value=float(np.mean(np.abs(force) >= limit)) if len(force) else 0.0,
+        upper=0.0,
+        advice="the actuators' limits were reached: a slower motion, or a lower bandwidth",
+    )
+
+
+def control_provenance(loop: Loop, sampling: Sampling) -> Provenance:
+    """With what a loop was run."""
+    controller = loop.controller
+    return provenance(
+        options={
+            "controller": type(controller).__name__,
+            "bandwidth": controller.bandwidth,
+            "damping": controller.damping,
+            "space": controller.space,
+            "frequency": sampling.frequency,
+            "delay": loop.delay * loop.period / loop.substeps,
+            "resolution": loop.resolution,
+            "differences": sampling.differences,
+            "substeps": loop.substeps,
+        },
+        inputs={"machine": loop.plant.mechanism.name, "samples": len(loop.forward)},
     )
 
 

@@ -1,0 +1,264 @@
+"""Many starts of one machine under one sampled controller: as machine code on threads or a device, or one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from tauloop.assembly.ports import numbers
+from tauloop.codegen.c_helpers import c_file
+from tauloop.codegen.evaluator import Compiled
+from tauloop.codegen.rows import RowKernel, row_kernel_letters, without_headers
+from tauloop.datasets import TIME, Variable, columns, time_axis
+from tauloop.errors import InputError, PoseError, solving
+from tauloop.integrate.integrators import Integrator
+from tauloop.integrate.system import HybridSystem
+from tauloop.integrate.tableau import Tableau
+from tauloop.model import Model
+from tauloop.model.tool import Payload
+from tauloop.motion import Trajectory
+from tauloop.programs.catalogue import FORWARD_DYNAMICS
+from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
+from tauloop.records import dataclass
+from tauloop.result import Evidence, Result
+from tauloop.simulation.controllers.laws import RUNGE_KUTTA_4, CompiledLaw, Controller, Loop, Sampling
+from tauloop.simulation.controllers.loop import control_numbers
+from tauloop.simulation.controllers.run import SUBSTEPS, control_provenance, loop_runner, prepared_loop, saturation
+from tauloop.simulation.controllers.system import ControlLayouts, control_system
+from tauloop.simulation.forces import Wrench
+
+#: Rows of a kernel's report: outcome, samples, steps, and the least discriminant and pivot and the largest residual.
+REPORT = 6
+#: Arguments of the kernel: samples, and of how many one is kept, behind its rows; and its arrays.
+CONTROL_LETTERS = row_kernel_letters(2, 9)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManyControlledMotions(Result):
+    """N starts under one controller, at the T samples that are kept; not a number where a start did not come so far.
+
+    Attributes:
+        time: s (T,).
+        reference: of the platform's positions (T, n_position).
+        position, velocity: of the platform (N, T, n_position), (N, T, n).
+        force: actuator forces from each sample on (N, T, n_u), N or N m.
+        tool_error: distance of the platform from its reference over the coordinates in m (N, T); m.
+        reached: samples to which each came (N,).
+        is_whole: whether that was the end (N,).
+        steps: of the integrator (N,).
+        pivot: least over its typical size (N,).
+        residual: largest of the loops (N,), m or pure number.
+        model: of the machine that moves.
+    """
+
+    time: np.ndarray
+    reference: np.ndarray
+    position: np.ndarray
+    velocity: np.ndarray
+    force: np.ndarray
+    tool_error: np.ndarray
+    reached: np.ndarray
+    is_whole: np.ndarray
+    steps: np.ndarray
+    pivot: np.ndarray
+    residual: np.ndarray
+    model: Model = field(repr=False)
+
+    def variables(self) -> Iterator[Variable]:
+        """Reference, motions and forces, and how far the machine stays behind, over `start` and `time`."""
+        ports, over = self.model.platform.ports, ("start", *TIME)
+        yield time_axis(self.time)
+        yield from columns("reference", ports.position.columns, ports.position.units, self.reference)
+        yield from columns("position", ports.position.columns, ports.position.units, self.position, over)
+        yield from columns("velocity", ports.velocity.columns, ports.velocity.units, self.velocity, over)
+        yield from columns("force", *self.model.output_ports("actuators"), self.force, over)
+        yield Variable(name="tool_error", values=self.tool_error, over=over, unit="m")
+        for name, unit in {"reached": "", "steps": "", "pivot": "", "residual": "m"}.items():
+            yield Variable(name=name, values=getattr(self, name), over=over[:1], unit=unit)
+
+
+@solving(PoseError)
+def follow_many(
+    trajectory: Trajectory,
+    controller: Controller,
+    sampling: Sampling,
+    position: object,
+    velocity: object | None = None,
+    *,
+    plant: Model | None = None,
+    method: Tableau | Integrator = RUNGE_KUTTA_4,
+    substeps: int = SUBSTEPS,
+    settling: float = 0.0,
+    wrench: Wrench | None = None,
+    payload: Callable[[float], Payload] | None = None,
+    values: Mapping[str, float] = MappingProxyType({}),
+    every: int = 1,
+) -> ManyControlledMotions:
+    """Follow a trajectory from many starts, as `follow` does from rest at its own.
+
+    Machine, controller and an explicit integrator are one function in machine code, shared out over the `threads` of
+    the evaluator of the machine that moves; on a device (`evaluator=tl.gpu.Cuda()`) each start has a thread of its own.
+    With a delay, a law in Python or an implicit integrator starts are run one by one.
+
+    Args:
+        trajectory, controller, sampling: as of `follow`.
+        position: of the platform at the starts (N, n_position), on the branch of the trajectory's start.
+        velocity: likewise (N, n); rest without it.
+        plant, method, substeps, settling, wrench, payload, values: as of `follow`.
+        every: samples of which one is kept.
+
+    Raises:
+        InputError: a machine, an option or an array that does not fit. What fails on the way is not raised: that start
+            ends early.
+        PoseError: the trajectory cannot be run at all, or a start is out of reach.
+
+    Examples:
+        >>> import numpy as np
+        >>> import tauloop as tl
+        >>> from tauloop.motion.planning import planned
+        >>> from tauloop.simulation.controllers.laws import ComputedTorque, Sampling
+        >>> model = tl.Model(tl.load("five_bar"))
+        >>> trajectory = planned(model, tl.StrokeOptions(end={"x": 0.02}, time=0.05))
+        >>> position = model.platform.ports.at(model.assembly.q) + 1e-3 * np.random.default_rng(1).normal(size=(20, 2))
+        >>> starts = tl.simulation.follow_many(trajectory, ComputedTorque(bandwidth=150.0), Sampling(), position)
+        >>> starts.position.shape, bool(starts.is_whole.all())
+        ((20, 51, 2), True)
+    """
+    if every < 1:
+        raise InputError.of("every", f"must be at least 1, got {every}", "1 keeps every sample")
+    loop, wanted = prepared_loop(
+        trajectory,
+        controller,
+        sampling,
+        plant=plant,
+        method=method,
+        substeps=substeps,
+        settling=settling,
+        wrench=wrench,
+        payload=payload,
+        values=values,
+    )
+    plant, entry = loop.plant, loop.plant.platform.ports
+    x = np.atleast_2d(numbers(position, "position"))
+    v = np.zeros((len(x), entry.velocity.size)) if velocity is None else np.atleast_2d(numbers(velocity, "velocity"))
+    q = plant.platform.kinematics(x, v, start=np.tile(loop.q, (len(x), 1))).q
+    v = np.broadcast_to(v, (len(x), entry.velocity.size))
+    kernel = _kernel(loop, len(x))
+    if kernel is None:
+        states, forces, report = _one_by_one(loop, x, v, q, every)
+    else:
+        parts = ControlLayouts(plant, loop.model, controller, loaded=loop.load is not None)
+        arrays, shapes = control_arrays(loop, parts, (x, v, q), every)
+        states, forces, report = kernel(len(x), (len(loop.forward), every), arrays, shapes)
+        states, forces = (np.ascontiguousarray(array.transpose(2, 0, 1)) for array in (states, forces))
+    kept = slice(None, None, every)
+    reference, n_p = entry.at(wanted.q)[kept], entry.position.size
+    sliding = [i for i, unit in enumerate(entry.position.units) if unit == "m"]
+    known = np.isfinite(states).all(axis=2)
+    result = ManyControlledMotions(
+        evidence=(),
+        provenance=control_provenance(loop, sampling),
+        time=(np.arange(len(loop.forward)) * loop.period)[kept],
+        reference=reference,
+        position=states[:, :, :n_p],
+        velocity=states[:, :, n_p:],
+        force=forces,
+        tool_error=np.linalg.norm(states[:, :, sliding] - reference[:, sliding], axis=2),
+        reached=report[1].astype(int),
+        is_whole=report[0] == 0.0,
+        steps=report[2].astype(int),
+        pivot=report[4],
+        residual=report[5],
+        model=plant,
+    )
+    beyond = plant.limits.evidence(
+        plant.platform.kinematics(result.position[known], start=np.repeat(q, known.sum(axis=1), axis=0)).q,
+        np.broadcast_to(result.time, known.shape)[known],
+    )
+    return replace(result, evidence=(*_evidence(result), saturation(forces[known], loop.limit), *beyond))
+
+
+def _kernel(loop: Loop, n: int) -> RowKernel | None:
+    """Machine code of a loop from n starts; None where there is none to be had, or that is not for what it has."""
+    evaluator, method = loop.plant.evaluator, loop.method.tableau
+    if method is None or loop.delay or not isinstance(loop.controller, CompiledLaw):
+        return None
+    system = control_system(loop.plant, loop.model, loop.controller, loaded=loop.load is not None)
+    program = loop.plant.platform.runner.program(FORWARD_DYNAMICS)
+    if not isinstance(evaluator, Compiled) and not evaluator.wants_code(program, n * len(loop.forward)):
+        return None
+    return evaluator.rows(control_text(system, method), "tl_control", CONTROL_LETTERS)
+
+
+def _one_by_one(
+    loop: Loop, x: np.ndarray, v: np.ndarray, q: np.ndarray, every: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """States (N, T, ...), forces (N, T, n_u) and report (6, N)."""
+    kept, run = -(-len(loop.forward) // every), loop_runner(loop)
+    states = np.full((len(x), kept, x.shape[1] + v.shape[1]), np.nan)
+    forces, report = np.full((len(x), kept, len(loop.limit)), np.nan), np.zeros((REPORT, len(x)))
+    for i in range(len(x)):
+        trace = run(replace(loop, position=x[i], velocity=v[i], q=q[i]))
+        reached = -(-len(trace.force) // every)
+        states[i, :reached] = np.hstack([trace.position, trace.velocity])[::every]
+        forces[i, :reached] = trace.force[::every]
+        report[:, i] = [trace.samples.outcome, len(trace.force), trace.samples.steps, *trace.samples.worst]
+    return states, forces, report
+
+
+def _evidence(result: ManyControlledMotions) -> tuple[Evidence, ...]:
+    return (
+        Evidence(
+            name="share of the starts that reached the end",
+            value=float(np.mean(result.is_whole)),
+            lower=1.0,
+            advice="see `is_whole` and `reached`; `follow` says more of one start",
+        ),
+        Evidence(
+            name="smallest pivot over its typical size",
+            value=float(result.pivot.min()),
+            lower=SMALLEST_PIVOT,
+            advice="a motion came near a singularity",
+        ),
+        Evidence(
+            name="largest loop residual",
+            value=float(result.residual.max()),
+            unit="m",
+            upper=CONVERGED,
+            advice="a loop did not close",
+        ),
+    )
+
+
+def control_arrays(
+    loop: Loop, parts: ControlLayouts, starts: tuple[Any, Any, Any], every: int, xp: Any = np
+) -> tuple[list[Any], list[tuple[int, ...]]]:
+    """What the kernel reads, and shapes of what it writes: states, forces and the report.
+
+    Args:
+        loop: the reference, the gains and the sampling.
+        parts: of its arrays.
+        starts: position, velocity and all coordinates (N, ...).
+        every: samples of which one is kept.
+        xp: the module of arrays of the device that runs it.
+    """
+    position, velocity, q = starts
+    n, kept = len(q), -(-len(loop.forward) // every)
+    inputs, constants = control_numbers(loop, parts)
+    first = xp.array(xp.asarray(parts.held.rows(n, {"force": loop.first})), order="F")
+    for name, times in (("estimate", 1), ("past", 3)):
+        first[:, parts.held.slices[name]] = xp.concatenate([q] * times, axis=1)
+    state = xp.concatenate([position, velocity], axis=1)
+    figures = np.array([loop.period, *loop.method.numbers, float(loop.max_steps)])
+    arrays = [xp.asarray(figures), xp.asarray(inputs), xp.asarray(constants), first.T, q.T, state.T]
+    return arrays, [(kept, state.shape[1], n), (kept, len(loop.limit), n), (REPORT, n)]
+
+
+def control_text(system: HybridSystem, method: Tableau) -> str:
+    """The kernel: the routines and the integrator of simulations, and the loop over samples around them."""
+    defined = f"#define TL_FOUND {system.held + system.kept}\n"
+    return without_headers(system.source(method, defined + c_file("tauloop.simulation.controllers", "control.c")))
