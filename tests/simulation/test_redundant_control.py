@@ -14,14 +14,15 @@ from scipy.optimize import least_squares
 import tauloop as tl
 from tauloop import Model, loads
 from tauloop.mechanism.shipped import source_path
-from tauloop.motion import POLYNOMIAL_345, Line, Seconds, plan, stroke
+from tauloop.motion import POLYNOMIAL_345, Line, Seconds, Trajectory, plan, stroke
 from tauloop.programs.catalogue import MEASURED_MOTION
 from tauloop.report.control_table import control_tables
 from tauloop.simulation.controllers.laws import Controller, Sampling
 from tauloop.simulation.controllers.library import CONTROLLERS
 from tauloop.simulation.controllers.loop import CompiledLoop, InterpretedLoop
+from tauloop.simulation.controllers.predictive import PredictiveRun, PredictiveTracking, last_cost
 from tauloop.simulation.controllers.redundant import LEAST, lengths, motor_masses, spread
-from tauloop.simulation.controllers.run import follow, prepared_loop
+from tauloop.simulation.controllers.run import ControlledMotion, follow, prepared_loop
 
 THIRD = "  motor_3: {on: elbow_2, inertia: rotor_inertia, force: 8 N m}\nplatform:\n  body:"
 PROP = """rods:
@@ -287,3 +288,115 @@ def test_a_comparison_has_all_actuators_with_their_units() -> None:
     assert isinstance(shown, Table)
     heads = [str(column.header) for column in shown.columns]
     assert [head for head in heads if "actuators" in head] == ["actuators,\npeak [m]", "actuators,\npeak [rad]"]
+
+
+# Predictive tracking
+
+
+def freely(machine: Model, R: np.ndarray, force: np.ndarray) -> np.ndarray:
+    """Of forces (n_u,) the part that moves the machine."""
+    return np.asarray(R @ np.linalg.lstsq(R, force)[0])
+
+
+@pytest.mark.parametrize("name", ["five_bar", "delta", "cable_robot"])
+def test_one_step_ahead_is_the_least_norm_of_one_small_least_squares(name: str) -> None:
+    """Oracle: NumPy's least squares of least norm, with what nothing needs taken off."""
+    machine, w, T, k = model(name), 100.0, 1e-3, 7
+    tracking = PredictiveTracking(bandwidth=w, horizon=1)
+    loop, _ = prepared_loop(trajectory(name, 0.04, 0.005), tracking, Sampling(saturates=False))
+    tracker, m = PredictiveRun(tracking, loop), machine.platform.ports.velocity.size
+    steps, e = tracker._steps, np.linspace(-1.0, 1.0, 2 * m) * np.repeat([1e-5, 1e-3], m)
+    (p, c), (_, d) = last_cost(w, 1.0, T)
+    half = np.linalg.cholesky(np.kron([[p, c], [c, d]], np.eye(m))).T
+    rest = steps.A[k] @ e + steps.drift[k]
+    rows = np.vstack([half @ steps.B[k], steps.B[k][m:] / np.sqrt(T)])
+    right = -np.concatenate([half @ rest, (rest - e)[m:] / np.sqrt(T)])
+    by_hand = steps.mean[k] + np.linalg.lstsq(rows, right)[0]
+    by_hand = freely(machine, steps.B[k][m:].T, by_hand)
+    x = machine.actuators.ports.at(trajectory(name, 0.04, 0.005).states(np.array([k * T])).q)
+    R = machine.actuators.actuator_jacobian(x, start=loop.q[None])[0]
+    made = tracker(k * T, loop.reference[0][k] + R @ e[:m], loop.reference[1][k] + R @ e[m:], by_hand)
+    assert made == pytest.approx(by_hand, rel=1e-7, abs=1e-7 * np.abs(by_hand).max())
+
+
+def test_in_fast_samples_it_is_computed_torque() -> None:
+    """tau(x, v, a_ref - 2 z w e' - w^2 e), shared by the least norm, at ever shorter periods."""
+    machine, apart = model("delta"), []
+    x, lead = machine.actuators.ports.at(machine.assembly.q), list(machine.assembly.leading)
+    e, rate = 1e-5 * np.cos(np.arange(3)), 1e-3 * np.sin(np.arange(3))
+    for frequency in (4000.0, 16000.0):
+        tracking = PredictiveTracking(bandwidth=100.0, damping=0.8, horizon=5)
+        sampling = Sampling(frequency=frequency, saturates=False)
+        loop, _ = prepared_loop(trajectory("delta", 0.1, 0.01), tracking, sampling)
+        k = round(0.03 * frequency)
+        x, v, a = (part[k][lead] for part in loop.reference)
+        asked = a - 100.0**2 * e - 160.0 * rate
+        shared = machine.actuators.inverse_dynamics(x + e, v + rate, asked, start=loop.q).force
+        rest = machine.actuators.inverse_dynamics(x, v, a, start=loop.q).force
+        state = machine.actuators.kinematics(x + e, v + rate, start=loop.q)
+        seen = machine.actuator_position(state.q), machine.assembly.loops.transmission @ state.v
+        tracker = PredictiveRun(tracking, loop)
+        predicted = tracker(k / frequency, *seen, shared) - tracker._steps.mean[k]
+        apart.append(np.abs(predicted - (shared - rest)).max() / np.abs(shared - rest).max())
+    assert apart[0] < 0.15
+    assert apart[1] < apart[0] / 2.5
+
+
+def test_what_one_motor_lacks_the_others_give() -> None:
+    """Beyond the limits of shared forces, but not of all: forces that are cut off lose ten times as much."""
+    machine, made = model("five_bar"), trajectory("five_bar", 0.045, 0.02)
+    cut, ahead = (follow(made, law(name), Sampling(), settling=0.05) for name in ("computed-torque", "predictive"))
+    assert ahead.rms_error < 0.1 * cut.rms_error
+    assert np.abs(ahead.force).max() <= 8.0 * (1 + 1e-9)
+    q = machine.platform.kinematics(ahead.position).q
+    R = machine.actuators.actuator_jacobian(machine.actuators.ports.at(q), start=q)
+    pressing = np.linalg.svd(R.mT)[2][:, -1]
+    pressed = np.abs(np.einsum("ki,ki->k", pressing, ahead.force))
+    full = np.abs(ahead.force).max(axis=1) > 8.0 * (1 - 1e-6)
+    assert pressed[full].max() > 1.0
+    assert np.median(pressed[~full]) < 0.02
+
+
+def test_speeds_of_motors_that_follow_are_kept() -> None:
+    """The third motor alone has a largest speed; how errors move it beside differences of its speed."""
+    machine, made = model("five_bar"), trajectory("five_bar", 0.06, 0.03)
+    A = machine.assembly.loops.transmission
+
+    def speeds(run: ControlledMotion) -> np.ndarray:
+        return np.asarray(np.abs(machine.platform.kinematics(run.position, run.velocity).v @ A.T).max(axis=0))
+
+    (follower,) = set(range(3)) - set(machine.assembly.leading)
+    most = 0.9 * speeds(follow(made, law("predictive"), Sampling()))[follower]
+    actuators = [
+        replace(each, speed=most if i == follower else np.inf) for i, each in enumerate(machine.mechanism.actuators)
+    ]
+    slow = Model(replace(machine.mechanism, actuators=tuple(actuators)))
+    run = follow(replace(made, stroke=replace(made.stroke, model=slow)), law("predictive"), Sampling())
+    assert speeds(run)[follower] < 1.003 * most
+    loop, _ = prepared_loop(made, law("predictive"), Sampling())
+    steps = PredictiveRun(PredictiveTracking(bandwidth=100.0), loop)._steps
+    k, lead = 20, list(machine.assembly.leading)
+    middle = [0.5 * (part[k][lead] + part[k + 1][lead]) for part in loop.reference[:2]]
+    for i, step in enumerate(1e-5 * np.eye(4)):
+        low, high = (
+            A @ machine.actuators.kinematics(middle[0] + s * step[:2], middle[1] + s * step[2:], start=loop.q).v
+            for s in (-1.0, 1.0)
+        )
+        assert steps.driven[k][:, i] == pytest.approx((high - low) / 2e-5, abs=0.02)
+    at_end = machine.platform.kinematics(*made_at(made, (k + 1) * 1e-3)).v
+    assert steps.speed[k] == pytest.approx((at_end @ A.T)[0], abs=1e-6)
+
+
+def made_at(made: Trajectory, time: float) -> tuple[np.ndarray, np.ndarray]:
+    state, ports = made.states(np.array([time])), made.stroke.model.platform.ports
+    return ports.at(state.q), ports.rates(state.v)
+
+
+def test_machine_code_and_python_call_predictive_tracking_alike() -> None:
+    machine, tracking = model("delta"), PredictiveTracking(bandwidth=100.0, horizon=4, space="platform")
+    realistic = Sampling(delay=0.0005, resolution=2e-5, differences=True)
+    fast, slow = (
+        follow(trajectory("delta", 0.01, 1e-3), tracking, realistic, loop=loop, substeps=2)
+        for loop in (CompiledLoop(machine, machine, tracking), InterpretedLoop())
+    )
+    assert fast.force == pytest.approx(slow.force, rel=1e-7, abs=1e-7)

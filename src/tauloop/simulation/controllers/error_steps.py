@@ -29,7 +29,8 @@ class ErrorSteps:
         A, B: (K, 2 m, 2 m) and (K, 2 m, n_u).
         mean: forces (K, n_u) that, held, leave the reference's speed at the end of the step.
         drift: errors (K, 2 m) that holding them leaves, for the reference's own forces change on the way.
-        speed: of the reference at the end of a step (K, m).
+        speed: of all actuators of the reference at the end of a step (K, n_u).
+        driven: their speeds (K, n_u, 2 m), of e.
         seen: what counts as an error (K, 2 r, 2 m): its positions, then its speeds, of e.
     """
 
@@ -38,6 +39,7 @@ class ErrorSteps:
     mean: np.ndarray
     drift: np.ndarray
     speed: np.ndarray
+    driven: np.ndarray
     seen: np.ndarray
 
 
@@ -100,7 +102,8 @@ def error_steps(
     position, velocity, acceleration = between(reference, period, time)
     actuators, m = model.actuators, position.shape[1]
     q = actuators.track(position, start).q
-    force = actuators.inverse_dynamics(position, velocity, acceleration, start=q).force.reshape(count, 3, -1)
+    forces = actuators.inverse_dynamics(position, velocity, acceleration, start=q)
+    force, v = forces.force.reshape(count, 3, -1), np.asarray(forces.state.v)
     here = slice(1, None, 3)
     at = position[here], velocity[here]
     moved = actuators.derivatives("forward_dynamics", *at, force[:, 1], wrt=MOVED, start=q[here])
@@ -112,19 +115,24 @@ def error_steps(
     whole = expm(rates * step)
     changes = np.einsum("kij,kj->ki", by_force, force[:, 2] - force[:, 0]) * step**2 / 12
     seen = np.broadcast_to(np.eye(2 * m), (count, 2 * m, 2 * m))
-    if in_platform:
+    A, driven = model.assembly.loops.transmission, seen[:, m:]
+    if in_platform or n_u > m:
         columns = list(model.platform.ports.v)
         turned = actuators.derivatives(
             "kinematics", *at, acceleration[here], wrt=("position", "velocity"), start=q[here]
         )
-        slopes = [turned.jacobian("v", name)[:, columns] for name in ("velocity", "position")]
-        seen = np.block([[slopes[0], 0 * slopes[0]], [slopes[1], slopes[0]]])
+        by_speed, by_place = (turned.jacobian("v", name) for name in ("velocity", "position"))
+        driven = np.concatenate([A @ by_place, A @ by_speed], axis=2)
+        if in_platform:
+            slopes = by_speed[:, columns]
+            seen = np.block([[slopes, 0 * slopes], [by_place[:, columns], slopes]])
     return ErrorSteps(
         A=whole[:, : 2 * m, : 2 * m],
         B=whole[:, : 2 * m, 2 * m :],
         mean=np.einsum("i,kij->kj", np.array([1.0, 4.0, 1.0]) / 6, force),
         drift=np.concatenate([changes, 0 * changes], axis=1),
-        speed=velocity[2::3],
+        speed=v[2::3] @ A.T,
+        driven=driven,
         seen=seen,
     )
 

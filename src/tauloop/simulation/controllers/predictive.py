@@ -6,7 +6,8 @@ With e = (p - p_ref, p' - p_ref') and what counts of it, y and y' (of the actuat
 
 and behind it what a mass without limits still costs (from the Riccati equation): the cost whose least, in continuous
 time and without limits, is y'' + 2 z w y' + w^2 y = 0, the computed torque of the same bandwidth and damping. With
-linear steps of e (`error_steps`) it is a quadratic program in the forces alone (condensed).
+linear steps of e (`error_steps`) it is a quadratic program in the forces alone (condensed). Redundant actuators share
+forces by the least norm, but where a limit is in the way: what moves nothing has a small cost of its own.
 
 Source: Rawlings, Mayne and Diehl, Model Predictive Control, 2nd ed., 2017, sections 1.3 and 8.8.
 """
@@ -28,9 +29,12 @@ from tauloop.result import Evidence
 from tauloop.simulation.controllers.error_steps import ErrorSteps, error_steps
 from tauloop.simulation.controllers.laws import Controller, Correction, Loop
 from tauloop.simulation.controllers.quadratic import QuadraticProgram
+from tauloop.simulation.controllers.redundant import spread
 
 #: Samples that are condensed at once, and bytes of programs that a run may have.
 BLOCK, MOST_BYTES = 64, 2e9
+#: Share, in the cost, of forces that move nothing: their root beside what the least acceleration by as much costs.
+IDLE = 0.03
 #: Beyond a limit by this share is rounding.
 ROUNDING = 1e-9
 NONE = np.zeros(0)
@@ -131,14 +135,24 @@ def condensed(
     error[:, :, :m2] = np.eye(m2)
     weights = (law.bandwidth**2, np.sqrt(4 * law.damping**2 - 2) * law.bandwidth)
     cost, speeds, y = [], [], steps.seen[samples] @ error
+    relative = unit**2 / (unit**2).max()
     for k, j in ((samples + j, j) for j in range(N)):
         cost += [np.sqrt(period) * weights[0] * y[:, :r], np.sqrt(period) * weights[1] * y[:, r:]]
         error = steps.A[k] @ error
         error[:, :, m2] += steps.drift[k]
-        error[:, :, m2 + 1 + j * n_u : m2 + 1 + (j + 1) * n_u] += steps.B[k] * unit
-        before, y = y, steps.seen[np.minimum(k + 1, len(steps.A) - 1)] @ error
+        here = slice(m2 + 1 + j * n_u, m2 + 1 + (j + 1) * n_u)
+        error[:, :, here] += steps.B[k] * unit
+        after = np.minimum(k + 1, len(steps.A) - 1)
+        before, y = y, steps.seen[after] @ error
         cost.append((y - before)[:, r:] / np.sqrt(period))
-        speeds.append(error[:, m2 // 2 :])
+        if n_u > r:
+            # least norm: W u is no combination of directions N that move nothing, N^T W (mean + unit x) = 0
+            _, sizes, directions = np.linalg.svd(cost[-1][:, :, here])
+            idle = np.zeros((K, n_u - r, error.shape[2]))
+            idle[:, :, here] = IDLE * sizes[:, -1, None, None] * directions[:, r:] * relative
+            idle[:, :, m2] = np.einsum("kij,kj->ki", idle[:, :, here], steps.mean[k] / unit)
+            cost.append(idle)
+        speeds.append(steps.driven[after] @ error)
     half = np.linalg.cholesky(last_cost(law.bandwidth, law.damping, period)).T
     cost += [half[0, 0] * y[:, :r] + half[0, 1] * y[:, r:], half[1, 1] * y[:, r:]]
     rows = np.concatenate(cost, axis=1)
@@ -169,7 +183,10 @@ class PredictiveRun:
         _require_limits(law, loop)
         model, T, n_u, count = loop.model, loop.period, len(loop.limit), len(loop.forward)
         self._law, self._period = law, T
-        self._reference = position, speed, _ = _reference(loop)
+        position, speed, acceleration = _reference(loop)
+        lead = list(model.assembly.leading)
+        self._reference = position[:, lead], speed[:, lead], acceleration[:, lead]
+        self._fit = _fit(loop, self._reference[0]) if model.assembly.is_redundant else None
         # differences are late by half a sample, and so are those of the reference
         late_speed = np.diff(position, axis=0, prepend=position[:1]) / T
         self._expected = position, late_speed if loop.differences else speed
@@ -200,7 +217,8 @@ class PredictiveRun:
     def __call__(self, time: float, measured: np.ndarray, speed: np.ndarray, _: np.ndarray) -> np.ndarray:
         """The forces (n_u,) of this sample."""
         k, steps, sent = round(time / self._period), self._steps, self._sent
-        e = np.concatenate([measured - self._expected[0][k], speed - self._expected[1][k]])
+        beyond = np.stack([measured - self._expected[0][k], speed - self._expected[1][k]])
+        e = (beyond if self._fit is None else beyond @ self._fit[k].T).ravel()
         # to where they begin to act, under forces that are on their way
         for passed, i, force in ((self._rest, k, sent[0]), *((steps, k + j, sent[j + 1]) for j in range(self._whole))):
             if passed is not None:
@@ -267,11 +285,16 @@ def _reference(loop: Loop) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return loop.model.actuator_position(q), np.asarray(state.v) @ A.T, np.asarray(state.a) @ A.T
 
 
+def _fit(loop: Loop, position: np.ndarray) -> np.ndarray:
+    """L (N, m, n_u): motion of the leading actuators that explains those of all best, at their positions (N, m)."""
+    actuators, weigh = loop.model.actuators, spread(loop.model, loop.resolution)
+    R = actuators.actuator_jacobian(position, start=actuators.track(position, loop.q).q)
+    return np.asarray(np.linalg.pinv(R / weigh[:, None]) / weigh)
+
+
 def _require_limits(law: PredictiveTracking, loop: Loop) -> None:
     """Refuse shares of forces that have no limit."""
     problems = Problems()
-    if loop.model.assembly.is_redundant:
-        problems.add("law", "predictive tracking of redundant actuators is not there", "computed torque")
     for name, is_asked in {"motor_curve": bool(law.motor_curve), "reversal": law.reversal > 0}.items():
         if is_asked and not np.isfinite(loop.limit).all():
             what = "is of motors whose largest force is not known"
