@@ -57,6 +57,14 @@ def test_what_is_too_wide_is_a_list():
     assert lines(text)[:3] == ["Wide", f"{'x' * 30}0  a", f"{'x' * 30}2  c"]
 
 
+def test_rows_of_what_is_too_wide_stand_beside_each_other():
+    heads = [f"{'x' * 20}{i}" for i in range(4)]
+    shown = table("", *heads, rows=[[f"row {row}"] * 4 for row in range(9)])
+    text = "".join(part.text for part in Console(width=WIDTH).render(shown))
+    blocks = [[line.split()[0] for line in block.split("\n")] for block in text.strip().split("\n\n")]
+    assert blocks == [heads, heads]
+
+
 def test_a_heading_has_the_width_of_the_screen():
     shown = table("A heading that is wider than its table", "name", ("value", ".3g"), rows=[("a", 1.0)])
     text = "".join(part.text for part in Console(width=WIDTH).render(shown))

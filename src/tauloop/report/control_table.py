@@ -23,14 +23,12 @@ def control_tables(comparison: ControlComparison) -> Iterator[RenderableType]:
     model = comparison.model
     units, force_units = model.actuator_units, model.output_ports("actuators")[1]
     cells: list[tuple[object, ...]] = []
+    turns = [("turn,\npeak [mrad]", ".3g")] if any(run.turn_error.any() for run in comparison.runs.values()) else []
     for name, run in comparison.runs.items():
         if not len(run.time):
-            dashes = "-" * (3 + len(set(units)) + 2 * len(set(force_units)))
+            dashes = "-" * (3 + len(turns) + len(set(units)) + 2 * len(set(force_units)))
             cells.append((name, *dashes, "ended at once"))
             continue
-        distances: tuple[object, ...] = ("-", "-")
-        if "m" in model.platform.ports.position.units:
-            distances = (1e3 * run.peak_error, 1e3 * run.rms_error)
         rms = np.sqrt(np.mean(run.force**2, axis=0, keepdims=True))
         peaks = (
             *_peaks(run.actuator_error, units),
@@ -40,10 +38,12 @@ def control_tables(comparison: ControlComparison) -> Iterator[RenderableType]:
                 for size in pair
             ),
         )
-        cells.append((name, *distances, *peaks, comparison.saturated(name), "ended early" if run.end else ""))
+        strays = (1e3 * run.peak_error, 1e3 * run.rms_error, *(1e3 * run.peak_turn for _ in turns))
+        cells.append((name, *strays, *peaks, comparison.saturated(name), "ended early" if run.end else ""))
     yield table(
         f"{model.mechanism.name}: {comparison.duration:.4g} s, {comparison.space} space",
-        *("controller", ("distance,\npeak [mm]", ".4g"), ("rms [mm]", ".4g")),
+        "controller",
+        *(("distance,\npeak [mm]", ".4g"), ("rms [mm]", ".4g"), *turns),
         *((f"actuators,\npeak [{unit}]", ".3g") for unit in dict.fromkeys(units)),
         *(
             column

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from rich.console import RenderableType
 
+from tauloop.report.fastest_table import trial
 from tauloop.report.tables import table
 from tauloop.simulation.cycles import Cycle
 from tauloop.simulation.fastest import CHANGE
@@ -32,8 +33,4 @@ def cycle_tables(result: Cycle) -> Iterator[RenderableType]:
     loads = ((m.actuator, m.rms, m.simulated, m.rated, m.rated and m.rms / m.rated, m.unit) for m in result.motors)
     columns = (("RMS", ".4g"), ("simulated", ".4g"), ("rated", ".4g"), ("share", ".1%"), "unit")
     yield table("Root mean squares of forces", "motor", *columns, rows=loads)
-    law, frequency = result.controller
-    runs = ((r.payload, r.peak_share, r.saturated, 1e3 * r.peak_error, r.end or "-") for r in result.tried)
-    tried = (("payload [kg]", "g"), ("peak force", ".1%"), ("saturated", ".1%"), ("error [mm]", ".3g"), "ended early")
-    unknown = ", which does not know the payload" if any(run.payload for run in result.tried) else ""
-    yield table(f"Under {law} at {frequency:g} Hz{unknown}", *tried, rows=runs)
+    yield trial(result)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 
 from tauloop.report.tables import table
+from tauloop.simulation.cycles import Cycle
 from tauloop.simulation.fastest import FastestMotion
 
 
@@ -24,9 +25,18 @@ def fastest_tables(result: FastestMotion) -> Iterator[RenderableType]:
     parts = ((1e3 * p.start, 1e3 * p.end, p.first, p.last, p.limit or "-") for p in result.active)
     columns = (("from [ms]", ".1f"), ("to [ms]", ".1f"), ("path from", ".1%"), ("to", ".1%"), "limit")
     yield table("Which limit is reached when", *columns, rows=parts)
-    law, frequency = result.controller
-    runs = ((r.payload, r.peak_share, r.saturated, 1e3 * r.peak_error, r.end or "-") for r in result.tried)
-    heads = (("payload [kg]", "g"), ("peak force", ".1%"), ("saturated", ".1%"), ("error [mm]", ".3g"), "ended early")
-    unknown = ", which does not know the payload" if any(run.payload for run in result.tried) else ""
-    yield table(f"Under {law} at {frequency:g} Hz{unknown}", *heads, rows=runs)
+    yield trial(result)
     yield f"worst condition number {placed.condition:.3g} at {placed.place(placed.worst)}"
+
+
+def trial(result: FastestMotion | Cycle) -> RenderableType:
+    """How the motion goes in the simulator."""
+    law, frequency = result.controller
+    unknown = ", which does not know the payload" if any(run.payload for run in result.tried) else ""
+    turns = [("turn [mrad]", ".3g")] if any(run.peak_turn for run in result.tried) else []
+    rows = (
+        (r.payload, r.peak_share, r.saturated, 1e3 * r.peak_error, *(1e3 * r.peak_turn for _ in turns), r.end or "-")
+        for r in result.tried
+    )
+    heads = (("payload [kg]", "g"), ("peak force", ".1%"), ("saturated", ".1%"), ("error [mm]", ".3g"), *turns)
+    return table(f"Under {law} at {frequency:g} Hz{unknown}", *heads, "ended early", rows=rows)

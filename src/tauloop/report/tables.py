@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import accumulate
 from operator import gt
 from typing import Any
 
@@ -21,7 +22,7 @@ class FittingTable(Table):
     """A table that cuts no name and no number: texts wrap between words, and what is still too wide is a list."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """The table where its longest words stand side by side; else a line for each cell of a row, after its head."""
+        """The table where its longest words stand side by side; else rows upright, after their heads."""
         gap = sum(self.padding[1::2])
         cells = [[column.header, *column.cells] for column in self.columns]
         sizes = [[Measurement.get(console, options, cell) for cell in column] for column in cells]
@@ -31,7 +32,7 @@ class FittingTable(Table):
             for column, each, width in zip(self.columns, sizes, widths, strict=True)
         ]
         if sum(least) - gap > options.max_width:
-            yield from self._list()
+            yield from self._list(console, options)
             return
         while sum(widths) > options.max_width and any(map(gt, widths, least)):
             widest = max((i for i, width in enumerate(widths) if width > least[i]), key=widths.__getitem__)
@@ -46,18 +47,26 @@ class FittingTable(Table):
         finally:
             self.title = title
 
-    def _list(self) -> Iterator[Text | Table]:
+    def _list(self, console: Console, options: ConsoleOptions) -> Iterator[Text | Table]:
+        """Blocks with the heads on the left and as many rows upright beside each other as there is room for."""
         if self.title:
             yield Text(str(self.title), style="table.title")
-        heads = [str(column.header).replace("\n", " ") for column in self.columns]
-        for row in zip(*(column.cells for column in self.columns), strict=True):
-            cells = Table.grid("", "", padding=(0, 2, 0, 0))
-            cells.columns[0].no_wrap = True
-            for head, cell in zip(heads, row, strict=True):
-                if cell:
-                    cells.add_row(Text(head, style="bold"), cell)
+        heads = [Text(str(column.header).replace("\n", " "), style="bold") for column in self.columns]
+        rows = list(zip(*(column.cells for column in self.columns), strict=True))
+        widths = [2 + max(Measurement.get(console, options, cell).maximum for cell in row) for row in rows]
+        left = options.max_width - max(head.cell_len for head in heads)
+        while rows:
+            count = max(sum(total <= left for total in accumulate(widths)), 1)
+            cells = Table.grid(padding=(0, 2, 0, 0))
+            cells.add_column(no_wrap=True)
+            for _ in range(count):
+                cells.add_column(justify="right" if count > 1 else "left", no_wrap=count > 1)
+            for head, *row in zip(heads, *rows[:count], strict=True):
+                if any(row):
+                    cells.add_row(head, *row)
             yield cells
             yield Text()
+            rows, widths = rows[count:], widths[count:]
 
 
 def table(title: str, *columns: Column, rows: Iterable[Iterable[Any]] = ()) -> Table:

@@ -420,6 +420,7 @@ def _tried(planned: PlannedCycle, trajectory: CycleTrajectory, options: CycleOpt
                 peak_share=float((np.abs(run.force) / size).max(initial=0.0)),
                 saturated=next(item.value or 0.0 for item in run.evidence if item.name == SATURATED),
                 peak_error=run.peak_error if len(run.time) else np.nan,
+                peak_turn=run.peak_turn if len(run.time) else np.nan,
                 end=run.end,
                 rms=tuple(np.sqrt(np.mean(run.force[last] ** 2, axis=0)).tolist()) if is_whole else (),
                 change=float(np.linalg.norm(change, axis=1).max()),

@@ -100,7 +100,8 @@ class TriedMotion:
         payload: kg at the tool, which the controller does not know.
         peak_share: largest share of an actuator's full force.
         saturated: share of forces at the actuators' limits.
-        peak_error: largest distance from the reference, m.
+        peak_error: largest distance of the tool centre point from its reference, m.
+        peak_turn: largest angle between the tool and its reference, rad.
         end: why it ended early; empty where it did not.
     """
 
@@ -108,6 +109,7 @@ class TriedMotion:
     peak_share: float
     saturated: float
     peak_error: float
+    peak_turn: float
     end: str
 
 
@@ -295,6 +297,7 @@ def tried(
                 peak_share=float(shares.max(initial=0.0)),
                 saturated=next(item.value or 0.0 for item in run.evidence if item.name == SATURATED),
                 peak_error=run.peak_error if len(run.time) else np.nan,
+                peak_turn=run.peak_turn if len(run.time) else np.nan,
                 end=run.end,
             )
         )

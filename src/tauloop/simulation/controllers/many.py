@@ -27,7 +27,14 @@ from tauloop.records import dataclass
 from tauloop.result import Evidence, Result
 from tauloop.simulation.controllers.laws import RUNGE_KUTTA_4, CompiledLaw, Controller, Loop, Sampling
 from tauloop.simulation.controllers.loop import control_numbers
-from tauloop.simulation.controllers.run import SUBSTEPS, control_provenance, loop_runner, prepared_loop, saturation
+from tauloop.simulation.controllers.run import (
+    SUBSTEPS,
+    control_provenance,
+    loop_runner,
+    prepared_loop,
+    saturation,
+    tool_errors,
+)
 from tauloop.simulation.controllers.system import ControlLayouts, control_system
 from tauloop.simulation.forces import Wrench
 
@@ -46,7 +53,8 @@ class ManyControlledMotions(Result):
         reference: of the platform's positions (T, n_position).
         position, velocity: of the platform (N, T, n_position), (N, T, n).
         force: actuator forces from each sample on (N, T, n_u), N or N m.
-        tool_error: distance of the platform from its reference over the coordinates in m (N, T); m.
+        tool_error: distance of the tool centre point from its reference (N, T), m.
+        turn_error: angle between the tool and its reference (N, T), rad.
         reached: samples to which each came (N,).
         is_whole: whether that was the end (N,).
         steps: of the integrator (N,).
@@ -61,6 +69,7 @@ class ManyControlledMotions(Result):
     velocity: np.ndarray
     force: np.ndarray
     tool_error: np.ndarray
+    turn_error: np.ndarray
     reached: np.ndarray
     is_whole: np.ndarray
     steps: np.ndarray
@@ -77,6 +86,7 @@ class ManyControlledMotions(Result):
         yield from columns("velocity", ports.velocity.columns, ports.velocity.units, self.velocity, over)
         yield from columns("force", *self.model.output_ports("actuators"), self.force, over)
         yield Variable(name="tool_error", values=self.tool_error, over=over, unit="m")
+        yield Variable(name="turn_error", values=self.turn_error, over=over, unit="rad")
         for name, unit in {"reached": "", "steps": "", "pivot": "", "residual": "m"}.items():
             yield Variable(name=name, values=getattr(self, name), over=over[:1], unit=unit)
 
@@ -157,8 +167,9 @@ def follow_many(
         states, forces = (np.ascontiguousarray(array.transpose(2, 0, 1)) for array in (states, forces))
     kept = slice(None, None, every)
     reference, n_p = entry.at(wanted.q)[kept], entry.position.size
-    sliding = [i for i, unit in enumerate(entry.position.units) if unit == "m"]
     known = np.isfinite(states).all(axis=2)
+    at, errors = np.nonzero(known)[1], np.full((2, *known.shape), np.nan)
+    errors[:, known] = tool_errors(loop, reference[at], states[known][:, :n_p], wanted.q[kept][at])
     result = ManyControlledMotions(
         evidence=(),
         provenance=control_provenance(loop, sampling),
@@ -167,7 +178,8 @@ def follow_many(
         position=states[:, :, :n_p],
         velocity=states[:, :, n_p:],
         force=forces,
-        tool_error=np.linalg.norm(states[:, :, sliding] - reference[:, sliding], axis=2),
+        tool_error=errors[0],
+        turn_error=errors[1],
         reached=report[1].astype(int),
         is_whole=report[0] == 0.0,
         steps=report[2].astype(int),

@@ -58,7 +58,8 @@ class ControlledMotion(Result):
         velocity: of the platform (N, n).
         force: actuator forces from each sample on (N, n_u), N or N m.
         actuator_error: reference minus actuator positions (N, n_u), m or rad.
-        tool_error: distance of the platform from its reference over the coordinates in m (N,); m.
+        tool_error: distance of the tool centre point from its reference (N,), m.
+        turn_error: angle between the tool and its reference (N,), rad.
         end: why it ended early; empty where the whole trajectory was run, or up to a terminal event.
         occurrences: events in the order of time.
         sensitivities: derivatives of `position`, `velocity` and `force` over time, column and parameter (`by`), SI,
@@ -74,6 +75,7 @@ class ControlledMotion(Result):
     force: np.ndarray
     actuator_error: np.ndarray
     tool_error: np.ndarray
+    turn_error: np.ndarray
     end: str
     occurrences: tuple[Occurrence, ...]
     model: Model = field(repr=False)
@@ -90,11 +92,17 @@ class ControlledMotion(Result):
         yield from columns("force", *forces, self.force)
         yield from columns("actuator_error", forces[0], self.model.actuator_units, self.actuator_error)
         yield Variable(name="tool_error", values=self.tool_error, over=TIME, unit="m")
+        yield Variable(name="turn_error", values=self.turn_error, over=TIME, unit="rad")
 
     @property
     def peak_error(self) -> float:
         """Largest distance from the reference, m."""
         return float(self.tool_error.max())
+
+    @property
+    def peak_turn(self) -> float:
+        """Largest angle between the tool and its reference, rad."""
+        return float(self.turn_error.max())
 
     @property
     def rms_error(self) -> float:
@@ -319,8 +327,7 @@ def _result(loop: Loop, wanted: State, time: np.ndarray, trace: Trace, sampling:
     entry, start = plant.platform.ports, wanted.q[:n]
     state = plant.platform.kinematics(trace.position, trace.velocity, start=start) if n else wanted
     reference = entry.at(start)
-    sliding = [i for i, unit in enumerate(entry.position.units) if unit == "m"]
-    difference = (reference - trace.position)[:, sliding]
+    distance, turn = tool_errors(loop, reference, trace.position, start)
     evidence = (
         *trace.samples.evidence(len(loop.forward), trace.end),
         saturation(trace.force, loop.limit),
@@ -336,7 +343,8 @@ def _result(loop: Loop, wanted: State, time: np.ndarray, trace: Trace, sampling:
         velocity=trace.velocity,
         force=trace.force,
         actuator_error=loop.model.actuator_position(start) - plant.actuator_position(state.q),
-        tool_error=np.linalg.norm(difference, axis=1),
+        tool_error=distance,
+        turn_error=turn,
         end=trace.end,
         occurrences=trace.samples.occurrences,
         model=plant,
@@ -372,6 +380,17 @@ def control_provenance(loop: Loop, sampling: Sampling) -> Provenance:
         },
         inputs={"machine": loop.plant.mechanism.name, "samples": len(loop.forward)},
     )
+
+
+def tool_errors(
+    loop: Loop, reference: np.ndarray, position: np.ndarray, start: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Distances and angles (N,) between the tool of the plant and where the controller's model has its reference."""
+    if not len(position):
+        return np.zeros(0), np.zeros(0)
+    wanted, real = (m.platform.tool(at, start=start) for m, at in ((loop.model, reference), (loop.plant, position)))
+    chord = np.linalg.norm(real.rotation - wanted.rotation, axis=(1, 2)) / np.sqrt(8.0)
+    return np.linalg.norm(real.place - wanted.place, axis=1), 2.0 * np.arcsin(np.minimum(chord, 1.0))
 
 
 def _sensitivities(loop: Loop, time: np.ndarray, trace: Trace) -> xr.Dataset:

@@ -164,16 +164,15 @@ class ControlComparison(Result):
             yield replace(variable, values=values, over=("controller", *TIME))
 
     def figures(self, name: str) -> dict[str, object]:
-        """Figures of one run; none of one that failed at its first sample, no distance where nothing is in metres."""
+        """Figures of one run; none of one that failed at its first sample."""
         run = self.runs[name]
         if not len(run.time):
-            return {"peak_error_m": None, "rms_error_m": None, "actuator_error": None} | dict.fromkeys(
-                ("peak_force", "rms_force")
-            )
-        has_distance = "m" in self.model.platform.ports.position.units
+            names = ("peak_error_m", "rms_error_m", "peak_turn_rad", "actuator_error", "peak_force", "rms_force")
+            return dict.fromkeys(names)
         return {
-            "peak_error_m": run.peak_error if has_distance else None,
-            "rms_error_m": run.rms_error if has_distance else None,
+            "peak_error_m": run.peak_error,
+            "rms_error_m": run.rms_error,
+            "peak_turn_rad": run.peak_turn,
             "actuator_error": np.abs(run.actuator_error).max(axis=0),
             "peak_force": np.abs(run.force).max(axis=0),
             "rms_force": np.sqrt(np.mean(run.force**2, axis=0)),
