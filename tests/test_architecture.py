@@ -107,7 +107,7 @@ CEILINGS = {
     "realtime": 1060,
     "reduction": 850,
     "report": 3920,
-    "simulation": 4450,
+    "simulation": 4470,
     "solids": 400,
     "study": 1345,
     "tauloop": 905,
