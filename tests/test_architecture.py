@@ -104,7 +104,7 @@ CEILINGS = {
     "motion": 3615,
     "pages": 420,
     "programs": 2880,
-    "realtime": 1060,
+    "realtime": 1100,
     "reduction": 850,
     "report": 3920,
     "simulation": 4470,

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from compiled_machines import compilers
-from controlled import Loop, model
+from controlled import LIMIT, Loop, model
 from hypothesis import given, settings, strategies as st
 
 import tauloop as tl
@@ -20,7 +20,10 @@ pytestmark = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and
 #: The same equations by two printers of code: some thousand operations.
 SAME = 1e-9
 night = pytest.mark.nightly
-MACHINES = ("delta", *(pytest.param(name, marks=night) for name in ("five_bar", "rcid", "random")))
+LATE = ("five_bar", "rcid", "random", "redundant delta", "redundant five_bar")
+MACHINES = ("delta", *(pytest.param(name, marks=night) for name in LATE))
+#: Eight struts for six freedoms, which reach any pose.
+STRUTS = "redundant cable_robot"
 LAWS = ("computed-torque", *(pytest.param(name, marks=night) for name in ("feed-forward", "gravity", "pd")))
 
 
@@ -36,7 +39,7 @@ def running(name: str, count: int = 8, **parameters: float) -> Loop:
     return loop
 
 
-@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("name", [*MACHINES, pytest.param(STRUTS, marks=night)])
 def test_forces_are_those_of_inverse_dynamics_where_nothing_is_off(name: str) -> None:
     loop = running(name)
     position, velocity, acceleration = loop.motion(loop.samples * loop.period)
@@ -44,13 +47,14 @@ def test_forces_are_those_of_inverse_dynamics_where_nothing_is_off(name: str) ->
     assert np.abs(loop.step().force - expected).max() < SAME * np.abs(expected).max()
 
 
+@pytest.mark.parametrize("name", ["delta", pytest.param("redundant delta", marks=night)])
 @pytest.mark.parametrize("space", ["joint", pytest.param("platform", marks=night)])
 @pytest.mark.parametrize("law", LAWS)
-def test_the_compiled_law_runs_a_simulation_as_that_of_the_command_does(law: str, space: str) -> None:
+def test_the_compiled_law_runs_a_simulation_as_that_of_the_command_does(law: str, space: str, name: str) -> None:
     """Oracle: the laws of `tauloop control`, whose code is another."""
     stroke = tl.StrokeOptions(end={"x": 0.02}, time=0.1)
     options = tl.ControlOptions(stroke=stroke, controller=(law,), space=space, bandwidth=60.0)
-    own, made = tl.control(model("delta"), options), tl.control_compiled(model("delta"), options)
+    own, made = tl.control(model(name), options), tl.control_compiled(model(name), options)
     assert set(made.runs) == {law}
     runs = own.runs[law], made.runs[law]
     assert np.abs(runs[0].position - runs[1].position).max() < SAME
@@ -103,6 +107,31 @@ def test_a_blind_stop_follows_the_stated_ramp() -> None:
         assert names(sample) == {"NOT_A_NUMBER", "STOPS"}
         assert np.abs(sample.force - expected).max() < SAME * np.abs(expected).max()
     assert 2 * loop.period < lasting < 8 * loop.period, "both parts of the ramp are seen"
+
+
+def test_a_blind_stop_of_more_actuators_than_freedoms_has_the_leading_ones_on_the_ramp() -> None:
+    """Measured as computed torque is told, then blind: forces are shared, the third motor goes where loops lead it."""
+    loop = running("redundant five_bar", 60, deceleration=8.0)
+    lead, (wrong, right) = list(loop.model.assembly.leading), (np.full(3, np.nan), loop.controller.step(loop.inputs()))
+    loop.samples += 1
+    at, speed, acceleration = loop.motion((loop.samples - 1) * loop.period)
+    expected = loop.model.platform.inverse_dynamics(at, speed, acceleration, start=loop.model.assembly.q).force
+    assert np.abs(right.force - expected).max() < SAME * np.abs(expected).max()
+    state = loop.model.platform.kinematics(at, speed, start=loop.model.assembly.q)
+    position = loop.model.actuator_position(state.q[None])[0]
+    rate = np.asarray(state.v) @ loop.model.assembly.loops.transmission.T
+    lasting = float(np.abs(rate).max() / 8.0)
+    for _ in range(3):
+        loop.step(position=wrong)
+    first = position + 4 * loop.period * rate
+    for k in range(3):
+        t = k * loop.period
+        motion = (first + rate * (t - t**2 / (2 * lasting)), rate * (1 - t / lasting), -rate / lasting)
+        expected = loop.model.actuators.inverse_dynamics(*(part[lead] for part in motion), start=state.q).force
+        sample = loop.step(position=wrong)
+        assert names(sample) == {"NOT_A_NUMBER", "STOPS"}
+        assert np.abs(sample.force - expected).max() < SAME * np.abs(expected).max()
+    assert lasting > 3 * loop.period
 
 
 @pytest.mark.parametrize("name", MACHINES)
@@ -253,10 +282,11 @@ def test_whatever_comes_forces_are_numbers_within_their_limits(name: str, law: s
         assert sum(sample.flags & FLAGS[flag] != 0 for flag in ("HOLDS", "STOPS", "BRAKES")) <= 1
 
 
-@pytest.mark.parametrize("name", ["five_bar", pytest.param("delta", marks=night), pytest.param("rcid", marks=night)])
+@pytest.mark.parametrize("name", ["five_bar", *(pytest.param(name, marks=night) for name in ("delta", "rcid", STRUTS))])
 def test_what_is_exported_checks_itself_under_strict_compilers_and_sanitizers(name: str, tmp_path: Path) -> None:
-    export = tl.export_controller(model(name), folder=tmp_path)
-    assert export.files == tl.export_controller(model(name)).files, "the same machine gives the same texts"
+    options = tl.ControllerOptions(limit=(LIMIT,))
+    export = tl.export_controller(model(name), options, folder=tmp_path)
+    assert export.files == tl.export_controller(model(name), options).files, "the same machine gives the same texts"
     sources = [str(tmp_path / f"{export.name}{end}") for end in (".c", "_check.c")]
     words = ("-std=c99", "-O0", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-pedantic")
     for compiler in compilers()[: 1 if name == "five_bar" else None]:
@@ -293,5 +323,9 @@ def test_what_fits_no_machine_is_refused() -> None:
     }.items():
         with pytest.raises(InputError, match=what):
             tl.export_controller(model("random"), options)
-    with pytest.raises(InputError, match="as many actuators as freedoms"):
+    with pytest.raises(InputError, match="is a cable"):
         tl.export_controller(tl.load("cable_robot"))
+    with pytest.raises(
+        InputError, match=r"(?s)4 actuators for 3 freedoms, whose drives would press.*which shares forces"
+    ):
+        tl.export_controller(model("redundant delta"), tl.ControllerOptions(law="drive"))

@@ -6,6 +6,7 @@ import functools
 from pathlib import Path
 
 import numpy as np
+from redundant_machines import redundant
 
 from tauloop import Model, load
 from tauloop.realtime import FLAGS, CompiledController, ControllerOptions, ControllerSample
@@ -17,7 +18,9 @@ LIMIT = 400.0
 
 @functools.cache
 def model(name: str) -> Model:
-    """A shipped machine, one of an example, or a random one with six legs."""
+    """A shipped machine, one of an example, a random one with six legs, or one with more actuators than freedoms."""
+    if name.startswith("redundant "):
+        return redundant(name.removeprefix("redundant "))
     if name == "racks":
         return Model(load(Path(__file__).parents[2] / "examples/gantry_tau_racks/gantry_tau_racks.yaml"))
     return Model(six_legs(np.random.default_rng(5)) if name == "random" else load(name))

@@ -20,11 +20,12 @@ from tauloop.mechanism.bodies import cable_problems
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.model import Model
 from tauloop.model.motion import Motion
-from tauloop.programs.catalogue import EMBEDDING, INVERSE_DYNAMICS, KINEMATICS
+from tauloop.programs.catalogue import EMBEDDING, INVERSE_DYNAMICS, KINEMATICS, MEASURED_MOTION
 from tauloop.programs.expressions import ProgramSpec
 from tauloop.programs.rates import actuator_motion
 from tauloop.realtime.options import ControllerOptions
 from tauloop.records import dataclass
+from tauloop.simulation.controllers.redundant import lengths, motor_masses, passive_problems, spread
 from tauloop.simulation.controllers.system import pose_error
 
 
@@ -94,7 +95,7 @@ def controller_equations(model: Model, options: ControllerOptions) -> Controller
         options: the law.
 
     Raises:
-        InputError: more or fewer actuators than freedoms, no limit of a force, numbers that do not fit, a law for
+        InputError: freedoms that no actuator moves, cables, no limit of a force, numbers that do not fit, a law for
             drive lines without any.
     """
     return _Maker(model, options).made()
@@ -112,6 +113,8 @@ class _Maker:
         if options.law == "drive":
             self.lines = tuple(a.drive for a in self.actuators if a.drive is not None)
         self.n_u, self.n_q, self.n_v = len(self.actuators), self.shape.n_q, self.shape.n_v
+        self.leading, self.shares = list(model.assembly.leading), model.assembly.is_redundant
+        self.m = len(self.leading)
         self.forces = self._forces()
         self.loops = sum(
             pid_states(line.control.position) + (pid_states(line.control.speed) if line.control.speed else 0)
@@ -123,18 +126,21 @@ class _Maker:
         self.p = Layout("p", {item.name: item.size for item in self.parameters})
         self.work = Layout(
             "y",
-            {"position": self.n_u, "speed": self.n_u, "q": self.n_q, "v": self.n_v}
+            {"position": self.m, "speed": self.m, "q": self.n_q, "v": self.n_v}
             | {"wanted_q": self.n_q, "wanted_v": self.n_v, "wanted_a": self.n_v, "force": self.forces.size}
-            | {"ramp": 3 * self.n_u, "asked": 2 * self.n_u, "loop": self.loops, "measured": 2 * self.n_u},
+            | {"ramp": 3 * self.n_u, "asked": 2 * self.n_u, "loop": self.loops, "measured": 2 * self.n_u}
+            | dict.fromkeys(("all", "R", "share"), 0)
+            | ({"all": 2 * self.n_u, "R": self.n_u * self.m, "share": self.n_u * self.m} if self.shares else {}),
         )
 
     def _problems(self) -> list[Problem]:
         model, options, problems = self.model, self.options, Problems(cable_problems(self.model.mechanism))
-        name, actuators, freedoms = model.mechanism.name, len(self.actuators), self.platform.velocity.size
-        if actuators != freedoms:
-            what = f"has {actuators} actuators for {freedoms} freedoms"
-            problems.add(name, what, "controllers need as many actuators as freedoms")
-        if options.law == "drive" and not all(a.drive for a in self.actuators):
+        problems += passive_problems(model.assembly)
+        name, actuators = model.mechanism.name, len(self.actuators)
+        if options.law == "drive" and model.assembly.is_redundant:
+            what = f"has {actuators} actuators for {self.platform.velocity.size} freedoms, whose drives would press"
+            problems.add(name, what, "choose another law, which shares forces")
+        elif options.law == "drive" and not all(a.drive for a in self.actuators):
             problems.add("law", f"not every actuator of {name} has a drive line", "choose another law")
         if len(options.deceleration) not in (1, actuators):
             what = f"{len(options.deceleration)} numbers for {actuators} actuators"
@@ -153,8 +159,8 @@ class _Maker:
         return ControllerChannel(name="force", columns=names, units=kinds, meaning="of the motors")
 
     def _inputs(self) -> tuple[ControllerChannel, ...]:
-        platform, actuators = self.platform, self.model.actuators.ports
-        names, lengths, rates = actuators.position.columns, actuators.position.units, actuators.velocity.units
+        platform, lengths = self.platform, self.model.actuator_units
+        names, rates = tuple(actuator.name for actuator in self.actuators), tuple(f"{unit}/s" for unit in lengths)
         turning = names
         if self.lines:
             names, turning, lengths, rates = self._encoders()
@@ -205,7 +211,7 @@ class _Maker:
     def _parameters(self) -> tuple[tuple[ControllerChannel, ...], np.ndarray]:
         options, u = self.options, self.forces
         names = tuple(a.name for a in self.actuators)
-        rates = tuple("rad/s^2" if unit == "rad" else "m/s^2" for unit in self.model.actuators.ports.position.units)
+        rates = tuple("rad/s^2" if unit == "rad" else "m/s^2" for unit in self.model.actuator_units)
         plain = [
             ("bandwidth", "rad/s", options.bandwidth, "w of the law"),
             ("damping", "1", options.damping, "damping ratio of the law"),
@@ -261,13 +267,7 @@ class _Maker:
 
     def made(self) -> ControllerEquations:
         """All of it."""
-        own = {"weight": self.n_u, "preload": 1}
-        motion = {"position": self.work.place("position"), "velocity": self.work.place("speed")}
         wanted = {"q": self.work.place("wanted_q"), "v": self.work.place("wanted_v"), "a": self.work.place("wanted_a")}
-        ramp = {
-            key: f"y + {self.work.slices['ramp'].start + k * self.n_u}"
-            for k, key in enumerate(("position", "velocity", "acceleration"))
-        }
         reference = {
             key: self.taken.place(name)
             for key, name in zip(
@@ -276,17 +276,17 @@ class _Maker:
                 strict=True,
             )
         }
-        seen = {"q": self.work.place("q"), "v": self.work.place("v")}
+        seen = self._pose("blind_") if self.shares else Routine()
         routines = {
             "measured": Routine(calls=(self._measured(),)),
-            "pose": Routine(calls=(self._program("measured_pose", self.model.actuators, KINEMATICS[1], motion, seen),)),
+            "pose": self._pose(),
             "wanted": Routine(
                 calls=(self._program("wanted_motion", self.model.platform, KINEMATICS[2], reference, wanted),)
             ),
-            "ramp": Routine(calls=(self._program("ramp_motion", self.model.actuators, KINEMATICS[2], ramp, wanted),)),
+            "ramp": self._ramp(wanted),
             "asked": Routine(calls=(self._asked(),)),
-            "blind": Routine(calls=(self._blind(),)),
-            "law": self._law(own),
+            "blind": Routine(calls=(self._blind(), *seen.calls), own=seen.own),
+            "law": self._law(),
         }
         return ControllerEquations(
             model=self.model,
@@ -309,6 +309,49 @@ class _Maker:
         places = {"start": "start", "theta": theta, **inputs}
         return program_call(name, motion.runner.program(spec), sizes, places, outputs)
 
+    def _weights(self, name: str) -> tuple[list[RoutineCall], dict[str, int]]:
+        """Weights of forces and spread of encoders, all alike, and their sizes; nothing without redundant actuators."""
+        if not self.shares:
+            return [], {}
+        numbers = {"weight": ca.SX.ones(self.n_u), "spread": ca.SX(spread(self.model, np.zeros(self.n_u)))}
+        call = straight(f"{name}weights", {self.work.place("measured"): 1}, lambda _: numbers)
+        return [call], dict.fromkeys(numbers, self.n_u)
+
+    def _pose(self, name: str = "") -> Routine:
+        """Coordinates and velocities from the actuators; of redundant ones by least squares, with R and shares."""
+        place, calls, own = self.work.place, *self._weights(name)
+        motion = {"position": place("position"), "velocity": place("speed")}
+        if self.shares:
+
+            def led(seen: ca.SX) -> dict[str, ca.SX]:
+                return {place("position"): seen[self.leading], place("speed"): seen[self.n_u :][self.leading]}
+
+            calls.append(straight(f"{name}leading", {place("all"): 2 * self.n_u}, led))
+            beside = {"measured": place("all"), "measured_speed": f"y + {self.work.slices['all'].start + self.n_u}"}
+            inputs = motion | beside | {"weight": "weight", "spread": "spread"}
+            outputs = {"x": place("position"), "speed": place("speed"), "R": place("R"), "share": place("share")}
+            calls.append(self._program(f"{name}fit", self.model.actuators, MEASURED_MOTION, inputs, outputs))
+        seen = {"q": place("q"), "v": place("v")}
+        calls.append(self._program(f"{name}measured_pose", self.model.actuators, KINEMATICS[1], motion, seen))
+        return Routine(calls=tuple(calls), own=own)
+
+    def _ramp(self, wanted: Mapping[str, str]) -> Routine:
+        """The machine's motion where the leading actuators are on their ramps."""
+        at, keys = self.work.slices["ramp"].start, ("position", "velocity", "acceleration")
+        if not self.shares:
+            ramp = {key: f"y + {at + k * self.n_u}" for k, key in enumerate(keys)}
+            return Routine(calls=(self._program("ramp_motion", self.model.actuators, KINEMATICS[2], ramp, wanted),))
+
+        def led(ramp: ca.SX) -> dict[str, ca.SX]:
+            return {"led": ca.vertcat(*(part[self.leading] for part in ca.vertsplit(ramp, self.n_u)))}
+
+        ramp = {key: f"led + {k * self.m}" for k, key in enumerate(keys)}
+        calls = (
+            straight("leading_ramp", {f"y + {at}": 3 * self.n_u}, led),
+            self._program("ramp_motion", self.model.actuators, KINEMATICS[2], ramp, wanted),
+        )
+        return Routine(calls=calls, own={"led": 3 * self.m})
+
     def _ratios(self) -> tuple[np.ndarray, np.ndarray]:
         """Motion of what position and speed loops measure over that of their actuators (n_u,), (n_u,)."""
         if not self.lines:
@@ -327,6 +370,8 @@ class _Maker:
         at, rate = self._ratios()
 
         def motion(measured: ca.SX) -> dict[str, ca.SX]:
+            if self.shares:  # which have no drive lines here
+                return {self.work.place("all"): measured}
             return {
                 self.work.place("position"): measured[: self.n_u] / ca.DM(at),
                 self.work.place("speed"): measured[self.n_u :] / ca.DM(rate),
@@ -340,6 +385,9 @@ class _Maker:
 
         def seen(ramp: ca.SX, q: ca.SX, v: ca.SX) -> dict[str, ca.SX]:
             x, speed = ramp[: self.n_u], ramp[self.n_u : 2 * self.n_u]
+            if self.shares:
+                motion = ca.vertcat(*actuator_motion(self.model.assembly, q, v))
+                return {self.work.place("all"): motion, self.work.place("measured"): motion}
             return {
                 self.work.place("position"): x,
                 self.work.place("speed"): speed,
@@ -362,7 +410,7 @@ class _Maker:
 
     # Laws
 
-    def _law(self, own: Mapping[str, int]) -> Routine:
+    def _law(self) -> Routine:
         """Forces from what is measured and what is wanted; Newton's method goes on from the measured pose."""
         if self.lines:
             return self._drive_law()
@@ -370,8 +418,11 @@ class _Maker:
         accelerates = law == "computed-torque"
         n, entry = self.platform.velocity.size, list(self.platform.v)
         mass = np.ones(n) if accelerates else self._mass(in_platform)
-        calls, sizes = [], {"G": self.n_v * self.n_u, "x": max(self.platform.position.size, self.n_u)}
-        sizes |= {"pace": n, "push": n, "model_force": self.n_u}
+        # by itself each actuator follows its own reference; what their forces come to is then shared anew
+        alone = self.shares and not (in_platform or accelerates)
+        calls, sizes = self._weights("law_")
+        sizes |= {"G": self.n_v * self.m, "x": max(self.platform.position.size, self.n_u)}
+        sizes |= {"pace": n, "push": self.n_u, "model_force": self.n_u}
         if in_platform and not accelerates:
             inputs = {"position": self.work.place("position"), "velocity": self.work.place("speed")}
             calls.append(self._program("jacobian", self.model.actuators, EMBEDDING, inputs, {"G": "G"}))
@@ -379,31 +430,31 @@ class _Maker:
         def push(y: ca.SX, p: ca.SX, G: ca.SX) -> dict[str, ca.SX]:
             work, constants = self.work.parts(y), self.p.parts(p)
             w, z = constants["bandwidth"], constants["damping"]
-            q, v = work["wanted_q"], work["wanted_v"]
+            q, v, x, speed = work["wanted_q"], work["wanted_v"], work["position"], work["speed"]
+            every = actuator_motion(self.model.assembly, q, v)
+            position, asked = (part[self.leading] for part in every)
+            acceleration = actuator_motion(self.model.assembly, q, work["wanted_a"])[1][self.leading]
+            wanted = {"x": position, "pace": asked, "model_force": acceleration}
             if in_platform:
                 error = pose_error(self.model, q, work["q"])
                 rate, acceleration = v[entry] - work["v"][entry], work["wanted_a"][entry]
                 x, speed = work["q"][list(self.platform.q)], work["v"][entry]
+            elif alone:
+                error, rate = every[0] - work["all"][: self.n_u], every[1] - work["all"][self.n_u :]
             else:
-                position, asked = actuator_motion(self.model.assembly, q, v)
-                _, acceleration = actuator_motion(self.model.assembly, q, work["wanted_a"])
-                x, speed = work["position"], work["speed"]
                 error, rate = position - x, asked - speed
             pushed = ca.DM(mass) * (w**2 * error + 2 * z * w * rate)
             if accelerates:
                 return {"x": x, "pace": speed, "push": acceleration + pushed}
             if in_platform:
-                pushed = ca.reshape(G, self.n_v, self.n_u)[entry, :].T @ pushed
-            made = {"push": pushed}
-            if law == "gravity":
-                made |= {"x": work["position"], "pace": ca.SX(n, 1), "model_force": ca.SX(n, 1)}
-            if law == "feed-forward":
-                position, asked = actuator_motion(self.model.assembly, q, v)
-                _, acceleration = actuator_motion(self.model.assembly, q, work["wanted_a"])
-                made |= {"x": position, "pace": asked, "model_force": acceleration}
-            return made
+                pushed = ca.reshape(G, self.n_v, self.m)[entry, :].T @ pushed
+            if self.shares:
+                R, C = (ca.reshape(work[name], self.n_u, self.m) for name in ("R", "share"))
+                pushed = C @ (R.T @ pushed if alone else pushed)
+            still = {"x": work["position"], "pace": ca.SX(n, 1), "model_force": ca.SX(n, 1)}
+            return {"push": pushed} | ({"gravity": still, "feed-forward": wanted}.get(law, {}))
 
-        reads = {"y": self.work.size, "p": self.p.size, "G": self.n_v * self.n_u}
+        reads = {"y": self.work.size, "p": self.p.size, "G": self.n_v * self.m}
         calls.append(straight("errors", reads, push))
         force = self.work.place("force")
         if law == "pd":
@@ -412,7 +463,7 @@ class _Maker:
         motion = self.model.platform if in_platform and accelerates else self.model.actuators
         start = self.work.place("wanted_q") if law == "feed-forward" else self.work.place("q")
         places = {"position": "x", "velocity": "pace", "acceleration": "push" if accelerates else "model_force"}
-        places |= {"start": start}
+        places |= {"start": start} | ({"weight": "weight"} if self.shares else {})
         if accelerates:
             calls.append(self._program("model_inverse", motion, INVERSE_DYNAMICS, places, {"force": force}))
         else:
@@ -424,8 +475,11 @@ class _Maker:
         """Diagonal of the mass matrix at the reference pose (n,)."""
         model, q = self.model, self.model.assembly.q[None]
         motion = model.platform if in_platform else model.actuators
-        position = motion.ports.at(q) if in_platform else model.actuator_position(q)
-        return np.asarray(np.diagonal(motion.mass_matrix(position, start=q)[0]))
+        position = motion.ports.at(q)
+        mass = motion.mass_matrix(position, start=q)[0]
+        if self.shares and not in_platform:
+            return motor_masses(motion.actuator_jacobian(position, start=q)[0], mass, lengths(model))
+        return np.asarray(np.diagonal(mass))
 
     def _drive_law(self) -> Routine:
         """The controls of the drive lines, each by itself; behind the sample their loops' states are moved on."""
