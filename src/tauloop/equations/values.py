@@ -256,6 +256,20 @@ WORTH_THREADS = 400_000
 MOST_THREADS = 8
 
 
+def mapped(function: ca.Function, width: int, instructions: int) -> ca.Function:
+    """A function at so many points, on all cores where that is worth it.
+
+    Args:
+        function: at one point.
+        width: number of points.
+        instructions: of the function, which machine code does not tell.
+    """
+    cores = os.cpu_count() or 1
+    if cores > 1 and width * instructions > WORTH_THREADS:
+        return function.map(width, "thread", min(cores, MOST_THREADS))
+    return function.map(width)
+
+
 class BatchFunction:
     """A CasADi function of column vectors, ready for any number of samples.
 
@@ -289,11 +303,7 @@ class BatchFunction:
 
     def _map(self, width: int) -> ca.Function:
         if width not in self._maps:
-            cores = os.cpu_count() or 1
-            if cores > 1 and width * self.instructions > WORTH_THREADS:
-                self._maps[width] = self.function.map(width, "thread", min(cores, MOST_THREADS))
-            else:
-                self._maps[width] = self.function.map(width)
+            self._maps[width] = mapped(self.function, width, self.instructions)
         return self._maps[width]
 
     @property

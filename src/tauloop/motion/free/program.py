@@ -14,6 +14,7 @@ import numpy as np
 from scipy.sparse import csc_matrix, eye, vstack
 
 from tauloop.codegen.compiler import build, find_compiler
+from tauloop.equations.values import mapped
 from tauloop.errors import EngineError, PoseError
 from tauloop.motion.free.chart import DEGREE, bases
 from tauloop.motion.free.loops import ClosedLoops
@@ -58,20 +59,22 @@ class Guess(Shown):
 class _Local:
     """PointRows, their Jacobian and the Hessian at one point, by its four control points and the duration."""
 
-    def __init__(self, rows: PointRows, rate: ca.SX | None, changes: bool) -> None:
+    def __init__(self, rows: PointRows, rate: ca.SX | None, changes: bool, is_compiled: bool) -> None:
         m = rows.y.numel() // 3
         z, T, b = ca.SX.sym("z", 4 * m), ca.SX.sym("T"), ca.SX.sym("b", 13)
         Z = ca.reshape(z, m, 4)
         y = ca.vertcat(Z @ b[:4], Z @ b[4:8] / T, Z @ b[8:12] / T**2)
         unknown = ca.vertcat(z, T)
         values = ca.vertcat(rows.values, rows.forces) if changes else rows.values
+        # what is shared is shared before it is differentiated
+        values, rate = ca.cse([values, ca.SX(0) if rate is None else rate])
         k = values.numel()
         weight, scale, mu = ca.SX.sym("l", k), ca.SX.sym("s"), ca.SX.sym("m", 3 * m)
-        cost = b[12] * T * rate if rate is not None else ca.SX(0)
+        cost = b[12] * T * rate
         Jy, slope = ca.jacobian(values, rows.y), ca.gradient(cost, rows.y)
         lagrangian = ca.dot(weight, values) + scale * cost
         gradient = ca.gradient(lagrangian, rows.y)
-        Hy, mixed = ca.jacobian(gradient, rows.y), ca.jacobian(gradient, T)
+        Hy, mixed = _symmetric(gradient, rows.y, m), ca.jacobian(gradient, T)
         whole = ca.substitute([values, Jy, cost, slope, gradient, Hy, mixed], [rows.y], [y])
         values, Jy, cost, slope, gradient, Hy, mixed = whole
         K = ca.jacobian(y, unknown)
@@ -83,26 +86,39 @@ class _Local:
         point = [unknown, b, rows.loops.symbols]
         options = {"cse": True}
         self.size, self.count = 4 * m + 1, k
-        self.functions = [
+        made = [
             ca.Function("free_rows", point, [values, cost], options),
             ca.Function("free_slopes", point, [values, ca.densify(Jy @ K), cost, down], options),
             ca.Function("free_bends", [*point, weight, scale], [ca.densify(ca.triu(H))], options),
             ca.Function("free_distances", point, [values[np.flatnonzero(rows.far).tolist()]], options),
         ]
+        self._instructions = {function.name(): function.n_instructions() for function in made}
+        self._functions = {function.name(): function for function in (_compiled(made) if is_compiled else made)}
 
-    def compiled(self) -> list[ca.Function]:
-        """The functions as machine code; as they are without a compiler."""
-        compiler = find_compiler()
-        if compiler is None:
-            return self.functions
-        generator = ca.CodeGenerator("free.c", {"casadi_int": "long long int"})
-        for function in self.functions:
-            generator.add(function)
-        try:
-            library = build(generator.dump(), compiler, further=("-O1",))
-        except EngineError:
-            return self.functions
-        return [ca.external(function.name(), str(library)) for function in self.functions]
+    def at(self, name: str, width: int) -> ca.Function:
+        """A function at so many points: `free_rows`, `free_slopes`, `free_bends` or `free_distances`."""
+        return mapped(self._functions[name], width, self._instructions[name])
+
+
+def _compiled(functions: list[ca.Function]) -> list[ca.Function]:
+    """Functions as machine code; as they are without a compiler."""
+    compiler = find_compiler()
+    if compiler is None:
+        return functions
+    generator = ca.CodeGenerator("free.c", {"casadi_int": "long long int"})
+    for function in functions:
+        generator.add(function)
+    try:
+        library = build(generator.dump(), compiler, further=("-O1",))
+    except EngineError:
+        return functions
+    return [ca.external(function.name(), str(library)) for function in functions]
+
+
+def _symmetric(gradient: ca.SX, y: ca.SX, m: int) -> ca.SX:
+    """The Jacobian of a gradient by y (3 m,): half of it by the first m, while rates mostly stand in no products."""
+    first, rest = ca.jacobian(gradient, y[:m]), ca.jacobian(gradient[m:], y[m:])
+    return ca.SX(ca.blockcat([[first[:m, :], first[m:, :].T], [first[m:, :], rest]]))
 
 
 class _Assembly:
@@ -154,8 +170,7 @@ class FreeProgram:
         self.u = np.linspace(0.0, 1.0, INSIDE * intervals + 1)
         self.fixed = RESTING + is_held
         is_time = rate is None
-        local, m = _Local(rows, rate, change < np.inf), rows.y.numel() // 3
-        rows_of, slopes, bends, distances = local.compiled() if compiled else local.functions
+        local, m = _Local(rows, rate, change < np.inf, compiled), rows.y.numel() // 3
         span, weights = bases(self.u, intervals)
         self._loops = ClosedLoops(rows.loops, self.u, m)
         points, k, q = len(self.u), local.count, local.size
@@ -190,9 +205,9 @@ class FreeProgram:
         rises = difference.shape[0]
         by_time = np.concatenate([np.zeros(len(picked)), np.full(rises, -change * step), np.full(rises, change * step)])
         selection, in_time = _sparse(select), ca.DM(by_time if forces else np.zeros(len(picked)))
-        values, cost = rows_of.map(points).call(arguments)
+        values, cost = local.at("free_rows", points).call(arguments)
         kept = selection @ ca.vec(values) + in_time * unknown[-1]
-        s_values, s_slopes, s_cost, s_down = slopes.map(points).call(arguments)
+        s_values, s_slopes, s_cost, s_down = local.at("free_slopes", points).call(arguments)
         j, c, r = np.meshgrid(np.arange(points), np.arange(q), np.arange(k), indexing="ij")
         everything = _Assembly((j * k + r).ravel(), column[j, c].ravel(), (k * points, n), (column[j, c] >= 0).ravel())
         jacobian = selection @ everything(s_slopes)
@@ -201,7 +216,7 @@ class FreeProgram:
         multipliers, factor = ca.MX.sym("l", select.shape[0]), ca.MX.sym("f")
         cost_factor = ca.MX(0) if is_time else factor / unit
         back = ca.MX(ca.reshape(selection.T @ multipliers, k, points))
-        blocks = bends.map(points).call([*arguments, back, ca.MX(ca.repmat(cost_factor, 1, points))])[0]
+        blocks = local.at("free_bends", points).call([*arguments, back, ca.MX(ca.repmat(cost_factor, 1, points))])[0]
         j, c, r = np.meshgrid(np.arange(points), np.arange(q), np.arange(q), indexing="ij")
         low, high = np.minimum(column[j, r], column[j, c]), np.maximum(column[j, r], column[j, c])
         bent = _Assembly(low.ravel(), high.ravel(), (n, n), ((r <= c) & (low >= 0)).ravel())
@@ -226,8 +241,8 @@ class FreeProgram:
         }
         self.lower = np.concatenate([np.tile(rows.lower, points), np.full(rises, -np.inf), np.zeros(rises)])
         self.upper = np.concatenate([np.tile(rows.upper, points), np.zeros(rises), np.full(rises, np.inf)])
-        between = {BETWEEN: rows_of, FINER: distances}
-        self._between = {number: function.map(number * (points - 1) + 1) for number, function in between.items()}
+        between = {BETWEEN: "free_rows", FINER: "free_distances"}
+        self._between = {number: local.at(name, number * (points - 1) + 1) for number, name in between.items()}
         self._solvers = dict[bool, ca.Function]()
         self._sequential = Sequential(self.derivatives)
         self._m = m
