@@ -96,6 +96,17 @@ def test_machine_code_sweeps_as_highs_does() -> None:
         assert made[0].x == pytest.approx(made[1].x, abs=ALIKE)
 
 
+def test_rows_that_rounding_alone_bends_have_a_profile() -> None:
+    """A circle of bounds of the tool's acceleration, on a line whose curvature is rounding."""
+    n, angle = 12, np.linspace(0.0, np.pi, 65)
+    right = np.stack([8.7e-9 * np.sin(angle), 0.25 * np.cos(angle), np.ones(65)], axis=1)
+    rows = np.tile(right * [0.0, 1.0, 1.0], (n, 1, 1)), np.tile(right, (n, 1, 1))
+    grid = np.linspace(0.0, 1.0, n + 1)
+    for is_constant in (np.zeros(n), np.ones(n)):
+        profile = sweeps.sweep(grid, *rows, np.full(n + 1, 1e6), is_constant)
+        assert profile.x[n // 2] == pytest.approx(2.0 * 4.0 * 0.5, rel=1e-6)
+
+
 def test_a_laws_derivatives_are_those_of_its_progress() -> None:
     best = fastest_law(PathRows(ellipse(), PathLimits()), intervals=100)
     x = np.linspace(0.013, 0.987, 41)

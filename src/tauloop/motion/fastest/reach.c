@@ -28,9 +28,9 @@ static int largest(Rows *rows, double p, double q, double *x, double *a)
         double size = (at.p < 0 ? -at.p : at.p) + (at.q < 0 ? -at.q : at.q);
         if (at.p * *x + at.q * *a <= at.r + ROUNDING * (1.0 + (at.r < 0 ? -at.r : at.r))) continue;
         if (size < 1e-14) return 0;
-        /* on the line p x + q a = r: start + s (-q, p) */
+        /* on the line p x + q a = r: start + s (-q, p), as far as x and a may be however small the row is */
         double norm = at.p * at.p + at.q * at.q, x0 = at.p * at.r / norm, a0 = at.q * at.r / norm;
-        double low = -HUGE_SPEED, high = HUGE_SPEED;
+        double low = -HUGE_SPEED / size, high = HUGE_SPEED / size;
         for (size_t j = 0; j < i; ++j) {
             Row other = rows->row[j];
             double slope = other.q * at.p - other.p * at.q, room = other.r - other.p * x0 - other.q * a0;
