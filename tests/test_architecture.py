@@ -101,7 +101,7 @@ CEILINGS = {
     "logs": 2080,
     "mechanism": 4645,
     "model": 3330,
-    "motion": 3615,
+    "motion": 3630,
     "pages": 420,
     "programs": 2880,
     "realtime": 1100,
