@@ -103,7 +103,7 @@ CEILINGS = {
     "model": 3330,
     "motion": 3630,
     "pages": 420,
-    "programs": 2880,
+    "programs": 2965,
     "realtime": 1100,
     "reduction": 850,
     "report": 3920,

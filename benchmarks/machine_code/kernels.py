@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from machine_code.analyser import Analyser, Cycles
 from machine_code.assembly import Assembly
 from machine_code.walk import Step, one_round, walked
 from tauloop import Model
-from tauloop.codegen.batch_source import LANES, LANES_OF_WIDE_REGISTERS
+from tauloop.codegen.batch_source import LANES
 from tauloop.codegen.compiled import CompiledFunction
 from tauloop.codegen.compiler import FLAGS, GCC_FLAGS, GCC_LANE_FLAGS, WIDE_FLAGS, Compiler
 from tauloop.codegen.source import CFunction, c_units
@@ -137,8 +138,9 @@ def passed(function: CFunction, code: Assembly, rounds: int, *, in_lanes: bool) 
 def _samples_of_a_block(function: CFunction, code: Assembly) -> int:
     """Blocks are smaller in wide registers, where the text says so."""
     is_wide = any("%zmm" in one.text for one in code.instructions)
-    says_so = any("#ifdef __AVX512F__" in text for text in c_units(function, function.name))
-    return LANES_OF_WIDE_REGISTERS if is_wide and says_so else LANES
+    texts = "\n".join(c_units(function, function.name))
+    sizes = [int(size) for size in re.findall(r"^#define TL_LANES (\d+)$", texts, re.MULTILINE)]
+    return sizes[0] if is_wide else sizes[-1]
 
 
 def predicted(

@@ -29,7 +29,7 @@ from compiled_machines import (
 from core_machines import CORE_MACHINES
 
 from tauloop.codegen import c_helpers, source as source_module
-from tauloop.codegen.batch_source import LANES
+from tauloop.codegen.batch_source import FEW_LANES, LANES
 from tauloop.codegen.c_helpers import mathematics
 from tauloop.codegen.compiled import CompiledFunction
 from tauloop.codegen.compiler import build
@@ -252,6 +252,18 @@ def test_code_in_pieces_gives_the_same_numbers(name, entry, folder, monkeypatch)
     parts = compiled(name, entry, "inverse_dynamics", folder)
     assert parts.library != whole.library
     check_same_numbers(parts, name, entry, "inverse_dynamics")
+
+
+@needs_compiler
+def test_large_kernels_have_smaller_blocks_and_the_same_numbers(folder, monkeypatch):
+    usual = compiled("delta", "platform", "inverse_dynamics", folder)
+    small = function("delta", "platform", "inverse_dynamics")
+    assert f"#define TL_LANES {LANES}\n" in c_source([small], "delta")
+    monkeypatch.setattr(source_module, "NUMBERS_IN_CACHE", 20)
+    assert re.findall(r"#define TL_LANES (\d+)\n", c_source([small], "delta")) == [str(FEW_LANES)]
+    large = compiled("delta", "platform", "inverse_dynamics", folder)
+    assert large.library != usual.library
+    check_same_numbers(large, "delta", "platform", "inverse_dynamics")
 
 
 @needs_compiler

@@ -1211,7 +1211,7 @@ void actuators_inverse_dynamics_batch(size_t n, const double *restrict position,
     const ptrdiff_t blocks = (ptrdiff_t)(n / TL_LANES);
     const size_t rest = n % TL_LANES;
 #ifdef _OPENMP
-#pragma omp parallel for schedule(static) if (blocks >= 128)
+#pragma omp parallel for schedule(static) if (n >= 2048)
 #endif
     for (ptrdiff_t b = 0; b < blocks; ++b) {
         const size_t first = (size_t)b * TL_LANES;

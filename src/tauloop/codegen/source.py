@@ -14,7 +14,14 @@ from dataclasses import field
 
 import casadi as ca
 
-from tauloop.codegen.batch_source import LANES, LANES_OF_WIDE_REGISTERS, MOST_LINES, batch_text
+from tauloop.codegen.batch_source import (
+    FEW_LANES,
+    LANES,
+    LANES_OF_WIDE_REGISTERS,
+    MOST_LINES,
+    NUMBERS_IN_CACHE,
+    batch_text,
+)
 from tauloop.codegen.c_helpers import used_helpers
 from tauloop.codegen.scheduling import scheduled
 from tauloop.codegen.signature import LARGEST, CSignature
@@ -43,6 +50,8 @@ SHORT = 600
 KEPT = "kept"
 #: Newton's loop ends after a step this short (m, rad or pure numbers), unless a function has its own.
 LAST_STEP = 1e-8
+#: An array that a kernel declares: how many numbers of each sample it holds.
+_ARRAY_OF_LANES = re.compile(r"^    double \w+\[(\d+)\]\[TL_LANES\];$", re.MULTILINE)
 #: Words that C keeps for itself.
 _RESERVED = frozenset(
     "auto break case char const continue default do double else enum extern float for goto if inline int long register "
@@ -113,17 +122,18 @@ def c_source(
         single: whether it is written in floats; without batch kernels then.
     """
     parts = []
-    is_whole = True
+    sizes = list[tuple[int, int]]()
     for function in functions:
         parts.append(scalar_text(function))
         if with_batch and not single:
             block, apart = _text(function, _LANES)
-            is_whole = is_whole and not apart
+            sizes.append(_samples_of_a_block(function, block, is_whole=not apart))
             parts += [*(piece.text for piece in apart), block, batch_text(function)]
     body = "\n".join([*parts, *([further] if further else [])])
     if single:
         return c_text(in_single(body), note, ["<stdint.h>", *includes])
-    return c_text(body, note, includes, is_whole=is_whole)
+    least = min(sizes, default=(LANES, LANES))  # of a large kernel, else of one in pieces, if there are such
+    return c_text(body, note, includes, samples=least if least[0] < LANES else max(sizes, default=least))
 
 
 def c_units(function: CFunction, note: str, further: str = "") -> tuple[str, ...]:
@@ -140,9 +150,10 @@ def c_units(function: CFunction, note: str, further: str = "") -> tuple[str, ...
     if not apart and block.count("\n") < SHORT:
         return (c_source([function], note, further=further),)
     declared = "".join(f"{piece.declaration}\n" for piece in apart)
+    samples = _samples_of_a_block(function, block, is_whole=not apart)
     return (
-        *(c_text("\n".join(texts), note) for texts in _filling([piece.alone for piece in apart])),
-        c_text(f"{declared}\n{block}\n{batch_text(function)}", note, is_whole=not apart),
+        *(c_text("\n".join(texts), note, samples=samples) for texts in _filling([piece.alone for piece in apart])),
+        c_text(f"{declared}\n{block}\n{batch_text(function)}", note, samples=samples),
         c_text(f"{scalar_text(function)}\n{further}", note),
     )
 
@@ -160,19 +171,33 @@ def _filling(texts: Sequence[str]) -> list[list[str]]:
     return groups
 
 
-def c_text(body: str, note: str, includes: Sequence[str] = (), *, is_whole: bool = False) -> str:
+def _samples_of_a_block(function: CFunction, block: str, *, is_whole: bool) -> tuple[int, int]:
+    """Samples of a block, and of one where registers are wide.
+
+    Args:
+        function: what is computed.
+        block: its kernel, which declares what lives between its steps and pieces.
+        is_whole: whether the kernel is in one piece.
+    """
+    numbers = sum(port.size for port in function.arguments) + sum(map(int, _ARRAY_OF_LANES.findall(block)))
+    if numbers > NUMBERS_IN_CACHE:
+        return FEW_LANES, FEW_LANES
+    return LANES, LANES_OF_WIDE_REGISTERS if is_whole else LANES
+
+
+def c_text(body: str, note: str, includes: Sequence[str] = (), *, samples: tuple[int, int] = (LANES, LANES)) -> str:
     """A whole file: headers and helpers as the functions need them, and the functions.
 
     Args:
         body: the functions.
         note: text for the comment at the top (escaped here).
         includes: further headers, in their quotes or brackets.
-        is_whole: whether all kernels are in one piece.
+        samples: of a block of lanes, and of one where registers are wide.
     """
     head = [f"/* {comment(note)} */", *(f"#include {name}" for name in ("<math.h>", "<stddef.h>", *includes)), ""]
     if "TL_LANES" in body:
-        wide = ["#ifdef __AVX512F__", f"#define TL_LANES {LANES_OF_WIDE_REGISTERS}", "#else"] if is_whole else []
-        head += [*wide, f"#define TL_LANES {LANES}", *(["#endif"] if wide else []), ""]
+        usual, wide = (f"#define TL_LANES {size}" for size in samples)
+        head += [usual, ""] if usual == wide else ["#ifdef __AVX512F__", wide, "#else", usual, "#endif", ""]
     return "\n".join([*head, *used_helpers(body), body])
 
 
