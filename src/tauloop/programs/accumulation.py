@@ -14,23 +14,19 @@ found. Source: Griewank, Walther 2008, Evaluating Derivatives, chapters 9 and 10
 
 from __future__ import annotations
 
-import heapq
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 import casadi as ca
 import numpy as np
 
-#: How many operations a new edge counts for, beside those of its making: it makes all that comes after dearer.
-FILL = 3
+from tauloop.programs.elimination_order import EXPRESSION, NUMBER, UNIT, elimination_order
+from tauloop.programs.fingerprints import CANCELLED, fingerprint
+
 #: Rounds of joining what acts alike.
 ROUNDS = 6
-#: Sums below this share of their terms are zero.
-CANCELLED = 1e-11
 #: Values that differ by more than this share are not the same, though nine digits of them are.
 AGREEING = 1e-12
-#: Weights of edges: nothing to multiply by, a number, or an expression.
-_UNIT, _NUMBER, _EXPRESSION = 0, 1, 2
 
 
 class _Edge:
@@ -40,21 +36,21 @@ class _Edge:
 
     def __init__(self, weight: ca.SX, numbers: np.ndarray) -> None:
         self.weight, self.numbers = weight, numbers
-        self.kind = _EXPRESSION if not weight.is_constant() else _UNIT if abs(float(weight)) == 1 else _NUMBER
+        self.kind = EXPRESSION if not weight.is_constant() else UNIT if abs(float(weight)) == 1 else NUMBER
 
 
 class _Known:
     """Expressions by their values at some states."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[float, ...], tuple[ca.SX, float, np.ndarray]] = {}
+        self._known: dict[bytes, tuple[ca.SX, float, np.ndarray]] = {}
 
     def shared(self, weight: ca.SX, numbers: np.ndarray) -> ca.SX:
         """The expression that is known to be the same, its double or half, or this one, known from now on."""
         if weight.is_constant() or weight.is_symbolic():
             return weight
         for factor in (1.0, 2.0, 0.5):
-            key, sign = _fingerprint(numbers / factor)
+            key, sign = fingerprint(numbers / factor)
             if key in self._known:
                 known, other, values = self._known[key]
                 if (np.abs(sign * other / factor * numbers - values) <= AGREEING * np.abs(values)).all():
@@ -62,19 +58,15 @@ class _Known:
         self.add(weight, numbers)
         return weight
 
+    def values(self) -> list[np.ndarray]:
+        """Values of all of them (M,)."""
+        return [numbers for _, _, numbers in self._known.values()]
+
     def add(self, weight: ca.SX, numbers: np.ndarray) -> None:
         """Keep an expression, unless there is the same already."""
-        key, sign = _fingerprint(numbers)
+        key, sign = fingerprint(numbers)
         if key and not weight.is_constant():
             self._known.setdefault(key, (weight, sign, numbers))
-
-
-def _fingerprint(numbers: np.ndarray) -> tuple[tuple[float, ...], float]:
-    """Nine digits of some values, and the sign of the first; nothing where they are no numbers, or zero."""
-    if not len(numbers) or not np.isfinite(numbers).all() or not numbers[0]:
-        return (), 1.0
-    sign = 1.0 if numbers[0] > 0 else -1.0
-    return tuple(float(f"{x:.8e}") for x in sign * numbers), sign
 
 
 Operations = dict[int, tuple[int, list[int]]]
@@ -219,7 +211,7 @@ class DerivativeGraph:
             for vertex in sorted(self._behind):
                 behind = self._behind[vertex]
                 if vertex not in kept and len(behind) > 1 and self._before[vertex]:
-                    marks = [(end, *_fingerprint(behind[end].numbers)) for end in sorted(behind)]
+                    marks = [(end, *fingerprint(behind[end].numbers)) for end in sorted(behind)]
                     first = marks[0][2]
                     if all(key for _, key, _ in marks):
                         alike[tuple((end, key, sign * first) for end, key, sign in marks)].append((vertex, first))
@@ -240,7 +232,7 @@ class DerivativeGraph:
                 size = np.ones(len(self._behind[vertex][end].numbers))
                 self._part(vertex, end)
             self._join(vertex, joint, ca.SX(sign), sign * size)
-            self._before[joint][vertex].kind = _EXPRESSION  # so that it is not undone for nothing
+            self._before[joint][vertex].kind = EXPRESSION  # so that it is not undone for nothing
 
     def _pass_on(self, kept: Collection[int]) -> None:
         """Eliminate vertices that are only added to one other."""
@@ -248,29 +240,20 @@ class DerivativeGraph:
         while stack:
             vertex = stack.pop()
             edges = list(self._behind[vertex].values())
-            if self._before[vertex] and len(edges) == 1 and edges[0].kind == _UNIT:
+            if self._before[vertex] and len(edges) == 1 and edges[0].kind == UNIT:
                 stack += sorted(self._before[vertex].keys() - set(kept))
                 self._eliminate(vertex)
 
     def eliminate(self, kept: Collection[int]) -> None:
         """Eliminate all vertices but some; which are sources, sinks, or wait for their equations."""
         self._settle()
-        waiting = self._alive(kept)
-        scores = {vertex: self._score(vertex) for vertex in waiting}
-        queue = [(score, vertex) for vertex, score in scores.items()]
-        heapq.heapify(queue)
-        while queue:
-            score, vertex = heapq.heappop(queue)
-            if scores.get(vertex) != score:
-                continue  # it has changed since
-            del scores[vertex]
-            before, behind = list(self._before[vertex]), list(self._behind[vertex])
+        self._alive(kept)
+        edges = {
+            end: {start: (edge.numbers, edge.kind) for start, edge in starts.items()}
+            for end, starts in self._before.items()
+        }
+        for vertex in elimination_order(edges, self._known.values(), kept):
             self._eliminate(vertex)
-            near = {*before, *behind}
-            near.update(*(self._behind[start] for start in before), *(self._before[end] for end in behind))
-            for neighbour in near & scores.keys():
-                scores[neighbour] = self._score(neighbour)
-                heapq.heappush(queue, (scores[neighbour], neighbour))
 
     def _alive(self, kept: Collection[int]) -> set[int]:
         """Vertices on a path from somewhere to somewhere; the others are taken out."""
@@ -283,16 +266,6 @@ class DerivativeGraph:
                 self.forget([vertex])
                 waiting.discard(vertex)
         return waiting
-
-    def _score(self, vertex: int) -> int:
-        """Operations that an elimination takes, and what the edges count that it makes and removes."""
-        before, behind = self._before[vertex], self._behind[vertex]
-        kinds = [edge.kind for edge in behind.values()]
-        numbers, expressions = kinds.count(_NUMBER), kinds.count(_EXPRESSION)
-        free = {_UNIT: 0, _NUMBER: expressions, _EXPRESSION: numbers + expressions}
-        products = sum(free[edge.kind] for edge in before.values())
-        sums = sum(start in self._before[end] for end in behind for start in before)
-        return products + sums + FILL * (len(before) * len(behind) - sums - len(before) - len(behind))
 
     def _eliminate(self, vertex: int) -> None:
         for start, first in self._before[vertex].items():
