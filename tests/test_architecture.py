@@ -83,7 +83,7 @@ CEILINGS = {
     "assembly": 2020,
     "calibration": 3640,
     "cli": 1670,
-    "codegen": 2590,
+    "codegen": 2630,
     "conversion": 250,
     "drives": 3815,
     "engines": 1450,

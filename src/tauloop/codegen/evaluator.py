@@ -17,6 +17,7 @@ import casadi as ca
 import numpy as np
 
 from tauloop.codegen.compiled import CompiledFunction, compile_function
+from tauloop.codegen.precision import Precision
 from tauloop.codegen.rows import CompiledRows, RowKernel
 from tauloop.codegen.signature import CPort
 from tauloop.codegen.source import CFunction, c_name
@@ -47,7 +48,13 @@ class Kernel(Protocol):
 
 
 class Evaluator(ABC):
-    """Decides how programs are run."""
+    """Decides how programs are run.
+
+    Attributes:
+        precision: of the steps of simulations and control loops over many starts.
+    """
+
+    precision: Precision = Precision.DOUBLE
 
     @abstractmethod
     def wants_code(self, program: Program, samples: int) -> bool:
@@ -62,8 +69,8 @@ class Evaluator(ABC):
         """Machine code that follows motions, in lanes or sample by sample; None where there is none to be had."""
 
     @abstractmethod
-    def rows(self, text: str, name: str, letters: str) -> RowKernel | None:
-        """A kernel over rows, of a text for both compilers (`rows`); None where there is none to be had."""
+    def rows(self, text: str, name: str, letters: str, precision: Precision = Precision.DOUBLE) -> RowKernel | None:
+        """A kernel over rows, of a text for both compilers in a precision; None where there is none to be had."""
 
 
 @final
@@ -83,7 +90,7 @@ class Interpreted(Evaluator):
         """No machine code."""
         return None
 
-    def rows(self, text: str, name: str, letters: str) -> RowKernel | None:
+    def rows(self, text: str, name: str, letters: str, precision: Precision = Precision.DOUBLE) -> RowKernel | None:
         """No machine code."""
         return None
 
@@ -128,10 +135,10 @@ class Compiled(Evaluator):
             self._warn(f"the samples of a motion are reached one by one, not followed: {error}")
             return None
 
-    def rows(self, text: str, name: str, letters: str) -> RowKernel | None:
+    def rows(self, text: str, name: str, letters: str, precision: Precision = Precision.DOUBLE) -> RowKernel | None:
         """Machine code over rows; None, and a warning in the log, where it cannot be made."""
         try:
-            return CompiledRows(text, name, letters, self.threads, self.folder)
+            return CompiledRows(text, name, letters, self.threads, self.folder, precision)
         except EngineError as error:
             self._warn(f"running interpreted, which is some tens of times slower: {error}")
             return None

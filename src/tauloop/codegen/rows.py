@@ -15,6 +15,7 @@ import numpy as np
 
 from tauloop.codegen.c_helpers import c_file, used_helpers
 from tauloop.codegen.library import Library
+from tauloop.codegen.precision import Precision
 from tauloop.codegen.threads import share_out, shares
 
 _INCLUDE = re.compile(r"^#include .*\n", re.MULTILINE)
@@ -33,7 +34,7 @@ class RowKernel(Protocol):
         Args:
             n: rows.
             numbers: whole numbers behind the range of rows.
-            arrays: read, of doubles.
+            arrays: read, as doubles; so are outputs.
             shapes: of the arrays that are written, behind the others.
         """
         ...
@@ -57,25 +58,33 @@ def row_kernel_letters(numbers: int, arrays: int) -> str:
 class CompiledRows:
     """A `RowKernel` in machine code of this computer's, shared out over threads; no number depends on them."""
 
-    def __init__(self, text: str, name: str, letters: str, threads: int, folder: Path | None) -> None:
+    def __init__(
+        self,
+        text: str,
+        name: str,
+        letters: str,
+        threads: int,
+        folder: Path | None,
+        precision: Precision = Precision.DOUBLE,
+    ) -> None:
         """Compile, or find in the cache.
 
         Raises:
             EngineError: there is no compiler, it fails, or the cache cannot be written.
         """
         self._run = Library.made(text, folder=folder).function(name, letters)
-        self._threads = threads
+        self._threads, self._dtype = threads, precision.dtype
 
     def __call__(
         self, n: int, numbers: Sequence[int], arrays: Sequence[np.ndarray], shapes: Sequence[tuple[int, ...]]
     ) -> list[np.ndarray]:
         """See `RowKernel`."""
-        read = [np.ascontiguousarray(array, dtype=float) for array in arrays]
-        written = [np.empty(shape) for shape in shapes]
+        read = [np.ascontiguousarray(array, dtype=self._dtype) for array in arrays]
+        written = [np.empty(shape, dtype=self._dtype) for shape in shapes]
 
         def run(part: slice) -> None:
             self._run(n, part.start, part.stop, *numbers, *read, *written)
 
         if n:
             share_out(shares(n, PARTS * self._threads, least=1, block=1), self._threads, run)
-        return written
+        return [array.astype(float, copy=False) for array in written]

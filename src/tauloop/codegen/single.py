@@ -21,12 +21,19 @@ LARGEST = 1e12
 SMALLEST_PIVOT = 1e-4
 #: Position residuals above this mean that Newton's method has not arrived: a float's rounding of metres, tenfold.
 CONVERGED = 1e-5
+#: A way back onto the loops has arrived where it leaves less than this, m or pure numbers.
+RETURNED = 1e-6
+#: Least relative error of a step that can be asked for: a state's own rounding is a tenth of it.
+LEAST_TOLERANCE = 1e-6
+#: No step of an integrator is shorter, s: instants of some seconds are floats a tenth of this apart.
+SHORTEST_STEP = 1e-6
 #: Marks beyond all numbers that a float can hold become this one.
 BEYOND = 1e30
 
 _FUNCTIONS = {
     "sqrt": "sqrtf",
     "fabs": "fabsf",
+    "pow": "powf",
     "floor": "tl_floorf",
     "fmin": "tl_fminf",
     "fmax": "tl_fmaxf",

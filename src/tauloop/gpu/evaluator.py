@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from tauloop.codegen.evaluator import LARGEST_PROGRAM, Evaluator
+from tauloop.codegen.precision import Precision
 from tauloop.errors import InputError, PoseError, Problems
 from tauloop.gpu.devices import BLOCK, Device, Gpu, Launch
-from tauloop.gpu.source import Argument, Precision, arguments, kernel_name, kernels_text
+from tauloop.gpu.source import Argument, arguments, kernel_name, kernels_text
 from tauloop.records import dataclass
 
 if TYPE_CHECKING:
@@ -213,20 +214,20 @@ class DeviceKernel:
 class DeviceRows:
     """A kernel over rows: arrays of the computer's go to the device and come back."""
 
-    def __init__(self, device: Device, launch: Launch) -> None:
+    def __init__(self, device: Device, launch: Launch, precision: Precision) -> None:
         """Take a kernel that is there."""
-        self._device, self._launch = device, launch
+        self._device, self._launch, self._dtype = device, launch, precision.dtype
 
     def __call__(
         self, n: int, numbers: Sequence[int], arrays: Sequence[np.ndarray], shapes: Sequence[tuple[int, ...]]
     ) -> list[np.ndarray]:
         """See `codegen.rows.RowKernel`."""
         xp = self._device.arrays
-        read = [xp.asarray(np.ascontiguousarray(array, dtype=float)) for array in arrays]
-        written = [xp.empty(shape) for shape in shapes]
+        read = [xp.asarray(np.ascontiguousarray(array, dtype=self._dtype)) for array in arrays]
+        written = [xp.empty(shape, dtype=self._dtype) for shape in shapes]
         if n:
             self._launch(-(-n // BLOCK), BLOCK, 0, (n, 0, n, *numbers, *read, *written))
-        return [self._device.numbers(array) for array in written]
+        return [self._device.numbers(array).astype(float, copy=False) for array in written]
 
 
 @final
@@ -238,7 +239,8 @@ class Cuda(Evaluator):
 
     Attributes:
         device: where kernels run: `Gpu()`, or `Processor()`, the computer's own, for tests.
-        precision: of the functions that `function` makes; models compute in double precision.
+        precision: of the functions that `function` makes, and of the steps of `simulate_many`, `follow_many` and
+            `ControlKernel`; all else that models compute is in double precision.
         at_least: samples below which models interpret a run.
         folder: the cache; the user's own without it.
 
@@ -272,13 +274,13 @@ class Cuda(Evaluator):
         """None: motions are followed on the computer's own processor."""
         return None
 
-    def rows(self, text: str, name: str, letters: str) -> DeviceRows:
+    def rows(self, text: str, name: str, letters: str, precision: Precision = Precision.DOUBLE) -> DeviceRows:
         """A kernel over rows.
 
         Raises:
             EngineError: it cannot be compiled or loaded; what is missing.
         """
-        return DeviceRows(self.device, self.device.kernel(text, name, letters, self.folder))
+        return DeviceRows(self.device, self.device.kernel(text, name, letters, self.folder), precision)
 
     def function(self, motion: Motion, program: str, outputs: tuple[str, ...]) -> DeviceFunction:
         """A function of arrays that live on the device.

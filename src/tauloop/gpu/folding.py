@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tauloop.codegen.c_helpers import c_file
+from tauloop.codegen.precision import Precision
 from tauloop.errors import InputError, PoseError
 from tauloop.gpu.devices import Launch
 from tauloop.gpu.evaluator import Cuda, DeviceInputs
-from tauloop.gpu.source import Precision, arguments, device_text, parameters, sample_call, sample_text
+from tauloop.gpu.source import arguments, device_text, parameters, sample_call, sample_text
 from tauloop.identification import Condensed
 from tauloop.programs.limits import CONVERGED, SMALLEST_PIVOT
 

@@ -63,7 +63,7 @@ class ControlKernel:
             plant: the machine that moves.
             model: the machine that the controller believes in.
             controller: the law; other gains need no new compilation.
-            cuda: the device; in double precision whatever it says.
+            cuda: the device and its precision.
             method: an explicit integrator.
 
         Raises:
@@ -72,7 +72,7 @@ class ControlKernel:
         self._made_for = (plant, model, type(controller), controller.space, method)
         self._device, self._parts = cuda.device, ControlLayouts(plant, model, controller)
         self.system = control_system(plant, model, controller)
-        self.text = control_text(self.system, method)
+        self.text, self.precision = control_text(self.system, method, cuda.precision), cuda.precision
         self._launch = cuda.device.kernel(self.text, "tl_control", CONTROL_LETTERS, cuda.folder)
 
     def __call__(self, loop: Loop, position: Any, velocity: Any, q: Any, *, every: int = 1) -> ControlledStarts:
@@ -90,14 +90,15 @@ class ControlKernel:
                 correction in Python; arrays that do not fit.
         """
         self._require(loop, every)
+        loop.method.require_precision(self.precision)
         device, system, n_p = self._device, self.system, len(loop.position)
         xp = device.arrays
         ready = self._starts(position, velocity, q, (n_p, system.states - n_p, system.coordinates))
         read, shapes = control_arrays(loop, self._parts, ready, every, xp)
-        states, forces, report = written = [xp.empty(shape) for shape in shapes]
+        states, forces, report = written = [xp.empty(shape, dtype=self.precision.dtype) for shape in shapes]
         n = len(ready[2])
         if n:
-            arrays = (*(xp.ascontiguousarray(array) for array in read), *written)
+            arrays = (*(xp.ascontiguousarray(array, dtype=self.precision.dtype) for array in read), *written)
             self._launch(-(-n // BLOCK), BLOCK, 0, (n, 0, n, len(loop.forward), every, *arrays))
         states, forces = states.transpose(2, 0, 1), forces.transpose(2, 0, 1)
         return ControlledStarts(
@@ -120,7 +121,7 @@ class ControlKernel:
         problems, ready, device = Problems(), [], self._device
         for name, array, size in zip(("position", "velocity", "q"), (position, velocity, q), sizes, strict=True):
             with problems.collecting(InputError):
-                ready.append(device.columns(name, array, np.float64))
+                ready.append(device.columns(name, array, self.precision.dtype))
                 n = len(ready[0])
                 if ready[-1].shape != (n, size):
                     what = f"has shape {ready[-1].shape}, needs ({n}, {size})"

@@ -6,59 +6,14 @@ The text is CUDA for NVRTC and C99 for the computer's own compiler; `kernels.h` 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from enum import Enum
-from typing import Any
 
-import numpy as np
-
-from tauloop.codegen import single
 from tauloop.codegen.c_helpers import c_file, used_helpers
 from tauloop.codegen.compiled import HELD
+from tauloop.codegen.precision import Precision
 from tauloop.codegen.signature import CPort
 from tauloop.codegen.source import CFunction, comment, thread_text
 from tauloop.programs.bounded import Bounded
-from tauloop.programs.limits import CONVERGED, SMALLEST_PIVOT
 from tauloop.records import dataclass
-
-
-class Precision(Enum):
-    """What numbers are computed in.
-
-    Attributes:
-        DOUBLE: 64 bits.
-        SINGLE: 32 bits: half the memory, and many times the operations on most graphics processors.
-    """
-
-    DOUBLE = "double"
-    SINGLE = "single"
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Of arrays."""
-        return np.dtype(np.float64 if self is Precision.DOUBLE else np.float32)
-
-    @property
-    def smallest_pivot(self) -> float:
-        """Share of its typical size below which a pivot means a singular pose."""
-        return SMALLEST_PIVOT if self is Precision.DOUBLE else single.SMALLEST_PIVOT
-
-    @property
-    def converged(self) -> float:
-        """Residual above which a loop is missed, m or pure numbers."""
-        return CONVERGED if self is Precision.DOUBLE else single.CONVERGED
-
-    def written(self, text: str) -> str:
-        """Text of doubles in this precision."""
-        return text if self is Precision.DOUBLE else single.in_single(text)
-
-    def limited(self, function: CFunction) -> CFunction:
-        """A function whose loops end where this precision ends."""
-        if self is Precision.DOUBLE:
-            return function
-        return replace(
-            function, last_step=single.LAST_STEP, most_steps=single.NEWTON_ITERATIONS, largest=single.LARGEST
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,8 +49,10 @@ enum { TL_STEPPED, TL_UNHEALTHY, TL_TOO_SMALL, TL_ASTRAY, TL_CROWDED };
 #define TL_STRETCH 0.01
 /* No step shorter than this is tried, s; one as short as the second that still leads where there are no rates is the
    last: where a motion creeps up to such a place a shorter one would not move it by a unit in the last place. */
+#ifndef TL_SMALLEST_STEP /* in floats they are longer */
 #define TL_SMALLEST_STEP 1e-13
 #define TL_SMALLEST_RETREAT 1e-10
+#endif
 /* A step is given up where the way back is this many times as long as its error may be. On regular motions it is as
    short as the error itself (measured: below 0.4); near a pose where loops lose rank it is 1e4 and more. */
 #define TL_FARTHEST_RETURN 10.0

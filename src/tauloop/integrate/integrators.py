@@ -23,6 +23,8 @@ from abc import ABC, abstractmethod
 from dataclasses import fields, is_dataclass
 from typing import final
 
+from tauloop.codegen.precision import Precision
+from tauloop.codegen.single import LEAST_TOLERANCE
 from tauloop.errors import InputError, Problem, Problems
 from tauloop.integrate.tableau import Tableau, dormand_prince, runge_kutta_4
 from tauloop.records import dataclass
@@ -68,6 +70,17 @@ class Method:
     def fixed(cls, tableau: Tableau, step: float) -> Method:
         """A method with steps of one length, s."""
         return cls(tableau=tableau, rtol=ZERO, atol=ZERO, longest=step, first=step)
+
+    def require_precision(self, precision: Precision) -> None:
+        """Refuse tolerances that numbers of a precision do not keep.
+
+        Raises:
+            InputError: which, and what to ask for.
+        """
+        is_adaptive = self.tableau is not None and self.tableau.is_adaptive
+        if precision is Precision.SINGLE and is_adaptive and self.rtol < LEAST_TOLERANCE:
+            what = f"asks for a relative error of {self.rtol:g}, floats keep {LEAST_TOLERANCE:g}"
+            raise InputError.of("integrator", what, "`DormandPrince(rtol=1e-5, atol=1e-6)`, fixed steps, or doubles")
 
 
 class Integrator(ABC):

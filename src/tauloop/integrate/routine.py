@@ -16,6 +16,7 @@ import casadi as ca
 import numpy as np
 
 from tauloop.codegen.evaluator import c_function
+from tauloop.codegen.precision import Precision
 from tauloop.codegen.signature import HEALTH
 from tauloop.codegen.source import CFunction, c_source, number
 from tauloop.equations.values import BatchFunction
@@ -121,6 +122,13 @@ class RoutineCall:
         for place, part in zip(self.outputs, parts, strict=True):
             _view(arrays, place, part.shape[1])[:] = part[0]
         return True
+
+    def limited(self, precision: Precision) -> RoutineCall:
+        """The same, whose loops and verdicts are a precision's."""
+        if not isinstance(self.function, CFunction):
+            return self
+        least = max(self.smallest_pivot, precision.smallest_pivot)
+        return replace(self, function=precision.limited(self.function), smallest_pivot=least)
 
     def text(self) -> list[str]:
         """The statements in C; where it writes an array that it also reads, by way of another one."""
@@ -328,8 +336,14 @@ class Routine:
         ]
 
 
-def functions_text(routines: Iterable[Routine], prefix: str = "straight") -> str:
-    """C text of all functions that routines call; straight-line code has names that begin with the prefix."""
+def functions_text(routines: Iterable[Routine], prefix: str = "straight", *, single: bool = False) -> str:
+    """C text of all functions that routines call; straight-line code has names that begin with the prefix.
+
+    Args:
+        routines: that call them.
+        prefix: of these names.
+        single: whether it is written in floats.
+    """
     calls = [
         call for routine in routines for made in routine.calls for call in (made.tangent, made) if call is not None
     ]
@@ -343,14 +357,12 @@ def functions_text(routines: Iterable[Routine], prefix: str = "straight") -> str
     for function in codes.values():
         generator.add(function)
     note = "made by Tauloop, do not edit"
-    return "\n".join(
-        [
-            c_source(list(programs.values()), note, with_batch=False, includes=("<string.h>",)),
-            # functions of one file only: exported ones would not be put in line, for others could take their place
-            "#define CASADI_SYMBOL_EXPORT static",
-            generator.dump(),
-        ]
-    )
+    # functions of one file only: exported ones would not be put in line, for others could take their place
+    straight_text = f"#define CASADI_SYMBOL_EXPORT static\n{generator.dump()}"
+    listed, includes = list(programs.values()), ("<string.h>",)
+    if single:
+        return c_source(listed, note, with_batch=False, includes=includes, further=straight_text, single=True)
+    return f"{c_source(listed, note, with_batch=False, includes=includes)}\n{straight_text}"
 
 
 def unit_quaternions(quaternions: Iterable[int], states: int) -> Routine:

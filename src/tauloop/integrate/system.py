@@ -7,22 +7,22 @@ around the steps.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 
 import numpy as np
 
 from tauloop.codegen.c_helpers import c_file
+from tauloop.codegen.precision import RETURNED, Precision
+from tauloop.codegen.single import SHORTEST_STEP
 from tauloop.codegen.source import number
 from tauloop.integrate.interpreted import InterpretedProblem, Run
 from tauloop.integrate.routine import Arrays, Own, Routine, functions_text
 from tauloop.integrate.source import integrator_source
 from tauloop.integrate.tableau import Tableau
-from tauloop.programs.state import CONVERGED
 from tauloop.records import dataclass
 
-#: A way back has arrived where it leaves less than this, which is rounding; and it is given up after so many tries, for
-#: each squares what is left.
-RETURNED, RETURNS = 1e-13, 8
+#: A way back is given up after so many tries, for each squares what is left.
+RETURNS = 8
 #: Least discriminant, least pivot and largest residual, to begin with; and those of the last failure.
 WORST = (1.0, 1e300, 0.0, np.nan, np.nan, np.nan)
 
@@ -64,6 +64,7 @@ class HybridSystem:
         events: int = 0,
         known: int = 0,
         further: Mapping[str, Routine] | None = None,
+        precision: Precision = Precision.DOUBLE,
     ) -> str:
         """C text of a loop around its steps.
 
@@ -73,25 +74,29 @@ class HybridSystem:
             events: to look for, of coordinates and velocities.
             known: numbers that are known beside rates where there are no events.
             further: other routines by name, which the loop calls.
+            precision: of all numbers.
         """
         routines = {"rate": self.rate, "reset": self.reset, "sample": self.sample, "back": self.back}
         routines |= further or {}
-        figures = {"NY": self.states, "NS": len(self.modes), "NZ": self.held, "NI": self.inputs}
+        figures: dict[str, int | str] = {"NY": self.states, "NS": len(self.modes), "NZ": self.held, "NI": self.inputs}
         figures |= {"NQ": self.coordinates, "TL_EVENTS": events, "TL_ALONG": self.directions, "NP": self.constants}
         figures |= {"TL_KNOWN": self.coordinates + self.velocities if events else known}
         figures |= {"TL_RETURNS": RETURNS if self.back.calls else 0}
-        return "\n".join(
-            [
-                functions_text(routines.values()),
-                *(f"#define {name} {figure}" for name, figure in figures.items()),
-                f"#define TL_CONVERGED {number(CONVERGED)}",
-                f"#define TL_RETURNED {number(RETURNED)}",
-                integrator_source(method),
-                c_file("tauloop.integrate", "system.c"),
-                loop,
-                *(routine.text(f"system_{name}") for name, routine in routines.items()),
-            ]
-        )
+        if precision is Precision.SINGLE:
+            figures |= {f"TL_SMALLEST_{name}": number(SHORTEST_STEP) for name in ("STEP", "RETREAT")}
+            limited = {name: tuple(call.limited(precision) for call in each.calls) for name, each in routines.items()}
+            routines = {name: replace(each, calls=limited[name]) for name, each in routines.items()}
+        body = [
+            *(f"#define {name} {figure}" for name, figure in figures.items()),
+            f"#define TL_CONVERGED {number(precision.converged)}",
+            f"#define TL_RETURNED {number(precision.returned)}",
+            integrator_source(method),
+            c_file("tauloop.integrate", "system.c"),
+            loop,
+            *(routine.text(f"system_{name}") for name, routine in routines.items()),
+        ]
+        functions = functions_text(routines.values(), single=precision is Precision.SINGLE)
+        return "\n".join([functions, precision.written("\n".join(body))])
 
 
 class RoutineProblem(InterpretedProblem):

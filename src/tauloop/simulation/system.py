@@ -9,9 +9,10 @@ import numpy as np
 from tauloop.assembly.closing import open_loops
 from tauloop.assembly.singular_kinds import singular_kind
 from tauloop.codegen.evaluator import BatchRuns, interpreted_run, reads_start
+from tauloop.codegen.precision import RETURNED
 from tauloop.errors import AssemblyError, InputError, Problem
 from tauloop.integrate.routine import Routine, program_call, straight, unit_quaternions
-from tauloop.integrate.system import RETURNED, RETURNS, HybridSystem
+from tauloop.integrate.system import RETURNS, HybridSystem
 from tauloop.mechanism.bodies import cable_problems
 from tauloop.model import Model
 from tauloop.programs.extended import projection_program

@@ -12,6 +12,7 @@ import numpy as np
 from tauloop.assembly.ports import numbers
 from tauloop.codegen.c_helpers import c_file
 from tauloop.codegen.evaluator import Compiled
+from tauloop.codegen.precision import Precision
 from tauloop.codegen.rows import RowKernel, row_kernel_letters, without_headers
 from tauloop.datasets import TIME, Variable, columns, time_axis
 from tauloop.errors import InputError, PoseError, solving
@@ -203,7 +204,9 @@ def _kernel(loop: Loop, n: int) -> RowKernel | None:
     program = loop.plant.platform.runner.program(FORWARD_DYNAMICS)
     if not isinstance(evaluator, Compiled) and not evaluator.wants_code(program, n * len(loop.forward)):
         return None
-    return evaluator.rows(control_text(system, method), "tl_control", CONTROL_LETTERS)
+    precision = evaluator.precision
+    loop.method.require_precision(precision)
+    return evaluator.rows(control_text(system, method, precision), "tl_control", CONTROL_LETTERS, precision)
 
 
 def _one_by_one(
@@ -270,7 +273,8 @@ def control_arrays(
     return arrays, [(kept, state.shape[1], n), (kept, len(loop.limit), n), (REPORT, n)]
 
 
-def control_text(system: HybridSystem, method: Tableau) -> str:
+def control_text(system: HybridSystem, method: Tableau, precision: Precision = Precision.DOUBLE) -> str:
     """The kernel: the routines and the integrator of simulations, and the loop over samples around them."""
     defined = f"#define TL_FOUND {system.held + system.kept}\n"
-    return without_headers(system.source(method, defined + c_file("tauloop.simulation.controllers", "control.c")))
+    loop = defined + c_file("tauloop.simulation.controllers", "control.c")
+    return without_headers(system.source(method, loop, precision=precision))

@@ -8,6 +8,7 @@ import numpy as np
 
 from tauloop.codegen.c_helpers import c_file
 from tauloop.codegen.evaluator import Evaluator
+from tauloop.codegen.precision import Precision
 from tauloop.codegen.rows import RowKernel, row_kernel_letters, without_headers
 from tauloop.simulation.stepping.stepper import ENDINGS, Stepper
 from tauloop.simulation.stepping.steps import Ending, ManySteps
@@ -16,17 +17,23 @@ from tauloop.simulation.stepping.steps import Ending, ManySteps
 DONE, FULL = 10, 11
 
 
-def steps_text(stepper: Stepper) -> str:
+def steps_text(stepper: Stepper, precision: Precision = Precision.DOUBLE) -> str:
     """The loop around the steps, for the system's C compiler and NVRTC."""
     routines = stepper.routines
     known = routines.coordinates + routines.velocities + routines.inputs
     loop = c_file("tauloop.simulation.stepping", "steps.c")
-    return without_headers(routines.source(stepper.method.tableau, loop, known=known))
+    return without_headers(routines.source(stepper.method.tableau, loop, known=known, precision=precision))
 
 
 def starts_kernel(stepper: Stepper, evaluator: Evaluator) -> RowKernel | None:
-    """The kernel over starts, where the evaluator has machine code."""
-    return evaluator.rows(steps_text(stepper), "tl_many", row_kernel_letters(2, 9))
+    """The kernel over starts, where the evaluator has machine code.
+
+    Raises:
+        InputError: tolerances that its precision does not keep.
+    """
+    precision = evaluator.precision
+    stepper.method.require_precision(precision)
+    return evaluator.rows(steps_text(stepper, precision), "tl_many", row_kernel_letters(2, 9), precision)
 
 
 def many_steps(
@@ -49,10 +56,11 @@ def many_steps(
     arrays = (times, figures, stepper.system.theta, *columns)
     states, near, report = kernel(count, (wanted, stepper.max_steps), arrays, shapes)
     endings = {DONE: Ending.END, FULL: Ending.STEPS} | {int(code): ending for code, ending in ENDINGS.items()}
+    ended = tuple(endings[int(code)] for code in report[1])
     return ManySteps(
         y=np.ascontiguousarray(states.reshape(wanted, size, count).transpose(2, 0, 1)),
         near=np.ascontiguousarray(near.reshape(wanted, n_q, count).transpose(2, 0, 1)),
-        reached=report[0],
-        endings=tuple(endings[int(code)] for code in report[1]),
+        reached=np.where([ending is Ending.END for ending in ended], end, report[0]),
+        endings=ended,
         steps=report[2].astype(int),
     )
