@@ -18,11 +18,12 @@ import numpy as np
 
 from tauloop.programs.fingerprints import CANCELLED, fingerprint
 
-#: How many operations a new edge counts for, of the orders that are tried.
-FILLS = (4, 6, 8, 10)
+#: How many operations a new edge counts for, of the orders that are tried; and how many products are looked at before
+#: no other one is begun (some seconds).
+FILLS, ENOUGH = (6, 4, 10, 8), 500_000
 #: States at which values are compared.
 STATES = 8
-#: Weights of edges: nothing to multiply by, a number, or an expression.
+#: Weights of edges: nothing to multiply by, a number, or an expression; their product tells what a product costs.
 UNIT, NUMBER, EXPRESSION = 0, 1, 2
 
 Edges = Mapping[int, Mapping[int, tuple[np.ndarray, int]]]
@@ -37,8 +38,11 @@ def elimination_order(edges: Edges, known: Sequence[np.ndarray], kept: Collectio
         kept: vertices that stay.
     """
     values = _Values(known)
-    trials = [_TriedOrder(edges, values, kept, fill) for fill in FILLS]
-    return min(trials, key=lambda trial: trial.operations).order
+    tried = list[_TriedOrder]()
+    for fill in FILLS:
+        if sum(order.looked_at for order in tried) < ENOUGH:
+            tried.append(_TriedOrder(edges, values, kept, fill))
+    return min(tried, key=lambda order: order.operations).order
 
 
 class _Values:
@@ -51,11 +55,11 @@ class _Values:
 
     def number(self, values: np.ndarray) -> int:
         """The number of a value."""
-        keys = [fingerprint(values / factor)[0] for factor in (1.0, 2.0, 0.5)]
-        for key in keys:
+        own = fingerprint(values)[0]
+        for key in (own, *(fingerprint(values / factor)[0] for factor in (2.0, 0.5) if own not in self._numbers)):
             if key in self._numbers:
                 return self._numbers[key]
-        return self._numbers.setdefault(keys[0], len(self._numbers)) if keys[0] else -1
+        return self._numbers.setdefault(own, len(self._numbers)) if own else -1
 
     def product(self, first: _NumberedEdge, second: _NumberedEdge) -> int:
         """The number of a product."""
@@ -85,7 +89,7 @@ class _TriedOrder:
                 edge = _NumberedEdge(numbers[:STATES], kind, values.number(numbers[:STATES]))
                 self._before[end][start] = self._behind[start][end] = edge
         self._values, self._made, self._fill = values, set(values.known), fill
-        self.operations, self.order = 0, list[int]()
+        self.operations, self.looked_at, self.order = 0, 0, list[int]()
         self._run({*self._before, *self._behind} - set(kept))
 
     def _run(self, waiting: set[int]) -> None:
@@ -105,18 +109,18 @@ class _TriedOrder:
                 scores[neighbour] = self._score(neighbour)
                 heapq.heappush(queue, (scores[neighbour], neighbour))
 
-    def _is_new(self, number: int) -> bool:
-        return number < 0 or number not in self._made
-
     def _score(self, vertex: int) -> int:
         """Operations that an elimination takes, and what the edges count that it makes and removes."""
         before, behind = self._before[vertex], self._behind[vertex]
         operations = joined = 0
+        product, made = self._values.product, self._made
         for start, first in before.items():
+            ahead = self._behind[start]
             for end, second in behind.items():
-                joined += start in self._before[end]
-                if _takes_product(first, second):
-                    operations += self._is_new(self._values.product(first, second))
+                joined += end in ahead
+                if first.kind * second.kind > NUMBER:
+                    operations += product(first, second) not in made
+        self.looked_at += len(before) * len(behind)
         return operations + joined + self._fill * (len(before) * len(behind) - joined - len(before) - len(behind))
 
     def _eliminate(self, vertex: int) -> None:
@@ -124,7 +128,7 @@ class _TriedOrder:
         for start, first in self._before[vertex].items():
             for end, second in self._behind[vertex].items():
                 number = self._values.product(first, second)
-                if _takes_product(first, second):
+                if first.kind * second.kind > NUMBER:
                     self._count(number)
                 kind = max(first.kind, second.kind)
                 self._join(start, end, _NumberedEdge(first.values * second.values, kind, number))
@@ -134,8 +138,9 @@ class _TriedOrder:
             del self._before[end][vertex]
 
     def _count(self, number: int) -> None:
-        if self._is_new(number):
+        if number not in self._made:
             self.operations += 1
+        if number >= 0:
             self._made.add(number)
 
     def _join(self, start: int, end: int, edge: _NumberedEdge) -> None:
@@ -150,7 +155,3 @@ class _TriedOrder:
             if kind == EXPRESSION:
                 self._count(edge.number)
         self._before[end][start] = self._behind[start][end] = edge
-
-
-def _takes_product(first: _NumberedEdge, second: _NumberedEdge) -> bool:
-    return UNIT not in (first.kind, second.kind) and EXPRESSION in (first.kind, second.kind)
