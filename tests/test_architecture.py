@@ -100,7 +100,7 @@ CEILINGS = {
     "linuxcnc": 820,
     "logs": 2080,
     "mechanism": 4645,
-    "model": 3330,
+    "model": 3360,
     "motion": 3630,
     "pages": 420,
     "programs": 2965,

@@ -179,12 +179,16 @@ def test_results_say_what_they_are_and_wrong_names_are_refused():
     assert np.array_equal(kinematics.jacobian("q", "velocity"), np.zeros((6, 3)))
     assert difference(kinematics.jacobian("a", "velocity"), 2 * kinematics.jacobian("v", "position")) < 1e-13
     assert difference(kinematics.jacobian("a", "acceleration"), kinematics.jacobian("q", "position")) < 1e-13
-    for wrong in (
-        lambda: platform.derivatives("inverse", *motion),
-        lambda: platform.derivatives("inverse_dynamics", *motion, wrt=["speed"]),
-        lambda: moved.jacobian("torque", "position"),
+    alone = platform.derivatives("inverse_dynamics", *motion, wrt="payload")
+    assert {name for _, name in alone.jacobians} == {"payload"}
+    for wrong, what in (
+        (lambda: platform.derivatives("inverse", *motion), "'inverse' is unknown"),
+        (lambda: platform.derivatives("inverse_dynamics", *motion, wrt=["speed"]), "speed: is no input"),
+        (lambda: platform.derivatives("inverse_dynamics", *motion, wrt="theta"), "no parameter of this model is free"),
+        (lambda: platform.derivatives("inverse_dynamics", *motion, payload=1.0), "payload: is of the type float"),
+        (lambda: moved.jacobian("torque", "position"), "torque: is no output"),
     ):
-        with pytest.raises(InputError):
+        with pytest.raises(InputError, match=what):
             wrong()
 
 

@@ -98,6 +98,14 @@ def test_a_rollout_of_a_thousand_steps_differentiates() -> None:
 def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(tl.InputError, match="unknown"):
         DELTA.as_jax("regressor")
+    call = DELTA.as_jax()
+    for motion, what in (
+        ((np.zeros(2), np.zeros(3), np.zeros(4)), r"(?s)position: has shape \(2,\), needs \(\.\.\., 3\).*acceleration"),
+        ((np.zeros(3), np.zeros(3)), "called with 2 arrays, needs 3"),
+        ((np.zeros((2, 3)), np.zeros((4, 3)), np.zeros(3)), "batches do not fit together"),
+    ):  # machine code trusts the sizes
+        with pytest.raises(tl.InputError, match=what):
+            call(*motion)
     jax.config.update("jax_enable_x64", False)
     try:
         with pytest.raises(tl.InputError, match="single precision"):

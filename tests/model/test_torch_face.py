@@ -93,7 +93,7 @@ def test_what_does_not_fit_is_refused() -> None:
         DELTA.as_torch("regressor")
     call = DELTA.as_torch()
     state = [torch.tensor(part, dtype=torch.float64) for part in STATE]
-    with pytest.raises(tl.InputError, match=r"(?s)position.*floats \(\.\.\., 3\)"):
+    with pytest.raises(tl.InputError, match=r"(?s)position.*needs \(\.\.\., 3\)"):
         call(torch.zeros(2), *state[1:])
     forward = torch.func.jacfwd(lambda x: call(x, *state[1:]))
     with pytest.raises(tl.InputError, match="forward mode over forward mode"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -75,20 +75,25 @@ class Derivatives(Shown):
 EMPTY = np.zeros(0)
 
 
-def differentiated(function: str, wrt: Iterable[str] | None, loaded: bool) -> tuple[ProgramSpec, tuple[str, ...]]:
+def differentiated(
+    function: str, wrt: str | Iterable[str] | None, loaded: bool, free: Collection[str] = ()
+) -> tuple[ProgramSpec, tuple[str, ...]]:
     """The program of a function's derivatives, and the inputs by which.
 
     Args:
         function: "kinematics", "inverse_dynamics" or "forward_dynamics".
-        wrt: names of inputs; all of the program without it.
+        wrt: a name, or names, of inputs; all of the program without it.
         loaded: whether something acts at the tool.
+        free: names of the free parameters.
 
     Raises:
         InputError: there is no such function or input.
     """
     InputError.raise_if_any(unknown_names([function], DERIVATIVES, "{!r} is unknown", "function"))
-    specs, names = DERIVATIVES[function], tuple(wrt or ())
+    specs, names = DERIVATIVES[function], (wrt,) if isinstance(wrt, str) else tuple(wrt or ())
     InputError.raise_if_any(unknown_names(names, (*specs[-1].inputs, "theta"), f"is no input of {function}"))
+    if "theta" in names and not free:
+        raise InputError.of("theta", "no parameter of this model is free", 'name some: Model(machine, free=["length"])')
     spec = specs[-1 if loaded or set(names) & set(LOAD_PORTS) else 0]
     return spec, names or (*spec.inputs, "theta")
 

@@ -5,7 +5,7 @@ Their positions are numbers, which a rotation has four of; derivatives are by di
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from tauloop.assembly.ports import factor_of, step_of
 from tauloop.codegen.compiled import CompiledFunction
-from tauloop.errors import InputError
+from tauloop.errors import InputError, Problem
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model.casadi_face import displacements
 from tauloop.model.runner import Runner
@@ -49,6 +49,29 @@ class Differentiable:
         self.sizes = tuple(runner.known_ports[step_of(name)].size for name in self.inputs)
         self.count = runner.known_ports[factor_of(self.output)].size
         self.first, self.constant = _displacement_map(runner)
+
+    def batch(self, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+        """Shape of the samples that arrays (..., n) of these shapes hold; machine code trusts their sizes.
+
+        Raises:
+            InputError: arrays are missing, or of other sizes, or their batches differ.
+        """
+        if len(shapes) != len(self.inputs):
+            what = f"is called with {len(shapes)} arrays, needs {len(self.inputs)}"
+            raise InputError.of(self.spec.name, what, f"give {', '.join(self.inputs)}")
+        ports = [self._runner.known_ports[name] for name in self.inputs]
+        problems = [
+            Problem(name, f"has shape {shape}, needs (..., {port.size})", f"the numbers are {', '.join(port.columns)}")
+            for name, shape, port in zip(self.inputs, shapes, ports, strict=True)
+            if shape[-1:] != (port.size,)
+        ]
+        InputError.raise_if_any(problems)
+        try:
+            return np.broadcast_shapes(*(shape[:-1] for shape in shapes))
+        except ValueError:
+            what = ", ".join(f"{name} {shape}" for name, shape in zip(self.inputs, shapes, strict=True))
+            remedy = "give all inputs the same number of samples, or a single one"
+            raise InputError.of("samples", f"batches do not fit together: {what}", remedy) from None
 
     def named(self, motion: Iterable[_Array]) -> dict[str, _Array]:
         """Arrays of the inputs by name."""

@@ -73,7 +73,7 @@ def jax_function(runner: Runner, function: str) -> Callable[..., Any]:
     def spread(*motion: Any) -> Any:
         """The function of arrays whose batches need not be alike."""
         arrays = [jnp.asarray(part, dtype=float) for part in motion]
-        batch = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
+        batch = code.batch([array.shape for array in arrays])
         return call(*(jnp.broadcast_to(array, (*batch, array.shape[-1])) for array in arrays))
 
     made: Callable[..., Any] = jax.jit(spread)

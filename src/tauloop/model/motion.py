@@ -351,7 +351,7 @@ class Motion:
         velocity: object,
         last: object,
         *,
-        wrt: Iterable[str] | None = None,
+        wrt: str | Iterable[str] | None = None,
         start: object | None = None,
         theta: object | None = None,
         sharing: ForceSharing = EQUAL_SHARES,
@@ -367,8 +367,8 @@ class Motion:
             function: "kinematics", "inverse_dynamics" or "forward_dynamics".
             position, velocity: the given motion (N, n) or (n,), SI.
             last: accelerations (N, n), or forces (N, n_u) for forward dynamics.
-            wrt: by which inputs, such as ("position", "payload"); by all of the function and all free parameters
-                ("theta") without it, by what acts at the tool ("wrench", "payload") where it is given.
+            wrt: by which input or inputs, such as "position" or ("position", "payload"); by all of the function and all
+                free parameters ("theta") without it, by what acts at the tool ("wrench", "payload") where it is given.
             start: start values for Newton blocks.
             theta: free parameters.
             sharing: the weights of redundant actuators.
@@ -380,7 +380,7 @@ class Motion:
             AssemblyError: as the function itself.
         """
         is_loaded = wrench is not None or payload is not None
-        spec, names = differentiated(function, wrt, is_loaded)
+        spec, names = differentiated(function, wrt, is_loaded, self.runner.catalogue.free)
         arguments = dict(zip(spec.inputs, (position, velocity, last), strict=False))
         if "wrench" in spec.inputs:
             arguments |= loads(np.zeros(WRENCH) if wrench is None else wrench, payload)

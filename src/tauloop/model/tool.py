@@ -64,13 +64,21 @@ class Payload(Shown):
 LOAD_PORTS = {"wrench": TOOL, "payload": Port(name="payload", columns=_NAMES, units=("",) * len(_NAMES))}
 
 
-def loads(wrench: object | None, payload: Payload | None) -> dict[str, object]:
-    """Inputs of the loaded programs; none where nothing acts."""
+def loads(wrench: object | None, payload: object | None) -> dict[str, object]:
+    """Inputs of the loaded programs; none where nothing acts.
+
+    Raises:
+        InputError: a payload of another type.
+    """
     if wrench is None and payload is None:
         return {}
+    payload = Payload(mass=0.0) if payload is None else payload
+    if not isinstance(payload, Payload):
+        what = f"is of the type {type(payload).__name__}"
+        raise InputError.of("payload", what, "give a tauloop.model.Payload(mass=..., center=...)")
     return {
         "wrench": np.zeros(TOOL.size) if wrench is None else wrench,
-        "payload": (Payload(mass=0.0) if payload is None else payload).parameters,
+        "payload": payload.parameters,
     }
 
 

@@ -28,12 +28,10 @@ def torch_function(runner: Runner, function: str) -> Callable[..., Any]:
 
     def call(*motion: Any) -> Any:
         tensors = [torch.as_tensor(part) for part in motion]
+        batch = code.batch([tuple(tensor.shape) for tensor in tensors])
         for name, tensor in zip(code.inputs, tensors, strict=True):
-            size = runner.known_ports[name].size
-            if not tensor.is_floating_point() or not tensor.ndim or tensor.shape[-1] != size:
-                what = f"is a tensor {tuple(tensor.shape)} of {tensor.dtype}"
-                raise InputError.of(name, what, f"give floats (..., {size})")
-        batch = torch.broadcast_shapes(*(tensor.shape[:-1] for tensor in tensors))
+            if not tensor.is_floating_point():
+                raise InputError.of(name, f"is a tensor of {tensor.dtype}", "give floats")
         whole = [tensor.to(torch.float64).expand(*batch, tensor.shape[-1]) for tensor in tensors]
         precision = torch.promote_types(torch.promote_types(tensors[0].dtype, tensors[1].dtype), tensors[2].dtype)
         return operation.apply(code, "value", *whole).to(precision)
