@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -26,6 +28,8 @@ from tauloop.motion.free.chart import SplinePath, chart
 from tauloop.motion.free.program import FreeProgram
 from tauloop.motion.free.rows import rows_at
 from tauloop.motion.free.sequential import Sequential
+from tauloop.motion.laws import Uniform
+from tauloop.testing.machines import serial_chain
 
 DELTA = tl.Model(tl.load("delta"))
 TORQUE = 41.76
@@ -280,6 +284,28 @@ def test_what_cannot_be_planned_is_refused() -> None:
         tl.transfer(tl.Model(tl.load("cable_camera")), tl.TransferOptions(end={"x": 0.01}))
     with pytest.raises(tl.InputError, match="goes nowhere"):
         tl.transfer(DELTA, tl.TransferOptions(end={"x": 0.0}))
+
+
+@pytest.mark.parametrize(
+    "seed", [3, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in (2, 5, 6, 7, 9, 11, 12, 13, 14, 15))]
+)
+def test_arms_with_coulomb_friction_are_planned_faster_than_along_the_straight_way(seed: int) -> None:
+    """Random ones, whose joints turn back and forth while others are needed."""
+    rng = np.random.default_rng(seed)
+    mechanism = serial_chain(rng)
+    model = tl.Model(mechanism)
+    platform = model.platform
+    here, n = platform.ports.at(model.assembly.q), platform.ports.velocity.size
+    force = np.abs(platform.inverse_dynamics(here, np.zeros(n), 10.0 * rng.normal(size=n)).force) + 5.0
+    motors = zip(mechanism.actuators, 3.0 * force, strict=True)
+    model = tl.Model(replace(mechanism, actuators=tuple(replace(motor, force=float(f)) for motor, f in motors)))
+    planner = FreePlanner(model, PathLimits(force=0.9))
+    motion = planner.plan(here, here + 0.05 * (np.arange(len(here)) == 0))
+    straight = fastest_law(PathRows(planner.start_path(), PathLimits(force=0.9)))
+    assert motion.law.duration < 1.02 * straight.duration
+    assert abs(motion.law.duration / motion.guess.duration - 1.0) < 0.03
+    share, _ = motion.law.rows.shares(Uniform().at(np.linspace(0.0, 1.0, 4001)), 1.0 / motion.law.duration)
+    assert share.max() < 1.0 + 1e-6
 
 
 @pytest.mark.nightly

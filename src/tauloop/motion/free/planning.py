@@ -163,19 +163,11 @@ class FreePlanner:
         self._require_clear(q, ends)
         self._chart = chart(self.model.topology, platform.ports, ends)
         self._rows = self._rows_between(q, ends)
-        aim = self.aim
-        change = 2.0 / self.limits.reversal / self.limits.force if self.limits.reversal > 0 else np.inf
-        self._program = FreeProgram(
-            self._rows,
-            aim.intervals,
-            rate={"energy": self._rows.power, "wear": self._rows.wear[0]}.get(aim.optimise),
-            change=change,
-            is_held=self.limits.bounds_changes and self.limits.ends == "held",
-            compiled=self._compiled,
-        )
         free = self._chart.free(ends)
         motions, failures = [], []
-        for guess, way in self._starts(free):
+        for k, (guess, way) in enumerate(self._starts(free)):
+            if k == 0:
+                self._program = self._program_from(guess)
             try:
                 motion, taken = self._solved(guess, free)
                 motions.append((motion, taken, way))
@@ -183,7 +175,7 @@ class FreePlanner:
                 failures.append(error)
         if not motions:
             raise failures[0]
-        self._last, self._taken, self._way = min(motions, key=lambda item: _cost(item[0], aim.optimise))
+        self._last, self._taken, self._way = min(motions, key=lambda item: _cost(item[0], self.aim.optimise))
         return self._last
 
     def start_path(self) -> Stroke:
@@ -246,6 +238,21 @@ class FreePlanner:
         self._figures_at = ca.Function("figures", inputs, [rows.power, rows.wear[1], rows.measure])
         self._allowed = float(np.exp(allowed))
         return rows
+
+    def _program_from(self, guess: Guess) -> FreeProgram:
+        """The program, whose first start this is."""
+        u, spline = np.linspace(0.0, 1.0, LOOKS), self._spline(guess)
+        y = np.concatenate([spline(u, k) / guess.duration**k for k in range(3)], axis=1)
+        rows, limits = self._rows.without_jumps(y, self._loops.at(u, spline(u))), self.limits
+        return FreeProgram(
+            rows,
+            self.aim.intervals,
+            rate={"energy": rows.power, "wear": rows.wear[0]}.get(self.aim.optimise),
+            change=2.0 / limits.reversal / limits.force if limits.reversal > 0 else np.inf,
+            is_held=limits.bounds_changes and limits.ends == "held",
+            compiled=self._compiled,
+            exact=self._rows.values,
+        )
 
     def _starts(self, free: np.ndarray) -> Iterator[tuple[Guess, np.ndarray]]:
         """Smooth motions past the obstacles, each on another side, or the straight one where it is clear.
@@ -318,7 +325,12 @@ class FreePlanner:
             if over.max() < EXCESS:
                 break
             taken += over
-            solution = program.solved(solution, free, self.aim.longest, self._room, taken)
+            try:
+                solution = program.solved(solution, free, self.aim.longest, self._room, taken)
+            except PoseError:
+                if over[:, self._rows.far].max(initial=0.0) < EXCESS:
+                    break  # what it exceeds, a slower motion keeps
+                raise
         placed = self._placed(solution.coefficients)
         self._loops.require_led(placed, program.u, self._spline(solution)(program.u))
         rows = PathRows(placed, self.limits)

@@ -33,8 +33,6 @@ RESTING = 2
 FIRST, AGAIN = 1e-6, 1e-4
 #: Barrier at the start of a program that is solved again.
 WARM = 1e-5
-#: Where IPOPT ends although it has not converged: Coulomb friction jumps where a joint turns, and nothing gets better.
-STUCK = {"acceptable_tol": 1e-3, "acceptable_iter": 4, "acceptable_obj_change_tol": 1e-7}
 #: Most steps of IPOPT, and of one that starts from a solution nearby, after which it starts as at first.
 STEPS, FEW = 300, 40
 
@@ -59,7 +57,7 @@ class Guess(Shown):
 class _Local:
     """PointRows, their Jacobian and the Hessian at one point, by its four control points and the duration."""
 
-    def __init__(self, rows: PointRows, rate: ca.SX | None, changes: bool, is_compiled: bool) -> None:
+    def __init__(self, rows: PointRows, exact: ca.SX, rate: ca.SX | None, changes: bool, is_compiled: bool) -> None:
         m = rows.y.numel() // 3
         z, T, b = ca.SX.sym("z", 4 * m), ca.SX.sym("T"), ca.SX.sym("b", 13)
         Z = ca.reshape(z, m, 4)
@@ -67,7 +65,7 @@ class _Local:
         unknown = ca.vertcat(z, T)
         values = ca.vertcat(rows.values, rows.forces) if changes else rows.values
         # what is shared is shared before it is differentiated
-        values, rate = ca.cse([values, ca.SX(0) if rate is None else rate])
+        values, exact, rate = ca.cse([values, exact, ca.SX(0) if rate is None else rate])
         k = values.numel()
         weight, scale, mu = ca.SX.sym("l", k), ca.SX.sym("s"), ca.SX.sym("m", 3 * m)
         cost = b[12] * T * rate
@@ -75,6 +73,7 @@ class _Local:
         lagrangian = ca.dot(weight, values) + scale * cost
         gradient = ca.gradient(lagrangian, rows.y)
         Hy, mixed = _symmetric(gradient, rows.y, m), ca.jacobian(gradient, T)
+        exact = ca.substitute([exact], [rows.y], [y])[0]
         whole = ca.substitute([values, Jy, cost, slope, gradient, Hy, mixed], [rows.y], [y])
         values, Jy, cost, slope, gradient, Hy, mixed = whole
         K = ca.jacobian(y, unknown)
@@ -90,13 +89,14 @@ class _Local:
             ca.Function("free_rows", point, [values, cost], options),
             ca.Function("free_slopes", point, [values, ca.densify(Jy @ K), cost, down], options),
             ca.Function("free_bends", [*point, weight, scale], [ca.densify(ca.triu(H))], options),
-            ca.Function("free_distances", point, [values[np.flatnonzero(rows.far).tolist()]], options),
+            ca.Function("free_between", point, [exact], options),
+            ca.Function("free_distances", point, [exact[np.flatnonzero(rows.far).tolist()]], options),
         ]
         self._instructions = {function.name(): function.n_instructions() for function in made}
         self._functions = {function.name(): function for function in (_compiled(made) if is_compiled else made)}
 
     def at(self, name: str, width: int) -> ca.Function:
-        """A function at so many points: `free_rows`, `free_slopes`, `free_bends` or `free_distances`."""
+        """A function at so many points: `free_rows`, `free_slopes`, `free_bends`, `free_between`, `free_distances`."""
         return mapped(self._functions[name], width, self._instructions[name])
 
 
@@ -155,6 +155,7 @@ class FreeProgram:
         change: float,
         is_held: bool,
         compiled: bool = False,
+        exact: ca.SX | None = None,
     ) -> None:
         """Lay the program out.
 
@@ -165,12 +166,16 @@ class FreeProgram:
             change: largest change of a force in shares a second; infinite for no bound.
             is_held: whether accelerations vanish at both ends.
             compiled: whether its functions become machine code.
+            exact: values of the rows by which motions are judged between points, where `rows` are without jumps.
         """
         self.rows, self.intervals = rows, intervals
         self.u = np.linspace(0.0, 1.0, INSIDE * intervals + 1)
         self.fixed = RESTING + is_held
         is_time = rate is None
-        local, m = _Local(rows, rate, change < np.inf, compiled), rows.y.numel() // 3
+        local, m = (
+            _Local(rows, rows.values if exact is None else exact, rate, change < np.inf, compiled),
+            rows.y.numel() // 3,
+        )
         span, weights = bases(self.u, intervals)
         self._loops = ClosedLoops(rows.loops, self.u, m)
         points, k, q = len(self.u), local.count, local.size
@@ -241,7 +246,7 @@ class FreeProgram:
         }
         self.lower = np.concatenate([np.tile(rows.lower, points), np.full(rises, -np.inf), np.zeros(rises)])
         self.upper = np.concatenate([np.tile(rows.upper, points), np.zeros(rises), np.full(rises, np.inf)])
-        between = {BETWEEN: "free_rows", FINER: "free_distances"}
+        between = {BETWEEN: "free_between", FINER: "free_distances"}
         self._between = {number: local.at(name, number * (points - 1) + 1) for number, name in between.items()}
         self._solvers = dict[bool, ca.Function]()
         self._sequential = Sequential(self.derivatives)
@@ -250,7 +255,7 @@ class FreeProgram:
     def _solver(self, is_warm: bool) -> ca.Function:
         """IPOPT, for a first solution or from one nearby."""
         if is_warm not in self._solvers:
-            settings: dict[str, object] = {"print_level": 0, "sb": "yes", "max_iter": STEPS, "tol": FIRST, **STUCK}
+            settings: dict[str, object] = {"print_level": 0, "sb": "yes", "max_iter": STEPS, "tol": FIRST}
             if is_warm:
                 settings |= {"tol": AGAIN, "mu_init": WARM, "warm_start_init_point": "yes", "max_iter": FEW}
                 settings |= {f"warm_start_{name}_push": 1e-6 for name in ("bound", "mult_bound", "slack_bound")}
@@ -287,7 +292,7 @@ class FreeProgram:
         if not stats["success"] and guess.multipliers:
             return self.solved(replace(guess, multipliers=()), ends, longest, room, taken)
         if not stats["success"]:
-            what = f"no motion keeps all limits: {stats['return_status']}"
+            what = f"no search came to one that keeps all limits: {stats['return_status']}"
             raise PoseError.of("motion", what, "wider limits, other ends, or fewer obstacles")
         multipliers = np.asarray(solution["lam_x"]).ravel(), np.asarray(solution["lam_g"]).ravel()
         return self._made(np.asarray(solution["x"]).ravel(), ends, multipliers, int(stats["iter_count"]))

@@ -14,6 +14,7 @@ Source: Guggenheimer, Edelman, Johnson 1995, A simple estimate of the condition 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import casadi as ca
 import numpy as np
@@ -30,6 +31,7 @@ from tauloop.model.tool import Payload
 from tauloop.motion.fastest.limits import PathLimits
 from tauloop.motion.free.chart import Chart, PartOfRotation
 from tauloop.motion.free.costs import power, wear
+from tauloop.motion.free.jumps import without_jumps
 from tauloop.motion.free.loops import IteratedLoops
 from tauloop.motion.free.obstacles import Obstacle
 from tauloop.options import Options, option
@@ -127,6 +129,12 @@ class PointRows:
     power: ca.SX
     wear: tuple[ca.SX, ca.SX]
     measure: ca.SX
+
+    def without_jumps(self, y: np.ndarray, loops: np.ndarray) -> PointRows:
+        """The same without jumps of friction, for a start with y (N, 3 m) and the loops' symbols (N, k)."""
+        values = [self.values, self.forces, self.power, *self.wear]
+        made = without_jumps(values, [self.y, self.loops.symbols], [y, loops])
+        return replace(self, values=made[0], forces=made[1], power=made[2], wear=(made[3], made[4]))
 
     @property
     def far(self) -> np.ndarray:

@@ -1,0 +1,60 @@
+"""Coulomb friction in the program of a free motion: it jumps where a joint turns, which no optimiser can follow.
+
+In place of sign(v) stands v / sqrt(v^2 + w^2), where w is a small share of the speed at the program's start. Whether a
+motion keeps its limits is judged by the machine's own expressions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import casadi as ca
+import numpy as np
+
+#: Width of a slope over the joint's largest speed at the start, which counts as this share of the fastest joint's.
+WIDTH, LEAST = 0.1, 0.5
+
+
+def without_jumps(values: Sequence[ca.SX], symbols: Sequence[ca.SX], start: Sequence[np.ndarray]) -> list[ca.SX]:
+    """Expressions with slopes in place of jumps.
+
+    Args:
+        values: the expressions.
+        symbols: what they are of, columns.
+        start: values of the symbols at N samples of the program's start (N, size).
+    """
+    function = ca.Function("jumps", [*symbols], [ca.densify(value) for value in values], {"cse": True})
+    speeds = list[ca.SX]()
+
+    def noted(speed: ca.SX) -> ca.SX:
+        speeds.append(speed)
+        return ca.SX(ca.sign(speed))
+
+    _walked(function, symbols, noted)
+    if not speeds:
+        return list(values)
+    at_start = ca.Function("speeds", [*symbols], [ca.vertcat(*speeds)])
+    most = np.abs(at_start.map(len(start[0]))(*(ca.DM(part.T) for part in start)).full()).max(axis=1)
+    widths = iter(WIDTH * np.maximum(most, LEAST * most.max(initial=1e-12)))
+    return _walked(function, symbols, lambda speed: speed / ca.sqrt(speed**2 + next(widths) ** 2))
+
+
+def _walked(function: ca.Function, symbols: Sequence[ca.SX], jump: Callable[[ca.SX], ca.SX]) -> list[ca.SX]:
+    """The expressions of a function, made anew with something else for each sign."""
+    work, results = dict[int, ca.SX](), [ca.SX(function.sparsity_out(i)) for i in range(function.n_out())]
+    for k in range(function.n_instructions()):
+        operation = function.instruction_id(k)
+        before, after = function.instruction_input(k), function.instruction_output(k)
+        if operation == ca.OP_INPUT:
+            work[after[0]] = symbols[before[0]].nz[before[1]]
+        elif operation == ca.OP_OUTPUT:
+            results[after[0]].nz[after[1]] = work[before[0]]
+        elif operation == ca.OP_CONST:
+            work[after[0]] = ca.SX(function.instruction_constant(k))
+        elif operation == ca.OP_SIGN:
+            work[after[0]] = jump(work[before[0]])
+        elif len(before) == 1:
+            work[after[0]] = ca.SX.unary(operation, work[before[0]])
+        else:
+            work[after[0]] = ca.SX.binary(operation, *(work[i] for i in before))
+    return results
