@@ -17,10 +17,11 @@ from tauloop.mechanism.shipped import source_path
 from tauloop.motion import POLYNOMIAL_345, Line, Seconds, Trajectory, plan, stroke
 from tauloop.programs.catalogue import MEASURED_MOTION
 from tauloop.report.control_table import control_tables
+from tauloop.simulation.controllers.error_steps import ErrorSteps
 from tauloop.simulation.controllers.laws import Controller, Sampling
 from tauloop.simulation.controllers.library import CONTROLLERS
 from tauloop.simulation.controllers.loop import CompiledLoop, InterpretedLoop
-from tauloop.simulation.controllers.predictive import PredictiveRun, PredictiveTracking, last_cost
+from tauloop.simulation.controllers.predictive import PredictiveRun, PredictiveTracking, condensed, last_cost
 from tauloop.simulation.controllers.redundant import LEAST, lengths, motor_masses, spread
 from tauloop.simulation.controllers.run import ControlledMotion, follow, prepared_loop
 
@@ -284,6 +285,28 @@ def test_one_step_ahead_is_the_least_norm_of_one_small_least_squares(name: str) 
     R = machine.actuators.actuator_jacobian(x, start=loop.q[None])[0]
     made = tracker(k * T, loop.reference[0][k] + R @ e[:m], loop.reference[1][k] + R @ e[m:], by_hand)
     assert made == pytest.approx(by_hand, rel=1e-7, abs=1e-7 * np.abs(by_hand).max())
+
+
+def test_forces_of_unlike_units_are_shared_too() -> None:
+    """Two freedoms, a cylinder of meganewtons and drives of some newton metres: H is definite, the norm the least."""
+    rng, unit = np.random.default_rng(2), np.array([1e8, 2e5, 1e3, 3e6])
+    R = rng.standard_normal((2, 4)) / unit
+    A = np.eye(4) + 1e-3 * np.eye(4, k=2)
+    B = np.concatenate([0.5e-3 * R, R]) * 1e-3
+    steps = ErrorSteps(
+        A=np.tile(A, (12, 1, 1)),
+        B=np.tile(B, (12, 1, 1)),
+        mean=np.zeros((12, 4)),
+        drift=np.zeros((12, 4)),
+        speed=np.zeros((12, 4)),
+        driven=np.zeros((12, 4, 4)),
+        seen=np.tile(np.eye(4), (12, 1, 1)),
+    )
+    made = condensed(steps, PredictiveTracking(bandwidth=100.0, horizon=10), 1e-3, unit, np.array([0]))
+    force = unit * (made.best[0] @ np.array([1e-3, -2e-3, 0.1, 0.2, 1.0]))[:4]
+    moving = np.linalg.pinv(R) @ (R @ force)
+    assert np.abs(force - moving).max() < 1e-5 * np.abs(force).max()
+    assert np.linalg.eigvalsh(made.H[0]).min() > 0
 
 
 def test_in_fast_samples_it_is_computed_torque() -> None:

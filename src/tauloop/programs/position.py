@@ -350,6 +350,9 @@ class _Solver:
         residual = e.psi[rows] / e.scales[rows]
         x = ca.SX.sym("x", len(unknown))
         q, c, s = ca.SX(self._q), ca.SX(self._c), ca.SX(self._s)
+        # coordinates of later blocks may stand in terms that cancel: whatever they are
+        for i in set(range(len(self._reference))) - self._plain - {*self.turning, *unknown}:
+            q[i], c[i], s[i] = self._reference[i], np.cos(self._reference[i]), np.sin(self._reference[i])
         for j, i in enumerate(unknown):
             q[i] = x[j]
             if self._topology.is_angle[i]:

@@ -146,10 +146,11 @@ def condensed(
         before, y = y, steps.seen[after] @ error
         cost.append((y - before)[:, r:] / np.sqrt(period))
         if n_u > r:
-            # least norm: W u is no combination of directions N that move nothing, N^T W (mean + unit x) = 0
+            # of least norm are forces u = mean + unit x with N^T u = 0, where N = unit V are those that move nothing
             _, sizes, directions = np.linalg.svd(cost[-1][:, :, here])
+            V = directions[:, r:]
             idle = np.zeros((K, n_u - r, error.shape[2]))
-            idle[:, :, here] = IDLE * sizes[:, -1, None, None] * directions[:, r:] * relative
+            idle[:, :, here] = IDLE * sizes[:, -1, None, None] * np.linalg.solve((V * relative) @ V.mT, V * relative)
             idle[:, :, m2] = np.einsum("kij,kj->ki", idle[:, :, here], steps.mean[k] / unit)
             cost.append(idle)
         speeds.append(steps.driven[after] @ error)
