@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import operator
 import os
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -25,3 +29,28 @@ def test_results_come_in_order_and_errors_with_the_first_item_that_fails():
 def test_alone_no_process_is_started():
     here = SharedWork()
     assert list(here.results(operator.sub, os.getpid(), [os.getpid(), 0])) == [0, os.getpid()]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks at Linux's list of processes")
+def test_processes_end_with_the_one_that_was_killed():
+    """Nobody could tell them: they wait for work, or are in the middle of it."""
+    work = "list(SharedWork(2).results(operator.call, time.sleep, [90, 90]))"
+    code = f"import operator, time; from tauloop.processes import SharedWork; {work}"
+    parent = subprocess.Popen([sys.executable, "-c", code])
+    at_work = Path(f"/proc/{parent.pid}/task/{parent.pid}/children")
+    while len(children := at_work.read_text().split()) < 3:  # two, and Python's own beside them
+        time.sleep(0.05)
+    parent.kill()
+    parent.wait()
+    for _ in range(600):
+        if not any(map(is_running, children)):
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"still there: {[process for process in children if is_running(process)]}")
+
+
+def is_running(process: str) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import functools
 import multiprocessing
+import os
 import pickle
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.process import BaseProcess
+from threading import Thread
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -67,7 +70,7 @@ class SharedWork:
             return
         if self._pool is None:
             context = multiprocessing.get_context("spawn")  # threads may run in this one
-            self._pool = ProcessPoolExecutor(self._count, mp_context=context, initializer=_begin)
+            self._pool = ProcessPoolExecutor(self._count, mp_context=context, initializer=process_begins)
         size = -(-len(items) // (PARTS * self._count))
         parts = [items[first : first + size] for first in range(0, len(items), size)]
         try:
@@ -79,8 +82,18 @@ class SharedWork:
             raise EngineError.of("processes", "one of them was killed", remedy) from error
 
 
-def _begin() -> None:
+def process_begins() -> None:
+    """What a process does before its work: interrupts are for the one that waits for it, with which it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: BaseProcess) -> None:
+    """A pool's process waits for work for ever where its parent was killed."""
+    parent.join()
+    os._exit(1)
 
 
 @functools.lru_cache(maxsize=1)

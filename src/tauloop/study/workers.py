@@ -10,7 +10,6 @@ import functools
 import hashlib
 import logging
 import multiprocessing
-import signal
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from typing import Any, final
 import numpy as np
 
 from tauloop.errors import EngineError
+from tauloop.processes import process_begins
 from tauloop.records import dataclass
 from tauloop.result import provenance
 from tauloop.study.calculations import OPTION, Calculation, ComputedSamples, calculation
@@ -181,10 +181,6 @@ class Here(Workers):
         """Nothing is left at work."""
 
 
-def _worker_begins() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # interrupts go to the process that waits for it
-
-
 @final
 class Processes(Workers):
     """Processes on this machine."""
@@ -197,7 +193,7 @@ class Processes(Workers):
     @staticmethod
     def _made(width: int) -> ProcessPoolExecutor:
         context = multiprocessing.get_context("spawn")  # threads may run in this one
-        return ProcessPoolExecutor(width, mp_context=context, initializer=_worker_begins)
+        return ProcessPoolExecutor(width, mp_context=context, initializer=process_begins)
 
     def submit(self, study: Study, first: int, last: int) -> Future[Batch | Unfit]:
         """See `Workers`; a pool that has broken is made anew."""
@@ -255,6 +251,10 @@ class DaskWorkers(Workers):
         except (OSError, ValueError, TimeoutError) as error:
             what = f"nobody answers: {error}"
             raise EngineError.of(scheduler, what, "start `dask scheduler` there, and `dask worker` beside it") from None
+        # what it says of a lost scheduler, with traces, is said here in a sentence
+        self._log = logging.getLogger("distributed.client")
+        self._level = self._log.level
+        self._log.setLevel(logging.CRITICAL)
         versions = self._client.run(own_version)
         others = {version: address for address, version in versions.items() if version != own_version()}
         if others:
@@ -301,6 +301,7 @@ class DaskWorkers(Workers):
         if self._cluster is not None:
             with suppress(TimeoutError):
                 self._cluster.close(timeout=GOING)
+        self._log.setLevel(self._level)
 
 
 @contextmanager
