@@ -101,7 +101,7 @@ CEILINGS = {
     "logs": 2080,
     "mechanism": 4645,
     "model": 3360,
-    "motion": 3679,
+    "motion": 3710,
     "pages": 420,
     "programs": 2965,
     "realtime": 1100,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tauloop as tl
-from tauloop.motion import FreePlanner, PathLimits, Surroundings, stroke
+from tauloop.motion import FreePlanner, PathLimits, PathRows, Surroundings, fastest_law, stroke
 from tauloop.motion.free.chart import SplinePath, chart
 from tauloop.motion.free.loops import IteratedLoops
 from tauloop.motion.free.program import FreeProgram
@@ -103,6 +103,20 @@ def test_a_transfer_keeps_the_limits_of_its_motors_and_stays_in_its_assembly_mod
     assert (np.abs(forces[1:-1]) / size).max() == pytest.approx(0.9, rel=2e-3)
     assert (np.abs(forces[1:-1]) / size).max() < 0.9 * (1.0 + KEPT)
     assert np.abs(np.diff(placed.q, axis=0)).max() < 0.05  # no leg folds over
+
+
+@pytest.mark.nightly
+def test_legs_with_friction_that_turn_keep_all_limits_with_its_jumps() -> None:
+    """All three legs turn on the way; with the jump, by inverse dynamics, all limits are kept."""
+    model = tl.Model(tl.load("three_upu"))
+    planner = FreePlanner(model, PathLimits(force=0.9))
+    motion = planner.plan([0.059, -0.016, 0.455], [-0.085, 0.046, 0.454])
+    x, duration = np.linspace(0.0, 1.0, 2001), motion.law.duration
+    moved = motion.stroke.motion(motion.law.law.at(x), 1.0 / duration, x * duration)
+    forces = np.asarray(model.platform.inverse_dynamics(*moved.rates, start=motion.stroke.start(x)).force)
+    assert 0.95 * 0.9 < (np.abs(forces) / 300.0).max() < 0.9 * (1.0 + 1e-3)
+    line = fastest_law(PathRows(planner.start_path(), PathLimits(force=0.9)), intervals=200)
+    assert duration < 0.93 * line.duration
 
 
 def test_loops_in_another_assembly_mode_are_seen() -> None:

@@ -325,10 +325,16 @@ def test_platforms_that_turn_are_planned_too() -> None:
         ("delta", "delta", {"start": dict(zip("xyz", START, strict=True)), "end": {"x": END[0]}, "boxes": BOXES}),
         ("NUWAR", "nuwar", {"start": {"x": 0.0, "y": -0.144, "z": -0.648}, "end": {"y": 0.144}}),
         (
-            "Gantry-Tau",
+            "Gantry-Tau (3 freedoms)",
             "gantry_tau_3dof",
             {"start": {"x": -0.6, "y": -0.1}, "end": {"x": 0.6, "y": 0.1}, "intervals": 60},
         ),
+        (
+            "Gantry-Tau with five freedoms",
+            "gantry_tau_5dof",
+            {"start": {"x": -0.6, "y": -0.1}, "end": {"x": 0.6, "y": 0.1}},
+        ),
+        ("Par4", "par4", {"start": {"x": -0.15, "y": 0.0}, "end": {"x": 0.15, "spin": 1.0}}),
     ],
 )
 def test_gains_on_the_page_are_those_of_the_function(row: str, name: str, options: dict[str, object]) -> None:

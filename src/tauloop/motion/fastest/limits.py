@@ -172,6 +172,11 @@ class PathRows:
             problems.add("limits", "nothing limits the acceleration", "give 'force' to actuators, or tool_acceleration")
         InputError.raise_if_any(problems)
 
+    @property
+    def count(self) -> int:
+        """Number of forces: of motors, and of rods that have limits."""
+        return len(self.names) + len(self._rods)
+
     def _rod_columns(self) -> dict[str, int]:
         """Columns of the closure forces that are forces of rods."""
         model = self.stroke.model
@@ -209,7 +214,7 @@ class PathRows:
             u: parameters (N,).
             unit: a rate (1/s) of the size of the motion's.
         """
-        n = len(self.names) + len(self._rods)
+        n = self.count
         speeds = unit * np.array([[0.5], [1.0], [1.5], [1.0]])
         for word, values in self.forces(u, speeds, unit**2 * np.array([[0.0], [0.0], [0.0], [1.0]])):
             slow, middle, quick, pulled = values[:, :, :n]
@@ -301,7 +306,7 @@ class PathRows:
         """
         names: list[str] = []
         columns: list[np.ndarray] = []
-        u, n, count = progress.s, len(self.names), len(self.names) + len(self._rods)
+        u, n, count = progress.s, len(self.names), self.count
         speed, pull = np.abs(progress.first) * rate, progress.second * rate**2
         for word, (values,) in self.forces(u, speed[None], pull[None]):
             rates = np.abs(values[:, count:])

@@ -36,6 +36,8 @@ STALLED, HARDLY = 1e-6, 0.5
 TANGENTS = 3
 #: What makes up the grid: shares of time, parameter, and change of the forces.
 TIME_SHARE, PATH_SHARE, CHANGE_SHARE = 1.0, 0.3, 0.5
+#: Halvings that find where a joint turns; below this share of all speeds none moves; and a time just behind the start.
+HALVINGS, STILL, BARELY = 12, 1e-9, 1e-6
 #: Rounds of peaks between samples when the rate is found.
 ROUNDS = 8
 
@@ -200,6 +202,7 @@ def law_rate(rows: PathRows, law: Law, near: float) -> float:
         PoseError: there is none.
     """
     x, rate, highest = sample_times(rows.stroke, law), near, 1.0
+    x = np.union1d(x, turns(rows, law, x))
     for _ in range(ROUNDS):
         shares = Quadratics.around(rate, lambda r: rows.shares(law.at(x), r)[0])  # noqa: B023 - called at once
         largest = largest_rate(Quadratics(a=shares.a, b=shares.b, c=shares.c - 1.0))
@@ -213,6 +216,31 @@ def law_rate(rows: PathRows, law: Law, near: float) -> float:
             return rate
         x = np.union1d(x, places)
     return rate / max(highest, 1.0)
+
+
+def turns(rows: PathRows, law: Law, x: np.ndarray) -> np.ndarray:
+    """Normalised times just before and just behind where motors and joints turn, start or stop: Coulomb friction jumps.
+
+    Args:
+        rows: the limits.
+        law: the law.
+        x: times between which a joint turns once at most (N,).
+    """
+
+    def speeds(x: np.ndarray) -> np.ndarray:
+        progress = law.at(x)
+        _, (values,) = next(rows.forces(progress.s, np.abs(progress.first)[None], np.zeros((1, len(x)))))
+        return np.asarray(values[:, rows.count :])
+
+    v = speeds(x)
+    is_moving = np.abs(v) > STILL * np.abs(v).max(initial=0.0)
+    k, i = np.nonzero((v[:-1] * v[1:] < 0) & is_moving[:-1] & is_moving[1:])
+    before, behind = x[k], x[k + 1]
+    for _ in range(HALVINGS if len(k) else 0):
+        middle = 0.5 * (before + behind)
+        is_ahead = speeds(middle)[np.arange(len(k)), i] * v[k, i] > 0
+        before, behind = np.where(is_ahead, middle, before), np.where(is_ahead, behind, middle)
+    return np.concatenate([[BARELY, 1.0 - BARELY], before, behind])
 
 
 def peaks(rows: PathRows, law: Law, rate: float, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -25,6 +25,8 @@ from tauloop.shown import Shown
 
 #: Collocation points in each interval, beside its start.
 INSIDE = 2
+#: Where rows are looked at behind the start and before the end: friction is there, and nowhere at rest.
+BARELY = 1e-6
 #: Points at which rows are looked at, for each collocation point, and distances, which corners make sharp.
 BETWEEN, FINER = 8, 32
 #: Control points at each end that a rest holds; one more where forces are held too.
@@ -339,6 +341,7 @@ class FreeProgram:
     def _over(self, guess: Guess, between: int, chosen: np.ndarray) -> np.ndarray:
         """The same of chosen rows, on so many points for each collocation point."""
         u = np.linspace(0.0, 1.0, between * (len(self.u) - 1) + 1)
+        u[[0, -1]] = BARELY, 1.0 - BARELY
         span, weights = bases(u, self.intervals)
         places = guess.coefficients[span[:, None] + np.arange(DEGREE + 1)].reshape(len(u), -1)
         unknown = np.concatenate([places, np.full((len(u), 1), guess.duration)], axis=1).T
