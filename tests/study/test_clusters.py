@@ -144,13 +144,16 @@ def test_a_worker_of_another_version_is_refused_with_both_versions(cluster: Clus
     assert "install the same" in text
 
 
-def test_a_worker_that_cannot_write_its_cache_is_left_and_the_others_go_on(cluster: Cluster, tmp_path: Path):
+def test_a_worker_that_cannot_write_its_cache_is_left_and_the_others_go_on(
+    cluster: Cluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
     (tmp_path / "no_folder").write_text("a file where a folder should be, as on a disk that takes nothing more")
     cluster.worker(XDG_CACHE_HOME=str(tmp_path / "no_folder"))
     cluster.worker()
     cluster.wait(2)
     tl.run_study(loads_study(TEXT), tmp_path / "study", tl.StudyOptions(scheduler=cluster.address))
     require_the_numbers_of_one_machine(tmp_path / "study")
+    assert sum("is left" in record.message for record in caplog.records) == 1
 
 
 @pytest.fixture

@@ -266,7 +266,7 @@ class DaskWorkers(Workers):
                 for version, address in others.items()
             )
         self.width = max(sum(self._client.nthreads().values()), 1)
-        self._scheduler = scheduler
+        self._scheduler, self._left = scheduler, set[str]()
         self._executor: Executor = self._client.get_executor(pure=False, retries=0)
 
     def submit(self, study: Study, first: int, last: int) -> Future[Batch | Unfit]:
@@ -275,8 +275,10 @@ class DaskWorkers(Workers):
 
     def leave(self, unfit: Unfit) -> None:
         """See `Workers`."""
-        _LOGGER.warning("worker %s is left: %s", unfit.address, unfit.problem)
-        self._client.retire_workers([unfit.address])
+        if unfit.address not in self._left:  # it may have had other batches before it was
+            _LOGGER.warning("worker %s is left: %s", unfit.address, unfit.problem)
+            self._client.retire_workers([unfit.address])
+        self._left.add(unfit.address)
         if not set(self._client.nthreads()) - {unfit.address}:
             raise EngineError.of(unfit.address, f"no worker is left: {unfit.problem}", "mend it; then --resume")
 
