@@ -236,3 +236,20 @@ def test_times_on_the_page_are_those_of_the_function(row: str, dwell: float, rat
     assert 1e3 * result.time == pytest.approx(time, rel=2e-3)
     assert result.picks_per_minute == pytest.approx(picks, rel=3e-3)
     assert result.motors[0].rms == pytest.approx(rms, rel=5e-3)
+
+
+def test_changes_of_forces_do_not_count_friction_of_joints_at_rest() -> None:
+    """Lifted straight up, the telescopes of the machine stay as long as they are, but for rounding."""
+    model = tl.Model(tl.load("gantry_tau_5dof"))
+    here = model.platform.ports.at(model.assembly.q)[:3]
+    path = polyline(here + np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 0.01], [0.02, 0.0, 0.01]]), 0.003)
+    rows = PathRows(stroke(model, path, ("platform.x", "platform.y", "platform.z")), LIMITS)
+    u = np.linspace(0.0, 1.0, 2001)
+    (even,) = rows.even_quantities(u, 1.0)
+    steps = np.abs(np.diff(even.rest, axis=0)).max(axis=0)
+    assert steps.max() < 0.01 * np.ptp(even.rest, axis=0).max()
+    (uneven,) = rows.quantities(u, 1.0)
+    assert np.abs(np.diff(uneven.rest, axis=0)).max() > 10.0 * steps.max()
+    smooth = tl.Model(model.mechanism.without_friction())
+    (without,) = PathRows(stroke(smooth, path, ("platform.x", "platform.y", "platform.z")), LIMITS).quantities(u, 1.0)
+    assert even.rest == pytest.approx(without.rest, abs=1e-6 * np.abs(without.rest).max())

@@ -511,6 +511,18 @@ class Mechanism(Shown):
             losses=(),
         )
 
+    def without_jumps(self) -> Mechanism:
+        """The same machine without what jumps where a motion turns: Coulomb's and static friction."""
+
+        def smooth(friction: Friction | None) -> Friction | None:
+            return friction and replace(friction, coulomb=None, coulomb_asymmetry=None, static=None, stribeck=None)
+
+        return replace(
+            self.with_freedoms(lambda _, freedom: replace(freedom, friction=smooth(freedom.friction))),
+            actuators=tuple(replace(actuator, friction=smooth(actuator.friction)) for actuator in self.actuators),
+            losses=tuple(replace(loss, friction=smooth(loss.friction) or Friction()) for loss in self.losses),
+        )
+
     def is_loaded(self, joint: Joint) -> bool:
         """Whether something acts on a joint or asks for its coordinate: losses, springs, rotors, motors, gears, users.
 

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
+from tauloop.assembly.ports import ACTUATORS, PLATFORM
 from tauloop.errors import InputError, PoseError, Problems
 from tauloop.mechanism.bodies import cables
+from tauloop.model import Model
 from tauloop.model.tool import Payload
 from tauloop.motion.laws import Progress
 from tauloop.motion.stroke import Stroke
@@ -26,6 +29,19 @@ DIRECTIONS = 65
 STEP = 1e-5
 #: A viscous part below this share of a limit is rounding.
 ROUNDING = 1e-11
+
+
+@lru_cache(maxsize=4)
+def _without_jumps(model: Model) -> Model:
+    """The machine without what jumps where a motion turns; itself where nothing does.
+
+    Beside a joint that stays at rest, rounding alone would decide which way its Coulomb friction acts.
+    """
+    mechanism = model.mechanism.without_jumps()
+    if mechanism == model.mechanism:
+        return model
+    other = Model(mechanism, model.free, formulation=model.formulation, evaluator=model.given_evaluator)
+    return other.at(model.assembly.q)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,13 +247,11 @@ class PathRows:
             )
 
     def even_quantities(self, u: np.ndarray, unit: float) -> list[PathForces]:
-        """As `quantities`, without Coulomb friction: constants are the mean of both directions."""
-        both = PathRows(self.stroke, self.limits, returns=True)
-        made = list(both.quantities(u, unit))
-        half = len(made) // 2
-        rest = [0.5 * (a.rest + b.rest) for a, b in zip(made[:half], made[half:], strict=True)]
-        kept = made if len(self.directions) > 1 else made[:half]
-        return [replace(y, rest=rest[k % half]) for k, y in enumerate(kept)]
+        """As `quantities`, of the machine without Coulomb friction."""
+        model = _without_jumps(self.stroke.model)
+        entry = PLATFORM if self.stroke.functions is self.stroke.model.platform else ACTUATORS
+        even = replace(self.stroke, model=model, functions=model.motion(entry))
+        return list(PathRows(even, self.limits, returns=len(self.directions) > 1).quantities(u, unit))
 
     def unit(self) -> float:
         """A rate (1/s) of the size of the fastest motion's, from what motors and tool can accelerate."""
