@@ -99,7 +99,7 @@ CEILINGS = {
     "kinematics": 3980,
     "linuxcnc": 820,
     "logs": 2080,
-    "mechanism": 4645,
+    "mechanism": 4656,
     "model": 3360,
     "motion": 3710,
     "pages": 420,

@@ -505,22 +505,22 @@ class Mechanism(Shown):
 
     def without_friction(self) -> Mechanism:
         """The same machine without any friction, in joints, rods and actuators."""
-        return replace(
-            self.with_freedoms(lambda _, freedom: replace(freedom, friction=None)),
-            actuators=tuple(replace(actuator, friction=None) for actuator in self.actuators),
-            losses=(),
-        )
+        return self._with_friction(lambda _: None)
 
     def without_jumps(self) -> Mechanism:
         """The same machine without what jumps where a motion turns: Coulomb's and static friction."""
+        nothing = dict.fromkeys(("coulomb", "coulomb_asymmetry", "static", "stribeck"))
+        return self._with_friction(lambda friction: replace(friction, **nothing))
 
-        def smooth(friction: Friction | None) -> Friction | None:
-            return friction and replace(friction, coulomb=None, coulomb_asymmetry=None, static=None, stribeck=None)
+    def _with_friction(self, change: Callable[[Friction], Friction | None]) -> Mechanism:
+        def changed(friction: Friction | None) -> Friction | None:
+            return friction and change(friction)
 
+        losses = ((loss, change(loss.friction)) for loss in self.losses)
         return replace(
-            self.with_freedoms(lambda _, freedom: replace(freedom, friction=smooth(freedom.friction))),
-            actuators=tuple(replace(actuator, friction=smooth(actuator.friction)) for actuator in self.actuators),
-            losses=tuple(replace(loss, friction=smooth(loss.friction) or Friction()) for loss in self.losses),
+            self.with_freedoms(lambda _, freedom: replace(freedom, friction=changed(freedom.friction))),
+            actuators=tuple(replace(actuator, friction=changed(actuator.friction)) for actuator in self.actuators),
+            losses=tuple(replace(loss, friction=friction) for loss, friction in losses if friction),
         )
 
     def is_loaded(self, joint: Joint) -> bool:
