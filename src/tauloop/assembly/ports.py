@@ -57,15 +57,18 @@ def factor_of(output: str) -> str:
     return f"{output}_factor"
 
 
-def checked(ports: Mapping[str, Port], arguments: Mapping[str, object]) -> tuple[dict[str, np.ndarray], bool]:
+def checked(
+    ports: Mapping[str, Port], arguments: Mapping[str, object], *, finite: bool = True
+) -> tuple[dict[str, np.ndarray], bool]:
     """Arguments as arrays (N, n), after checking names, shapes, sample counts and finiteness.
 
     Args:
         ports: the ports that must be given, by name.
         arguments: array-likes of shape (n,) for one sample or (N, n) for many; or mappings from column names.
+        finite: whether numbers that are not finite are refused; else `require_finite` is the caller's to call.
 
     Returns:
-        Contiguous float arrays (N, n), and whether a single sample was given.
+        Float arrays (N, n), contiguous or one row seen as many, and whether a single sample was given.
 
     Raises:
         InputError: all problems at once.
@@ -92,11 +95,43 @@ def checked(ports: Mapping[str, Port], arguments: Mapping[str, object]) -> tuple
             f"inputs differ in their number of samples: {shapes}",
             "give every input one row per sample, or a single row for all",
         )
+    if finite or problems:
+        _look_for_infinite(ports, arrays, problems)
     InputError.raise_if_any(problems)
-    n = max((array.shape[0] for array in arrays.values()), default=1)
+    n = counts.pop() if counts else 1
     return {
-        name: np.ascontiguousarray(np.broadcast_to(array, (n, array.shape[1]))) for name, array in arrays.items()
+        name: np.broadcast_to(array[:1], (n, array.shape[1]))
+        if len(array) == 1 or is_one_row(array)
+        else np.ascontiguousarray(array)
+        for name, array in arrays.items()
     }, single
+
+
+def is_one_row(array: np.ndarray) -> bool:
+    """Whether an array (N, n) is one row seen as many."""
+    return array.shape[0] > 1 and not array.strides[0]
+
+
+def require_finite(ports: Mapping[str, Port], arrays: Mapping[str, np.ndarray]) -> None:
+    """Refuse arrays (N, n) of ports whose numbers are not finite.
+
+    Raises:
+        InputError: where they are not, in all arrays.
+    """
+    problems = Problems()
+    _look_for_infinite(ports, arrays, problems)
+    InputError.raise_if_any(problems)
+
+
+def _look_for_infinite(ports: Mapping[str, Port], arrays: Mapping[str, np.ndarray], problems: Problems) -> None:
+    for name, array in arrays.items():
+        finite = np.isfinite(array[:1] if is_one_row(array) else array)
+        if not finite.all():
+            bad = np.argwhere(~finite)
+            places = ", ".join(f"sample {i} column {ports[name].columns[j]}" for i, j in bad[:LISTED])
+            more = f" and {len(bad) - LISTED} more" if len(bad) > LISTED else ""
+            remedy = "repair or leave out these samples"
+            problems.add(ports[name].name, f"is not finite at {places}{more}", remedy)
 
 
 def is_masked(argument: object) -> bool:
@@ -169,14 +204,6 @@ def _as_array(port: Port, argument: object, problems: Problems) -> np.ndarray | 
             f"has shape {array.shape}, needs ({port.size},) or (N, {port.size})",
             f"the numbers of a sample are: {', '.join(port.columns)}",
         )
-        return None
-    finite = np.isfinite(array)
-    if not finite.all():
-        bad = np.argwhere(~np.atleast_2d(finite))
-        places = ", ".join(f"sample {i} column {port.columns[j]}" for i, j in bad[:LISTED])
-        more = f" and {len(bad) - LISTED} more" if len(bad) > LISTED else ""
-        remedy = "repair or leave out these samples"
-        problems.add(port.name, f"is not finite at {places}{more}", remedy)
         return None
     return array
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tauloop.assembly.ports import Port, checked, real
+from tauloop.assembly.ports import Port, checked, is_one_row, real, require_finite
 from tauloop.codegen.caller import Call, bound_call, checked_call
 from tauloop.codegen.compiler import Compiler
-from tauloop.codegen.library import Library
+from tauloop.codegen.library import Library, address
 from tauloop.codegen.signature import HEALTH, CPort, CSignature
 from tauloop.codegen.threads import share_out, shares
 from tauloop.errors import InputError, PoseError, Problem, Problems
@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 
 #: Inputs that have nominal values, and are no arguments of single calls.
 HELD = ("start", "theta", "weight", "preload", "wrench", "payload")
+#: Samples after which machine code looks at their health: a whole number of blocks, which stay in the nearest cache. An
+#: input that is one row seen as many is laid out for as many samples.
+STRETCH = 256
+#: Shares for each thread: one that was held up leaves some to the others.
+SHARES = 4
 
 
 class CompiledFunction:
@@ -49,7 +54,7 @@ class CompiledFunction:
         self.library, self._library = library.path, library
         self.nominal = nominal
         self._threads = threads
-        self._batch = library.function(f"{function.name}_batch", "n" + "*" * len(function.arguments))
+        self._stretches = library.function(f"{function.name}_stretches", "n**", "n")
 
     def __call__(self, *motion: Any) -> Any:
         """Outputs at one sample, or at many, of the motion: `function(q, v, a)`; checked, in microseconds.
@@ -83,6 +88,11 @@ class CompiledFunction:
         return several
 
     @property
+    def reads(self) -> tuple[str, ...]:
+        """Names of the inputs."""
+        return tuple(port.name for port in self.function.inputs)
+
+    @property
     def _motion(self) -> tuple[CPort, ...]:
         return tuple(port for port in self.function.inputs if port.name not in HELD)
 
@@ -99,14 +109,15 @@ class CompiledFunction:
         if len(motion) > len(ports):
             what = f"{len(motion)} arrays are too many"
             raise InputError.of(self.function.name, what, f"give {', '.join(ports)}")
-        arrays, single = checked(ports, dict(zip(ports, motion, strict=False)))
+        arrays, single = checked(ports, dict(zip(ports, motion, strict=False)), finite=False)
         n = len(next(iter(arrays.values())))
-        for port in self.function.inputs:
-            if port.name in HELD:
-                held = self.nominal.get(port.name, np.zeros(port.size))
-                arrays[port.name] = np.ascontiguousarray(np.broadcast_to(held, (n, port.size)))
-        outputs = self.batch(arrays, n)
-        _require_health(outputs.pop("health"))
+        held = {port.name: (port.size, self.nominal.get(port.name, 0.0)) for port in self.function.inputs}
+        others = {name: np.broadcast_to(held[name][1], (n, held[name][0])) for name in held if name in HELD}
+        outputs, is_sound = self.run({**arrays, **others}, n)
+        health = outputs.pop("health")
+        if not is_sound:
+            require_finite(ports, arrays)
+            _require_health(health)
         values = tuple(array[0] if single else array for array in outputs.values())
         return values[0] if len(values) == 1 else values
 
@@ -143,19 +154,28 @@ class CompiledFunction:
             InputError: an input is missing, complex or masked or has another shape; or an array of `out` has another
                 name, shape, type or layout.
         """
+        return self.run(inputs, n, out)[0]
+
+    def run(
+        self, inputs: Mapping[str, np.ndarray], n: int, out: Mapping[str, np.ndarray] | None = None
+    ) -> tuple[dict[str, np.ndarray], bool]:
+        """As `batch`, and whether all samples are in reach and regular, with finite numbers in and out."""
         arrays = _readable(inputs, self.function.inputs, n)
         sizes = {port.name: port.size for port in self.function.outputs} | {"health": HEALTH}
         buffers = dict(out or {})
         _require_writable(buffers, sizes, n)
         outputs = {name: buffers[name] if name in buffers else np.empty((n, size)) for name, size in sizes.items()}
         everything = [*arrays, *outputs.values()]
-        parts = shares(n, self._threads)
-        share_out(
-            parts,
-            self._threads,
-            lambda part: self._batch(part.stop - part.start, *(array[part] for array in everything)),
-        )
-        return outputs
+        steps = np.array([array.shape[1] if len(array) == n else 0 for array in everything], dtype=np.uintp)
+        first = np.array([address(array) for array in everything], dtype=np.uintp)
+        bad: list[int] = []
+
+        def work(part: slice) -> None:
+            here = first + steps * (part.start * steps.itemsize)
+            bad.append(self._stretches(part.stop - part.start, here, steps))
+
+        share_out(shares(n, SHARES * self._threads), self._threads, work)
+        return outputs, not any(bad)
 
     def bind(self) -> tuple[Mapping[str, np.ndarray], Call]:
         """Arrays by port and a call that reads and writes them: for control loops.
@@ -215,26 +235,53 @@ def compile_function(
     Raises:
         EngineError: the library cannot be made.
     """
-    from tauloop.codegen.source import c_units  # and CasADi, which a function out of the cache does not need
+    from tauloop.codegen.source import (
+        c_units,
+        declarations,
+    )  # and CasADi, which a function out of the cache does not need
 
-    units = c_units(function, f"{function.name}: made by Tauloop, do not edit", _bound_text(function))
+    units = c_units(
+        function, f"{function.name}: made by Tauloop, do not edit", _called_text(function, declarations(function)[1])
+    )
     return CompiledFunction(function, Library.made(units, compiler, folder=folder), threads=threads)
 
 
-def _bound_text(function: CFunction) -> str:
-    """C text of the entry for bound calls: all arrays through one pointer, so that a call converts nothing."""
-    name = f"{function.name}_bound"
-    arrays = ", ".join(f"arrays[{i}]" for i in range(len(function.arguments)))
-    head = f"void {name}(double *const *arrays)"
-    return f"{head};\n{head}\n{{\n    {function.name}({arrays});\n}}\n"
+def _called_text(function: CFunction, batch: str) -> str:
+    """C text of the entry for bound calls: all arrays through one pointer, so that a call converts nothing.
+
+    And of the entry for batches, whose arrays step on by so many numbers a sample, stretch by stretch: it counts the
+    samples that are out of reach or singular. `batch` declares the kernel.
+    """
+    name, k = function.name, len(function.arguments)
+    return f"""void {name}_bound(double *const *arrays);
+void {name}_bound(double *const *arrays)
+{{
+    {name}({", ".join(f"arrays[{i}]" for i in range(k))});
+}}
+
+{batch}
+size_t {name}_stretches(size_t n, double *const *arrays, const size_t *steps);
+size_t {name}_stretches(size_t n, double *const *arrays, const size_t *steps)
+{{
+    size_t bad = 0;
+    for (size_t first = 0; first < n; first += {STRETCH}) {{
+        const size_t count = n - first < {STRETCH} ? n - first : {STRETCH};
+        const double *health = arrays[{k - 1}] + first * {HEALTH};
+        {name}_batch(count, {", ".join(f"arrays[{i}] + first * steps[{i}]" for i in range(k))});
+        for (size_t s = 0; s < count; ++s, health += {HEALTH})
+            bad += !(health[0] >= 0.0 && health[1] > {SMALLEST_PIVOT!r} && fabs(health[2]) < {CONVERGED!r});
+    }}
+    return bad;
+}}
+"""
 
 
 def _readable(inputs: Mapping[str, np.ndarray], ports: Sequence[CPort], n: int) -> list[np.ndarray]:
-    """Inputs as contiguous arrays (N, n), whose names and sizes machine code trusts."""
+    """Inputs as contiguous arrays (N, n), whose names and sizes machine code trusts; of one row seen as many some."""
     problems, arrays = [], []
     for port in ports:
         try:
-            array = np.ascontiguousarray(real(inputs[port.name]))
+            array = real(inputs[port.name])
         except KeyError:
             problems.append(Problem(where=port.name, what="is missing", remedy=f"give an array ({n}, {port.size})"))
         except (TypeError, ValueError, OverflowError) as error:
@@ -246,7 +293,7 @@ def _readable(inputs: Mapping[str, np.ndarray], ports: Sequence[CPort], n: int) 
                 what = f"has shape {array.shape}, needs ({n}, {port.size})"
                 problems.append(Problem(where=port.name, what=what, remedy="one row of numbers for each sample"))
     InputError.raise_if_any(problems)
-    return arrays
+    return [np.ascontiguousarray(array[:STRETCH] if is_one_row(array) else array) for array in arrays]
 
 
 def _require_writable(out: Mapping[str, np.ndarray], sizes: Mapping[str, int], n: int) -> None:

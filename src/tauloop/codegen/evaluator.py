@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import Protocol, final
@@ -42,18 +42,25 @@ class Kernel(Protocol):
 
     nominal: Mapping[str, np.ndarray]
 
-    def batch(self, inputs: Mapping[str, np.ndarray], n: int) -> dict[str, np.ndarray]:
-        """Outputs (N, n) by port, `health` among them."""
+    @property
+    def reads(self) -> Collection[str]:
+        """Names of the inputs that it reads."""
+        ...
+
+    def run(self, inputs: Mapping[str, np.ndarray], n: int) -> tuple[dict[str, np.ndarray], bool]:
+        """Outputs (N, n) by port, `health` among them, and whether it is known that all samples are sound."""
         ...
 
 
 class Evaluator(ABC):
-    """Decides how programs are run.
+    """Decides how programs are run, and over how many threads.
 
     Attributes:
+        threads: most that work on a batch.
         precision: of the steps of simulations and control loops over many starts.
     """
 
+    threads: int = 1
     precision: Precision = Precision.DOUBLE
 
     @abstractmethod
@@ -159,8 +166,8 @@ class Compiled(Evaluator):
 
 def run_kernel(kernel: Kernel, inputs: Mapping[str, np.ndarray], n: int) -> tuple[dict[str, np.ndarray], Health]:
     """Outputs by name and the evidence; memory stays within inputs and outputs."""
-    outputs = kernel.batch(inputs, n)
-    return outputs, compiled_health(outputs.pop("health"))
+    outputs, is_sound = kernel.run(inputs, n)
+    return outputs, compiled_health(outputs.pop("health"), is_sound)
 
 
 def interpreted_run(program: Program, inputs: Mapping[str, np.ndarray], n: int) -> tuple[dict[str, np.ndarray], Health]:
@@ -237,17 +244,21 @@ def _read(step: Step, program: Program, wanted: set[str]) -> tuple[str, ...]:
     return tuple(name for i, name in enumerate(step.inputs) if name != "start" or i in ports)
 
 
-def compiled_health(numbers: np.ndarray) -> Health:
-    """Evidence from the four numbers that compiled code reports."""
-    least, pivot, residual, iterations = numbers.T
+def compiled_health(numbers: np.ndarray, is_sound: bool = False) -> Health:
+    """Evidence from the four numbers that compiled code reports; of samples that are known to be sound as they are."""
+    least, pivot, residual, steps = numbers.T
+    if not is_sound:
+        least, pivot = np.where(np.isnan(least), -1.0, least), np.where(np.isnan(pivot), 0.0, pivot)
+        residual = np.where(np.isfinite(residual), residual, np.inf)
     return Health(
         closed_forms=(),
-        discriminants=np.where(np.isnan(least), -1.0, least)[:, None],
-        smallest_pivot=np.where(np.isnan(pivot), 0.0, pivot),
-        residuals={"loops": np.where(np.isfinite(residual), residual, np.inf)},
-        iterations=iterations.astype(int),
-        finite=~(least <= NOT_FINITE),
-        missed=np.zeros(len(iterations)),  # the residual holds it
+        discriminants=least[:, None],
+        smallest_pivot=pivot,
+        residuals={"loops": residual},
+        steps=steps,
+        finite=np.broadcast_to(True, len(steps)) if is_sound else ~(least <= NOT_FINITE),
+        missed=np.broadcast_to(0.0, len(steps)),  # the residual holds it
+        is_sound=is_sound,
     )
 
 
@@ -256,7 +267,7 @@ Outcome = tuple[dict[str, np.ndarray], Health] | None
 Once = Callable[..., Outcome]
 
 
-_FINITE, _NONE, _NO_STEPS = np.ones(1, dtype=bool), np.zeros(1), np.zeros(1, dtype=int)
+_FINITE, _NONE, _NO_STEPS = np.ones(1, dtype=bool), np.zeros(1), np.zeros(1)
 for _array in (_FINITE, _NONE, _NO_STEPS):
     _array.flags.writeable = False
 
@@ -287,7 +298,7 @@ def compiled_once(kernel: CompiledFunction, names: tuple[str, ...]) -> Once:
             discriminants=whole[first : first + 1].reshape(1, 1),
             smallest_pivot=whole[first + 1 : first + 2],
             residuals={"loops": whole[first + 2 : first + 3]},
-            iterations=whole[first + 3 :].astype(int),
+            steps=whole[first + 3 :],
             finite=_FINITE,
             missed=_NONE,
         )
@@ -357,7 +368,7 @@ class _Interpreted:
             discriminants=least[None],
             smallest_pivot=np.array([smallest]),
             residuals={},
-            iterations=_NO_STEPS,
+            steps=_NO_STEPS,
             finite=_FINITE,
             missed=_NONE,
         )

@@ -7,12 +7,26 @@ depends on how many there are. Threads are started for each call, so that a fork
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from threading import Thread
+from threading import Thread, local
+
+import numpy as np
 
 from tauloop.codegen.batch_source import LANES
 
 #: Samples of a share below which it is not worth a thread, whose start and end take about 0.1 ms.
 LEAST_SHARE = 4096
+#: Pieces of work that Python does itself, and the most samples of one. Threads wait for each other between its calls:
+#: few large ones gain more than many whose arrays stay in a core's cache.
+PIECES, LARGEST_PIECE = 16, 32768
+
+
+class _Here(local):
+    """This thread, and whether it has a share already: what that calls is not shared out once more."""
+
+    is_busy = False
+
+
+_HERE = _Here()
 
 
 def shares(n: int, threads: int, least: int = LEAST_SHARE, block: int = LANES) -> list[slice]:
@@ -44,13 +58,16 @@ def share_out(parts: Sequence[slice], threads: int, work: Callable[[slice], obje
     numbers = iter(range(len(parts)))
 
     def run() -> None:
+        was_busy, _HERE.is_busy = _HERE.is_busy, len(parts) > 1
         for number in numbers:
             try:
                 work(parts[number])
             except BaseException as error:  # raised again where it is waited for
                 errors[number] = error
+        _HERE.is_busy = was_busy
 
-    others = [Thread(target=run, daemon=True) for _ in range(min(threads, len(parts)) - 1)]
+    count = 0 if _HERE.is_busy else min(threads, len(parts)) - 1
+    others = [Thread(target=run, daemon=True) for _ in range(count)]
     for thread in others:
         thread.start()
     run()
@@ -58,3 +75,30 @@ def share_out(parts: Sequence[slice], threads: int, work: Callable[[slice], obje
         thread.join()
     if errors:
         raise errors[min(errors)]
+
+
+def in_pieces(n: int, threads: int, work: Callable[[slice], np.ndarray]) -> np.ndarray:
+    """An array (n, ...), made in pieces that are the same for any number of threads.
+
+    The first of several is a block alone: it makes what is made once, such as machine code, and tells what rows are.
+
+    Args:
+        n: number of samples.
+        threads: most that are at work.
+        work: called with each piece; gives its rows.
+
+    Raises:
+        Exception: as `share_out`.
+    """
+    size = min(max(n // (PIECES * LANES) * LANES, LEAST_SHARE), LARGEST_PIECE)
+    if n <= size:
+        return work(slice(0, n))
+    first = work(slice(0, LANES))
+    whole = np.empty((n, *first.shape[1:]), first.dtype)
+    whole[:LANES] = first
+
+    def fill(part: slice) -> None:
+        whole[part] = work(part)
+
+    share_out([slice(k, min(k + size, n)) for k in range(LANES, n, size)], threads, fill)
+    return whole

@@ -204,10 +204,16 @@ class DeviceKernel:
     def nominal(self, values: Mapping[str, np.ndarray]) -> None:
         self.function.inputs.nominal = values
 
-    def batch(self, inputs: Mapping[str, np.ndarray], n: int) -> dict[str, np.ndarray]:
-        """Outputs (N, n) by port, `health` among them."""
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Names of the inputs."""
+        return tuple(port.name for port in self.function.function.inputs)
+
+    def run(self, inputs: Mapping[str, np.ndarray], n: int) -> tuple[dict[str, np.ndarray], bool]:
+        """Outputs (N, n) by port, `health` among them, at which nobody has looked yet."""
         outputs = self.function.batch(inputs, n)
-        return {name: np.ascontiguousarray(self.function.device.numbers(array)) for name, array in outputs.items()}
+        numbers = self.function.device.numbers
+        return {name: np.ascontiguousarray(numbers(array)) for name, array in outputs.items()}, False
 
 
 @final

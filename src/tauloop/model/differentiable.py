@@ -141,10 +141,10 @@ def computed(compiled: CompiledFunction, motion: Mapping[str, np.ndarray]) -> li
     count = int(np.prod(batch))
     rows = [np.broadcast_to(array, (*batch, array.shape[-1])).reshape(count, -1) for array in arrays]
     names = [port.name for port in compiled.function.inputs]
-    outputs = compiled.batch(dict(zip(names, rows, strict=True)), count)
-    wrong = ~is_well(outputs.pop("health"))
-    for values in outputs.values():
-        values[wrong] = np.nan
+    outputs, is_sound = compiled.run(dict(zip(names, rows, strict=True)), count)
+    health = outputs.pop("health")
+    for values in () if is_sound else outputs.values():
+        values[~is_well(health)] = np.nan
     return [values.reshape(*batch, values.shape[-1]) for values in outputs.values()]
 
 

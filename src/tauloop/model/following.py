@@ -39,14 +39,24 @@ def follow(runner: Runner, position: object, start: object | None = None) -> Sta
             return state.single() if single else state
         _require_assembled(runner, q)
     current = np.broadcast_to(q, (len(target), len(q)))
-    steps = CONTINUATION_STEPS if _iterates(runner) else 1  # closed forms have no way to lose
-    for fraction in np.linspace(0.0, 1.0, steps + 1)[1:-1]:
-        waypoint: dict[str, object] = {"position": origin + fraction * (target - origin)}
-        on_the_way, _ = runner.reached(waypoint, current, ON_THE_WAY, len(target) * steps)
-        current = np.where(np.isfinite(on_the_way.q), on_the_way.q, current)  # the last step says what is wrong
+    if _iterates(runner):  # closed forms have no way to lose
+
+        def walked(part: slice) -> np.ndarray:
+            here, home = current[part], np.tile(origin, (len(target[part]), 1))
+            way = target[part] - home
+            for fraction in np.linspace(0.0, 1.0, CONTINUATION_STEPS + 1)[1:-1]:
+                waypoint: dict[str, object] = {"position": home + fraction * way}
+                state, _ = runner.reached(waypoint, here, ON_THE_WAY, len(target) * CONTINUATION_STEPS)
+                # the last step says what is wrong
+                here = state.q if state.health.is_sound else np.where(np.isfinite(state.q), state.q, here)
+            return here
+
+        current = runner.in_pieces(len(target), walked)
     state = runner.kinematics({"position": target}, current)
     if not runner.catalogue.positions.turns_matter:
-        state = replace(state, q=nearest_turns(state.q, q, runner.catalogue.positions.turning))
+        turning = runner.catalogue.positions.turning
+        near = runner.in_pieces(len(target), lambda part: nearest_turns(state.q[part], q, turning))
+        state = replace(state, q=near)
     state = replace(state, turns=replace(state.turns, nearest="reference pose" if start is None else "start"))
     return state.single() if single else state
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from tauloop.assembly.assembly import Assembly
-from tauloop.assembly.ports import EntryPorts
+from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, EntryPorts
 from tauloop.codegen.compiled import CompiledFunction
 from tauloop.codegen.source import CFunction
 from tauloop.errors import InputError
@@ -27,6 +27,7 @@ from tauloop.programs.catalogue import (
     ENERGIES,
     FORWARD_DYNAMICS,
     INVERSE_DYNAMICS,
+    JACOBIANS,
     LOADED_FORWARD_DYNAMICS,
     LOADED_INVERSE_DYNAMICS,
     REGRESSORS,
@@ -140,7 +141,11 @@ class Motion:
 
     def actuator_jacobian(self, position: object, *, start: object | None = None) -> np.ndarray:
         """Jacobian J (N, n_u, m): actuator velocities per unit of the given velocities."""
-        return np.asarray(self.assembly.loops.transmission @ self.embedding(position, start=start))
+        return self._jacobian(ACTUATORS, position, start)
+
+    def _jacobian(self, of: Entry, position: object, start: object | None) -> np.ndarray:
+        outputs, samples = self._at(JACOBIANS[of], position, None, start)
+        return np.asarray(outputs["J"].reshape(*samples, -1, self.ports.velocity.size))
 
     def inverse_dynamics(
         self,
@@ -524,7 +529,7 @@ class Motion:
 
     def platform_jacobian(self, position: object, *, start: object | None = None) -> np.ndarray:
         """Jacobian (N, n, m): velocities of the independent platform coordinates per unit of the given velocities."""
-        return np.asarray(self.embedding(position, start=start)[..., list(self.assembly.independent), :])
+        return self._jacobian(PLATFORM, position, start)
 
     def tool_jacobian(self, position: object, *, start: object | None = None) -> np.ndarray:
         """Jacobian (N, 6, m): the tool's velocity and angular velocity, base frame, per unit of the given ones."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Self, final
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from tauloop.assembly.elsewhere import assembled_at
 from tauloop.assembly.limits import Limits
-from tauloop.assembly.ports import PLATFORM, Port, checked, entry_ports, force_port
+from tauloop.assembly.ports import PLATFORM, Port, checked, entry_ports, force_port, is_one_row, require_finite
 from tauloop.assembly.singular_kinds import singular_kind
 from tauloop.codegen.compiled import CompiledFunction
 from tauloop.codegen.evaluator import (
@@ -25,6 +26,7 @@ from tauloop.codegen.evaluator import (
     run_kernel,
 )
 from tauloop.codegen.source import CFunction
+from tauloop.codegen.threads import in_pieces
 from tauloop.codegen.tracking import Tracker
 from tauloop.errors import AssemblyError, InputError, PoseError
 from tauloop.mechanism.bodies import cables
@@ -185,31 +187,26 @@ class Runner:
     def inputs(
         self, motion: dict[str, object], start: object | None, theta: object | None
     ) -> tuple[dict[str, np.ndarray], bool, int]:
-        """Checked arrays of the motion, the start values and the free parameters."""
-        free, topology = self.catalogue.free, self.topology
-        ports = {name: self.known_ports[name] for name in motion}
-        arguments = dict(motion)
-        if start is not None:
-            ports["start"] = Port(name="start", columns=topology.coordinate_names, units=("",) * topology.n_q)
-            arguments["start"] = start
-        if theta is not None:
-            ports["theta"] = Port(name="theta", columns=free, units=("",) * len(free))
-            arguments["theta"] = theta
-        inputs, single = checked(ports, arguments)
+        """Arrays of the motion, the start values and the free parameters: checked, but for numbers to be finite.
+
+        `evaluate` looks at these, where machine code does not.
+        """
+        arguments = motion | {name: value for name, value in (("start", start), ("theta", theta)) if value is not None}
+        inputs, single = checked({name: self.known_ports[name] for name in arguments}, arguments, finite=False)
         n = len(inputs["position"])
-        inputs.setdefault("start", np.broadcast_to(self.assembly.q, (n, topology.n_q)))
-        inputs.setdefault("theta", np.broadcast_to(self.nominal["theta"], (n, len(free))))
-        if self.assembly.is_redundant:
-            inputs["weight"] = np.ones((n, len(self.mechanism.actuators)))
-            inputs["preload"] = np.zeros((n, len(cables(self.mechanism))))
+        shared = ("start", "theta", *(("weight", "preload") if self.assembly.is_redundant else ()))
+        for name in shared:
+            inputs.setdefault(name, np.broadcast_to(self.nominal[name], (n, len(self.nominal[name]))))
         return inputs, single, n
 
     @cached_property
     def known_ports(self) -> dict[str, Port]:
-        """Ports of all that a program may be given of a motion, and of what acts."""
-        force = force_port(self.assembly)
+        """Ports of all that a program may be given of a motion, of what acts, and of what it starts from."""
+        force, free, names = force_port(self.assembly), self.catalogue.free, self.topology.coordinate_names
         leading = self.ports.leading_acceleration(len(self.assembly.leading))
-        own = {port.name: port for port in (force, leading)}
+        start = Port(name="start", columns=names, units=("",) * len(names))
+        theta = Port(name="theta", columns=free, units=("",) * len(free))
+        own = {port.name: port for port in (force, leading, start, theta)}
         return {**self.ports.motion, **own, **LOAD_PORTS, **self.ports.products(force)}
 
     def evaluate(
@@ -221,9 +218,10 @@ class Runner:
         work: int = 0,
     ) -> tuple[dict[str, np.ndarray], Health]:
         """Run a program, each sample on the branch of its start: as machine code where that pays, else in chunks."""
-        parts = self.by_branch(inputs["start"])
-        if len(parts) == 1 and parts[0][0] is self:
+        if self._is_own_branch(inputs["start"]):
             return self._run_here(program, inputs, n, tolerance, work)
+        self._require_finite(inputs)
+        parts = self.by_branch(inputs["start"])
         if isinstance(program, Program):
             what = "lies on another branch of the closed forms than the reference pose"
             raise AssemblyError.of("start", what, "make it the reference pose (`Model.at`)")
@@ -240,18 +238,26 @@ class Runner:
 
     def by_branch(self, start: np.ndarray) -> list[tuple[Self, np.ndarray]]:
         """The runner on the branch of every start (N, n_q), and the numbers of the samples that lie there."""
-        everyone = np.arange(len(start))
-        # without a start of their own samples have the reference itself, seen as many rows
-        if np.may_share_memory(start, self.assembly.q) or not len(start) or not len(self.catalogue.branches.own):
-            return [(self, everyone)]
+        if self._is_own_branch(start):
+            return [(self, np.arange(len(start)))]
         signs = self.catalogue.branches.signs(start)
-        if (signs == self.catalogue.branches.own).all():
-            return [(self, everyone)]
         patterns, first, number = np.unique(signs, axis=0, return_index=True, return_inverse=True)
         return [
-            (self._on_branch(tuple(pattern.tolist()), start[first[k]]), everyone[number.ravel() == k])
+            (self._on_branch(tuple(pattern.tolist()), start[first[k]]), np.flatnonzero(number.ravel() == k))
             for k, pattern in enumerate(patterns)
         ]
+
+    def _is_own_branch(self, start: np.ndarray) -> bool:
+        """Whether all starts (N, n_q) lie on this branch."""
+        # without a start of their own samples have the reference itself, seen as many rows
+        own = self.catalogue.branches.own
+        if np.may_share_memory(start, self.assembly.q) or not len(start) or not len(own):
+            return True
+        return bool((self.catalogue.branches.signs(start[:1] if is_one_row(start) else start) == own).all())
+
+    def _require_finite(self, inputs: dict[str, np.ndarray]) -> None:
+        """Raise where numbers of named inputs are not finite."""
+        require_finite(self.known_ports, {key: inputs[key] for key in self.known_ports.keys() & inputs.keys()})
 
     def _run_here(
         self, program: ProgramSpec | Program, inputs: dict[str, np.ndarray], n: int, tolerance: float, work: int
@@ -261,9 +267,11 @@ class Runner:
         kernel = self._kernel(program, inputs, max(n, work))
         if kernel is not None:
             results, state = run_kernel(kernel, inputs, n)
-            if (state.is_reached & state.is_regular).all():
+            if state.all_sound:
+                self._require_finite({key: array for key, array in inputs.items() if key not in kernel.reads})
                 return results, state
             # the interpreter, which keeps the evidence of every single loop, says what is wrong
+        self._require_finite(inputs)
         outputs: dict[str, np.ndarray] = {}
         parts = []
         for first in range(0, max(n, 1), CHUNK):
@@ -328,14 +336,15 @@ class Runner:
 
     def _kernel(self, program: Program, inputs: dict[str, np.ndarray], n: int) -> Kernel | None:
         """Machine code of a program, made once and kept (a failure too); None where it is interpreted."""
-        if program not in self._kernels:
+        try:
+            return self._kernels[program]
+        except KeyError:
             if not self.evaluator.wants_code(program, n):
                 return None
-            kernel = self.evaluator.kernel(c_function(program, inputs))
-            if kernel is not None:
-                kernel.nominal = self.nominal
-            self._kernels[program] = kernel
-        return self._kernels[program]
+        kernel = self._kernels[program] = self.evaluator.kernel(c_function(program, inputs))
+        if kernel is not None:
+            kernel.nominal = self.nominal
+        return kernel
 
     def tracker(self, in_lanes: bool) -> Tracker | None:
         """Machine code that follows motions, made once (a failure too); None where there is none to be had."""
@@ -353,9 +362,9 @@ class Runner:
             PoseError: which samples and loops, by how much, and the condition number.
         """
         what = f"{self.ports.name} motion" if "velocity" in inputs else f"{self.ports.name} position"
-        reached, regular = health.is_reached, health.is_regular
-        if (reached & regular).all():
+        if health.all_sound:
             return
+        reached, regular = health.is_reached, health.is_regular
         overflow = health.has_overflowed
         bad = np.flatnonzero(reached & ~regular & ~overflow)
         problems = []
@@ -378,6 +387,8 @@ class Runner:
         Raises:
             PoseError: at which samples they are not, and the wrench that is missing there.
         """
+        if health.is_sound:
+            return
         bad = np.flatnonzero(~health.is_within)
         if len(bad):
             assembly = self.assembly
@@ -397,7 +408,12 @@ class Runner:
         Args:
             q: full coordinates (N, n_q).
         """
-        return condition_numbers(self.assembly, self.ports, np.atleast_2d(q))
+        rows = np.atleast_2d(q)
+        return self.in_pieces(len(rows), lambda part: condition_numbers(self.assembly, self.ports, rows[part]))
+
+    def in_pieces(self, n: int, work: Callable[[slice], np.ndarray]) -> np.ndarray:
+        """An array (n, ...) of what is done to each of n samples, on as many threads as batches have."""
+        return in_pieces(n, self.evaluator.threads, work)
 
     @cached_property
     def turning(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain
 from types import MappingProxyType
 
-from tauloop.assembly.ports import factor_of, step_of
+from tauloop.assembly.ports import Entry, factor_of, step_of
 from tauloop.errors import InputError
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.programs.derivatives import (
@@ -26,6 +26,7 @@ from tauloop.programs.motion import (
     embedding_program,
     forward_dynamics_program,
     inverse_dynamics_program,
+    jacobian_program,
     kinematics_program,
     momentum_forces_program,
     momentum_program,
@@ -77,6 +78,17 @@ MEASURED_MOTION = ProgramSpec(
     inputs=(*_STATE, "measured", "measured_speed", "spread"),
     outputs=("x", "speed", "R", "share"),
 )
+#: Jacobians of the actuators' and of the platform's motion.
+JACOBIANS = {
+    of: ProgramSpec(
+        name=f"jacobian_of_{of}",
+        meaning=f"velocities of the {of} per unit of the given velocities",
+        build=partial(jacobian_program, of=of),
+        inputs=_STATE,
+        outputs=("J",),
+    )
+    for of in Entry
+}
 INVERSE_DYNAMICS = ProgramSpec(
     name="inverse_dynamics",
     meaning="actuator forces that a motion needs",
@@ -245,6 +257,7 @@ PROGRAMS = MappingProxyType(
             DIAGNOSIS,
             EMBEDDING,
             MEASURED_MOTION,
+            *JACOBIANS.values(),
             INVERSE_DYNAMICS,
             HYBRID_INVERSE_DYNAMICS,
             FORWARD_DYNAMICS,

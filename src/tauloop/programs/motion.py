@@ -9,6 +9,7 @@ from __future__ import annotations
 import casadi as ca
 
 from tauloop.assembly.assembly import Assembly
+from tauloop.assembly.ports import ACTUATORS, Entry
 from tauloop.errors import AssemblyError
 from tauloop.mechanism.bodies import cables
 from tauloop.programs.bounded_forces import bounded_forces_program
@@ -31,6 +32,13 @@ def kinematics_program(state: MotionState, levels: int) -> Program:
 def embedding_program(state: MotionState) -> Program:
     """Program of G (n_v, m): velocities of all coordinates per unit of the given velocities, stored by columns."""
     return state.builder.finish({"q": state.configuration.q, "G": ca.vec(state.embedding)})
+
+
+def jacobian_program(state: MotionState, *, of: Entry) -> Program:
+    """Program of J: velocities of the actuators or of the platform per unit of the given ones, stored by rows."""
+    G = state.embedding
+    J = state.transmission @ G if of is ACTUATORS else G[list(state.assembly.independent), :]
+    return state.builder.finish({"q": state.configuration.q, "J": ca.vec(J.T)})
 
 
 def forward_dynamics_program(state: MotionState, *, loaded: bool = False) -> Program:

@@ -26,18 +26,30 @@ class Health(Shown):
         discriminants: one column for each of them (N, n); negative where the loop cannot close.
         smallest_pivot: smallest pivot of all eliminations over its typical size (N,).
         residuals: per loop solved by Newton's method, what is left of it (N,).
-        iterations: Newton steps taken (N,).
+        steps: Newton steps taken, as floats where machine code has counted them (N,).
         finite: whether all results are finite numbers (N,).
         missed: by how much bounds of tensions are missed, of the largest figure among them (N,).
+        is_sound: whether it is known already that all samples are reached and regular.
     """
 
     closed_forms: tuple[ClosedForm, ...]
     discriminants: np.ndarray
     smallest_pivot: np.ndarray
     residuals: dict[str, np.ndarray]
-    iterations: np.ndarray
+    steps: np.ndarray
     finite: np.ndarray
     missed: np.ndarray
+    is_sound: bool = False
+
+    @property
+    def iterations(self) -> np.ndarray:
+        """Newton steps taken (N,)."""
+        return self.steps.astype(int)
+
+    @property
+    def all_sound(self) -> bool:
+        """Whether all samples are reached and regular."""
+        return self.is_sound or bool((self.is_reached & self.is_regular).all())
 
     @property
     def is_within(self) -> np.ndarray:
@@ -51,7 +63,7 @@ class Health(Shown):
             discriminants=self.discriminants[samples],
             smallest_pivot=self.smallest_pivot[samples],
             residuals={name: residual[samples] for name, residual in self.residuals.items()},
-            iterations=self.iterations[samples],
+            steps=self.steps[samples],
             finite=self.finite[samples],
             missed=self.missed[samples],
         )
@@ -96,7 +108,7 @@ def health(program: Program, evidence: RunEvidence, results: Mapping[str, np.nda
         discriminants=evidence.discriminants,
         smallest_pivot=np.where(np.isnan(smallest), 0.0, smallest),
         residuals=residuals,
-        iterations=iterations,
+        steps=iterations,
         finite=np.logical_and.reduce([np.ones(n, bool), *(np.isfinite(a).all(axis=1) for a in results.values())]),
         missed=evidence.missed,
     )
@@ -113,7 +125,7 @@ def joined(parts: list[Health]) -> Health:
         discriminants=np.concatenate([part.discriminants for part in parts]),
         smallest_pivot=np.concatenate([part.smallest_pivot for part in parts]),
         residuals={key: np.concatenate([part.residuals[key] for part in parts]) for key in parts[0].residuals},
-        iterations=np.concatenate([part.iterations for part in parts]),
+        steps=np.concatenate([part.steps for part in parts]),
         finite=np.concatenate([part.finite for part in parts]),
         missed=np.concatenate([part.missed for part in parts]),
     )

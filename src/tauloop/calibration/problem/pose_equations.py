@@ -107,7 +107,7 @@ class PoseFunction:
         """Values at n samples: one array (n, k) per input, one per output."""
         if self._kernel is None:
             return self._interpreted(arrays, n)
-        outputs = self._kernel.batch(dict(zip(self._inputs, arrays, strict=True)), n)
+        outputs, _ = self._kernel.run(dict(zip(self._inputs, arrays, strict=True)), n)
         return [outputs[name] for name in self._outputs]
 
 
