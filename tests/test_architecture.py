@@ -80,10 +80,10 @@ HEIGHT = {package: height for height, layer in enumerate(LAYERS) for package in 
 #: Most lines of code of each package (`code_lines.py`; docstrings, comments, blank lines and imports do not count). A
 #: commit that raises one says which ability it pays for; whoever removes lines lowers it.
 CEILINGS = {
-    "assembly": 2020,
+    "assembly": 2040,
     "calibration": 3640,
     "cli": 1670,
-    "codegen": 2630,
+    "codegen": 2675,
     "conversion": 250,
     "drives": 3815,
     "engines": 1450,
@@ -100,10 +100,10 @@ CEILINGS = {
     "linuxcnc": 820,
     "logs": 2080,
     "mechanism": 4656,
-    "model": 3360,
+    "model": 3368,
     "motion": 3710,
     "pages": 420,
-    "programs": 2965,
+    "programs": 2985,
     "realtime": 1100,
     "reduction": 850,
     "report": 3920,
