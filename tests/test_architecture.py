@@ -83,7 +83,7 @@ CEILINGS = {
     "assembly": 2040,
     "calibration": 3640,
     "cli": 1670,
-    "codegen": 2675,
+    "codegen": 2704,
     "conversion": 250,
     "drives": 3815,
     "engines": 1450,

@@ -8,6 +8,7 @@ from compiled_machines import compilers
 
 import tauloop as tl
 from tauloop.codegen import Compiled, Interpreted
+from tauloop.codegen.memory import LEAST, empty
 from tauloop.codegen.threads import LEAST_SHARE
 from tauloop.errors import InputError, PoseError
 from tauloop.kinematics import random_states
@@ -95,3 +96,30 @@ def test_errors_name_the_same_samples(name, bad, error):
             model.forward_kinematics(u)
         texts.append((str(of_forces.value), str(of_poses.value)))
     assert texts[0] == texts[1] == texts[2]
+
+
+def test_memory_of_results_is_taken_again_only_when_nobody_holds_it():
+    n = LEAST // 8
+    first, second = empty(n, 2), empty(n, 2)
+    first[:], second[:] = 1.0, 2.0
+    part, places = first[5:7], {first.ctypes.data, second.ctypes.data}
+    del first
+    third = empty(n, 2)
+    third[:] = 3.0
+    assert third.ctypes.data not in places
+    assert (part == 1.0).all()
+    assert (second == 2.0).all()
+    del second, part
+    assert {empty(n, 2).ctypes.data, third.ctypes.data} & places
+    assert empty(3, 2).base is None
+
+
+@needs_compiler
+def test_results_that_are_held_stay_what_they_were():
+    model, rng = model_of("delta", 2), np.random.default_rng(4)
+    x, n = np.tile(model.platform.ports.at(model.assembly.q), (60_000, 1)), 60_000
+    motions = [(x, 0.1 * rng.normal(size=(n, 3)), rng.normal(size=(n, 3))) for _ in range(3)]
+    held = [model.platform.inverse_dynamics(*motion) for motion in motions]
+    again = [model.platform.inverse_dynamics(*motion).force.copy() for motion in motions]
+    for forces, once_more in zip(held, again, strict=True):
+        np.testing.assert_array_equal(forces.force, once_more)

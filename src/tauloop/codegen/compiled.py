@@ -14,6 +14,7 @@ from tauloop.assembly.ports import Port, checked, is_one_row, real, require_fini
 from tauloop.codegen.caller import Call, bound_call, checked_call
 from tauloop.codegen.compiler import Compiler
 from tauloop.codegen.library import Library, address
+from tauloop.codegen.memory import empty
 from tauloop.codegen.signature import HEALTH, CPort, CSignature
 from tauloop.codegen.threads import share_out, shares
 from tauloop.errors import InputError, PoseError, Problem, Problems
@@ -164,7 +165,7 @@ class CompiledFunction:
         sizes = {port.name: port.size for port in self.function.outputs} | {"health": HEALTH}
         buffers = dict(out or {})
         _require_writable(buffers, sizes, n)
-        outputs = {name: buffers[name] if name in buffers else np.empty((n, size)) for name, size in sizes.items()}
+        outputs = {name: buffers[name] if name in buffers else empty(n, size) for name, size in sizes.items()}
         everything = [*arrays, *outputs.values()]
         steps = np.array([array.shape[1] if len(array) == n else 0 for array in everything], dtype=np.uintp)
         first = np.array([address(array) for array in everything], dtype=np.uintp)
