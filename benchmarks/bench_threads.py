@@ -1,6 +1,7 @@
 """What threads gain: whole calls of batches by the clock, on one thread and on several.
 
-    python benchmarks/bench_threads.py [--threads 2] [--samples 400000] [--machines delta ...] [--json]
+    python benchmarks/bench_threads.py [--threads 2] [--samples 400000] [--machines delta ...]
+        [--markdown docs/outgrowing-one-core.md]
 
 A call checks what goes in, computes, and looks at the evidence of what comes out. By the clock threads gain what cores
 are free: the least time of several runs counts, and a busy computer still gains less. The processor's time beside it is
@@ -10,22 +11,22 @@ that of all threads together.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from peers.computer import load as busy, processor
-from rich.console import Console
-from rich.table import Table
+from rows import page
 from rows.row import duration
 
 from tauloop import Model, load
 from tauloop.codegen import Compiled
 from tauloop.kinematics import random_states
 
+MARKS = page.marks("bench_threads.py")
 MACHINES = ("delta", "rcid", "hexapod")
 #: States that the samples repeat.
 STATES = 64
@@ -108,31 +109,25 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--threads", type=int, default=2, help="beside one (default 2)")
     parser.add_argument("--samples", type=int, default=400_000, help="of the fast calls (default 400 000)")
-    parser.add_argument("--runs", type=int, default=7, help="of which the fastest counts (default 7)")
+    parser.add_argument("--runs", type=int, default=15, help="of which the fastest counts (default 15)")
     parser.add_argument("--machines", nargs="+", default=MACHINES, help="by name (default delta, rcid, hexapod)")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table between the marks of a page")
     options = parser.parse_args(arguments)
-    gains: list[Gain] = []
+    lines = [
+        f"| a sample of | one thread | {options.threads} threads | gain | processor's time | of all |",
+        "|---" * 6 + "|",
+    ]
     for machine in options.machines:
-        gains += measured(machine, options.samples, options.threads, options.runs)
-        Console(stderr=True).print(machine)
-    if options.json:
-        rows = [asdict(gain) for gain in gains]
-        print(json.dumps({"processor": processor().name, "load": busy(), "threads": options.threads, "gains": rows}))
-        return 0
-    table = Table(
-        title=f"Whole calls, a sample, on one thread and on {options.threads}", title_justify="left", box=None
-    )
-    for heading in ("machine", "call", "samples", "one", str(options.threads), "gain", "processor", "of all"):
-        table.add_column(heading, justify="left" if heading in ("machine", "call") else "right")
-    for gain in gains:
-        times = (duration(t) for t in (gain.alone, gain.shared))
-        used = (duration(t) for t in (gain.alone_processor, gain.shared_processor))
-        table.add_row(gain.machine, gain.call, f"{gain.samples}", *times, f"{gain.alone / gain.shared:.2f}", *used)
-    console = Console(highlight=False, width=110)
-    console.print(table)
-    average = busy()
-    console.print(processor().name + (f", load {average:.1f}" if average is not None else ""))
+        for gain in measured(machine, options.samples, options.threads, options.runs):
+            times = (duration(t) for t in (gain.alone, gain.shared))
+            used = (duration(t) for t in (gain.alone_processor, gain.shared_processor))
+            cells = (f"{machine}, {gain.call}", *times, f"{gain.alone / gain.shared:.2f}", *used)
+            lines.append("| " + " | ".join(cells) + " |")
+    note = f"{options.samples} samples; {processor().name}; load of the {processor().cores} cores {busy() or 0.0:.1f}."
+    if options.markdown:
+        page.write(options.markdown, MARKS, [*lines, "", note])
+    else:
+        print("\n".join([*lines, note]))
     return 0
 
 
