@@ -25,11 +25,14 @@ from rows.row import duration
 from tauloop import Model, load
 from tauloop.codegen import Compiled
 from tauloop.kinematics import random_states
+from tauloop.simulation import Simulator, simulate_many
 
 MARKS = page.marks("bench_threads.py")
 MACHINES = ("delta", "rcid", "hexapod")
 #: States that the samples repeat.
 STATES = 64
+#: At which a simulated start is kept.
+TIMES = 100
 #: Parts of the samples for calls that take microseconds a sample.
 PARTS = {"forward kinematics": 2, "condition numbers": 10}
 
@@ -56,7 +59,8 @@ def calls(model: Model, samples: int) -> dict[str, tuple[int, Callable[[], objec
     x, u = model.platform_position(q), model.actuator_position(q)
     force = np.ones((samples, len(model.mechanism.actuators)))
     counts = {name: samples // part for name, part in PARTS.items()}
-    platform = model.platform
+    platform, simulator = model.platform, Simulator(model)
+    starts = np.tile(model.assembly.q, (samples // TIMES, 1))
     works: dict[str, Callable[[int], object]] = {
         "inverse dynamics": lambda n: platform.inverse_dynamics(x[:n], v[:n], a[:n]),
         "forward dynamics": lambda n: platform.forward_dynamics(x[:n], v[:n], force[:n]),
@@ -65,6 +69,7 @@ def calls(model: Model, samples: int) -> dict[str, tuple[int, Callable[[], objec
         "Jacobians": lambda n: platform.actuator_jacobian(x[:n]),
         "mass matrices": lambda n: platform.mass_matrix(x[:n]),
         "condition numbers": lambda n: platform.condition(q[:n]),
+        "states of simulated starts": lambda n: simulate_many(simulator, 0.1, starts[: n // TIMES], samples=TIMES),
     }
     return {
         name: (n, lambda work=work, n=n: work(n)) for name, work in works.items() for n in [counts.get(name, samples)]
