@@ -1,11 +1,11 @@
 """What threads gain: whole calls of batches by the clock, on one thread and on several.
 
-    python benchmarks/bench_threads.py [--threads 2] [--samples 400000] [--machines delta ...]
+    python benchmarks/bench_threads.py [--threads 2] [--seconds 0.3] [--machines delta ...]
         [--markdown docs/outgrowing-one-core.md]
 
 A call checks what goes in, computes, and looks at the evidence of what comes out. By the clock threads gain what cores
-are free: the least time of several runs counts, and a busy computer still gains less. The processor's time beside it is
-that of all threads together.
+are free: runs take turns, the least time of several counts, and a busy computer still gains less (first row). The
+processor's time beside it is that of all threads together.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,9 @@ from rows.row import duration
 
 from tauloop import Model, load
 from tauloop.codegen import Compiled
+from tauloop.codegen.compiled import SHARES
+from tauloop.codegen.library import Library
+from tauloop.codegen.threads import share_out, shares
 from tauloop.kinematics import random_states
 from tauloop.simulation import Simulator, simulate_many
 
@@ -33,8 +37,24 @@ MACHINES = ("delta", "rcid", "hexapod")
 STATES = 64
 #: At which a simulated start is kept.
 TIMES = 100
-#: Parts of the samples for calls that take microseconds a sample.
-PARTS = {"forward kinematics": 2, "condition numbers": 10}
+#: And for how long it moves, s.
+DURATION = 1.0
+#: Samples of the call that tells how many take long enough.
+FEW = 10_000
+#: Products and sums in all lanes, a few hundred a sample, of numbers that stay in the nearest cache.
+SUMS = """#include <stddef.h>
+
+void sums(size_t n, double *sum);
+void sums(size_t n, double *sum)
+{
+    double x[64] = {0.0};
+    for (size_t i = 0; i < 4 * n; ++i)
+        for (size_t k = 0; k < 64; ++k)
+            x[k] = 0.999 * x[k] + 1.0;
+    for (size_t k = 0; k < 64; ++k)
+        *sum += x[k];
+}
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,18 +70,15 @@ class Gain:
     shared_processor: float
 
 
-def calls(model: Model, samples: int) -> dict[str, tuple[int, Callable[[], object]]]:
-    """Whole calls by name, each with its number of samples."""
+def calls(model: Model, most: int) -> dict[str, Callable[[int], object]]:
+    """Whole calls by name, of so many samples."""
     states = random_states(model, STATES, np.random.default_rng(0))
-    q, v, a = (
-        np.resize(array, (samples, array.shape[1])) for array in (states.q, states.velocity, states.acceleration)
-    )
+    q, v, a = (np.resize(array, (most, array.shape[1])) for array in (states.q, states.velocity, states.acceleration))
     x, u = model.platform_position(q), model.actuator_position(q)
-    force = np.ones((samples, len(model.mechanism.actuators)))
-    counts = {name: samples // part for name, part in PARTS.items()}
+    force = np.ones((most, len(model.mechanism.actuators)))
     platform, simulator = model.platform, Simulator(model)
-    starts = np.tile(model.assembly.q, (samples // TIMES, 1))
-    works: dict[str, Callable[[int], object]] = {
+    starts = np.tile(model.assembly.q, (most // TIMES, 1))
+    return {
         "inverse dynamics": lambda n: platform.inverse_dynamics(x[:n], v[:n], a[:n]),
         "forward dynamics": lambda n: platform.forward_dynamics(x[:n], v[:n], force[:n]),
         "inverse kinematics": lambda n: model.inverse_kinematics(x[:n]),
@@ -69,66 +86,75 @@ def calls(model: Model, samples: int) -> dict[str, tuple[int, Callable[[], objec
         "Jacobians": lambda n: platform.actuator_jacobian(x[:n]),
         "mass matrices": lambda n: platform.mass_matrix(x[:n]),
         "condition numbers": lambda n: platform.condition(q[:n]),
-        "states of simulated starts": lambda n: simulate_many(simulator, 0.1, starts[: n // TIMES], samples=TIMES),
-    }
-    return {
-        name: (n, lambda work=work, n=n: work(n)) for name, work in works.items() for n in [counts.get(name, samples)]
+        "states of simulated starts": lambda n: simulate_many(simulator, DURATION, starts[: n // TIMES], samples=TIMES),
     }
 
 
-def least(work: Callable[[], object], runs: int) -> tuple[float, float]:
-    """Least time (s) by the clock of some runs behind the first, and the processor's of that run."""
-    work()
-    times = []
-    for _ in range(runs):
-        clock, used = time.perf_counter(), time.process_time()
-        work()
-        times.append((time.perf_counter() - clock, time.process_time() - used))
-    return min(times)
+def least(works: Sequence[Callable[[], object]], runs: int) -> list[tuple[float, float]]:
+    """Least times (s) of some runs behind the first, by the clock, and the processor's of that run; works in turns."""
+    times: list[list[tuple[float, float]]] = [[] for _ in works]
+    for _ in range(runs + 1):
+        for work, own in zip(works, times, strict=True):
+            clock, used = time.perf_counter(), time.process_time()
+            work()
+            own.append((time.perf_counter() - clock, time.process_time() - used))
+    return [min(own[1:]) for own in times]
 
 
-def measured(machine: str, samples: int, threads: int, runs: int) -> list[Gain]:
-    """All calls of a machine."""
-    alone, shared = (
-        calls(Model(load(machine), evaluator=Compiled(at_least=0, threads=count)), samples) for count in (1, threads)
-    )
-    gains = []
-    for name, (n, work) in alone.items():
-        (clock, used), (shared_clock, shared_used) = least(work, runs), least(shared[name][1], runs)
-        gains.append(
-            Gain(
-                machine=machine,
-                call=name,
-                samples=n,
-                alone=clock / n,
-                shared=shared_clock / n,
-                alone_processor=used / n,
-                shared_processor=shared_used / n,
-            )
+def arithmetic(threads: int) -> Callable[[int], None]:
+    """Sums that touch no memory, shared out as batches are: what so many threads gain at best on this computer."""
+    run = Library.made(SUMS).function("sums", "n*")
+
+    def work(part: slice) -> None:
+        run(part.stop - part.start, np.zeros(1))
+
+    return lambda n: share_out(shares(n, SHARES * threads), threads, work)
+
+
+def gain(machine: str, call: str, works: Sequence[Callable[[int], object]], options: argparse.Namespace) -> Gain:
+    """Of a call on one thread and on several."""
+    works[0](FEW)
+    clock = time.perf_counter()
+    works[0](FEW)
+    n = int(min(options.seconds * FEW / (time.perf_counter() - clock), options.most))
+    (clock, used), (shared, shared_used) = least([partial(work, n) for work in works], options.runs)
+    numbers = (part / n for part in (clock, shared, used, shared_used))
+    names = ("alone", "shared", "alone_processor", "shared_processor")
+    return Gain(machine=machine, call=call, samples=n, **dict(zip(names, numbers, strict=True)))
+
+
+def measured(options: argparse.Namespace) -> Iterator[Gain]:
+    """All calls of the machines, behind arithmetic alone."""
+    counts = (1, options.threads)
+    yield gain("arithmetic", "alone", [arithmetic(count) for count in counts], options)
+    for machine in options.machines:
+        alone, shared = (
+            calls(Model(load(machine), evaluator=Compiled(at_least=0, threads=count)), options.most) for count in counts
         )
-    return gains
+        for name, work in alone.items():
+            yield gain(machine, name, (work, shared[name]), options)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--threads", type=int, default=2, help="beside one (default 2)")
-    parser.add_argument("--samples", type=int, default=400_000, help="of the fast calls (default 400 000)")
-    parser.add_argument("--runs", type=int, default=15, help="of which the fastest counts (default 15)")
+    parser.add_argument("--seconds", type=float, default=0.3, help="that a call takes on one thread (default 0.3)")
+    parser.add_argument("--most", type=int, default=2_000_000, help="samples of a call (default 2 000 000)")
+    parser.add_argument("--runs", type=int, default=30, help="of which the fastest counts (default 30)")
     parser.add_argument("--machines", nargs="+", default=MACHINES, help="by name (default delta, rcid, hexapod)")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table between the marks of a page")
     options = parser.parse_args(arguments)
     lines = [
-        f"| a sample of | one thread | {options.threads} threads | gain | processor's time | of all |",
-        "|---" * 6 + "|",
+        f"| a sample of | samples | one thread | {options.threads} threads | gain | processor's time | of all |",
+        "|---" * 7 + "|",
     ]
-    for machine in options.machines:
-        for gain in measured(machine, options.samples, options.threads, options.runs):
-            times = (duration(t) for t in (gain.alone, gain.shared))
-            used = (duration(t) for t in (gain.alone_processor, gain.shared_processor))
-            cells = (f"{machine}, {gain.call}", *times, f"{gain.alone / gain.shared:.2f}", *used)
-            lines.append("| " + " | ".join(cells) + " |")
-    note = f"{options.samples} samples; {processor().name}; load of the {processor().cores} cores {busy() or 0.0:.1f}."
+    for row in measured(options):
+        times = (duration(t) for t in (row.alone, row.shared))
+        used = (duration(t) for t in (row.alone_processor, row.shared_processor))
+        cells = (f"{row.machine}, {row.call}", f"{row.samples}", *times, f"{row.alone / row.shared:.2f}", *used)
+        lines.append("| " + " | ".join(cells) + " |")
+    note = f"{processor().name}; load of the {processor().cores} cores {busy() or 0.0:.1f}."
     if options.markdown:
         page.write(options.markdown, MARKS, [*lines, "", note])
     else:

@@ -80,10 +80,10 @@ HEIGHT = {package: height for height, layer in enumerate(LAYERS) for package in 
 #: Most lines of code of each package (`code_lines.py`; docstrings, comments, blank lines and imports do not count). A
 #: commit that raises one says which ability it pays for; whoever removes lines lowers it.
 CEILINGS = {
-    "assembly": 2040,
+    "assembly": 2056,
     "calibration": 3640,
     "cli": 1670,
-    "codegen": 2704,
+    "codegen": 2718,
     "conversion": 250,
     "drives": 3815,
     "engines": 1450,

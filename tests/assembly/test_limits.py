@@ -288,3 +288,20 @@ def test_a_log_is_judged_by_stops_and_units_too() -> None:
     assert "hinge at -80 deg, 50 deg beyond its stop at -30 deg (1.5 s" in item.advice
     (none,) = motion_limits(Model(pendulum("limits: [-90 deg, 90 deg]")), log(1.0))
     assert none.is_good
+
+
+def test_many_motions_are_judged_as_their_samples_are() -> None:
+    """Random motions, some of which end early: counts, places and times by a few lines of NumPy."""
+    rng, limits, time = np.random.default_rng(5), Model(pendulum(STOPS)).limits, np.arange(40.0)
+    q = rng.normal(size=(30, 40, 2)) * np.radians(30.0)
+    q[3, 25:], q[9, :] = np.nan, np.nan
+    (beyond,), (lower, upper) = limits.beyond(q, time), np.radians([-30.0, 60.0])
+    over = np.nan_to_num(np.maximum(lower - q[..., 0], q[..., 0] - upper), nan=-np.inf)
+    far, outside = np.unravel_index(over.argmax(), over.shape), np.argwhere(over > 0)
+    assert (beyond.value, beyond.count, beyond.samples) == (q[far][0], len(outside), 28 * 40 + 25)
+    assert (beyond.time, beyond.first_time) == (far[1], outside[0, 1])
+    assert (beyond.sample, beyond.first) == (far[0] * 40 + far[1], outside[0, 0] * 40 + outside[0, 1])
+    (flat,) = limits.beyond(q[np.isfinite(q).all(axis=2)])
+    assert (flat.value, flat.count, flat.samples, flat.by) == (beyond.value, beyond.count, beyond.samples, beyond.by)
+    assert limits.evidence(q, time, limits.passed(q)) == limits.evidence(q, time)
+    assert not limits.beyond(q[9], time)

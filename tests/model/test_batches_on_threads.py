@@ -98,7 +98,8 @@ def test_errors_name_the_same_samples(name, bad, error):
     assert texts[0] == texts[1] == texts[2]
 
 
-def test_memory_of_results_is_taken_again_only_when_nobody_holds_it():
+def test_memory_of_results_is_taken_again_only_when_nobody_holds_it(monkeypatch):
+    monkeypatch.setattr("tauloop.codegen.memory._KEPT", [])
     n = LEAST // 8
     first, second = empty(n, 2), empty(n, 2)
     first[:], second[:] = 1.0, 2.0

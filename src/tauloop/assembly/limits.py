@@ -96,6 +96,20 @@ class Beyond:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Passed:
+    """What N motions do with the n coordinates that are limited.
+
+    Attributes:
+        least, greatest: values (N, n), rad or m.
+        outside: counts of the samples that are out of the range (N, n).
+    """
+
+    least: np.ndarray
+    greatest: np.ndarray
+    outside: np.ndarray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """Limits of all coordinates of a machine, and of joints that are cut.
 
@@ -135,51 +149,81 @@ class Limits:
         room = np.minimum(values - self.lower, self.upper - values)
         return np.asarray(np.where(self.of(kinds), room, np.inf))
 
-    def beyond(self, q: np.ndarray, time: np.ndarray | None = None, kind: LimitKind = "stop") -> tuple[Beyond, ...]:
+    def passed(self, q: np.ndarray) -> Passed:
+        """What motions do with what is limited.
+
+        Args:
+            q: coordinates (N, T, n_q); samples that are not numbers are none.
+        """
+        values = self.values(q.reshape(-1, q.shape[-1])).reshape(*q.shape[:2], -1)
+        least, greatest = np.fmin.reduce(values, axis=1), np.fmax.reduce(values, axis=1)
+        outside = np.zeros(least.shape)
+        for k in np.flatnonzero(self._is_outside(least, greatest).any(axis=0)):
+            outside[:, k] = self._is_outside(values[:, :, k], values[:, :, k], int(k)).sum(axis=1)
+        return Passed(least=least, greatest=greatest, outside=outside)
+
+    def beyond(
+        self, q: np.ndarray, time: np.ndarray | None = None, kind: LimitKind = "stop", passed: Passed | None = None
+    ) -> tuple[Beyond, ...]:
         """What leaves its limits of one kind; the farthest sample of each coordinate.
 
         Args:
-            q: coordinates (n_q,) or (N, n_q); samples that are not numbers are none.
-            time: of the samples (N,), s.
+            q: coordinates (n_q,), (N, n_q), or (N, T, n_q) of N motions; samples that are not numbers are none.
+            time: of the samples (N,), or of those of all motions (T,), s.
             kind: of limits.
+            passed: what `passed` says of these motions, where it is known.
         """
         q = np.atleast_2d(np.asarray(q, dtype=float))
-        if not self.of((kind,)).any() or not len(q):
+        if not self.of((kind,)).any() or not q.size:
             return ()
-        values = self.values(q)
-        over = np.nan_to_num(-self.room(q, (kind,)), nan=-np.inf)
-        beyond = []
-        for k in np.flatnonzero((over > AT_THE_STOP).any(axis=0)):
-            outside = np.flatnonzero(over[:, k] > AT_THE_STOP)
-            i, first = int(over[:, k].argmax()), int(outside[0])
-            value = float(values[i, k])
+        q = q.reshape(-1, *q.shape[-2:])
+        passed = self.passed(q) if passed is None else passed
+        beyond, left = [], np.flatnonzero(self.of((kind,)) & passed.outside.any(axis=0))
+        samples = int(np.isfinite(q[..., 0]).sum()) if len(left) else 0
+        for k in left:
+            below, above = self.lower[k] - passed.least[:, k], passed.greatest[:, k] - self.upper[k]
+            far, earliest = int(np.nanargmax(np.fmax(below, above))), int(np.flatnonzero(passed.outside[:, k])[0])
+            is_below = below[far] > above[far]
+            value, stop = (passed.least, self.lower) if is_below else (passed.greatest, self.upper)
+            i = int(np.flatnonzero(self.values(q[far])[:, k] == value[far, k])[0])
+            values = self.values(q[earliest])[:, k]
+            first = int(np.flatnonzero(self._is_outside(values, values, int(k)))[0])
             beyond.append(
                 Beyond(
                     coordinate=self.names[k],
                     unit=self.units[k],
-                    value=value,
-                    stop=float(self.lower[k] if value < self.lower[k] else self.upper[k]),
+                    value=float(value[far, k]),
+                    stop=float(stop[k]),
                     kind=kind,
-                    sample=i,
-                    first=first,
+                    sample=far * q.shape[1] + i,
+                    first=earliest * q.shape[1] + first,
                     time=None if time is None else float(time[i]),
                     first_time=None if time is None else float(time[first]),
-                    count=len(outside),
-                    samples=len(q),
+                    count=int(passed.outside[:, k].sum()),
+                    samples=samples,
                 )
             )
         return tuple(beyond)
+
+    def _is_outside(self, least: np.ndarray, greatest: np.ndarray, k: int | slice = slice(None)) -> np.ndarray:
+        """Whether values between these leave ranges (of one coordinate), of any kind; not numbers do not."""
+        return np.asarray((self.lower[k] - least > AT_THE_STOP) | (greatest - self.upper[k] > AT_THE_STOP))
 
     def like_degrees(self, q: np.ndarray) -> tuple[str, ...]:
         """Angles of which every value leaves its range, of whatever kind, by more than its width, but none in degrees.
 
         Args:
-            q: coordinates (n_q,) or (N, n_q), rad.
+            q: coordinates (n_q,), (N, n_q) or (N, T, n_q), rad.
         """
         q = np.atleast_2d(np.asarray(q, dtype=float))
+        q = q.reshape(-1, q.shape[-1])
         width = self.upper - self.lower
         angles = np.array([unit == "rad" for unit in self.units], dtype=bool) & np.isfinite(width)
         if not angles.any() or not len(q):
+            return ()
+        first = self.values(q[:1])[0]
+        angles &= self._is_outside(first, first)
+        if not angles.any():
             return ()
         values = self.values(q)
         far = np.maximum(self.lower - values, values - self.upper)
@@ -197,19 +241,22 @@ class Limits:
         what = f"all values of {', '.join(names)} lie far outside the limits, and inside when read as degrees"
         return (Problem(where="position", what=what, remedy="angles are in rad"),)
 
-    def evidence(self, q: np.ndarray, time: np.ndarray | None = None) -> tuple[Evidence, ...]:
+    def evidence(
+        self, q: np.ndarray, time: np.ndarray | None = None, passed: Passed | None = None
+    ) -> tuple[Evidence, ...]:
         """Evidence of a pose or motion: coordinates beyond their stops, and those that look like degrees.
 
         A machine without stops has none of the first kind, and where nothing looks like degrees there is none of the
         second.
 
         Args:
-            q: coordinates (n_q,) or (N, n_q).
-            time: of the samples (N,), s.
+            q: coordinates (n_q,), (N, n_q) or (N, T, n_q), as in `beyond`.
+            time: of the samples (N,) or (T,), s.
+            passed: what `passed` says of these motions, where it is known.
         """
         rows = []
         if self.is_stop.any():
-            beyond = self.beyond(q, time)
+            beyond = self.beyond(q, time, passed=passed)
             text = "; ".join(str(item) for item in beyond[:NAMED])
             more = f"; and {len(beyond) - NAMED} more" if len(beyond) > NAMED else ""
             rows.append(

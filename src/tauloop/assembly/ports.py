@@ -68,7 +68,7 @@ def checked(
         finite: whether numbers that are not finite are refused; else `require_finite` is the caller's to call.
 
     Returns:
-        Float arrays (N, n), contiguous or one row seen as many, and whether a single sample was given.
+        Float arrays (N, n), as they lie in memory or one row seen as many, and whether a single sample was given.
 
     Raises:
         InputError: all problems at once.
@@ -100,9 +100,7 @@ def checked(
     InputError.raise_if_any(problems)
     n = counts.pop() if counts else 1
     return {
-        name: np.broadcast_to(array[:1], (n, array.shape[1]))
-        if len(array) == 1 or is_one_row(array)
-        else np.ascontiguousarray(array)
+        name: np.broadcast_to(array[:1], (n, array.shape[1])) if len(array) == 1 or is_one_row(array) else array
         for name, array in arrays.items()
     }, single
 

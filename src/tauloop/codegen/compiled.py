@@ -168,11 +168,14 @@ class CompiledFunction:
         outputs = {name: buffers[name] if name in buffers else empty(n, size) for name, size in sizes.items()}
         everything = [*arrays, *outputs.values()]
         steps = np.array([array.shape[1] if len(array) == n else 0 for array in everything], dtype=np.uintp)
-        first = np.array([address(array) for array in everything], dtype=np.uintp)
+        apart = [k for k, array in enumerate(everything) if not array.flags.c_contiguous]
+        first = np.array([0 if k in apart else address(array) for k, array in enumerate(everything)], dtype=np.uintp)
         bad: list[int] = []
 
         def work(part: slice) -> None:
             here = first + steps * (part.start * steps.itemsize)
+            copies = [np.ascontiguousarray(everything[k][part]) for k in apart]
+            here[apart] = [address(copy) for copy in copies]
             bad.append(self._stretches(part.stop - part.start, here, steps))
 
         share_out(shares(n, SHARES * self._threads), self._threads, work)
@@ -278,7 +281,7 @@ size_t {name}_stretches(size_t n, double *const *arrays, const size_t *steps)
 
 
 def _readable(inputs: Mapping[str, np.ndarray], ports: Sequence[CPort], n: int) -> list[np.ndarray]:
-    """Inputs as contiguous arrays (N, n), whose names and sizes machine code trusts; of one row seen as many some."""
+    """Inputs as arrays (N, n), whose names and sizes machine code trusts; of one row seen as many some."""
     problems, arrays = [], []
     for port in ports:
         try:
@@ -294,7 +297,7 @@ def _readable(inputs: Mapping[str, np.ndarray], ports: Sequence[CPort], n: int) 
                 what = f"has shape {array.shape}, needs ({n}, {port.size})"
                 problems.append(Problem(where=port.name, what=what, remedy="one row of numbers for each sample"))
     InputError.raise_if_any(problems)
-    return [np.ascontiguousarray(array[:STRETCH] if is_one_row(array) else array) for array in arrays]
+    return [np.ascontiguousarray(array[:STRETCH]) if is_one_row(array) else array for array in arrays]
 
 
 def _require_writable(out: Mapping[str, np.ndarray], sizes: Mapping[str, int], n: int) -> None:

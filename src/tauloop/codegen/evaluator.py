@@ -185,11 +185,24 @@ class BatchRuns:
         self._kernels: dict[tuple[Program, tuple[str, ...] | None], Kernel | None] = {}
 
     def __call__(
-        self, program: Program, inputs: Mapping[str, np.ndarray], n: int, outputs: tuple[str, ...] | None = None
+        self,
+        program: Program,
+        inputs: Mapping[str, np.ndarray],
+        n: int,
+        outputs: tuple[str, ...] | None = None,
+        work: int = 0,
     ) -> tuple[dict[str, np.ndarray], Health]:
-        """Outputs by name, all or at least some, and the evidence; `inputs` are arrays (N, n), already checked."""
+        """Outputs by name, all or at least some, and the evidence.
+
+        Args:
+            program: what is run.
+            inputs: arrays (N, n), already checked.
+            n: number of samples.
+            outputs: those that are wanted; all without it.
+            work: samples of which these are a piece.
+        """
         key = program, outputs
-        if key not in self._kernels and self._evaluator.wants_code(program, n):
+        if key not in self._kernels and self._evaluator.wants_code(program, max(n, work)):
             self._kernels[key] = self._evaluator.kernel(c_function(program, inputs, outputs))
         kernel = self._kernels.get(key)
         return interpreted_run(program, inputs, n) if kernel is None else run_kernel(kernel, inputs, n)

@@ -34,11 +34,11 @@ def _held() -> int:
 _HELD = _held()
 
 
-def empty(n: int, size: int) -> np.ndarray:
-    """An array (n, size) of any numbers."""
+def empty(n: int, size: int, dtype: np.dtype | type = float) -> np.ndarray:
+    """An array (n, size) of any numbers; kept memory is of floats."""
     wanted = 8 * n * size
-    if wanted < LEAST:
-        return np.empty((n, size))
+    if wanted < LEAST or np.dtype(dtype) != np.float64:
+        return np.empty((n, size), dtype)
     with _LOCK:
         free = [k for k in range(len(_KEPT)) if _is_free(k)]
         fitting = [k for k in free if wanted <= _KEPT[k].nbytes <= 2 * wanted]

@@ -6,18 +6,20 @@ depends on how many there are. Threads are started for each call, so that a fork
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from threading import Thread, local
 
 import numpy as np
 
 from tauloop.codegen.batch_source import LANES
+from tauloop.codegen.memory import empty
 
 #: Samples of a share below which it is not worth a thread, whose start and end take about 0.1 ms.
 LEAST_SHARE = 4096
-#: Pieces of work that Python does itself, and the most samples of one. Threads wait for each other between its calls:
-#: few large ones gain more than many whose arrays stay in a core's cache.
-PIECES, LARGEST_PIECE = 16, 32768
+#: Pieces of work that Python does itself, and the least and most samples of one. Threads wait for each other between
+#: its calls: few large ones gain more than many whose arrays stay in a core's cache.
+PIECES, SMALLEST_PIECE, LARGEST_PIECE = 16, 512, 32768
 
 
 class _Here(local):
@@ -30,7 +32,7 @@ _HERE = _Here()
 
 
 def shares(n: int, threads: int, least: int = LEAST_SHARE, block: int = LANES) -> list[slice]:
-    """Shares of n samples, one for each thread, of about the same size.
+    """Shares of n samples, one for each thread, of about the same size; the whole for a thread that has a share.
 
     Args:
         n: number of samples.
@@ -38,7 +40,7 @@ def shares(n: int, threads: int, least: int = LEAST_SHARE, block: int = LANES) -
         least: samples of a share.
         block: every share but the last is a multiple of this.
     """
-    count = max(min(threads, n // least), 1)
+    count = 1 if _HERE.is_busy else max(min(threads, n // least), 1)
     size = -(-n // (count * block)) * block
     return [slice(first, min(first + size, n)) for first in range(0, n, size)] if n else [slice(0, 0)]
 
@@ -77,8 +79,14 @@ def share_out(parts: Sequence[slice], threads: int, work: Callable[[slice], obje
         raise errors[min(errors)]
 
 
-def in_pieces(n: int, threads: int, work: Callable[[slice], np.ndarray]) -> np.ndarray:
-    """An array (n, ...), made in pieces that are the same for any number of threads.
+def in_pieces(
+    n: int,
+    threads: int,
+    work: Callable[[slice], Sequence[np.ndarray]],
+    least: int = SMALLEST_PIECE,
+    most: int = LARGEST_PIECE,
+) -> Sequence[np.ndarray]:
+    """Arrays (n, ...), made in pieces that are the same for any number of threads.
 
     The first of several is a block alone: it makes what is made once, such as machine code, and tells what rows are.
 
@@ -86,19 +94,25 @@ def in_pieces(n: int, threads: int, work: Callable[[slice], np.ndarray]) -> np.n
         n: number of samples.
         threads: most that are at work.
         work: called with each piece; gives its rows.
+        least, most: samples of a piece.
 
     Raises:
         Exception: as `share_out`.
     """
-    size = min(max(n // (PIECES * LANES) * LANES, LEAST_SHARE), LARGEST_PIECE)
+    size = max(min(max(n // (PIECES * LANES) * LANES, least), most), LANES)
     if n <= size:
         return work(slice(0, n))
     first = work(slice(0, LANES))
-    whole = np.empty((n, *first.shape[1:]), first.dtype)
-    whole[:LANES] = first
+    whole = [empty(n, math.prod(part.shape[1:]), part.dtype).reshape(n, *part.shape[1:]) for part in first]
 
-    def fill(part: slice) -> None:
-        whole[part] = work(part)
+    def fill(piece: slice) -> None:
+        _put(whole, piece, work(piece))
 
+    _put(whole, slice(0, LANES), first)
     share_out([slice(k, min(k + size, n)) for k in range(LANES, n, size)], threads, fill)
     return whole
+
+
+def _put(whole: Sequence[np.ndarray], piece: slice, parts: Sequence[np.ndarray]) -> None:
+    for array, part in zip(whole, parts, strict=True):
+        array[piece] = part

@@ -12,7 +12,7 @@ from tauloop.codegen.tracking import LONG_MOTION, SEAM, require_continuity
 from tauloop.errors import AssemblyError, PoseError
 from tauloop.model.runner import Runner
 from tauloop.programs.catalogue import KINEMATICS
-from tauloop.programs.position_equations import continued, nearest_turns
+from tauloop.programs.position_equations import continued, nearest_turns, turn_near
 from tauloop.programs.program import Newton
 from tauloop.programs.state import Health, State
 
@@ -26,7 +26,8 @@ OTHER_MODE = 1e-3
 
 def follow(runner: Runner, position: object, start: object | None = None) -> State:
     """Positions by continuation from a start pose; see `Model.forward_kinematics`."""
-    arrays, single = checked({"position": runner.ports.position}, {"position": position})
+    iterates = _iterates(runner)  # closed forms have no way to lose, and what follows looks at their numbers
+    arrays, single = checked({"position": runner.ports.position}, {"position": position}, finite=iterates)
     target = arrays["position"]
     names = runner.topology.coordinate_names
     full = Port(name="start", columns=names, units=("",) * len(names))
@@ -39,9 +40,9 @@ def follow(runner: Runner, position: object, start: object | None = None) -> Sta
             return state.single() if single else state
         _require_assembled(runner, q)
     current = np.broadcast_to(q, (len(target), len(q)))
-    if _iterates(runner):  # closed forms have no way to lose
+    if iterates:
 
-        def walked(part: slice) -> np.ndarray:
+        def walked(part: slice) -> tuple[np.ndarray]:
             here, home = current[part], np.tile(origin, (len(target[part]), 1))
             way = target[part] - home
             for fraction in np.linspace(0.0, 1.0, CONTINUATION_STEPS + 1)[1:-1]:
@@ -49,14 +50,17 @@ def follow(runner: Runner, position: object, start: object | None = None) -> Sta
                 state, _ = runner.reached(waypoint, here, ON_THE_WAY, len(target) * CONTINUATION_STEPS)
                 # the last step says what is wrong
                 here = state.q if state.health.is_sound else np.where(np.isfinite(state.q), state.q, here)
-            return here
+            return (here,)
 
-        current = runner.in_pieces(len(target), walked)
+        (current,) = runner.in_pieces(len(target), walked)
     state = runner.kinematics({"position": target}, current)
     if not runner.catalogue.positions.turns_matter:
-        turning = runner.catalogue.positions.turning
-        near = runner.in_pieces(len(target), lambda part: nearest_turns(state.q[part], q, turning))
-        state = replace(state, q=near)
+
+        def turned(part: slice) -> tuple[()]:
+            turn_near(state.q[part], q, runner.catalogue.positions.turning)
+            return ()
+
+        runner.in_pieces(len(target), turned)
     state = replace(state, turns=replace(state.turns, nearest="reference pose" if start is None else "start"))
     return state.single() if single else state
 

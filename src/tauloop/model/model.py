@@ -297,7 +297,7 @@ class Model(Shown):
 
     def platform_position(self, q: np.ndarray) -> np.ndarray:
         """The platform entry's positions (N, n) at full coordinates (N, n_q)."""
-        return np.asarray(numbers(q, "q")[..., list(self.platform.ports.q)])
+        return np.take(numbers(q, "q"), self.platform.ports.q, axis=-1)
 
     def actuator_position(self, q: np.ndarray) -> np.ndarray:
         """Actuator positions p (N, n_u) at full coordinates (N, n_q)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Self, final
 
@@ -409,10 +409,11 @@ class Runner:
             q: full coordinates (N, n_q).
         """
         rows = np.atleast_2d(q)
-        return self.in_pieces(len(rows), lambda part: condition_numbers(self.assembly, self.ports, rows[part]))
+        (numbers,) = self.in_pieces(len(rows), lambda part: (condition_numbers(self.assembly, self.ports, rows[part]),))
+        return numbers
 
-    def in_pieces(self, n: int, work: Callable[[slice], np.ndarray]) -> np.ndarray:
-        """An array (n, ...) of what is done to each of n samples, on as many threads as batches have."""
+    def in_pieces(self, n: int, work: Callable[[slice], Sequence[np.ndarray]]) -> Sequence[np.ndarray]:
+        """Arrays (n, ...) of what is done to each of n samples, on as many threads as batches have."""
         return in_pieces(n, self.evaluator.threads, work)
 
     @cached_property

@@ -178,9 +178,17 @@ def nearest_turn(angle: ca.SX, near: ca.SX) -> ca.SX:
 
 def nearest_turns(q: np.ndarray, near: np.ndarray, turning: tuple[int, ...]) -> np.ndarray:
     """Coordinates (N, n_q) with some angles, by index, on the turn nearest to others (N, n_q) or (n_q,)."""
-    q, columns = q.copy(), list(turning)
-    q[:, columns] -= TURN * np.round((q[:, columns] - near[..., columns]) / TURN)
+    q = q.copy()
+    turn_near(q, near, turning)
     return q
+
+
+def turn_near(q: np.ndarray, near: np.ndarray, turning: tuple[int, ...]) -> None:
+    """As `nearest_turns`, in place."""
+    columns = list(turning)
+    turns = np.round((q[:, columns] - near[..., columns]) / TURN)
+    if turns.any():
+        q[:, columns] -= TURN * turns
 
 
 def continued(q: np.ndarray, turning: tuple[int, ...]) -> np.ndarray:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import field
+from functools import partial
 
 import numpy as np
 
+from tauloop.assembly.limits import Passed
 from tauloop.assembly.ports import coordinate_units, numbers, velocity_units
+from tauloop.codegen.rows import RowKernel
+from tauloop.codegen.threads import LARGEST_PIECE, in_pieces
 from tauloop.datasets import TIME, Variable, columns, time_axis
 from tauloop.errors import InputError, Problem
 from tauloop.model import Model
@@ -17,7 +21,7 @@ from tauloop.simulation.forces import ConstantForce
 from tauloop.simulation.simulation import Simulator, kept
 from tauloop.simulation.stepping.compiled import CompiledStepper
 from tauloop.simulation.stepping.starts import many_steps, starts_kernel
-from tauloop.simulation.stepping.steps import Ending
+from tauloop.simulation.stepping.steps import Ending, ManySteps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +34,8 @@ class ManySimulations(Result):
         reached: times to which the motions came (N,), s.
         endings: why they ended.
         steps: steps of each (N,).
-        energy_error: largest energy missing from T + V - work + loss, over a motion's largest kinetic energy (N,).
+        energy_error: largest energy missing from T + V - work + loss, over a motion's largest kinetic energy (N,); not
+            a number where a rod has no energy.
         residual: largest residual of all loop equations (N,), m or pure number.
         model: of the machine.
     """
@@ -89,51 +94,66 @@ def simulate_many(
     parts, order = [], []
     for chosen, where in simulator.by_branch(q):
         chosen.require_branch(y[where], q[where])
-        parts.append(_many(chosen, y[where], q[where], v[where], forces[where], time))
+        parts.append(_motions(chosen, [array[where] for array in (y, q, v, forces)], time))
         order.append(where)
-    result = parts[0] if len(parts) == 1 else _joined(parts, np.argsort(np.concatenate(order)))
-    known = np.isfinite(result.q).all(axis=2)
-    beyond = simulator.model.limits.evidence(result.q[known], np.broadcast_to(time, known.shape)[known])
-    return replace(result, evidence=(*result.evidence, *beyond))
-
-
-def _many(
-    simulator: Simulator, y: np.ndarray, q: np.ndarray, v: np.ndarray, forces: np.ndarray, time: np.ndarray
-) -> ManySimulations:
-    """Simulations of starts on the simulator's own branch."""
-    duration = float(time[-1])
-    if isinstance(simulator.stepper, CompiledStepper):
-        runs = simulator.stepper.many(y, forces, q, duration, time)
-        return _result(simulator, time, runs.y, runs.near, runs.reached, runs.endings, runs.steps)
-    evaluator, program = simulator.model.evaluator, simulator.system.rate.program
-    if simulator.stepper.method.tableau is not None and evaluator.wants_code(program, len(y) * len(time)):
-        kernel = starts_kernel(simulator.stepper, evaluator)
-        if kernel is not None:
-            held = np.broadcast_to(forces, (len(y), simulator.system.acting))
-            runs = many_steps(kernel, simulator.stepper, (y, q, held), duration, time)
-            return _result(simulator, time, runs.y, runs.near, runs.reached, runs.endings, runs.steps)
-    return _one_by_one(simulator, duration, q, v, forces, time)
-
-
-def _joined(parts: list[ManySimulations], order: np.ndarray) -> ManySimulations:
-    """Simulations of several groups of starts, put in order."""
-
-    def all_of(name: str) -> np.ndarray:
-        return np.asarray(np.concatenate([getattr(part, name) for part in parts])[order])
-
-    endings = [ending for part in parts for ending in part.endings]
-    error, residual = all_of("energy_error"), all_of("residual")
-    return replace(
-        parts[0],
-        q=all_of("q"),
-        v=all_of("v"),
-        reached=all_of("reached"),
-        endings=tuple(endings[i] for i in order),
-        steps=all_of("steps"),
+    arrays = parts[0]
+    if len(parts) > 1:
+        back = np.argsort(np.concatenate(order))
+        arrays = [np.concatenate(several)[back] for several in zip(*parts, strict=True)]
+    q, v, reached, endings, steps, error, residual, least, greatest, outside = arrays
+    passed = Passed(least=least, greatest=greatest, outside=outside)
+    return ManySimulations(
+        evidence=(*_evidence(endings, error, residual), *simulator.model.limits.evidence(q, time, passed)),
+        provenance=simulator.provenance(duration),
+        time=time,
+        q=q,
+        v=v,
+        reached=reached,
+        endings=tuple(endings),
+        steps=steps,
         energy_error=error,
         residual=residual,
-        evidence=_evidence(endings, error, residual),
+        model=simulator.model,
     )
+
+
+def _motions(simulator: Simulator, starts: Sequence[np.ndarray], time: np.ndarray) -> Sequence[np.ndarray]:
+    """Motions from starts on the simulator's own branch.
+
+    Args:
+        simulator: of the branch.
+        starts: states, coordinates, velocities and forces (N, ...).
+        time: at which states are wanted (T,), s.
+
+    Returns:
+        What `ManySimulations` has of each, up to its residual; and what `Passed` has.
+    """
+    n, evaluator, many = len(starts[0]), simulator.model.evaluator, _one_by_one
+    work, pieces = n * len(time), False
+    if isinstance(simulator.stepper, CompiledStepper):
+        many, pieces = _in_machine_code, True
+    elif simulator.stepper.method.tableau is not None and evaluator.wants_code(simulator.system.rate.program, work):
+        kernel = starts_kernel(simulator.stepper, evaluator)
+        many = _one_by_one if kernel is None else partial(_in_kernel, kernel)
+
+    def moved(part: slice) -> Sequence[np.ndarray]:
+        return _looked_at(simulator, many(simulator, [array[part] for array in starts], time), work)
+
+    if not pieces:
+        return moved(slice(0, n))
+    return in_pieces(n, evaluator.threads, moved, least=0, most=LARGEST_PIECE // len(time))
+
+
+def _in_machine_code(simulator: Simulator, starts: Sequence[np.ndarray], time: np.ndarray) -> ManySteps:
+    y, q, _, forces = starts
+    assert isinstance(simulator.stepper, CompiledStepper)
+    return simulator.stepper.many(y, forces, q, float(time[-1]), time)
+
+
+def _in_kernel(kernel: RowKernel, simulator: Simulator, starts: Sequence[np.ndarray], time: np.ndarray) -> ManySteps:
+    y, q, _, forces = starts
+    held = np.broadcast_to(forces, (len(y), simulator.system.acting))
+    return many_steps(kernel, simulator.stepper, (y, q, held), float(time[-1]), time)
 
 
 def _checked(simulator: Simulator, duration: float, q: np.ndarray, force: object | None, samples: int) -> np.ndarray:
@@ -155,11 +175,10 @@ def _checked(simulator: Simulator, duration: float, q: np.ndarray, force: object
     return np.broadcast_to(forces, (len(q), n_u))
 
 
-def _one_by_one(
-    simulator: Simulator, duration: float, q: np.ndarray, v: np.ndarray, forces: np.ndarray, time: np.ndarray
-) -> ManySimulations:
-    n, system = len(q), simulator.system
-    y = np.full((n, len(time), system.size), np.nan)
+def _one_by_one(simulator: Simulator, starts: Sequence[np.ndarray], time: np.ndarray) -> ManySteps:
+    _, q, v, forces = starts
+    n, duration = len(q), float(time[-1])
+    y = np.full((n, len(time), simulator.system.size), np.nan)
     near = np.full((n, len(time), q.shape[1]), np.nan)
     runs = [simulator.run(duration, q=q[i], v=v[i], force=ConstantForce(tuple(forces[i]))) for i in range(n)]
     for i, run in enumerate(runs):
@@ -170,44 +189,29 @@ def _one_by_one(
                 np.clip(np.searchsorted(run.time, time[inside], side="right") - 1, 0, len(run.q) - 1)
             ]
     reached, steps = np.array([run.time[-1] for run in runs]), np.array([len(run.steps) for run in runs])
-    return _result(simulator, time, y, near, reached, tuple(run.ending for run in runs), steps)
+    return ManySteps(y=y, near=near, reached=reached, endings=tuple(run.ending for run in runs), steps=steps)
 
 
-def _result(
-    simulator: Simulator,
-    time: np.ndarray,
-    y: np.ndarray,
-    near: np.ndarray,
-    reached: np.ndarray,
-    endings: tuple[Ending, ...],
-    steps: np.ndarray,
-) -> ManySimulations:
-    n, model, system = len(y), simulator.model, simulator.system
-    known = np.isfinite(y).all(axis=2)
+def _looked_at(simulator: Simulator, runs: ManySteps, work: int) -> Sequence[np.ndarray]:
+    """What `_motions` gives, of a piece of its work."""
+    model, system = simulator.model, simulator.system
+    known = np.isfinite(runs.y).all(axis=2)
     chosen = slice(None) if known.all() else known.ravel()
-    states, motion = y.reshape(-1, system.size)[chosen], near.reshape(-1, model.topology.n_q)[chosen]
-    rows = [*system.decoded(states, motion)]
-    kinetic, potential = simulator.energies(*rows)
-    rows += [system.residual(rows[0]), kinetic, kinetic + potential - states[:, -2] + states[:, -1]]
+    states = runs.y.reshape(-1, system.size)[chosen]
+    rows = [*system.decoded(states, runs.near.reshape(-1, model.topology.n_q)[chosen], work)]
+    kinetic, potential = simulator.energies(rows[0], rows[1], work)
+    balance = kinetic + potential - states[:, -2] + states[:, -1]
+    rows += [system.residual(rows[0], work), kinetic, balance]
     q, v, residual, kinetic, balance = (_spread(array, known) for array in rows)
     largest = np.fmax.reduce(kinetic, axis=1, initial=0.0)
     missing = np.fmax.reduce(np.abs(balance - balance[:, :1]), axis=1, initial=0.0)
     error = np.divide(missing, largest, out=np.where(missing > 0, np.inf, 0.0), where=largest > 0)
+    error[(np.isnan(kinetic) & known).any(axis=1)] = np.nan
     worst = np.fmax.reduce(residual, axis=1, initial=0.0)
-    has_energy = bool(np.isfinite(kinetic[known]).all())
-    return ManySimulations(
-        evidence=_evidence(endings, error if has_energy else np.full(n, np.nan), worst),
-        provenance=simulator.provenance(float(time[-1])),
-        time=time,
-        q=q,
-        v=v,
-        reached=reached,
-        endings=endings,
-        steps=steps,
-        energy_error=error,
-        residual=worst,
-        model=model,
-    )
+    endings = np.array(runs.endings, dtype=object)
+    passed = model.limits.passed(q)
+    few = passed.least, passed.greatest, passed.outside
+    return (q, v, runs.reached, endings, runs.steps, error, worst, *few)
 
 
 def _spread(rows: np.ndarray, known: np.ndarray) -> np.ndarray:
@@ -219,7 +223,7 @@ def _spread(rows: np.ndarray, known: np.ndarray) -> np.ndarray:
     return spread
 
 
-def _evidence(endings: Sequence[Ending], error: np.ndarray, residual: np.ndarray) -> tuple[Evidence, ...]:
+def _evidence(endings: np.ndarray, error: np.ndarray, residual: np.ndarray) -> tuple[Evidence, ...]:
     return (
         Evidence(
             name="share of the motions that reached the end",

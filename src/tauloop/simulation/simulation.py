@@ -385,12 +385,15 @@ class Simulator:
             return steps.first(len(steps) - 1), steps.q[-1:], steps.v[-1:]
         return steps, q, v
 
-    def energies(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Kinetic and potential energies (N,) of states (N, n_q), (N, n_v), J; not a number where a rod has none."""
+    def energies(self, q: np.ndarray, v: np.ndarray, work: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """Kinetic and potential energies (N,) of states (N, n_q), (N, n_v), J; not a number where a rod has none.
+
+        The states may be a piece of so many samples (`work`).
+        """
         if self._energy is None:
             nothing = np.full(len(q), np.nan)
             return nothing, nothing
-        energies, _ = self.system.runs(self._energy, {"q": q, "v": v}, len(q))
+        energies, _ = self.system.runs(self._energy, {"q": q, "v": v}, len(q), work=work)
         return energies["kinetic"][:, 0], energies["potential"][:, 0]
 
     def provenance(self, duration: float) -> Provenance:

@@ -149,22 +149,25 @@ class System:
             is_good=checked.is_reached & regular & np.isfinite(outputs["rate"]).all(axis=1),
         )
 
-    def decoded(self, y: np.ndarray, near: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Coordinates (N, n_q) and velocities (N, n_v) of states (N, n), near known coordinates (N, n_q)."""
+    def decoded(self, y: np.ndarray, near: np.ndarray, work: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """Coordinates (N, n_q) and velocities (N, n_v) of states (N, n), near known coordinates (N, n_q).
+
+        The states may be a piece of so many samples (`work`), here and in `residual`.
+        """
         inputs = self.inputs(y, np.zeros((1, self.acting)), near)
         with np.errstate(all="ignore"):
-            outputs, _ = self.runs(self.rate.program, inputs, len(y), ("all_q", "all_v"))
+            outputs, _ = self.runs(self.rate.program, inputs, len(y), ("all_q", "all_v"), work)
         return outputs["all_q"], outputs["all_v"]
 
-    def residual(self, q: np.ndarray) -> np.ndarray:
+    def residual(self, q: np.ndarray, work: int = 0) -> np.ndarray:
         """Largest residuals (N,) of all loop equations, redundant ones too, m or pure numbers."""
-        return np.asarray(np.abs(self._loops(q, "residuals")).max(axis=1, initial=0.0))
+        return np.asarray(np.abs(self._loops(q, "residuals", work)).max(axis=1, initial=0.0))
 
-    def _loops(self, q: np.ndarray, output: str) -> np.ndarray:
+    def _loops(self, q: np.ndarray, output: str, work: int = 0) -> np.ndarray:
         """Residuals (N, c), or Jacobians by columns (N, n_v c), of all loop equations."""
         if not self.model.assembly.loops.names:
             return np.zeros((len(q), 0))
-        return self.runs(self._closure, {"q": q}, len(q), (output,))[0][output]
+        return self.runs(self._closure, {"q": q}, len(q), (output,), work)[0][output]
 
     @cached_property
     def _closure(self) -> Program:
