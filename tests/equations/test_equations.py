@@ -168,3 +168,16 @@ def test_random_machines(kind: object, seed: int) -> None:
     check_jacobian_against_differences(model, states)
     check_mass_matrix_and_power(model, states)
     check_regressor_and_entries(model, states)
+
+
+def test_rounding_does_not_decide_the_side_of_friction():
+    """A telescope that rests while the others move: its motor feels nothing of the friction, on either side."""
+    model = Model(load("gantry_tau_5dof"))
+    x = np.tile(model.platform.ports.at(model.assembly.q), (50, 1))
+    v = np.zeros((50, model.platform.ports.velocity.size))
+    v[:, 0] = np.linspace(-0.5, 0.5, 50)
+    force = model.platform.inverse_dynamics(x, v, 0.0 * v).force
+    rubbing = [k for k, motor in enumerate(model.mechanism.actuators) if np.ptp(force[:, k]) > 1.0]
+    assert rubbing == [0, 1, 2]
+    assert np.ptp(force[:, 3:], axis=0).max() < 1e-6
+    assert np.abs(np.diff(force[:, :3], axis=0)).max() > 50.0  # theirs jumps where they turn

@@ -30,12 +30,18 @@ from tauloop.equations.values import Entries, Values
 from tauloop.mechanism.expression import Expression
 from tauloop.mechanism.model import BASE, Actuator, Friction, Inertia, Mechanism, Placement, Rod
 
+#: Speed up to which an element rests but for rounding, m/s or rad/s.
+AT_REST = 1e-12
+
 
 def friction_force(entries: Entries, element: str, velocity: ca.SX, friction: Friction | None, values: Values) -> ca.SX:
-    """Friction force of one element, as `Friction` says: linear in its coefficients, not in the Stribeck speed."""
+    """Friction force of one element, as `Friction` says: linear in its coefficients, not in the Stribeck speed.
+
+    Rounding does not decide the side of Coulomb friction: up to `AT_REST` there is none.
+    """
     if friction is None:
         return ca.SX(0)
-    sign = ca.sign(velocity)
+    sign = ca.sign(velocity * (ca.fabs(velocity) > AT_REST))
     factors = {
         "viscous": velocity,
         "coulomb": sign,
