@@ -1,14 +1,17 @@
 """Kernels on a GPU: how fast each is beside both of its limits, this computer's batches in C, and other engines.
 
     python benchmarks/bench_gpu.py [--machines delta rcid] [--samples 4194304] [--registers 128] [--json FILE]
+        [--markdown docs/gpu-kernels.md]
 
-Without a GPU it prints what the compiler says of each kernel, and the limits that follow for an H200 by its data sheet.
+Without a GPU it prints what the compiler says of each kernel, and the limits that follow for an H200 by its data sheet
+(`--markdown` writes them between the marks of a page).
 With one it measures bandwidth and arithmetic first, with copies and with fused products and sums in double precision;
 limits are those then. Every kernel is compared with C before it is timed, and run twice, for equal bits.
 
 The limits are bytes a sample (inputs, outputs, health) at the bandwidth, and instructions of the unit for doubles at
-its rate: counted in the machine code by nvdisasm, where that is at hand (`pip install nvidia-cuda-nvdisasm`, or the
+its rate: counted in the machine code by nvdisasm, where that is at hand (extra `dev`, or the
 CUDA toolkit); loops count once, and where a kernel is loops all over (poses, paths) nothing follows from that count.
+Of kernels over starts a step is counted: rates as often as the method asks for them, all else once.
 
 `--processor` runs the same measurement with kernels as loops, which tries this file. `--beside` measures the other
 engines, `--prepare` compiles all kernels on all cores first, `--arrays` has arrays of JAX and PyTorch go in and out.
@@ -20,29 +23,40 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from functools import cache, partial
+from functools import partial
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from machine_code.device import Code, functions_of, step
 from rich.console import Console
 from rich.table import Table
+from rows import page
 
 from tauloop import Model, assembly_modes, load
 from tauloop.codegen.evaluator import Compiled, Evaluator
 from tauloop.codegen.rows import CompiledRows
 from tauloop.errors import EngineError
-from tauloop.gpu import ControlKernel, Cuda, Device, DeviceFunction, Gpu, Processor, RegressorFold, compile_cuda
+from tauloop.gpu import (
+    ControlKernel,
+    Cuda,
+    Device,
+    DeviceCode,
+    DeviceFunction,
+    Gpu,
+    Precision,
+    Processor,
+    RegressorFold,
+    compile_cuda,
+)
 from tauloop.gpu.devices import BLOCK
 from tauloop.gpu.source import kernel_name, kernels_text
 from tauloop.kinematics import random_states
@@ -53,8 +67,9 @@ from tauloop.kinematics.workspace_map import STEPS
 from tauloop.model import Motion
 from tauloop.motion import POLYNOMIAL_345, Line, Seconds, plan, stroke
 from tauloop.processes import SharedWork
-from tauloop.simulation import Sampling, prepared_loop
-from tauloop.simulation.controllers.laws import ComputedTorque
+from tauloop.simulation import RungeKutta4, Sampling, Simulator, prepared_loop
+from tauloop.simulation.controllers.laws import RUNGE_KUTTA_4, ComputedTorque
+from tauloop.simulation.stepping.starts import steps_text
 
 PROGRAMS = {
     "inverse_dynamics": ("force",),
@@ -66,8 +81,9 @@ PROGRAMS = {
 #: multiprocessors, 64 each cycle, 1.98 GHz).
 DATA_SHEET = (4.8e12, 132 * 64 * 1.98e9)
 STATES = 2048
-#: Instructions of the unit for doubles.
-DOUBLES = re.compile(r"^\s+/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?(DFMA|DMUL|DADD|DSETP|DMNMX)\b", re.MULTILINE)
+#: Of floats the same, and of all instructions, per s.
+FLOATS = ALL = 132 * 128 * 1.98e9
+MARKS, STEP_MARKS = (page.marks(f"bench_gpu.py{what}") for what in ("", ", steps"))
 #: Engines beside Tauloop's kernels: what each needs to be measured, and of which machines it can tell.
 BESIDE = {
     "mujoco_warp": (("mujoco_warp", "mujoco", "warp"), (), "loops as equality constraints: pip install mujoco-warp"),
@@ -152,21 +168,48 @@ def measured_limits(device: Device, budget: float) -> tuple[float, float]:
     return bandwidth, blocks * 256 * rounds * 4 / took
 
 
-@cache
-def disassembler() -> str | None:
-    spec = find_spec("nvidia")
-    folders = list(spec.submodule_search_locations or []) if spec else []
-    wheels = [str(path) for folder in folders for path in Path(folder).glob("*/bin/nvdisasm")]
-    return shutil.which("nvdisasm") or next(iter(wheels), None)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRow:
+    """A step of a kernel over starts, by paper: rates, what a controller finds, the way back, and the integrator."""
+
+    machine: str
+    what: str
+    precision: Precision
+    registers: int
+    spilled: int
+    code: Code
+
+    @property
+    def limits(self) -> tuple[float, float, float]:
+        """Steps per second by arithmetic, by all instructions, and were the thread's own memory in no cache."""
+        single = self.precision is Precision.SINGLE
+        arithmetic = FLOATS / self.code.floats if single else DATA_SHEET[1] / self.code.doubles
+        return arithmetic, ALL / self.code.instructions, DATA_SHEET[0] / self.code.own_bytes
 
 
-def double_instructions(path: Path) -> int | None:
-    """Instructions of the unit for doubles in machine code; None without a disassembler."""
-    program = disassembler()
-    if program is None:
-        return None
-    done = subprocess.run([program, "-c", str(path)], capture_output=True, text=True, check=False)
-    return len(DOUBLES.findall(done.stdout)) or None
+def step_row(model: Model, what: str, precision: Precision) -> StepRow | None:
+    """Of starts under computed torque at one step a sample, or free ones; None without compiler or disassembler."""
+    cuda = Cuda(device=Processor(), precision=precision)
+    if what == "computed torque":
+        text, name = ControlKernel(model, model, ComputedTorque(bandwidth=80.0), cuda).text, "tl_control"
+    else:
+        simulator = Simulator(model, integrator=RungeKutta4(step=1e-3))
+        text, name = steps_text(simulator.stepper, precision), "tl_many"
+    with suppress(EngineError):
+        code = compile_cuda(text)
+        kernel, functions = code.kernel(name), functions_of(code.path)
+        if functions:
+            # behind the way back the rates are made anew
+            again = what == "free" and "system_back" in functions
+            return StepRow(
+                machine=model.mechanism.name,
+                what=what,
+                precision=precision,
+                registers=kernel.registers,
+                spilled=kernel.spill_stores,
+                code=step(functions, name, len(RUNGE_KUTTA_4.c) - 1 + again),
+            )
+    return None
 
 
 def inputs_of(model: Model, entry: str, n: int) -> dict[str, np.ndarray]:
@@ -427,12 +470,13 @@ def rows_row(
 def figures_of(text: str, name: str, device: Device | None) -> tuple[int | None, int | None, float | None, int | None]:
     """Registers, spilled bytes, occupancy and instructions for doubles of a kernel; None without NVRTC."""
     try:
-        code = device.code(text, None) if isinstance(device, Gpu) else compile_cuda(text)
+        code: DeviceCode = device.code(text, None) if isinstance(device, Gpu) else compile_cuda(text)
     except EngineError as error:
         print(error, file=sys.stderr)
         return None, None, None, None
-    kernel = code.kernel(name)
-    return kernel.registers, kernel.spill_stores, kernel.occupancy(BLOCK), double_instructions(code.path)
+    kernel, functions = code.kernel(name), functions_of(code.path)
+    doubles = None if functions is None else sum(function.doubles for function in functions.values())
+    return kernel.registers, kernel.spill_stores, kernel.occupancy(BLOCK), doubles
 
 
 def beside(model: Model, worlds: int, budget: float) -> dict[str, Any] | None:
@@ -493,6 +537,47 @@ def table(rows: list[KernelRow]) -> Table:
     return made
 
 
+def billions(value: float) -> str:
+    return f"{value / 1e9:.{0 if value >= 1e10 else 1 if value >= 1e9 else 2}f}e9"
+
+
+def kernel_lines(rows: list[KernelRow]) -> list[str]:
+    """The kernels' table of a page."""
+    heads = ("kernel", "registers", "spilled", "occupancy", "doubles' instructions", "bytes")
+    lines = [f"| {' | '.join((*heads, 'samples/s by memory', 'samples/s by arithmetic'))} |", "|---" * 8 + "|"]
+    for each in rows:
+        cells = (
+            ", ".join(word for word in (each.machine, each.entry, each.program.replace("_", " ")) if word),
+            short(each.registers, "{:d}"),
+            short(each.spilled, "{:d} B"),
+            short(each.occupancy, "{:.0%}"),
+            short(each.double_instructions, "{:d}"),
+            str(each.bytes),
+            billions(each.memory_limit),
+            "-" if each.arithmetic_limit is None else billions(each.arithmetic_limit),
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def step_lines(rows: list[StepRow]) -> list[str]:
+    """The steps' table of a page."""
+    heads = ("a step of", "numbers", "registers", "spilled", "instructions", "of arithmetic", "own memory")
+    limits = ("steps/s by arithmetic", "by all instructions", "by memory without caches")
+    lines = [f"| {' | '.join((*heads, *limits))} |", "|---" * (len(heads) + len(limits)) + "|"]
+    for each in rows:
+        arithmetic = each.code.floats if each.precision is Precision.SINGLE else each.code.doubles
+        cells = (
+            f"{each.machine}, {each.what}",
+            f"{each.precision.value}s",
+            *(f"{each.registers}", f"{each.spilled} B", f"{each.code.instructions}", f"{arithmetic}"),
+            f"{each.code.own_bytes / 1e3:.1f} kB",
+            *(billions(limit) for limit in each.limits),
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
 def device_here(processor: bool, registers: int | None, console: Console) -> Device | None:
     if processor:
         return Processor()
@@ -524,6 +609,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--no-kernels", dest="kernels", action="store_false", help="leave Tauloop's own out")
     parser.add_argument("--beside", action="store_true", help="measure the other engines, too")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write what follows by paper into a page")
     chosen = parser.parse_args(arguments)
     console = Console(width=200)
     device = device_here(chosen.processor, chosen.registers, console)
@@ -566,6 +652,17 @@ def main(arguments: list[str] | None = None) -> int:
             rows += [] if made is None else [made]
             keep()
     console.print(table(rows))
+    stepped = [
+        each
+        for model in models
+        for what in ("computed torque", "free")
+        for precision in Precision
+        if chosen.kernels and (each := step_row(model, what, precision)) is not None
+    ]
+    console.print("\n".join(step_lines(stepped)), markup=False)
+    if chosen.markdown:
+        page.write(chosen.markdown, MARKS, kernel_lines(rows))
+        page.write(chosen.markdown, STEP_MARKS, step_lines(stepped))
     parts: list[tuple[str, Callable[[], Any]]] = []
     if device is not None and chosen.kernels:
         for model in models:

@@ -23,10 +23,9 @@ ARCHITECTURE = "sm_90"
 FLAGS = ("--device-as-default-execution-space", "--std=c++20", "--fmad=true", "--ptxas-options=-v")
 INSTALL = "pip install tauloop[gpu]"
 _ARCHITECTURE = re.compile(r"sm_[0-9]{2,3}[a-z]?")
-_KERNEL = re.compile(
-    r"Compiling entry function '(?P<name>\w+)'.*?(?P<stack>\d+) bytes stack frame, (?P<stores>\d+) bytes spill stores, "
-    r"(?P<loads>\d+) bytes spill loads.*?Used (?P<registers>\d+) registers(?:.*?(?P<shared>\d+) bytes smem)?",
-)
+_KERNEL = re.compile(r"Compiling entry function '(?P<name>\w+)'(?P<said>.*?Used (?P<registers>\d+) registers.*)")
+_STACK = re.compile(r"(\d+) bytes (?:cumulative stack size|stack frame)")
+_SPILLED = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
 #: Of one multiprocessor from Ampere's large ones on: registers, threads, warps' registers come in so many, and blocks.
 REGISTERS, THREADS, REGISTERS_AT_ONCE, BLOCKS = 65536, 2048, 256, 32
 
@@ -38,8 +37,8 @@ class KernelFigures:
     Attributes:
         name: of the kernel.
         registers: of a thread, 32 bits each.
-        stack: bytes of a thread's local memory.
-        spill_stores, spill_loads: bytes that a thread moves there and back for want of registers.
+        stack: bytes of a thread's local memory, with that of the functions it calls.
+        spill_stores, spill_loads: bytes that a thread moves there and back for want of registers, likewise.
     """
 
     name: str
@@ -112,17 +111,23 @@ def compile_cuda(
 
 
 def figures(log: str) -> tuple[KernelFigures, ...]:
-    """What a log of the assembler's says of each kernel."""
-    return tuple(
-        KernelFigures(
-            name=match["name"],
-            registers=int(match["registers"]),
-            stack=int(match["stack"]),
-            spill_stores=int(match["stores"]),
-            spill_loads=int(match["loads"]),
-        )
-        for match in _KERNEL.finditer(" ".join(log.split()))
-    )
+    """What a log of the assembler's says of each kernel, and behind it of the functions that the kernel calls."""
+    kernels = []
+    for part in re.split("(?=Compiling entry function)", " ".join(log.split())):
+        if match := _KERNEL.match(part):
+            spilled = [(int(stores), int(loads)) for stores, loads in _SPILLED.findall(match["said"])]
+            stores, loads = (sum(bytes) for bytes in zip(*spilled, strict=True))
+            stack = max(int(size) for size in _STACK.findall(match["said"]))
+            kernels.append(
+                KernelFigures(
+                    name=match["name"],
+                    registers=int(match["registers"]),
+                    stack=stack,
+                    spill_stores=stores,
+                    spill_loads=loads,
+                )
+            )
+    return tuple(kernels)
 
 
 class Nvrtc:

@@ -57,7 +57,7 @@ class ControlKernel:
     def __init__(
         self, plant: Model, model: Model, controller: Controller, cuda: Cuda, method: Tableau = RUNGE_KUTTA_4
     ) -> None:
-        """Compile, or find in the cache. NVRTC takes minutes for a machine of some size.
+        """Compile, or find in the cache. NVRTC takes seconds for a machine of some size.
 
         Args:
             plant: the machine that moves.

@@ -26,14 +26,23 @@
 
 #ifdef __GNUC__
 #define TL_INLINE static inline __attribute__((always_inline, unused))
-#define TL_UNROLL _Pragma("GCC unroll 8") /* loops over stages, whose weights are known then */
 #else
 #define TL_INLINE static inline
+#endif
+/* Loops over stages, whose weights are known then. */
+#ifdef __CUDACC__
+#define TL_UNROLL _Pragma("unroll")
+#elif defined __GNUC__
+#define TL_UNROLL _Pragma("GCC unroll 8")
+#else
 #define TL_UNROLL
 #endif
 
 /* What a step comes to. */
 enum { TL_STEPPED, TL_UNHEALTHY, TL_TOO_SMALL, TL_ASTRAY, TL_CROWDED };
+
+/* Most terms of a dense output. */
+#define TL_MOST_DEGREE 8
 
 /* A step is shortened to a share of what its error allows, and changes by these factors at most. */
 #define TL_SAFETY 0.9
@@ -153,6 +162,12 @@ TL_INLINE void tl_prepare(const tl_problem *p, const tl_method *m, tl_run *r, do
     r->last_error = TL_LEAST_ERROR;
 }
 
+/* n numbers from one place to another; memcpy of a device goes byte by byte. */
+TL_INLINE void tl_put(double *to, const double *from, size_t n)
+{
+    for (size_t i = 0; i < n; ++i) to[i] = from[i];
+}
+
 TL_INLINE double tl_along(const tl_problem *p, const tl_method *m, const tl_run *r, int i, double x)
 {
     double sum = 0.0;
@@ -202,7 +217,7 @@ TL_INLINE int tl_instant(const tl_problem *p, tl_run *r)
         if (over > most) most = over, met = i;
     }
     for (int j = 0; j < p->along; ++j) change[j] = r->slopes[j * p->sloped + met];
-    memcpy(r->found, r->y, sizeof(double) * (size_t)p->states);
+    tl_put(r->found, r->y, p->states);
     for (int i = 0; i < n; ++i) r->found[n + i] += r->K[i];
     if (!(most > 0.0) || !tl_rates(p, r, r->time, r->found, r->rates, r->work)) return 0;
     const double speed = r->slopes[met] - change[0];
@@ -240,7 +255,7 @@ TL_INLINE int tl_agree(const tl_problem *p, tl_run *r)
         tl_shift(p, r, -1.0);
         good = good && tl_rates(p, r, r->time, r->y, r->K, r->guards);
     }
-    if (p->known) memcpy(r->known_now, r->known, sizeof(double) * (size_t)p->known);
+    if (p->known) tl_put(r->known_now, r->known, p->known);
     r->is_known = 1, r->is_behind_event = 0;
     if (flipped) r->has_jacobian = r->has_factors = 0;
     return good;
@@ -264,27 +279,26 @@ TL_INLINE int tl_explicit(const tl_problem *p, const tl_method *m, tl_run *r, do
     const int n = p->states, S = m->stages;
     TL_UNROLL
     for (int s = 1; s < S; ++s) {
-        for (int i = 0; i < n; ++i) r->found[i] = 0.0;
-        TL_UNROLL
-        for (int j = 0; j < s; ++j) {
-            const double a = m->A[s * S + j];
-            if (a != 0.0)
-                for (int i = 0; i < n; ++i) r->found[i] += a * r->K[j * n + i];
+        for (int i = 0; i < n; ++i) {
+            double sum = 0.0;
+            TL_UNROLL
+            for (int j = 0; j < s; ++j)
+                if (m->A[s * S + j] != 0.0) sum += m->A[s * S + j] * r->K[j * n + i];
+            r->next[i] = r->y[i] + h * sum;
         }
-        for (int i = 0; i < n; ++i) r->next[i] = r->y[i] + h * r->found[i];
         if (s + 1 == S && !m->degree) return tl_is_finite(p, r->next);
         double *guards = s + 1 == S && p->modes ? r->guards_end : 0;
         if (!tl_stage(p, r, r->time + m->c[s] * h, r->next, r->K + s * n, guards)) return 0;
     }
     if (!tl_is_finite(p, r->next) || !tl_is_finite(p, r->K + (S - 1) * n)) return 0;
-    if (p->known) memcpy(r->known_end, r->known, sizeof(double) * (size_t)p->known);
+    if (p->known) tl_put(r->known_end, r->known, p->known);
     *norm = 0.0;
     if (m->error) {
         for (int i = 0; i < n; ++i) {
-            r->found[i] = 0.0;
+            double sum = 0.0;
             TL_UNROLL
-            for (int s = 0; s < S; ++s) r->found[i] += m->error[s] * r->K[s * n + i];
-            r->found[i] *= h;
+            for (int s = 0; s < S; ++s) sum += m->error[s] * r->K[s * n + i];
+            r->found[i] = h * sum;
         }
         *norm = tl_norm(p, r, r->found, r->next);
     }
@@ -295,16 +309,17 @@ TL_INLINE int tl_explicit(const tl_problem *p, const tl_method *m, tl_run *r, do
 TL_INLINE void tl_dense(const tl_problem *p, const tl_method *m, tl_run *r, double h)
 {
     const int n = p->states;
-    TL_UNROLL
-    for (int k = 0; k < m->degree; ++k) {
-        double *Q = r->Q + k * n;
-        for (int i = 0; i < n; ++i) Q[i] = 0.0;
+    for (int i = 0; i < n; ++i) {
+        double sums[TL_MOST_DEGREE] = {0.0};
         TL_UNROLL
         for (int s = 0; s < m->stages; ++s) {
-            const double weight = h * m->dense[s * m->degree + k];
-            if (weight != 0.0)
-                for (int i = 0; i < n; ++i) Q[i] += weight * r->K[s * n + i];
+            const double rate = r->K[s * n + i];
+            TL_UNROLL
+            for (int k = 0; k < m->degree; ++k)
+                if (m->dense[s * m->degree + k] != 0.0) sums[k] += h * m->dense[s * m->degree + k] * rate;
         }
+        TL_UNROLL
+        for (int k = 0; k < m->degree; ++k) r->Q[k * n + i] = sums[k];
     }
 }
 
@@ -364,7 +379,7 @@ static inline void tl_substitute(const double *A, const int *pivots, int n, doub
 /* Rates that iterate from where the step began, and not from where a trial has led. */
 TL_INLINE int tl_rates_near(const tl_problem *p, tl_run *r, double time, const double *y, double *rate, double *guards)
 {
-    if (p->guesses) memcpy(r->guess, r->near, sizeof(double) * (size_t)p->guesses);
+    if (p->guesses) tl_put(r->guess, r->near, p->guesses);
     return tl_rates(p, r, time, y, rate, guards);
 }
 
@@ -372,7 +387,7 @@ TL_INLINE int tl_rates_near(const tl_problem *p, tl_run *r, double time, const d
 TL_INLINE int tl_jacobian(const tl_problem *p, tl_run *r)
 {
     const int n = p->states;
-    memcpy(r->next, r->y, sizeof(double) * (size_t)n);
+    tl_put(r->next, r->y, n);
     for (int j = 0; j < n; ++j) {
         const double size = fabs(r->y[j]) > 1e-5 ? fabs(r->y[j]) : 1e-5;
         volatile double moved = r->y[j] + (r->K[j] < 0.0 ? -1.5e-8 : 1.5e-8) * size;
@@ -540,9 +555,8 @@ TL_INLINE double tl_event(const tl_problem *p, const tl_method *m, tl_run *r, do
 TL_INLINE int tl_next(const tl_problem *p, const tl_method *m, tl_run *r, double limit)
 {
     const int n = p->states;
-    const size_t bytes = sizeof(double) * (size_t)n;
     if (!r->is_known && !tl_agree(p, r)) return TL_UNHEALTHY;
-    if (p->guesses) memcpy(r->near, r->guess, sizeof(double) * (size_t)p->guesses);
+    if (p->guesses) tl_put(r->near, r->guess, p->guesses);
     int after_rejection = 0;
     for (;;) {
         double h = r->step < r->longest ? r->step : r->longest;
@@ -567,13 +581,13 @@ TL_INLINE int tl_next(const tl_problem *p, const tl_method *m, tl_run *r, double
         factor = factor < TL_GREATEST_FACTOR ? factor : TL_GREATEST_FACTOR;
         if (after_rejection && factor > 1.0) factor = 1.0;
         if (good) {
-            memcpy(r->start, r->y, bytes);
+            tl_put(r->start, r->y, n);
             if (m->A) tl_dense(p, m, r, h);
             else {
                 /* the rates at the end, which the next step begins with */
                 double *guards = p->modes ? r->guards_end : 0;
                 healthy = good = tl_rates_near(p, r, r->time + h, r->next, r->Z, guards);
-                if (p->known) memcpy(r->known_end, r->known, sizeof(double) * (size_t)p->known);
+                if (p->known) tl_put(r->known_end, r->known, p->known);
             }
         }
         if (good) {
@@ -581,7 +595,7 @@ TL_INLINE int tl_next(const tl_problem *p, const tl_method *m, tl_run *r, double
             if (p->modes) share = tl_event(p, m, r, h);
             const int is_event = share < 1.0 || (p->modes && tl_violation(p, r, r->guards_end) > 0.0);
             if (share < 1.0) for (int i = 0; i < n; ++i) r->next[i] = tl_along(p, m, r, i, share);
-            memcpy(r->found, r->next, bytes);
+            tl_put(r->found, r->next, n);
             if (p->back) moved = p->back(r, r->time + share * h, r->next);
             if (moved && !is_fixed) {
                 for (int i = 0; i < n; ++i) r->found[i] = r->next[i] - r->found[i];
@@ -591,13 +605,13 @@ TL_INLINE int tl_next(const tl_problem *p, const tl_method *m, tl_run *r, double
             if (good) {
                 r->from = r->time, r->length = h, r->share = share, r->is_event = is_event;
                 r->time = is_last && share == 1.0 ? limit : r->time + share * h;
-                memcpy(r->y, r->next, bytes);
+                tl_put(r->y, r->next, n);
                 if (p->known) {
-                    memcpy(r->known_at_start, r->known_now, sizeof(double) * (size_t)p->known);
-                    memcpy(r->known_now, r->known_end, sizeof(double) * (size_t)p->known);
+                    tl_put(r->known_at_start, r->known_now, p->known);
+                    tl_put(r->known_now, r->known_end, p->known);
                 }
-                memcpy(r->K, end, bytes);
-                if (p->modes) memcpy(r->guards, r->guards_end, sizeof(double) * (size_t)p->modes);
+                tl_put(r->K, end, n);
+                if (p->modes) tl_put(r->guards, r->guards_end, p->modes);
                 r->steps += 1.0;
                 r->is_known = !moved && m->degree;
                 r->last_length = is_event ? 0.0 : h;
@@ -617,7 +631,7 @@ TL_INLINE int tl_next(const tl_problem *p, const tl_method *m, tl_run *r, double
             }
         }
         r->rejected += 1.0;
-        if (p->guesses) memcpy(r->guess, r->near, sizeof(double) * (size_t)p->guesses);
+        if (p->guesses) tl_put(r->guess, r->near, p->guesses);
         if (is_fixed) return moved < 0 ? TL_ASTRAY : TL_UNHEALTHY;
         if (h < (healthy ? TL_SMALLEST_STEP : TL_SMALLEST_RETREAT))
             return moved < 0 ? TL_ASTRAY : healthy ? TL_TOO_SMALL : TL_UNHEALTHY;

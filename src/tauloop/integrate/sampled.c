@@ -44,8 +44,8 @@ size_t tl_sampled(size_t n, double period, long whole, double change, double ste
             code = TL_UNHEALTHY;
             break;
         }
-        memcpy(ys + k * NY, y, sizeof(double) * NY);
-        memcpy(zs + k * NZ, z, sizeof(double) * NZ);
+        tl_put(ys + k * NY, y, NY);
+        tl_put(zs + k * NZ, z, NZ);
         for (int part = begins; part < 2 && code == TL_STEPPED; ++part) {
             /* up to where what another sample has found acts, or to the next sample */
             const long acts = (long)k - whole - 1 + part;
@@ -53,9 +53,9 @@ size_t tl_sampled(size_t n, double period, long whole, double change, double ste
             l.held = acts < 0 ? first : zs + (size_t)acts * NZ;
             r.is_known = 0;
             if (NS + TL_EVENTS && !tl_agree(&tl_system, &r)) code = TL_UNHEALTHY;
-            if (part == begins) memcpy(ss + k * NS, s, sizeof(double) * NS);
+            if (part == begins) tl_put(ss + k * NS, s, NS);
             while (k + 1 < n && code == TL_STEPPED && r.time < limit) {
-                if (TL_EVENTS) memcpy(before, s + NS, sizeof(double) * TL_EVENTS);
+                if (TL_EVENTS) tl_put(before, s + NS, TL_EVENTS);
                 code = r.steps + r.rejected < max_steps ? tl_next(&tl_system, &tl_steps, &r, limit) : TL_TOO_LONG;
                 if (!TL_EVENTS || code != TL_STEPPED || !r.is_event) continue;
                 if (!tl_agree(&tl_system, &r)) code = TL_UNHEALTHY;
@@ -65,7 +65,7 @@ size_t tl_sampled(size_t n, double period, long whole, double change, double ste
                     if (found++ == most) code = TL_CROWDED;
                     else {
                         row[0] = i, row[1] = r.time;
-                        memcpy(row + 2, known, sizeof(double) * TL_KNOWN);
+                        tl_put(row + 2, known, TL_KNOWN);
                         if (events[2 * i + 1] != 0.0) code = TL_ENDED;
                     }
                 }

@@ -15,17 +15,20 @@ typedef struct {
     tl_own own, watch, law; /* within samples; of events; of what acts, at every evaluation of rates */
 } tl_data;
 
-static int system_rate(tl_run *run, double time, double *y, double *rate, double *guards);
-static int system_reset(tl_run *run, double time, double *y, double *rate, double *guards);
-static int system_sample(tl_run *run, double time, double *y, double *rate, double *guards);
-static int system_back(tl_run *run, double time, double *y, double *rate, double *guards);
+#ifndef TL_CALLED /* see `kernels.h` */
+#define TL_CALLED static
+#endif
+TL_CALLED int system_rate(tl_run *run, double time, double *y, double *rate, double *guards);
+TL_CALLED int system_reset(tl_run *run, double time, double *y, double *rate, double *guards);
+TL_CALLED int system_sample(tl_run *run, double time, double *y, double *rate, double *guards);
+TL_CALLED int system_back(tl_run *run, double time, double *y, double *rate, double *guards);
 
 /* Whether a program can be relied on. `worst`: least discriminant, least pivot and largest residual of those that can,
    and behind them those of the last one that cannot. */
 TL_INLINE int tl_healthy(const double *health, double pivot, double *worst)
 {
     if (!(health[0] >= 0.0 && health[1] > pivot && health[2] < TL_CONVERGED)) {
-        memcpy(worst + 3, health, 3 * sizeof(double));
+        tl_put(worst + 3, health, 3);
         return 0;
     }
     worst[0] = health[0] < worst[0] ? health[0] : worst[0];
@@ -58,5 +61,15 @@ static int routine_back(tl_run *run, double time, double *y)
     return -1;
 }
 
-static const tl_problem tl_system = {NY, NS + TL_EVENTS, NQ, TL_KNOWN, routine_rate, routine_reset,
-    TL_RETURNS ? routine_back : 0, TL_ALONG, NS};
+#define TL_PROBLEM(constant) \
+    constant tl_problem tl_system = {NY, NS + TL_EVENTS, NQ, TL_KNOWN, routine_rate, routine_reset, \
+        TL_RETURNS ? routine_back : 0, TL_ALONG, NS}
+
+/* A device's compiler sees what constants are only where they are a function's own. */
+#ifdef __CUDACC__
+#define TL_OWN_CONSTANTS TL_METHOD(const); TL_PROBLEM(const);
+#else
+#define TL_OWN_CONSTANTS
+TL_METHOD(static const);
+TL_PROBLEM(static const);
+#endif

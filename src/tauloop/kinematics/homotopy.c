@@ -90,7 +90,7 @@ static void tl_known(const tl_line *l, double t, tl_complex *y)
 }
 
 /* dx/dt = -F_x^-1 (F_y y' + e') at a point of a path, times minus one. */
-static void tl_tangent(const tl_line *l, const tl_complex *x, double t, tl_complex *dx)
+TL_CALLED void tl_tangent(const tl_line *l, const tl_complex *x, double t, tl_complex *dx)
 {
     tl_complex y[TL_K + 1], J[TL_M * TL_M];
     tl_known(l, t, y);
@@ -111,7 +111,7 @@ static double tl_largest(const tl_complex *x)
 }
 
 /* Newton's method at a t; whether the last step was short, and none longer than half the one before. */
-static int tl_newton(const tl_line *l, tl_complex *x, double t, double tolerance, int most)
+TL_CALLED int tl_newton(const tl_line *l, tl_complex *x, double t, double tolerance, int most)
 {
     tl_complex y[TL_K + 1], J[TL_M * TL_M], dx[TL_M];
     double last = HUGE_VAL;

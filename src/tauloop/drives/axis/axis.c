@@ -101,7 +101,7 @@ static void run_line(const double *p, const double *fixed, double step, double r
     int outcome = OK, pivots[TL_PIVOTS(NY, TL_IMPLICIT)];
     size_t sample = 0;
     tl_data l = {.in = in, .held = z, .z = z, .p = p, .slopes = slopes};
-    memcpy(s, first_modes, sizeof(double) * NS);
+    tl_put(s, first_modes, NS);
     tl_run r = {.step = step, .rtol = rtol, .atol = atol, .longest = longest, .y = y, .s = s, .slopes = slopes,
         .data = &l};
     tl_prepare(&tl_system, &tl_steps, &r, room, pivots);
@@ -112,7 +112,7 @@ static void run_line(const double *p, const double *fixed, double step, double r
         double limit = duration;
         if (NE && !r.is_known) {
             /* behind an event, or where a force or the control jumps */
-            memcpy(before, s + NS - NE, sizeof(double) * NE);
+            tl_put(before, s + NS - NE, NE);
             tl_agree(&tl_system, &r);
             for (int i = 0; i < NE && r.steps > 0.0; ++i) {
                 if ((s[NS - NE + i] - before[i]) * events[2 * i] <= 0.0) continue;
@@ -139,8 +139,8 @@ static void run_line(const double *p, const double *fixed, double step, double r
         for (; sample < samples && times[sample] <= r.time; ++sample) {
             const double at = r.length > 0.0 ? (times[sample] - r.from) / r.length : 0.0;
             for (int i = 0; i < NY; ++i) ys[sample * NY + i] = tl_along(&tl_system, &tl_steps, &r, i, at);
-            memcpy(ss + sample * NS, s, sizeof(double) * NS);
-            memcpy(zs + sample * NZ, z, sizeof(double) * NZ);
+            tl_put(ss + sample * NS, s, NS);
+            tl_put(zs + sample * NZ, z, NZ);
         }
         double largest = 0.0;
         for (int i = 0; i < N; ++i) largest = fabs(y[i]) > largest ? fabs(y[i]) : largest;

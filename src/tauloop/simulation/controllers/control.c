@@ -12,6 +12,7 @@ TL_KERNEL tl_control(size_t n, size_t from, size_t to, size_t samples, size_t ev
     const double *restrict in, const double *restrict p, const double *restrict first, const double *restrict q,
     const double *restrict state, double *restrict states, double *restrict forces, double *restrict report)
 {
+    TL_OWN_CONSTANTS
     TL_PART(i, from, to) {
         const double period = figures[0], most = figures[5];
         double room[TL_ROOM(NY, NS, NQ, TL_KNOWN, TL_STAGES, TL_DEGREE, TL_IMPLICIT)];

@@ -13,15 +13,11 @@ typedef struct {
 /* Further outcomes: the end, and no room for more steps. */
 enum { TL_DONE = 10, TL_FULL };
 
-size_t tl_size(void)
-{
-    return sizeof(integration);
-}
-
 /* The arrays for state, what acts, Newton's start and constants stay in use. */
 void tl_begin(integration *at, double *y, double *acting, double *guess, const double *p, double step, double rtol,
     double atol, double longest)
 {
+    TL_OWN_CONSTANTS
     const tl_data data = {0};
     const tl_run run = {0};
     tl_run *r = &at->run;
@@ -32,6 +28,12 @@ void tl_begin(integration *at, double *y, double *acting, double *guess, const d
     at->worst[0] = 1.0, at->worst[1] = 1e300, at->worst[2] = 0.0;
     at->sample = 0.0;
     tl_prepare(&tl_system, &tl_steps, &at->run, at->room, at->pivots);
+}
+
+#ifndef __CUDACC__
+size_t tl_size(void)
+{
+    return sizeof(integration);
 }
 
 /* Steps to the end, or until there is no room; of each its beginning: time, state, what is known there, polynomials.
@@ -60,9 +62,9 @@ int tl_advance(integration *at, double end, tl_own law, tl_own sampled, double p
         code = tl_next(&tl_system, &tl_steps, r, limit);
         if (r->steps > steps) {
             times[*count] = r->from;
-            memcpy(states + *count * NY, r->start, sizeof(double) * NY);
-            memcpy(known + *count * TL_KNOWN, r->known_at_start, sizeof(double) * TL_KNOWN);
-            memcpy(polynomials + *count * TL_DEGREE * NY, r->Q, sizeof(double) * TL_DEGREE * NY);
+            tl_put(states + *count * NY, r->start, NY);
+            tl_put(known + *count * TL_KNOWN, r->known_at_start, TL_KNOWN);
+            tl_put(polynomials + *count * TL_DEGREE * NY, r->Q, TL_DEGREE * NY);
             *count += 1;
         }
     }
@@ -70,6 +72,7 @@ int tl_advance(integration *at, double end, tl_own law, tl_own sampled, double p
     *time = r->time;
     return code;
 }
+#endif
 
 /* n starts with constant forces, one a thread, and of each the states and nearby coordinates at the wanted times, rising.
    Arrays over starts are structures of arrays. `figures`: the duration, and what `tl_begin` takes last. */
@@ -78,6 +81,7 @@ TL_KERNEL tl_many(size_t n, size_t from, size_t to, size_t n_times, size_t max_s
     const double *restrict near, const double *restrict held, double *restrict states, double *restrict known_q,
     double *restrict report)
 {
+    TL_OWN_CONSTANTS
     TL_PART(i, from, to) {
         integration at;
         tl_run *r = &at.run;
