@@ -14,6 +14,8 @@ from tauloop.errors import InputError, PoseError
 from tauloop.kinematics import random_states
 from tauloop.model.motion import Motion
 
+#: Both arrive by Newton's method, whose last step is shorter than 1e-8: about its square is left, m or rad.
+WALKED = 1e-12
 needs_compiler = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
 #: More than what is done in one piece, shared out over threads, and no whole number of blocks.
 SAMPLES = 3 * LEAST_SHARE + 5
@@ -74,6 +76,26 @@ def test_a_row_for_all_samples_is_that_row_in_each(name):
     expected = arrays_of(model.platform.inverse_dynamics(*everywhere))
     for key, array in arrays_of(model.platform.inverse_dynamics(*seen)).items():
         np.testing.assert_array_equal(array, expected[key], err_msg=key)
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ["rcid", "par4"])
+def test_machine_code_walks_to_positions_as_the_interpreter_does(name):
+    """From a start of one's own too; and of what is out of reach both say the same."""
+    models = [tl.Model(tl.load(name), evaluator=Interpreted()), model_of(name, 2)]
+    q = random_states(models[0], 20, np.random.default_rng(3)).q
+    u = models[0].actuators.ports.at(q)
+    freed = models[1].freed(models[1].mechanism.parameters.names[:2])
+    for start in (None, q[0]):
+        reached = [model.forward_kinematics(u, start=start).q for model in (*models, freed)]
+        np.testing.assert_allclose(reached[1:], [reached[0]] * 2, rtol=0.0, atol=WALKED)
+    u[7, 0] += 2.0
+    loops = []
+    for model in models:
+        with pytest.raises(PoseError, match="sample 7") as error:
+            model.forward_kinematics(u)
+        loops.append([problem.where for problem in error.value.problems])
+    assert loops[0] == loops[1]
 
 
 @needs_compiler

@@ -118,7 +118,7 @@ class CompiledFunction:
         health = outputs.pop("health")
         if not is_sound:
             require_finite(ports, arrays)
-            _require_health(health)
+            require_health(health)
         values = tuple(array[0] if single else array for array in outputs.values())
         return values[0] if len(values) == 1 else values
 
@@ -158,9 +158,16 @@ class CompiledFunction:
         return self.run(inputs, n, out)[0]
 
     def run(
-        self, inputs: Mapping[str, np.ndarray], n: int, out: Mapping[str, np.ndarray] | None = None
+        self,
+        inputs: Mapping[str, np.ndarray],
+        n: int,
+        out: Mapping[str, np.ndarray] | None = None,
+        way: tuple[np.ndarray, int] | None = None,
     ) -> tuple[dict[str, np.ndarray], bool]:
-        """As `batch`, and whether all samples are in reach and regular, with finite numbers in and out."""
+        """As `batch`, and whether all samples are in reach and regular, with finite numbers in and out.
+
+        Positions may be reached by a way: from one where `start` is, in so many steps of a straight line.
+        """
         arrays = _readable(inputs, self.function.inputs, n)
         sizes = {port.name: port.size for port in self.function.outputs} | {"health": HEALTH}
         buffers = dict(out or {})
@@ -170,13 +177,14 @@ class CompiledFunction:
         steps = np.array([array.shape[1] if len(array) == n else 0 for array in everything], dtype=np.uintp)
         apart = [k for k, array in enumerate(everything) if not array.flags.c_contiguous]
         first = np.array([0 if k in apart else address(array) for k, array in enumerate(everything)], dtype=np.uintp)
+        code = self._stretches if way is None else self._library.function(f"{self.function.name}_walked", "n***n", "n")
         bad: list[int] = []
 
         def work(part: slice) -> None:
             here = first + steps * (part.start * steps.itemsize)
             copies = [np.ascontiguousarray(everything[k][part]) for k in apart]
             here[apart] = [address(copy) for copy in copies]
-            bad.append(self._stretches(part.stop - part.start, here, steps))
+            bad.append(code(part.stop - part.start, here, steps, *(way or ())))
 
         share_out(shares(n, SHARES * self._threads), self._threads, work)
         return outputs, not any(bad)
@@ -202,8 +210,8 @@ class CompiledFunction:
         return arrays | whole, list(arrays.values())
 
 
-def _require_health(health: np.ndarray) -> None:
-    """Raise unless all samples (N, 4) are in reach and regular.
+def require_health(health: Any, pivots: float = SMALLEST_PIVOT, residuals: float = CONVERGED, xp: Any = np) -> None:
+    """Raise unless all samples (N, 4), an array of some device's, are in reach and regular.
 
     Raises:
         PoseError: which is the first that is not, and what it lacks.
@@ -211,14 +219,14 @@ def _require_health(health: np.ndarray) -> None:
     least, pivot, residual, _ = health.T
     kinds = (
         (~(least >= 0), "out of reach, or its results are not finite: a loop does not close", least),
-        (~(np.abs(residual) < CONVERGED), "a loop, or a bound of a tension, is missed", residual),
-        (~(pivot > SMALLEST_PIVOT), "singular: a pivot has nearly vanished", pivot),
+        (~(xp.abs(residual) < residuals), "a loop, or a bound of a tension, is missed", residual),
+        (~(pivot > pivots), "singular: a pivot has nearly vanished", pivot),
     )
     problems = Problems()
     for bad, what, figure in kinds:
-        if bad.any():
-            first = int(np.argmax(bad))
-            text = f"sample {first} of {len(bad)}: {what} ({figure[first]:.3g})"
+        if bool(bad.any()):
+            first = int(xp.argmax(bad))
+            text = f"sample {first} of {len(bad)}: {what} ({float(figure[first]):.3g})"
             problems.add("motion", text, "`Model` says more: which loop, by how much")
     PoseError.raise_if_any(problems)
 
@@ -257,7 +265,8 @@ def _called_text(function: CFunction, batch: str) -> str:
     samples that are out of reach or singular. `batch` declares the kernel.
     """
     name, k = function.name, len(function.arguments)
-    return f"""void {name}_bound(double *const *arrays);
+    arrays = ", ".join(f"own[{i}]" for i in range(k))
+    called = f"""void {name}_bound(double *const *arrays);
 void {name}_bound(double *const *arrays)
 {{
     {name}({", ".join(f"arrays[{i}]" for i in range(k))});
@@ -274,6 +283,40 @@ size_t {name}_stretches(size_t n, double *const *arrays, const size_t *steps)
         {name}_batch(count, {", ".join(f"arrays[{i}] + first * steps[{i}]" for i in range(k))});
         for (size_t s = 0; s < count; ++s, health += {HEALTH})
             bad += !(health[0] >= 0.0 && health[1] > {SMALLEST_PIVOT!r} && fabs(health[2]) < {CONVERGED!r});
+    }}
+    return bad;
+}}
+"""
+    places = {port.name: i for i, port in enumerate(function.arguments)}
+    walks = places.keys() >= {"position", "start", "q"} and "velocity" not in places
+    return called + _walked_text(function, places, arrays) if walks else called
+
+
+def _walked_text(function: CSignature, places: Mapping[str, int], arrays: str) -> str:
+    """C text of the entry that reaches positions by k steps of a straight line, the last from where the others lead."""
+    name, to, start = function.name, places["position"], places["start"]
+    x, q = function.arguments[to].size, function.arguments[start].size
+    head = f"size_t {name}_walked(size_t n, double *const *arrays, const size_t *steps, const double *from, size_t k)"
+    return f"""
+{head};
+{head}
+{{
+    size_t bad = 0;
+    for (size_t first = 0; first < n; first += {STRETCH}) {{
+        const size_t count = n - first < {STRETCH} ? n - first : {STRETCH};
+        double way[{STRETCH * x}], here[{STRETCH * q}], *own[{len(function.arguments)}];
+        for (size_t i = 0; i < {len(function.arguments)}; ++i) own[i] = arrays[i] + first * steps[i];
+        double *const to = own[{to}], *const there = own[{places["q"]}];
+        for (size_t i = 0; i < count * {q}; ++i) here[i] = own[{start}][i];
+        own[{to}] = way, own[{start}] = here;
+        for (size_t part = 1; part < k; ++part) {{
+            const double share = (double)part * (1.0 / (double)k);
+            for (size_t i = 0; i < count * {x}; ++i) way[i] = from[i % {x}] + share * (to[i] - from[i % {x}]);
+            {name}_batch(count, {arrays});
+            for (size_t i = 0; i < count * {q}; ++i) if (there[i] - there[i] == 0.0) here[i] = there[i];
+        }}
+        own[{to}] = to;
+        bad += {name}_stretches(count, own, steps);
     }}
     return bad;
 }}

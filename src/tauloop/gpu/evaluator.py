@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from tauloop.codegen.compiled import require_health
 from tauloop.codegen.evaluator import LARGEST_PROGRAM, Evaluator
 from tauloop.codegen.precision import Precision
-from tauloop.errors import InputError, PoseError, Problems
+from tauloop.errors import InputError, Problems
 from tauloop.gpu.devices import BLOCK, Device, Gpu, Launch
 from tauloop.gpu.source import Argument, arguments, kernel_name, kernels_text
 from tauloop.records import dataclass
@@ -143,7 +144,8 @@ class DeviceFunction:
             what = f"{len(motion)} arrays are not {len(named)}"
             raise InputError.of(self.function.name, what, f"give {', '.join(named)}")
         outputs = self.batch(dict(zip(named, motion, strict=True)) | held)
-        self._require_health(outputs.pop("health"))
+        precision = self.precision
+        require_health(outputs.pop("health"), precision.smallest_pivot, precision.converged, self.device.arrays)
         return tuple(outputs.values()) if len(outputs) > 1 else next(iter(outputs.values()))
 
     def batch(self, inputs: Mapping[str, Any], n: int | None = None) -> dict[str, Any]:
@@ -166,25 +168,6 @@ class DeviceFunction:
         if n:
             self._launch(-(-n // BLOCK), BLOCK, 0, (n, each, *ready, *outputs.values()))
         return outputs
-
-    def _require_health(self, health: Any) -> None:
-        """Raise unless all samples (N, 4) are in reach and regular.
-
-        Raises:
-            PoseError: which is the first that is not, and what it lacks.
-        """
-        xp, precision, problems = self.device.arrays, self.precision, Problems()
-        least, pivot, residual = health[:, 0], health[:, 1], health[:, 2]
-        for bad, what, figure in (
-            (~(least >= 0), "out of reach, or its results are not finite: a loop does not close", least),
-            (~(xp.abs(residual) < precision.converged), "a loop, or a bound of a tension, is missed", residual),
-            (~(pivot > precision.smallest_pivot), "singular: a pivot has nearly vanished", pivot),
-        ):
-            if bool(bad.any()):
-                first = int(xp.argmax(bad))
-                text = f"sample {first} of {len(bad)}: {what} ({float(figure[first]):.3g})"
-                problems.add("motion", text, "`Model` says more: which loop, by how much")
-        PoseError.raise_if_any(problems)
 
 
 @final

@@ -40,20 +40,14 @@ def follow(runner: Runner, position: object, start: object | None = None) -> Sta
             return state.single() if single else state
         _require_assembled(runner, q)
     current = np.broadcast_to(q, (len(target), len(q)))
-    if iterates:
-
-        def walked(part: slice) -> tuple[np.ndarray]:
-            here, home = current[part], np.tile(origin, (len(target[part]), 1))
-            way = target[part] - home
-            for fraction in np.linspace(0.0, 1.0, CONTINUATION_STEPS + 1)[1:-1]:
-                waypoint: dict[str, object] = {"position": home + fraction * way}
-                state, _ = runner.reached(waypoint, here, ON_THE_WAY, len(target) * CONTINUATION_STEPS)
-                # the last step says what is wrong
-                here = state.q if state.health.is_sound else np.where(np.isfinite(state.q), state.q, here)
-            return (here,)
-
-        (current,) = runner.in_pieces(len(target), walked)
-    state = runner.kinematics({"position": target}, current)
+    reached = runner.walked(target, current, origin, CONTINUATION_STEPS) if iterates else None
+    if iterates and reached is None:
+        for fraction in np.linspace(0.0, 1.0, CONTINUATION_STEPS + 1)[1:-1]:
+            waypoint: dict[str, object] = {"position": origin + fraction * (target - origin)}
+            state, _ = runner.reached(waypoint, current, ON_THE_WAY, len(target) * CONTINUATION_STEPS)
+            # the last step says what is wrong
+            current = state.q if state.health.is_sound else np.where(np.isfinite(state.q), state.q, current)
+    state = runner.kinematics({"position": target}, current) if reached is None else reached
     if not runner.catalogue.positions.turns_matter:
 
         def turned(part: slice) -> tuple[()]:

@@ -20,6 +20,7 @@ from tauloop.codegen.evaluator import (
     Once,
     Outcome,
     c_function,
+    compiled_health,
     compiled_once,
     interpreted_once,
     nothing,
@@ -183,6 +184,18 @@ class Runner:
         inputs, single, n = self.inputs(arguments, start, None)
         outputs, evidence = self.evaluate(KINEMATICS[len(arguments) - 1], inputs, n, tolerance, work)
         return self.state(outputs, evidence, start), single
+
+    def walked(self, position: np.ndarray, start: np.ndarray, origin: np.ndarray, parts: int) -> State | None:
+        """Positions (N, n), reached from start values (N, n_q) that belong to one of them by steps of a straight line.
+
+        None without machine code, or where some are not reached: whoever goes step by step can say which.
+        """
+        inputs, _, n = self.inputs({"position": position}, start, None)
+        kernel = self._kernel(self.program(KINEMATICS[0]), inputs, n * parts)
+        if not isinstance(kernel, CompiledFunction):
+            return None
+        outputs, is_sound = kernel.run(inputs, n, way=(origin, parts))
+        return self.state(outputs, compiled_health(outputs.pop("health"), True), start) if is_sound else None
 
     def inputs(
         self, motion: dict[str, object], start: object | None, theta: object | None
