@@ -219,11 +219,14 @@ SHORT = {
     "bench_control": ["--seconds", "0", "--no-cpp", "--no-mujoco"],
     "bench_derivatives": ["--no-cpp"],
     "bench_drives": ["--runs", "1"],
+    "bench_fastest": ["--paths", "1"],
     "bench_gpu": ["--machines", "five_bar", "--samples", "2000", "--seconds", "0", "--processor"],
     "bench_identification": ["--samples", "20000"],
     "bench_scaling": ["--legs", "6", "--millions", "0.02", "--seconds", "0"],
     "bench_speed": ["--states", str(STATES), "--seconds", "0", "--no-cpp"],
     "bench_start_up": [],
+    "bench_threads": ["--seconds", "0.01", "--runs", "1", "--most", "20000", "--machines", "delta"],
+    "bench_transfers": [],
 }
 
 
