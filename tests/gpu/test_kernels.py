@@ -156,6 +156,24 @@ def test_models_run_on_it(folder):
     assert there.platform.runner._kernels
 
 
+def test_positions_are_reached_by_a_way_in_one_launch(folder, monkeypatch):
+    """As models do: functions from their nominal start, models on the device from any."""
+    cuda = Cuda(device=Processor(), at_least=2, folder=folder)
+    there, here = (Model(load("rcid"), evaluator=evaluator) for evaluator in (cuda, Interpreted()))
+    states = random_states(here, 20, np.random.default_rng(8))
+    lengths = here.actuator_position(states.q)
+    expected = here.forward_kinematics(lengths).q
+    forward = cuda.function(there.actuators, "kinematics_0", ("q",))
+    assert np.abs(forward(lengths) - expected).max() < SAME
+    assert np.abs(forward(lengths, start=states.q) - expected).max() < SAME
+    assert np.abs(there.forward_kinematics(lengths, start=states.q[3]).q - expected).max() < SAME
+    monkeypatch.setattr(type(there.actuators.runner), "reached", None)  # step by step
+    assert np.abs(there.forward_kinematics(lengths).q - expected).max() < SAME
+    lengths[7, 0] += 2.0
+    with pytest.raises(PoseError, match="sample 7 of 20"):
+        forward(lengths)
+
+
 def test_what_is_compiled_is_kept_by_its_hash(folder, tmp_path):
     of_delta = function("delta", "platform", "kinematics_0")
     texts = {DeviceFunction(each, Processor(), folder=tmp_path).text for each in (of_delta, replace(of_delta))}

@@ -29,6 +29,8 @@ HELD = ("start", "theta", "weight", "preload", "wrench", "payload")
 #: Samples after which machine code looks at their health: a whole number of blocks, which stay in the nearest cache. An
 #: input that is one row seen as many is laid out for as many samples.
 STRETCH = 256
+#: To positions: from one where `start` is, in so many steps of a straight line.
+Way = tuple[np.ndarray, int] | None
 #: Shares for each thread: one that was held up leaves some to the others.
 SHARES = 4
 
@@ -162,12 +164,9 @@ class CompiledFunction:
         inputs: Mapping[str, np.ndarray],
         n: int,
         out: Mapping[str, np.ndarray] | None = None,
-        way: tuple[np.ndarray, int] | None = None,
+        way: Way = None,
     ) -> tuple[dict[str, np.ndarray], bool]:
-        """As `batch`, and whether all samples are in reach and regular, with finite numbers in and out.
-
-        Positions may be reached by a way: from one where `start` is, in so many steps of a straight line.
-        """
+        """As `batch`, and whether all samples are in reach and regular, with numbers in and out; see `Kernel`."""
         arrays = _readable(inputs, self.function.inputs, n)
         sizes = {port.name: port.size for port in self.function.outputs} | {"health": HEALTH}
         buffers = dict(out or {})

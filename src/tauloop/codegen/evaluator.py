@@ -16,7 +16,7 @@ from typing import Protocol, final
 import casadi as ca
 import numpy as np
 
-from tauloop.codegen.compiled import CompiledFunction, compile_function
+from tauloop.codegen.compiled import CompiledFunction, Way, compile_function
 from tauloop.codegen.precision import Precision
 from tauloop.codegen.rows import CompiledRows, RowKernel
 from tauloop.codegen.signature import CPort
@@ -47,7 +47,7 @@ class Kernel(Protocol):
         """Names of the inputs that it reads."""
         ...
 
-    def run(self, inputs: Mapping[str, np.ndarray], n: int) -> tuple[dict[str, np.ndarray], bool]:
+    def run(self, inputs: Mapping[str, np.ndarray], n: int, *, way: Way = None) -> tuple[dict[str, np.ndarray], bool]:
         """Outputs (N, n) by port, `health` among them, and whether it is known that all samples are sound."""
         ...
 

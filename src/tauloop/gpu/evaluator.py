@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from tauloop.codegen.compiled import require_health
+from tauloop.codegen.compiled import Way, require_health
 from tauloop.codegen.evaluator import LARGEST_PROGRAM, Evaluator
 from tauloop.codegen.precision import Precision
 from tauloop.errors import InputError, Problems
 from tauloop.gpu.devices import BLOCK, Device, Gpu, Launch
-from tauloop.gpu.source import Argument, arguments, kernel_name, kernels_text
+from tauloop.gpu.source import Argument, arguments, kernel_name, kernels_text, walks
+from tauloop.model.following import CONTINUATION_STEPS, iterates
 from tauloop.records import dataclass
 
 if TYPE_CHECKING:
@@ -110,9 +111,12 @@ class DeviceFunction:
         precision: Precision = Precision.DOUBLE,
         *,
         nominal: Mapping[str, np.ndarray] = MappingProxyType({}),
+        origin: np.ndarray | None = None,
         folder: Path | None = None,
     ) -> None:
         """Compile it, or find it in the cache (see `Cuda.function`).
+
+        Calls go by a way from the nominal start, which belongs to the position `origin`, where one is given.
 
         Raises:
             EngineError: it cannot be compiled or loaded; what is missing.
@@ -121,7 +125,8 @@ class DeviceFunction:
         self.inputs = DeviceInputs(function, device, precision, nominal)
         self.text = kernels_text([function], f"{function.name}: made by Tauloop, do not edit", precision)
         self._arguments = arguments(function)
-        letters = "nn" + "*" * len(self._arguments)
+        self._origin = origin
+        letters = "nn" + "*" * len(self._arguments) + "n*" * walks(function)
         self._launch: Launch = device.kernel(self.text, kernel_name(function), letters, folder)
 
     def __call__(self, *motion: Any, **held: Any) -> Any:
@@ -143,17 +148,19 @@ class DeviceFunction:
         if len(motion) != len(named):
             what = f"{len(motion)} arrays are not {len(named)}"
             raise InputError.of(self.function.name, what, f"give {', '.join(named)}")
-        outputs = self.batch(dict(zip(named, motion, strict=True)) | held)
+        way = None if self._origin is None or "start" in held else (self._origin, CONTINUATION_STEPS)
+        outputs = self.batch(dict(zip(named, motion, strict=True)) | held, way=way)
         precision = self.precision
         require_health(outputs.pop("health"), precision.smallest_pivot, precision.converged, self.device.arrays)
         return tuple(outputs.values()) if len(outputs) > 1 else next(iter(outputs.values()))
 
-    def batch(self, inputs: Mapping[str, Any], n: int | None = None) -> dict[str, Any]:
+    def batch(self, inputs: Mapping[str, Any], n: int | None = None, way: Way = None) -> dict[str, Any]:
         """Outputs (N, n) by port, `health` among them, on the device; nothing is checked but shapes.
 
         Args:
             inputs: arrays (N, n) by port; held ones may be (n,), or lack.
             n: number of samples N; that of the first input without it.
+            way: the position where `start` is, and by how many steps of a straight line others are reached from there.
 
         Raises:
             InputError: an input is missing, or has a wrong shape or type.
@@ -165,8 +172,10 @@ class DeviceFunction:
             for argument in self._arguments
             if not argument.is_input
         }
+        origin, parts = way or (np.zeros(1), 1)
+        by = (parts, xp.asarray(origin, dtype=self.precision.dtype)) if walks(self.function) else ()
         if n:
-            self._launch(-(-n // BLOCK), BLOCK, 0, (n, each, *ready, *outputs.values()))
+            self._launch(-(-n // BLOCK), BLOCK, 0, (n, each, *ready, *outputs.values(), *by))
         return outputs
 
 
@@ -192,9 +201,9 @@ class DeviceKernel:
         """Names of the inputs."""
         return tuple(port.name for port in self.function.function.inputs)
 
-    def run(self, inputs: Mapping[str, np.ndarray], n: int) -> tuple[dict[str, np.ndarray], bool]:
+    def run(self, inputs: Mapping[str, np.ndarray], n: int, *, way: Way = None) -> tuple[dict[str, np.ndarray], bool]:
         """Outputs (N, n) by port, `health` among them, at which nobody has looked yet."""
-        outputs = self.function.batch(inputs, n)
+        outputs = self.function.batch(inputs, n, way)
         numbers = self.function.device.numbers
         return {name: np.ascontiguousarray(numbers(array)) for name, array in outputs.items()}, False
 
@@ -288,5 +297,6 @@ class Cuda(Evaluator):
             self.device,
             self.precision,
             nominal=motion.runner.nominal,
+            origin=motion.ports.at(motion.runner.nominal["start"]) if iterates(motion.runner) else None,
             folder=self.folder,
         )

@@ -60,6 +60,12 @@ def kernels_text(functions: Sequence[CFunction], note: str, precision: Precision
     )
 
 
+def walks(function: CFunction) -> bool:
+    """Whether it leads from positions and start values to coordinates, and so can go by a way."""
+    ports = {port.name for port in function.arguments}
+    return ports >= {"position", "start", "q"} and "velocity" not in ports
+
+
 def sample_text(function: CFunction, own: Sequence[str] = ()) -> str:
     """The function of one thread, which `sample_call` calls with the same ports of the caller's own."""
     return thread_text(function, _strided(function) - set(own))
@@ -73,6 +79,7 @@ def _strided(function: CFunction) -> frozenset[str]:
         if isinstance(step, Bounded)
         for name in (step.rows, step.sides, step.solution)
     }
+    nearest |= {"position", "q"} if walks(function) else set()
     return frozenset(each.port.name for each in arguments(function) if not each.is_held) - nearest
 
 
@@ -117,8 +124,26 @@ def parameters(function: CFunction, own: Sequence[str] = (), sizes: Sequence[str
 
 
 def _kernel(function: CFunction) -> str:
-    head = f"TL_KERNEL {kernel_name(function)}({parameters(function)})"
-    lines = [f"{head}", "{", "    (void)each;"]
+    listed, called = parameters(function), sample_call(function)
+    if walks(function):
+        listed += ", size_t k, const double *restrict from"
+        at = next(i for i, line in enumerate(called) if line.startswith(f"{function.name}_thread("))
+        called[at : at + 1] = _way(function, called[at])
+    lines = [f"TL_KERNEL {kernel_name(function)}({listed})", "{", "    (void)each;"]
     lines += [f"    (void){each.port.name};" for each in arguments(function) if not each.port.size]
-    lines += ["    TL_SAMPLES(s, n) {", *(f"        {line}" for line in sample_call(function)), "    }", "}", ""]
+    lines += ["    TL_SAMPLES(s, n) {", *(f"        {line}" for line in called), "    }", "}", ""]
     return "\n".join(lines)
+
+
+def _way(function: CFunction, call: str) -> list[str]:
+    """Positions reached by k steps of a straight line, each of which begins where the last one leads."""
+    size = {port.name: port.size for port in function.arguments}
+    step = "from[i] + (double)part * (1.0 / (double)k) * (position[i * n + s] - from[i])"
+    known = "if (own_q[i] - own_q[i] == 0.0) own_start[i] = own_q[i];"
+    return [
+        "for (size_t part = 1; part <= k; ++part) {",
+        f"    for (int i = 0; i < {size['position']}; ++i) own_position[i] = part < k ? {step} : position[i * n + s];",
+        f"    {call}",
+        f"    for (int i = 0; part < k && i < {size['q']}; ++i) {known}",
+        "}",
+    ]

@@ -26,8 +26,8 @@ OTHER_MODE = 1e-3
 
 def follow(runner: Runner, position: object, start: object | None = None) -> State:
     """Positions by continuation from a start pose; see `Model.forward_kinematics`."""
-    iterates = _iterates(runner)  # closed forms have no way to lose, and what follows looks at their numbers
-    arrays, single = checked({"position": runner.ports.position}, {"position": position}, finite=iterates)
+    is_iterated = iterates(runner)  # closed forms have no way to lose, and what follows looks at their numbers
+    arrays, single = checked({"position": runner.ports.position}, {"position": position}, finite=is_iterated)
     target = arrays["position"]
     names = runner.topology.coordinate_names
     full = Port(name="start", columns=names, units=("",) * len(names))
@@ -40,11 +40,11 @@ def follow(runner: Runner, position: object, start: object | None = None) -> Sta
             return state.single() if single else state
         _require_assembled(runner, q)
     current = np.broadcast_to(q, (len(target), len(q)))
-    reached = runner.walked(target, current, origin, CONTINUATION_STEPS) if iterates else None
-    if iterates and reached is None:
+    reached = runner.walked(target, current, origin, CONTINUATION_STEPS) if is_iterated else None
+    if is_iterated and reached is None:
         for fraction in np.linspace(0.0, 1.0, CONTINUATION_STEPS + 1)[1:-1]:
             waypoint: dict[str, object] = {"position": origin + fraction * (target - origin)}
-            state, _ = runner.reached(waypoint, current, ON_THE_WAY, len(target) * CONTINUATION_STEPS)
+            state, _ = runner.reached(waypoint, current, ON_THE_WAY)
             # the last step says what is wrong
             current = state.q if state.health.is_sound else np.where(np.isfinite(state.q), state.q, current)
     state = runner.kinematics({"position": target}, current) if reached is None else reached
@@ -94,7 +94,7 @@ def track(runner: Runner, position: object, start: object | None = None) -> Stat
         there = runner.on_branch_of(q) if q.shape == (runner.topology.n_q,) else runner
         if there is not runner:
             return track(there, target, q)
-    if not _iterates(runner) and not runner.catalogue.positions.turns_matter:
+    if not iterates(runner) and not runner.catalogue.positions.turns_matter:
         return _continued(runner, runner.kinematics({"position": target}), start)
     tracked = _tracked(runner, target, start, True) if len(target) >= LONG_MOTION else None
     tracked = _tracked(runner, target, start, False) if tracked is None else tracked
@@ -123,7 +123,7 @@ def _from_sample_before(state: State, q: np.ndarray) -> State:
     return replace(state, q=q, turns=replace(state.turns, nearest="sample before"))
 
 
-def _iterates(runner: Runner) -> bool:
+def iterates(runner: Runner) -> bool:
     """Whether positions need Newton's method anywhere."""
     return any(isinstance(step, Newton) for step in runner.program(KINEMATICS[0]).steps)
 

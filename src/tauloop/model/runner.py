@@ -178,11 +178,11 @@ class Runner:
         return state.single() if single else state
 
     def reached(
-        self, arguments: dict[str, object], start: object | None, tolerance: float = NEWTON_STEP, work: int = 0
+        self, arguments: dict[str, object], start: object | None, tolerance: float = NEWTON_STEP
     ) -> tuple[State, bool]:
         """As `kinematics`, reachable or not, and whether a single sample was given."""
         inputs, single, n = self.inputs(arguments, start, None)
-        outputs, evidence = self.evaluate(KINEMATICS[len(arguments) - 1], inputs, n, tolerance, work)
+        outputs, evidence = self.evaluate(KINEMATICS[len(arguments) - 1], inputs, n, tolerance)
         return self.state(outputs, evidence, start), single
 
     def walked(self, position: np.ndarray, start: np.ndarray, origin: np.ndarray, parts: int) -> State | None:
@@ -192,10 +192,11 @@ class Runner:
         """
         inputs, _, n = self.inputs({"position": position}, start, None)
         kernel = self._kernel(self.program(KINEMATICS[0]), inputs, n * parts)
-        if not isinstance(kernel, CompiledFunction):
+        if kernel is None:
             return None
         outputs, is_sound = kernel.run(inputs, n, way=(origin, parts))
-        return self.state(outputs, compiled_health(outputs.pop("health"), True), start) if is_sound else None
+        health = compiled_health(outputs.pop("health"), is_sound)
+        return self.state(outputs, health, start) if health.all_sound else None
 
     def inputs(
         self, motion: dict[str, object], start: object | None, theta: object | None
