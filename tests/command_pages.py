@@ -16,8 +16,8 @@ from tauloop.cli.app import COMMANDS, GROUPS, app
 PAGE = Path(__file__).parents[1] / "docs" / "command-line.md"
 #: Lines between which the commands stand.
 START, END = "<!-- written by tests/command_pages.py: start -->\n", "<!-- written by tests/command_pages.py: end -->\n"
-#: An option that so many commands have, in the same words, is explained once.
-SHARED = 6
+#: An option that so many commands have, in the same words, is explained once; so are so many options of an earlier one.
+SHARED, ALIKE = 6, 5
 #: Pages of the site that say more of a command.
 PAGES = {
     "machine-file.md": "new",
@@ -44,10 +44,16 @@ PAGES = {
     "outgrowing-one-core.md": "study",
     "calibration.md": "calibrate",
     "pose-selection.md": "poses",
-    "reproductions.md": "subtract",
+    "identification/known-parameters.md": "subtract",
     "drives.md": "drive ballbar play",
     "drive-tuning.md": "tune fit-plant",
+    "estimators.md": "detect-hit",
+    "hardware-in-the-loop.md": "run",
     "generated-code.md": "export cache",
+    "generated-controllers.md": "export",
+    "fmu.md": "export",
+    "linuxcnc.md": "export",
+    "ros2.md": "export",
     "exporting.md": "convert",
 }
 GROUP: Any = typer.main.get_command(app)
@@ -83,8 +89,11 @@ def default(option: Any) -> str:
     """What holds without the option; nothing where its text says that, or where it is a word that is left out."""
     if option.required:
         return "required"
+    if isinstance(shown := getattr(option, "show_default", None), str):
+        return escaped(f"`{shown}`")
     value = getattr(option.default, "value", option.default)
-    return "" if value is None or value is False or value == () else escaped(f"`{'on' if value is True else value}`")
+    is_nothing = value is None or value is False or value in ((), "")
+    return "" if is_nothing else escaped(f"`{'on' if value is True else value}`")
 
 
 Row = tuple[str, str, str]
@@ -110,6 +119,17 @@ def shared() -> dict[Row, Any]:
     return {text: item for text, item in rows if counts[text] >= SHARED}
 
 
+@cache
+def earlier(name: str) -> tuple[str, list[Row]]:
+    """The command above whose table has most of a command's options in the same words, and these; none if few."""
+    order = [command for commands in GROUPS.values() for command in commands]
+    own = [row(item) for item in options(name) if row(item) not in shared()]
+    above = {other: set(map(row, options(other))) - {*earlier(other)[1]} for other in order[: order.index(name)]}
+    alike = {other: [text for text in own if text in rows] for other, rows in above.items()}
+    most = max(alike, key=lambda other: len(alike[other]), default="")
+    return (most, alike[most]) if most and len(alike[most]) >= ALIKE else ("", [])
+
+
 def paragraphs(name: str) -> Iterator[str]:
     """The command's own words; what they say of exit codes stands last."""
     words = [" ".join(part.split()) for part in (command(name).help or "").split("\n\n")]
@@ -126,21 +146,26 @@ def paragraphs(name: str) -> Iterator[str]:
 def section(name: str) -> Iterator[str]:
     """What the page says of a command."""
     arguments = [item for item in command(name).params if item.param_type_name == "argument"]
-    names = [f"{item.name.upper()}{'...' if item.nargs == -1 else ''}" for item in arguments]
+    names = [f"{item.metavar or item.name.upper()}{'...' if item.nargs == -1 else ''}" for item in arguments]
     yield f"### {name}\n"
     yield f"For example: `{command(name).epilog.removeprefix('Example: ')}`\n"
     for text in paragraphs(name):
         yield f"{text}\n"
-    own = [item for item in options(name) if row(item) not in shared()]
+    like, alike = earlier(name)
+    own = [item for item in options(name) if row(item) not in shared() and row(item) not in alike]
     others = [item for item in arguments if item.name != "machine" and item.help]
     if own or others:
         words = zip(arguments, names, strict=True)
         above = [(f"`{word}`", default(item), escaped(item.help)) for item, word in words if item in others]
         yield from table([*above, *map(row, own)])
         yield ""
+    if like:
+        same = ", ".join(f"`{item.opts[0]}`" for item in options(name) if row(item) in alike)
+        yield f"As of [{like}](#{like}): {same}.\n"
     more = [f"`{item.opts[0]}`" for item in options(name) if row(item) in shared()]
     pages = [page for page, commands in PAGES.items() if name in commands.split()]
-    further = "".join(f" More: [{Path(page).stem.replace('-', ' ')}]({page})." for page in pages)
+    links = ", ".join(f"[{Path(page).stem.replace('-', ' ')}]({page})" for page in pages)
+    further = f" More: {links}." if pages else ""
     yield f"Also {', '.join(more)}.{further}\n"
 
 

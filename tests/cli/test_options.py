@@ -7,6 +7,7 @@ import enum
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -232,3 +233,17 @@ def test_noises_of_planned_poses_have_units() -> None:
     assert (options.noise, options.turn_noise) == pytest.approx((5e-5, np.pi))
     with pytest.raises(InputError, match="is a mass"):
         gathered(tl.PosePlanOptions, {"parameters": "a", "noise": "50 kg"})
+
+
+def test_defaults_that_are_read_from_text_are_shown_and_mean_themselves() -> None:
+    """`--rate` has a default as well as `--damping`, though only its own reader knows what the text means."""
+    seen = {}
+    for options in (getattr(tl, name) for name in tl.__all__ if name.endswith("Options")):
+        shown = {item.name: get_args(item.annotation)[1].show_default for item in spread(options)}
+        for item in dataclasses.fields(options):
+            read = getattr(item.metadata.get("option"), "read", None)
+            if read is not None and isinstance(text := shown.get(item.name), str):
+                seen[options, item.name] = text
+                assert read(text) in (item.default, text), item
+    assert seen[tl.ControlOptions, "frequency"] == "1000"
+    assert (tl.PlayOptions, "play") not in seen  # its text says what holds without it, in um

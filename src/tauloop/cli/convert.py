@@ -24,10 +24,10 @@ def convert(
     figure: FigureOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a machine as a machine file (YAML), for MuJoCo (MJCF), or as URDF with a side file.
+    """Write a machine as a machine file (YAML), for MuJoCo (MJCF), for Gazebo (SDF), or as URDF.
 
-    The machine file reads back to an equal machine, with all its parameters. The others hold numbers: their loops are
-    cut, rods are bodies, and what they cannot say is listed.
+    The machine file reads back to an equal machine, with all its parameters. The others hold numbers: rods are
+    bodies there; a side file has what a URDF or SDF cannot say, and what is lost is listed.
     """
     conversion = tl.convert(load_machine(machine, side, rods), out, options)
     finish(conversion, as_json, figure=figure, written=conversion.written.files)

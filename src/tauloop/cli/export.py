@@ -9,8 +9,7 @@ from typing import Annotated, Any
 import typer
 
 import tauloop as tl
-from tauloop.cli.completion import machines
-from tauloop.cli.machine import SideOption, WithinLimitsOption, load_model
+from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
 from tauloop.cli.output import JsonOption, command, finish, folder
 from tauloop.cli.progress import bar
 
@@ -21,10 +20,7 @@ FORMATS = ("c", "controller", "fmu", "linuxcnc", "ros2")
 @command(out=folder)
 def export(
     form: Annotated[str, typer.Argument(metavar="FORMAT", help=f"What to write: {', '.join(FORMATS)}.")],
-    machine: Annotated[
-        str,
-        typer.Argument(metavar="MACHINE", help="A shipped machine, a YAML or a URDF file.", autocompletion=machines),
-    ],
+    machine: MachineArgument,
     out: Annotated[Path, typer.Option(help="Write to this folder; other files in it are left alone.")],
     options: tl.ExportOptions,
     controller: tl.ControllerOptions,

@@ -41,12 +41,12 @@ class BesidePosition:
         Path | None,
         typer.Option(
             "--side",
-            help="Side file of a URDF: gravity, platform, transmissions, friction, loops; or Gepetto's robot.yaml",
+            help="Side file of a URDF: gravity, platform, transmissions, friction, loops; or Gepetto's robot.yaml.",
         ),
     ] = None
     gravity: Annotated[
         str | None,
-        typer.Option("--gravity", metavar="X,Y,Z", help="Of a URDF or MJCF that does not say it, m/s^2: 0,0,-9.81"),
+        typer.Option("--gravity", metavar="X,Y,Z", help="Of a URDF or MJCF that does not say it, m/s^2: 0,0,-9.81."),
     ] = None
     keyframe: Annotated[
         str | None,
@@ -59,7 +59,7 @@ class BesidePosition:
 
     platform_body: Annotated[
         str | None,
-        typer.Option("--platform-body", metavar="BODY", help="Of a URDF or MJCF: the body that does the work."),
+        typer.Option("--platform-body", metavar="BODY", help="Of a URDF, SDF or MJCF: the body that does the work."),
     ] = None
 
     def options(self, rods: bool) -> ImportOptions | None:
@@ -81,7 +81,7 @@ class Beside(BesidePosition):
 
     platform_body: Annotated[
         str | None,
-        typer.Option("--platform", metavar="BODY", help="Of a URDF or MJCF: the body that does the work."),
+        typer.Option("--platform", metavar="BODY", help="Of a URDF, SDF or MJCF: the body that does the work."),
     ] = option(None, flag="--platform")
 
 
@@ -91,7 +91,7 @@ SideOption = Beside | None
 RodsOption = Annotated[
     bool,
     typer.Option(
-        "--rods", help="Of a URDF or MJCF: make rods of links with ball joints at both ends, their spin locked."
+        "--rods", help="Of a URDF, SDF or MJCF: make rods of links with ball joints at both ends, their spin locked."
     ),
 ]
 

@@ -22,6 +22,7 @@ import inspect
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
@@ -149,9 +150,21 @@ def _annotated(item: Field[Any], annotation: Any, spec: Option, text: str) -> An
         help_ += " May be repeated."
     else:
         shown = str | None
+    default = "" if spec.named else _words_of_default(spec, _default(item), help_)
+    names = COMPLETIONS.get(spec.names)
     return Annotated[
-        shown, typer.Option(*flag.split(), help=help_, metavar=metavar, autocompletion=COMPLETIONS.get(spec.names))
+        shown,
+        typer.Option(*flag.split(), help=help_, metavar=metavar, show_default=default or True, autocompletion=names),
     ]
+
+
+def _words_of_default(spec: Option, default: Any, help_: str) -> str:
+    """A default that Typer does not know, numbers in SI units; "" where the help says what holds without the option."""
+    parts = default if isinstance(default, tuple) else (default,)
+    is_known = spec.read is None and isinstance(default, (*_PLAIN, enum.Enum))
+    if is_known or "without" in help_ or not all(isinstance(part, str | int | float) and part != inf for part in parts):
+        return ""
+    return ",".join(part if isinstance(part, str) else f"{part:g}" for part in parts)
 
 
 def _is_mapping(kind: Any) -> bool:

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 import tauloop as tl
-from tauloop.cli.completion import machines
-from tauloop.cli.machine import SideOption, load_model
+from tauloop.cli.machine import MachineArgument, SideOption, load_model
 from tauloop.cli.output import JsonOption, command, finish, log_ending, log_file
 
 #: What there is to run.
@@ -19,10 +18,7 @@ KINDS = ("plant",)
 @command(out=log_ending)
 def run(
     what: Annotated[str, typer.Argument(metavar="WHAT", help=f"What to run: {', '.join(KINDS)}.")],
-    machine: Annotated[
-        str,
-        typer.Argument(metavar="MACHINE", help="A shipped machine, a YAML or a URDF file.", autocompletion=machines),
-    ],
+    machine: MachineArgument,
     options: tl.PlantOptions,
     side: SideOption = None,
     out: Annotated[
@@ -31,11 +27,11 @@ def run(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a machine with its drive lines as a plant that a controller in another process drives, over UDP.
+    """Run a machine with its drive lines as a plant that a controller in another process drives.
 
-    The loop is compiled. It begins when a controller says that it is there, and ends after the duration or when it is
-    interrupted (Ctrl-C), with counts of lost, late and repeated packets and of times. Exit code 1 where a step takes
-    more than a tenth of its period, or has no solution.
+    The loop is compiled; packets go over UDP or shared memory. It begins when a controller says that it is there, and
+    ends after the duration or when it is interrupted (Ctrl-C), with counts of lost, late and repeated packets and of
+    times. Exit code 1 where a step takes more than a tenth of its period, or has no solution.
     """
     problems = []
     if what not in KINDS:

@@ -89,7 +89,7 @@ class SimulationOptions(Options):
         route: way to forward dynamics; that of cables is projected.
         preload: tensions (N) at which held winches hold the start, as of `tauloop dynamics`.
         sensitivities: what to differentiate the motion by: parameters of the machine, and the start, such as
-            'position.platform.x'; may be repeated (`Simulation.sensitivities`).
+            'position.platform.x' (`Simulation.sensitivities`).
         integration: which integrator, and how exact.
 
     Examples:

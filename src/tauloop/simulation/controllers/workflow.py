@@ -58,7 +58,7 @@ class ControlOptions(Options):
 
     Attributes:
         stroke: the stroke.
-        controller: laws, each one of pd, gravity, feed-forward, computed-torque, predictive; may be repeated; all but
+        controller: laws, each one of pd, gravity, feed-forward, computed-torque, predictive; all but
             the last without it. Python takes controllers too, with numbers of their own.
         horizon: samples that predictive looks ahead.
         space: where errors are taken: of the actuators, or of the platform.
@@ -79,7 +79,7 @@ class ControlOptions(Options):
         until: end where this comes true, as of `tauloop simulate`: 'platform.z<-0.7', 'singularity<0.05'.
         watch: record the times at which this comes true, likewise, and go on.
         sensitivities: what to differentiate the runs by: parameters of the machine that moves, `bandwidth`, `damping`,
-            and the start, such as 'position.platform.x'; may be repeated (`ControlledMotion.sensitivities`).
+            and the start, such as 'position.platform.x' (`ControlledMotion.sensitivities`).
 
     Examples:
         >>> import tauloop as tl
