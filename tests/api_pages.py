@@ -30,6 +30,17 @@ def public() -> dict[str, list[str]]:
     return table
 
 
+def index() -> str:
+    """The first page: every package that has a page, with the first sentence of its docstring."""
+    stems = {path.stem for path in PAGES.glob("*.md")} - {"index", "tauloop"}
+    table = ""
+    for stem, name in [("tauloop", "tauloop"), *((stem, f"tauloop.{stem}") for stem in sorted(stems))]:
+        sentence = (importlib.import_module(name).__doc__ or "").splitlines()[0]
+        table += f"| [{name}]({stem}.md) | {sentence} |\n"
+    text = (PAGES / "index.md").read_text(encoding="utf-8")
+    return re.sub(r"(\|---\|---\|\n)(?:\|.*\n)*", lambda match: match[1] + table, text, count=1)
+
+
 def main() -> None:
     """Write what has changed."""
     texts = {path.stem: path.read_text(encoding="utf-8") for path in PAGES.glob("*.md")}
@@ -45,6 +56,7 @@ def main() -> None:
         rows.setdefault(places[name], []).append(f"`{name}`")
     table = "".join(f"| [{page}]({page}.md) | {', '.join(names)} |\n" for page, names in sorted(rows.items()))
     texts["tauloop"] = re.sub(r"(\|---\|---\|\n)(?:\|.*\n)*", lambda match: match[1] + table, texts["tauloop"], count=1)
+    texts["index"] = index()
     for page, text in texts.items():
         (PAGES / f"{page}.md").write_text(text, encoding="utf-8")
     print(f"{len(everywhere)} public names on {len(texts)} pages")

@@ -14,7 +14,7 @@ from types import FunctionType, ModuleType
 
 import numpy as np
 import pytest
-from api_pages import SHOWN
+from api_pages import PAGES, SHOWN, index
 from simulation_machines import simulated
 
 import tauloop
@@ -88,6 +88,7 @@ def test_every_public_name_is_on_one_page_of_the_api():
     elsewhere = {"Evidence", "Formulation", "Result", "Status", "Tabular", "Variable"}
     known = public | elsewhere  # of tauloop.result, tauloop.datasets and equations.formulations
     assert sorted(counted.keys() - known) == []
+    assert (PAGES / "index.md").read_text(encoding="utf-8") == index()  # every package is on the first page
 
 
 def test_every_public_constant_says_what_it_is():

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+import tomllib
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 import tauloop as tl
+from conftest import ROOT
 from tauloop.codegen.compiler import compiler_path
 from tauloop.health import look
 from tauloop.result import Status
@@ -60,3 +62,8 @@ def test_a_missing_package_comes_with_the_command_for_this_environment(monkeypat
     (viser,) = [part for part in tl.doctor().missing if part.name == "viser"]
     assert viser.remedy.startswith(sys.executable) or viser.remedy.startswith("uv pip install --python")
     assert "[view]'" in viser.remedy
+
+
+def test_every_extra_for_users_is_looked_at() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert {*look.USES} == {*project["optional-dependencies"]} - {"all", "dev", "docs", "fuzz", "bench"}

@@ -42,6 +42,8 @@ USES = {
     "fmu": "FMUs: checks, and those of others",
     "sensitivity": "Sobol indices of studies",
     "cluster": "studies on the workers of a cluster",
+    "jax": "dynamics and derivatives in JAX",
+    "torch": "the same in PyTorch",
     "gpu": "batches on an NVIDIA GPU",
 }
 #: How far compiled functions may differ from the interpreter, relative.

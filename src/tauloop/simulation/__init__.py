@@ -1,4 +1,4 @@
-"""Simulation: forward dynamics by three routes, carried forward in time by explicit and implicit integrators.
+"""Simulation: forward dynamics by four routes, carried forward in time by explicit and implicit integrators.
 
 Examples:
     >>> import tauloop as tl
