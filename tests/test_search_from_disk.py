@@ -1,4 +1,4 @@
-"""The documentation's search works without a server, where `make docs` has built the site and there is a browser."""
+"""The site from the disk, where `make docs` has built it and there is a browser: its search, and what is copied."""
 
 from __future__ import annotations
 
@@ -18,6 +18,24 @@ TYPED = """(() => {
   query.dispatchEvent(new Event('input', {bubbles: true}))
   query.dispatchEvent(new KeyboardEvent('keyup', {bubbles: true}))
 })()"""
+
+
+#: What the button beside a block of code puts into the clipboard.
+COPIED = """(() => {
+  const code = document.querySelector('pre > code')
+  code.setAttribute('data-md-copying', '')
+  return code.innerText.trimEnd()
+})()"""
+
+
+@pytest.mark.nightly
+def test_commands_are_copied_without_prompts_and_answers(tmp_path: Path) -> None:
+    page_of_check, program = ROOT / "site" / "check.html", executable()
+    if program is None or not page_of_check.exists():
+        pytest.skip("needs Chromium and the site that `make docs` builds")
+    with browser(program, tmp_path) as page:
+        page.open(page_of_check.as_uri())
+        assert page.run(COPIED) == "tauloop check five_bar"
 
 
 @pytest.mark.nightly
