@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import json
+from collections import Counter
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -107,6 +108,10 @@ def test_the_spidermills_reduction() -> None:
         assert_cells(table, table.row(name), list(pair))
     sizes = [len(machine.parameters.values) for machine in (full, reduction.mechanism)]
     assert_cells(table, table.row("parameters"), [float(size) for size in sizes])
+    methods = [[block.method for block in tl.Model(machine).platform.blocks] for machine in (full, reduction.mechanism)]
+    assert [Counter(kinds)["two circles"] for kinds in methods] == [4, 0]
+    assert [sum(kind in ("cosine and sine", "quadratic") for kind in kinds) for kinds in methods] == [4, 4]
+    assert [len(kinds) for kinds in methods] == [8, 4]  # none by Newton's method
     table = page_table("reduced-models.md", "| | speed 1 rad/s |")
     spindles = ("side1.spindle", "side2.spindle")
     for row, options in zip(
