@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import html
 import importlib
 import re
 import urllib.request
@@ -411,7 +412,7 @@ def test_a_view_is_inline_in_a_notebook_and_keeps_its_server() -> None:
 def test_a_notebook_without_viser_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     view = tl.view(tl.load("five_bar"))
     monkeypatch.setattr("tauloop.viewer.guard.importlib.import_module", functools.partial(_missing))
-    assert "pip install tauloop[view]" in view._repr_html_()
+    assert "pip install 'tauloop[view]'" in html.unescape(view._repr_html_())
 
 
 def _missing(name: str) -> SimpleNamespace:

@@ -53,7 +53,7 @@ def view(
 
     A slider moves the machine as far as its loops close; beyond, it stays and the panel says which loop misses by how
     much. What lies beyond a stop is named. Only the address printed, with its token, is served. The browser's part
-    needs `pip install tauloop[view]`.
+    needs `pip install 'tauloop[view]'`.
     """
     files = [
         path for path in (Path(machine), None if side is None else side.side) if path is not None and path.is_file()

@@ -196,7 +196,7 @@ def viser_module() -> Any:
         raise EngineError.of(
             "viser",
             f"cannot be imported ({error})",
-            "pip install tauloop[view]; a picture (--png FILE) needs nothing more",
+            "pip install 'tauloop[view]'; a picture (--png FILE) needs nothing more",
         ) from error
 
 
