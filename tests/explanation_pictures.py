@@ -297,7 +297,7 @@ def calibration_directions() -> Figure:
 def from_file_to_forces() -> Figure:
     """What each step between a machine file and numbers makes, and the page that explains it."""
     steps = (
-        ("machine.yaml", "YAML, URDF, MJCF", "machine file"),
+        ("machine.yaml", "YAML, URDF,\nSDF, MJCF", "machine file"),
         ("Mechanism", "checked, frozen", "machine file"),
         ("loops", "closed, ranked,\nsorted into blocks", "loops"),
         ("dynamics", "M a + h, by one of\nfour formulations", "formulations"),
