@@ -161,7 +161,7 @@ def section(name: str) -> Iterator[str]:
         yield ""
     if like:
         same = ", ".join(f"`{item.opts[0]}`" for item in options(name) if row(item) in alike)
-        yield f"As of [{like}](#{like}): {same}.\n"
+        yield f"Explained at [{like}](#{like}): {same}.\n"
     more = [f"`{item.opts[0]}`" for item in options(name) if row(item) in shared()]
     pages = [page for page, commands in PAGES.items() if name in commands.split()]
     links = ", ".join(f"[{Path(page).stem.replace('-', ' ')}]({page})" for page in pages)

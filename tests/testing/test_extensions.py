@@ -327,4 +327,4 @@ def test_parts_of_tauloop_take_results_that_there_are_by_functions_that_there_ar
 def test_the_groups_of_entry_points_are_documented():
     page = (FOLDER.parents[1] / "docs" / "extending.md").read_text(encoding="utf-8")
     assert [group for group in GROUPS if f"`{group}`" not in page] == []
-    assert [name for name in EXAMPLES if f"examples/extensions/{name}.py" not in page] == []
+    assert [name for name in EXAMPLES if f"| `{name}.py` |" not in page] == []
