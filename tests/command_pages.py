@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import typer
 
+import tauloop as tl
 from tauloop.cli.app import COMMANDS, GROUPS, app
+from tauloop.cli.options import flags as flags_of, options_class
+from tauloop.options import KEY
 
 PAGE = Path(__file__).parents[1] / "docs" / "command-line.md"
 #: Lines between which the commands stand.
@@ -56,6 +61,8 @@ PAGES = {
     "ros2.md": "export",
     "exporting.md": "convert",
 }
+#: Functions of commands that call them elsewhere than in their own lines.
+FUNCTIONS = {"control": ("control",), "modes": ("assembly_modes", "working_modes")}
 GROUP: Any = typer.main.get_command(app)
 _TYPES = {"int": "NUMBER", "float": "NUMBER", "Path": "PATH"}
 
@@ -143,6 +150,30 @@ def paragraphs(name: str) -> Iterator[str]:
         yield re.sub(r"(Exit code \d)", r"**\1**", " ".join(codes))
 
 
+def renamed(options: type, path: str = "") -> Iterator[tuple[str, str]]:
+    """Options whose fields have other names in Python: what they are called there, with the fields that they lie in."""
+    own, hints = flags_of(options), get_type_hints(options)
+    for item in fields(options):
+        inner = options_class(hints[item.name])
+        flag = own.get(item.name, "").partition("/")[0]
+        if flag and flag != f"--{item.name.replace('_', '-')}":
+            yield flag, f"{path}{item.name}"
+        elif not flag and inner is not None and getattr(item.metadata.get(KEY), "flag", None) != "":
+            yield from renamed(inner, f"{path}{item.name}.")
+
+
+def in_python(name: str) -> str:
+    """The functions and classes of options that do the same in Python; "" where there are none."""
+    function = inspect.unwrap(command(name).callback)
+    called = re.findall(r"\btl\.([a-z]\w+)\(", inspect.getsource(function))
+    functions = [word for word in dict.fromkeys((*FUNCTIONS.get(name, ()), *called)) if word in dir(tl)]
+    parameters = inspect.signature(function, eval_str=True).parameters.values()
+    classes = [kind for item in parameters if (kind := options_class(item.annotation)) and kind.__name__ in dir(tl)]
+    words = ", ".join(f"`tl.{word}`" for word in (*functions, *(kind.__name__ for kind in classes)))
+    others = ", ".join(f"`{flag}` is `{field}`" for kind in classes for flag, field in renamed(kind))
+    return f"In Python: {words}{'; ' if others else ''}{others}.\n" if functions else ""
+
+
 def section(name: str) -> Iterator[str]:
     """What the page says of a command."""
     arguments = [item for item in command(name).params if item.param_type_name == "argument"]
@@ -167,6 +198,8 @@ def section(name: str) -> Iterator[str]:
     links = ", ".join(f"[{Path(page).stem.replace('-', ' ')}]({page})" for page in pages)
     further = f" More: {links}." if pages else ""
     yield f"Also {', '.join(more)}.{further}\n"
+    if same := in_python(name):
+        yield same
 
 
 def lines() -> Iterator[str]:
