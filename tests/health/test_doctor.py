@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import tomllib
@@ -12,8 +13,10 @@ import pytest
 
 import tauloop as tl
 from conftest import ROOT
+from tauloop.cli.screen import Screen
 from tauloop.codegen.compiler import compiler_path
 from tauloop.health import look
+from tauloop.report.health_table import health_lines
 from tauloop.result import Status
 
 NEEDS_COMPILER = pytest.mark.skipif(compiler_path() is None, reason="needs a C compiler")
@@ -62,6 +65,15 @@ def test_a_missing_package_comes_with_the_command_for_this_environment(monkeypat
     (viser,) = [part for part in tl.doctor().missing if part.name == "viser"]
     assert viser.remedy.startswith(sys.executable) or viser.remedy.startswith("uv pip install --python")
     assert "[view]'" in viser.remedy
+
+
+def test_commands_that_bring_what_is_missing_stand_on_one_line() -> None:
+    parts = tuple(look.CheckedPart(name=name, state="", remedy=f"{'/long' * 30}/pip install '{name}'") for name in "ab")
+    lines = [*health_lines(look.Checkup(parts=parts, evidence=(), provenance={}))]
+    screen = Screen(width=60, file=io.StringIO())
+    for line in lines:
+        screen.print(line, soft_wrap=line.no_wrap is True)  # as commands do
+    assert all(f"$ {part.remedy}\n" in screen.file.getvalue() for part in parts)
 
 
 def test_every_extra_for_users_is_looked_at() -> None:

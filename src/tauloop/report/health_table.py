@@ -19,7 +19,8 @@ def health_lines(health: Checkup) -> Iterator[RenderableType]:
     if health.missing:
         yield Text("\nMissing, and needed only for what is said:", style="bold")
     for part in health.missing:
-        yield Text(f"{part.name:<{wide}}  {part.use}\n{'':<{wide}}  $ {part.remedy}")
+        yield Text(f"{part.name:<{wide}}  {part.use}")
+        yield Text(f"{'':<{wide}}  $ {part.remedy}", no_wrap=True, overflow="ignore")  # copied whole
     yield Text("")
     for item in health.evidence:
         yield Text(str(item), style="" if item.is_good else "yellow")
