@@ -80,7 +80,7 @@ def options(name: str) -> list[Any]:
 
 def escaped(text: str) -> str:
     """Text as Markdown, on one line, that may stand in a table."""
-    return re.sub(r"([|*<])", r"\\\1", " ".join(text.split()))
+    return re.sub(r"([|*])", r"\\\1", " ".join(text.split())).replace("<", "&lt;")
 
 
 def flags(option: Any) -> str:
@@ -145,7 +145,7 @@ def paragraphs(name: str) -> Iterator[str]:
         sentences = re.split(r"(?<=[.:]) (?=[A-Z])", part)
         codes += [sentence for sentence in sentences if sentence.startswith("Exit code")]
         if rest := " ".join(sentence for sentence in sentences if not sentence.startswith("Exit code")):
-            yield re.sub(r"([*<])", r"\\\1", rest)
+            yield re.sub(r"([*])", r"\\\1", rest).replace("<", "&lt;")
     if codes:
         yield re.sub(r"(Exit code \d)", r"**\1**", " ".join(codes))
 

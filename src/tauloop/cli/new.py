@@ -29,7 +29,7 @@ def new(
         str | None,
         typer.Option(
             "--from",
-            metavar="TEMPLATE|MACHINE|FILE",
+            metavar="SOURCE",
             autocompletion=sources,
             help=f"What it is made from: {', '.join(TEMPLATES)}; or a machine, YAML, URDF or MJCF file.",
         ),
