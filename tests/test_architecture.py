@@ -82,8 +82,8 @@ HEIGHT = {package: height for height, layer in enumerate(LAYERS) for package in 
 CEILINGS = {
     "assembly": 2056,
     "calibration": 3640,
-    "cli": 1670,
-    "codegen": 2754,
+    "cli": 1570,
+    "codegen": 2718,
     "conversion": 250,
     "drives": 3815,
     "engines": 1450,

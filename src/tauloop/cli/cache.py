@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tauloop.cli.output import JsonOption, command, finish
+from tauloop.cli.output import command, finish
 from tauloop.codegen import CacheOptions, compiled_cache
 
 
 @command()
-def cache(options: CacheOptions, as_json: JsonOption = False) -> None:
+def cache(options: CacheOptions) -> None:
     """List the compiled libraries that are kept, or remove them.
 
     Exit code 1 when one of them is damaged or could have been written by another user: it is not loaded but made anew.
     """
-    finish(compiled_cache(options), as_json)
+    finish(compiled_cache(options))

@@ -9,16 +9,7 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
-from tauloop.cli.output import (
-    JsonFileOption,
-    JsonOption,
-    any_ending,
-    command,
-    figure_ending,
-    finish,
-    machine_file,
-    text_file,
-)
+from tauloop.cli.output import any_ending, command, figure_ending, finish, machine_file, text_file
 from tauloop.cli.progress import bars
 
 
@@ -44,21 +35,19 @@ def calibrate(
         Path | None,
         typer.Option(help="Write joints' sections of an INI file for LinuxCNC to this file: homes of the geometry."),
     ] = None,
-    json_file: JsonFileOption = None,
     figure: Annotated[
         Path | None, typer.Option(help="Draw errors and corrections into this file (PNG, PDF, SVG).")
     ] = None,
     within_limits: WithinLimitsOption = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Calibrate a machine's geometry, with error bars, and say what the data cannot tell.
 
     Exit code 1 when the result is doubtful; it says why.
     """
     mechanism = load_model(machine, side).mechanism
-    with bars(as_json) as report:
+    with bars() as report:
         result = tl.calibrate(mechanism, measurements, options, progress=report)
     written = machine_file(out, lambda: result.mechanism)
     lines = text_file(hal, lambda: tl.linuxcnc.geometry_hal(result.mechanism))
     joints = text_file(ini, lambda: tl.linuxcnc.joints_ini(result.mechanism))
-    finish(result, as_json, written, lines, joints, figure=figure, within_limits=within_limits, json_file=json_file)
+    finish(result, written, lines, joints, figure=figure, within_limits=within_limits)

@@ -9,17 +9,7 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, ThreadsOption, WithinLimitsOption, load_model
-from tauloop.cli.output import (
-    FigureOption,
-    JsonFileOption,
-    JsonOption,
-    any_ending,
-    command,
-    figure_ending,
-    finish,
-    log_ending,
-    log_file,
-)
+from tauloop.cli.output import any_ending, command, figure_ending, finish, log_ending, log_file
 from tauloop.cli.progress import bar
 
 
@@ -36,18 +26,15 @@ def control(
     compiled: Annotated[
         bool, typer.Option("--compiled", help="Run the code that `tauloop export controller` writes of these laws.")
     ] = False,
-    figure: FigureOption = None,
-    json_file: JsonFileOption = None,
     within_limits: WithinLimitsOption = False,
     threads: ThreadsOption = "1",
-    as_json: JsonOption = False,
 ) -> None:
     """Follow a trajectory under sampled controllers, and say how far the machine stays behind.
 
     With --fmu an FMU of somebody else is a drive, or the controller itself. Exit code 1 when a run ends early (out of
     reach, singular, not finite) or goes beyond a stop; saturated forces are reported.
     """
-    with bar("controllers", as_json) as progress:
+    with bar("controllers") as progress:
         model = load_model(machine, side, threads=threads)
         if coupling != tl.FmuCoupling():
             if compiled:
@@ -55,4 +42,4 @@ def control(
             result: Any = tl.co_simulate(model, options, coupling, progress=progress)
         else:
             result = (tl.control_compiled if compiled else tl.control)(model, options, progress=progress)
-    finish(result, as_json, log_file(out, result.log), figure=figure, within_limits=within_limits, json_file=json_file)
+    finish(result, log_file(out, result.log), within_limits=within_limits)

@@ -9,7 +9,7 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, RodsOption, SideOption, load_machine
-from tauloop.cli.output import FigureOption, JsonOption, any_ending, command, figure_ending, finish
+from tauloop.cli.output import any_ending, command, figure_ending, finish
 
 
 @command(out=any_ending, figure=figure_ending)
@@ -21,8 +21,6 @@ def convert(
     ],
     side: SideOption = None,
     rods: RodsOption = False,
-    figure: FigureOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Write a machine as a machine file (YAML), for MuJoCo (MJCF), for Gazebo (SDF), or as URDF.
 
@@ -30,4 +28,4 @@ def convert(
     bodies there; a side file has what a URDF or SDF cannot say, and what is lost is listed.
     """
     conversion = tl.convert(load_machine(machine, side, rods), out, options)
-    finish(conversion, as_json, figure=figure, written=conversion.written.files)
+    finish(conversion, written=conversion.written.files)

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, load_model
-from tauloop.cli.output import JsonFileOption, JsonOption, any_ending, command, finish
+from tauloop.cli.output import any_ending, command, finish
 from tauloop.cli.progress import bar
 
 
 @command(json_file=any_ending)
-def cost(
-    machine: MachineArgument,
-    options: tl.CountOptions,
-    side: SideOption = None,
-    json_file: JsonFileOption = None,
-    as_json: JsonOption = False,
-) -> None:
+def cost(machine: MachineArgument, options: tl.CountOptions, side: SideOption = None) -> None:
     """Count the operations of a machine's functions, all numbers baked in, after sharing common subexpressions.
 
     Kinematics are included in every row, so the parts of a velocity matrix do not add up to the whole; a Newton
     block is counted apart, per iteration. What a paper prints of its own machine stands below ours.
     """
     model = load_model(machine, side)
-    with bar("functions", as_json) as progress:
+    with bar("functions") as progress:
         result = tl.count_operations(model, options, progress=progress)
-    finish(result, as_json, json_file=json_file)
+    finish(result)

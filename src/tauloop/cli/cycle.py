@@ -9,15 +9,7 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, load_model
-from tauloop.cli.output import (
-    FigureOption,
-    JsonFileOption,
-    JsonOption,
-    any_ending,
-    command,
-    figure_ending,
-    log_ending,
-)
+from tauloop.cli.output import any_ending, command, figure_ending, log_ending
 from tauloop.cli.planned import CArrayOption, SamplesOption, TableOption, finish_motion
 from tauloop.cli.progress import bar
 
@@ -33,14 +25,11 @@ def cycle(
     samples: SamplesOption = 1000.0,
     out: TableOption = None,
     c_array: CArrayOption = None,
-    figure: FigureOption = None,
-    json_file: JsonFileOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """A cyclic motion between stations, as fast as limits, conveyors and the motors' heat allow.
 
     Exit code 1 when forces saturate, or the machine is lost, under the sampled controller in the simulator.
     """
-    with bar("legs", as_json) as progress:
+    with bar("legs") as progress:
         result = tl.cycle(load_model(machine, side), stations, options, progress=progress)
-    finish_motion(result, samples, out, c_array, figure, json_file, as_json)
+    finish_motion(result, samples, out, c_array)

@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 import tauloop as tl
+from tauloop.cli.asked import is_json, is_quiet
 from tauloop.cli.completion import machines
 from tauloop.cli.machine import SideOption, load_model
-from tauloop.cli.output import JsonOption, command, console, page_ending, print_json
+from tauloop.cli.output import command, console, page_ending, print_json
 from tauloop.cli.progress import bar
-from tauloop.cli.quiet import is_quiet
 from tauloop.mechanism import shipped_machines
 
 
@@ -28,16 +28,15 @@ def demo(
     side: SideOption = None,
     out: Annotated[Path | None, typer.Option(help="Write the page (HTML) there; demo-MACHINE.html without it.")] = None,
     show: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
-    as_json: JsonOption = False,
 ) -> None:
     """Show a machine in motion: a page with the machine in 3D, its stroke and its motors' forces; and what to do next.
 
     The page is one file that needs no network. It needs `pip install 'tauloop[report]'`.
     """
     model = load_model(machine, side)
-    with bar("page", as_json) as progress:
+    with bar("page") as progress:
         shown = tl.demo(model, out or Path(f"demo-{model.mechanism.name}.html"), progress=progress)
-    if as_json:
+    if is_json():
         print_json(shown.as_dict())
         return
     console().print(f"written: {shown.path}", soft_wrap=True)

@@ -8,7 +8,7 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, RodsOption, SideOption, load_machine
-from tauloop.cli.output import FigureOption, JsonOption, command, figure_ending, finish, print_json
+from tauloop.cli.output import command, figure_ending, finish, print_json
 from tauloop.mechanism import drive_schema, json_schema
 
 
@@ -18,11 +18,9 @@ def show(
     options: tl.DescribeOptions,
     side: SideOption = None,
     rods: RodsOption = False,
-    figure: FigureOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Show a machine: coordinates, mobility, loops, actuators, parameters."""
-    finish(tl.describe(load_machine(machine, side, rods), options), as_json, figure=figure)
+    finish(tl.describe(load_machine(machine, side, rods), options))
 
 
 @command(figure=figure_ending)
@@ -31,8 +29,6 @@ def check(
     options: tl.CheckOptions,
     side: SideOption = None,
     rods: RodsOption = False,
-    figure: FigureOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Check a machine file: does it read, do its loops close, is it driven?
 
@@ -41,13 +37,12 @@ def check(
     cannot be read or its loops do not close. Exit code 0 with notes: a singular reference pose in whose place a regular
     one is used, freedoms that nothing drives (--driven refuses them), redundant actuators, a guessed assembly mode.
     """
-    finish(tl.check(load_machine(machine, side, rods), options), as_json, figure=figure)
+    finish(tl.check(load_machine(machine, side, rods), options))
 
 
 @command()
 def schema(
     drive: Annotated[bool, typer.Option("--drive", help="Of drive-line files, in place of machine files.")] = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Print the JSON Schema of machine files, for editors (JSON with or without --json)."""
     print_json(drive_schema() if drive else json_schema())

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, ThreadsOption, load_model
-from tauloop.cli.output import (
-    FigureOption,
-    JsonFileOption,
-    JsonOption,
-    any_ending,
-    command,
-    figure_ending,
-    finish,
-)
+from tauloop.cli.output import any_ending, command, figure_ending, finish
 from tauloop.cli.progress import bar
 
 
@@ -21,16 +13,13 @@ def detect_hit(
     machine: MachineArgument,
     options: tl.HitOptions,
     side: SideOption,
-    figure: FigureOption = None,
-    json_file: JsonFileOption = None,
     threads: ThreadsOption = "1",
-    as_json: JsonOption = False,
 ) -> None:
     """Find how soon a blow at a moving platform is noticed without a sensor of forces.
 
     The model's masses and friction are wrong by what you say, drawn anew for each of many machines. Thresholds are
     those of one false alarm an hour. Exit code 1 when a blow goes unnoticed.
     """
-    with bar("machines", as_json) as progress:
+    with bar("machines") as progress:
         result = tl.detect_hit(load_model(machine, side, threads=threads), options, progress=progress)
-    finish(result, as_json, figure=figure, json_file=json_file)
+    finish(result)

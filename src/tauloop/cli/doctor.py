@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import tauloop as tl
-from tauloop.cli.output import JsonOption, command, finish
+from tauloop.cli.output import command, finish
 
 
 @command()
-def doctor(as_json: JsonOption = False) -> None:
+def doctor() -> None:
     """List versions, compiler, cache, extras and GPU; what is missing, with the command that brings it.
 
     Exit code 1 when compiled functions differ from the interpreter's. Put the JSON into reports of faults.
     """
-    finish(tl.doctor(), as_json)
+    finish(tl.doctor())

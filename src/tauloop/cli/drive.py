@@ -9,27 +9,15 @@ from typing import Annotated
 import typer
 
 import tauloop as tl
-from tauloop.cli.output import (
-    FigureOption,
-    JsonFileOption,
-    JsonOption,
-    any_ending,
-    command,
-    figure_ending,
-    finish,
-    folder,
-    log_ending,
-    log_file,
-)
+from tauloop.cli.machine import LineArgument
+from tauloop.cli.output import FigureOption, any_ending, command, figure_ending, finish, folder, log_ending, log_file
 from tauloop.drives import export_control, load_drive
 from tauloop.report.drive_figure import drive_figure
 
 
 @command(out=log_ending, figure=figure_ending, control_c=folder, json_file=any_ending)
 def drive(
-    line: Annotated[
-        str, typer.Argument(metavar="LINE", help="A shipped drive line (dual_motor_axis, ...), or a drive-line file.")
-    ],
+    line: LineArgument,
     options: tl.DriveOptions,
     beside: Annotated[
         str | None, typer.Option(help="A second drive line, for the figure: the same step beside the first.")
@@ -39,8 +27,6 @@ def drive(
     control_c: Annotated[
         Path | None, typer.Option(help="Write the control law as C99 with its test program into this folder.")
     ] = None,
-    json_file: JsonFileOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Simulate a step of a drive line with its control, and judge it.
 
@@ -55,4 +41,4 @@ def drive(
     made = None if control_c is None else export_control(shown[0].line, options.parameters, folder=control_c)
     written = () if made is None else made.written
     log, draw = log_file(out, shown[0].to_xarray), lambda: drive_figure(*shown)
-    finish(shown[0], as_json, log, figure=figure, draw=draw, written=written, json_file=json_file)
+    finish(shown[0], log, figure=figure, draw=draw, written=written)

@@ -9,38 +9,22 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, ThreadsOption, WithinLimitsOption, load_model
-from tauloop.cli.output import (
-    FigureOption,
-    JsonFileOption,
-    JsonOption,
-    any_ending,
-    command,
-    figure_ending,
-    finish,
-    map_file,
-)
+from tauloop.cli.output import any_ending, command, figure_ending, finish, map_file
 from tauloop.cli.progress import bar
 from tauloop.drives import play_section
 from tauloop.report.play_figure import play_figure
 
 
 @command(figure=figure_ending, json_file=any_ending)
-def ballbar(
-    machine: MachineArgument,
-    options: tl.BallbarOptions,
-    figure: FigureOption = None,
-    json_file: JsonFileOption = None,
-    within_limits: WithinLimitsOption = False,
-    as_json: JsonOption = False,
-) -> None:
+def ballbar(machine: MachineArgument, options: tl.BallbarOptions, within_limits: WithinLimitsOption = False) -> None:
     """Drive a machine with drive lines round a circle: with two motors, with one, without play, and with rigid drives.
 
     Radial figures are about the circle that fits best (ISO 230-4). Exit code 1 when a run ends early or is doubtful.
     """
     model = load_model(machine)
-    with bar("runs", as_json) as progress:
+    with bar("runs") as progress:
         result = tl.ballbar(model, options, progress=progress)
-    finish(result, as_json, figure=figure, within_limits=within_limits, json_file=json_file)
+    finish(result, within_limits=within_limits)
 
 
 @command(figure=figure_ending, out=any_ending)
@@ -51,17 +35,16 @@ def play(
     out: Annotated[Path | None, typer.Option(help="Write the map of the volume as NetCDF.")] = None,
     within_limits: WithinLimitsOption = False,
     threads: ThreadsOption = "1",
-    as_json: JsonOption = False,
 ) -> None:
     """How play at the actuators shows at the tool, over the work volume and in a section of it.
 
     Exit code 1 when the map is doubtful: no pose can be used, or forward kinematics disagrees.
     """
     model = load_model(machine, within_limits=within_limits, threads=threads)
-    with bar("poses", as_json) as progress:
+    with bar("poses") as progress:
         result = tl.play(model, options, progress=progress)
     amounts = dict.fromkeys(f"{1e6 * value:g}" for value in result.play.values())
     much = "its drive lines" if options.play == "lines" else f"{', '.join(amounts)} um (urad)"
     title = f"{result.machine}: tool displacement by play of {much} [um]"
     draw = lambda: play_figure(play_section(model, options), title=title)  # noqa: E731
-    finish(result, as_json, map_file(out, result), figure=figure, draw=draw)
+    finish(result, map_file(out, result), figure=figure, draw=draw)

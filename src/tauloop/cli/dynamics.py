@@ -16,7 +16,7 @@ from tauloop.cli.machine import (
     WithinLimitsOption,
     load_model,
 )
-from tauloop.cli.output import FigureOption, JsonOption, command, figure_ending, finish, log_ending, log_file
+from tauloop.cli.output import command, figure_ending, finish, log_ending, log_file
 from tauloop.cli.progress import bar
 
 
@@ -32,10 +32,8 @@ def dynamics(
             help="Write time, motion of platform and actuators, and forces to this CSV, Parquet or MCAP file."
         ),
     ] = None,
-    figure: FigureOption = None,
     within_limits: WithinLimitsOption = False,
     threads: ThreadsOption = "1",
-    as_json: JsonOption = False,
 ) -> None:
     """Actuator forces that a motion needs (inverse dynamics).
 
@@ -45,7 +43,7 @@ def dynamics(
     code 1 when a pose lies beyond a stop.
     """
     model = load_model(machine, side, formulation=formulation, threads=threads)
-    with bar("forces", as_json) as progress:
+    with bar("forces") as progress:
         result = tl.inverse_dynamics(model, options, progress=progress)
     log, draw = log_file(out, result.log), lambda: result.plot("force")[0].figure
-    finish(result, as_json, log, figure=figure, draw=draw, within_limits=within_limits)
+    finish(result, log, draw=draw, within_limits=within_limits)

@@ -9,7 +9,7 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import FormulationOption, MachineArgument, SideOption, load_model
-from tauloop.cli.output import JsonOption, any_ending, command, finish
+from tauloop.cli.output import any_ending, command, finish
 from tauloop.cli.progress import bar
 
 
@@ -22,13 +22,12 @@ def equations(
     text: Annotated[Path | None, typer.Option(help="Write the text to this file.")] = None,
     latex: Annotated[Path | None, typer.Option(help="Write a LaTeX document to this file.")] = None,
     python: Annotated[Path | None, typer.Option(help="Write a module that needs NumPy alone to this file.")] = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Write a machine's loop and dynamic equations, and the formulas by which they are solved, block by block.
 
     Parameters are numbers but for those that --keep names.
     """
     model = load_model(machine, side, formulation=formulation)
-    with bar("equations", as_json) as progress:
+    with bar("equations") as progress:
         result = tl.write_equations(model, options, progress=progress)
-    finish(result, as_json, (text, result.text), (latex, result.latex), (python, result.python))
+    finish(result, (text, result.text), (latex, result.latex), (python, result.python))

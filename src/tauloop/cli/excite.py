@@ -10,16 +10,7 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
-from tauloop.cli.output import (
-    FigureOption,
-    JsonFileOption,
-    JsonOption,
-    any_ending,
-    command,
-    figure_ending,
-    finish,
-    log_ending,
-)
+from tauloop.cli.output import any_ending, command, figure_ending, finish, log_ending
 from tauloop.cli.progress import bars
 from tauloop.identification import slow_sampling
 
@@ -39,10 +30,7 @@ def excite(
     out: Annotated[
         Path | None, typer.Option(help="Write one period of the motion to this CSV, Parquet or MCAP file.")
     ] = None,
-    figure: FigureOption = None,
-    json_file: JsonFileOption = None,
     within_limits: WithinLimitsOption = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Optimise an excitation: finite Fourier series under limits, from several starts.
 
@@ -50,6 +38,6 @@ def excite(
     and keeps the best motion so far. Exit code 1 when no start ends at an optimum, or a check fails.
     """
     mechanism = load_model(machine, side, within_limits=within_limits).mechanism
-    with bars(as_json) as report:
+    with bars() as report:
         result = tl.excite(mechanism, options, progress=report)
-    finish(result, as_json, (out, lambda path: result.write_log(path, frequency)), figure=figure, json_file=json_file)
+    finish(result, (out, lambda path: result.write_log(path, frequency)))

@@ -10,7 +10,7 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
-from tauloop.cli.output import JsonOption, command, finish, folder
+from tauloop.cli.output import command, finish, folder
 from tauloop.cli.progress import bar
 
 #: Formats that machines are exported in.
@@ -28,7 +28,6 @@ def export(
     linuxcnc: tl.LinuxcncOptions,
     side: SideOption = None,
     within_limits: WithinLimitsOption = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Write functions of a machine or its controller as C99, an FMU, a component of LinuxCNC, or a package of ROS 2.
 
@@ -46,7 +45,7 @@ def export(
     _refuse_others(form, *(others for name, others in classes.items() if name not in (form, fmu.kind)))
     model = load_model(machine, side, within_limits=within_limits)
     result: Any
-    with bar("functions", as_json) as progress:
+    with bar("functions") as progress:
         if form == "fmu":
             fmu = replace(fmu, name=options.name)
             result = tl.export_fmu(model, fmu, controller=controller, folder=out, progress=progress)
@@ -58,7 +57,7 @@ def export(
             result = tl.export_ros2(model, tl.Ros2Options(package=options.name or ""), folder=out, progress=progress)
         else:
             result = tl.export_c(model, options, folder=out, progress=progress)
-    finish(result, as_json, written=result.written)
+    finish(result, written=result.written)
 
 
 def _refuse_others(form: str, *classes: object) -> None:

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, load_model
-from tauloop.cli.output import (
-    FigureOption,
-    JsonFileOption,
-    JsonOption,
-    any_ending,
-    command,
-    figure_ending,
-    log_ending,
-)
+from tauloop.cli.output import any_ending, command, figure_ending, log_ending
 from tauloop.cli.planned import CArrayOption, SamplesOption, TableOption, finish_motion
 from tauloop.cli.progress import bar
 
@@ -25,14 +17,11 @@ def fastest(
     samples: SamplesOption = 1000.0,
     out: TableOption = None,
     c_array: CArrayOption = None,
-    figure: FigureOption = None,
-    json_file: JsonFileOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """The fastest motion along a path: which limit is reached where, and by how much it is shorter than other laws.
 
     Exit code 1 when forces saturate, or the machine is lost, under the sampled controller in the simulator.
     """
-    with bar("plans", as_json) as progress:
+    with bar("plans") as progress:
         result = tl.fastest_motion(load_model(machine, side), options, progress=progress)
-    finish_motion(result, samples, out, c_array, figure, json_file, as_json)
+    finish_motion(result, samples, out, c_array)

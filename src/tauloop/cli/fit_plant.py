@@ -8,26 +8,23 @@ from typing import Annotated
 import typer
 
 import tauloop as tl
-from tauloop.cli.output import FigureOption, JsonOption, command, figure_ending, finish
+from tauloop.cli.machine import LineArgument
+from tauloop.cli.output import command, figure_ending, finish
 from tauloop.cli.progress import bar
 from tauloop.drives import load_drive
 
 
 @command(figure=figure_ending)
 def fit_plant(
-    line: Annotated[
-        str, typer.Argument(metavar="LINE", help="A shipped drive line (dual_motor_axis, ...), or a drive-line file.")
-    ],
+    line: LineArgument,
     steps: Annotated[Path, typer.Argument(metavar="STEPS", help="A file of measured steps (docs/drive-tuning.md).")],
     options: tl.PlantFitOptions,
-    figure: FigureOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Identify parameters of a drive line from criteria of measured steps, and say what these leave open.
 
     Exit code 1 when a measured figure is missed by more than three tolerances.
     """
     drive = load_drive(line)
-    with bar("search", as_json) as progress:
+    with bar("search") as progress:
         result = tl.fit_plant(drive, steps, options, progress=progress)
-    finish(result, as_json, figure=figure)
+    finish(result)

@@ -9,7 +9,7 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, load_model
-from tauloop.cli.output import JsonFileOption, JsonOption, any_ending, command, finish, folder as a_folder
+from tauloop.cli.output import any_ending, command, finish, folder as a_folder
 from tauloop.cli.progress import bar
 
 
@@ -28,8 +28,6 @@ def fold(
         Path | None,
         typer.Option(help="Write the triangle of all logs to this NumPy file, for a later --add."),
     ] = None,
-    json_file: JsonFileOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Identify base parameters from any number of logs: each is folded into a small triangle by a worker.
 
@@ -38,6 +36,6 @@ def fold(
     doubtful: it says what is wrong with which logs.
     """
     mechanism = load_model(machine, side).mechanism
-    with bar("readings", as_json) as progress:
+    with bar("readings") as progress:
         result = tl.fold_logs(mechanism, log, folder, options, progress=progress)
-    finish(result, as_json, (out, result.write_triangle), json_file=json_file)
+    finish(result, (out, result.write_triangle))

@@ -10,7 +10,7 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, ThreadsOption, announced, load_machine, thread_count
-from tauloop.cli.output import JsonFileOption, JsonOption, any_ending, command, figure_ending, finish, machine_file
+from tauloop.cli.output import any_ending, command, figure_ending, finish, machine_file
 from tauloop.cli.progress import bar
 from tauloop.identification import identification_model
 
@@ -47,12 +47,10 @@ def identify(
         Path | None,
         typer.Option("--write", "--out", help="Write the identified machine to this YAML file; needs --consistent."),
     ] = None,
-    json_file: JsonFileOption = None,
     figure: Annotated[
         Path | None, typer.Option(help="Draw measured, predicted and residual into this file (PNG, PDF, SVG).")
     ] = None,
     threads: ThreadsOption = "1",
-    as_json: JsonOption = False,
 ) -> None:
     """Identify base parameters from logs, and judge them on data that were not fitted.
 
@@ -61,6 +59,6 @@ def identify(
     exchanged, dead, copied, in another unit, unexciting) and for masses that cannot be; it says what.
     """
     model = announced(identification_model(load_machine(machine, side), options, threads=thread_count(threads)))
-    with bar("logs and fits", as_json) as progress:
+    with bar("logs and fits") as progress:
         result = tl.identify(model, log, options, progress=progress)
-    finish(result, as_json, machine_file(write, result.mechanism), figure=figure, json_file=json_file)
+    finish(result, machine_file(write, result.mechanism), figure=figure)

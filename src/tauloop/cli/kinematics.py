@@ -9,7 +9,7 @@ import typer
 import tauloop as tl
 from tauloop.cli.completion import actuators
 from tauloop.cli.machine import BesidePosition, MachineArgument, ThreadsOption, load_model
-from tauloop.cli.output import JsonOption, command, finish
+from tauloop.cli.output import command, finish
 from tauloop.cli.progress import bars, search
 
 ActuatorsOption = Annotated[
@@ -34,7 +34,6 @@ def fk(
     side: BesidePosition | None = None,
     actuators: ActuatorsOption = None,
     threads: ThreadsOption = "1",
-    as_json: JsonOption = False,
 ) -> None:
     """Forward kinematics: where the platform and the tool are at given positions of the actuators.
 
@@ -42,8 +41,8 @@ def fk(
     1 when a pose lies beyond a stop.
     """
     model = load_model(machine, side, within_limits=options.within_limits, threads=threads)
-    with bars(as_json or not options.all_modes) as report:
-        finish(tl.forward_kinematics(model, actuators, options, report=search(report)), as_json)
+    with bars(not options.all_modes) as report:
+        finish(tl.forward_kinematics(model, actuators, options, report=search(report)))
 
 
 @command()
@@ -53,7 +52,6 @@ def ik(
     side: BesidePosition | None = None,
     platform: PlatformOption = None,
     threads: ThreadsOption = "1",
-    as_json: JsonOption = False,
 ) -> None:
     """Inverse kinematics: where the actuators are at a given position of the platform.
 
@@ -61,8 +59,8 @@ def ik(
     pose lies beyond a stop.
     """
     model = load_model(machine, side, within_limits=options.within_limits, threads=threads)
-    with bars(as_json or not options.all_modes) as report:
-        finish(tl.inverse_kinematics(model, platform, options, report=search(report)), as_json)
+    with bars(not options.all_modes) as report:
+        finish(tl.inverse_kinematics(model, platform, options, report=search(report)))
 
 
 @command()
@@ -72,7 +70,6 @@ def jacobian(
     side: BesidePosition | None = None,
     platform: PlatformOption = None,
     actuators: ActuatorsOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """The Jacobian of the tool, the actuators or the platform at one pose, per unit of platform or actuators.
 
@@ -80,4 +77,4 @@ def jacobian(
     """
     model = load_model(machine, side, within_limits=options.within_limits)
     result = tl.jacobian(model, platform=platform, actuators=actuators, options=options)
-    finish(result, as_json)
+    finish(result)

@@ -9,7 +9,7 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
-from tauloop.cli.output import FigureOption, JsonOption, command, figure_ending, finish
+from tauloop.cli.output import command, figure_ending, finish
 from tauloop.cli.progress import bar
 
 
@@ -21,8 +21,6 @@ def link_parameters(
     ],
     options: tl.LinkOptions,
     side: SideOption = None,
-    figure: FigureOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Say what identified base parameters and what is known determine of the links, and bound the rest.
 
@@ -30,6 +28,6 @@ def link_parameters(
     code 1 when no links can have the estimated and known values.
     """
     mechanism = load_machine(machine, side)
-    with bar("intervals", as_json) as progress:
+    with bar("intervals") as progress:
         result = tl.link_parameters(mechanism, estimates, options, progress=progress)
-    finish(result, as_json, figure=figure)
+    finish(result)

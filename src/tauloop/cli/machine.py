@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tauloop.assembly.limits import require_within_limits
+from tauloop.cli.asked import is_quiet
 from tauloop.cli.completion import machines
-from tauloop.cli.quiet import is_quiet
 from tauloop.cli.screen import Screen
 from tauloop.equations.formulations import FORMULATIONS
 from tauloop.errors import InputError
@@ -30,6 +30,10 @@ MachineArgument = Annotated[
         help="A shipped machine (see `tauloop machines`), or a YAML, URDF, SDF or MJCF (.xml) file.",
         autocompletion=machines,
     ),
+]
+
+LineArgument = Annotated[
+    str, typer.Argument(metavar="LINE", help="A shipped drive line (dual_motor_axis, ...), or a drive-line file.")
 ]
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tauloop.cli.output import JsonOption, command, finish
+from tauloop.cli.output import command, finish
 from tauloop.mechanism import machine_index
 
 
 @command()
-def machines(as_json: JsonOption = False) -> None:
+def machines() -> None:
     """List the shipped machines."""
-    finish(machine_index(), as_json)
+    finish(machine_index())

@@ -9,7 +9,7 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, ThreadsOption, WithinLimitsOption, load_model
-from tauloop.cli.output import JsonFileOption, JsonOption, any_ending, command, figure_ending, finish
+from tauloop.cli.output import any_ending, command, figure_ending, finish
 from tauloop.cli.progress import bars, search
 
 
@@ -28,10 +28,8 @@ def modes(
     figure: Annotated[
         Path | None, typer.Option(help="Draw the modes side by side into this file (PNG, PDF, SVG).")
     ] = None,
-    json_file: JsonFileOption = None,
     within_limits: WithinLimitsOption = False,
     threads: ThreadsOption = "1",
-    as_json: JsonOption = False,
 ) -> None:
     """List all assembly modes: every pose in which the loops close at given actuator positions.
 
@@ -39,8 +37,8 @@ def modes(
     code 1 when the evidence leaves a doubt whether these are all.
     """
     model = load_model(machine, side, threads=threads)
-    with bars(as_json) as report:
+    with bars() as report:
         result = (tl.working_modes if working else tl.assembly_modes)(model, position, options, report=search(report))
     if within_limits:
         result = result.within_limits()
-    finish(result, as_json, figure=figure, json_file=json_file)
+    finish(result, figure=figure)

@@ -9,7 +9,7 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
-from tauloop.cli.output import FigureOption, JsonOption, command, figure_ending, finish, log_ending, log_file
+from tauloop.cli.output import command, figure_ending, finish, log_ending, log_file
 
 
 @command(out=log_ending, figure=figure_ending)
@@ -22,9 +22,7 @@ def motion(
         Path | None,
         typer.Option(help="Write time, positions, velocities and accelerations to this CSV, Parquet or MCAP file."),
     ] = None,
-    figure: FigureOption = None,
     within_limits: WithinLimitsOption = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Plan a trajectory: a path, a motion law, and a duration (given, or the shortest that the machine can do).
 
@@ -33,4 +31,4 @@ def motion(
     `tauloop fastest` keeps more limits along a path.
     """
     result = tl.plan_motion(load_model(machine, side, within_limits=within_limits), options)
-    finish(result, as_json, log_file(out, lambda: result.log(frequency)), figure=figure)
+    finish(result, log_file(out, lambda: result.log(frequency)))

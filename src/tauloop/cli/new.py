@@ -10,11 +10,11 @@ from typing import Annotated
 import typer
 
 import tauloop as tl
+from tauloop.cli.asked import is_json, is_quiet
 from tauloop.cli.completion import sources
 from tauloop.cli.machine import BesidePosition
-from tauloop.cli.output import FigureOption, JsonOption, any_ending, command, console, figure_ending, finish
+from tauloop.cli.output import any_ending, command, console, figure_ending, finish
 from tauloop.cli.progress import bar
-from tauloop.cli.quiet import is_quiet
 from tauloop.templates import TEMPLATES, NamedValue, dimensions, title
 
 
@@ -36,9 +36,7 @@ def new(
     ] = None,
     side: BesidePosition | None = None,
     out: Annotated[Path | None, typer.Option(help="Write the machine file there, in place of NAME.yaml here.")] = None,
-    figure: FigureOption = None,
     replace: Annotated[bool, typer.Option("--replace", help="Write over a file that is there already.")] = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Write a machine file of your own dimensions, ready for `tauloop view` and `tauloop check`.
 
@@ -49,7 +47,7 @@ def new(
     name, out = path.stem if path.suffix else name, out or path.with_suffix(".yaml")
     if out.exists() and not replace:
         raise tl.InputError.of(str(out), "is there already", "give another name or --out, or --replace it")
-    asks = sys.stdin.isatty() and sys.stderr.isatty() and not (as_json or is_quiet())
+    asks = sys.stdin.isatty() and sys.stderr.isatty() and not (is_json() or is_quiet())
     if file is None and source is None:
         source = _source(asks)
     read = side or BesidePosition()
@@ -59,10 +57,10 @@ def new(
         asked = {item.name: _answer(item) for item in dimensions(origin) if item.name not in options.values}
         own = {name: text for name, (text, default) in asked.items() if text != default}
         options = dataclasses.replace(options, values={**options.values, **own})
-    with bar("what to change", as_json) as progress:
+    with bar("what to change") as progress:
         made = tl.new_machine(name, origin, options, progress=progress)
-    finish(made, as_json, figure=figure, written=made.write(out))
-    if not as_json:
+    finish(made, written=made.write(out))
+    if not is_json():
         console().print(f"look at it: tauloop view {out}", soft_wrap=True)
 
 

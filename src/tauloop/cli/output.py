@@ -13,9 +13,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from tauloop.cli.asked import ASKED, is_json, is_quiet
 from tauloop.cli.options import flags, gathered, options_class, spread
 from tauloop.cli.progress import bar
-from tauloop.cli.quiet import QUIET, is_quiet
 from tauloop.cli.screen import Screen, json_text
 from tauloop.errors import InputError, Problem, Problems, TauloopError, solving
 from tauloop.files import require_writable, unwritable_folder, write_file, write_text
@@ -43,8 +43,16 @@ FigureOption = Annotated[Path | None, typer.Option(help="Draw it into this file 
 
 #: The option `--json` of every command.
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of text.")]
-#: The option `--quiet`, which every command gets by `command`.
+#: The option `--quiet` of every command.
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print problems alone: no tables, notes, progress.")]
+
+#: What a command gets without taking it: the files that it is said to write, and how every command prints.
+_SHARED: Mapping[str, Any] = {
+    "figure": FigureOption,
+    "json_file": JsonFileOption,
+    "as_json": JsonOption,
+    "quiet": QuietOption,
+}
 
 
 def console() -> Console:
@@ -99,6 +107,8 @@ def writes(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Check the files that a command writes before its work begins.
 
+    Of `figure` and `json_file` the command gets the option even where it takes no such argument: `finish` writes them.
+
     Args:
         also: what else is wrong with the command's arguments, to be said together.
         files: what is wrong with a name, by the command's argument: `log_ending`, `figure_ending`, `any_ending`;
@@ -106,6 +116,8 @@ def writes(
     """
 
     def decorated(command: Callable[..., None]) -> Callable[..., None]:
+        taken = inspect.signature(command).parameters
+
         @functools.wraps(command)
         def wrapped(*args: Any, **kwargs: Any) -> None:
             paths = {name: kwargs[name] for name in files if kwargs.get(name) is not None}
@@ -114,7 +126,7 @@ def writes(
                 require_writable(*(path for name, path in paths.items() if files[name] is not folder))
             problems += [problem] if (problem := also(kwargs)) else []
             InputError.raise_if_any(problems)
-            command(*args, **kwargs)
+            command(*args, **{name: value for name, value in kwargs.items() if name in taken})
 
         wrapped.writes = tuple(files)  # type: ignore[attr-defined]
         return wrapped
@@ -168,35 +180,33 @@ def require_limits(result: Any, within_limits: bool) -> None:
 
 def finish(
     result: Any,
-    as_json: bool,
     *files: Written,
     figure: Path | None = None,
     draw: Callable[[], Any] | None = None,
     within_limits: bool = False,
     written: Iterable[Path] = (),
-    json_file: Path | None = None,
 ) -> None:
     """Write a result's files, draw it, print it as JSON or as tables; exit with 1 where it is doubtful.
+
+    The file of `--json-file` holds the whole result, with the record that `tauloop report` makes a page of.
 
     A quiet command says only what makes it doubtful, on standard error.
 
     Args:
         result: what the command has found.
-        as_json: whether machines read it.
         files: what is written of it.
-        figure: file of its figure, what `plot` draws; figures that packages bring stand beside it, each named after
-            its part.
+        figure: file of its figure, what `plot` draws, if it is not that of `--figure`; figures that packages bring
+            stand beside it, each named after its part.
         draw: makes the figure, where it shows what the result alone does not say.
         within_limits: whether it is refused where it goes beyond a stop.
         written: what the workflow has written.
-        json_file: file of the whole result, with the record that `tauloop report` makes a page of.
 
     Raises:
         PoseError: it goes beyond a stop, and is to be within limits.
     """
     require_limits(result, within_limits)
-    parts = parts_of(result)
-    drawn = _drawn(parts, result, figure, draw, as_json) if figure is not None else ()
+    parts, figure, json_file = parts_of(result), figure or ASKED.get().get("figure"), ASKED.get().get("json_file")
+    drawn = _drawn(parts, result, figure, draw) if figure is not None else ()
     asked_for = [(path, write) for path, write in files if path is not None]
     for path, write in asked_for:
         write_text(path, write) if isinstance(write, str) else write(path)
@@ -205,7 +215,7 @@ def finish(
 
         outputs = [json_file, *drawn, *written, *(path for path, _ in asked_for)]
         page_record(result, WORDS.get(), outputs).write_json(json_file, result.as_dict())
-    if as_json:
+    if is_json():
         beside = {part.name: data for part in parts if (data := part.data(result))}
         print_json(result.as_dict() | ({"parts": beside} if beside else {}))
     else:
@@ -222,16 +232,14 @@ def finish(
         raise typer.Exit(FAILED)
 
 
-def _drawn(
-    parts: Sequence[ReportPart], result: Any, path: Path, draw: Callable[[], Any] | None, as_json: bool
-) -> tuple[Path, ...]:
+def _drawn(parts: Sequence[ReportPart], result: Any, path: Path, draw: Callable[[], Any] | None) -> tuple[Path, ...]:
     """Figures of all parts, drawn and written."""
     from tauloop.report.figures import save_figure
 
     own = [part for part in parts if part.name == part.takes]
     others = [part for part in parts if part not in own]
     written = []
-    with bar("figure", as_json) as progress:
+    with bar("figure") as progress:
         stages = Stages(progress, 2 * len(own[:1] + others))
         for part in own[:1] + others:  # a derived class has a part of its own and that of its base: one picture
             drawn = part.figure(result) if part in others else draw() if draw is not None else _own_figure(own, result)
@@ -260,16 +268,19 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
     """Turn Tauloop's errors into a message (or JSON, when the command was asked for it) and exit code 2.
 
     A parameter that is annotated with a class of options becomes an option of the command for each of its fields; what
-    is wrong with a field is said of that option.
+    is wrong with a field is said of that option. Every command has `--json` and `--quiet`, even where it takes neither.
     """
     # evaluated here, where the names that the annotations use are known
     signature = inspect.signature(command, eval_str=True)
     classes = {name: options_class(p.annotation) for name, p in signature.parameters.items()}
     options = {name: kind for name, kind in classes.items() if kind is not None}
+    files = getattr(command, "writes", ())
+    untaken = [name for name in _SHARED if name not in signature.parameters]
+    added = {name: _SHARED[name] for name in untaken if name in ("as_json", "quiet", *files)}
     names = {
         name: next(iter(entry.param_decls or ()), f"--{name.replace('_', '-')}")
-        for name, parameter in signature.parameters.items()
-        for entry in getattr(parameter.annotation, "__metadata__", ())
+        for name, annotation in ({name: p.annotation for name, p in signature.parameters.items()} | added).items()
+        for entry in getattr(annotation, "__metadata__", ())
         if isinstance(entry, typer.models.OptionInfo)
     }
     for kind in options.values():
@@ -277,13 +288,14 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> None:
-        before = QUIET.set(bool(kwargs.pop("quiet", False)))
+        before = ASKED.set({name: kwargs.get(name) for name in _SHARED})
         try:
             with solving(InputError):
-                command(*args, **kwargs | {name: gathered(kind, kwargs) for name, kind in options.items()})
+                own = {name: value for name, value in kwargs.items() if name in files or name not in added}
+                command(*args, **own | {name: gathered(kind, own) for name, kind in options.items()})
         except TauloopError as error:
             problems = [replace(problem, where=_flagged(problem.where, names)) for problem in error.problems]
-            if kwargs.get("as_json"):
+            if is_json():
                 listed = [problem.as_dict() for problem in problems]
                 print_json({"status": "error", "kind": type(error).__name__, "problems": listed})
             else:
@@ -293,14 +305,15 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
                     err.print(str(problem))
             raise typer.Exit(BAD_INPUT) from None
         finally:
-            QUIET.reset(before)
+            ASKED.reset(before)
 
     parameters: list[inspect.Parameter] = []
     for name, parameter in signature.parameters.items():
         parameters += spread(options[name]) if name in options else [parameter]
-    if "quiet" not in signature.parameters:
-        quiet = inspect.Parameter("quiet", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=QuietOption)
-        parameters.append(quiet)
+    for name, annotation in added.items():
+        default = None if name in files else False
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        parameters.append(inspect.Parameter(name, keyword, default=default, annotation=annotation))
     wrapped.__signature__ = signature.replace(parameters=_in_order(parameters))  # type: ignore[attr-defined]
     wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return wrapped

@@ -23,15 +23,7 @@ CArrayOption = Annotated[
 ]
 
 
-def finish_motion(
-    result: Cycle | FastestMotion,
-    samples: float,
-    out: Path | None,
-    c_array: Path | None,
-    figure: Path | None,
-    json_file: Path | None,
-    as_json: bool,
-) -> None:
+def finish_motion(result: Cycle | FastestMotion, samples: float, out: Path | None, c_array: Path | None) -> None:
     """Write, draw and print a planned motion."""
     log, text = log_file(out, lambda: result.log(samples)), text_file(c_array, lambda: result.c_array(samples))
-    finish(result, as_json, log, text, figure=figure, json_file=json_file)
+    finish(result, log, text)

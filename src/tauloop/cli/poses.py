@@ -9,7 +9,7 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, ThreadsOption, WithinLimitsOption, load_model
-from tauloop.cli.output import JsonFileOption, JsonOption, any_ending, command, figure_ending, finish
+from tauloop.cli.output import any_ending, command, figure_ending, finish
 from tauloop.cli.progress import bars
 
 
@@ -20,16 +20,14 @@ def poses(
     side: SideOption,
     figure: Annotated[Path | None, typer.Option(help="Draw poses and curve into this file (PNG, PDF, SVG).")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the selected poses to this CSV file.")] = None,
-    json_file: JsonFileOption = None,
     within_limits: WithinLimitsOption = False,
     threads: ThreadsOption = "1",
-    as_json: JsonOption = False,
 ) -> None:
     """Choose the poses that show the parameters of a calibration best, within reach, limits and clearance.
 
     Exit code 1 when the poses leave more open than the instrument's noise.
     """
     model = load_model(machine, side, within_limits=within_limits, threads=threads)
-    with bars(as_json) as report:
+    with bars() as report:
         plan = tl.plan_poses(model, options, progress=report)
-    finish(plan, as_json, (out, plan.write_csv), figure=figure, json_file=json_file)
+    finish(plan, (out, plan.write_csv), figure=figure)

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, Tas
 from rich.text import Text
 
 from tauloop import progress
-from tauloop.cli.quiet import is_quiet
+from tauloop.cli.asked import is_json, is_quiet
 from tauloop.cli.screen import Screen
 
 #: Called with the phase of a workflow (and, behind a comma, how it stands), what is done of it and to do.
@@ -21,12 +21,12 @@ Report = Callable[[str, float, float | None], None]
 
 
 @contextmanager
-def bars(is_silent: bool) -> Iterator[Report]:
+def bars(is_silent: bool = False) -> Iterator[Report]:
     """One bar for each phase, with the time that is left, on standard error; all gone when the work is done.
 
     None where the command prints JSON or is quiet, nor where standard output or error is no terminal: nobody looks.
     """
-    silent = is_silent or is_quiet() or not (sys.stdout.isatty() and sys.stderr.isatty())
+    silent = is_silent or is_json() or is_quiet() or not (sys.stdout.isatty() and sys.stderr.isatty())
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeLeft())
     with Progress(*columns, console=Screen(stderr=True), transient=True, disable=silent) as shown:
         phases: dict[str, TaskID] = {}
@@ -41,9 +41,9 @@ def bars(is_silent: bool) -> Iterator[Report]:
 
 
 @contextmanager
-def bar(phase: str, is_silent: bool) -> Iterator[progress.Progress]:
+def bar(phase: str) -> Iterator[progress.Progress]:
     """The bar of a workflow of one phase: what it calls with what is done and what there is to do."""
-    with bars(is_silent) as report:
+    with bars() as report:
         yield partial(report, phase)
 
 

@@ -9,7 +9,7 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
-from tauloop.cli.output import JsonOption, any_ending, command, finish, machine_file
+from tauloop.cli.output import any_ending, command, finish, machine_file
 from tauloop.cli.progress import bar
 from tauloop.reduction import as_laminas
 
@@ -21,7 +21,6 @@ def reduce(
     side: SideOption,
     out: Annotated[Path | None, typer.Option(help="Write the reduced machine to this machine file (YAML).")] = None,
     within_limits: WithinLimitsOption = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Reduce a machine by equivalent lumped masses and parts that move alike.
 
@@ -29,6 +28,6 @@ def reduce(
     for and a force differs nevertheless.
     """
     mechanism = load_model(machine, side, within_limits=within_limits).mechanism
-    with bar("reduction", as_json) as progress:
+    with bar("reduction") as progress:
         reduction = tl.reduce(mechanism, options, progress=progress)
-    finish(reduction, as_json, machine_file(out, lambda: as_laminas(reduction.mechanism)))
+    finish(reduction, machine_file(out, lambda: as_laminas(reduction.mechanism)))

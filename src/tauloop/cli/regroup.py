@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, load_model
-from tauloop.cli.output import JsonOption, command, finish
+from tauloop.cli.output import command, finish
 from tauloop.cli.progress import bar
 
 
 @command()
-def regroup(
-    machine: MachineArgument, options: tl.RegroupingOptions, side: SideOption, as_json: JsonOption = False
-) -> None:
+def regroup(machine: MachineArgument, options: tl.RegroupingOptions, side: SideOption) -> None:
     """Regroup a machine's inertial parameters: the combinations that its forces show, as formulas in its lengths.
 
     Exit code 1 when the formulas do not hold at other lengths.
     """
     mechanism = load_model(machine, side).mechanism
-    with bar("base parameters", as_json) as progress:
+    with bar("base parameters") as progress:
         result = tl.regroup(mechanism, options, progress=progress)
-    finish(result, as_json)
+    finish(result)

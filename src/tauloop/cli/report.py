@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import tauloop as tl
-from tauloop.cli.output import JsonOption, command, finish, page_ending
+from tauloop.cli.output import command, finish, page_ending
 from tauloop.cli.progress import bar
 
 
@@ -19,12 +19,11 @@ def report(
     ],
     options: tl.ReportOptions,
     out: Annotated[Path, typer.Option(help="Write the page to this file (HTML).")] = Path("report.html"),
-    as_json: JsonOption = False,
 ) -> None:
     """Make one HTML page of results: what was done with which files, tables, figures, the machine in motion, doubts.
 
     The page holds all that it shows, and asks for nothing from outside. It needs `pip install 'tauloop[report]'`.
     """
-    with bar("page", as_json) as progress:
+    with bar("page") as progress:
         result = tl.write_report(results, out, options, progress=progress)
-    finish(result, as_json)
+    finish(result)

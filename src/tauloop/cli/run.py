@@ -9,7 +9,7 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, load_model
-from tauloop.cli.output import JsonOption, command, finish, log_ending, log_file
+from tauloop.cli.output import command, finish, log_ending, log_file
 
 #: What there is to run.
 KINDS = ("plant",)
@@ -25,7 +25,6 @@ def run(
         Path | None,
         typer.Option(help="Write forces and what was measured to this CSV, Parquet or MCAP file; needs a duration."),
     ] = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Run a machine with its drive lines as a plant that a controller in another process drives.
 
@@ -40,4 +39,4 @@ def run(
         problems.append(tl.Problem(where="out", what="a run without an end has no log", remedy="give a duration"))
     tl.InputError.raise_if_any(problems)
     result = tl.run_plant(load_model(machine, side), options)
-    finish(result, as_json, log_file(out, result.to_xarray))
+    finish(result, log_file(out, result.to_xarray))

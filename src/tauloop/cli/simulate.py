@@ -10,17 +10,7 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, ThreadsOption, WithinLimitsOption, load_model
-from tauloop.cli.output import (
-    FigureOption,
-    JsonFileOption,
-    JsonOption,
-    any_ending,
-    command,
-    figure_ending,
-    finish,
-    log_ending,
-    log_file,
-)
+from tauloop.cli.output import any_ending, command, figure_ending, finish, log_ending, log_file
 from tauloop.cli.progress import bar
 from tauloop.simulation import RoundTripOptions, SwingComparison, SwingOptions
 
@@ -48,11 +38,8 @@ def simulate(
     out: Annotated[
         Path | None, typer.Option(help="Write the simulated motion to this CSV, Parquet or MCAP file.")
     ] = None,
-    figure: FigureOption = None,
-    json_file: JsonFileOption = None,
     within_limits: WithinLimitsOption = False,
     threads: ThreadsOption = "1",
-    as_json: JsonOption = False,
 ) -> None:
     """Simulate a machine: constant forces (a free fall without any), a swing, or the round trip of a motion.
 
@@ -63,13 +50,13 @@ def simulate(
     """
     chosen = _chosen(options, swing, frequency, amplitude, motion, out)
     model = load_model(machine, side, threads=threads)
-    with bar("simulation", as_json) as progress:
+    with bar("simulation") as progress:
         if coupling == tl.FmuCoupling():
             result = tl.simulate(model, chosen, progress=progress)
         else:
             result = tl.co_simulate(model, chosen, coupling, progress=progress)
     files = [] if isinstance(result, SwingComparison) else [log_file(out, result.log)]
-    finish(result, as_json, *files, figure=figure, within_limits=within_limits, json_file=json_file)
+    finish(result, *files, within_limits=within_limits)
 
 
 def _chosen(

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import tauloop as tl
-from tauloop.cli.output import JsonFileOption, JsonOption, any_ending, command, finish, folder
+from tauloop.cli.output import any_ending, command, finish, folder
 from tauloop.cli.progress import bar
 
 
@@ -19,14 +19,12 @@ def study(
     ],
     options: tl.StudyOptions,
     out: Annotated[Path | None, typer.Option(help="Write the Parquet parts into this folder.")] = None,
-    json_file: JsonFileOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Compute a study: tolerances, sensitivities, sweeps, many logs; its parts lie in a folder beside its file.
 
     Sample i depends on the seed and on i alone: no number depends on --threads, on a cluster, or on where the study was
     stopped. After Ctrl-C, or whatever ended it, --resume goes on. Exit code 1 when samples are missing.
     """
-    with bar("samples", as_json) as progress:
+    with bar("samples") as progress:
         result = tl.run_study(file, out or file.with_suffix(".study"), options, progress=progress)
-    finish(result, as_json, json_file=json_file)
+    finish(result)

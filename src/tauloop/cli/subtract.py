@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import tauloop as tl
-from tauloop.cli.output import FigureOption, JsonOption, command, figure_ending, finish, log_ending, log_file
+from tauloop.cli.output import command, figure_ending, finish, log_ending, log_file
 from tauloop.cli.progress import bar
 
 
@@ -28,14 +28,12 @@ def subtract(
     out: Annotated[
         Path, typer.Option(help="Write positions and structure's forces to this CSV, Parquet or MCAP file.")
     ],
-    figure: FigureOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Subtract the actuators' own forces, measured with the structure taken off, sample by sample.
 
     The runs are aligned by their positions. The result goes to `tauloop identify`, with a machine whose carts, drives
     and friction are zero. Exit code 1 when the motions differ so much that the forces may not belong together.
     """
-    with bar("runs", as_json) as progress:
+    with bar("runs") as progress:
         result = tl.subtract(connected, disconnected, options, progress=progress)
-    finish(result, as_json, log_file(out, result.log_with_noise), figure=figure)
+    finish(result, log_file(out, result.log_with_noise))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
-from tauloop.cli.output import JsonFileOption, JsonOption, any_ending, command, finish
+from tauloop.cli.output import any_ending, command, finish
 from tauloop.cli.progress import bar
 
 
@@ -13,9 +13,7 @@ def verify(
     machine: MachineArgument,
     options: tl.VerifyOptions,
     side: SideOption = None,
-    json_file: JsonFileOption = None,
     within_limits: WithinLimitsOption = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Compare inverse and forward dynamics and Jacobians with Pinocchio and MuJoCo on random consistent states.
 
@@ -25,6 +23,6 @@ def verify(
     could not be compared is listed and does not count.
     """
     model = load_model(machine, side, within_limits=within_limits)
-    with bar("engines", as_json) as progress:
+    with bar("engines") as progress:
         result = tl.verify(model, options, progress=progress)
-    finish(result, as_json, json_file=json_file)
+    finish(result)

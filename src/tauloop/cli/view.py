@@ -9,17 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import tauloop as tl
+from tauloop.cli.asked import is_json
 from tauloop.cli.machine import MachineArgument, RodsOption, SideOption, WithinLimitsOption, load_model
-from tauloop.cli.output import (
-    JsonOption,
-    command,
-    console,
-    figure_ending,
-    film_ending,
-    finish,
-    print_json,
-    require_limits,
-)
+from tauloop.cli.output import command, console, figure_ending, film_ending, finish, print_json, require_limits
 from tauloop.cli.progress import bar
 
 if TYPE_CHECKING:
@@ -47,7 +39,6 @@ def view(
     ] = False,
     in_browser: Annotated[bool, typer.Option("--open", help="Open the printed address in the browser.")] = False,
     within_limits: WithinLimitsOption = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Look at a machine: in the browser until Ctrl-C, with sliders for platform, actuators and time; or as a picture.
 
@@ -69,13 +60,13 @@ def view(
     if png is not None or film is not None:
         written: tuple[Path, ...] = ()
         if film is not None:
-            with bar("film", as_json) as progress:
+            with bar("film") as progress:
                 written = (result.save_film(film, progress),)
-        finish(result, as_json, figure=png, within_limits=within_limits, written=written)
+        finish(result, figure=png, within_limits=within_limits, written=written)
         return
     require_limits(result, within_limits)
     viewer = result.viewer(host, port)
-    if as_json:
+    if is_json():
         print_json(result.as_dict() | {"url": viewer.url})
     else:
         for line in (*result.advice, f"{result.model.mechanism.name}: {viewer.url} (Ctrl-C ends)"):

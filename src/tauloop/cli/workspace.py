@@ -9,7 +9,7 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, ThreadsOption, WithinLimitsOption, load_model
-from tauloop.cli.output import JsonFileOption, JsonOption, any_ending, command, figure_ending, finish, map_file
+from tauloop.cli.output import any_ending, command, figure_ending, finish, map_file
 from tauloop.cli.progress import bar
 from tauloop.report.workspace_figure import section_figure
 
@@ -24,10 +24,8 @@ def workspace(
     ] = "parallel",
     figure: Annotated[Path | None, typer.Option(help="Draw a section into this file (PNG, PDF, SVG).")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the map as NetCDF.")] = None,
-    json_file: JsonFileOption = None,
     within_limits: WithinLimitsOption = False,
     threads: ThreadsOption = "1",
-    as_json: JsonOption = False,
 ) -> None:
     """Where a machine can work: reach, ranges, singularities, interference of rods, and what cables can hold.
 
@@ -35,13 +33,6 @@ def workspace(
     reference pose about that vector in the base frame. Exit code 1 when no pose of the grid can be used.
     """
     model = load_model(machine, side, within_limits=within_limits, threads=threads)
-    with bar("poses", as_json) as progress:
+    with bar("poses") as progress:
         result = tl.workspace(model, options, progress=progress)
-    finish(
-        result,
-        as_json,
-        map_file(out, result),
-        figure=figure,
-        draw=lambda: section_figure(result, colour),
-        json_file=json_file,
-    )
+    finish(result, map_file(out, result), figure=figure, draw=lambda: section_figure(result, colour))
