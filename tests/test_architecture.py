@@ -106,7 +106,7 @@ CEILINGS = {
     "programs": 2985,
     "realtime": 1100,
     "reduction": 850,
-    "report": 3920,
+    "report": 3850,
     "simulation": 4470,
     "solids": 400,
     "study": 1345,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tauloop.calibration import Calibration
-from tauloop.report.calibration_table import SHOWN
+from tauloop.report.calibration_table import SHOWN, corrections
 from tauloop.report.figures import FAINT, MEASURED, PREDICTED, RESIDUAL, SMALL, TEXT, blank, clean
 
 if TYPE_CHECKING:
@@ -65,19 +65,12 @@ def calibration_figure(calibration: Calibration) -> Figure:
 def _corrections(figure: Figure, calibration: Calibration, box: tuple[float, float, float, float]) -> None:
     axes = figure.add_axes(box)
     clean(axes)
-    estimates = calibration.estimates
-    place = np.arange(len(estimates))[::-1]
-    scale = np.array([estimate.tolerance for estimate in estimates])
-    values = np.array([estimate.correction for estimate in estimates]) / scale
-    bars = INTERVAL * np.array([estimate.deviation for estimate in estimates]) / scale
+    labels, values, bars = corrections(calibration, INTERVAL)
+    place = np.arange(len(labels))[::-1]
     axes.axvline(0.0, color=FAINT, linewidth=0.8)
     axes.errorbar(values, place, xerr=bars, fmt="o", color=PREDICTED, ecolor=MEASURED, markersize=3.5, elinewidth=2.5)
-    labels = []
-    for estimate in estimates:
-        factor, unit = SHOWN.get(estimate.unit, (1.0, estimate.unit))
-        labels.append(f"{estimate.name}, {factor * estimate.tolerance:.3g} {unit}".rstrip(" ,"))
     axes.set_yticks(place, labels)
-    axes.set_ylim(-0.7, len(estimates) - 0.3)
+    axes.set_ylim(-0.7, len(labels) - 0.3)
     note = f"correction over the tolerance named at the left; bars are ±{INTERVAL:g} standard deviations"
     axes.set_xlabel(note, fontsize=SMALL, color=TEXT)
     left, bottom, width, height = box

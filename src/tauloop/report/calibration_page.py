@@ -8,8 +8,8 @@ import numpy as np
 
 from tauloop.calibration import Calibration
 from tauloop.model import Model
-from tauloop.report.calibration_table import SHOWN, shown
-from tauloop.report.pieces import Piece, Plot, PlotTrace, motion, rounded
+from tauloop.report.calibration_table import SHOWN, corrections
+from tauloop.report.pieces import Piece, Plot, PlotTrace, by_name, motion, rounded
 
 #: Bars of plus and minus this many standard deviations.
 INTERVAL = 2.0
@@ -58,25 +58,11 @@ def calibration_page(result: Calibration) -> Iterator[Piece]:
                 traces=left,
                 over_time=True,
             )
-    yield _corrections(result)
-
-
-def _corrections(result: Calibration) -> Plot:
-    """Corrections over tolerances, with error bars."""
-    estimates = result.estimates
-    scale = np.array([estimate.tolerance for estimate in estimates])
-    values = np.array([estimate.correction for estimate in estimates]) / scale
-    bars = INTERVAL * np.array([estimate.deviation for estimate in estimates]) / scale
-    names = []
-    for estimate in estimates:
-        tolerance, unit = shown(estimate.tolerance, estimate.unit)
-        names.append(f"{estimate.name}, {tolerance:.3g} {unit}".rstrip(" ,"))
-    trace = PlotTrace(name="correction", x=tuple(names), y=rounded(values), deviation=rounded(bars), look="points")
-    return Plot(
-        title="Corrections with error bars",
-        x="",
-        y="correction over the tolerance named at the left [1]",
-        traces=(trace,),
-        sideways=True,
+    names, values, bars = corrections(result, INTERVAL)
+    yield by_name(
+        *("Corrections with error bars", "correction over the tolerance named at the left [1]", names),
+        {"correction": values},
+        deviation=bars,
+        look="points",
         note=f"0 is the nominal geometry; bars are ±{INTERVAL:g} standard deviations.",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+import numpy as np
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -22,6 +23,17 @@ def shown(value: float, unit: str) -> tuple[float, str]:
     """A value in SI in the unit that is shown."""
     factor, name = SHOWN.get(unit, (1.0, unit))
     return value * factor, name
+
+
+def corrections(calibration: Calibration, interval: float) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """Names with tolerances, corrections over them (n,), and so many standard deviations over them (n,)."""
+    estimates, names = calibration.estimates, []
+    for estimate in estimates:
+        tolerance, unit = shown(estimate.tolerance, estimate.unit)
+        names.append(f"{estimate.name}, {tolerance:.3g} {unit}".rstrip(" ,"))
+    scale = np.array([estimate.tolerance for estimate in estimates])
+    values = np.array([estimate.correction for estimate in estimates]) / scale
+    return names, values, interval * np.array([estimate.deviation for estimate in estimates]) / scale
 
 
 def calibration_tables(calibration: Calibration) -> Iterator[RenderableType]:

@@ -10,7 +10,7 @@ from tauloop.engines.verification import TOLERANCE, VerifiedMachine
 from tauloop.model import Model
 from tauloop.model.costs import VELOCITY_MATRIX
 from tauloop.model.operation_counts import OperationCounts
-from tauloop.report.pieces import Piece, Plot, PlotTrace, at_rest, motion, rounded
+from tauloop.report.pieces import Piece, Plot, PlotTrace, at_rest, by_name, motion, rounded
 
 #: Differences of nothing at all are drawn at it: a logarithm has no zero.
 ROUNDING = 1e-17
@@ -37,21 +37,13 @@ def verification_page(verification: VerifiedMachine) -> Iterator[Piece]:
     yield from motion(Model(verification.mechanism), number, verification.q, title, is_motion=False)
     if not rows:
         return
-    names = tuple(f"{row.quantity}: {row.engine}, {row.method}" for row in rows)
     columns = {
-        "difference": [row.largest_difference for row in rows],
-        "engine's own residual": [row.residual for row in rows],
+        "difference": np.maximum([row.largest_difference for row in rows], ROUNDING),
+        "engine's own residual": np.maximum([row.residual for row in rows], ROUNDING),
     }
-    drawn = [
-        PlotTrace(name=name, x=names, y=rounded(np.maximum(values, ROUNDING)), look="points")
-        for name, values in columns.items()
-    ]
-    yield Plot(
-        title="How far the engines are from here",
-        x="",
-        y="largest difference, share of the largest number [1]",
-        traces=tuple(drawn),
-        sideways=True,
-        log_y=True,
-        note=f"The limit is {TOLERANCE:.0e}, for accelerations 1e-08.",
+    names = (f"{row.quantity}: {row.engine}, {row.method}" for row in rows)
+    y, note = (
+        "largest difference, share of the largest number [1]",
+        f"The limit is {TOLERANCE:.0e}, for accelerations 1e-08.",
     )
+    yield by_name("How far the engines are from here", y, names, columns, look="points", log_y=True, note=note)

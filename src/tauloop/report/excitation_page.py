@@ -8,7 +8,7 @@ import numpy as np
 
 from tauloop.identification.excitation.result import POINTS, Excitation
 from tauloop.report.excitation_figure import SHOWN, limit_share
-from tauloop.report.pieces import Piece, Plot, PlotTrace, motion, over_time, rounded
+from tauloop.report.pieces import Piece, by_name, motion, over_time
 
 
 def excitation_page(excitation: Excitation) -> Iterator[Piece]:
@@ -29,13 +29,8 @@ def excitation_page(excitation: Excitation) -> Iterator[Piece]:
         yield from over_time(title, moved.time, names, units, values.T[kept])
     used = sorted(excitation.limits, key=limit_share, reverse=True)[:SHOWN]
     if used:
-        shares = rounded([100.0 * limit_share(limit) for limit in used])
-        hidden = len(excitation.limits) - len(used)
-        yield Plot(
-            title="How much of every limit is used",
-            x="",
-            y="share of the limit [%]",
-            traces=(PlotTrace(name="share", x=tuple(limit.name for limit in used), y=shares, look="bars"),),
-            sideways=True,
-            note=f"{hidden} less used ones are not shown." if hidden else "",
-        )
+        shares = {"share": [100.0 * limit_share(limit) for limit in used]}
+        hidden, names = len(excitation.limits) - len(used), [limit.name for limit in used]
+        note = f"{hidden} less used ones are not shown." if hidden else ""
+        title = "How much of every limit is used"
+        yield by_name(title, "share of the limit [%]", names, shares, look="bars", note=note)

@@ -10,7 +10,7 @@ from scipy.signal import welch
 
 from tauloop.errors import AssemblyError, PoseError
 from tauloop.identification import MachineIdentification
-from tauloop.report.pieces import Piece, Plot, PlotTrace, by_unit, motion, over_time, rounded, traces
+from tauloop.report.pieces import Piece, Plot, PlotTrace, by_name, by_unit, motion, over_time, traces
 
 #: Characters of a base parameter's name at an axis.
 NAME = 38
@@ -75,7 +75,6 @@ def _parameters(result: MachineIdentification) -> Iterator[Plot]:
     """Estimates beside the machine file, and how well each is determined."""
     fit = result.identification
     names = tuple(f"{i + 1}  {parameter.short_name(NAME)}" for i, parameter in enumerate(fit.base.base))
-    shares = rounded([np.nan if share is None else share for share in fit.relative_standard_deviations])
     prior = result.machine_file.prior
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(prior != 0, fit.values / prior, np.nan)
@@ -83,22 +82,18 @@ def _parameters(result: MachineIdentification) -> Iterator[Plot]:
     if np.isfinite(ratio).any():
         near = ratio[np.isfinite(ratio) & (np.abs(ratio - 1) < 3)]
         low, high = (min(0.0, *near), max(2.0, *near)) if len(near) else (0.0, 2.0)
-        bars = rounded(np.nan_to_num(bar))
-        yield Plot(
-            title="Base parameters before and after",
-            x="",
-            y="estimate over value of the machine file [1]",
-            traces=(PlotTrace(name="estimate", x=names, y=rounded(ratio), deviation=bars, look="points"),),
-            sideways=True,
+        yield by_name(
+            *("Base parameters before and after", "estimate over value of the machine file [1]", names),
+            {"estimate": ratio},
+            deviation=np.nan_to_num(bar),
+            look="points",
             y_range=(low - 0.1, high + 0.1),
             note=f"1 is as in the machine file; bars are ±{INTERVAL:g} standard deviations.",
         )
-    yield Plot(
-        title="How well each is determined",
-        x="",
-        y="standard deviation [% of the value]",
-        traces=(PlotTrace(name="standard deviation", x=names, y=shares, look="bars"),),
-        sideways=True,
+    yield by_name(
+        *("How well each is determined", "standard deviation [% of the value]", names),
+        {"standard deviation": [np.nan if share is None else share for share in fit.relative_standard_deviations]},
+        look="bars",
         log_y=True,
         note="Above 30 % a value says little: excite it more, or leave it out (essential parameters).",
     )

@@ -19,24 +19,18 @@ from tauloop.shown import Shown
 FORMAT = "tauloop-report/1"
 #: The key of a record in a result's JSON file.
 KEY = "report"
-#: What is reported, by the class of the result; of others its name.
+#: What is reported, by the class of the result, where that is not the name of the class.
 TITLES = {
-    "Calibration": "Calibration",
     "CableSimulation": "Simulation",
-    "CircleTest": "Circle test",
     "ControlComparison": "Control",
     "DriveStep": "Step of a drive line",
-    "Excitation": "Excitation",
     "HitDetection": "A blow at the platform",
     "MachineIdentification": "Identification",
     "Modes": "Assembly modes",
     "OperationCounts": "Operations",
     "PosePlan": "Poses of a calibration",
-    "RoundTrip": "Round trip",
-    "Simulation": "Simulation",
     "SwingComparison": "Conservative swing",
     "VerifiedMachine": "Comparison with other engines",
-    "Workspace": "Workspace",
 }
 #: Largest file that is asked for the names of others in it, bytes.
 DESCRIPTION = 1_000_000

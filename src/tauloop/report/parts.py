@@ -70,47 +70,31 @@ class _OwnPart(ReportPart):
 
 
 def _function(place: str) -> Any:
+    """A function of a module of reports; where it is named like its module, the module alone is said."""
     module, _, name = place.partition(".")
-    return getattr(import_module(f"tauloop.report.{module}"), name)
+    return getattr(import_module(f"tauloop.report.{module}"), name or module)
 
 
-_SIMULATIONS = ("simulation_table.simulation_tables", "simulation_figure.any_figure", "simulation_page.simulation_page")
+_SIMULATIONS = ("simulation_table.simulation_tables", "simulation_figure.any_figure", "simulation_page")
 _OWN = (
     _OwnPart("AnalyticRegrouping", "regrouping_table.regrouping_tables"),
     _OwnPart("CableSimulation", *_SIMULATIONS),
-    _OwnPart(
-        "Calibration",
-        "calibration_table.calibration_tables",
-        "calibration_figure.calibration_figure",
-        "calibration_page.calibration_page",
-    ),
+    _OwnPart("Calibration", "calibration_table.calibration_tables", "calibration_figure", "calibration_page"),
     _OwnPart("CircleTest", "drive_table.circle_tables", "drive_circle_figure.circle_figure", "drive_page.circle_page"),
-    _OwnPart(
-        "ControlComparison",
-        "control_table.control_tables",
-        "control_figure.control_figure",
-        "control_page.control_page",
-    ),
-    _OwnPart("Cycle", "cycle_table.cycle_tables", "cycle_figure.cycle_figure", "motion_page.motion_page"),
+    _OwnPart("ControlComparison", "control_table.control_tables", "control_figure", "control_page"),
+    _OwnPart("Cycle", "cycle_table.cycle_tables", "cycle_figure", "motion_page"),
     _OwnPart("CompiledCache", "cache_table.cache_tables"),
     _OwnPart("Conversion", "conversion_table.conversion_lines", "machine_figure.reference_figure"),
     _OwnPart("Description", "machine_tables.description_tables", "machine_figure.reference_figure"),
-    _OwnPart("DriveStep", "drive_table.drive_tables", "drive_figure.drive_figure", "drive_page.drive_page"),
-    _OwnPart(
-        "Excitation",
-        "excitation_table.excitation_tables",
-        "excitation_figure.excitation_figure",
-        "excitation_page.excitation_page",
-    ),
+    _OwnPart("DriveStep", "drive_table.drive_tables", "drive_figure", "drive_page"),
+    _OwnPart("Excitation", "excitation_table.excitation_tables", "excitation_figure", "excitation_page"),
     _OwnPart("Export", "export_table.export_tables"),
-    _OwnPart(
-        "FastestMotion", "fastest_table.fastest_tables", "fastest_figure.fastest_figure", "motion_page.motion_page"
-    ),
+    _OwnPart("FastestMotion", "fastest_table.fastest_tables", "fastest_figure", "motion_page"),
     _OwnPart("FoldedLogs", "fold_table.fold_tables"),
     _OwnPart("FmuExport", "fmu_table.fmu_tables"),
     _OwnPart("FittedPlant", "plant_table.plant_tables"),
     _OwnPart("Checkup", "health_table.health_lines"),
-    _OwnPart("HitDetection", "hit_table.hit_tables", "hit_figure.hit_figure", "hit_page.hit_page"),
+    _OwnPart("HitDetection", "hit_table.hit_tables", "hit_figure", "hit_page"),
     _OwnPart("Inspection", "machine_tables.check_tables", "machine_figure.reference_figure"),
     _OwnPart("Jacobian", "kinematics_table.jacobian_tables"),
     _OwnPart("LinkParameters", "link_table.link_tables"),
@@ -119,18 +103,18 @@ _OWN = (
     _OwnPart("LinuxcncExport", "export_table.linuxcnc_tables"),
     _OwnPart(
         "MachineIdentification",
-        "machine_identification_tables.machine_identification_tables",
+        "machine_identification_tables",
         "identification_figures.machine_identification_figure",
-        "identification_page.identification_page",
+        "identification_page",
     ),
     _OwnPart("MachineIndex", "index_table.index_tables"),
-    _OwnPart("Modes", "modes_table.modes_tables", "modes_figure.modes_figure", "modes_page.modes_page"),
+    _OwnPart("Modes", "modes_table.modes_tables", "modes_figure", "modes_page"),
     _OwnPart("MotionForces", "dynamics_table.dynamics_tables"),
     _OwnPart("NewMachine", "new_machine_table.new_machine_tables", "machine_figure.reference_figure"),
-    _OwnPart("OperationCounts", "cost_tables.cost_tables", page="comparison_pages.cost_page"),
-    _OwnPart("PlannedMotion", "motion_table.motion_tables", page="motion_page.motion_page"),
+    _OwnPart("OperationCounts", "cost_tables", page="comparison_pages.cost_page"),
+    _OwnPart("PlannedMotion", "motion_table.motion_tables", page="motion_page"),
     _OwnPart("PlayMap", "drive_table.play_tables", "play_figure.section_figure"),
-    _OwnPart("PosePlan", "poses_table.poses_tables", "poses_figure.poses_figure", "poses_page.poses_page"),
+    _OwnPart("PosePlan", "poses_table.poses_tables", "poses_figure", "poses_page"),
     _OwnPart("Poses", "kinematics_table.poses_tables"),
     _OwnPart("Reduction", "reduction_table.reduction_tables"),
     _OwnPart("RoundTrip", *_SIMULATIONS),
@@ -139,16 +123,11 @@ _OWN = (
     _OwnPart("SwingComparison", *_SIMULATIONS),
     _OwnPart("Transfer", "transfer_table.transfer_tables"),
     _OwnPart("Tuning", "tuning_table.tuning_tables"),
-    _OwnPart("TwoRuns", "two_runs_tables.two_runs_tables"),
+    _OwnPart("TwoRuns", "two_runs_tables"),
     _OwnPart("VerifiedMachine", "verification_table.verification_tables", page="comparison_pages.verification_page"),
     _OwnPart("View", "view_table.view_tables", "view_table.view_figure"),
     _OwnPart("WrittenEquations", "equations_text.equations_lines"),
-    _OwnPart(
-        "Workspace",
-        "workspace_table.workspace_tables",
-        "workspace_figure.section_figure",
-        "workspace_page.workspace_page",
-    ),
+    _OwnPart("Workspace", "workspace_table.workspace_tables", "workspace_figure.section_figure", "workspace_page"),
     _OwnPart("WrittenReport", "report_table.report_tables"),
 )
 #: All parts by name: Tauloop's own, each named after the results that it takes, then those that packages bring.

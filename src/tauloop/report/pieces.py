@@ -202,6 +202,27 @@ def traces(x: Any, columns: Mapping[str, Any], look: str = "line") -> tuple[Plot
     return tuple(drawn)
 
 
+def by_name(
+    title: str, y: str, names: Iterable[str], columns: Mapping[str, Any], *, deviation: Any = (), look: str, **more: Any
+) -> Plot:
+    """Columns of figures (n,) of n things with names, one thing below the other.
+
+    Args:
+        title: heading.
+        y: what the figures are, with their unit.
+        names: of the things.
+        columns: figures by the name of their trace.
+        deviation: half lengths of the bars, of every trace.
+        look: of every trace, see `LOOKS`.
+        more: what else `Plot` takes.
+    """
+    labels, bars = tuple(names), rounded(deviation)
+    drawn = (
+        PlotTrace(name=name, x=labels, y=rounded(values), deviation=bars, look=look) for name, values in columns.items()
+    )
+    return Plot(title=title, x="", y=y, traces=tuple(drawn), sideways=True, **more)
+
+
 def by_unit(names: Iterable[str], units: Iterable[str], columns: Iterable[Any]) -> dict[str, dict[str, Any]]:
     """Columns by their unit, and below it by name: what has one axis."""
     groups: dict[str, dict[str, Any]] = {}

@@ -9,7 +9,7 @@ import numpy as np
 from tauloop.calibration.pose_selection.plan import PosePlan
 from tauloop.model import Model
 from tauloop.report.calibration_table import shown
-from tauloop.report.pieces import Piece, Plot, PlotTrace, motion, rounded
+from tauloop.report.pieces import Piece, Plot, PlotTrace, by_name, motion, rounded
 
 
 def poses_page(plan: PosePlan) -> Iterator[Piece]:
@@ -36,14 +36,8 @@ def poses_page(plan: PosePlan) -> Iterator[Piece]:
         value, unit = shown(float(deviation), unknown.unit)
         names.append(f"{unknown.name} [{unit}]".removesuffix(" []"))
         bars.append(value)
-    yield Plot(
-        title="Expected standard deviations",
-        x="",
-        y="standard deviation [unit at the left]",
-        traces=(PlotTrace(name="expected", x=tuple(names), y=rounded(bars), look="bars"),),
-        sideways=True,
-        log_y=True,
-    )
+    label = "standard deviation [unit at the left]"
+    yield by_name("Expected standard deviations", label, names, {"expected": bars}, look="bars", log_y=True)
 
 
 def _curve(plan: PosePlan) -> Plot:

@@ -9,7 +9,7 @@ import numpy as np
 from tauloop.kinematics.singularities import KINDS
 from tauloop.kinematics.workspace_map import Reason, Workspace
 from tauloop.report.figures import in_degrees
-from tauloop.report.pieces import STATES, Piece, Plot, PlotTrace, motion, rounded
+from tauloop.report.pieces import STATES, Piece, Plot, PlotTrace, by_name, motion, rounded
 from tauloop.report.workspace_figure import MEASURES, sampled_measure
 
 #: Values of a map along its longer direction: what a screen shows.
@@ -32,13 +32,7 @@ def workspace_page(workspace: Workspace) -> Iterator[Piece]:
         yield _line(workspace)
     counts = {reason.text: int((workspace.reason == reason).sum()) for reason in Reason}
     kept = {text: count for text, count in counts.items() if count}
-    yield Plot(
-        title="Why poses are left out",
-        x="",
-        y="poses",
-        traces=(PlotTrace(name="poses", x=tuple(kept), y=rounded(list(kept.values())), look="bars"),),
-        sideways=True,
-    )
+    yield by_name("Why poses are left out", "poses", kept, {"poses": list(kept.values())}, look="bars")
 
 
 def _line(workspace: Workspace) -> Plot:
