@@ -39,8 +39,7 @@ def criteria_units(line: DriveLine) -> dict[str, str]:
     position = "rad" if line.inertia(line.performance.of).turns else "m"
     efforts = {"(N m)^2 s" if line.inertia(motor.on).turns else "N^2 s" for motor in line.motors}
     energy = " + ".join(sorted(efforts))
-    order = ("rise_time", "overshoot", "settling_time", "energy", "final_error", "swing")
-    return {name: {"rise_time": "s", "settling_time": "s", "energy": energy}.get(name, position) for name in order}
+    return {name: {"rise_time": "s", "settling_time": "s", "energy": energy}.get(name, position) for name in NAMES}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from tauloop.codegen.source import comment, number
 from tauloop.drives.equations.system import INPUTS
 from tauloop.drives.machine.path import DrivenMachine
 from tauloop.drives.machine.routines import sampled_machine
-from tauloop.drives.machine.system import BALANCE, MACHINE_INPUTS, LineSystem, MachineSystem
+from tauloop.drives.machine.system import MACHINE_INPUTS, LineSystem, MachineSystem
 from tauloop.fmu.variables import FmuVariable, FmuVariables, named, parameter_variable, table
 from tauloop.integrate.routine import Routine, RoutineCall, program_call, straight
 from tauloop.integrate.system import HybridSystem
@@ -317,14 +317,6 @@ def _line_states(line: LineSystem) -> tuple[FmuVariable, ...]:
     return (*states, *_balance(f"{line.line.name}."))
 
 
-def _places(system: MachineSystem) -> Iterable[tuple[LineSystem, int, int, int]]:
-    """Each line, and where its states, its modes and what it holds begin."""
-    y, s, z = system.machine_size, 0, 0
-    for line in system.lines:
-        yield line, y, s, z
-        y, s, z = y + len(line.start) + BALANCE, s + len(line.mode_names), z + line.held_size
-
-
 def _begin(system: MachineSystem) -> Routine:
     """States of the lines in the middle of their gaps, moving with the actuators."""
     plant, shape = system.plant, system.plant.topology
@@ -338,7 +330,7 @@ def _begin(system: MachineSystem) -> Routine:
     def follow(q: ca.SX, v: ca.SX) -> dict[str, ca.SX]:
         position, speed = actuator_motion(plant.assembly, q, v)
         result = {}
-        for i, (line, y, _, _) in enumerate(_places(system)):
+        for i, (line, y, _, _) in enumerate(system.places()):
             moving = sum(name.endswith(".velocity") for name in line.state_names)
             state = ca.SX(ca.DM(line.start)) * position[i]
             state[moving : 2 * moving] = ca.SX(ca.DM(line.start[:moving])) * speed[i]
@@ -362,7 +354,7 @@ def _line_outputs(
         return {"at": ca.vec(ca.horzcat(position, speed).T), "rate": ca.vertcat(position, speed)}
 
     calls, shown, at = [asked, straight("motion", known, motion)], list[FmuVariable](), 2 * n_u
-    for i, (line, y, s, z) in enumerate(_places(system)):
+    for i, (line, y, s, z) in enumerate(system.places()):
         inputs = (f"y + {y}", f"at + {2 * i}", f"s + {s}", f"asked + {z}", f"told + {len(MACHINE_INPUTS) * i}", "p")
         measured = line.measured
         whole = line.signals.function

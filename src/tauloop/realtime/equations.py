@@ -13,6 +13,7 @@ import numpy as np
 
 from tauloop.drives.equations.control import control_law, pid_states
 from tauloop.drives.equations.switches import Direct
+from tauloop.drives.machine.lines import measured_ratios
 from tauloop.equations.values import Values
 from tauloop.errors import InputError, Problem, Problems
 from tauloop.integrate.routine import Layout, Routine, RoutineCall, program_call, straight
@@ -356,14 +357,7 @@ class _Maker:
         """Motion of what position and speed loops measure over that of their actuators (n_u,), (n_u,)."""
         if not self.lines:
             return np.ones(self.n_u), np.ones(self.n_u)
-        pairs = []
-        for line in self.lines:
-            on = {encoder.name: encoder.on for encoder in line.encoders}
-            ratios = {name: self.model.mechanism.value(ratio) for name, ratio in line.ratios().items()}
-            names = (line.control.encoder, line.control.speed_encoder or line.control.encoder)
-            pairs.append([ratios[on[name]] for name in names])
-        position, speed = np.array(pairs).T
-        return position, speed
+        return measured_ratios(self.model.mechanism, self.lines)
 
     def _measured(self) -> RoutineCall:
         """Motion of the actuators from what encoders say."""

@@ -220,13 +220,7 @@ def fastest_motion(
     names = dict.fromkeys((*COMPARED, options.stroke.law))
     names.pop("fastest", None)
     laws = {name: 1.0 / law_rate(best.rows, LAWS[name], 1.0 / best.duration) for name in names}
-    runs = tried(
-        trajectory,
-        options.limits(0.0, model.mechanism.platform),
-        options.controller,
-        options.bandwidth,
-        options.frequency,
-    )
+    runs = tried(trajectory, options)
     stages.done()
     return FastestMotion(
         evidence=(*shares_evidence(best), *tried_evidence(runs), condition_of(placed)),
@@ -278,18 +272,17 @@ def tried_evidence(runs: tuple[TriedMotion, ...]) -> Iterator[Evidence]:
         yield Evidence(name=name, value=saturated, upper=0.0, advice=run.end or "a larger reserve or a higher rate")
 
 
-def tried(
-    trajectory: Trajectory, limits: PathLimits, controller: str, bandwidth: float, frequency: float
-) -> tuple[TriedMotion, ...]:
-    """The motion under the sampled controller, without payload and with it."""
-    model = trajectory.stroke.model
-    law = CONTROLLERS[controller](bandwidth=bandwidth)
-    loads = [None] if limits.payload is None else [None, limits.payload]
-    size = np.array([actuator.force for actuator in model.mechanism.actuators])
+def tried(trajectory: Trajectory, options: LimitOptions) -> tuple[TriedMotion, ...]:
+    """The motion under the sampled controller of the options, without payload and with it."""
+    mechanism = trajectory.stroke.model.mechanism
+    law, sampling = CONTROLLERS[options.controller](bandwidth=options.bandwidth), Sampling(frequency=options.frequency)
+    payload = options.limits(0.0, mechanism.platform).payload
+    loads = [None] if payload is None else [None, payload]
+    size = np.array([actuator.force for actuator in mechanism.actuators])
     runs = []
     for load in loads:
         carried = None if load is None else (lambda _, load=load: load)
-        run = follow(trajectory, law, Sampling(frequency=frequency), payload=carried)
+        run = follow(trajectory, law, sampling, payload=carried)
         shares = np.abs(run.force) / size
         runs.append(
             TriedMotion(

@@ -195,13 +195,7 @@ def transfer(machine: Mechanism | Model, options: TransferOptions, *, progress: 
     stages.done()
     law = best.law
     trajectory = Trajectory(stroke=best.stroke, law=law.law, duration=law.duration)
-    runs = tried(
-        trajectory,
-        options.limits(0.0, model.mechanism.platform),
-        options.controller,
-        options.bandwidth,
-        options.frequency,
-    )
+    runs = tried(trajectory, options)
     nearest = tuple(_nearest(planner, trajectory))
     stages.done()
     return Transfer(

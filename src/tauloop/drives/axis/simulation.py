@@ -13,7 +13,7 @@ from tauloop.codegen.library import Library, is_forked
 from tauloop.datasets import TIME, Tabular, Variable, time_axis
 from tauloop.drives.axis.interpreted import InterpretedAxis
 from tauloop.drives.axis.source import REPORT, axis_routines, axis_source
-from tauloop.drives.criteria import Criteria, Outcome, priced
+from tauloop.drives.criteria import NAMES, Criteria, Outcome, priced
 from tauloop.drives.equations.system import AxisSystem, build_system, senseless
 from tauloop.drives.machine.lines import MOTORS, with_motors
 from tauloop.errors import EngineError, InputError, Problem, Problems
@@ -266,11 +266,7 @@ def criteria_of(report: np.ndarray, sensible: np.ndarray, duration: float) -> Cr
     with np.errstate(invalid="ignore"):
         swing = np.maximum(column["highest"] - column["lowest"], 0.0)  # of a run that ends before: nothing
     criteria = Criteria(
-        rise_time=column["rise_time"],
-        overshoot=column["overshoot"],
-        settling_time=column["settling_time"],
-        energy=column["energy"],
-        final_error=column["final_error"],
+        **{name: column[name] for name in NAMES if name != "swing"},
         swing=swing,
         settled=(column["settled"] > 0) & (outcome == Outcome.OK),
         outcome=outcome,

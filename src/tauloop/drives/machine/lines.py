@@ -37,8 +37,7 @@ def require_lines(mechanism: Mechanism) -> None:
     """
     if not any(actuator.drive for actuator in mechanism.actuators):
         what = f"no actuator of {mechanism.name} has a drive line"
-        remedy = "add drive to its actuators (docs/drives.md)"
-        raise InputError.of("actuators", what, remedy)
+        raise InputError.of("actuators", what, "add drive to its actuators (docs/drives.md)")
 
 
 def with_one_motor(line: DriveLine) -> DriveLine:
@@ -170,6 +169,18 @@ def direct_line(actuator: Actuator, turns: bool, mass: float, bandwidth: float, 
         ),
         performance=Performance(of="load", band=None),
     )
+
+
+def measured_ratios(mechanism: Mechanism, lines: Iterable[DriveLine]) -> tuple[np.ndarray, np.ndarray]:
+    """Motion of what position and speed loops measure over that of their actuators (n_u,), (n_u,)."""
+    pairs = []
+    for line in lines:
+        on = {encoder.name: encoder.on for encoder in line.encoders}
+        ratios = {name: mechanism.value(ratio) for name, ratio in line.ratios().items()}
+        names = (line.control.encoder, line.control.speed_encoder or line.control.encoder)
+        pairs.append([ratios[on[name]] for name in names])
+    position, speed = np.array(pairs).T
+    return position, speed
 
 
 def on_the_load(line: DriveLine) -> tuple[str, ...]:

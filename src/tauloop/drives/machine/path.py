@@ -18,6 +18,7 @@ from tauloop.drives.machine.bristles import with_bristles, without_dry_friction
 from tauloop.drives.machine.lines import (
     direct_line,
     machine_under_load,
+    measured_ratios,
     require_lines,
     rigid_machine,
     with_lines,
@@ -290,22 +291,10 @@ class PathRun:
         span = np.ptp(position, axis=0)
         ratios = np.array([line.ratio for line in system.lines])
         forward = np.asarray(forces.force) / ratios if feed_forward else np.zeros_like(position)
-        measured, timed = self._measured()
+        measured, timed = measured_ratios(machine.mechanism, (item.line for item in system.lines))
         # on a path the span of the motion stands for the size of the step, and preloads act in its direction
         before = position - np.where(span > 0, span, 1.0)
         self.reference = np.stack([position * measured, before * measured, speed * timed, forward], axis=2)
-
-    def _measured(self) -> tuple[np.ndarray, np.ndarray]:
-        """Motion of what position and speed loops measure over that of their actuators (n_u,), (n_u,)."""
-        pairs = []
-        for item in self.machine.system.lines:
-            line = item.line
-            on = {encoder.name: encoder.on for encoder in line.encoders}
-            ratios = {name: self.machine.mechanism.value(ratio) for name, ratio in line.ratios().items()}
-            names = (line.control.encoder, line.control.speed_encoder or line.control.encoder)
-            pairs.append([ratios[on[name]] for name in names])
-        position, speed = np.array(pairs).T
-        return position, speed
 
     def course(self, integrator: Integrator, events: Sequence[Event] = ()) -> Course:
         """From rest at the start of the trajectory, every line in the middle of its gaps.
@@ -423,9 +412,8 @@ class PathRun:
         system, n = self.machine.system, len(trace.states)
         signals: dict[str, np.ndarray] = {}
         energy, work, lost = (np.zeros(n) for _ in range(3))
-        y, s, z = system.machine_size, 0, 0
         p, inputs = np.tile(self._parameters(), (n, 1)), self._inputs(n, integrator)
-        for i, line in enumerate(system.lines):
+        for i, (line, y, s, z) in enumerate(system.places()):
             size, modes = len(line.start), len(line.mode_names)
             load = np.stack([actuators[:, i], speeds[:, i]], axis=1)
             arrays = [
@@ -442,7 +430,6 @@ class PathRun:
             energy += values[:, -1]
             work += trace.states[:, y + size]
             lost += trace.states[:, y + size + 1]
-            y, s, z = y + size + 2, s + modes, z + line.held_size
         return signals, energy, work, lost
 
 

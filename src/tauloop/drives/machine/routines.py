@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import casadi as ca
 
-from tauloop.drives.machine.system import BALANCE, MACHINE_INPUTS, LineSystem, MachineSystem
+from tauloop.drives.machine.system import MACHINE_INPUTS, MachineSystem
 from tauloop.integrate.routine import Routine, RoutineCall, program_call, straight, unit_quaternions
 from tauloop.integrate.system import HybridSystem
 from tauloop.programs.catalogue import KINEMATICS
@@ -32,8 +30,8 @@ def sampled_machine(system: MachineSystem) -> HybridSystem:
     )
     own = {"q": shape.n_q, "v": shape.n_v, "at": 2 * len(lines), "u": len(lines)}
     rates, resets, holds = [], [], []
-    for i, line, y, s, z in _places(system):
-        inputs_place = f"in + {len(MACHINE_INPUTS) * i}"
+    for i, (line, at_y, at_s, z) in enumerate(system.places()):
+        inputs_place, y, s = f"in + {len(MACHINE_INPUTS) * i}", f"y + {at_y}", f"s + {at_s}"
 
         def call(function: ca.Function, held: str, *outputs: str, without: ca.Function | None = None) -> RoutineCall:
             inputs = (y, f"at + {2 * i}", s, held, inputs_place, "p")  # noqa: B023 (it is called at once)
@@ -59,11 +57,3 @@ def sampled_machine(system: MachineSystem) -> HybridSystem:
         sample=Routine(calls=(*load, *holds), own=own),
         back=unit_quaternions(system.rate.quaternions, system.size),
     )
-
-
-def _places(system: MachineSystem) -> Iterator[tuple[int, LineSystem, str, str, int]]:
-    """Each line with its number, and where its states, its modes and what it holds begin."""
-    y, s, z = system.machine_size, 0, 0
-    for i, line in enumerate(system.lines):
-        yield i, line, f"y + {y}", f"s + {s}", z
-        y, s, z = y + len(line.start) + BALANCE, s + len(line.mode_names), z + line.held_size

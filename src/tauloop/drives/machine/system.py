@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import casadi as ca
@@ -79,6 +80,13 @@ class MachineSystem:
     def size(self) -> int:
         """States in all."""
         return self.machine_size + sum(len(line.start) + BALANCE for line in self.lines)
+
+    def places(self) -> Iterator[tuple[LineSystem, int, int, int]]:
+        """Each line, and where its states, its modes and what it holds begin."""
+        y, s, z = self.machine_size, 0, 0
+        for line in self.lines:
+            yield line, y, s, z
+            y, s, z = y + len(line.start) + BALANCE, s + len(line.mode_names), z + line.held_size
 
 
 #: What may be done of dry friction of the machine itself.

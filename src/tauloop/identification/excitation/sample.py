@@ -18,8 +18,9 @@ from tauloop.identification.excitation.limits import Bound, quantities
 from tauloop.kinematics.clearance import RodClearance
 from tauloop.mechanism.bodies import cables
 from tauloop.model import Model, Motion
+from tauloop.model.casadi_face import unfolded
 from tauloop.programs.catalogue import EMBEDDING, KINEMATICS, REGRESSORS, TENSIONS
-from tauloop.programs.program import Evaluate, Newton, Program
+from tauloop.programs.program import Newton, Program
 from tauloop.records import dataclass
 
 
@@ -151,15 +152,7 @@ class _Closing:
 
     def outputs(self, program: Program, inputs: dict[str, ca.SX]) -> dict[str, ca.SX]:
         """Outputs of a program by name."""
-        values = dict(inputs)
-        for step in program.steps:
-            if isinstance(step, Newton):
-                values[step.solution] = self._open(step, [values[name] for name in step.inputs])
-                continue
-            if not isinstance(step, Evaluate):
-                raise AssertionError("kinematics and regressors hold no nearest points")
-            results = step.function.function.call([values[name] for name in step.inputs])
-            values.update(zip(step.outputs, results, strict=True))
+        values = unfolded(program, inputs, self._open)
         return {name: values[name] for name in program.outputs}
 
     def _open(self, step: Newton, known: list[ca.SX]) -> ca.SX:
