@@ -22,8 +22,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from peers.computer import load as busy, processor
-from rich.console import Console
+from peers.computer import load as busy, processor, show
 from rich.table import Table
 from scipy.optimize import least_squares
 
@@ -271,11 +270,7 @@ def main(arguments: list[str] | None = None) -> int:
         asked = "" if row.asked is None else f"{row.asked * 1e3:g} ms"
         peer, ratio = ("", "") if row.peer is None else (f"{row.peer * 1e3:.1f} ms", f"{row.ratio:.1f}")
         table.add_row(row.work, f"{row.seconds * 1e3:.1f} ms", asked, peer, ratio, row.note)
-    console = Console(highlight=False)
-    console.print(table)
-    for reason in left_out:
-        console.print(f"not run: {reason}", markup=False)
-    console.print(processor().name + (f", load {average:.1f}" if average is not None else ""))
+    show(table, left_out, average)
     return 0
 
 

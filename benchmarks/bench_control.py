@@ -17,11 +17,9 @@ from pathlib import Path
 
 import numpy as np
 from peers import pinocchio_cpp, pinocchio_rollout
-from peers.cache import NotBuilt
-from peers.computer import load as busy, processor
+from peers.computer import load as busy, processor, show
 from peers.mujoco_rollout import rollouts
 from peers.states import NotComparable
-from rich.console import Console
 from rich.table import Table
 
 from tauloop import Model, load
@@ -161,10 +159,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--no-cpp", action="store_true", help="leave Pinocchio's C++ program out")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args(arguments)
-    try:
-        cpp = "switched off" if options.no_cpp else pinocchio_cpp.program()
-    except NotBuilt as error:
-        cpp = str(error)
+    cpp = pinocchio_cpp.program_or_reason(options.no_cpp)
     rows: list[Row] = []
     left_out: list[str] = []
     for name, made in (("nuwar", nuwar()), ("rcid", rcid())):
@@ -185,11 +180,7 @@ def main(arguments: list[str] | None = None) -> int:
         numbers = (f"{row.faster:.0f}", median, f"{1e6 * row.sample:.2f} us", f"{row.error:.0e} {UNITS[row.machine]}")
         tracking = f"{1e3 * row.tracking:.4f} mm" if row.tracking is not None else ""
         table.add_row(row.machine, row.contender, row.method, *numbers, tracking)
-    console = Console(highlight=False)
-    console.print(table)
-    for reason in left_out:
-        console.print(f"not run: {reason}", markup=False)
-    console.print(processor().name + (f", load {average:.1f}" if average is not None else ""))
+    show(table, left_out, average)
     return 0
 
 

@@ -90,10 +90,7 @@ def main(arguments: list[str] | None = None) -> int:
     lines = ["| " + " | ".join(HEADINGS) + " |", "|---" * len(HEADINGS) + "|"]
     lines += ["| " + " | ".join(measured(name, options.paths)) + " |" for name in BOXES]
     note = f"{options.paths} paths each; {processor().name}; load of the {processor().cores} cores {load() or 0.0:.1f}."
-    if options.markdown:
-        page.write(options.markdown, MARKS, [*lines, "", note])
-    else:
-        print("\n".join([*lines, note]))
+    page.write_or_print(options.markdown, MARKS, lines, note)
     return 0
 
 

@@ -20,7 +20,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 from peers import pinocchio_cpp
-from peers.cache import NotBuilt
 from peers.comparison import Disagreement, Settings
 from peers.computer import compiler_version, load, processor
 from rich.console import Console
@@ -52,10 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     start = time.perf_counter()
     with progress.status("Pinocchio's C++ program (about six minutes where it has to be built)"):
-        try:
-            cpp = "switched off" if options.no_cpp else pinocchio_cpp.program()
-        except NotBuilt as error:
-            cpp = str(error)
+        cpp = pinocchio_cpp.program_or_reason(options.no_cpp)
     settings = Settings(states=options.states, seconds=options.seconds, seed=options.seed, cpp=cpp)
     before, found = load(), []
     for section in options.only:

@@ -155,10 +155,7 @@ def main(arguments: list[str] | None = None) -> int:
         cells = (f"{row.machine}, {row.call}", f"{row.samples}", *times, f"{row.alone / row.shared:.2f}", *used)
         lines.append("| " + " | ".join(cells) + " |")
     note = f"{processor().name}; load of the {processor().cores} cores {busy() or 0.0:.1f}."
-    if options.markdown:
-        page.write(options.markdown, MARKS, [*lines, "", note])
-    else:
-        print("\n".join([*lines, note]))
+    page.write_or_print(options.markdown, MARKS, lines, note)
     return 0
 
 

@@ -17,7 +17,6 @@ import time
 from dataclasses import asdict
 
 from peers import pinocchio_cpp
-from peers.cache import NotBuilt
 from peers.comparison import TOLERANCE, Comparison, Disagreement, Settings, Times, Work, compared
 from peers.computer import compiler_version, load, processor
 from rich.console import Console
@@ -56,10 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
     progress = Console(stderr=True, highlight=False)
     start = time.perf_counter()
     with progress.status("Pinocchio's C++ program (one to two minutes where it has to be built)"):
-        try:
-            cpp = "switched off" if options.no_cpp else pinocchio_cpp.program()
-        except NotBuilt as error:
-            cpp = str(error)
+        cpp = pinocchio_cpp.program_or_reason(options.no_cpp)
     settings = Settings(states=options.states, seconds=options.seconds, seed=options.seed, cpp=cpp)
     found: list[Comparison] = []
     try:

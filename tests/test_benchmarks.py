@@ -86,7 +86,7 @@ def test_wrong_forces_are_not_timed(
 def test_the_cpp_program_agrees(bench: ModuleType, name: str) -> None:
     try:
         program = bench.pinocchio_cpp.program(only_cached=True)
-    except bench.NotBuilt as error:
+    except peers("cache").NotBuilt as error:
         pytest.skip(f"Pinocchio in C++: {error}")
     comparison = peers("comparison")
     mechanism = comparison.frictionless(load(name))
@@ -102,7 +102,7 @@ def test_the_cpp_program_agrees(bench: ModuleType, name: str) -> None:
 def test_the_cpp_regressor_gives_the_forces(bench: ModuleType) -> None:
     try:
         program = bench.pinocchio_cpp.program(only_cached=True)
-    except bench.NotBuilt as error:
+    except peers("cache").NotBuilt as error:
         pytest.skip(f"Pinocchio in C++: {error}")
     settings = peers("comparison").Settings(states=STATES, seconds=0.0, cpp=program)
     (row,) = rows("regressor").rows(settings, quiet, name="delta")

@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
 
 #: Vector extensions worth naming beside a time.
 VECTORS = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512dq", "avx512vl", "asimd", "sve")
@@ -47,3 +51,12 @@ def compiler_version(compiler: str) -> str:
 def load() -> float | None:
     """Mean number of busy processes over the last minute: more than none, and times are less sure."""
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+
+
+def show(table: Table, left_out: Iterable[str], average: float | None) -> None:
+    """Print a table, what was not run, and on what it was measured, with the load of its cores."""
+    console = Console(highlight=False)
+    console.print(table)
+    for reason in left_out:
+        console.print(f"not run: {reason}", markup=False)
+    console.print(processor().name + (f", load {average:.1f}" if average is not None else ""))

@@ -73,6 +73,14 @@ def program(*, only_cached: bool = False) -> Path:
     return built("pinocchio_peer", [compiler, *FLAGS, *DEFINITIONS, *includes], SOURCE, salt, only_cached=only_cached)
 
 
+def program_or_reason(is_left_out: bool) -> Path | str:
+    """The program, or why there is none."""
+    try:
+        return "switched off" if is_left_out else program()
+    except NotBuilt as error:
+        return str(error)
+
+
 def version() -> str:
     """Of the headers."""
     return metadata.version("libpinocchio")

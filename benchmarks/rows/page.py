@@ -35,6 +35,14 @@ def is_marked(page: Path, between: tuple[str, str]) -> bool:
     return page.is_file() and all(page.read_text(encoding="utf-8").count(mark) == 1 for mark in between)
 
 
+def write_or_print(page: Path | None, between: tuple[str, str], table: Iterable[str], note: str) -> None:
+    """Put a table and a note below it between the marks of a page; print them without one."""
+    if page is None:
+        print("\n".join([*table, note]))
+    else:
+        write(page, between, [*table, "", note])
+
+
 def write(page: Path, between: tuple[str, str], lines: Iterable[str]) -> None:
     """Put lines between the marks of a page."""
     begin, end = between
