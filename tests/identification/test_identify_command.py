@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
-from identifying import identified, options_of, tables_of
+from identifying import identified, measured, options_of, tables_of
 from tabulated import assert_tabulated
 
 from tauloop import Model, load
@@ -53,23 +53,6 @@ def motion(machine: Model, stroke: float, rng: np.random.Generator) -> SampledMo
     return excitation.sample(np.arange(0.0, DURATION, 1.0 / RATE))
 
 
-def logged(machine: Model, moved: SampledMotion, encoder: float, rng: np.random.Generator) -> xr.Dataset:
-    """What the machine's drives would write; encoder steps in rad of the motors."""
-    start = machine.actuators.track(moved.position).q
-    forces = machine.actuators.inverse_dynamics(moved.position, moved.velocity, moved.acceleration, start=start)
-    count = len(forces.actuator_names)
-    return measure(
-        moved.time,
-        moved.position,
-        forces.force,
-        forces.actuator_names,
-        machine.actuators.ports.position.units,
-        machine.output_ports("actuators")[1],
-        Sensors(resolution=np.full(count, encoder), force_noise=np.full(count, NOISE)),
-        rng,
-    )
-
-
 @pytest.fixture(scope="module")
 def model() -> Model:
     return Model(load(PALLETISER))
@@ -85,8 +68,8 @@ def logs(tmp_path_factory, truth) -> tuple[Path, Path]:
     """The measured motion with its torques, and the commanded motion, sample by sample."""
     folder, rng = tmp_path_factory.mktemp("palletiser"), np.random.default_rng(3)
     moved = motion(truth, 0.35, rng)
-    log = logged(truth, moved, 2e-4, rng)
-    exact = logged(truth, moved, 0.0, rng)
+    log = measured(truth, moved, 2e-4, NOISE, rng)
+    exact = measured(truth, moved, 0.0, NOISE, rng)
     commanded = exact[[name for name in exact.data_vars if name.startswith("position.")]]
     return write_log(folder / "log.csv", log), write_log(folder / "commanded.csv", commanded)
 
@@ -313,7 +296,7 @@ def test_directions_that_the_motion_leaves_out_are_named(plain, model, truth):
         velocity=still * moved.velocity,
         acceleration=still * moved.acceleration,
     )
-    document = identified(model, logged(truth, without_yaw, 0.0, rng), **FILTER)
+    document = identified(model, measured(truth, without_yaw, 0.0, NOISE, rng), **FILTER)
     findings = [finding["what"] for finding in document["findings"]]
     lost = [what for what in findings if "its motion says nothing of" in what]
     assert any("yaw.viscous" in what for what in lost)

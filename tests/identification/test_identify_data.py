@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from extras import extra
-from identifying import identified, options_of
+from identifying import identified, measured, options_of
 from planar_arm import NAMES, OUTPUTS, TRUE, UNITS, arm_data, arm_motion, arm_regressor
 
 from tauloop import Model, load
@@ -256,19 +256,7 @@ def five_bar_log() -> xr.Dataset:
     motion = random_multisine(center, np.full(len(center), 0.3), rng, terms=4, lowest=0.3, highest=2.0).sample(
         np.arange(0.0, 12.0, 1.0 / 400.0)
     )
-    start = model.actuators.track(motion.position).q
-    forces = model.actuators.inverse_dynamics(motion.position, motion.velocity, motion.acceleration, start=start)
-    count = len(center)
-    return measure(
-        motion.time,
-        motion.position,
-        forces.force,
-        forces.actuator_names,
-        model.actuators.ports.position.units,
-        model.output_ports("actuators")[1],
-        Sensors(resolution=np.full(count, 2e-5), force_noise=np.full(count, 0.02)),
-        rng,
-    )
+    return measured(model, motion, 2e-5, 0.02, rng)
 
 
 def test_the_filter_is_chosen_by_validation_and_judged_apart():

@@ -8,13 +8,14 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 import xarray as xr
+from identifying import measured
 
 from tauloop import Model, load
 from tauloop.errors import IdentificationError, InputError, LogError, PoseError
 from tauloop.formats.library import loads
 from tauloop.identification import Identification, RegressionData, WeightedLeastSquares, fit, split
 from tauloop.identification.regression.from_log import dynamic_leaves, leaf_ties, regression_data
-from tauloop.logs import Preparation, Sensors, measure, read_log, write_log
+from tauloop.logs import Preparation, read_log, write_log
 from tauloop.mechanism.shipped import machine_path
 from tauloop.motion import random_multisine
 
@@ -68,18 +69,7 @@ def simulated(name: str, noise: float | None = None, duration: float = DURATION)
     excitation = random_multisine(center, np.full(len(center), stroke), rng, terms=4, lowest=0.3, highest=2.0)
     motion = excitation.sample(np.arange(0.0, duration, 1.0 / RATE))
     start = machine.forward_kinematics(motion.position).q
-    forces = machine.actuators.inverse_dynamics(motion.position, motion.velocity, motion.acceleration, start=start)
-    n = len(center)
-    return measure(
-        motion.time,
-        motion.position,
-        forces.force,
-        forces.actuator_names,
-        machine.actuators.ports.position.units,
-        machine.output_ports("actuators")[1],
-        Sensors(resolution=np.full(n, 1e-7), force_noise=np.full(n, usual if noise is None else noise)),
-        rng,
-    )
+    return measured(machine, motion, 1e-7, usual if noise is None else noise, rng, start)
 
 
 def identified(

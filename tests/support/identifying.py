@@ -6,6 +6,8 @@ import json
 from dataclasses import fields
 from typing import Any
 
+import numpy as np
+import xarray as xr
 from printed import printed
 
 from tauloop import Mechanism, Model
@@ -16,6 +18,8 @@ from tauloop.identification import (
     TermOptions,
     identify,
 )
+from tauloop.logs import Sensors, measure
+from tauloop.motion import SampledMotion
 from tauloop.report.machine_identification_tables import machine_identification_tables
 
 
@@ -36,3 +40,20 @@ def identified(machine: Mechanism | Model, *logs: Any, **options: Any) -> dict[s
 def tables_of(result: MachineIdentification) -> str:
     """What the command prints of a result."""
     return printed(machine_identification_tables(result))
+
+
+def measured(
+    machine: Model,
+    motion: SampledMotion,
+    encoder: float,
+    noise: float,
+    rng: np.random.Generator,
+    start: np.ndarray | None = None,
+) -> xr.Dataset:
+    """What the drives of a machine would write along a motion of its actuators, with steps of encoders and noise."""
+    q = machine.actuators.track(motion.position).q if start is None else start
+    forces = machine.actuators.inverse_dynamics(*motion.rates, start=q).force
+    names, units = machine.output_ports("actuators")
+    sensors = Sensors(resolution=np.full(len(names), encoder), force_noise=np.full(len(names), noise))
+    position_units = machine.actuators.ports.position.units
+    return measure(motion.time, motion.position, forces, names, position_units, units, sensors, rng)
