@@ -8,12 +8,12 @@ import re
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from machine_texts import shipped_text
 
 from tauloop import Model, load
 from tauloop.errors import AssemblyError, PoseError
 from tauloop.formats.library import loads
 from tauloop.kinematics import random_states
-from tauloop.mechanism.shipped import machine_path
 
 #: Two routes to the same forces of a well conditioned machine: rounding only.
 SAME_FORCE = 1e-10
@@ -23,15 +23,6 @@ NO_TURN = 1e-13
 PRINTED = 6e-4
 #: A pose at a singularity that was constructed in double precision comes out at least this badly conditioned.
 SINGULAR = 1e8
-
-
-def changed(name: str, *changes: tuple[str, str]) -> str:
-    """Text of a shipped machine with some of it replaced."""
-    text = machine_path(name).read_text(encoding="utf-8")
-    for old, new in changes:
-        assert old in text
-        text = text.replace(old, new)
-    return text
 
 
 @functools.cache
@@ -142,7 +133,9 @@ def test_spidermill_is_redundant_but_moves():
 
 
 def test_spidermill_locks_with_a_tenth_of_a_millimetre():
-    text = changed("spidermill", ("at: [side * base_outer, 0, 0]", "at: [side * base_outer + (i - 1) * 0.1 mm, 0, 0]"))
+    text = shipped_text(
+        "spidermill", ("at: [side * base_outer, 0, 0]", "at: [side * base_outer + (i - 1) * 0.1 mm, 0, 0]")
+    )
     assembly = Model(loads(text)).assembly
     assert (assembly.rank, assembly.mobility) == (14, 1)
     assert any("mobility is 1" in finding.what for finding in assembly.findings)
@@ -153,7 +146,7 @@ def test_spidermill_locks_with_a_tenth_of_a_millimetre():
 
 def test_loops_that_are_too_short_say_by_how_much():
     """Arm and forearm of 50 mm each bridge at most 100 of the 164 mm between motor and plate joint."""
-    text = changed(
+    text = shipped_text(
         "delta", ("arm_length: 0.26 m", "arm_length: 0.05 m"), ("forearm_length: 0.48 m", "forearm_length: 0.05 m")
     )
     with pytest.raises(AssemblyError) as caught:
@@ -165,7 +158,7 @@ def test_loops_that_are_too_short_say_by_how_much():
 
 def test_cut_joints_that_cannot_meet_say_by_how_much():
     """Motors 1.3 m apart, and two cranks and links of together 1.2 m: both cut joints share the 100 mm."""
-    text = changed("five_bar", ("motor_distance: {value: 0.20 m", "motor_distance: {value: 1.30 m"))
+    text = shipped_text("five_bar", ("motor_distance: {value: 0.20 m", "motor_distance: {value: 1.30 m"))
     with pytest.raises(AssemblyError) as caught:
         Model(loads(text))
     misses = {problem.where: millimetres(problem.what) for problem in caught.value.problems}
@@ -183,7 +176,7 @@ def millimetres(text: str) -> float:
 
 
 def test_a_freedom_that_no_actuator_moves_is_named():
-    text = changed(
+    text = shipped_text(
         "delta",
         ("    actuators:\n      motor: {on: shoulder, force: 41.76 N m}\n", ""),
         ("platform:\n", "actuators: {one: {on: leg1.shoulder}, two: {on: leg2.shoulder}}\nplatform:\n"),
@@ -205,7 +198,7 @@ def test_a_freedom_that_no_actuator_moves_is_named():
 
 def test_two_actuators_on_one_freedom_through_a_loop():
     """Crank and rocker of a four-bar always move together."""
-    text = changed("four_bar", ("  motor: {on", "  second: {on: rocker_pin}\n  motor: {on"))
+    text = shipped_text("four_bar", ("  motor: {on", "  second: {on: rocker_pin}\n  motor: {on"))
     assembly = Model(loads(text)).assembly
     (note,) = assembly.notes
     assert "2 actuators (second, motor) act on only 1 freedoms" in note.what
@@ -216,7 +209,7 @@ def test_two_actuators_on_one_freedom_through_a_loop():
 
 def test_two_actuators_on_one_side_of_the_spidermill():
     """The spindle and the inner pin of one side work on the same parallel cranks; the other side is free."""
-    text = changed(
+    text = shipped_text(
         "spidermill",
         ("    actuators:\n      drive: {on: spindle, force: 8 kN}\n", ""),
         (
@@ -232,7 +225,7 @@ def test_two_actuators_on_one_side_of_the_spidermill():
 
 
 def test_independent_coordinates_that_are_too_few_or_not_there():
-    few = Model(loads(changed("delta", ("independent: [x, y, z]", "independent: [x, y]"))))
+    few = Model(loads(shipped_text("delta", ("independent: [x, y, z]", "independent: [x, y]"))))
     (note,) = few.assembly.notes
     assert "names 2 coordinates (platform.x, platform.y) but the mobility is 3" in note.what
     assert "platform.z" in note.what  # which completes them
@@ -244,7 +237,7 @@ def test_independent_coordinates_that_are_too_few_or_not_there():
 
 def test_a_delta_with_its_forearms_in_one_plane_is_singular():
     """Forearms of 0.40 m lie flat where motor_radius + arm cos(theta) - plate_radius = 0.40: nothing holds z."""
-    machine = Model(loads(changed("delta", ("forearm_length: 0.48 m", "forearm_length: 0.40 m"))))
+    machine = Model(loads(shipped_text("delta", ("forearm_length: 0.48 m", "forearm_length: 0.40 m"))))
     theta = np.arccos((0.40 - 0.194 + 0.03) / 0.26)
     flat = np.array([0.0, 0.0, -0.26 * np.sin(theta)])
     state = machine.platform.kinematics(flat)  # the position itself is reached
@@ -262,7 +255,7 @@ def test_a_delta_with_its_forearms_in_one_plane_is_singular():
 
 def test_a_five_bar_with_its_links_in_one_line_is_singular():
     """Links of 0.30 m are in one line where the elbows are 0.60 m apart: at crank angles of acos(0.8)."""
-    machine = Model(loads(changed("five_bar", ("link_length: 0.35 m", "link_length: 0.30 m"))))
+    machine = Model(loads(shipped_text("five_bar", ("link_length: 0.35 m", "link_length: 0.30 m"))))
     pose = np.array([0.0, 0.25 * 0.6])
     q = machine.platform.follow(pose).q
     assert q[machine.topology.coordinate_names.index("shoulder_2")] == pytest.approx(np.arccos(0.8))
@@ -332,7 +325,7 @@ def test_samples_out_of_reach_are_counted():
 
 def test_actuators_out_of_reach():
     """Arms straight outwards put the elbows on a circle of 0.424 m around the plate's joints: forearms are 0.40 m."""
-    machine = Model(loads(changed("delta", ("forearm_length: 0.48 m", "forearm_length: 0.40 m"))))
+    machine = Model(loads(shipped_text("delta", ("forearm_length: 0.48 m", "forearm_length: 0.40 m"))))
     machine.forward_kinematics([0.9, 0.9, 0.9])  # with the arms lowered it is in reach
     with pytest.raises(PoseError) as caught:
         machine.forward_kinematics([0.0, 0.0, 0.0])

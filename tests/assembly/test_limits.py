@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from extras import extra
+from machine_texts import shipped_text
 from printed import printed
 from scipy.integrate import solve_ivp
 from simulation_machines import simulated
@@ -33,7 +34,6 @@ from tauloop.formats.urdf_writer import write_urdf
 from tauloop.formats.yaml_writer import dumps
 from tauloop.identification.preparation.motion_limits import motion_limits
 from tauloop.logs.channels import Channel, Log, build_log
-from tauloop.mechanism import machine_path
 from tauloop.mechanism.model import Freedom, Mechanism
 from tauloop.motion import Line
 from tauloop.motion.stroke import stroke
@@ -171,10 +171,8 @@ def test_a_simulation_through_a_stop_is_doubtful_from_the_time_that_scipy_finds(
 
 def test_a_joint_that_closes_the_loop_has_its_stops_too() -> None:
     """Around the five-bar's loop: shoulder_1 + elbow_1 + tip = shoulder_2 + elbow_2, whichever of them is cut."""
-    text = machine_path("five_bar").read_text(encoding="utf-8")
     line = "    reference: 97.55008118966038 deg\n"
-    assert line in text
-    model = Model(loads(text.replace(line, f"{line}    limits: [94 deg, 101 deg]\n")))
+    model = Model(loads(shipped_text("five_bar", (line, f"{line}    limits: [94 deg, 101 deg]\n"))))
     assert "tip" not in model.topology.coordinate_names
     q = model.assembly.q
     state = model.actuators.follow(model.actuator_position(q) + np.array([0.2, -0.1]))
@@ -253,11 +251,10 @@ def test_a_workspace_ends_at_stops_and_not_where_drawing_ends() -> None:
     """The same five-bar with the ranges of its cranks as stops excludes what lies beyond them; else nothing does."""
     from tauloop.kinematics.workspace_map import Reason, WorkspaceLimits, workspace_grid
 
-    text = machine_path("five_bar").read_text(encoding="utf-8")
-    hard = text.replace("limits: {drawing: [30 deg, 190 deg]}", "limits: [90 deg, 150 deg]")
+    hard = shipped_text("five_bar", ("limits: {drawing: [30 deg, 190 deg]}", "limits: [90 deg, 150 deg]"))
     axes = {"platform.x": np.linspace(-0.12, 0.12, 9), "platform.y": np.linspace(0.34, 0.48, 9)}
     counts = []
-    for content in (text, hard):
+    for content in (shipped_text("five_bar"), hard):
         grid = workspace_grid(Model(loads(content)), axes, limits=WorkspaceLimits(singularity=0.0))
         counts.append(int((grid.data["reason"].values == Reason.JOINT_LIMIT).sum()))
     assert counts[0] == 0

@@ -10,6 +10,7 @@ import pytest
 from command_line import problems, run, run_json, text_of
 from core_machines import CORE_MACHINES
 from extras import extra
+from machine_texts import shipped_text
 
 import tauloop as tl
 import tauloop.engines.verification
@@ -20,21 +21,11 @@ from tauloop.codegen.compiler import compiler_path
 from tauloop.logs import read_log, samples, units, write_log
 from tauloop.logs.channels import Channel, build_log
 from tauloop.mechanism import json_schema, shipped_machines
-from tauloop.mechanism.shipped import machine_path
 from tauloop.motion import random_multisine
 from tauloop.result import plain
 
 #: The same program run twice, or by its two entries: rounding through the conditioning of a regular machine.
 SAME = 1e-9
-
-
-def described(name: str, *changes: tuple[str, str]) -> str:
-    """Text of a shipped machine with some of it replaced."""
-    text = machine_path(name).read_text(encoding="utf-8")
-    for old, new in changes:
-        assert old in text
-        text = text.replace(old, new)
-    return text
 
 
 # Machines, show, check, schema
@@ -84,7 +75,7 @@ def test_schema_is_the_published_one():
 def test_a_machine_with_findings_is_shown_but_fails_its_check(tmp_path):
     path = tmp_path / "locked.yaml"
     moved = "at: [side * base_outer + (i - 1) * 0.1 mm, 0, 0]"
-    path.write_text(described("spidermill", ("at: [side * base_outer, 0, 0]", moved)), encoding="utf-8")
+    path.write_text(shipped_text("spidermill", ("at: [side * base_outer, 0, 0]", moved)), encoding="utf-8")
     answer = run_json("check", path, code=1)
     assert answer["status"] == "failed"
     (finding,) = answer["assembly"]["findings"]
@@ -101,7 +92,7 @@ def test_a_machine_with_findings_is_shown_but_fails_its_check(tmp_path):
 def test_passive_freedoms_and_redundant_actuators_are_named(tmp_path):
     path = tmp_path / "two_motors.yaml"
     path.write_text(
-        described(
+        shipped_text(
             "delta",
             ("    actuators:\n      motor: {on: shoulder, force: 41.76 N m}\n", ""),
             ("platform:\n", "actuators: {one: {on: leg1.shoulder}, two: {on: leg2.shoulder}}\nplatform:\n"),
@@ -123,7 +114,7 @@ def test_passive_freedoms_and_redundant_actuators_are_named(tmp_path):
     again = run_json("dynamics", path, "--entry", "actuators", "--motion", out)
     assert np.allclose(again["force"], answer["force"], rtol=1e-9)
     path.write_text(
-        described("four_bar", ("  motor: {on", "  second: {on: rocker_pin}\n  motor: {on")), encoding="utf-8"
+        shipped_text("four_bar", ("  motor: {on", "  second: {on: rocker_pin}\n  motor: {on")), encoding="utf-8"
     )
     assembly = run_json("check", path)["assembly"]
     assert (assembly["redundant_actuators"], assembly["actuator_rank"]) == (["second"], 1)
@@ -135,7 +126,7 @@ def test_passive_freedoms_and_redundant_actuators_are_named(tmp_path):
 def test_all_problems_of_a_broken_file_come_at_once(tmp_path):
     path = tmp_path / "broken.yaml"
     path.write_text(
-        described(
+        shipped_text(
             "delta",
             ("mass: plate_mass", "mass: -1 kg, mas: 3"),
             ("x: {drawing: [-0.2 m,", "x: {drawing: [-0.2,"),

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from command_line import run
 from kills import prepare
+from machine_texts import shipped_text
 
 from tauloop.cli.app import COMMANDS
-from tauloop.mechanism import machine_path
 
 #: The joint at the five-bar's tip, which is cut, is at 97.55 deg in the reference pose: 2.45 deg beyond this stop.
 TIP = "    reference: 97.55008118966038 deg\n"
@@ -72,9 +72,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A machine whose reference pose is beyond a stop, a log of its stroke, and measured poses."""
     folder = tmp_path_factory.mktemp("given")
     prepare(folder)
-    text = machine_path("five_bar").read_text(encoding="utf-8")
-    assert TIP in text
-    (folder / "machine.yaml").write_text(text.replace(TIP, BEYOND), encoding="utf-8")
+    (folder / "machine.yaml").write_text(shipped_text("five_bar", (TIP, BEYOND)), encoding="utf-8")
     return folder
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 import pytest
+from machine_texts import WITHOUT_COULOMB, shipped_text
 from plain_yaml import plain
 from scipy.optimize import least_squares
 
@@ -22,7 +23,7 @@ from tauloop.formats import load, loads
 from tauloop.formats.mjcf_writer import to_mjcf
 from tauloop.formats.yaml_writer import dumps
 from tauloop.integrate import DormandPrince
-from tauloop.mechanism import json_schema, machine_path
+from tauloop.mechanism import json_schema
 from tauloop.mechanism.drive_file import DRIVE, FORMAT
 from tauloop.mechanism.drive_line import LuGre
 from tauloop.mechanism.expression import Constant
@@ -63,8 +64,7 @@ def tested(racks: Mechanism, circle: Circle) -> CircleTest:
 
 def machine_text(drive: str) -> str:
     """The Gantry-Tau's file with text behind `drive:` of its actuators."""
-    text = machine_path("gantry_tau_3dof").read_text()
-    return text.replace("motor: {on: slide,", f"motor: {{drive: {drive}, on: slide,")
+    return shipped_text("gantry_tau_3dof", ("motor: {on: slide,", f"motor: {{drive: {drive}, on: slide,"))
 
 
 def problems(text: str, folder: Path | None = None) -> list[str]:
@@ -162,7 +162,7 @@ def test_a_loose_body_and_a_load_of_the_wrong_kind(tmp_path: Path) -> None:
     (tmp_path / "rack.yaml").write_text(loose)
     assert "nothing joins idle with the load cart" in problems(machine_text("{file: rack.yaml}"), tmp_path)[0]
     (tmp_path / "rack.yaml").write_text(line)
-    five_bar = machine_path("five_bar").read_text().replace("motor_1: {", "motor_1: {drive: {file: rack.yaml}, ")
+    five_bar = shipped_text("five_bar", ("motor_1: {", "motor_1: {drive: {file: rack.yaml}, "))
     assert "load cart slides, and the actuator turns" in problems(five_bar, tmp_path)[0]
 
 
@@ -329,7 +329,7 @@ def test_a_line_on_one_of_two_turning_actuators(tmp_path: Path) -> None:
       flange: {first: wheel, second: crank, rigid: yes}}, motors: {m: {on: rotor}},
       encoders: {e: {on: rotor}}, control: {position: {encoder: e, gain: 30}, speed: {encoder: e, gain: 0.01}, motor: m,
       sample_time: 1 ms}}"""
-    text = machine_path("five_bar").read_text().replace(", coulomb: 0.05 N m", "")
+    text = shipped_text("five_bar", WITHOUT_COULOMB)
     mechanism = loads(text.replace("motor_1: {", f"motor_1: {{drive: {drive}, "))
     assert loads(dumps(mechanism), mechanism.file) == mechanism
     circle = Circle(columns=("platform.x", "platform.y"), radius=0.02, speed=0.2)
@@ -343,7 +343,7 @@ def test_a_line_on_one_of_two_turning_actuators(tmp_path: Path) -> None:
 def test_dry_friction_of_the_machine_as_bristles() -> None:
     """Five-bar as shipped, with Coulomb friction in its driven joints: stiffer bristles come to the same motion."""
     mechanism = load("five_bar")
-    smooth = loads(machine_path("five_bar").read_text().replace(", coulomb: 0.05 N m", ""))
+    smooth = loads(shipped_text("five_bar", WITHOUT_COULOMB))
     circle = Circle(columns=("platform.x", "platform.y"), radius=0.02, speed=0.2)
     trajectory = circle_trajectory(Model(mechanism), circle)
     runs = [

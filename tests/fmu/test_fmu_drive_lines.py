@@ -11,6 +11,7 @@ import pytest
 from compiled_machines import compilers
 from extras import extra
 from fmus import Instance
+from machine_texts import WITHOUT_COULOMB, shipped_text
 
 from tauloop.codegen.c_helpers import c_file
 from tauloop.codegen.compiler import PORTABLE_FLAGS
@@ -21,7 +22,6 @@ from tauloop.fmu import FmuExport, FmuOptions, export_fmu
 from tauloop.fmu.plant import plant_functions
 from tauloop.formats import load, loads
 from tauloop.integrate.sampled import CompiledSamples, Course, SampledTrace
-from tauloop.mechanism import machine_path
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 
@@ -50,8 +50,8 @@ LINE = """{load: crank, inertias: {rotor: {inertia: 2e-5 kg m^2,
 
 def five_bar(backlash: str) -> Mechanism:
     """A five-bar with a geared motor, sticking, with play and bristles; the other actuator acts directly."""
-    text = machine_path("five_bar").read_text().replace(", coulomb: 0.05 N m", "")
-    return loads(text.replace("motor_1: {", f"motor_1: {{drive: {LINE.replace('BACKLASH', backlash)}, "))
+    line = f"motor_1: {{drive: {LINE.replace('BACKLASH', backlash)}, "
+    return loads(shipped_text("five_bar", WITHOUT_COULOMB, ("motor_1: {", line)))
 
 
 class Case:

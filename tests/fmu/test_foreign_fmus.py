@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from compiled_machines import compilers
 from extras import extra
+from machine_texts import WITHOUT_COULOMB, shipped_text
 
 import tauloop as tl
 from conftest import ROOT
 from tauloop.errors import EngineError, InputError
 from tauloop.fmu import FmuCoupling, FmuOptions, co_simulate, export_fmu
-from tauloop.mechanism import machine_path
 from tauloop.simulation import ControlOptions, Integration, Simulation, SimulationOptions
 
 fmpy = extra("fmpy")
@@ -73,7 +73,7 @@ def gantry() -> tl.Model:
 @pytest.fixture(scope="module")
 def five_bar() -> tl.Model:
     """Without dry friction, at whose jumps runs with other steps part."""
-    return tl.Model(tl.loads(machine_path("five_bar").read_text().replace(", coulomb: 0.05 N m", "")))
+    return tl.Model(tl.loads(shipped_text("five_bar", WITHOUT_COULOMB)))
 
 
 def monolithic(model: tl.Model, force: float, duration: float) -> np.ndarray:

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from machine_texts import shipped_text
 
 from tauloop import InputError, Model
 from tauloop.assembly.cut_freedoms import cut_freedoms
@@ -16,7 +17,6 @@ from tauloop.identification.excitation.limits import ExcitationLimits
 from tauloop.identification.excitation.problem import ExcitationTask
 from tauloop.identification.excitation.result import Excitation
 from tauloop.identification.excitation.solver import SolverOptions
-from tauloop.mechanism import machine_path
 from tauloop.motion import random_multisine
 from tauloop.result import Status
 
@@ -26,12 +26,8 @@ REFERENCE = {"elbow_1": -89.54162887451466, "tip": 97.55008118966038}  # the fil
 
 
 def five_bar(limits: dict[str, str]) -> Model:
-    text = machine_path("five_bar").read_text(encoding="utf-8")
-    for joint, limit in limits.items():
-        line = f"    reference: {REFERENCE[joint]} deg\n"
-        assert line in text
-        text = text.replace(line, f"{line}    {limit}\n")
-    return Model(loads(text))
+    lines = {f"    reference: {REFERENCE[joint]} deg\n": limit for joint, limit in limits.items()}
+    return Model(loads(shipped_text("five_bar", *((line, f"{line}    {limit}\n") for line, limit in lines.items()))))
 
 
 @pytest.fixture(scope="module")

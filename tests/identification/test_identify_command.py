@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from identifying import identified, measured, options_of, tables_of
+from machine_texts import COUPLED_ELBOW, shipped_text
 from tabulated import assert_tabulated
 
 from tauloop import Model, load
@@ -28,7 +29,6 @@ from tauloop.identification import (
 )
 from tauloop.logs import Preparation, Sensors, measure, read_log, write_log
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.shipped import machine_path
 from tauloop.motion import SampledMotion, random_multisine
 
 PALLETISER = Path(__file__).parents[1] / "cases" / "palletiser.yaml"
@@ -262,14 +262,7 @@ def test_instruments_of_a_simulated_closed_loop():
 
 def test_a_resting_drive_of_coupled_joints_has_no_friction():
     """Its velocity, a sum of joint velocities, is rounding: the sign of that must not enter."""
-    text = machine_path("pendulum_arm").read_text(encoding="utf-8")
-    inertia = "inertia: rotor_inertia, force: 0.25 N m, speed: 4000 rpm}"
-    coupled = text.replace(
-        f"elbow_motor: {{on: elbow, ratio: gear, {inertia}",
-        "elbow_motor: {drives: {shoulder: 37, elbow: 41}, friction: {coulomb: 0.01 N m}}",
-    )
-    assert coupled != text
-    machine = Model(loads(coupled))
+    machine = Model(loads(shipped_text("pendulum_arm", COUPLED_ELBOW)))
     time = np.arange(400) / RATE
     center = machine.actuator_position(machine.assembly.q)
     position = center + np.stack([0 * time, 3.0 * np.sin(7.0 * time), 0 * time], axis=1)

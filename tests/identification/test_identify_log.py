@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from identifying import measured
+from machine_texts import shipped_text
 
 from tauloop import Model, load
 from tauloop.errors import IdentificationError, InputError, LogError, PoseError
@@ -16,7 +17,6 @@ from tauloop.formats.library import loads
 from tauloop.identification import Identification, RegressionData, WeightedLeastSquares, fit, split
 from tauloop.identification.regression.from_log import dynamic_leaves, leaf_ties, regression_data
 from tauloop.logs import Preparation, read_log, write_log
-from tauloop.mechanism.shipped import machine_path
 from tauloop.motion import random_multisine
 
 #: Estimates of some twenty parameters lie within this many standard deviations of the truth.
@@ -140,8 +140,8 @@ def test_joint_forces_and_actuator_forces_tell_the_same_where_nothing_is_geared(
 
 def test_joint_forces_are_those_behind_the_gears():
     """Ten times the actuator's travel per travel of the joint: a tenth of the force in the log."""
-    text = machine_path("five_bar").read_text(encoding="utf-8")
-    geared = Model(loads(text.replace("{on: shoulder_1, inertia", "{on: shoulder_1, ratio: 10, inertia")))
+    text = shipped_text("five_bar", ("{on: shoulder_1, inertia", "{on: shoulder_1, ratio: 10, inertia"))
+    geared = Model(loads(text))
     log = simulated("five_bar").copy()
     log["position.motor_1"] = log["position.motor_1"] * 10
     log["force.motor_1"] = log["force.motor_1"] / 10

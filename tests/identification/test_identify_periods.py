@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from identifying import identified
+from machine_texts import COUPLED_ELBOW, shipped_text
 
 from tauloop import LogError, Model, load
 from tauloop.errors import InputError
@@ -23,7 +24,6 @@ from tauloop.identification import (
 from tauloop.identification.preparation.periodic import force_noise, periodic_regression, periodic_signals
 from tauloop.identification.regression.from_log import leaf_ties, motion_regressor
 from tauloop.logs import Preparation, Sensors, measure, samples, write_log
-from tauloop.mechanism import machine_path
 from tauloop.motion import SampledMotion
 
 RATE, PERIOD, PERIODS = 100.0, 4.0, 6  # Hz, s
@@ -47,12 +47,8 @@ def periodic_instruments(model: Model, commanded: xr.Dataset) -> np.ndarray:
 
 def coupled_arm(folder: Path) -> Path:
     """The shipped arm with a motor that turns two joints, dry friction on it, and a motor that may rest."""
-    text = machine_path("pendulum_arm").read_text(encoding="utf-8")
-    elbow = "elbow_motor: {on: elbow, ratio: gear, inertia: rotor_inertia, force: 0.25 N m, speed: 4000 rpm}"
-    assert elbow in text
     path = folder / "coupled.yaml"
-    changed = text.replace(elbow, "elbow_motor: {drives: {shoulder: 37, elbow: 41}, friction: {coulomb: 0.01 N m}}")
-    path.write_text(changed, encoding="utf-8")
+    path.write_text(shipped_text("pendulum_arm", COUPLED_ELBOW), encoding="utf-8")
     return path
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from identifying import identified
+from machine_texts import shipped_text
 
 from tauloop import Model, load
 from tauloop.assembly.ports import Entry
@@ -21,7 +22,6 @@ from tauloop.identification.faults.signals import clipped
 from tauloop.identification.faults.unexcited import unexcited
 from tauloop.identification.regression.from_log import leaf_ties, regression_data
 from tauloop.logs import Preparation, Sensors, measure, write_log
-from tauloop.mechanism import machine_path
 from tauloop.motion import SampledMotion, random_multisine
 from tauloop.result import Status
 
@@ -39,10 +39,7 @@ THIRD = "  motor_3: {on: elbow_2, inertia: rotor_inertia, force: 8 N m, friction
 @pytest.fixture(scope="module")
 def many() -> Model:
     """A five-bar with a third motor, which two follow."""
-    text = machine_path("five_bar").read_text(encoding="utf-8")
-    changed = text.replace("platform:\n  body:", THIRD + "platform:\n  body:")
-    assert changed != text
-    return Model(loads(changed))
+    return Model(loads(shipped_text("five_bar", ("platform:\n  body:", THIRD + "platform:\n  body:"))))
 
 
 @pytest.fixture(scope="module")

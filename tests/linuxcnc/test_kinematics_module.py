@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from compiled_machines import compilers, model
 from linuxcnc_modules import MACHINES, compiled, in_units, poses, program_text
+from machine_texts import shipped_text
 
 import tauloop as tl
 from tauloop.linuxcnc.machine import pin_name
-from tauloop.mechanism import machine_path
 
 needs_compiler = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
 #: mm or deg: two ways to the same numbers, a metre long, in double precision.
@@ -202,12 +202,9 @@ def test_machines_that_linuxcnc_cannot_drive_are_refused(machine: str, says: str
 
 
 def test_a_work_space_that_is_not_reached_is_refused():
-    text = machine_path("five_bar").read_text(encoding="utf-8")
-    narrow = "limits: {drawing: [130 deg, 131 deg]}"
-    wide = text.replace("limits: {drawing: [30 deg, 190 deg]}", narrow)
-    assert narrow in wide
+    narrow = ("limits: {drawing: [30 deg, 190 deg]}", "limits: {drawing: [130 deg, 131 deg]}")
     with pytest.raises(tl.InputError, match="a tenth of its work space is not reached"):
-        tl.export_linuxcnc(tl.loads(wide))
+        tl.export_linuxcnc(tl.loads(shipped_text("five_bar", narrow)))
 
 
 def test_a_model_with_free_parameters_is_refused():

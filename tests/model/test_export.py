@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from compiled_machines import STRICT, compilers, model
 from core_machines import CORE_MACHINES
+from machine_texts import shipped_text
 
 import tauloop as tl
 from tauloop import Model, load, loads
@@ -25,7 +26,6 @@ from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry
 from tauloop.codegen.evaluator import Interpreted
 from tauloop.drives import export_control, load_drive
 from tauloop.errors import AssemblyError, InputError
-from tauloop.mechanism.shipped import machine_path
 from tauloop.model import Export
 from tauloop.programs.catalogue import EXPORTABLE
 from tauloop.programs.program import Newton
@@ -59,15 +59,6 @@ def compile_check(folder: Path, name: str, compiler: str, *flags: str) -> Path:
 def run_check(program: Path) -> tuple[int, str]:
     done = subprocess.run([str(program)], capture_output=True, text=True, check=False)
     return done.returncode, done.stdout
-
-
-def described(*changes: tuple[str, str]) -> str:
-    """Text of the shipped five-bar with some of it replaced."""
-    text = machine_path("five_bar").read_text(encoding="utf-8")
-    for old, new in changes:
-        assert old in text
-        text = text.replace(old, new)
-    return text
 
 
 # The test program
@@ -218,7 +209,7 @@ def test_the_hash_of_the_machine_follows_its_content_and_not_its_file():
         machine = Model(loads(text, file), evaluator=Interpreted())
         return exported(machine, ["kinematics"]).manifest["machine"]
 
-    text = described()
+    text = shipped_text("five_bar")
     again = entry("# a comment\n" + text, "elsewhere.yaml")
     assert entry(text, "here.yaml") == again
     name = model("five_bar").mechanism.parameters.names[0]
@@ -344,7 +335,7 @@ def test_exports_share_a_folder_and_each_keeps_its_manifest(tmp_path):
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_descriptions_stay_comments(text, tmp_path):
     quoted = json.dumps(text).replace("\\\\", "\\")
-    source = re.sub(r"(?ms)^description:.*?(?=^\S)", lambda _: f"description: {quoted}\n", described())
+    source = re.sub(r"(?ms)^description:.*?(?=^\S)", lambda _: f"description: {quoted}\n", shipped_text("five_bar"))
     mechanism = loads(source)
     assert mechanism.description
     export = exported(Model(mechanism, evaluator=Interpreted()), ["kinematics"], tmp_path)

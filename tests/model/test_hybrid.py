@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from extras import extra
 from hypothesis import given, settings, strategies as st
+from machine_texts import shipped_text
 from scipy.spatial.transform import Rotation
 
 from tauloop import Model, load, loads
@@ -33,7 +34,6 @@ from tauloop.mechanism.model import (
     SlenderPart,
     Turn,
 )
-from tauloop.mechanism.shipped import machine_path
 from tauloop.model.force_sharing import ForceSharing
 from tauloop.testing.machines import inertia, mechanism, serial_chain, six_legs, vector
 
@@ -43,15 +43,6 @@ SAME = 1e-9
 CLOSED = 1e-10
 #: Rods whose inertia about their own axis is a millionth of the other one, beside rods that have none.
 THIN = 1e-5
-
-
-def changed(name: str, *changes: tuple[str, str]) -> str:
-    """Text of a shipped machine with some of it replaced."""
-    text = machine_path(name).read_text(encoding="utf-8")
-    for old, new in changes:
-        assert old in text
-        text = text.replace(old, new)
-    return text
 
 
 def without_rotors(mechanism: Mechanism) -> Mechanism:
@@ -251,7 +242,7 @@ platform:
 @functools.cache
 def redundant(name: str) -> tuple[Model, Model]:
     """A machine with more actuators than it needs, and the ordinary one."""
-    text = changed(name, TWO_MOTORS if name == "four_bar" else PROP)
+    text = shipped_text(name, TWO_MOTORS if name == "four_bar" else PROP)
     return Model(without_rotors(loads(text))), Model(without_rotors(load(name)))
 
 
@@ -325,7 +316,7 @@ def test_weights_that_cannot_be() -> None:
 
 def test_redundant_and_underactuated_at_once() -> None:
     """Two motors on one side of the SpiderMill, none on the other."""
-    text = changed(
+    text = shipped_text(
         "spidermill",
         ("    actuators:\n      drive: {on: spindle, force: 8 kN}\n", ""),
         (

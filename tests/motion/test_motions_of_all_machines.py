@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from machine_texts import shipped_text
 
 import tauloop as tl
-from tauloop.mechanism import machine_path
 
 #: A short way of the platform's first coordinate, m or rad, and the tool's acceleration where nothing else limits it.
 WAY, ACCELERATION = {"m": 0.005, "rad": 0.05, "1": 0.02}, 20.0
@@ -62,6 +62,6 @@ def test_a_machine_moves_within_its_limits_or_says_why_not(name: str) -> None:
 
 
 def test_a_linkage_that_passes_no_limit_of_its_own_has_the_tools() -> None:
-    text = machine_path("five_bar").read_text(encoding="utf-8").replace(", force: 8 N m", "")
+    text = shipped_text("five_bar", (", force: 8 N m", ""))
     motion = planned(tl.Model(tl.loads(text)), transfers=False)
     assert motion.duration == pytest.approx(2.0 * np.sqrt(WAY["m"] / ACCELERATION), rel=1e-3)

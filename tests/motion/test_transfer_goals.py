@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from machine_texts import shipped_text
 from scipy.optimize import root
 
 import tauloop as tl
-from tauloop.mechanism import machine_path
 
 TABLE = """
 format: tauloop-machine/1
@@ -104,9 +104,7 @@ def test_wear_of_a_machine_is_what_forces_and_speeds_say() -> None:
 
 
 def five_bar(old: str, new: str) -> tl.Model:
-    text = machine_path("five_bar").read_text(encoding="utf-8")
-    assert old in text
-    return tl.Model(tl.loads(text.replace(old, new)))
+    return tl.Model(tl.loads(shipped_text("five_bar", (old, new))))
 
 
 def test_more_motors_than_freedoms_share_their_forces_within_limits() -> None:

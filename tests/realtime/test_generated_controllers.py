@@ -84,54 +84,47 @@ def test_what_is_no_number_is_held_then_stopped_then_braked(name: str, bad: floa
     assert names(loop.step()) == set()
 
 
-def test_a_blind_stop_follows_the_stated_ramp() -> None:
-    """Oracle: inverse dynamics of the ramp, which begins where the last good reference has led."""
-    loop = running("delta", 120, deceleration=16.0)
+def stops_on_the_ramp(loop: Loop, deceleration: float, count: int) -> float:
+    """How long a blind stop lasts, s; samples of it follow the ramp from where the last good reference has led."""
+    lead, wrong = list(loop.model.assembly.leading), np.full(3, np.nan)
     at, speed, _ = loop.motion((loop.samples - 1) * loop.period)
     state = loop.model.platform.kinematics(at, speed, start=loop.model.assembly.q)
     position = loop.model.actuator_position(state.q[None])[0]
     rate = np.asarray(state.v) @ loop.model.assembly.loops.transmission.T
-    lasting, wrong = float(np.abs(rate).max() / 16.0), np.full(3, np.nan)
+    lasting = float(np.abs(rate).max() / deceleration)
     for _ in range(3):
         loop.step(position=wrong)
     first = position + 4 * loop.period * rate
-    for k in range(8):
+    for k in range(count):
         t = min(k * loop.period, lasting)
         motion = (
             first + rate * (t - t**2 / (2 * lasting)),
             rate * (1 - t / lasting),
             -rate / lasting * (k * loop.period < lasting),
         )
-        expected = loop.model.actuators.inverse_dynamics(*motion, start=state.q).force
+        expected = loop.model.actuators.inverse_dynamics(*(part[lead] for part in motion), start=state.q).force
         sample = loop.step(position=wrong)
         assert names(sample) == {"NOT_A_NUMBER", "STOPS"}
         assert np.abs(sample.force - expected).max() < SAME * np.abs(expected).max()
+    return lasting
+
+
+def test_a_blind_stop_follows_the_stated_ramp() -> None:
+    """Oracle: inverse dynamics of the ramp."""
+    loop = running("delta", 120, deceleration=16.0)
+    lasting = stops_on_the_ramp(loop, 16.0, 8)
     assert 2 * loop.period < lasting < 8 * loop.period, "both parts of the ramp are seen"
 
 
 def test_a_blind_stop_of_more_actuators_than_freedoms_has_the_leading_ones_on_the_ramp() -> None:
     """Measured as computed torque is told, then blind: forces are shared, the third motor goes where loops lead it."""
     loop = running("redundant five_bar", 60, deceleration=8.0)
-    lead, (wrong, right) = list(loop.model.assembly.leading), (np.full(3, np.nan), loop.controller.step(loop.inputs()))
+    right = loop.controller.step(loop.inputs())
     loop.samples += 1
     at, speed, acceleration = loop.motion((loop.samples - 1) * loop.period)
     expected = loop.model.platform.inverse_dynamics(at, speed, acceleration, start=loop.model.assembly.q).force
     assert np.abs(right.force - expected).max() < SAME * np.abs(expected).max()
-    state = loop.model.platform.kinematics(at, speed, start=loop.model.assembly.q)
-    position = loop.model.actuator_position(state.q[None])[0]
-    rate = np.asarray(state.v) @ loop.model.assembly.loops.transmission.T
-    lasting = float(np.abs(rate).max() / 8.0)
-    for _ in range(3):
-        loop.step(position=wrong)
-    first = position + 4 * loop.period * rate
-    for k in range(3):
-        t = k * loop.period
-        motion = (first + rate * (t - t**2 / (2 * lasting)), rate * (1 - t / lasting), -rate / lasting)
-        expected = loop.model.actuators.inverse_dynamics(*(part[lead] for part in motion), start=state.q).force
-        sample = loop.step(position=wrong)
-        assert names(sample) == {"NOT_A_NUMBER", "STOPS"}
-        assert np.abs(sample.force - expected).max() < SAME * np.abs(expected).max()
-    assert lasting > 3 * loop.period
+    assert stops_on_the_ramp(loop, 8.0, 3) > 3 * loop.period
 
 
 @pytest.mark.parametrize("name", MACHINES)

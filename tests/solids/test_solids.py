@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -68,15 +69,21 @@ def _off_axis(solid: Solid, R: np.ndarray, p: np.ndarray, place: np.ndarray) -> 
     return np.linalg.norm(local, axis=1)
 
 
+def by_mujoco(machine: tl.Model, path: Path) -> tuple[Any, Any]:
+    """MuJoCo's model of a machine that is exported to a file, and its data at the start."""
+    mujoco = extra("mujoco")
+    tl.convert(machine.mechanism, path)
+    read = mujoco.MjModel.from_xml_path(str(path))
+    data = mujoco.MjData(read)
+    mujoco.mj_forward(read, data)
+    return read, data
+
+
 @pytest.mark.parametrize("name", [*MACHINES[:-1], "cables8.yaml", "four_bar", "slider_crank_tdc.yaml"])
 def test_parts_that_do_not_meet_in_a_joint_are_apart(name: str, tmp_path: Path) -> None:
     """By MuJoCo's distances of the exported shapes, in which a mesh counts as its convex hull."""
-    mujoco = extra("mujoco")
-    machine = model(name)
-    tl.convert(machine.mechanism, tmp_path / "m.xml")
-    read = mujoco.MjModel.from_xml_path(str(tmp_path / "m.xml"))
-    data = mujoco.MjData(read)
-    mujoco.mj_forward(read, data)
+    mujoco, machine = extra("mujoco"), model(name)
+    read, data = by_mujoco(machine, tmp_path / "m.xml")
     meet = neighbours(machine.mechanism, machine_geometry(machine, machine.assembly.q))
     halves = {f"{rod.name}.{end}": rod.name for rod in machine.mechanism.rods for end in ("lower", "upper")}
     bodies = [read.body(number).name for number in read.geom_bodyid]
@@ -183,12 +190,8 @@ def test_meshes_are_closed_and_look_outwards(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["delta", "hexapod", "gantry_tau_5dof", "agile_eye.yaml"])
 def test_mujoco_shows_the_solids_where_they_are_here(name: str, tmp_path: Path) -> None:
-    mujoco = extra("mujoco")
     machine = model(name)
-    tl.convert(machine.mechanism, tmp_path / "m.xml")
-    read = mujoco.MjModel.from_xml_path(str(tmp_path / "m.xml"))
-    data = mujoco.MjData(read)
-    mujoco.mj_forward(read, data)
+    read, data = by_mujoco(machine, tmp_path / "m.xml")
     solids = machine_solids(machine)
     assert read.ngeom == len(solids)
     placed = frames(machine.mechanism, at_reference(machine), at_reference(machine))

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from extras import extra
+from machine_texts import shipped_text
 from scipy.spatial.transform import Rotation
 
 import tauloop as tl
@@ -26,7 +27,6 @@ from tauloop.formats import loads
 from tauloop.kinematics.clearance import rod_clearance
 from tauloop.kinematics.machine_geometry import body_lines, machine_geometry
 from tauloop.logs import write_log
-from tauloop.mechanism.shipped import machine_path
 from tauloop.report import save_figure
 from tauloop.report.machine_figure import machine_figure
 from tauloop.viewer import Playback, Viewer, read_playback
@@ -203,7 +203,7 @@ def test_ranges_end_at_the_limits_of_the_file_or_where_the_machine_ends() -> Non
     assert ranges["platform.z"] == pytest.approx((-0.65, -0.36))
     free = Model(
         loads(
-            load_text("delta").replace(
+            shipped_text("delta").replace(
                 "  limits: {x: {drawing: [-0.2 m, 0.2 m]}, y: {drawing: [-0.2 m, 0.2 m]},", "  limits: {"
             )
         )
@@ -222,10 +222,6 @@ def test_ranges_end_at_the_limits_of_the_file_or_where_the_machine_ends() -> Non
     wide = model("cable_camera")  # 72 m
     handles = Handles(wide, wide.platform, wide.assembly.q)
     assert [(handle.lower, handle.upper) for handle in handles.handles] == [(-40, 40), (-26, 26), (3, 20)]
-
-
-def load_text(name: str) -> str:
-    return machine_path(name).read_text(encoding="utf-8")
 
 
 # Motions from files
@@ -363,7 +359,7 @@ def test_the_clock_plays_the_motion_and_starts_again(delta_viewer: Viewer) -> No
 def test_a_locked_machine_can_be_looked_at_but_not_moved() -> None:
     extra("viser")
     place = "at: [side * base_outer, 0, 0]"
-    locked = Model(loads(load_text("spidermill").replace(place, place.replace(",", " + (i - 1) * 0.1 mm,", 1))))
+    locked = Model(loads(shipped_text("spidermill").replace(place, place.replace(",", " + (i - 1) * 0.1 mm,", 1))))
     assert locked.assembly.findings
     viewer = Viewer(locked, port=0)
     try:

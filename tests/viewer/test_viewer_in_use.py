@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from browser import Page, browser, executable
 from extras import extra
+from machine_texts import shipped_text
 from PIL import Image
 from viewer_pages import opened, pause
 
 import tauloop as tl
-from tauloop.mechanism.shipped import machine_path
 from tauloop.mechanism.solid import COLOURS
 from tauloop.viewer import Layers, Playback, Viewer
 from tauloop.viewer.film import RATE, SHORTEST
@@ -163,7 +163,7 @@ def test_modes_come_as_buttons_and_a_click_shows_one(page: Page, show) -> None:
 
 def test_a_mistake_in_a_watched_file_is_said_in_the_page(page: Page, show, tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
-    text = machine_path("five_bar").read_text(encoding="utf-8")
+    text = shipped_text("five_bar")
     file.write_text(text, encoding="utf-8")
     viewer = show(tl.Model(tl.load(file)))
     viewer.watch([file], lambda: tl.view(tl.load(file)))
