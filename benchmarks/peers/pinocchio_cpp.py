@@ -17,7 +17,7 @@ import numpy as np
 from peers.bodies import PeerTree
 from peers.cache import NotBuilt, built
 from peers.computer import compiler_version, processor
-from peers.pinocchio_joints import COORDINATES, PinJoints, pin_joints, pin_loads, pin_states
+from peers.pinocchio_joints import COORDINATES, PinJoints, PinRegressor, pin_joints, pin_loads, pin_states
 from peers.states import NotComparable, PeerStates
 from tauloop.mechanism.poses import Array, FramePose
 
@@ -124,24 +124,7 @@ def run(program: Path, peer: PeerTree, states: PeerStates, seconds: float) -> Cp
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CppRegressor:
-    """Joint-torque regressor projected to the actuators.
-
-    Attributes:
-        version: of Pinocchio.
-        seconds: for a state.
-        columns: of the regressor: ten for each joint.
-        forces: actuator forces (N, n_u) that it gives with Pinocchio's own parameters, rotors and springs added.
-    """
-
-    version: str
-    seconds: float
-    columns: int
-    forces: Array
-
-
-def regressor(program: Path, peer: PeerTree, states: PeerStates, seconds: float) -> CppRegressor:
+def regressor(program: Path, peer: PeerTree, states: PeerStates, seconds: float) -> PinRegressor:
     """Measure the regressor for so many seconds.
 
     Raises:
@@ -149,7 +132,7 @@ def regressor(program: Path, peer: PeerTree, states: PeerStates, seconds: float)
         RuntimeError: the program failed.
     """
     found, _ = _ran(program, "regressor", peer, states, seconds)
-    return CppRegressor(
+    return PinRegressor(
         version=found["version"],
         seconds=found["regressor_ns"] * 1e-9,
         columns=found["columns"],

@@ -53,6 +53,23 @@ class PinJoints:
     of_body: dict[int, int]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PinRegressor:
+    """Joint-torque regressor projected to the actuators.
+
+    Attributes:
+        version: of Pinocchio.
+        seconds: for a state.
+        columns: of the regressor: ten for each joint.
+        forces: actuator forces (N, n_u) that it gives with Pinocchio's own parameters, rotors and springs added.
+    """
+
+    version: str
+    seconds: float
+    columns: int
+    forces: Array
+
+
 def pin_joints(peer: PeerTree, *, universal: bool = True) -> PinJoints:
     """Joints for all bodies: one where Pinocchio has one for such a chain of freedoms, else one for each freedom.
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from peers.bodies import PeerTree
-from peers.pinocchio_joints import PinJoint, PinLoads, pin_joints, pin_loads, pin_states
+from peers.pinocchio_joints import PinJoint, PinLoads, PinRegressor, pin_joints, pin_loads, pin_states
 from peers.states import NotComparable, PeerStates
 from peers.timing import LOOP, seconds_per_call
 from tauloop.engines.optional import engine_module
@@ -69,24 +69,7 @@ def run(peer: PeerTree, states: PeerStates, seconds: float) -> PythonResult:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PythonRegressor:
-    """Joint-torque regressor projected to the actuators, in a Python loop.
-
-    Attributes:
-        version: of Pinocchio.
-        seconds: for a state.
-        columns: of the regressor: ten for each joint.
-        forces: actuator forces (N, n_u) that it gives with Pinocchio's own parameters, rotors and springs added.
-    """
-
-    version: str
-    seconds: float
-    columns: int
-    forces: Array
-
-
-def regressor(peer: PeerTree, states: PeerStates, seconds: float) -> PythonRegressor:
+def regressor(peer: PeerTree, states: PeerStates, seconds: float) -> PinRegressor:
     """Measure the regressor for so many seconds.
 
     Raises:
@@ -116,7 +99,7 @@ def regressor(peer: PeerTree, states: PeerStates, seconds: float) -> PythonRegre
             besides[spring_v] += stiffness * q[spring_q] - preload
         forces.append(one(q, v, a) @ pi + projected(q, besides))
     time = seconds_per_call(loop, seconds, min(LOOP, len(built.samples)))
-    return PythonRegressor(version=pin.__version__, seconds=time, columns=len(pi), forces=np.array(forces))
+    return PinRegressor(version=pin.__version__, seconds=time, columns=len(pi), forces=np.array(forces))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
