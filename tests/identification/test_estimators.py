@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from planar_arm import LENGTH, NAMES, OUTPUTS, TRUE, UNITS, arm_data, arm_motion, arm_regressor
+from planar_arm import NAMES, OUTPUTS, TRUE, UNITS, arm_data, arm_motion, arm_regressor, true_base
 
 from tauloop.errors import IdentificationError, InputError
 from tauloop.identification import (
@@ -32,10 +32,6 @@ SAME_SOLUTION = 1e-9
 MONTE_CARLO, REPETITIONS = 0.16, 400
 BOTH = (OrdinaryLeastSquares(), WeightedLeastSquares())
 BASE = [1, 2, 3, 5, 6, 7]  # representatives of the planar arm, by test_base_parameters
-
-
-def true_base() -> np.ndarray:
-    return np.array([TRUE[1] + LENGTH * TRUE[4], TRUE[2], TRUE[3] + LENGTH**2 * TRUE[4], *TRUE[5:]])
 
 
 def plain_data(regressor: np.ndarray, forces: np.ndarray, **changes: object) -> RegressionData:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from identifying import identified, options_of, tables_of
+from planar_arm import with_channel
 
 from tauloop import Model, load
 from tauloop.errors import InputError, LogError
@@ -78,10 +79,6 @@ def log_of(
         }
         rows += [Channel(quantity=q, channel=name, values=x, unit=unit) for q, (x, unit) in values.items()]
     return Signals(time=motion.time, channels=tuple(rows))
-
-
-def changed(log: Signals, name: str, values: np.ndarray) -> Signals:
-    return replace(log, channels=tuple(replace(c, values=values) if c.name == name else c for c in log.channels))
 
 
 @pytest.fixture(scope="module")
@@ -161,7 +158,7 @@ def test_good_encoders_keep_their_derivative_beside_a_bad_tachometer(model, moti
 )
 def test_a_velocity_of_another_unit_sign_or_motion_is_named_and_not_used(model, coarse, damage, says):
     values = next(c.values for c in coarse.channels if c.name == "velocity.motor_1")
-    log = changed(coarse, "velocity.motor_1", damage(values))
+    log = with_channel(coarse, "velocity.motor_1", damage(values))
     document = identified(model, log, **OPTIONS)
     assert any(says in case["what"] and case["where"] == "velocity.motor_1" for case in document["findings"])
     assert chosen_sources(document)["motor_1"] == "positions"
@@ -173,7 +170,7 @@ def test_a_velocity_of_another_unit_sign_or_motion_is_named_and_not_used(model, 
 
 def test_exchanged_velocities_are_named_as_such(coarse):
     first, second = (next(c.values for c in coarse.channels if c.name == f"velocity.motor_{k}") for k in (1, 2))
-    log = changed(changed(coarse, "velocity.motor_1", second), "velocity.motor_2", first)
+    log = with_channel(with_channel(coarse, "velocity.motor_1", second), "velocity.motor_2", first)
     result = wrong_velocities(log)
     assert {name: problem.what for name, problem in result.items()} == {
         "motor_1": "is the derivative of position.motor_2, not of position.motor_1: columns are exchanged",
@@ -196,7 +193,7 @@ def test_velocities_that_cannot_be_used_are_said(model, coarse):
 def test_a_saturated_tachometer_is_replaced_by_the_positions_where_it_is(model, motion, coarse):
     limit = 0.6 * np.abs(motion.velocity[:, 0]).max()
     values = next(c.values for c in coarse.channels if c.name == "velocity.motor_1")
-    log = changed(coarse, "velocity.motor_1", np.clip(values, -limit, limit))
+    log = with_channel(coarse, "velocity.motor_1", np.clip(values, -limit, limit))
     true = np.abs(motion.velocity[:, 0]) > 1.05 * limit
     worth = measured_velocities(log)["motor_1"]
     assert true.sum() < worth.saturated < 1.5 * true.sum()
@@ -237,7 +234,7 @@ def test_the_held_out_part_takes_no_part_in_the_choice(model, coarse):
     last = np.arange(len(coarse.time)) > 0.7 * len(coarse.time) + 1
     for name in NAMES:
         values = next(c.values for c in coarse.channels if c.name == f"force.{name}")
-        spoilt = changed(spoilt, f"force.{name}", np.where(last, 0.0, values))
+        spoilt = with_channel(spoilt, f"force.{name}", np.where(last, 0.0, values))
     first, second = (choose_channels(model, [log], [PREPARATION], velocities=NAMES) for log in (coarse, spoilt))
     assert first.preparations == second.preparations
     assert np.array_equal(first.after, second.after)
@@ -249,7 +246,7 @@ def test_a_force_at_its_limit_is_left_out_while_it_is(model, motion):
     log = replace(log, channels=tuple(c for c in log.channels if c.quantity != "velocity"))
     forces = next(c.values for c in log.channels if c.name == "force.motor_2")
     limit = 0.55 * np.abs(forces).max()
-    log = changed(log, "force.motor_2", np.clip(forces, -limit, limit))
+    log = with_channel(log, "force.motor_2", np.clip(forces, -limit, limit))
     true = np.abs(forces) >= limit
     marked = without_saturated(log)
     marks = samples(marked, LEFT_OUT, ("motor_2",))[:, 0] != 0.0
@@ -272,7 +269,7 @@ def test_rows_left_out_count_for_nothing_also_when_forces_mix(model, motion):
     mark = Channel(quantity=LEFT_OUT, channel="motor_1", values=marks, unit="1")
     without_velocity = replace(log, channels=(*log.channels, mark))
     forces = next(c.values for c in log.channels if c.name == "force.motor_1")
-    wild = changed(without_velocity, "force.motor_1", np.where(marks > 0.0, 1e6, forces))
+    wild = with_channel(without_velocity, "force.motor_1", np.where(marks > 0.0, 1e6, forces))
     for output in ("actuators", "joints"):
         single, other = (regression_data(model, x, PREPARATION, output=output) for x in (without_velocity, wild))
         assert np.array_equal(single.forces, other.forces)

@@ -8,7 +8,7 @@ import itertools
 
 import numpy as np
 import pytest
-from planar_arm import LENGTH, NAMES, TRUE, UNITS, arm_data, arm_motion, arm_regressor
+from planar_arm import NAMES, TRUE, UNITS, arm_data, arm_motion, arm_regressor, true_base
 from scipy.optimize import least_squares
 
 from tauloop.errors import IdentificationError, InputError
@@ -40,10 +40,6 @@ FEWER_RUNS, COVERED_WITHOUT_KNOWING = 600, (0.89, 0.97)
 QUANTILE = 1.959963984540054
 #: The same sums in another order.
 SAME = 1e-9
-
-
-def true_base() -> np.ndarray:
-    return np.array([TRUE[1] + LENGTH * TRUE[4], TRUE[2], TRUE[3] + LENGTH**2 * TRUE[4], *TRUE[5:]])
 
 
 def arm_base() -> BaseParameters:

@@ -10,6 +10,7 @@ import pytest
 from extras import extra
 from hypothesis import given, settings, strategies as st
 from machine_texts import shipped_text
+from redundant_machines import CHANGES
 from scipy.spatial.transform import Rotation
 
 from tauloop import Model, load, loads
@@ -221,28 +222,11 @@ def test_rows_are_chosen_for_the_worst_state() -> None:
 
 # Redundant actuation
 
-#: A four-bar whose rocker is driven too.
-TWO_MOTORS = ("  motor: {on", "  second: {on: rocker_pin, force: 2 N m}\n  motor: {on")
-#: A Delta whose plate hangs on a driven telescope as well.
-PROP = (
-    "platform:\n",
-    """rods:
-  prop:
-    from: {on: base, at: [0.05 m, 0.02 m, 0.1 m]}
-    to: plate
-    model: massless
-    telescopic: {reference: 0.6 m}
-actuators:
-  fourth: {on: prop, force: 100 N}
-platform:
-""",
-)
-
 
 @functools.cache
 def redundant(name: str) -> tuple[Model, Model]:
     """A machine with more actuators than it needs, and the ordinary one."""
-    text = shipped_text(name, TWO_MOTORS if name == "four_bar" else PROP)
+    text = shipped_text(name, CHANGES[name])
     return Model(without_rotors(loads(text))), Model(without_rotors(load(name)))
 
 

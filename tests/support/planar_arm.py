@@ -50,6 +50,11 @@ platform:
 OUTPUTS, OUTPUT_UNITS = ("shoulder", "elbow"), ("N m", "N m")
 
 
+def true_base() -> np.ndarray:
+    """Base parameters of the arm (6,), by hand."""
+    return np.array([TRUE[1] + LENGTH * TRUE[4], TRUE[2], TRUE[3] + LENGTH**2 * TRUE[4], *TRUE[5:]])
+
+
 def arm_regressor(q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
     """Y (N, 2, 8) of joint torques = Y p, from the Lagrangian.
 
