@@ -328,5 +328,4 @@ def _reported(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         remedy = REMEDIES.get(error.errno or 0, "name a file in an existing folder that you may write to")
-        what = f"cannot be written: {error.strerror or error}"
-        raise InputError.of(str(path), what, remedy) from error
+        raise InputError.of(str(path), f"cannot be written: {error.strerror or error}", remedy) from error

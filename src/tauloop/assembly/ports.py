@@ -128,8 +128,7 @@ def _look_for_infinite(ports: Mapping[str, Port], arrays: Mapping[str, np.ndarra
             bad = np.argwhere(~finite)
             places = ", ".join(f"sample {i} column {ports[name].columns[j]}" for i, j in bad[:LISTED])
             more = f" and {len(bad) - LISTED} more" if len(bad) > LISTED else ""
-            remedy = "repair or leave out these samples"
-            problems.add(ports[name].name, f"is not finite at {places}{more}", remedy)
+            problems.add(ports[name].name, f"is not finite at {places}{more}", "repair or leave out these samples")
 
 
 def is_masked(argument: object) -> bool:
@@ -165,8 +164,7 @@ def numbers(argument: object, where: str) -> np.ndarray:
     try:
         return real(argument)
     except (TypeError, ValueError, OverflowError) as error:
-        what = f"is not an array of real numbers: {error}"
-        raise InputError.of(where, what, "give real numbers") from error
+        raise InputError.of(where, f"is not an array of real numbers: {error}", "give real numbers") from error
 
 
 def _by_column(port: Port, argument: Mapping[str, object]) -> dict[str, object]:

@@ -163,8 +163,7 @@ def _problem(
     mechanism: Mechanism, measured: MeasurementSet, parameters: tuple[str, ...], options: CalibrationOptions
 ) -> CalibrationProblem:
     if not parameters:
-        remedy = "name them, such as 'track*.length,track*.offset_?'"
-        raise InputError.of("parameters", "no unknowns are named", remedy)
+        raise InputError.of("parameters", "no unknowns are named", "name them, such as 'track*.length,track*.offset_?'")
     return calibration_problem(
         mechanism,
         measured.series,

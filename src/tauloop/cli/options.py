@@ -182,8 +182,7 @@ def _read(name: str, spec: Option, annotation: Any, value: Any) -> Any:
     if spec.named:
         matches = [spec.named[word] for word in spec.named if word.casefold() == value.casefold()]
         if not matches:
-            remedy = f"choose among {', '.join(spec.named)}"
-            raise InputError.of(name, f"{value!r} is unknown", remedy)
+            raise InputError.of(name, f"{value!r} is unknown", f"choose among {', '.join(spec.named)}")
         return matches[0]
     return spec.read(value) if spec.read else _value(name, annotation, value)
 

@@ -485,6 +485,5 @@ def _require(
                 problems.add(observation.name, what, "give a positive one")
             if name not in NAMES and not (name == "cost" and observation.weights):
                 what = f"has a figure {name}"
-                remedy = f"name one of {', '.join(NAMES)}, or cost with weights"
-                problems.add(observation.name, what, remedy)
+                problems.add(observation.name, what, f"name one of {', '.join(NAMES)}, or cost with weights")
     InputError.raise_if_any(problems)

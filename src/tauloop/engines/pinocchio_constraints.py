@@ -18,7 +18,7 @@ from tauloop.engines.least_squares import LeastSquares, times
 from tauloop.engines.pinocchio_mimics import mimic_solver
 from tauloop.engines.results import EngineAccelerations, EngineForces, TreeStates
 from tauloop.engines.rigid_tree import GROUND, Anchor, Constraint
-from tauloop.errors import EngineError, Problem
+from tauloop.errors import EngineError, Problems
 from tauloop.mechanism.poses import Array
 
 #: Regularisation for redundant rows: with none the solver silently gives nonsense. Others need one iteration more.
@@ -160,21 +160,21 @@ def _proximal_solver(engine: PinocchioEngine, states: TreeStates) -> Callable[[A
 
 
 def _require_representable(engine: PinocchioEngine, states: TreeStates) -> None:
-    tree, problems = engine.tree, []
+    tree, problems = engine.tree, Problems()
     for constraint in tree.constraints:
         if not (_is_weld(constraint) or _is_point(constraint) or _axis(constraint) is not None):
             what = f"demands {len(constraint.points)} rows of points and {len(constraint.directions)} of directions"
             remedy = "Pinocchio closes loops by points that coincide and welds; see forward dynamics by its mass matrix"
-            problems.append(Problem(where=constraint.name, what=what, remedy=remedy))
+            problems.add(constraint.name, what, remedy)
     if len(tree.loads.gears) and tree.constraints:
         what = "couple coordinates of a machine with loops"
         remedy = "Pinocchio's constraint solver refuses its mimic joints; see forward dynamics by its mass matrix"
-        problems.append(Problem(where="couplings", what=what, remedy=remedy))
+        problems.add("couplings", what, remedy)
     if np.any(tree.loads.inertia != np.diag(np.diag(tree.loads.inertia))):
-        problems.append(Problem(where="rotors", what="couple joints", remedy="Pinocchio has one rotor for each joint"))
+        problems.add("rotors", "couple joints", "Pinocchio has one rotor for each joint")
     if _worst_condition(engine.whole_mass_matrix(states)) > MOST_CONDITION:
         what = "has parts without inertia, so that its mass matrix cannot be inverted"
-        problems.append(Problem(where=tree.name, what=what, remedy="give every part a mass"))
+        problems.add(tree.name, what, "give every part a mass")
     EngineError.raise_if_any(problems)
 
 

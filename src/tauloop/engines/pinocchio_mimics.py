@@ -14,7 +14,7 @@ import numpy as np
 
 from tauloop.engines.in_pinocchio import PinocchioEngine
 from tauloop.engines.results import TreeStates
-from tauloop.errors import EngineError, Problem
+from tauloop.errors import EngineError, Problems
 from tauloop.mechanism.poses import Array
 
 
@@ -63,7 +63,7 @@ def _with_mimics(engine: PinocchioEngine) -> tuple[Any, Array]:
     loads, names = engine.tree.loads, engine.tree.velocity_names
     joint_of = {joint.idx_v: i for i, joint in enumerate(engine.model.joints) if i}
     follows: dict[int, tuple[int, float]] = {}
-    model, problems = engine.model, []
+    model, problems = engine.model, Problems()
     for ratios, offset in zip(loads.gears, loads.gear_offsets, strict=True):
         coupled = sorted(np.flatnonzero(ratios), key=lambda i: joint_of[int(engine.v_order[i])])
         last = coupled[-1]
@@ -71,7 +71,7 @@ def _with_mimics(engine: PinocchioEngine) -> tuple[Any, Array]:
         if len(coupled) != 2 or np.count_nonzero(loads.gears[:, last]) > 1:
             what = "is more than one joint that follows an earlier one, which is all that Pinocchio's mimic joints say"
             where = f"coupling of {', '.join(names[i] for i in coupled)}"
-            problems.append(Problem(where=where, what=what, remedy="see forward dynamics by its mass matrix"))
+            problems.add(where, what, "see forward dynamics by its mass matrix")
             continue
         leader, follower = (joint_of[int(engine.v_order[i])] for i in coupled)
         scale = -float(ratios[coupled[0]] / ratios[last])

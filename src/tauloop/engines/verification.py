@@ -60,8 +60,7 @@ class VerifyOptions:
     def __post_init__(self) -> None:
         require(self)
         if self.wrench is not None and len(self.wrench) != len(TOOL.columns):
-            what = f"has {len(self.wrench)} numbers"
-            raise InputError.of("wrench", what, f"give {', '.join(TOOL.columns)}")
+            raise InputError.of("wrench", f"has {len(self.wrench)} numbers", f"give {', '.join(TOOL.columns)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

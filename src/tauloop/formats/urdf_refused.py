@@ -38,8 +38,7 @@ def refuse_other_formats(reader: UrdfReader, root: XmlNode) -> bool:
     if root.tag == "robot":
         return False
     what = f"the root element is <{root.tag}>, not <robot>"
-    remedy = f"this is {_OTHERS[root.tag]}" if root.tag in _OTHERS else "give a URDF file"
-    reader.problem(root, root.tag, what, remedy)
+    reader.problem(root, root.tag, what, f"this is {_OTHERS[root.tag]}" if root.tag in _OTHERS else "give a URDF file")
     return True
 
 

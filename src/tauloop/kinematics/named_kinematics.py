@@ -302,8 +302,7 @@ def jacobian(
     """
     model, options = modelled(machine), options or JacobianOptions()
     if platform is not None and actuators is not None:
-        remedy = "give the position of one of them"
-        raise InputError.of("actuators", "given beside a position of the platform", remedy)
+        raise InputError.of("actuators", "given beside a position of the platform", "give the position of one of them")
     at = ACTUATORS if actuators is not None else PLATFORM
     ports = model.motion(at).ports
     values = named_values(

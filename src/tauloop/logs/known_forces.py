@@ -41,8 +41,7 @@ class ForceTable:
         elif not (np.isfinite(p).all() and np.isfinite(self.force).all() and (np.diff(p) > 0.0).all()):
             what = "has positions that do not increase, or numbers that are not finite"
         if what:
-            remedy = "give two or more pairs in the order of the positions"
-            raise InputError.of("table", what, remedy)
+            raise InputError.of("table", what, "give two or more pairs in the order of the positions")
 
     def at(self, position: np.ndarray) -> np.ndarray:
         """Force (N,) at positions (N,)."""
@@ -123,8 +122,7 @@ def without_known_forces(log: Log, known: Sequence[KnownForce]) -> tuple[Signals
         if position.min() < low - slack or position.max() > high + slack:
             what = f"position.{known_force.of} goes from {position.min():.6g} to {position.max():.6g} {unit}, "
             what += f"and the table from {low:.6g} to {high:.6g}"
-            remedy = "extend the table, or leave these samples out"
-            problems.add(f"known_forces.{known_force.channel}", what, remedy)
+            problems.add(f"known_forces.{known_force.channel}", what, "extend the table, or leave these samples out")
             continue
         force = known_force.law.at(position)
         values[known_force.channel] = values[known_force.channel] - force

@@ -54,8 +54,7 @@ def resampled(log: Log) -> Signals:
 
     raw = as_signals(log)
     if len(raw.time) < 4:
-        what = f"{len(raw.time)} samples are too few for a spline"
-        raise LogError.of("log", what, "record longer")
+        raise LogError.of("log", f"{len(raw.time)} samples are too few for a spline", "record longer")
     even = np.linspace(raw.time[0], raw.time[-1], len(raw.time))
     values = CubicSpline(raw.time, np.stack([channel.values for channel in raw.channels], axis=1))(even)
     channels = (replace(channel, values=np.ascontiguousarray(values[:, k])) for k, channel in enumerate(raw.channels))

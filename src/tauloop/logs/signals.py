@@ -31,8 +31,7 @@ def sample_period(log: Log) -> float:
     """
     time = as_signals(log).time
     if len(time) < 2:
-        what = f"{len(time)} samples have no sampling rate"
-        raise InputError.of("log", what, "record longer")
+        raise InputError.of("log", f"{len(time)} samples have no sampling rate", "record longer")
     period = (time[-1] - time[0]) / (len(time) - 1)
     off = np.abs(time - time[0] - period * np.arange(len(time)))
     worst = int(off.argmax())
@@ -185,8 +184,7 @@ def _band(factor: int) -> np.ndarray:
 
 def _require_taps(n: int, factor: int) -> None:
     if not isinstance(factor, int) or factor < 1:
-        what = f"must be a whole number of at least 1, got {factor}"
-        raise InputError.of("factor", what, "1 means no decimation")
+        raise InputError.of("factor", f"must be a whole number of at least 1, got {factor}", "1 means no decimation")
     if factor > 1 and n < taps(factor):
         what = f"{n} samples are too few to decimate by {factor}: the filter has {taps(factor)} taps"
         raise InputError.of("x", what, "record longer or decimate less")

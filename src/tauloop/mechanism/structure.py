@@ -145,8 +145,7 @@ def _check_list(cursor: Cursor, kind: ListOf) -> None:
 def _check_word(cursor: Cursor, kind: Kind) -> None:
     text = cursor.text or ""
     if isinstance(kind, Choice) and text not in kind.options:
-        remedy = suggestion(text, kind.options) or f"write {describe(kind)}"
-        cursor.problem(f"{text!r} is not known here", remedy)
+        cursor.problem(f"{text!r} is not known here", suggestion(text, kind.options) or f"write {describe(kind)}")
     elif isinstance(kind, Text) and kind.is_needed and not text:
         cursor.problem("the text is empty", "write one, or remove the key")
     elif isinstance(kind, Name):

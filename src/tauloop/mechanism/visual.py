@@ -34,8 +34,7 @@ def read_visual(
     """
     shapes = [shape for shape in SHAPES if cursor.has(shape)]
     if len(shapes) != 1:
-        what = f"a visual has one shape, not {len(shapes)}"
-        cursor.problem(what, f"write one of {', '.join(SHAPES)}")
+        cursor.problem(f"a visual has one shape, not {len(shapes)}", f"write one of {', '.join(SHAPES)}")
         return None
     if shapes[0] != "mesh" and cursor.has("scale"):
         cursor.problem("only a mesh has a scale", "remove it, and give the size in units", "scale")

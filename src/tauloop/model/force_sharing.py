@@ -99,8 +99,7 @@ def sharing_of(mechanism: Mechanism, preload: str | float | Mapping[str, str | f
         return EQUAL_SHARES
     names = tuple(cables(mechanism))
     if not names:
-        remedy = "give rods `tension` in the machine file"
-        raise InputError.of("preload", "the machine has no cables", remedy)
+        raise InputError.of("preload", "the machine has no cables", "give rods `tension` in the machine file")
     named: str | float | Mapping[str, str | float] = preload
     if isinstance(preload, str):
         try:

@@ -245,8 +245,7 @@ class Model(Shown):
             InputError: no entry.
         """
         if entry not in set(Entry):
-            what = f"{entry!r} is no entry"
-            raise InputError.of("entry", what, "PLATFORM or ACTUATORS of `tauloop.assembly`")
+            raise InputError.of("entry", f"{entry!r} is no entry", "PLATFORM or ACTUATORS of `tauloop.assembly`")
         return self.platform if entry is PLATFORM else self.actuators
 
     def as_jax(self, function: str = "inverse_dynamics") -> Callable[..., Any]:
@@ -346,8 +345,7 @@ class Model(Shown):
 def _require_mechanism(mechanism: object) -> None:
     if not isinstance(mechanism, Mechanism):
         what = f"{mechanism!r:.80} is a {type(mechanism).__name__}"
-        remedy = "a Mechanism, such as `tauloop.load` reads"
-        raise InputError.of("mechanism", what, remedy)
+        raise InputError.of("mechanism", what, "a Mechanism, such as `tauloop.load` reads")
 
 
 def _require_leaves(mechanism: Mechanism, names: tuple[str, ...]) -> None:

@@ -257,8 +257,7 @@ class Motion:
             InputError, PoseError, AssemblyError: as `tension_margin`.
         """
         if not cables(self.runner.mechanism):
-            remedy = "give rods `tension` in the machine file"
-            raise InputError.of("rods", "none has bounds of its tension", remedy)
+            raise InputError.of("rods", "none has bounds of its tension", "give rods `tension` in the machine file")
         n = self.ports.velocity.size
         arguments = {
             "position": position,

@@ -18,7 +18,7 @@ from tauloop.assembly.nearest import margin, nearest
 from tauloop.assembly.ports import LISTED, EntryPorts
 from tauloop.equations.tree import Configuration
 from tauloop.equations.values import BatchFunction
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problem, Problems
 from tauloop.mechanism.bodies import cables
 from tauloop.programs.tensions import LimitedWinch, limited_winches, multiplier_rows
 from tauloop.programs.tool import WRENCH, tool_jacobian
@@ -165,7 +165,7 @@ class TensionTerms:
         """
         margins, blamed = self.margin()
         missing = self.missing()
-        problems, forces = [], " and those of the winches' forces" if self.limited else ""
+        problems, forces = Problems(), " and those of the winches' forces" if self.limited else ""
         for i, sample in enumerate(samples[:LISTED]):
             at = f"sample {sample} of {count}: " if count > 1 else ""
             parts = [
@@ -174,14 +174,11 @@ class TensionTerms:
                 if abs(value) > 1e-6 * np.abs(missing[i]).max()
             ]
             bound = "" if blamed[i] < 0 else f" ({self.names[blamed[i]]} first)"
-            problems.append(
-                Problem(
-                    where="tension",
-                    what=f"{at}no tensions within their bounds{forces} give this {what}: they miss them by "
-                    f"{-margins[i]:.4g} N at best{bound}; missing from what it needs: {', '.join(parts)}",
-                    remedy="stay where the cables can hold the load (`tauloop workspace`), move slower, or change the "
-                    "bounds",
-                )
+            problems.add(
+                "tension",
+                f"{at}no tensions within their bounds{forces} give this {what}: they miss them by "
+                f"{-margins[i]:.4g} N at best{bound}; missing from what it needs: {', '.join(parts)}",
+                "stay where the cables can hold the load (`tauloop workspace`), move slower, or change the bounds",
             )
         return problems
 

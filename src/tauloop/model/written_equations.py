@@ -122,8 +122,7 @@ def write_equations(
     model, options = modelled(machine), options or EquationOptions()
     known = tuple(p.name for p in model.mechanism.parameters)
     kept = known if options.keep == (EVERYTHING,) else options.keep
-    remedy = "see `tauloop show --parameters`"
-    InputError.raise_if_any(unknown_names(kept, known, "no parameter {!r}", "keep", remedy))
+    InputError.raise_if_any(unknown_names(kept, known, "no parameter {!r}", "keep", "see `tauloop show --parameters`"))
     model = Model(model.mechanism, kept, formulation=model.formulation)
     letters, stages = _Letters(model, options), Stages(progress, 5)
     program = model.motion(options.entry).program(INVERSE_DYNAMICS) if "solved" in options.parts else None

@@ -50,8 +50,7 @@ class FourierSeries(Shown):
         if not all(np.isfinite(values).all() for values in (center, mu, nu)):
             problems.add("series", "a coefficient is not finite", "give finite numbers")
         if not 0 < self.period < np.inf:
-            what = f"must be positive, got {self.period:g} s"
-            problems.add("period", what, "such as 10 s")
+            problems.add("period", f"must be positive, got {self.period:g} s", "such as 10 s")
         InputError.raise_if_any(problems)
         for name, values in (("center", center), ("mu", mu), ("nu", nu)):
             object.__setattr__(self, name, values)

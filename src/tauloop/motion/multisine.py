@@ -67,16 +67,13 @@ def random_multisine(
     if center.ndim != 1 or not np.isfinite(center).all():
         problems.add("center", "is not a row of finite numbers", "one per channel")
     if stroke.shape != center.shape:
-        what = f"has shape {stroke.shape}, the centre {center.shape}"
-        problems.add("stroke", what, "one per channel")
+        problems.add("stroke", f"has shape {stroke.shape}, the centre {center.shape}", "one per channel")
     if not ((stroke >= 0) & np.isfinite(stroke)).all():
-        what = f"must not be negative, got {np.min(stroke):g}"
-        problems.add("stroke", what, "zero keeps a channel still")
+        problems.add("stroke", f"must not be negative, got {np.min(stroke):g}", "zero keeps a channel still")
     if terms < 1:
         problems.add("terms", f"must be at least 1, got {terms}", "such as 5")
     if not 0 < lowest < highest < np.inf:
-        what = f"needs 0 < lowest < highest, got {lowest:g} and {highest:g} Hz"
-        problems.add("lowest", what, "such as 0.1 and 1 Hz")
+        problems.add("lowest", f"needs 0 < lowest < highest, got {lowest:g} and {highest:g} Hz", "such as 0.1 and 1 Hz")
     InputError.raise_if_any(problems)
     n = len(center)
     return Multisine(

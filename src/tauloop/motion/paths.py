@@ -75,8 +75,7 @@ def point(value: object, where: str, problems: Problems, size: int | None = None
     if array.ndim != 1 or not len(array) or not np.isfinite(array).all():
         problems.add(where, "is not a row of finite numbers", "one per coordinate")
     elif size is not None and len(array) != size:
-        what = f"has {len(array)} numbers, the first point {size}"
-        problems.add(where, what, "one per coordinate")
+        problems.add(where, f"has {len(array)} numbers, the first point {size}", "one per coordinate")
     return array
 
 
@@ -138,8 +137,7 @@ class Ellipse(Path):
         if not problems and not (first.any() or second.any()):
             problems.add("first", "both half axes are zero", "give their extent")
         if not (np.isfinite(self.start) and np.isfinite(self.end)) or self.start == self.end:
-            what = f"goes from {self.start:g} to {self.end:g} rad"
-            problems.add("end", what, "two different angles")
+            problems.add("end", f"goes from {self.start:g} to {self.end:g} rad", "two different angles")
         InputError.raise_if_any(problems)
         for name, value in (("center", center), ("first", first), ("second", second)):
             object.__setattr__(self, name, value)

@@ -106,8 +106,7 @@ class StrokeOptions(Options):
         """Note what does not go together."""
         timed = [name for name in ("time", "speed", "acceleration") if getattr(self, name) is not None]
         if len(timed) > 1:
-            what = f"given beside {' and '.join(timed[:-1])}"
-            problems.add(timed[-1], what, "only one of them sets the duration")
+            problems.add(timed[-1], f"given beside {' and '.join(timed[:-1])}", "only one of them sets the duration")
         if self.points is not None and (self.start is not None or self.via or self.end is not None):
             problems.add("points", "given beside points by name", "give the one or the other")
         if self.turn is not None and (len(self.turn) != 3 or not np.isfinite(self.turn).all()):
@@ -338,7 +337,6 @@ def _with_turn(
         raise InputError.of("turn", what, "leave it out, or move its coordinates by an end")
     names = port.columns[first : first + len(QUATERNION)]
     if set(names) & set(moved):
-        what = "given beside components of the quaternion"
-        raise InputError.of("turn", what, "one of them")
+        raise InputError.of("turn", "given beside components of the quaternion", "one of them")
     turned = AxisTurn(base[first : first + len(QUATERNION)], rotation)
     return (*moved, *names), turned if path is None else Together((path, turned))

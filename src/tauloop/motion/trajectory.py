@@ -115,8 +115,7 @@ class Trajectory(Tabular):
         """
         if not 0 < frequency < np.inf or self.total * frequency < 1:
             what = f"{frequency:g} Hz over {self.total:.4g} s"
-            remedy = f"more than {1 / self.total:.4g} Hz"
-            raise InputError.of("frequency", what, remedy)
+            raise InputError.of("frequency", what, f"more than {1 / self.total:.4g} Hz")
         return self.at(np.arange(int(np.ceil(self.total * frequency - WHOLE)) + 1) / frequency)
 
     def peak_forces(self) -> tuple[PeakForce, ...]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problem, Problems
 from tauloop.mechanism.expression import (
     ZERO,
     Call,
@@ -63,7 +63,7 @@ def normals(mechanism: Mechanism) -> dict[str, np.ndarray]:
         InputError: joints turn about more than one direction; names all of them.
     """
     turning = [joint for joint in mechanism.joints if joint.kind in TURNING]
-    problems = [
+    problems = Problems(
         Problem(
             where=f"joints.{joint.name}",
             what=f"a {joint.kind} joint turns about more than one direction",
@@ -71,9 +71,9 @@ def normals(mechanism: Mechanism) -> dict[str, np.ndarray]:
         )
         for joint in mechanism.joints
         if joint.kind in ("universal", "spherical", "free")
-    ]
+    )
     if not turning:
-        problems.append(Problem(where="joints", what="no joint turns, so there is no plane", remedy="skip this step"))
+        problems.add("joints", "no joint turns, so there is no plane", "skip this step")
     require(mechanism, problems)
     first = turning[0]
     axes = {placement.body: axis_on(mechanism, first, placement) for placement in (first.parent, first.child)}
@@ -95,13 +95,11 @@ def normals(mechanism: Mechanism) -> dict[str, np.ndarray]:
                 pending.append(far.body)
             off = max(off, float(np.linalg.norm(n - axes[far.body])))
             if off > PARALLEL:
-                problems.append(
-                    Problem(
-                        where=f"joints.{joint.name}",
-                        what=f"its axis is {np.degrees(np.arcsin(min(off, 1.0))):.3g} deg off the direction about "
-                        f"which {first.name} turns",
-                        remedy="the planar reduction needs joints with parallel axes",
-                    )
+                problems.add(
+                    f"joints.{joint.name}",
+                    f"its axis is {np.degrees(np.arcsin(min(off, 1.0))):.3g} deg off the direction about "
+                    f"which {first.name} turns",
+                    "the planar reduction needs joints with parallel axes",
                 )
     require(mechanism, list({problem.where: problem for problem in problems}.values()))
     return axes

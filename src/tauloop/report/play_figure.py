@@ -42,8 +42,7 @@ def play_figure(play: PlayMap, *, title: str) -> Figure:
     """
     names = [str(name) for name in play.data["worst"].dims]
     if len(names) != 2:
-        what = f"varies {len(names)} positions"
-        raise InputError.of("play map", what, "draw sections of two")
+        raise InputError.of("play map", f"varies {len(names)} positions", "draw sections of two")
     each, worst = (1e6 * play.data[key].to_numpy() for key in ("each", "worst"))
     if not np.isfinite(worst).any():
         raise InputError.of("play map", "has no usable pose", "another section")

@@ -237,8 +237,7 @@ class Simulator:
             AssemblyError: the start is not assembled.
         """
         if not 0 < duration < np.inf:
-            what = f"must be positive, got {duration:g} s"
-            raise InputError.of("duration", what, "give seconds")
+            raise InputError.of("duration", f"must be positive, got {duration:g} s", "give seconds")
         if wrench is not None and not self.system.with_wrench:
             raise InputError.of("wrench", "has no place", "make the simulator with_wrench")
         start_q = self.model.assembly.q if q is None else numbers(q, "q")

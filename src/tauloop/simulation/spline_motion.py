@@ -84,13 +84,11 @@ def _problems(
     if len(time) <= DEGREE:
         problems.add("motion", f"has {len(time)} samples", f"give more than {DEGREE}")
     if not (np.diff(time) > 0).all() or (len(time) and time[0] != 0.0):
-        what = "the times do not rise from zero"
-        problems.add("motion", what, "sort the samples, and start at 0 s")
+        problems.add("motion", "the times do not rise from zero", "sort the samples, and start at 0 s")
     for part in quaternions:
         miss = np.abs(np.linalg.norm(position[:, part], axis=1) - 1.0)
         if miss.max(initial=0.0) > UNIT:
             worst = int(np.argmax(miss))
             what = f"the quaternion of sample {worst} misses unit length by {miss[worst]:.3g}"
-            remedy = "divide it by its length; the order is w, x, y, z"
-            problems.add(", ".join(columns[i] for i in part), what, remedy)
+            problems.add(", ".join(columns[i] for i in part), what, "divide it by its length; the order is w, x, y, z")
     return problems

@@ -76,5 +76,4 @@ def _trimesh() -> Any:
     try:
         return importlib.import_module("trimesh")
     except ImportError as error:
-        what = f"cannot be imported ({error})"
-        raise EngineError.of("trimesh", what, "pip install 'tauloop[view]'") from error
+        raise EngineError.of("trimesh", f"cannot be imported ({error})", "pip install 'tauloop[view]'") from error

@@ -142,8 +142,7 @@ def folds(n_poses: int, count: int, rng: np.random.Generator) -> list[np.ndarray
         InputError: more parts than poses, or fewer than two.
     """
     if not 2 <= count <= n_poses:
-        remedy = f"give a number from 2 to {n_poses}"
-        raise InputError.of("folds", f"{count} folds of {n_poses} poses", remedy)
+        raise InputError.of("folds", f"{count} folds of {n_poses} poses", f"give a number from 2 to {n_poses}")
     return [np.sort(part) for part in np.array_split(rng.permutation(n_poses), count)]
 
 
@@ -339,8 +338,7 @@ def bootstrap(
     distinct = 0.63 * n_rows + float((solution.prior > 0).sum())
     if distinct < n:
         what = f"a draw holds about {distinct:.0f} different residuals for {n} unknowns"
-        remedy = "measure more poses, or rely on the covariance"
-        raise IdentificationError.of("bootstrap", what, remedy)
+        raise IdentificationError.of("bootstrap", what, "measure more poses, or rely on the covariance")
     counts_of = [len(station.series) for station in problem.stations]
     drawn = [
         np.concatenate([rng.multinomial(count, np.full(count, 1.0 / count)) for count in counts_of])

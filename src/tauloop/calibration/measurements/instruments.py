@@ -453,10 +453,10 @@ def require_instruments(instruments: list[Instrument], mechanism: Mechanism, top
     Raises:
         InputError: with every problem.
     """
-    problems = [problem for instrument in instruments for problem in instrument.check(mechanism, topology)]
+    problems = Problems(problem for instrument in instruments for problem in instrument.check(mechanism, topology))
     by_name: dict[str, Instrument] = {}
     for instrument in instruments:
         if by_name.setdefault(instrument.name, instrument) != instrument:
             what = f"two different instruments are called {instrument.name!r}"
-            problems.append(Problem(where="name", what=what, remedy="give each instrument a name of its own"))
+            problems.add("name", what, "give each instrument a name of its own")
     InputError.raise_if_any(problems)

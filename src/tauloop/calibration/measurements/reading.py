@@ -127,8 +127,7 @@ def _series(
     def channel(group: str, name: str, column: str) -> tuple[int, float]:
         if column not in table.names:
             remedy = suggestion(column, table.names) or f"the file has {', '.join(table.names)}"
-            what = f"no column {column!r}"
-            findings.add("missing", f"{group}.{name}", what, remedy, table.file)
+            findings.add("missing", f"{group}.{name}", f"no column {column!r}", remedy, table.file)
             return 0, 1.0
         index = table.names.index(column)
         text = units.get(column, units.get(group, table.units[index]))

@@ -324,8 +324,7 @@ def _instrument(model: Model, options: PosePlanOptions) -> Instrument:
         shape, name = model.topology, options.coordinate
         scalars = [shape.coordinate_names[j] for j in shape.q_of_v if j >= 0]
         if name is None:
-            remedy = f"name the coordinate that is read: {', '.join(scalars)}"
-            raise InputError.of("coordinate", "is missing", remedy)
+            raise InputError.of("coordinate", "is missing", f"name the coordinate that is read: {', '.join(scalars)}")
         is_angle = name not in scalars or shape.is_angle[shape.coordinate_names.index(name)]
         return JointSensor(name=kind.usual_name, coordinate=name, unit="rad" if is_angle else "m")
     return kind(name=kind.usual_name)

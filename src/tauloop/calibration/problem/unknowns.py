@@ -200,13 +200,11 @@ def select_unknowns(
             continue
         units = {unit_of(name) for name in matches}
         if tie and len(units) > 1:
-            what = f"ties parameters in {' and '.join(sorted(units))}"
-            problems.add(text, what, "tie parameters of one unit")
+            problems.add(text, f"ties parameters in {' and '.join(sorted(units))}", "tie parameters of one unit")
             continue
         for name in matches:
             if name in taken:
-                what = f"{name} is already named by {taken[name]!r}"
-                problems.add(text, what, "name each parameter once")
+                problems.add(text, f"{name} is already named by {taken[name]!r}", "name each parameter once")
             taken[name] = text
         result += [unknown(tie, matches)] if tie else [unknown(name, (name,)) for name in matches]
     if not problems and not result:
@@ -241,8 +239,7 @@ def bounded(unknowns: Iterable[Unknown], bounds: Mapping[str, Bounds]) -> tuple[
             remedy = suggestion(pattern, names) or f"unknowns are {', '.join(names[:12])}"
             problems.add(where, "no unknown has this name", remedy)
         if not low < high:
-            what = f"{low:g} to {high:g} is no range"
-            problems.add(where, what, "give a lower bound and a larger upper one")
+            problems.add(where, f"{low:g} to {high:g} is no range", "give a lower bound and a larger upper one")
             continue
         for i in matches:
             unknown = result[i]
@@ -253,8 +250,7 @@ def bounded(unknowns: Iterable[Unknown], bounds: Mapping[str, Bounds]) -> tuple[
             if not low <= unknown.value <= high:
                 unit = "" if unknown.unit == "1" else f" {unknown.unit}"
                 what = f"{unknown.name} starts at {unknown.value:g}{unit}, outside {low:g} to {high:g}{unit}"
-                remedy = "widen the bounds, or change the machine's value"
-                problems.add(where, what, remedy)
+                problems.add(where, what, "widen the bounds, or change the machine's value")
             result[i] = replace(
                 unknown,
                 lower=max(unknown.lower, low - unknown.value),

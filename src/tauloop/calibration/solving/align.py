@@ -34,8 +34,7 @@ def aligned(mechanism: Mechanism, series: Series) -> Series:
         raise InputError.of(instrument.name, "has no frame of its own", "align positions and orientations")
     if (not columns and quaternion is None) or len(series) < 3:
         what = f"{len(series)} poses of {len(instrument.columns)} numbers do not place a frame"
-        remedy = "read all of x, y, z at three poses or more, or state the frame"
-        raise InputError.of(instrument.name, what, remedy)
+        raise InputError.of(instrument.name, what, "read all of x, y, z at three poses or more, or state the frame")
     probe = calibration_problem(mechanism, [series], [f"{instrument.name}.frame.x"])
     state = probe.evaluate(np.zeros(1)).states[0]
     q = state.q

@@ -124,8 +124,7 @@ class Axis:
         for name in (name for name in values if name in self.names):
             columns[name] = array = numbers(values[name], name)
             if array.ndim > 1:
-                what = f"has the shape {array.shape}"
-                problems.add(name, what, "give a number, or an array (N,)")
+                problems.add(name, f"has the shape {array.shape}", "give a number, or an array (N,)")
             elif not np.isfinite(array).all():
                 what = f"is not finite in row {int(np.flatnonzero(~np.isfinite(np.atleast_1d(array)))[0])}"
                 problems.add(name, what, "correct it")
@@ -238,13 +237,13 @@ def prepared_runs(
     """Parameter sets (N, n_p), figures of each run (N, 8), and whether its control means anything (N,)."""
     quantities = {"step": step, "start": start, "load": load, "duration": duration, "load_time": load_time}
     arrays = {name: numbers(value, name) for name, value in quantities.items()}
-    problems = [
+    problems = Problems(
         Problem(where=name, what="is not a finite number, or an array (N,) of such", remedy="correct it")
         for name, array in arrays.items()
         if array.ndim > 1 or not np.isfinite(array).all()
-    ]
+    )
     if np.any(arrays["duration"] <= 0):
-        problems.append(Problem(where="duration", what=f"{duration} s is not positive", remedy="correct it"))
+        problems.add("duration", f"{duration} s is not positive", "correct it")
     InputError.raise_if_any(problems)
     lengths = {len(array) for array in arrays.values() if array.ndim}
     if len(lengths) > 1:

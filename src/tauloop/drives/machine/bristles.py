@@ -52,8 +52,7 @@ def with_bristles(mechanism: Mechanism, line: DriveLine, coulomb: Expression, pr
         InputError: the load has LuGre friction of its own already, or `presliding` is not positive.
     """
     if not presliding > 0:
-        what = f"got {presliding:g}"
-        raise InputError.of("presliding", what, "a positive length or angle, such as 1e-5")
+        raise InputError.of("presliding", f"got {presliding:g}", "a positive length or angle, such as 1e-5")
     ratios, stuck = line.ratios(), on_the_load(line)
 
     def bristly(item: LineInertia) -> LineInertia:

@@ -269,8 +269,7 @@ class PathRun:
         actuators = len(model.mechanism.actuators)
         if actuators != model.platform.ports.velocity.size:
             what = f"has {actuators} actuators for {model.platform.ports.velocity.size} freedoms"
-            remedy = "drive lines need as many actuators as freedoms"
-            raise InputError.of(model.mechanism.name, what, remedy)
+            raise InputError.of(model.mechanism.name, what, "drive lines need as many actuators as freedoms")
         waits = int(np.ceil(settling / system.period - 1e-9))
         count = waits + int(np.ceil(trajectory.total / system.period - 1e-9)) + 1
         self.time = (np.arange(count) - waits) * system.period

@@ -94,8 +94,7 @@ class ToolSensitivity:
         actuators, freedoms = len(model.mechanism.actuators), model.platform.ports.velocity.size
         if actuators != freedoms or actuators > MOST_ACTUATORS:
             what = f"{actuators} actuators for {freedoms} freedoms"
-            remedy = f"as many actuators as freedoms, at most {MOST_ACTUATORS}"
-            raise InputError.of(model.mechanism.name, what, remedy)
+            raise InputError.of(model.mechanism.name, what, f"as many actuators as freedoms, at most {MOST_ACTUATORS}")
         self._model = model
         mechanism = model.mechanism
         motion = symbolic_motion(model.topology, nominal(mechanism))
@@ -136,8 +135,7 @@ def work_volume(model: Model, points: int = 15) -> dict[str, np.ndarray]:
             volume[name] = np.linspace(lower[iq], upper[iq], points)
     if not volume:
         what = "gives no ranges to the platform's positions"
-        remedy = "give platform.limits, or the ranges of the map"
-        raise InputError.of(model.mechanism.name, what, remedy)
+        raise InputError.of(model.mechanism.name, what, "give platform.limits, or the ranges of the map")
     return volume
 
 

@@ -119,8 +119,7 @@ def ballbar(
     if options.center:
         named = [full_name(port.columns, name, "center") for name in options.center]
         if sorted(named) != sorted((first, second)):
-            what = f"{', '.join(named)} is no point of the plane"
-            raise InputError.of("center", what, f"give {first} and {second}")
+            raise InputError.of("center", f"{', '.join(named)} is no point of the plane", f"give {first} and {second}")
         at = named_values(port, "center", options.center, np.zeros(port.size))
         center = (float(at[port.columns.index(first)]), float(at[port.columns.index(second)]))
     return circle_test(
@@ -211,8 +210,7 @@ def _prepared(machine: Mechanism | Model, options: PlayOptions) -> tuple[Model, 
     if not isinstance(options.play, str):
         return model, options.play
     if options.play != "lines":
-        what = f"{options.play!r} is unknown"
-        raise InputError.of("play", what, "numbers in m or rad, or 'lines'")
+        raise InputError.of("play", f"{options.play!r} is unknown", "numbers in m or rad, or 'lines'")
     return model, play_at_the_load(model.mechanism)
 
 

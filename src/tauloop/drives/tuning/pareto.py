@@ -132,8 +132,7 @@ def robustness(
         what = f"have shapes {nominal.shape} and {spread.shape}"
         problems.add("nominal, spread", what, "give one spread for each parameter")
     if not (nominal > 0).all():
-        what = f"holds {nominal.min():g}, which has no logarithm"
-        problems.add("nominal", what, "give positive values")
+        problems.add("nominal", f"holds {nominal.min():g}, which has no logarithm", "give positive values")
     if not (spread >= 0).all():
         problems.add("spread", f"holds {spread.min():g}", "give 0 or more")
     if samples < 1:

@@ -10,7 +10,7 @@ import numpy as np
 from tauloop.datasets import Variable
 from tauloop.drives.tuning.evaluations import BatchCost, BudgetSpentError, Evaluations, Watcher
 from tauloop.drives.tuning.methods import PatternSearch, SearchMethod
-from tauloop.errors import InputError, Problem, solving
+from tauloop.errors import InputError, Problem, Problems, solving
 from tauloop.interrupts import interruptible
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
@@ -207,7 +207,7 @@ def box_problems(bounds: Mapping[str, tuple[float, float]], start: np.ndarray, w
     """What is wrong with the bounds and a start (n,)."""
     if not bounds:
         return [Problem(where="bounds", what="are empty", remedy="give a lower and an upper bound for a parameter")]
-    problems = [
+    problems = Problems(
         Problem(
             where=f"bounds[{name!r}]",
             what=f"from {low:g} to {high:g} hold nothing",
@@ -215,10 +215,10 @@ def box_problems(bounds: Mapping[str, tuple[float, float]], start: np.ndarray, w
         )
         for name, (low, high) in bounds.items()
         if not (np.isfinite([low, high]).all() and low < high)
-    ]
+    )
     if start.shape != (len(bounds),):
         what = f"has shape {start.shape}, the bounds name {len(bounds)} parameters"
-        problems.append(Problem(where=where, what=what, remedy=f"give one number for each of {', '.join(bounds)}"))
+        problems.add(where, what, f"give one number for each of {', '.join(bounds)}")
     elif not problems:
         problems += [
             Problem(

@@ -326,12 +326,11 @@ def _starts(line: DriveLine, options: TuningOptions) -> np.ndarray:
 
 def _findings(options: TuningOptions, best: Minimum, *, has_front: bool) -> tuple[Problem, ...]:
     """Parameters that end on a bound (the optimum may lie beyond), and a front that was interrupted."""
-    problems = []
+    problems = Problems()
     if options.pareto and not has_front:
-        problems.append(Problem(where="pareto", what="interrupted before there was a front", remedy="run on"))
+        problems.add("pareto", "interrupted before there was a front", "run on")
     for (name, (low, high)), value in zip(options.bounds.items(), best.best, strict=True):
         for end, distance in ((low, value - low), (high, high - value)):
             if distance <= ON_BOUND * (high - low):
-                what = f"ends on its bound {end:g}"
-                problems.append(Problem(where=name, what=what, remedy="widen the bound where the drive line allows it"))
+                problems.add(name, f"ends on its bound {end:g}", "widen the bound where the drive line allows it")
     return tuple(problems)

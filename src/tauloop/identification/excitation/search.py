@@ -75,8 +75,7 @@ def random_search(
             keep(result)
     if result is None:
         what = f"none of {tried} random series keeps them, even at {SIZES[-1]:.0%} of the channels' limits"
-        remedy = "choose a centre farther from the limits, or wider limits"
-        raise IdentificationError.of("limits", what, remedy)
+        raise IdentificationError.of("limits", what, "choose a centre farther from the limits, or wider limits")
     return result
 
 

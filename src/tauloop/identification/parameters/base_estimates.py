@@ -56,8 +56,7 @@ class BaseEstimates(Shown):
             raise InputError.of(str(path), f"cannot be read: {error.strerror}", "name a file that is there") from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             what = f"holds no base parameters with their covariance ({type(error).__name__}: {error})"
-            remedy = "write it with `tauloop identify ... --json-file`"
-            raise InputError.of(str(path), what, remedy) from None
+            raise InputError.of(str(path), what, "write it with `tauloop identify ... --json-file`") from None
 
 
 def _from_plain(content: dict[str, Any]) -> BaseEstimates:

@@ -56,8 +56,7 @@ def known_parameters(data: RegressionData, known: Mapping[str, float]) -> Regres
     """
     problems = unknown_names(known, data.unknowns, "is none of the unknowns", "known {}")
     if not problems and len(known) == len(data.unknowns):
-        what = "all unknowns are known"
-        problems.append(Problem("known", what, "leave out what is to be identified"))
+        problems.append(Problem("known", "all unknowns are known", "leave out what is to be identified"))
     IdentificationError.raise_if_any(problems)
     return replace(data, ties=data.relations.without(known))
 

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from tauloop.assembly.ports import numbers
-from tauloop.errors import IdentificationError, Problem
+from tauloop.errors import IdentificationError, Problem, Problems
 from tauloop.options import option, require
 from tauloop.records import dataclass
 from tauloop.shown import Shown
@@ -300,16 +300,14 @@ def _check(matrix: np.ndarray, names: Sequence[str], units: Sequence[str]) -> li
     if matrix.ndim != 2 or 0 in matrix.shape:
         remedy = "give (rows, parameters) or (samples, outputs, parameters), none of them zero"
         return [Problem("regressor", f"has shape {matrix.shape}", remedy)]
-    problems = [
+    problems = Problems(
         Problem(where, f"has {len(items)} entries", f"give {matrix.shape[1]}, one for each column")
         for where, items in (("names", names), ("units", units))
         if len(items) != matrix.shape[1]
-    ]
+    )
     if not np.isfinite(matrix).all():
         count = int(np.sum(~np.isfinite(matrix)))
-        problems.append(
-            Problem(
-                "regressor", f"{count} of {matrix.size} numbers are not finite", "repair or leave out these samples"
-            )
+        problems.add(
+            "regressor", f"{count} of {matrix.size} numbers are not finite", "repair or leave out these samples"
         )
     return problems

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg.lapack import dtpqrt
 
 from tauloop.assembly.ports import numbers
-from tauloop.errors import IdentificationError, Problem
+from tauloop.errors import IdentificationError, Problem, Problems
 from tauloop.identification.regression.ties import Ties, counted, freeze, named
 from tauloop.records import dataclass
 from tauloop.shown import Shown
@@ -66,12 +66,14 @@ class RegressionData(Shown):
         samples, n_outputs, n_parameters = regressor.shape
         measured = np.ones(n_outputs, dtype=bool) if self.measured is None else np.asarray(self.measured)
         time = None if self.time is None else numbers(self.time, "time")
-        problems = [
-            *named("parameters", self.parameters, n_parameters),
-            *counted("parameter_units", self.parameter_units, n_parameters),
-            *named("outputs", self.outputs, n_outputs),
-            *counted("output_units", self.output_units, n_outputs),
-        ]
+        problems = Problems(
+            [
+                *named("parameters", self.parameters, n_parameters),
+                *counted("parameter_units", self.parameter_units, n_parameters),
+                *named("outputs", self.outputs, n_outputs),
+                *counted("output_units", self.output_units, n_outputs),
+            ]
+        )
         for where, array, shape in (
             ("forces", forces, (samples, n_outputs)),
             ("measured", measured, (n_outputs,)),
@@ -81,11 +83,11 @@ class RegressionData(Shown):
             ("ties.matrix", None if self.ties is None else self.ties.matrix, (n_parameters, len(self.unknowns))),
         ):
             if array is not None and array.shape != shape:
-                problems.append(Problem(where, f"has shape {array.shape}", f"give {shape} to suit the regressor"))
+                problems.add(where, f"has shape {array.shape}", f"give {shape} to suit the regressor")
         if measured.dtype != bool:
-            problems.append(Problem("measured", f"is of type {measured.dtype}", "give True or False per output"))
+            problems.add("measured", f"is of type {measured.dtype}", "give True or False per output")
         elif not measured.any():
-            problems.append(Problem("measured", "no output is measured", "measure at least one actuator's force"))
+            problems.add("measured", "no output is measured", "measure at least one actuator's force")
         if not problems:
             labels = (self.outputs, self.parameters)
             problems += _finite("regressor", regressor, labels)

@@ -368,8 +368,7 @@ class FreePlanner:
         tool = q[:, :3] if is_free else self.model.platform.tool(placed.position(placed.grid), start=q).place
         for name, values in self.surroundings.distances(self.model, q, tool).items():
             if values.min() < self.surroundings.clearance - TOUCH:
-                what = f"comes to {1e3 * values.min():.3g} mm of {name}"
-                raise PoseError.of("motion", what, "plan anew")
+                raise PoseError.of("motion", f"comes to {1e3 * values.min():.3g} mm of {name}", "plan anew")
         if not motion.measure < self._allowed * (1.0 + NEAR):
             raise PoseError.of("motion", f"has a bound of the condition number of {motion.measure:.3g}", "plan anew")
         return motion

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from tauloop.assembly.ports import numbers
-from tauloop.errors import InputError, PoseError, Problem, solving
+from tauloop.errors import InputError, PoseError, Problem, Problems, solving
 from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import Integrator
 from tauloop.mechanism.bodies import cables
@@ -348,16 +348,15 @@ def _require(model: Model, duration: float) -> None:
     Raises:
         InputError: no cables, no duration, or a lock on the length of a cable.
     """
-    problems, locked = [], [model.topology.velocity_names[i] for i in model.assembly.locked]
+    problems, locked = Problems(), [model.topology.velocity_names[i] for i in model.assembly.locked]
     for name in cables(model.mechanism):
         if name in locked:
             what = "is a cable, and its length is locked, so that it could neither stretch nor become slack"
-            problems.append(Problem(where=name, what=what, remedy="give the cable a `length`, or lock other freedoms"))
+            problems.add(name, what, "give the cable a `length`, or lock other freedoms")
     if not cables(model.mechanism):
-        problems.append(Problem(where="rods", what="none is a cable", remedy="use `simulate`"))
+        problems.add("rods", "none is a cable", "use `simulate`")
     if not 0 < duration < np.inf:
-        what = f"must be positive, got {duration:g} s"
-        problems.append(Problem(where="duration", what=what, remedy="give seconds"))
+        problems.add("duration", f"must be positive, got {duration:g} s", "give seconds")
     InputError.raise_if_any(problems)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from tauloop.assembly.ports import ACTUATORS, PLATFORM, Port, checked
 from tauloop.datasets import TIME, Variable, columns, time_axis
-from tauloop.errors import EngineError, InputError, PoseError, Problem, solving
+from tauloop.errors import EngineError, InputError, PoseError, Problems, solving
 from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import Integrator, Method
 from tauloop.integrate.sensitivity import labelled
@@ -266,20 +266,19 @@ def loop_runner(loop: Loop) -> LoopRunner:
 def _check(
     plant: Model, model: Model, controller: Controller, sampling: Sampling, substeps: int, settling: float
 ) -> None:
-    problems = [*cable_problems(plant.mechanism), *passive_problems(model.assembly)]
+    problems = Problems([*cable_problems(plant.mechanism), *passive_problems(model.assembly)])
     actuators = len(model.mechanism.actuators)
     if plant.topology.coordinate_names != model.topology.coordinate_names or plant.platform.ports.q != (
         model.platform.ports.q
     ):
-        what = "has other coordinates than the controller's model"
-        problems.append(Problem(where="plant", what=what, remedy="change values, not the structure"))
+        problems.add("plant", "has other coordinates than the controller's model", "change values, not the structure")
     if np.ndim(sampling.resolution) and np.shape(sampling.resolution) != (actuators,):
         what = f"has shape {np.shape(sampling.resolution)}, the machine {actuators} actuators"
-        problems.append(Problem(where="resolution", what=what, remedy="one number, or one per actuator"))
+        problems.add("resolution", what, "one number, or one per actuator")
     if substeps < 1:
-        problems.append(Problem(where="substeps", what=f"must be at least 1, got {substeps}", remedy="such as 4"))
+        problems.add("substeps", f"must be at least 1, got {substeps}", "such as 4")
     if not 0 <= settling < np.inf:
-        problems.append(Problem(where="settling", what=f"must not be negative, got {settling:g} s", remedy="such as 0"))
+        problems.add("settling", f"must not be negative, got {settling:g} s", "such as 0")
     InputError.raise_if_any(problems)
 
 
