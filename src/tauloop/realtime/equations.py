@@ -26,7 +26,7 @@ from tauloop.programs.expressions import ProgramSpec
 from tauloop.programs.rates import actuator_motion
 from tauloop.realtime.options import ControllerOptions
 from tauloop.records import dataclass
-from tauloop.simulation.controllers.redundant import lengths, motor_masses, passive_problems, spread
+from tauloop.simulation.controllers.redundant import gained_masses, passive_problems, spread
 from tauloop.simulation.controllers.system import pose_error
 
 
@@ -411,7 +411,7 @@ class _Maker:
         in_platform, law = self.options.space == "platform", self.options.law
         accelerates = law == "computed-torque"
         n, entry = self.platform.velocity.size, list(self.platform.v)
-        mass = np.ones(n) if accelerates else self._mass(in_platform)
+        mass = np.ones(n) if accelerates else gained_masses(self.model, in_platform, self.model.assembly.q[None])
         # by itself each actuator follows its own reference; what their forces come to is then shared anew
         alone = self.shares and not (in_platform or accelerates)
         calls, sizes = self._weights("law_")
@@ -464,16 +464,6 @@ class _Maker:
             calls.append(self._program("model_inverse", motion, INVERSE_DYNAMICS, places, {"force": "model_force"}))
             calls.append(straight("pushed", {"push": self.n_u, "model_force": self.n_u}, lambda a, b: {force: a + b}))
         return Routine(calls=tuple(calls), own=sizes)
-
-    def _mass(self, in_platform: bool) -> np.ndarray:
-        """Diagonal of the mass matrix at the reference pose (n,)."""
-        model, q = self.model, self.model.assembly.q[None]
-        motion = model.platform if in_platform else model.actuators
-        position = motion.ports.at(q)
-        mass = motion.mass_matrix(position, start=q)[0]
-        if self.shares and not in_platform:
-            return motor_masses(motion.actuator_jacobian(position, start=q)[0], mass, lengths(model))
-        return np.asarray(np.diagonal(mass))
 
     def _drive_law(self) -> Routine:
         """The controls of the drive lines, each by itself; behind the sample their loops' states are moved on."""

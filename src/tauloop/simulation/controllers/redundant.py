@@ -57,3 +57,13 @@ def motor_masses(R: np.ndarray, mass: np.ndarray, unit: np.ndarray) -> np.ndarra
     back = np.linalg.pinv(relative)
     moved, reach = np.einsum("ki,kl,li->i", back, mass, back), np.einsum("ik,ki->i", relative, back)
     return np.divide(moved, reach, out=np.zeros(len(unit)), where=reach > STANDS) / unit**2
+
+
+def gained_masses(model: Model, in_platform: bool, q: np.ndarray) -> np.ndarray:
+    """Mass that gains of each platform coordinate, or of each actuator, move (n,), at coordinates (1, n_q)."""
+    motion = model.platform if in_platform else model.actuators
+    position = motion.ports.at(q)
+    mass = motion.mass_matrix(position, start=q)[0]
+    if model.assembly.is_redundant and not in_platform:
+        return motor_masses(motion.actuator_jacobian(position, start=q)[0], mass, lengths(model))
+    return np.asarray(np.diagonal(mass))

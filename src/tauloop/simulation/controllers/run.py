@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from tauloop.assembly.ports import ACTUATORS, PLATFORM, Port, checked
+from tauloop.assembly.ports import Port, checked
 from tauloop.datasets import TIME, Variable, columns, time_axis
 from tauloop.errors import EngineError, InputError, PoseError, Problems, solving
 from tauloop.integrate.events import Event, Occurrence
@@ -26,7 +26,7 @@ from tauloop.records import dataclass
 from tauloop.result import Evidence, Provenance, Result, provenance
 from tauloop.simulation.controllers.laws import RUNGE_KUTTA_4, Compensation, Controller, Loop, Sampling
 from tauloop.simulation.controllers.loop import CompiledLoop, InterpretedLoop, Trace
-from tauloop.simulation.controllers.redundant import lengths, motor_masses, passive_problems
+from tauloop.simulation.controllers.redundant import gained_masses, passive_problems
 from tauloop.simulation.controllers.sensitivity import directions
 from tauloop.simulation.forces import Wrench
 
@@ -309,14 +309,10 @@ def _holding(model: Model, q: np.ndarray) -> np.ndarray:
 def _gains(model: Model, controller: Controller, q: np.ndarray) -> np.ndarray:
     """Proportional and derivative gains (2, n) at coordinates (1, n_q)."""
     in_platform = controller.space == "platform"
-    functions = model.motion(PLATFORM if in_platform else ACTUATORS)
-    mass = np.ones(functions.ports.velocity.size if in_platform else len(model.mechanism.actuators))
-    if controller.compensation is not Compensation.ACCELERATION:
-        position = functions.ports.at(q)
-        matrix = functions.mass_matrix(position, start=q)[0]
-        mass = np.diagonal(matrix)
-        if model.assembly.is_redundant and not in_platform:
-            mass = motor_masses(functions.actuator_jacobian(position, start=q)[0], matrix, lengths(model))
+    if controller.compensation is Compensation.ACCELERATION:
+        mass = np.ones(model.platform.ports.velocity.size if in_platform else len(model.mechanism.actuators))
+    else:
+        mass = gained_masses(model, in_platform, q)
     w = controller.bandwidth
     return np.stack([w**2 * mass, 2 * controller.damping * w * mass])
 
