@@ -86,6 +86,11 @@ def listed(texts: str | Iterable[str]) -> tuple[str, ...]:
     return tuple(part.strip() for text in texts for part in text.split(",") if part.strip())
 
 
+def each(read: Callable[[str], Any]) -> Callable[[Iterable[str]], tuple[Any, ...]]:
+    """A `read` for fields that may be repeated, by that of one of their texts."""
+    return lambda texts: tuple(map(read, texts))
+
+
 def require(options: Any, error: type[TauloopError] = InputError) -> None:
     """Refuse values outside their limits and choices, all at once; call it from ``__post_init__``.
 

@@ -20,7 +20,7 @@ from tauloop.estimation.speeds import differenced, tracked
 from tauloop.mechanism import units
 from tauloop.mechanism.expression import leaves
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.quantities import pairs_reader, quantity
+from tauloop.mechanism.quantities import pairs_reader, quantity_reader
 from tauloop.model import Model
 from tauloop.model.model import modelled
 from tauloop.model.tool import Payload
@@ -32,7 +32,7 @@ from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
 from tauloop.shown import Shown
-from tauloop.simulation.controllers.laws import Sampling
+from tauloop.simulation.controllers.laws import Sampling, read_bandwidth
 from tauloop.simulation.controllers.library import COMPILED, CONTROLLERS
 from tauloop.simulation.controllers.loop import CompiledLoop, InterpretedLoop
 from tauloop.simulation.controllers.run import ControlledMotion, LoopRunner, follow
@@ -45,15 +45,6 @@ HOUR = 3600.0
 FEWEST_DRAWS = 4
 #: Share of the largest threshold that every other has at least.
 ROUNDING = 1e-3
-
-
-def _frequency(text: str) -> float:
-    width = quantity("bandwidth", text, units.FREQUENCY)
-    return 2 * np.pi * width if text.strip().endswith("Hz") else width
-
-
-def _time(text: str) -> float:
-    return quantity("time", text, units.TIME)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,14 +79,14 @@ class HitOptions(Options):
     stroke: StrokeOptions
     hit: str | Mapping[str, str | float] | None = option(None, read=pairs_reader("hit", "fx=20"))
     payload: float = option(0.0, least=0.0)
-    at: float | None = option(None, read=_time, metavar="TIME", least=0.0)
-    lasting: float | None = option(None, read=_time, metavar="TIME", above=0.0)
-    bandwidth: float = option(100.0, read=_frequency, metavar="FREQUENCY", above=0.0)
+    at: float | None = option(None, read=quantity_reader("time", units.TIME), metavar="TIME", least=0.0)
+    lasting: float | None = option(None, read=quantity_reader("time", units.TIME), metavar="TIME", above=0.0)
+    bandwidth: float = option(100.0, read=read_bandwidth, metavar="FREQUENCY", above=0.0)
     speeds: str = option("differences", choices=("differences", "tracking"))
-    tracking: float = option(1000.0, read=_frequency, metavar="FREQUENCY", above=0.0)
+    tracking: float = option(1000.0, read=read_bandwidth, metavar="FREQUENCY", above=0.0)
     controller: str = option("computed-torque", choices=COMPILED)
-    stiffness: float = option(150.0, read=_frequency, metavar="FREQUENCY", above=0.0)
-    frequency: float = option(1000.0, flag="--rate", read=lambda text: quantity("rate", text, units.FREQUENCY))
+    stiffness: float = option(150.0, read=read_bandwidth, metavar="FREQUENCY", above=0.0)
+    frequency: float = option(1000.0, flag="--rate", read=quantity_reader("rate", units.FREQUENCY))
     resolution: float = option(0.0, flag="--quantisation", least=0.0)
     masses: float = option(0.05, least=0.0, below=1.0)
     friction: float = option(0.3, least=0.0, below=1.0)

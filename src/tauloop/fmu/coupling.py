@@ -10,7 +10,7 @@ import numpy as np
 from tauloop.errors import InputError, Problems
 from tauloop.fmu.foreign import ForeignFmu, ForeignVariable
 from tauloop.mechanism import units
-from tauloop.mechanism.quantities import pairs_reader, quantity
+from tauloop.mechanism.quantities import pairs_reader, quantity_reader
 from tauloop.mechanism.suggestions import listing, suggestion
 from tauloop.mechanism.units import Dimension, UnitError, literal, parse_unit
 from tauloop.options import Options, option
@@ -42,7 +42,7 @@ class FmuCoupling(Options):
     )
     fmu_start: Mapping[str, str | float] = option(factory=dict, read=pairs_reader("fmu_start", "R=0.5"), repeated=True)
     coupling_step: float | None = option(
-        None, above=0.0, read=lambda text: quantity("coupling_step", text, units.TIME), metavar="TIME"
+        None, above=0.0, read=quantity_reader("coupling_step", units.TIME), metavar="TIME"
     )
 
 

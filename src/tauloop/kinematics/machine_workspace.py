@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from tauloop.assembly.named_values import full_name, numbers_of, ranges_of, wrench_of
 from tauloop.kinematics.pose_axes import pose_axes
@@ -11,12 +11,8 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.model.model import modelled
 from tauloop.model.tension_terms import NO_WRENCH
-from tauloop.options import Options, listed, option
+from tauloop.options import Options, each, listed, option
 from tauloop.records import dataclass
-
-
-def _wrenches(texts: Sequence[str]) -> tuple[tuple[float, ...], ...]:
-    return tuple(map(wrench_of, texts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +44,7 @@ class WorkspaceOptions(Options):
     singularity: float | None = option(None, least=0.0, most=1.0)
     clearance: float = option(0.0, least=0.0)
     margin: float = option(0.0, least=0.0)
-    wrench: tuple[tuple[float, ...], ...] = option(NO_WRENCH, read=_wrenches, repeated=True)
+    wrench: tuple[tuple[float, ...], ...] = option(NO_WRENCH, read=each(wrench_of), repeated=True)
 
 
 def workspace(

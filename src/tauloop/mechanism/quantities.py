@@ -33,6 +33,11 @@ def quantity(where: str, text: str, *wanted: Dimension) -> float:
         raise InputError.of(where, error.what, error.remedy) from None
 
 
+def quantity_reader(where: str, *wanted: Dimension) -> Callable[[str], float]:
+    """What reads a `quantity` for a field of options (`tauloop.options.option`)."""
+    return lambda text: quantity(where, text, *wanted)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
     """Two ends in SI units, infinite where one is left open, and their dimension."""

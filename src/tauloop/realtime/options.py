@@ -6,23 +6,18 @@ import numpy as np
 
 from tauloop.errors import Problems
 from tauloop.mechanism import units
-from tauloop.mechanism.quantities import quantity
+from tauloop.mechanism.quantities import quantity_reader
 from tauloop.options import Options, option
 from tauloop.records import dataclass
-from tauloop.simulation.controllers.laws import SPACES
+from tauloop.simulation.controllers.laws import SPACES, read_bandwidth
 
 #: Laws of a generated controller: those of `tauloop control`, and the control of the drive lines.
 LAWS = ("computed-torque", "feed-forward", "gravity", "pd", "drive")
 
 
-def _bandwidth(text: str) -> float:
-    width = quantity("bandwidth", text, units.FREQUENCY)
-    return 2 * np.pi * width if text.strip().endswith("Hz") else width
-
-
 def rate_option() -> float:
     """How often something is done, Hz, up to 1 MHz; `--rate 4kHz`."""
-    read = {"read": lambda text: quantity("rate", text, units.FREQUENCY), "metavar": "FREQUENCY"}
+    read = {"read": quantity_reader("rate", units.FREQUENCY), "metavar": "FREQUENCY"}
     return option(1000.0, flag="--rate", above=0.0, most=1e6, **read)
 
 
@@ -56,7 +51,7 @@ class ControllerOptions(Options):
 
     law: str = option("computed-torque", choices=LAWS)
     space: str = option("joint", choices=SPACES)
-    bandwidth: float = option(100.0, read=_bandwidth, metavar="FREQUENCY", above=0.0, below=np.inf)
+    bandwidth: float = option(100.0, read=read_bandwidth, metavar="FREQUENCY", above=0.0, below=np.inf)
     damping: float = option(1.0, above=0.0, below=np.inf)
     frequency: float = rate_option()
     differences: bool = False

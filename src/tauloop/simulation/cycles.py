@@ -13,7 +13,7 @@ from tauloop.datasets import Variable
 from tauloop.errors import InputError, PoseError, Problems, solving
 from tauloop.mechanism import units
 from tauloop.mechanism.model import Mechanism, Platform
-from tauloop.mechanism.quantities import quantity
+from tauloop.mechanism.quantities import quantity_reader
 from tauloop.model import Model
 from tauloop.model.tool import Payload
 from tauloop.motion.cycles.planning import CycleLeg, CycleTrajectory, PlannedCycle, mean_squares, plan_cycle
@@ -67,11 +67,11 @@ class CycleOptions(LimitOptions):
     """
 
     payload: float | Payload = option(0.0, flag="")
-    reversal: float = option(0.01, least=0.0, read=lambda text: quantity("reversal", text, units.TIME), metavar="TIME")
+    reversal: float = option(0.01, least=0.0, read=quantity_reader("reversal", units.TIME), metavar="TIME")
     ends: str = option("held", choices=("held",), flag="")
     tool_jerk: float = option(np.inf, above=0.0)
     rated: float | None = option(None, above=0.0, most=1.0)
-    time: float | None = option(None, above=0.0, read=lambda text: quantity("time", text, units.TIME), metavar="TIME")
+    time: float | None = option(None, above=0.0, read=quantity_reader("time", units.TIME), metavar="TIME")
     intervals: int = option(200, least=20, most=2000)
 
     def _note_mismatches(self, problems: Problems) -> None:

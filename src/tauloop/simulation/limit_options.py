@@ -7,7 +7,7 @@ import numpy as np
 from tauloop.errors import InputError
 from tauloop.mechanism import units
 from tauloop.mechanism.model import Platform
-from tauloop.mechanism.quantities import quantity
+from tauloop.mechanism.quantities import quantity_reader
 from tauloop.model.tool import Payload
 from tauloop.motion.fastest.limits import PathLimits
 from tauloop.options import Options, option
@@ -53,16 +53,16 @@ class LimitOptions(Options):
 
     reserve: float = option(0.1, least=0.0, below=1.0)
     payload: float | Payload | None = option(
-        None, least=0.0, read=lambda text: quantity("payload", text, units.MASS), metavar="MASS"
+        None, least=0.0, read=quantity_reader("payload", units.MASS), metavar="MASS"
     )
     motor_curve: tuple[tuple[float, float], ...] | str = option((), read=motor_curve, metavar="SPEED:SHARE,...")
-    tension: float = option(np.inf, above=0.0, read=lambda text: quantity("tension", text, units.FORCE))
-    compression: float = option(np.inf, above=0.0, read=lambda text: quantity("compression", text, units.FORCE))
+    tension: float = option(np.inf, above=0.0, read=quantity_reader("tension", units.FORCE))
+    compression: float = option(np.inf, above=0.0, read=quantity_reader("compression", units.FORCE))
     tool_acceleration: float = option(np.inf, above=0.0)
-    reversal: float = option(0.0, least=0.0, read=lambda text: quantity("reversal", text, units.TIME), metavar="TIME")
+    reversal: float = option(0.0, least=0.0, read=quantity_reader("reversal", units.TIME), metavar="TIME")
     ends: str = option("held", choices=("held", "braked"))
     controller: str = option("computed-torque", choices=tuple(CONTROLLERS))
-    frequency: float = option(4000.0, flag="--rate", read=lambda text: quantity("frequency", text, units.FREQUENCY))
+    frequency: float = option(4000.0, flag="--rate", read=quantity_reader("frequency", units.FREQUENCY))
     bandwidth: float = option(150.0, above=0.0)
 
     def limits(self, reserve: float, platform: Platform) -> PathLimits:

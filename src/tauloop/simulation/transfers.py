@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from tauloop.assembly.named_values import QUATERNION, named_values, quaternion_s
 from tauloop.errors import InputError, PoseError, Problems, solving
 from tauloop.mechanism import units
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.quantities import pairs_reader, quantity
+from tauloop.mechanism.quantities import pairs_reader, quantity_reader
 from tauloop.model import Model
 from tauloop.motion.fastest.limits import PathRows
 from tauloop.motion.fastest.planning import FastestLaw, fastest_law, law_rate
@@ -20,7 +20,7 @@ from tauloop.motion.free.rows import Surroundings
 from tauloop.motion.laws import LAWS
 from tauloop.motion.paths import AxisTurn
 from tauloop.motion.trajectory import Trajectory
-from tauloop.options import option
+from tauloop.options import each, option
 from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 from tauloop.result import Evidence, provenance
@@ -37,14 +37,6 @@ from tauloop.simulation.limit_options import LimitOptions
 
 #: Times at which distances are looked at.
 LOOKS = 1001
-
-
-def _boxes(texts: Iterable[str]) -> tuple[BoxObstacle, ...]:
-    return tuple(box(text) for text in texts)
-
-
-def _spheres(texts: Iterable[str]) -> tuple[SphereObstacle, ...]:
-    return tuple(sphere(text) for text in texts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,12 +75,14 @@ class TransferOptions(LimitOptions):
     optimise: str = option("time", choices=("time", "energy", "wear"))
     copper: float = option(0.0, least=0.0, below=np.inf)
     exponent: float = option(3.0, least=1.0, most=12.0)
-    longest: float = option(np.inf, above=0.0, read=lambda text: quantity("longest", text, units.TIME), metavar="TIME")
-    boxes: tuple[BoxObstacle, ...] = option((), flag="--box", read=_boxes, repeated=True, metavar="X,Y,Z:DX,DY,DZ")
-    spheres: tuple[SphereObstacle, ...] = option((), flag="--sphere", read=_spheres, repeated=True, metavar="X,Y,Z:R")
-    tool_radius: float = option(0.0, least=0.0, read=lambda text: quantity("tool_radius", text, units.LENGTH))
-    rod_radius: float | None = option(None, least=0.0, read=lambda text: quantity("rod_radius", text, units.LENGTH))
-    clearance: float = option(0.002, least=0.0, read=lambda text: quantity("clearance", text, units.LENGTH))
+    longest: float = option(np.inf, above=0.0, read=quantity_reader("longest", units.TIME), metavar="TIME")
+    boxes: tuple[BoxObstacle, ...] = option((), flag="--box", read=each(box), repeated=True, metavar="X,Y,Z:DX,DY,DZ")
+    spheres: tuple[SphereObstacle, ...] = option(
+        (), flag="--sphere", read=each(sphere), repeated=True, metavar="X,Y,Z:R"
+    )
+    tool_radius: float = option(0.0, least=0.0, read=quantity_reader("tool_radius", units.LENGTH))
+    rod_radius: float | None = option(None, least=0.0, read=quantity_reader("rod_radius", units.LENGTH))
+    clearance: float = option(0.002, least=0.0, read=quantity_reader("clearance", units.LENGTH))
     condition: float | None = option(None, above=2.0)
     intervals: int = option(INTERVALS, least=6, most=400)
 

@@ -33,7 +33,7 @@ from tauloop.datasets import Variable, columns, rows
 from tauloop.errors import IdentificationError, InputError, Problems, solving
 from tauloop.files import write_text
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.quantities import quantity
+from tauloop.mechanism.quantities import quantity, quantity_reader
 from tauloop.mechanism.units import ANGLE, LENGTH
 from tauloop.model import Model
 from tauloop.options import Options, listed, option
@@ -101,8 +101,8 @@ class PosePlanOptions(Options):
     count: int = option(60, least=1)
     candidates: int = option(2000, least=1)
     criterion: Criterion = option(D_OPTIMAL, named=CRITERIA)
-    noise: float = option(20e-6, least=0.0, read=lambda text: quantity("noise", text, LENGTH), metavar="LENGTH")
-    turn_noise: float = option(20e-6, least=0.0, read=lambda text: quantity("turn_noise", text, ANGLE), metavar="ANGLE")
+    noise: float = option(20e-6, least=0.0, read=quantity_reader("noise", LENGTH), metavar="LENGTH")
+    turn_noise: float = option(20e-6, least=0.0, read=quantity_reader("turn_noise", ANGLE), metavar="ANGLE")
     tolerance: float = option(1e-3, least=0.0)
     priors: bool = True
     tolerances: Tolerances | None = option(None, flag="")

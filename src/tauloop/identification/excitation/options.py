@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import field
 from pathlib import Path
 
@@ -10,12 +9,8 @@ from tauloop.identification.excitation.criteria import CRITERIA, ConditionNumber
 from tauloop.identification.excitation.problem import ExcitationTask
 from tauloop.identification.excitation.solver import SolverOptions
 from tauloop.motion.sampled import SampledMotion
-from tauloop.options import Options, option
+from tauloop.options import Options, each, option
 from tauloop.records import dataclass
-
-
-def _paths(texts: Iterable[str]) -> tuple[Path, ...]:
-    return tuple(map(Path, texts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +38,7 @@ class ExcitationOptions(Options):
 
     task: ExcitationTask = field(default_factory=ExcitationTask)
     criterion: ExcitationCriterion = option(ConditionNumber(), named=CRITERIA)
-    after: tuple[Path | SampledMotion, ...] = option((), read=_paths, repeated=True, metavar="FILE")
+    after: tuple[Path | SampledMotion, ...] = option((), read=each(Path), repeated=True, metavar="FILE")
     drive: tuple[str, ...] = ()
     random: int = option(1000, least=1)
     starts: int = option(4, least=0)

@@ -14,6 +14,8 @@ from tauloop.integrate.events import Event
 from tauloop.integrate.integrators import Method
 from tauloop.integrate.sensitivity import SensitivityDirection
 from tauloop.integrate.tableau import chained
+from tauloop.mechanism.quantities import quantity
+from tauloop.mechanism.units import FREQUENCY
 from tauloop.model import Model
 from tauloop.options import Options, option
 from tauloop.records import dataclass
@@ -29,6 +31,12 @@ Correction = Callable[[float, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 RUNGE_KUTTA_4 = chained(places=(0.5, 0.5, 1.0), weights=(1 / 6, 1 / 3, 1 / 3, 1 / 6))
 #: Heun's method of third order: a quarter cheaper.
 HEUN_3 = chained(places=(1 / 3, 2 / 3), weights=(0.25, 0.0, 0.75))
+
+
+def read_bandwidth(text: str) -> float:
+    """A bandwidth in rad/s, of which text in Hz is 2 pi times as many."""
+    width = quantity("bandwidth", text, FREQUENCY)
+    return 2 * np.pi * width if text.strip().endswith("Hz") else width
 
 
 class Compensation(enum.Enum):

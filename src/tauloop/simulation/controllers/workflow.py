@@ -19,7 +19,7 @@ from tauloop.kinematics.watched import events_of
 from tauloop.logs.channels import log_of
 from tauloop.mechanism import units
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.quantities import pairs_reader, quantity
+from tauloop.mechanism.quantities import pairs_reader, quantity, quantity_reader
 from tauloop.mechanism.suggestions import suggestion, unknown_names
 from tauloop.model import Model
 from tauloop.motion import StrokeOptions
@@ -28,7 +28,7 @@ from tauloop.options import Options, option
 from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result
-from tauloop.simulation.controllers.laws import HEUN_3, RUNGE_KUTTA_4, SPACES, Controller, Sampling
+from tauloop.simulation.controllers.laws import HEUN_3, RUNGE_KUTTA_4, SPACES, Controller, Sampling, read_bandwidth
 from tauloop.simulation.controllers.library import COMPILED, CONTROLLERS
 from tauloop.simulation.controllers.predictive import CUT, RELAXED
 from tauloop.simulation.controllers.run import SATURATED, SUBSTEPS, ControlledMotion, follow
@@ -45,11 +45,6 @@ METHODS: dict[str, Tableau | Integrator] = {
 }
 #: Share of the machine's limits that a stroke takes where nothing sets its duration: control needs the rest.
 SHARE = 0.8
-
-
-def _bandwidth(text: str) -> float:
-    width = quantity("bandwidth", text, units.FREQUENCY)
-    return 2 * np.pi * width if text.strip().endswith("Hz") else width
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,10 +87,10 @@ class ControlOptions(Options):
     controller: tuple[str | Controller, ...] = ()
     horizon: int = option(20, least=1)
     space: str = option("joint", choices=SPACES)
-    bandwidth: float = option(150.0, read=_bandwidth, metavar="FREQUENCY")
+    bandwidth: float = option(150.0, read=read_bandwidth, metavar="FREQUENCY")
     damping: float = 1.0
-    frequency: float = option(1000.0, flag="--rate", read=lambda text: quantity("frequency", text, units.FREQUENCY))
-    delay: float = option(0.0, read=lambda text: quantity("delay", text, units.TIME), metavar="TIME")
+    frequency: float = option(1000.0, flag="--rate", read=quantity_reader("frequency", units.FREQUENCY))
+    delay: float = option(0.0, read=quantity_reader("delay", units.TIME), metavar="TIME")
     resolution: str | float | tuple[float, ...] = option(0.0, flag="--quantisation", read=str)
     differences: bool = False
     saturation: bool = True
