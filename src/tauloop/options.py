@@ -9,10 +9,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import reprlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, field, fields
+from enum import EnumType
+from functools import cache
+from numbers import Integral
 from os import PathLike
-from typing import Any
+from pathlib import Path
+from textwrap import dedent
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from tauloop.errors import InputError, Problem, Problems, TauloopError
 from tauloop.records import dataclass
@@ -20,20 +27,22 @@ from tauloop.shown import Shown
 
 #: Under this key a field's metadata hold its `Option`.
 KEY = "option"
-_ENTRY = re.compile(r"(?P<names>\w+(?:, \w+)*): (?P<text>.*)")
-_INNER = re.compile(r"\[[^\[\]]*\]")
-#: What a field may be by the name of its type: whether a value is one, and what to give. A field that may be anything
-#: else is not looked at.
-_KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "float": (lambda value: hasattr(value, "__float__") and not _is_flag(value), "a number"),
-    "int": (lambda value: hasattr(value, "__float__") and not _is_flag(value), "a whole number"),
-    "str": (lambda value: isinstance(value, str), "text"),
-    "bool": (lambda value: _is_flag(value), "True or False"),
-    "None": (lambda value: value is None, "None"),
-    "Path": (lambda value: isinstance(value, str | PathLike), "a path"),
-    "Mapping": (lambda value: isinstance(value, Mapping), "names with values, such as {'name': value}"),
-    "tuple": (lambda value: isinstance(value, Iterable) and not isinstance(value, str | Mapping), "several in a tuple"),
+#: What a docstring says below "Attributes:", and one entry there.
+_BLOCK = re.compile(r"^( *)Attributes:\n((?:\1 +.*\n|\n)*)", re.MULTILINE)
+_ENTRY = re.compile(r"^(\w+(?:, \w+)*): (.*(?:\n(?: +.*)?)*)", re.MULTILINE)
+#: What to give for a type of Python's own.
+_WORDS: dict[Any, str] = {
+    float: "a number",
+    int: "a whole number",
+    str: "text",
+    bool: "True or False",
+    NoneType: "None",
+    Path: "a path",
+    Mapping: "names with values, such as {'name': value}",
+    tuple: "several in a tuple",
+    Callable: "a function",
 }
+_hints: Callable[[Any], dict[str, Any]] = cache(get_type_hints)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +101,7 @@ def each(read: Callable[[str], Any]) -> Callable[[Iterable[str]], tuple[Any, ...
 
 
 def require(options: Any, error: type[TauloopError] = InputError) -> None:
-    """Refuse values outside their limits and choices, all at once; call it from ``__post_init__``.
+    """Refuse values of other types, and outside their limits and choices, all at once; call it from ``__post_init__``.
 
     Of a tuple each value is looked at, and of a mapping, under its key.
 
@@ -103,20 +112,8 @@ def require(options: Any, error: type[TauloopError] = InputError) -> None:
     Raises:
         error: each with the field's name, the value and what it may be.
     """
-    problems, owner = [], "" if error is InputError else f"{type(options).__name__}."
-    for item in fields(options):
-        value, spec = getattr(options, item.name), item.metadata.get(KEY, Option())
-        if kind := _wrong_kind(f"{owner}{item.name}", value, str(item.type)):
-            problems.append(kind)
-            continue
-        if isinstance(value, Mapping):
-            numbers = [(f"{item.name}.{key}", number) for key, number in value.items()]
-        else:
-            numbers = [(item.name, number) for number in (value if isinstance(value, tuple) else (value,))]
-        for name, number in numbers:
-            if problem := _problem(f"{owner}{name}", number, spec, is_whole=str(item.type).startswith("int")):
-                problems.append(problem)
-    error.raise_if_any(problems)
+    kinds, limits = _problems(options, "" if error is InputError else f"{type(options).__name__}.")
+    error.raise_if_any([*kinds, *limits])
 
 
 class Options(Shown):
@@ -125,45 +122,98 @@ class Options(Shown):
     __slots__ = ()
 
     def __post_init__(self) -> None:
-        """Refuse what is out of range, and what does not go together, all at once."""
-        problems = Problems()
-        with problems.collecting(InputError):
-            require(self)
-        self._note_mismatches(problems)
+        """Refuse what is out of range, and what of the right types does not go together, all at once."""
+        kinds, limits = _problems(self)
+        problems = Problems([*kinds, *limits])
+        if not kinds:
+            self._note_mismatches(problems)
         InputError.raise_if_any(problems)
 
     def _note_mismatches(self, problems: Problems) -> None:
         """Note values that are within their limits and do not go together; none where a class does not say more."""
 
 
+def _problems(options: Any, owner: str = "") -> tuple[list[Problem], list[Problem]]:
+    """What is wrong with the types of values; and with what they are, where their types are right."""
+    kinds, limits, hints = list[Problem](), list[Problem](), _hints(options.__class__)
+    for item in fields(options):
+        name, value, spec = f"{owner}{item.name}", getattr(options, item.name), item.metadata.get(KEY, Option())
+        if wrong := [*_of_wrong_type(name, value, hints[item.name])]:
+            kinds += wrong
+            continue
+        parts = [("", part) for part in (value if isinstance(value, tuple) else (value,))]
+        parts = [(f".{key}", part) for key, part in value.items()] if isinstance(value, Mapping) else parts
+        is_whole = str(item.type).startswith("int")
+        limits += filter(None, (_problem(f"{name}{key}", part, spec, is_whole=is_whole) for key, part in parts))
+    return kinds, limits
+
+
+def _of_wrong_type(where: str, value: Any, hint: Any) -> Iterator[Problem]:
+    """What is not of the type that an annotation states: a value itself, or what it is made of."""
+    members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    if fitting := [member for member in members if _is_of(value, _outer(member))]:
+        yield from min(([*_parts_of_wrong_type(where, value, member)] for member in fitting), key=len)
+        return
+    wanted = " or ".join(dict.fromkeys(_named(_outer(member)) for member in members))
+    yield Problem(where, f"is {reprlib.repr(value)}, of type {type(value).__name__}", f"give {wanted}")
+
+
+def _parts_of_wrong_type(where: str, value: Any, hint: Any) -> Iterator[Problem]:
+    kind, inner = get_origin(hint), get_args(hint)
+    if kind is Mapping:
+        for key, part in value.items():
+            yield from _of_wrong_type(f"{where}.{key}", part, inner[1])
+    elif kind is tuple and isinstance(value, Collection):
+        hints = inner[:1] * len(value) if inner[-1] is ... else inner
+        if len(hints) != len(value):
+            yield Problem(where, f"has {len(value)} values", f"give {len(hints)}")
+        for k, (part, part_hint) in enumerate(zip(value, hints, strict=False)):
+            yield from _of_wrong_type(f"{where}[{k}]", part, part_hint)
+
+
+def _outer(hint: Any) -> Any:
+    """The type of a whole value; a tuple where it is an array or a sequence."""
+    kind = get_origin(hint) or hint
+    return tuple if getattr(kind, "__name__", "") in ("ndarray", "Sequence") else kind
+
+
+def _named(kind: Any) -> str:
+    """What to give for a type."""
+    if isinstance(kind, EnumType):
+        return " or ".join(f"{kind.__name__}.{name}" for name in kind.__members__)
+    return _WORDS.get(kind) or f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
+
+
+def _is_of(value: Any, kind: Any) -> bool:
+    if kind in (float, int):
+        return _is_number(value)
+    if kind is tuple:
+        return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+    if kind is bool:
+        return _is_flag(value)
+    return kind is Any or isinstance(value, str | PathLike if kind is Path else kind)
+
+
 def _is_flag(value: object) -> bool:
     return type(value).__name__ in ("bool", "bool_")
 
 
-def _wrong_kind(name: str, value: object, annotation: str) -> Problem | None:
-    """What is wrong with the type of a value: of any where the annotation names plain types alone, else of text."""
-    outer = annotation
-    while _INNER.search(outer):
-        outer = _INNER.sub("", outer)
-    kinds = [kind.strip() for kind in outer.split("|")]
-    if any(kind in _KINDS and _KINDS[kind][0](value) for kind in kinds):
-        return None
-    if not (all(kind in _KINDS for kind in kinds) or (isinstance(value, str) and "float" in kinds)):
-        return None
-    wanted = " or ".join(dict.fromkeys(_KINDS[kind][1] if kind in _KINDS else f"a {kind}" for kind in kinds))
-    return Problem(where=name, what=f"is {value!r}, of type {type(value).__name__}", remedy=f"give {wanted}")
+def _is_number(value: Any) -> bool:
+    """Whether it is one number that fits into a float: of Python, NumPy or a table."""
+    try:
+        return not (_is_flag(value) or getattr(value, "ndim", None)) and isinstance(value.__float__(), float)
+    except (AttributeError, TypeError, ValueError, OverflowError):
+        return False
 
 
-def _problem(name: str, value: object, spec: Option, *, is_whole: bool) -> Problem | None:
+def _problem(name: str, value: Any, spec: Option, *, is_whole: bool) -> Problem | None:
     if spec.choices and isinstance(value, str) and value not in spec.choices:
         return Problem(where=name, what=f"unknown: {value!r}", remedy=f"choose among {', '.join(spec.choices)}")
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return None
-    if value == math.inf and spec.most is None and spec.below is None:
-        return None  # no limit, where one may be given
+    if not _is_number(value) or (value == math.inf and spec.most is None and spec.below is None):
+        return None  # infinity: no limit, where one may be given
     low = (spec.least is not None and not value >= spec.least) or (spec.above is not None and not value > spec.above)
     high = (spec.most is not None and not value <= spec.most) or (spec.below is not None and not value < spec.below)
-    is_broken = is_whole and isinstance(value, float)
+    is_broken = is_whole and not isinstance(value, Integral)
     if not (low or high or is_broken or math.isnan(value)):
         return None
     what = "is no number" if math.isnan(value) else f"is {value:g}"
@@ -174,26 +224,7 @@ def described(options: type) -> dict[str, str]:
     """What the docstrings of a class of options and of its bases say of each field, by its name, in one line."""
     texts: dict[str, str] = {}
     for kind in reversed(options.__mro__):
-        texts |= _entries(kind.__doc__ or "")
-    return texts
-
-
-def _entries(docstring: str) -> dict[str, str]:
-    """What a docstring says below "Attributes:", by name."""
-    lines = docstring.partition("Attributes:")[2].splitlines()[1:]
-    indents = [len(line) - len(line.lstrip()) for line in lines if line.strip()]
-    texts: dict[str, str] = {}
-    names: Sequence[str] = ()
-    for line in lines:
-        if not line.strip():
-            continue
-        here = len(line) - len(line.lstrip())
-        if here < indents[0]:
-            break
-        entry = _ENTRY.match(line.strip()) if here == indents[0] else None
-        if entry:
-            names = entry["names"].split(", ")
-            texts |= dict.fromkeys(names, entry["text"])
-        else:
-            texts |= {name: f"{texts[name]} {line.strip()}" for name in names}
+        for _, block in _BLOCK.findall(kind.__doc__ or ""):
+            for names, text in _ENTRY.findall(dedent(block)):
+                texts |= dict.fromkeys(names.split(", "), " ".join(text.split()))
     return texts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
 from collections.abc import Callable, Mapping
@@ -211,6 +212,12 @@ def test_flags_and_objects_without_a_command() -> None:
         (lambda: tl.VerifyOptions(states="many", seed=True), ["states", "seed"]),  # type: ignore[arg-type]
         (lambda: tl.ReductionOptions(states=None), ["states"]),  # type: ignore[arg-type]
         (lambda: tl.TransferOptions(end={"x": 0.1}, payload="1"), ["payload"]),  # type: ignore[arg-type]
+        (lambda: tl.FastestOptions(stroke="1", payload="1"), ["payload", "stroke"]),  # type: ignore[arg-type]
+        (lambda: tl.CheckOptions(driven="yes"), ["driven"]),  # type: ignore[arg-type]
+        (lambda: tl.CountOptions(entry="platform"), ["entry"]),  # type: ignore[arg-type]
+        (lambda: tl.ControllerOptions(limit=(1.0, "2")), ["limit[1]"]),  # type: ignore[arg-type]
+        (lambda: tl.DriveOptions(parameters={"kp": "1"}), ["parameters.kp"]),  # type: ignore[dict-item]
+        (lambda: tl.WorkspaceOptions(ranges={"x": (0.0, "1")}), ["ranges.x[1]"]),  # type: ignore[dict-item]
     ],
 )
 def test_values_of_another_type_are_refused_by_name_all_at_once(make: Callable[[], object], where: list[str]):
@@ -220,6 +227,39 @@ def test_values_of_another_type_are_refused_by_name_all_at_once(make: Callable[[
     for problem in refused.value.problems:
         assert ", of type " in problem.what
         assert problem.remedy.startswith("give ")
+
+
+@pytest.mark.parametrize("name", [name for name in dir(tl) if name.endswith("Options")])
+def test_no_value_of_any_type_ends_in_an_error_of_python(name: str) -> None:
+    """What is refused says where and what to give, for every field of every class of options."""
+    options = getattr(tl, name)
+    others = ["1", b"1", 1.5, 10**400, 1j, np.nan, True, None, object(), [], {}, [1.0], ["a"], ("1",), {"a": "b"}]
+    missing = (dataclasses.MISSING, dataclasses.MISSING)
+    needed = [item.name for item in dataclasses.fields(options) if (item.default, item.default_factory) == missing]
+    for item in dataclasses.fields(options):
+        refused: list[object] = []
+        for value in others:
+            with contextlib.suppress(tl.TauloopError):
+                options(**dict.fromkeys(needed, None) | {item.name: value})
+                continue
+            with pytest.raises(tl.TauloopError) as error:
+                options(**dict.fromkeys(needed, None) | {item.name: value})
+            assert all(problem.where and problem.remedy for problem in error.value.problems)
+            refused += [value for problem in error.value.problems if problem.where.startswith(item.name)]
+        assert len(refused) > 3 or "LogSource" in item.type, item.name  # a log may be an object of any reader
+
+
+def test_a_wrong_number_of_values_is_named():
+    with pytest.raises(InputError, match="motor_curve\\[1\\]: has 3 values\n    remedy: give 2"):
+        tl.CycleOptions(motor_curve=((0.0, 1.0), (20.0, 1.0, 3.0)))  # type: ignore[arg-type]
+
+
+def test_numbers_of_numpy_have_limits_too():
+    with pytest.raises(InputError, match="states: is -3\n    remedy: give a number at least 1"):
+        tl.VerifyOptions(states=np.int64(-3))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"condition: is 0\.5"):
+        tl.VerifyOptions(condition=np.float32(0.5))  # type: ignore[arg-type]
+    assert tl.SimulationOptions(duration=np.array(1.5), wrench=[0.0] * 6).duration == 1.5  # type: ignore[arg-type]
 
 
 def test_numbers_of_numpy_and_lists_in_place_of_tuples_are_taken():

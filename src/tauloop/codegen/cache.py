@@ -21,6 +21,7 @@ import platformdirs
 
 from tauloop.errors import InputError
 from tauloop.files import hold, is_abandoned, locked, write_file
+from tauloop.options import Options
 from tauloop.records import dataclass
 from tauloop.result import Status
 from tauloop.shown import Shown
@@ -60,7 +61,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CacheOptions:
+class CacheOptions(Options):
     """What is done with the cache, and which.
 
     Attributes:

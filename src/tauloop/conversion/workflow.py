@@ -12,13 +12,13 @@ from tauloop.formats.format import Written, named
 from tauloop.formats.library import FORMATS, load
 from tauloop.formats.options import ImportOptions
 from tauloop.mechanism.model import Mechanism
-from tauloop.options import option
+from tauloop.options import Options, option
 from tauloop.records import dataclass
 from tauloop.result import Result, provenance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConvertOptions:
+class ConvertOptions(Options):
     """How a machine is written in another format.
 
     Attributes:

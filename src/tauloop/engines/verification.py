@@ -18,10 +18,10 @@ from tauloop.engines.comparison import (
     UNDER_WRENCH,
     EngineComparison,
 )
-from tauloop.errors import InputError
+from tauloop.errors import Problems
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
-from tauloop.options import option, require
+from tauloop.options import Options, option
 from tauloop.progress import Progress
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
@@ -36,7 +36,7 @@ TOLERANCES = dict.fromkeys((FORWARD_DYNAMICS, OWN_FORWARD, OWN_INVERSE, UNDER_WR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerifyOptions:
+class VerifyOptions(Options):
     """What is compared.
 
     Attributes:
@@ -57,10 +57,9 @@ class VerifyOptions:
     wrench: tuple[float, ...] | None = option(None, read=wrench_of)
     condition: float = option(CONDITION, least=1.0)
 
-    def __post_init__(self) -> None:
-        require(self)
+    def _note_mismatches(self, problems: Problems) -> None:
         if self.wrench is not None and len(self.wrench) != len(TOOL.columns):
-            raise InputError.of("wrench", f"has {len(self.wrench)} numbers", f"give {', '.join(TOOL.columns)}")
+            problems.add("wrench", f"has {len(self.wrench)} numbers", f"give {', '.join(TOOL.columns)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

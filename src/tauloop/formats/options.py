@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tauloop.options import Options
 from tauloop.records import dataclass
 
 
@@ -21,7 +22,7 @@ class RodRecognition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImportOptions:
+class ImportOptions(Options):
     """Choices of whoever imports a description.
 
     Attributes:

@@ -16,7 +16,7 @@ from tauloop.mechanism.drive_line import DriveLine, DualDrive, ElasticBacklash, 
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.units import si_unit
 from tauloop.model import Model
-from tauloop.options import option
+from tauloop.options import Options, option
 from tauloop.programs.catalogue import FORWARD_DYNAMICS, INVERSE_DYNAMICS
 from tauloop.programs.program import LinearBlock
 from tauloop.records import dataclass
@@ -24,7 +24,7 @@ from tauloop.result import Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeOptions:
+class DescribeOptions(Options):
     """What is said of a machine beyond the usual.
 
     Attributes:

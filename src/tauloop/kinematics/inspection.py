@@ -16,7 +16,7 @@ from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.model import BASE, PLATFORM_JOINT, Mechanism
 from tauloop.model import Model
 from tauloop.model.model import modelled
-from tauloop.options import option
+from tauloop.options import Options, option
 from tauloop.records import dataclass
 from tauloop.result import Status
 
@@ -45,7 +45,7 @@ class Undriven:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckOptions:
+class CheckOptions(Options):
     """What a machine must have to be usable.
 
     Attributes:

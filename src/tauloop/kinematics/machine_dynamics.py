@@ -18,12 +18,11 @@ from tauloop.model import HybridForces, Model, Motion
 from tauloop.model.force_sharing import pushed_cables, sharing_of
 from tauloop.model.model import modelled
 from tauloop.model.sampled_momenta import FEWEST_SAMPLES, forces_from_momenta
-from tauloop.options import option
+from tauloop.options import Options, option
 from tauloop.programs import Forces
 from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
-from tauloop.shown import Shown
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -35,7 +34,7 @@ TINY_FORCE = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DynamicsOptions(Shown):
+class DynamicsOptions(Options):
     """One pose with its velocity and acceleration, or many from a table; a table may do without accelerations.
 
     Attributes:
@@ -64,9 +63,8 @@ class DynamicsOptions(Shown):
     from_momenta: bool = False
     preload: str | float | Mapping[str, str | float] | None = option(None, read=str)
 
-    def __post_init__(self) -> None:
+    def _note_mismatches(self, problems: Problems) -> None:
         """Refuse a pose beside a table, and momenta without one."""
-        problems = Problems()
         stated = [name for name in ("position", "velocity", "acceleration") if getattr(self, name) is not None]
         if self.motion is not None and stated:
             problems.add("motion", f"given beside {', '.join(stated)}", "give one pose, or a table of many")
@@ -74,7 +72,6 @@ class DynamicsOptions(Shown):
             problems.add("from_momenta", "one pose has no neighbours to take differences of", "give a table")
         if self.from_momenta and self.preload is not None:
             problems.add("from_momenta", "given beside a preload", "give one of them")
-        InputError.raise_if_any(problems)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.published import Published, published_operations
 from tauloop.model.costs import ADDED_UP, ALL, ON_PLATFORM, SAMPLED, VELOCITY_MATRIX, Cost, costs
 from tauloop.model.model import Model
-from tauloop.options import option
+from tauloop.options import Options, option
 from tauloop.progress import Progress
 from tauloop.records import dataclass
 from tauloop.result import Status
@@ -28,7 +28,7 @@ PRINTED = {ADDED_UP: ALL, ON_PLATFORM: "lagrange", SAMPLED: "hamilton"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CountOptions:
+class CountOptions(Options):
     """What is counted.
 
     Attributes:

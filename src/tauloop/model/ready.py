@@ -35,6 +35,7 @@ from tauloop.codegen.signature import CPort, CSignature
 from tauloop.errors import EngineError, InputError
 from tauloop.formats.options import ImportOptions
 from tauloop.mechanism.shipped import source_path
+from tauloop.options import Options
 from tauloop.records import dataclass
 from tauloop.result import content
 
@@ -49,7 +50,7 @@ _PACKAGE = Path(__file__).parent.parent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FunctionOptions:
+class FunctionOptions(Options):
     """What a function is made with, beside the machine.
 
     Attributes:

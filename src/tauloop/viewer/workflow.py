@@ -21,13 +21,12 @@ from tauloop.kinematics.pose_axes import pose_axes
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.model.model import modelled
-from tauloop.options import listed, option, require
+from tauloop.options import Options, listed, option
 from tauloop.progress import Progress
 from tauloop.records import dataclass
 from tauloop.report.machine_figure import machine_figure
 from tauloop.report.solid_drawing import solid_drawing
 from tauloop.result import Result, Status, provenance
-from tauloop.shown import Shown
 from tauloop.viewer.cloud import COLOURINGS, planes
 from tauloop.viewer.film import save_film
 from tauloop.viewer.layers import Layers
@@ -42,7 +41,7 @@ FRAME = '<iframe src="{}" style="width:100%;height:560px;border:0" allow="fullsc
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ViewOptions(Shown):
+class ViewOptions(Options):
     """A pose or a motion to look at; the reference pose where nothing is given.
 
     Attributes:
@@ -75,17 +74,13 @@ class ViewOptions(Shown):
     colouring: str = option("reach", choices=COLOURINGS)
     modes: Entry | None = None
 
-    def __post_init__(self) -> None:
-        """Refuse what is out of range, and several of one kind."""
-        problems = Problems()
-        with problems.collecting(InputError):
-            require(self)
+    def _note_mismatches(self, problems: Problems) -> None:
+        """Refuse several of one kind."""
         if self.measured is not None and self.motion is None and self.simulation is None:
             problems.add("measured", "is shown in step with a motion, and there is none", "give the motion too")
         names = [name for name in ("position", "motion", "simulation") if getattr(self, name) is not None]
         if len(names) > 1:
             problems.add(names[-1], f"given beside {', '.join(names[:-1])}", "give one of them")
-        InputError.raise_if_any(problems)
 
 
 @dataclass(frozen=True, kw_only=True)
