@@ -132,6 +132,27 @@ def test_the_help_ends_with_an_example_that_the_command_can_read(name: str):
     assert machine is None or machine.endswith(".yaml") or machine in shipped_machines()
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_what_is_missing_is_named_beside_an_example(name: str):
+    taken = command(name)
+    needed = [item.name for item in taken.params if item.required]
+    if not needed:
+        return
+    with pytest.raises(typer.BadParameter) as refused:
+        taken.make_context(name, [])
+    assert refused.value.param.name == needed[0]
+    assert f"Example: tauloop {EXAMPLES[name]}" in refused.value.format_message()
+
+
+@pytest.mark.parametrize("name", ["export", "run"])
+def test_a_machine_in_the_place_of_a_kind_is_refused_before_anything_is_missing(name: str):
+    with pytest.raises(typer.BadParameter) as refused:
+        command(name).make_context(name, ["delta"])
+    message = refused.value.format_message()
+    assert ": 'delta' is not one of '" in message
+    assert f"Example: tauloop {EXAMPLES[name]}" in message
+
+
 def test_the_tab_key_knows_which_commands_take_a_machine():
     first = {
         name: [item.name for item in command(name).params if item.param_type_name == "argument"] for name in COMMANDS

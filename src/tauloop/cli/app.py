@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 import tauloop
 from tauloop.cli.completion import TAKES_MACHINE, machines
@@ -130,14 +130,20 @@ def _processed(parameter: Any, ctx: Any, value: Any) -> Any:
 
 
 class QuickCommand(Quick, TyperCommand):
-    """A command with it, that keeps its words."""
+    """A command with it, that keeps its words, and shows how it is called where an argument is missing or wrong."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """See `TyperCommand`; the words are kept for reports."""
         from tauloop.cli.output import WORDS
 
         WORDS.set((*ctx.command_path.split(), *args))
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")
+            if isinstance(error.param, TyperArgument) or not error.message:  # what is missing has no message
+                error.message = f"{error.message} {self.epilog or ''}".strip()
+            raise
 
 
 class FirstWord(QuickCommand):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,13 +14,22 @@ from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption,
 from tauloop.cli.output import command, finish, folder
 from tauloop.cli.progress import bar
 
-#: Formats that machines are exported in.
-FORMATS = ("c", "controller", "fmu", "linuxcnc", "ros2")
+
+class ExportFormat(enum.Enum):
+    """Formats that machines are exported in."""
+
+    c = "c"
+    controller = "controller"
+    fmu = "fmu"
+    linuxcnc = "linuxcnc"
+    ros2 = "ros2"
 
 
 @command(out=folder)
 def export(
-    form: Annotated[str, typer.Argument(metavar="FORMAT", help=f"What to write: {', '.join(FORMATS)}.")],
+    form: Annotated[
+        ExportFormat, typer.Argument(metavar="FORMAT", help=f"What to write: {', '.join(ExportFormat.__members__)}.")
+    ],
     machine: MachineArgument,
     out: Annotated[Path, typer.Option(help="Write to this folder; other files in it are left alone.")],
     options: tl.ExportOptions,
@@ -38,22 +48,19 @@ def export(
     it. ros2: URDF with ros2_control, launch file, and a node that publishes the passive joints; its name is that of the
     package.
     """
-    classes = {"c": options, "controller": controller, "fmu": fmu, "linuxcnc": linuxcnc}
-    if form not in FORMATS:
-        what, remedy = f"{form!r} is unknown", f"there is {', '.join(FORMATS)}"
-        raise tl.InputError(tl.Problem(where="FORMAT", what=what, remedy=remedy))
-    _refuse_others(form, *(others for name, others in classes.items() if name not in (form, fmu.kind)))
+    name, classes = form.value, {"c": options, "controller": controller, "fmu": fmu, "linuxcnc": linuxcnc}
+    _refuse_others(name, *(others for kind, others in classes.items() if kind not in (name, fmu.kind)))
     model = load_model(machine, side, within_limits=within_limits)
     result: Any
     with bar("functions") as progress:
-        if form == "fmu":
+        if name == "fmu":
             fmu = replace(fmu, name=options.name)
             result = tl.export_fmu(model, fmu, controller=controller, folder=out, progress=progress)
-        elif form == "controller":
+        elif name == "controller":
             result = tl.export_controller(model, controller, name=options.name, folder=out, progress=progress)
-        elif form == "linuxcnc":
+        elif name == "linuxcnc":
             result = tl.export_linuxcnc(model, replace(linuxcnc, name=options.name), folder=out, progress=progress)
-        elif form == "ros2":
+        elif name == "ros2":
             result = tl.export_ros2(model, tl.Ros2Options(package=options.name or ""), folder=out, progress=progress)
         else:
             result = tl.export_c(model, options, folder=out, progress=progress)

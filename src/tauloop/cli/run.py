@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from pathlib import Path
 from typing import Annotated
 
@@ -11,13 +12,16 @@ import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, load_model
 from tauloop.cli.output import command, finish, log_ending, log_file
 
-#: What there is to run.
-KINDS = ("plant",)
+
+class RunKind(enum.Enum):
+    """What there is to run."""
+
+    plant = "plant"
 
 
 @command(out=log_ending)
 def run(
-    what: Annotated[str, typer.Argument(metavar="WHAT", help=f"What to run: {', '.join(KINDS)}.")],
+    what: Annotated[RunKind, typer.Argument(metavar="WHAT", help=f"What to run: {', '.join(RunKind.__members__)}.")],
     machine: MachineArgument,
     options: tl.PlantOptions,
     side: SideOption = None,
@@ -32,11 +36,7 @@ def run(
     ends after the duration or when it is interrupted (Ctrl-C), with counts of lost, late and repeated packets and of
     times. Exit code 1 where a step takes more than a tenth of its period, or has no solution.
     """
-    problems = []
-    if what not in KINDS:
-        problems.append(tl.Problem(where="WHAT", what=f"{what!r} is unknown", remedy=f"there is {', '.join(KINDS)}"))
     if out is not None and options.duration is None:
-        problems.append(tl.Problem(where="out", what="a run without an end has no log", remedy="give a duration"))
-    tl.InputError.raise_if_any(problems)
+        raise tl.InputError.of("out", "a run without an end has no log", "give a duration")
     result = tl.run_plant(load_model(machine, side), options)
     finish(result, log_file(out, result.to_xarray))
