@@ -42,6 +42,25 @@ def test_what_the_controller_does_not_know_costs():
     assert unknown > 2 * known
 
 
+@pytest.mark.parametrize("longer", [1e-4, 1e-3, 1e-2])
+def test_a_plant_of_other_lengths_starts_where_its_own_rods_put_it(longer: float):
+    """Delta on its axis, motors as the controller's model has them: the plate's height by Pythagoras."""
+    machine = load("delta")
+    R, r, arm, rod = (
+        machine.parameters[f"{name}_{of}"].value
+        for name, of in (("motor", "radius"), ("plate", "radius"), ("arm", "length"), ("forearm", "length"))
+    )
+    angle = tl.inverse_kinematics(machine, {"z": -0.45}).actuator_position[0, 0]
+    out, down = R - r + arm * np.cos(angle), arm * np.sin(angle)
+    heights = [-down - np.sqrt(length**2 - out**2) for length in (rod, rod + longer)]
+    stroke = tl.StrokeOptions(start={"z": -0.45}, end={"x": 0.05, "z": -0.45}, time=0.1)
+    options = tl.ControlOptions(stroke=stroke, controller=("computed-torque",), plant={"forearm_length": rod + longer})
+    run = tl.control(machine, options).runs["computed-torque"]
+    assert heights[0] == pytest.approx(-0.45, abs=1e-12)
+    assert run.tool_error[0] == pytest.approx(heights[0] - heights[1], abs=1e-12)
+    assert run.tool_error[-1] == pytest.approx(run.tool_error[0], rel=0.1)  # which no sensor of the motors sees
+
+
 def test_an_implicit_integrator_can_be_asked_for():
     assert peak_error(method="implicit") == pytest.approx(peak_error(method="rk4"), rel=1e-3)
 

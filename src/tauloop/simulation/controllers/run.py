@@ -12,7 +12,7 @@ import numpy as np
 
 from tauloop.assembly.ports import Port, checked
 from tauloop.datasets import TIME, Variable, columns, time_axis
-from tauloop.errors import EngineError, InputError, PoseError, Problems, solving
+from tauloop.errors import AssemblyError, EngineError, InputError, PoseError, Problems, solving
 from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import Integrator, Method
 from tauloop.integrate.sensitivity import labelled
@@ -133,7 +133,8 @@ def follow(
         trajectory: planned with the model that the controller believes in.
         controller: the law.
         sampling: how it is sampled.
-        plant: the machine that really moves, of the same structure; the controller's model without it.
+        plant: the machine that really moves, of the same structure, and starts where its own lengths put it; the
+            controller's model without it.
         loop: what runs the loop: an `InterpretedLoop`, or a `CompiledLoop` that was made before; without it one is
             compiled, and where there is no compiler the loop is interpreted, thousands of times slower.
         method: the integrator between samples: a tableau with `substeps` steps per sample, or any other.
@@ -201,7 +202,7 @@ def prepared_loop(
     period = 1.0 / sampling.frequency
     time = np.arange(int(np.ceil((trajectory.total + settling) * sampling.frequency)) + 1) * period
     wanted = trajectory.states(time)
-    start = plant.forward_kinematics(model.actuators.ports.at(wanted.q[0]), start=wanted.q[0])
+    start = _standing(plant, model.actuators.ports.at(wanted.q[0]), wanted.q[0])
     entry, u = plant.platform.ports, len(plant.mechanism.actuators)
     stepped = method.method if isinstance(method, Integrator) else Method.fixed(method, period / substeps)
     if events and stepped.tableau is not None:
@@ -232,6 +233,19 @@ def prepared_loop(
     )
     prepared = replace(prepared, directions=directions(prepared, sensitivities))
     return prepared, wanted
+
+
+def _standing(plant: Model, actuators: np.ndarray, q: np.ndarray) -> State:
+    """Where a plant's own lengths put it at actuator positions (m,), near coordinates (n_q,) of the controller's model.
+
+    Raises:
+        AssemblyError: its loops do not close there: which, by how much.
+        PoseError: it does not reach these actuator positions.
+    """
+    try:
+        return plant.forward_kinematics(actuators, start=q)
+    except AssemblyError:
+        return plant.forward_kinematics(actuators, start=plant.at(q).assembly.q)
 
 
 def _load(wrench: Wrench | None, payload: Callable[[float], Payload] | None, time: np.ndarray) -> np.ndarray | None:
