@@ -137,13 +137,18 @@ def test_a_direction_that_is_not_named_is_zero_and_wrong_names_are_refused():
     exact = platform.derivatives("inverse_dynamics", *motion)
     assert made.along == pytest.approx(exact.jacobian("force", "acceleration")[:, 0], abs=1e-12)
     assert not made.bends["acceleration"].any()  # forces are linear in accelerations
-    for wrong in (
-        lambda: platform.products("kinematics", *motion, factors=[1.0, 0.0, 0.0], steps={}),
-        lambda: platform.products("inverse_dynamics", *motion, factors=[1.0, 0.0, 0.0], steps={"force": [1.0, 0, 0]}),
-        lambda: platform.products("inverse_dynamics", *motion, factors=[1.0, 0.0], steps={}),
+    lines, inverse = [1.0, 0.0, 0.0], "inverse_dynamics"
+    for function, factors, steps, where in (
+        ("kinematics", lines, {}, "function"),
+        (inverse, lines, {"force": lines}, "steps['force']"),
+        (inverse, [1.0, 0.0], {}, "factors"),
+        (inverse, [1.0, 0.0, np.nan], {}, "factors"),
+        (inverse, lines, {"position": [1.0, 0.0]}, "steps['position']"),
+        (inverse, lines, lines, "steps"),
     ):
-        with pytest.raises(InputError):
-            wrong()
+        with pytest.raises(InputError) as refused:
+            platform.products(function, *motion, factors=factors, steps=steps)
+        assert [problem.where for problem in refused.value.problems] == [where]
 
 
 @pytest.mark.parametrize("name", ["delta", *(pytest.param(n, marks=pytest.mark.nightly) for n in ("rcid", "hexapod"))])

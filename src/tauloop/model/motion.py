@@ -425,11 +425,11 @@ class Motion:
         Raises:
             InputError, PoseError, AssemblyError: as `derivatives`.
         """
-        spec, arguments = multiplied(function, (position, velocity, last), factors, steps)
-        still = {name: np.zeros(port.size) for name, port in self.runner.known_ports.items() if name in spec.inputs}
-        outputs, evidence, single = self.runner.run(
-            spec, {**still, **arguments}, start=start, theta=theta, weights=self.weights(sharing)
-        )
+        with multiplied(function, (position, velocity, last), factors, steps) as (spec, arguments):
+            ports = self.runner.known_ports
+            inputs = {name: np.zeros(ports[name].size) for name in spec.inputs if name in ports} | arguments
+            weights = self.weights(sharing)
+            outputs, evidence, single = self.runner.run(spec, inputs, start=start, theta=theta, weights=weights)
         made = arranged_products(spec, function, outputs, evidence)
         return made.single() if single else made
 
@@ -602,10 +602,8 @@ class Motion:
         self, spec: ProgramSpec, position: object, velocity: object | None, start: object | None
     ) -> tuple[dict[str, np.ndarray], tuple[int, ...]]:
         """Outputs (N, n) of a program of states, at rest without a velocity, and the shape that the samples have."""
-        arguments = {
-            "position": position,
-            "velocity": np.zeros(self.ports.velocity.size) if velocity is None else velocity,
-        }
+        rest = np.zeros(self.ports.velocity.size)
+        arguments = {"position": position, "velocity": rest if velocity is None else velocity}
         outputs, _, single = self.runner.run(spec, arguments, start=start)
         return outputs, () if single else (len(outputs["q"]),)
 

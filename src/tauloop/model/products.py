@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -56,20 +57,27 @@ class Products(Shown):
         return replace(self, value=self.value[0], along=self.along[0], slopes=slopes, bends=bends)
 
 
+@contextmanager
 def multiplied(
     function: str, motion: tuple[object, ...], weighing: object, steps: Mapping[str, object]
-) -> tuple[ProgramSpec, dict[str, object]]:
+) -> Iterator[tuple[ProgramSpec, dict[str, object]]]:
     """The program of a function's products, and its arguments by name; directions that are not named are zero.
 
     Raises:
-        InputError: there is no such function or input.
+        InputError: there is no such function or input; or one that is raised inside, by the names that were given.
     """
     InputError.raise_if_any(unknown_names([function], PRODUCTS, "{!r} is unknown", "function"))
     spec = PRODUCTS[function]
     names = spec.inputs[: len(motion)]
-    InputError.raise_if_any(unknown_names(steps, names, f"is no input of {function}"))
+    if not isinstance(steps, Mapping):
+        raise InputError.of("steps", f"is of type {type(steps).__name__}", f"name what moves: {{{names[0]!r}: ...}}")
+    InputError.raise_if_any(unknown_names(steps, names, f"is no input of {function}", "steps[{!r}]"))
     arguments = dict(zip(names, motion, strict=True)) | {step_of(name): steps[name] for name in steps}
-    return spec, arguments | {factor_of(spec.outputs[0]): weighing}
+    places = {step_of(name): f"steps[{name!r}]" for name in steps} | {factor_of(spec.outputs[0]): "factors"}
+    try:
+        yield spec, arguments | {factor_of(spec.outputs[0]): weighing}
+    except InputError as error:
+        raise InputError(replace(item, where=places.get(item.where, item.where)) for item in error.problems) from None
 
 
 def arranged_products(spec: ProgramSpec, function: str, outputs: Mapping[str, np.ndarray], health: Health) -> Products:

@@ -76,10 +76,7 @@ def loads(wrench: object | None, payload: object | None) -> dict[str, object]:
     if not isinstance(payload, Payload):
         what = f"is of the type {type(payload).__name__}"
         raise InputError.of("payload", what, "give a tauloop.model.Payload(mass=..., center=...)")
-    return {
-        "wrench": np.zeros(TOOL.size) if wrench is None else wrench,
-        "payload": payload.parameters,
-    }
+    return {"wrench": np.zeros(TOOL.size) if wrench is None else wrench, "payload": payload.parameters}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
