@@ -29,6 +29,8 @@ DIRECTIONS = 65
 STEP = 1e-5
 #: A viscous part below this share of a limit is rounding.
 ROUNDING = 1e-11
+#: What cables can do instead.
+OTHER_LAW = "plan each path with another law, which keeps cables within bounds: `tauloop motion --law 3-4-5`"
 
 
 @lru_cache(maxsize=4)
@@ -181,8 +183,7 @@ class PathRows:
         self.speed_names = tuple(f"{name} speed" for name in (*self.names, *model.topology.velocity_names))
         problems = Problems()
         if cables(model.mechanism):
-            what, remedy = "tensions of cables have no fastest law yet", "take another: `tauloop motion --law 3-4-5`"
-            problems.add("law", what, remedy)
+            problems.add(model.mechanism.name, "hangs on cables, whose tensions have no fastest law", OTHER_LAW)
         self._rods = self._rod_columns() if min(limits.tension, limits.compression) < np.inf else {}
         if not np.isfinite(self.size).any() and not self._rods and not np.isfinite(limits.tool_acceleration):
             problems.add("limits", "nothing limits the acceleration", "give 'force' to actuators, or tool_acceleration")

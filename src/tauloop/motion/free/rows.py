@@ -28,7 +28,7 @@ from tauloop.mechanism.bodies import cables
 from tauloop.model import Model
 from tauloop.model.casadi_face import unfolded
 from tauloop.model.tool import Payload
-from tauloop.motion.fastest.limits import PathLimits
+from tauloop.motion.fastest.limits import OTHER_LAW, PathLimits
 from tauloop.motion.free.chart import Chart, PartOfRotation
 from tauloop.motion.free.costs import power, wear
 from tauloop.motion.free.jumps import without_jumps
@@ -92,8 +92,8 @@ def require_no_cables(model: Model) -> None:
         InputError: cables.
     """
     if cables(model.mechanism):
-        what = "hangs on cables, whose tensions are no expression"
-        raise InputError.of(model.mechanism.name, what, "a law along a path, by `motion`")
+        what = "hangs on cables, and transfers do not keep tensions within bounds"
+        raise InputError.of(model.mechanism.name, what, OTHER_LAW)
 
 
 def names_of(obstacles: tuple[Obstacle, ...]) -> list[str]:
