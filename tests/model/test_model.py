@@ -411,3 +411,19 @@ def test_closed_forms_follow_a_start_on_another_mode() -> None:
     assert np.abs(model.actuators.track(position, other).q - other).max() < 1e-9
     both = model.actuators.kinematics(np.repeat(position, 3, axis=0), start=np.array([other, mine, other]))
     assert np.abs(both.q - [other, mine, other]).max() < 1e-9
+
+
+#: A displacement of 1e-6 m moves torques of some newton metres by as much.
+BESIDE = 2e-5
+
+
+def test_a_regular_pose_at_which_the_order_of_elimination_breaks_down_is_not_called_singular():
+    """The five-bar's tip on the line of its motors: -y, the pivot of its right side, is zero there."""
+    platform, at, rest = model("five_bar").platform, np.array([0.3, 0.0]), np.zeros(2)
+    with pytest.raises(PoseError, match=r"a regular pose, but the order .*: condition number 3\.98 in this pose"):
+        platform.inverse_dynamics(at, rest, rest)
+    beside = platform.inverse_dynamics(at + 1e-6, rest, rest).force
+    elsewhere = model("five_bar").at(platform.kinematics(at).q).platform.inverse_dynamics(at, rest, rest)
+    assert elsewhere.force == pytest.approx(beside, abs=BESIDE)
+    with pytest.raises(PoseError, match=r"singular pose \(dead centre.*condition number 1\.61e\+08"):
+        platform.inverse_dynamics([0.2, 0.0], rest, rest)

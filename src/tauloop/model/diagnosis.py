@@ -10,6 +10,9 @@ from tauloop.assembly.ports import LISTED, EntryPorts
 from tauloop.errors import Problem, Problems
 from tauloop.programs.state import CONVERGED, Health
 
+#: Below this condition number a pose is regular, whatever a pivot says.
+REGULAR = 1e6
+
 
 def condition_numbers(assembly: Assembly, entry: EntryPorts, q: np.ndarray) -> np.ndarray:
     """Condition numbers (N,) of poses: the larger of the loops' and of the force map's, both free of units.
@@ -97,24 +100,23 @@ def unreached(health: Health, gap: np.ndarray, what: str) -> list[Problem]:
     return problems
 
 
-def singular(bad: np.ndarray, condition: np.ndarray, kind: str, n: int, what: str) -> list[Problem]:
-    """Singular poses with their condition numbers.
+def singular(bad: np.ndarray, condition: np.ndarray, kind: str, n: int, what: str) -> Problem:
+    """Singular poses with their condition numbers; or regular ones, at which the order of elimination divides by zero.
 
     Args:
-        bad: indices of singular samples.
+        bad: indices of these samples.
         condition: their condition numbers.
         kind: of the worst of them, in words.
         n: number of samples.
         what: what was given.
     """
-    return [
-        Problem(
-            where=what,
-            what=f"singular pose ({kind}): condition number {condition.max():.3g} in {_samples(bad, n)}",
-            remedy="stay away from configurations where the actuators lose control of the platform, or its motion no "
-            "longer determines the legs'; or give another motion that determines the machine there",
-        )
-    ]
+    text = f"condition number {condition.max():.3g} in {_samples(bad, n)}"
+    if condition.max() < REGULAR:
+        text = f"a regular pose, but the order chosen for this machine's equations divides by zero there: {text}"
+        return Problem(what, text, "displace it by 1e-6 m or rad, or make one nearby the reference pose (`Model.at`)")
+    remedy = "stay away from configurations where the actuators lose control of the platform, or its motion no longer"
+    remedy += " determines the legs'; or give another motion that determines the machine there"
+    return Problem(what, f"singular pose ({kind}): {text}", remedy)
 
 
 def overflowed(bad: np.ndarray, n: int, what: str) -> Problem:

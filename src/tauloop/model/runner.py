@@ -388,10 +388,11 @@ class Runner:
         if overflow.any():
             problems.append(overflowed(np.flatnonzero(overflow), len(reached), what))
         if len(bad):
-            poses = self._poses({key: array[bad] for key, array in inputs.items()}) if q is None else q[bad]
+            chosen = {key: array[bad] for key, array in inputs.items()}
+            poses = self.evaluate(KINEMATICS[0], chosen, len(bad))[0]["q"] if q is None else q[bad]
             condition = self.condition(poses)
             kind = singular_kind(self.assembly, poses[int(np.argmax(condition))])
-            problems += singular(bad, condition, kind, len(reached), what)
+            problems.append(singular(bad, condition, kind, len(reached), what))
         q = self.ports.known_coordinates(inputs["position"], self.topology.n_q)
         raise PoseError([*self.limits.degrees_suspected(q), *problems])
 
@@ -410,11 +411,6 @@ class Runner:
             count = len(assembly.leading) if assembly.passive else ports.velocity.size
             terms = tension_terms(assembly, ports, count, outputs["q"][bad], outputs["tree_force"][bad])
             raise PoseError(terms.problems(bad, len(health.missed), f"{self.ports.name} motion"))
-
-    def _poses(self, inputs: dict[str, np.ndarray]) -> np.ndarray:
-        """Full coordinates (N, n_q) of checked inputs."""
-        outputs, _ = self.evaluate(KINEMATICS[0], inputs, len(inputs["position"]))
-        return outputs["q"]
 
     def condition(self, q: np.ndarray) -> np.ndarray:
         """Condition numbers (N,) of assembled poses, free of units (see `condition_numbers`).
