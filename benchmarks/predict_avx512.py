@@ -1,10 +1,11 @@
-"""What the kernels would take on a core with AVX-512, predicted from their machine code: nothing runs there.
+"""What the kernels take on a core with AVX-512: predicted from their machine code, or measured where there is one.
 
     python benchmarks/predict_avx512.py [--core icelake-server] [--clocks 3.0 3.5] [--kinds] [--json] [--markdown FILE]
 
 The toolkit's C text is compiled under the toolkit's own flags for the core at hand and for one with AVX-512. LLVM's
 machine code analyser says how many cycles a block of samples takes on each. What is measured here over what is
-predicted for here, kernel by kernel, corrects the other prediction.
+predicted for here, kernel by kernel, corrects the other prediction. On a core that has AVX-512 itself the table is
+another one: what is measured there, beside the prediction for the core that LLVM knows best of its kind (`--core`).
 """
 
 from __future__ import annotations
@@ -45,6 +46,9 @@ ARCHITECTURES = {"znver4": "icelake-server", "znver5": "icelake-server"}
 HEADINGS = ("work", "predicted here", "measured here", "ratio", "with AVX-512", "times ratio", "units alone", "target")
 KIND_HEADINGS = ("instructions a sample", *KINDS)
 MARKS = page.marks("predict_avx512.py", "predicted")
+#: Of the table on a core that has AVX-512.
+MEASURED_HEADINGS = ("work", "predicted", "measured", "ratio", "time", "units alone", "target")
+MEASURED_MARKS = page.marks("predict_avx512.py")
 WIDTH = 180
 
 
@@ -57,6 +61,7 @@ class Prediction:
         here: predicted for the core at hand.
         measured: on it.
         there: predicted for the core with AVX-512.
+        cycle: of the clock here, s.
         times: there by the ratio of measured to predicted, at each clock asked for, s.
         least: by the units of that core alone, s.
         target: of issue 3, in words.
@@ -68,6 +73,7 @@ class Prediction:
     here: Cycles
     measured: float
     there: Cycles
+    cycle: float
     times: tuple[float, ...]
     least: tuple[float, ...]
     target: str
@@ -93,12 +99,23 @@ class Prediction:
             self.target,
         )
 
+    @property
+    def measured_cells(self) -> tuple[str, ...]:
+        """Texts of a row in the order of `MEASURED_HEADINGS`."""
+        return (
+            *self.cells[:4],
+            _nanoseconds((self.measured * self.cycle,)),
+            _nanoseconds((self.here.bound * self.cycle,)),
+            self.target,
+        )
+
 
 def main(arguments: list[str] | None = None) -> int:
     options = _options(arguments)
     progress = Console(stderr=True, highlight=False, soft_wrap=True)
-    if options.markdown and not page.is_marked(options.markdown, MARKS):
-        progress.print(f"{options.markdown} lacks the marks {MARKS[0]} and {MARKS[1]}", style="bold red", markup=False)
+    marks, headings = (MEASURED_MARKS, MEASURED_HEADINGS) if has_it() else (MARKS, HEADINGS)
+    if options.markdown and not page.is_marked(options.markdown, marks):
+        progress.print(f"{options.markdown} lacks the marks {marks[0]} and {marks[1]}", style="bold red", markup=False)
         return 1
     try:
         tool, compiler = analyser(options.analyser), find_compiler()
@@ -113,16 +130,27 @@ def main(arguments: list[str] | None = None) -> int:
         progress.print(str(error), style="bold red", markup=False)
         return 1
     about = list(_about(tool, compiler, options))
+    rows = [one.measured_cells if has_it() else one.cells for one in found]
     if options.markdown:
-        page.write(options.markdown, MARKS, [*_markdown(found), "", *(f"{line}\n" for line in about)])
+        page.write(options.markdown, marks, [*_markdown(headings, rows), "", *(f"{line}\n" for line in about)])
     elif options.json:
         print(json.dumps({"about": about, "rows": [asdict(one) for one in found]}, indent=2, ensure_ascii=False))
     else:
-        _print(HEADINGS, [one.cells for one in found])
+        _print(headings, rows)
         if options.kinds:
             _print(KIND_HEADINGS, [row for one in found for row in _kind_rows(one)])
         print("\n".join(about))
     return 0
+
+
+def has_it() -> bool:
+    """Whether the core at hand has AVX-512."""
+    return "avx512f" in processor().features
+
+
+def _host(tool: Analyser, options: argparse.Namespace) -> str:
+    """LLVM's name for the core at hand; for one with AVX-512, which it may not know, that of its kind."""
+    return str(options.core) if has_it() else tool.host
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
@@ -153,7 +181,7 @@ def _predictions(
         measured = one.seconds(options.seconds / 2, in_lanes=in_lanes)
         cycles = [
             predicted(one.function, code, steps, tool, of, in_lanes=in_lanes)
-            for code, of in ((here, tool.host), (there, options.core))
+            for code, of in ((here, _host(tool, options)), (there, options.core))
         ]
         walks = [(code, passed(one.function, code, round(steps), in_lanes=in_lanes)) for code in (here, there)]
         # before and after, so that a busy minute does not count
@@ -163,6 +191,7 @@ def _predictions(
             here=cycles[0],
             measured=measured,
             there=cycles[1],
+            cycle=found.cycle,
             times=tuple(1e-9 * cycles[1].simulated * measured / cycles[0].simulated / c for c in options.clocks),
             least=tuple(1e-9 * cycles[1].bound / c for c in options.clocks),
             target=target,
@@ -178,8 +207,9 @@ def _about(tool: Analyser, compiler: Compiler, options: argparse.Namespace) -> I
     found = core()
     clock = f"{1e-9 / found.cycle:.2f} GHz (measured)" if found else ""
     yield (
-        f"Here: {processor().name}, {tool.host} to LLVM, {clock}; {compiler_version(compiler.path)}; "
-        f"llvm-mca {tool.version}; AVX-512: {options.core} at {' and '.join(map(str, options.clocks))} GHz."
+        f"Here: {processor().name}, {_host(tool, options)} to LLVM, {clock}; {compiler_version(compiler.path)}; "
+        f"llvm-mca {tool.version}; AVX-512: "
+        + ("measured." if has_it() else f"{options.core} at {' and '.join(map(str, options.clocks))} GHz.")
     )
     if (busy := load()) is not None:
         yield f"Load at the end: {busy:.1f} (one by itself)."
@@ -194,11 +224,11 @@ def _nanoseconds(times: tuple[float, ...]) -> str:
     return f"{' to '.join(three(1e9 * time) for time in times)} ns"
 
 
-def _markdown(found: list[Prediction]) -> Iterator[str]:
-    yield "| " + " | ".join(HEADINGS) + " |"
-    yield "|---" * len(HEADINGS) + "|"
-    for one in found:
-        yield "| " + " | ".join(one.cells) + " |"
+def _markdown(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[str]:
+    yield "| " + " | ".join(headings) + " |"
+    yield "|---" * len(headings) + "|"
+    for row in rows:
+        yield "| " + " | ".join(row) + " |"
 
 
 def _print(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:

@@ -55,7 +55,7 @@ class Kernel:
     def iterations(self, *, in_lanes: bool) -> float:
         """Mean number of Newton steps: of a block, which goes on for its slowest lane, or of a sample."""
         if in_lanes:
-            return float(self.compiled(self.inputs, STATES)["health"][:, 3].mean())
+            return float(self.compiled.batch(self.inputs, STATES)["health"][:, 3].mean())
         alone = [self.compiled.batch({k: a[i : i + 1] for k, a in self.inputs.items()}, 1) for i in range(STATES)]
         return float(np.mean([one["health"][0, 3] for one in alone]))
 

@@ -7,8 +7,9 @@ import platform
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -197,3 +198,25 @@ def test_a_missing_analyser_says_what_to_install(code: ModuleType, capsys: pytes
     predict = importlib.import_module("predict_avx512")
     assert predict.main(["--analyser", "no-such-analyser"]) == 1
     assert "apt-get install llvm" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(shutil.which("llvm-mca") is None, reason="llvm-mca (Debian: llvm) is not installed")
+@pytest.mark.parametrize("features", [("avx2",), ("avx2", "avx512f")])
+def test_the_page_gets_what_was_measured_where_there_is_avx_512_and_a_prediction_elsewhere(
+    code: ModuleType, features: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    predict = importlib.import_module("predict_avx512")
+    monkeypatch.setattr(predict, "processor", lambda: SimpleNamespace(name="a core", features=features))
+    analyser = replace(part("analyser").analyser(), host="icelake-server")  # LLVM may not know this core
+    monkeypatch.setattr(predict, "analyser", lambda _: analyser)
+    page = tmp_path / "page.md"
+    marks = [*predict.MARKS, "", *predict.MEASURED_MARKS]
+    page.write_text("\n".join(marks), encoding="utf-8")
+    assert predict.main(["--only", "delta", "--seconds", "0.01", "--markdown", str(page)]) == 0
+    predicted, measured = page.read_text(encoding="utf-8").split(predict.MARKS[1])
+    written, other = (measured, predicted) if "avx512f" in features else (predicted, measured)
+    assert "delta" not in other
+    rows = [line.strip("| ").split(" | ") for line in written.splitlines() if line.startswith("| delta")]
+    works = [f"delta, {of} dynamics, {how}" for of in ("inverse", "forward") for how in ("call", "batch")]
+    assert [row[0] for row in rows] == works
+    assert all(float(row[2].split()[0]) > 0 for row in rows)
