@@ -72,6 +72,16 @@ def test_telescopic_rods_are_as_long_as_their_coordinates() -> None:
     assert np.abs(geometry.drives[1] - ways).max() < ROUNDING  # a strut drives along itself
 
 
+def test_the_axis_of_a_slide_goes_with_its_cart() -> None:
+    machine = model("gantry_tau_6link")
+    q = machine.assembly.states
+    origins = machine_geometry(machine, q).drives[0]
+    carts = q[:, [machine.topology.coordinate_names.index(a.drives[0][0]) for a in machine.mechanism.actuators]]
+    assert np.ptp(carts, axis=0).min() > 0.05
+    assert origins[:, :, 0] == pytest.approx(carts, abs=ROUNDING)  # tracks along x, whose coordinates begin at x = 0
+    assert np.ptp(origins[:, :, 1:], axis=0).max() < ROUNDING
+
+
 def test_five_bar_has_its_own_lengths_in_its_plane() -> None:
     machine = model("five_bar")
     q = machine.assembly.states

@@ -313,7 +313,8 @@ def _axis(joint: Joint, freedom: int) -> tuple[str, bool, Placement]:
         return letter, freedom >= slides, joint.parent
     if joint.kind == "universal":
         return joint.axes[freedom], True, (joint.parent, joint.child)[freedom]
-    return next(iter(joint.axes), "z"), JOINT_KINDS[joint.kind].angular[freedom], joint.parent
+    frame = joint.child if joint.kind == "prismatic" else joint.parent  # what slides carries its motor's name along
+    return next(iter(joint.axes), "z"), JOINT_KINDS[joint.kind].angular[freedom], frame
 
 
 def _at_arcs(axis: DriveAxis, spherical: Mapping[str, SphericalBody]) -> DriveAxis:
