@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 import reprlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sized
 from dataclasses import MISSING, field, fields
 from enum import EnumType
 from functools import cache
@@ -100,7 +100,7 @@ def each(read: Callable[[str], Any]) -> Callable[[Iterable[str]], tuple[Any, ...
     return lambda texts: tuple(map(read, texts))
 
 
-def require(options: Any, error: type[TauloopError] = InputError) -> None:
+def require(options: Any, error: type[TauloopError] = InputError, owner: str = "") -> None:
     """Refuse values of other types, and outside their limits and choices, all at once; call it from ``__post_init__``.
 
     Of a tuple each value is looked at, and of a mapping, under its key.
@@ -108,11 +108,12 @@ def require(options: Any, error: type[TauloopError] = InputError) -> None:
     Args:
         options: an object whose fields say what they may be.
         error: what is raised; one other than `InputError`, of objects that Python alone makes, names their class too.
+        owner: what stands before each name instead.
 
     Raises:
         error: each with the field's name, the value and what it may be.
     """
-    kinds, limits = _problems(options, "" if error is InputError else f"{type(options).__name__}.")
+    kinds, limits = _problems(options, owner or ("" if error is InputError else f"{type(options).__name__}."))
     error.raise_if_any([*kinds, *limits])
 
 
@@ -141,7 +142,7 @@ def _problems(options: Any, owner: str = "") -> tuple[list[Problem], list[Proble
         if wrong := [*_of_wrong_type(name, value, hints[item.name])]:
             kinds += wrong
             continue
-        parts = [("", part) for part in (value if isinstance(value, tuple) else (value,))]
+        parts = [("", part) for part in (value if _is_of(value, tuple) else (value,))]
         parts = [(f".{key}", part) for key, part in value.items()] if isinstance(value, Mapping) else parts
         is_whole = str(item.type).startswith("int")
         limits += filter(None, (_problem(f"{name}{key}", part, spec, is_whole=is_whole) for key, part in parts))
@@ -163,7 +164,7 @@ def _parts_of_wrong_type(where: str, value: Any, hint: Any) -> Iterator[Problem]
     if kind is Mapping:
         for key, part in value.items():
             yield from _of_wrong_type(f"{where}.{key}", part, inner[1])
-    elif kind is tuple and isinstance(value, Collection):
+    elif kind is tuple:
         hints = inner[:1] * len(value) if inner[-1] is ... else inner
         if len(hints) != len(value):
             yield Problem(where, f"has {len(value)} values", f"give {len(hints)}")
@@ -184,14 +185,14 @@ def _named(kind: Any) -> str:
     return _WORDS.get(kind) or f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
 
 
-def _is_of(value: Any, kind: Any) -> bool:
+def _is_of(item: Any, kind: Any) -> bool:
     if kind in (float, int):
-        return _is_number(value)
+        return _is_number(item)
     if kind is tuple:
-        return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+        return isinstance(item, Sized) and not isinstance(item, str | bytes | Mapping) and getattr(item, "ndim", True)
     if kind is bool:
-        return _is_flag(value)
-    return kind is Any or isinstance(value, str | PathLike if kind is Path else kind)
+        return _is_flag(item)
+    return kind is Any or isinstance(item, str | PathLike if kind is Path else kind)
 
 
 def _is_flag(value: object) -> bool:

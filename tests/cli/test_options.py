@@ -254,6 +254,22 @@ def test_a_wrong_number_of_values_is_named():
         tl.CycleOptions(motor_curve=((0.0, 1.0), (20.0, 1.0, 3.0)))  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("kind", [tuple, list, np.array])
+def test_each_of_several_numbers_has_limits_whatever_holds_them(kind: Callable[[list[float]], tuple[float, ...]]):
+    with pytest.raises(InputError, match="deceleration: is -1\n    remedy: give a number above 0"):
+        tl.ControllerOptions(deceleration=kind([2.0, -1.0]))
+    with pytest.raises(InputError, match=r"size: is -0\.01"):
+        tl.motion.BoxObstacle(center=(0.0, 0.0, 0.0), size=kind([-0.01, 0.1, 0.1]))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="center: has 2 values\n    remedy: give 3"):
+        tl.motion.BoxObstacle(center=kind([0.0, 0.0]), size=(0.1, 0.1, 0.1))  # type: ignore[arg-type]
+
+
+def test_tolerances_that_are_no_numbers_are_refused_by_name():
+    for wrong in (lambda: tl.simulation.Integration(rtol="1"), lambda: tl.integrate.DormandPrince(rtol="1")):
+        with pytest.raises(InputError, match="rtol: is '1', of type str"):
+            wrong()
+
+
 def test_numbers_of_numpy_have_limits_too():
     with pytest.raises(InputError, match="states: is -3\n    remedy: give a number at least 1"):
         tl.VerifyOptions(states=np.int64(-3))  # type: ignore[arg-type]

@@ -27,6 +27,7 @@ from tauloop.codegen.precision import Precision
 from tauloop.codegen.single import LEAST_TOLERANCE
 from tauloop.errors import InputError, Problem, Problems
 from tauloop.integrate.tableau import Tableau, dormand_prince, runge_kutta_4
+from tauloop.options import require
 from tauloop.records import dataclass
 
 #: Tolerances below this are rounding: no step size can meet them.
@@ -99,6 +100,7 @@ class Integrator(ABC):
         Raises:
             InputError: tolerances that no step can meet, or no positive steps.
         """
+        require(self)
         remedy = f"at least {FINEST:g}: below it there is only rounding; 1e-9 is usual"
         problems = Problems(
             Problem(where=name, what=f"no step can meet {getattr(self, name):g}", remedy=remedy)

@@ -6,7 +6,8 @@ import numpy as np
 
 from tauloop.assembly.named_values import TOOL
 from tauloop.assembly.ports import Port
-from tauloop.errors import InputError, Problems
+from tauloop.errors import InputError
+from tauloop.options import option, require
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -14,6 +15,7 @@ from tauloop.shown import Shown
 _NAMES = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 #: Products of inertia that exceed what a body can have by less than this share are rounding.
 _ROUNDING = 1e-12
+_FINITE = {"above": -np.inf, "below": np.inf, "remedy": "give finite numbers, SI"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,24 +31,17 @@ class Payload(Shown):
         InputError: numbers that are not finite, or that no body can have.
     """
 
-    mass: float
-    center: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    inertia: tuple[float, float, float, float, float, float] = (0.0,) * 6
+    mass: float = option(least=0.0, below=np.inf, remedy="give zero or more")
+    center: tuple[float, float, float] = option((0.0, 0.0, 0.0), **_FINITE)
+    inertia: tuple[float, float, float, float, float, float] = option((0.0,) * 6, **_FINITE)
 
     def __post_init__(self) -> None:
         """Check that a body can be so."""
-        problems = Problems()
-        if not 0 <= self.mass < np.inf:
-            problems.add("payload.mass", f"is {self.mass:g} kg", "give zero or more")
-        for name, size in (("center", 3), ("inertia", 6)):
-            if np.shape(getattr(self, name)) != (size,) or not np.isfinite(getattr(self, name)).all():
-                problems.add(f"payload.{name}", f"is not {size} finite numbers", "give SI units")
-        if not problems:
-            moments = np.linalg.eigvalsh(self._matrix())
-            if moments[0] < -_ROUNDING * moments[2] or moments[2] > (1 + _ROUNDING) * (moments[0] + moments[1]):
-                what = f"has the principal moments {', '.join(f'{value:.4g}' for value in moments)} kg m^2"
-                problems.add("payload.inertia", what, "none is negative, and none exceeds the sum of the others")
-        InputError.raise_if_any(problems)
+        require(self, owner="payload.")
+        moments = np.linalg.eigvalsh(self._matrix())
+        if moments[0] < -_ROUNDING * moments[2] or moments[2] > (1 + _ROUNDING) * (moments[0] + moments[1]):
+            what = f"has the principal moments {', '.join(f'{value:.4g}' for value in moments)} kg m^2"
+            raise InputError.of("payload.inertia", what, "none is negative, and none exceeds the sum of the others")
 
     def _matrix(self) -> np.ndarray:
         xx, xy, yy, xz, yz, zz = self.inertia

@@ -73,5 +73,5 @@ class ControllerOptions(Options):
         """Note a space for the control of drive lines, and no deceleration."""
         if self.law == "drive" and self.space != "joint":
             problems.add("space", "drive lines are controlled each by itself", "leave it out")
-        if not self.deceleration:
+        if len(self.deceleration) == 0:
             problems.add("deceleration", "is missing", "one number, or one per actuator")

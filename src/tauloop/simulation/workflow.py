@@ -22,7 +22,7 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.quantities import pairs_reader
 from tauloop.model import Model
 from tauloop.model.force_sharing import sharing_of
-from tauloop.options import Options, option
+from tauloop.options import Options, option, require
 from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 from tauloop.simulation.cables.result import CableSimulation
@@ -58,6 +58,7 @@ class Integration:
 
     def __post_init__(self) -> None:
         """Refuse what no integrator can do."""
+        require(self)
         if self.stiff and self.step is not None:
             raise InputError.of("stiff", "given beside step", "give one of them")
         _ = self.integrator

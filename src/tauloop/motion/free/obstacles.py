@@ -57,8 +57,8 @@ class BoxObstacle(Obstacle):
     """
 
     kind: ClassVar[str] = "box"
-    center: tuple[float, ...]
-    size: tuple[float, ...] = option(above=0.0)
+    center: tuple[float, float, float]
+    size: tuple[float, float, float] = option(above=0.0)
 
     def expression(self, p: ca.SX) -> ca.SX:
         """|max(d, 0)| + min(max d, 0) with d = |p - c| - size / 2."""
@@ -97,7 +97,7 @@ class SphereObstacle(Obstacle):
     """
 
     kind: ClassVar[str] = "sphere"
-    center: tuple[float, ...]
+    center: tuple[float, float, float]
     radius: float = option(above=0.0)
 
     def expression(self, p: ca.SX) -> ca.SX:
@@ -125,8 +125,8 @@ def box(text: str) -> BoxObstacle:
     Raises:
         InputError: it is none.
     """
-    center, size = _numbers("box", text, (3, 3), "x,y,z:dx,dy,dz in m")
-    return BoxObstacle(center=center, size=size)
+    (x, y, z), (dx, dy, dz) = _numbers("box", text, (3, 3), "x,y,z:dx,dy,dz in m")
+    return BoxObstacle(center=(x, y, z), size=(dx, dy, dz))
 
 
 def sphere(text: str) -> SphereObstacle:
@@ -135,8 +135,8 @@ def sphere(text: str) -> SphereObstacle:
     Raises:
         InputError: it is none.
     """
-    center, radius = _numbers("sphere", text, (3, 1), "x,y,z:radius in m")
-    return SphereObstacle(center=center, radius=radius[0])
+    (x, y, z), (radius,) = _numbers("sphere", text, (3, 1), "x,y,z:radius in m")
+    return SphereObstacle(center=(x, y, z), radius=radius)
 
 
 def _numbers(where: str, text: str, counts: tuple[int, int], form: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
