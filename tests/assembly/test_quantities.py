@@ -173,6 +173,13 @@ def test_what_is_no_position_is_refused(text: str, says: str) -> None:
     assert says in str(error.value)
 
 
+def test_values_that_are_neither_numbers_nor_text_are_refused_all_at_once() -> None:
+    with pytest.raises(InputError) as refused:
+        tl.inverse_kinematics(tl.load("delta"), {"x": None, "y": [1, 2], "z": np.array([1, 2])})  # type: ignore[dict-item]
+    assert [problem.where for problem in refused.value.problems] == ["platform x", "platform y", "platform z"]
+    assert refused.value.problems[0].what == "is None"
+
+
 def test_a_wrench_has_forces_and_moments() -> None:
     values = named_values(TOOL, "--wrench", "fz=-2 kN,mx=30 N mm", np.zeros(6))
     assert values == pytest.approx([0, 0, -2000, 0.03, 0, 0])

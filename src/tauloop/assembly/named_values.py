@@ -110,7 +110,10 @@ def _by_name(
             column = full_name(units, name, where)
             if column in numbers:
                 problems.add(where, f"{column} is given twice", "give it once")
-            text = value if isinstance(value, str) else f"{value:.17g}"
+            try:
+                text = value if isinstance(value, str) else f"{float(value):.17g}"
+            except TypeError:
+                raise InputError.of(f"{where} {name}", f"is {value!r:.80}", "give a number, or text: '10 mm'") from None
             numbers[column] = quantity(f"{where} {name}", text, parse_unit(units[column] or "1").dimension)
     turn = [numbers.pop(column, 0.0) for column in units if column not in port.columns]
     if start is not None and any(column in numbers for column in port.columns[start : start + 4]) and any(turn):
