@@ -427,3 +427,9 @@ def test_a_regular_pose_at_which_the_order_of_elimination_breaks_down_is_not_cal
     assert elsewhere.force == pytest.approx(beside, abs=BESIDE)
     with pytest.raises(PoseError, match=r"singular pose \(dead centre.*condition number 1\.61e\+08"):
         platform.inverse_dynamics([0.2, 0.0], rest, rest)
+
+
+def test_one_free_parameter_is_named_alone():
+    assert Model(load("delta"), free="plate_mass").free == ("plate_mass",)
+    with pytest.raises(InputError, match=r"^plate_mas: is not a leaf parameter\n.*did you mean plate_mass"):
+        Model(load("delta"), free="plate_mas")

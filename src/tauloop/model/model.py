@@ -78,7 +78,7 @@ class Model(Shown):
 
         Args:
             mechanism: the machine.
-            free: leaf parameters that stay arguments of every function; all others are baked in.
+            free: leaf parameters (or one) that stay arguments of every function; all others are baked in.
             formulation: one of `equations.formulations.FORMULATIONS` by name, or one of your own, for inverse
                 dynamics and regressors.
             evaluator: how functions are run; `Compiled()` without it: interpreted, but machine code for large batches.
@@ -89,7 +89,7 @@ class Model(Shown):
             InputError: a free parameter, or the formulation, does not exist.
         """
         _require_mechanism(mechanism)
-        names = tuple(free)
+        names = (free,) if isinstance(free, str) else tuple(free)
         _require_leaves(mechanism, names)
         chosen = formulation_named(formulation) if isinstance(formulation, str) else formulation
         described = loops(mechanism)
