@@ -148,7 +148,6 @@ def test_export_writes_what_the_function_does(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "what"),
     [
-        ("rust delta", "rust"),
         ("c delta --functions fly", "fly"),
         ("c delta --functions ,", "none is named"),
         ("c delta --name int", "C identifier"),
@@ -158,6 +157,13 @@ def test_export_writes_what_the_function_does(tmp_path: Path) -> None:
 def test_export_refuses_bad_requests_and_writes_nothing(words: str, what: str, tmp_path: Path) -> None:
     problem = problems("export", *words.split(), "--out", tmp_path / "out")[0]
     assert what in f"{problem['where']}: {problem['what']}"
+    assert not (tmp_path / "out").exists()
+
+
+def test_export_to_a_format_that_is_none_says_which_there_are(tmp_path: Path) -> None:
+    ran = CliRunner().invoke(app, ["export", "rust", "delta", "--out", str(tmp_path / "out")])
+    assert ran.exit_code == 2
+    assert "'rust' is not one of 'c', 'controller', 'fmu', 'linuxcnc', 'ros2'" in ran.output
     assert not (tmp_path / "out").exists()
 
 

@@ -40,7 +40,9 @@ class FmuCoupling(Options):
     connect: Mapping[str, str] = option(
         factory=dict, read=pairs_reader("connect", "speed=leg1.motor.velocity"), repeated=True
     )
-    fmu_start: Mapping[str, str | float] = option(factory=dict, read=pairs_reader("fmu_start", "R=0.5"), repeated=True)
+    fmu_start: Mapping[str, str | float | bool] = option(
+        factory=dict, read=pairs_reader("fmu_start", "R=0.5"), repeated=True
+    )
     coupling_step: float | None = option(
         None, above=0.0, read=quantity_reader("coupling_step", units.TIME), metavar="TIME"
     )
