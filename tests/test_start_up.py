@@ -210,4 +210,4 @@ def test_values_are_typers_whoever_converts_them(words):
         single.command(cls=kind)(kinds)
         done = CliRunner().invoke(single, words.split())
         rows.append((done.exit_code, done.output))
-    assert rows[0] == rows[1]
+    assert (rows[0][0], rows[0][1].replace("Value error, ", "")) == rows[1]  # which is Pydantic's word, not ours
