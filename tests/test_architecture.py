@@ -82,7 +82,7 @@ HEIGHT = {package: height for height, layer in enumerate(LAYERS) for package in 
 CEILINGS = {
     "assembly": 2054,
     "calibration": 3630,
-    "cli": 1570,
+    "cli": 1577,
     "codegen": 2754,
     "conversion": 250,
     "drives": 3795,
@@ -110,7 +110,7 @@ CEILINGS = {
     "simulation": 4452,
     "solids": 399,
     "study": 1345,
-    "tauloop": 904,
+    "tauloop": 906,
     "templates": 290,
     "testing": 490,
     "viewer": 1510,
