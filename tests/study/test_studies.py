@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +20,10 @@ import tauloop as tl
 from tauloop.errors import DescriptionError, InputError
 from tauloop.files import held_alone
 from tauloop.study import AccuracyOptions, StudyFolder, VariedInput, accuracy, loads_study, read_results
-from tauloop.study.calculations import scalar
-from tauloop.study.reductions import wilson
+from tauloop.study.calculations import calculation, scalar
+from tauloop.study.folder import DISTINCT
 from tauloop.study.variations import BLOCK, inputs_of
+from tauloop.study.workers import compute, own_version
 
 needs_compiler = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
 EXAMPLE = Path(__file__).parents[2] / "examples" / "delta_tolerances"
@@ -150,7 +152,8 @@ def test_a_folder_is_one_studys_and_one_process(tmp_path):
     extra("pyarrow")
     study = loads_study(TOLERANCES)
     folder = StudyFolder(tmp_path / "s")
-    folder.begin(study, {"tauloop": "1"}, resume=False)
+    with folder.alone():
+        folder.begin(study, {"tauloop": "1"}, resume=False)
     other = loads_study(TOLERANCES.replace("seed: 3", "seed: 4"))
     with pytest.raises(InputError) as error:
         folder.begin(other, {"tauloop": "2"}, resume=True)
@@ -158,6 +161,117 @@ def test_a_folder_is_one_studys_and_one_process(tmp_path):
     assert "was begun with tauloop 1, this is 2" in str(error.value)
     with held_alone(tmp_path), pytest.raises(InputError, match="another process is at work"), held_alone(tmp_path):
         pass
+
+
+@pytest.fixture
+def done(tmp_path: Path) -> tuple[tl.study.Study, Path]:
+    """A study whose folder holds four parts, two of them of one size."""
+    extra("pyarrow")
+    study, folder = loads_study(TOLERANCES), StudyFolder(tmp_path / "s")
+    with folder.alone():
+        folder.begin(study, {"tauloop": own_version()}, resume=False)
+        for first, last in ((0, 10), (10, 20), (20, 60), (60, 300)):
+            batch = compute(study, own_version(), first, last)
+            folder.write(first, batch.inputs, batch.outcome)
+    return study, tmp_path / "s"
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        "",
+        "{}",
+        "[]",
+        '""',
+        '{"format": "tauloop-study-folder/2", "study": "S", "versions": []}',
+        '{"format": "x"}',
+    ],
+)
+def test_parts_without_a_manifest_that_says_whose_they_are_are_nobodys(text, done):
+    study, folder = done
+    manifest = folder / "study.json"
+    manifest.unlink() if text is None else manifest.write_text(text.replace("S", study.digest))
+    for asked in (study, loads_study(TOLERANCES.replace("seed: 3", "seed: 4"))):
+        for resume in (True, False):
+            with pytest.raises(InputError, match=r"no study\.json says of which|is no manifest"):
+                tl.run_study(asked, folder, tl.StudyOptions(resume=resume))
+
+
+@needs_compiler
+def test_parts_that_are_swapped_of_another_study_or_damaged_are_named(done, tmp_path):
+    study, folder = done
+    names = [part.path.name for part in StudyFolder(folder).parts()]
+    parts = {name: (folder / "parts" / name).read_bytes() for name in names}
+    other = loads_study(TOLERANCES.replace("seed: 3", "seed: 4"))
+    foreign = StudyFolder(tmp_path / "other")
+    with foreign.alone():
+        foreign.begin(other, {}, resume=False)
+        batch = compute(other, own_version(), 0, 10)
+        alien = foreign.write(0, batch.inputs, batch.outcome).read_bytes()
+    group = extra("pyarrow").parquet.ParquetFile(folder / "parts" / names[3]).metadata.row_group(0)
+    column = next(c for c in map(group.column, range(group.num_columns)) if c.path_in_schema == "output.largest")
+    flipped = bytearray(parts[names[3]])
+    flipped[column.dictionary_page_offset + column.total_compressed_size - 9] ^= 1
+    for name, content in (
+        (names[0], parts[names[1]]),  # of the same size
+        (names[0], alien),
+        (names[0], parts[names[0]][:200]),
+        (names[0], b""),
+        (names[3], bytes(flipped)),  # one bit
+    ):
+        (folder / "parts" / name).write_bytes(content)
+        with pytest.raises(InputError, match=r"is damaged|holds other samples") as error:
+            read_results(study, folder)
+        assert name in str(error.value)
+        (folder / "parts" / name).unlink()
+        assert tl.run_study(study, folder, tl.StudyOptions(resume=True)).samples == 300
+        shutil.rmtree(folder / "parts")
+        (folder / "parts").mkdir()
+        for part, bytes_of in parts.items():
+            (folder / "parts" / part).write_bytes(bytes_of)
+    shutil.rmtree(folder / "parts")
+    with pytest.raises(InputError, match="cannot be read"):
+        read_results(study, folder)
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="cannot be made"):
+        tl.run_study(study, tmp_path / "file")
+
+
+@needs_compiler
+def test_what_has_a_problem_does_not_pass_and_problems_take_little_memory(tmp_path):
+    extra("pyarrow")
+    text = TOLERANCES.replace("samples: 300", "samples: 250").replace("uniform: 50 um", "uniform: 100 mm")
+    text = text.replace("result: accuracy, options: {poses: 50}", "result: dynamics, options: {position: z=-0.72}")
+    keep = "keep: {force: force/0/0, no: force/0/9}\nyield: {force: {most: 1e3}}"
+    result = tl.run_study(loads_study(text.partition("yield")[0] + keep), tmp_path / "s")
+    reached = next(item.count for item in result.scalars)
+    assert 50 < reached < 250 - DISTINCT
+    assert result.passed == 0  # those that close lack what is kept of them
+    assert sum(result.problems.values()) == 250
+    assert len(result.problems) <= DISTINCT + 1
+    assert result.status.value == "doubtful"
+    assert all(type(name) is str for name in result.problems)
+
+
+@needs_compiler
+def test_a_machine_outside_the_bounds_of_its_file_has_no_accuracy(tmp_path):
+    extra("pyarrow")
+    machine = tl.load("delta")
+    table = [replace(p, lower=0.26) if p.name == "arm_length" else p for p in machine.parameters]
+    bounded = replace(machine, parameters=type(machine.parameters)(tuple(table)))
+    lengths = np.array([0.2599, 0.2601])
+    kept = calculation("accuracy", bounded, ("arm_length",), {"poses": "5"}, {}).run({"arm_length": lengths}, [])
+    assert kept.problems == ("a parameter is outside its bounds", "")
+    assert np.isnan(kept.values["largest"]).tolist() == [True, False]
+
+
+@needs_compiler
+def test_a_study_without_variations_is_the_machine_itself(tmp_path):
+    extra("pyarrow")
+    text = "{format: tauloop-study/1, machine: delta, compute: {result: accuracy, options: {poses: 5}}}"
+    assert tl.run_study(loads_study(text), tmp_path / "s").scalars[0].greatest == 0.0
 
 
 SWEEP = """
@@ -221,10 +335,51 @@ yield: {nothing: {most: 1}}
         assert words in text
 
 
-def test_the_interval_of_a_yield_is_wilsons():
-    ours = wilson(90, 100)
-    theirs = stats.binomtest(90, 100).proportion_ci(method="wilson")
-    assert ours == pytest.approx((theirs.low, theirs.high), rel=1e-12)
+HEAD = "format: tauloop-study/1\nmachine: delta\n"
+ACCURACY = "compute: {result: accuracy, options: {poses: 5}}\n"
+DRAWN = "vary: {arm_length: {normal: 20 um}}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "what"),
+    [
+        ("samples: 4\n" + ACCURACY, 3, "nothing is drawn: 4 samples would all be the same"),
+        ("vary: {arm_length: {grid: [0.2 m, 0.3 m], steps: 1}}\n" + ACCURACY, 3, "'1' is out of range"),
+        ("vary: {arm_length: {grid: [0.2 m, 0.3 m], steps: 2, about: 1 m}}\n" + ACCURACY, 3, "about says nothing"),
+        ("samples: 4\ndesign: sobol\n" + ACCURACY, 1, "what varies is none"),
+        ("samples: 1\ndesign: sobol\n" + DRAWN + ACCURACY, 3, "1 is no power of two from 2 on"),
+        ("samples: 10\nwhole: [3, 10]\n" + DRAWN + ACCURACY, 4, "there is no sample 10"),
+        (DRAWN + ACCURACY + "yield: {largest: {least: 1 mm, most: 1 um}}\n", 5, "nothing passes"),
+        (DRAWN + ACCURACY + "yield: {largest: {most: 1 kg}}\n", 5, "where a length"),
+        (DRAWN + ACCURACY + "yield: {largest: {}}\n", 5, "neither least nor most"),
+        (
+            "vary: {options.position: {list: [z=-0.5]}}\n"
+            "compute: {result: dynamics, options: {velocitty: x=1}}\nkeep: {f: force/0/0}\n",
+            4,
+            "is no option of dynamics",
+        ),
+        (
+            "samples: 1000\nvary: {arm_length: {grid: [0.2 m, 0.3 m], steps: 1000000}, plate_radius: {normal: 1 um}}\n"
+            + ACCURACY,
+            3,
+            "1000000000 samples, more than",
+        ),
+    ],
+)
+def test_what_would_go_wrong_in_every_sample_is_said_before_the_first(text, line, what):
+    with pytest.raises(DescriptionError) as error:
+        loads_study(HEAD + text, "s.yaml")
+    assert [problem.line for problem in error.value.problems] == [line]
+    assert what in str(error.value)
+
+
+def test_the_interval_of_a_yield_is_wilsons(tmp_path):
+    extra("pyarrow")
+    text = SWEEP.replace("keep: {force: force/0/0}", "keep: {force: force/0/0}\nyield: {force: {most: 1e3}}")
+    low, high = tl.run_study(loads_study(text), tmp_path / "s").yield_interval
+    z, share, n = stats.norm.ppf(0.975), 6 / 8, 8  # two of the eight do not close
+    middle, half = share + z**2 / (2 * n), z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    assert (low, high) == pytest.approx(((middle - half) / (1 + z**2 / n), (middle + half) / (1 + z**2 / n)), rel=1e-12)
 
 
 def test_sobol_indices_of_a_sum_are_the_shares_of_its_variances():

@@ -90,6 +90,7 @@ from tauloop.identification.options import (
     IdentificationOptions as IdentificationOptions,
     PreparationOptions as PreparationOptions,
     TermOptions as TermOptions,
+    texts_of as texts_of,
 )
 from tauloop.identification.parameters.base_estimates import BaseEstimates as BaseEstimates
 from tauloop.identification.parameters.cones import (

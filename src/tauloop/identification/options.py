@@ -6,11 +6,11 @@ Every class checks its own fields when it is made. Quantities are numbers in SI 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tauloop.errors import Problems
+from tauloop.errors import InputError, Problems
 from tauloop.extensions import Offered
 from tauloop.identification.estimation.error_models import ErrorModel
 from tauloop.identification.estimation.estimators import Estimator
@@ -19,6 +19,7 @@ from tauloop.logs.velocities import SOURCES
 from tauloop.mechanism.quantities import pairs_reader
 from tauloop.options import Options, option
 from tauloop.records import dataclass
+from tauloop.result import plain
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -217,3 +218,28 @@ class IdentificationOptions(Options):
         refuse_beside(problems, {"disconnected": self.disconnected}, judged)
         refuse_beside(problems, {"regroup": self.regroup}, {"parameters file": self.parameters == "file"})
         refuse_beside(problems, {"compare_logs": self.compare_logs}, iv | {"payload": terms.payload})
+
+
+def texts_of(options: Any) -> dict[str, Any]:
+    """What options say beyond their defaults, by the names of their fields, as a study's file would have it.
+
+    Raises:
+        InputError: an object of Python that no text stands for.
+    """
+    texts: dict[str, Any] = {}
+    default = type(options)()
+    for item in fields(options):
+        value = getattr(options, item.name)
+        if is_dataclass(value):
+            texts |= texts_of(value)
+        elif value != getattr(default, item.name):
+            if isinstance(value, Mapping):
+                value = [name if content == "" else f"{name}={content}" for name, content in value.items()]
+            elif isinstance(value, Path):
+                value = str(value)
+            try:
+                texts[item.name] = plain(value)
+            except ValueError:
+                what = f"{type(value).__name__} is no text that a worker could be sent"
+                raise InputError.of(item.name, what, "name one of Tauloop's own") from None
+    return texts

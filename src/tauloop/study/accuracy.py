@@ -117,7 +117,8 @@ class Accuracy:
         Args:
             values: arrays (N,) by name, SI.
         """
-        theta = np.ascontiguousarray(np.column_stack([values[name] for name in self.names]), dtype=float)
+        first_of_all = np.zeros((len(next(iter(values.values()), [0.0])), 0))  # one machine where nothing differs
+        theta = np.ascontiguousarray(np.column_stack([first_of_all, *(values[name] for name in self.names)]))
         errors = {name: np.full(len(theta), np.nan) for name in ("mean", "rms", "largest", "turn")}
         step = max(AT_ONCE // len(self._rows), 1)
         for first in range(0, len(theta), step):

@@ -89,7 +89,15 @@ class Command:
 
 
 #: Commands whose second argument is a file.
-WITH_FILES = ("identify", "calibrate", "link-parameters", "cycle")
+WITH_FILES = ("fold", "fold-scores", "bootstrap", "identify", "calibrate", "link-parameters", "cycle", "fit-plant")
+#: Commands that take arguments from the options, which all take a model; and others that take one.
+ARGUMENTS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("modes", "working-modes"), ("position",)),
+    **{"fk": ("actuators",), "ik": ("platform",), "jacobian": ("platform", "actuators")},
+}
+WITH_MODELS = (*ARGUMENTS, "fold", "fold-scores", "bootstrap")
+#: Commands that take a drive line.
+OF_LINES = ("drive", "tune", "fit-plant")
 #: By the names of the commands.
 CALCULATIONS: Mapping[str, Command] = {
     "accuracy": Command(
@@ -97,34 +105,26 @@ CALCULATIONS: Mapping[str, Command] = {
         units={"mean": "m", "rms": "m", "largest": "m", "turn": "rad"},
     ),
     **{
-        name: Command(place=("identification", *place), units={}, has_log=True, shares_model=True)
-        for name, place in {
-            "fold": ("fold_file", "IdentificationOptions"),
-            "fold-scores": ("read_scores", "ScoreOptions"),
-            "bootstrap": ("bootstrap_log", "BootstrapOptions"),
-        }.items()
-    },
-    **{
-        name: Command(place=("kinematics", *place), units={}, arguments=arguments, shares_model=True)
-        for name, place, arguments in (
-            ("fk", ("forward_kinematics", "KinematicsOptions"), ("actuators",)),
-            ("ik", ("inverse_kinematics", "KinematicsOptions"), ("platform",)),
-            ("jacobian", ("jacobian", "JacobianOptions"), ("platform", "actuators")),
-            ("modes", ("assembly_modes", "ModeOptions"), ("position",)),
-            ("working-modes", ("working_modes", "ModeOptions"), ("position",)),
+        name: Command(
+            place=place,
+            units={},
+            has_log=name in WITH_FILES,
+            arguments=ARGUMENTS.get(name, ()),
+            is_line=name in OF_LINES,
+            shares_model=name in WITH_MODELS,
         )
-    },
-    **{
-        name: Command(place=("drives", *place), units={}, is_line=True, has_log=name == "fit-plant")
         for name, place in {
-            "drive": ("drive", "DriveOptions"),
-            "tune": ("tune", "TuningOptions"),
-            "fit-plant": ("fit_plant", "PlantFitOptions"),
-        }.items()
-    },
-    **{
-        name: Command(place=place, units={}, has_log=name in WITH_FILES)
-        for name, place in {
+            "fold": ("identification", "fold_file", "IdentificationOptions"),
+            "fold-scores": ("identification", "read_scores", "ScoreOptions"),
+            "bootstrap": ("identification", "bootstrap_log", "BootstrapOptions"),
+            "fk": ("kinematics", "forward_kinematics", "KinematicsOptions"),
+            "ik": ("kinematics", "inverse_kinematics", "KinematicsOptions"),
+            "jacobian": ("kinematics", "jacobian", "JacobianOptions"),
+            "modes": ("kinematics", "assembly_modes", "ModeOptions"),
+            "working-modes": ("kinematics", "working_modes", "ModeOptions"),
+            "drive": ("drives", "drive", "DriveOptions"),
+            "tune": ("drives", "tune", "TuningOptions"),
+            "fit-plant": ("drives", "fit_plant", "PlantFitOptions"),
             "check": ("kinematics", "check", "CheckOptions"),
             "show": ("kinematics", "describe", "DescribeOptions"),
             "workspace": ("kinematics", "workspace", "WorkspaceOptions"),
@@ -159,12 +159,17 @@ class AccuracyOfMany(Calculation):
     def __init__(self, mechanism: Mechanism, names: Sequence[str], options: AccuracyOptions) -> None:
         """Compile; see `Accuracy`."""
         self._accuracy = Accuracy(mechanism, names, options)
+        self._bounds = [mechanism.parameters[name] for name in names]
 
     def run(self, inputs: Mapping[str, np.ndarray], whole: Sequence[int]) -> ComputedSamples:
-        """See `Calculation`; a machine that does not reach a pose has no accuracy."""
-        errors = self._accuracy({name: np.asarray(values, dtype=float) for name, values in inputs.items()})
-        values = {name: getattr(errors, name) for name in CALCULATIONS["accuracy"].units}
-        problems = tuple("" if is_good else "a pose is out of reach" for is_good in np.isfinite(errors.rms))
+        """See `Calculation`; a machine that does not reach a pose, or is none by its bounds, has no accuracy."""
+        errors = self._accuracy(inputs)
+        outside = np.zeros(len(errors.rms), dtype=bool)
+        for bound in self._bounds:
+            outside |= (inputs[bound.name] < bound.lower) | (inputs[bound.name] > bound.upper)
+        values = {name: np.where(outside, np.nan, getattr(errors, name)) for name in CALCULATIONS["accuracy"].units}
+        reached = np.where(np.isfinite(errors.rms), "", "a pose is out of reach")
+        problems = tuple(np.where(outside, "a parameter is outside its bounds", reached).tolist())
         kept = {k: json.dumps({name: plain(array[k]) for name, array in values.items()}) for k in whole}
         return ComputedSamples(values=values, problems=problems, whole=kept)
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from tauloop.mechanism.documents import contents
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.shipped import is_shipped_name, source_path
 from tauloop.mechanism.structure import document
+from tauloop.mechanism.suggestions import unknown_names
 from tauloop.mechanism.units import ONE, UnitError, literal, parse_unit, read_quantity
 from tauloop.mechanism.values import ValueReader
 from tauloop.mechanism.yaml_nodes import parse_nodes, read_text
@@ -36,7 +37,7 @@ from tauloop.records import dataclass
 from tauloop.shown import Shown
 from tauloop.study.calculations import CALCULATIONS, LOG, OPTION
 from tauloop.study.option_texts import options_from
-from tauloop.study.variations import VariedInput, count_of
+from tauloop.study.variations import DRAWN, VariedInput, count_of
 
 FORMAT = "tauloop-study/1"
 #: Most samples of a study.
@@ -213,19 +214,16 @@ def loads_study(text: str, file: str = "<text>", folder: Path | None = None) -> 
     """
     root = document(parse_nodes(text, file), file, STUDY, folder)
     content = contents(root, ValueReader(None)) or {}
-    machine = root.get("machine")
     command = CALCULATIONS.get((content.get("compute") or {}).get("result") or "")
-    read: Callable[[Cursor | None, Path], tuple[Mechanism | DriveLine | None, str]] = _machine
-    if command is not None and command.is_line:
-        read = _line
-    mechanism, machine_text = read(machine, folder or Path())
+    is_line = command is not None and command.is_line
+    mechanism, machine_text = _described(root.get("machine"), folder or Path(), is_line)
     variations = []
     for name, place in root.entries_of("vary"):
         if mechanism is not None and (variation := _variation(name, place, mechanism, folder)) is not None:
             variations.append(variation)
     if command is not None and mechanism is not None:
         _check_calculation(root, content, [item.name for item in variations])
-    _check_design(root, content, variations)
+    _check_samples(root, content, variations)
     keep = {name: path for name, path in (content.get("keep") or {}).items() if path}
     scalars = keep if keep or command is None else command.units
     limits: dict[str, tuple[float, float]] = {}
@@ -233,7 +231,7 @@ def loads_study(text: str, file: str = "<text>", folder: Path | None = None) -> 
         if scalars and name not in scalars:
             place.problem("is no scalar that is kept", f"there are {', '.join(scalars)}")
         else:
-            limits[name] = (_limit(place, "least", -math.inf), _limit(place, "most", math.inf))
+            limits[name] = _limits(place, scalars.get(name, "") if scalars is not keep else "")
     quantiles = [_share(item) for item in root.items_of("quantiles")]
     root.collector.raise_any()
     assert mechanism is not None
@@ -253,41 +251,27 @@ def loads_study(text: str, file: str = "<text>", folder: Path | None = None) -> 
     )
 
 
-def _machine(place: Cursor | None, folder: Path) -> tuple[Mechanism | None, str]:
-    """The machine and the text of its file, which is written anew where it is another tool's; None without one."""
-    if place is None or not place.text:
+def _described(place: Cursor | None, folder: Path, is_line: bool) -> tuple[Mechanism | DriveLine | None, str]:
+    """The machine, or the drive line, and the text of its file; written anew where it is another tool's. None without.
+
+    A file that names others is refused: workers get its text alone.
+    """
+    name = place.text if place is not None else None
+    if place is None or not name:
         return None, ""
-    name = place.text
     try:
+        if is_line:
+            text, _ = drive_text(name if name.isidentifier() else folder / name)
+            return read_drive(text, name), text
         path: str | Path = name if is_shipped_name(name) else folder / name
-        mechanism = load(path)
-        source = source_path(path)
+        mechanism, source = load(path), source_path(path)
         is_own = is_shipped_name(name) or format_of(source).name == "yaml"
         text = read_text(source) if is_own else dumps(mechanism)
         return loads(text, name), text
     except TauloopError as error:
         for problem in error.problems:
-            place.problem(str(problem), "a machine whose file stands alone")
+            place.problem(str(problem), "one that comes with Tauloop, or a file beside this one that stands alone")
         return None, ""
-
-
-def _line(place: Cursor | None, folder: Path) -> tuple[DriveLine | None, str]:
-    """The drive line and the text of its file; None without one."""
-    if place is None or not place.text:
-        return None, ""
-    name = place.text
-    try:
-        text, _ = drive_text(name if name.isidentifier() else folder / name)
-        return read_drive(text, name), text
-    except TauloopError as error:
-        for problem in error.problems:
-            place.problem(str(problem), "a drive line that comes with Tauloop, or a file beside this one")
-        return None, ""
-
-
-def own_text(mechanism: Mechanism) -> str:
-    """The text of a machine's file, written anew."""
-    return dumps(mechanism)
 
 
 def _variation(name: str, place: Cursor, mechanism: Mechanism | DriveLine, folder: Path | None) -> VariedInput | None:
@@ -298,6 +282,9 @@ def _variation(name: str, place: Cursor, mechanism: Mechanism | DriveLine, folde
         place.problem("has not exactly one of normal, uniform, grid, list and numbers", "give one of them")
         return None
     kind = kinds[0]
+    for key, kinds_with in {"about": DRAWN, "steps": ("grid",)}.items():
+        if key in content and kind not in kinds_with:
+            place.problem(f"{key} says nothing beside {kind}", "leave it out", key)
     is_parameter = name != LOG and not name.startswith(OPTION)
     if is_parameter and isinstance(mechanism, DriveLine):
         place.problem("parameters of a drive line vary as options.values", 'write list: ["kp=150", "kp=160"]')
@@ -316,7 +303,7 @@ def _variation(name: str, place: Cursor, mechanism: Mechanism | DriveLine, folde
     if kind == "list" and not is_parameter:
         texts = [str(value) for value in content["list"]]
         if name == LOG and folder is not None:
-            texts = [str(folder / text) for text in texts]
+            texts = [str((folder / text).absolute()) for text in texts]  # workers may be elsewhere
         return VariedInput(name=name, kind="list", values=tuple(texts))
     if isinstance(mechanism, Mechanism) and is_parameter:
         parameter = mechanism.parameters[name]
@@ -348,7 +335,7 @@ def _variation(name: str, place: Cursor, mechanism: Mechanism | DriveLine, folde
             place.problem("a grid has no number of values", "give steps")
             return None
         first, last = (read(text, "grid") for text in content["grid"])
-        n = content["steps"] or 2
+        n = max(content["steps"] or 2, 2)  # less is noted
         values = tuple(first + (last - first) * (k / (n - 1)) for k in range(n))
         return VariedInput(name=name, kind="list", values=values, unit=unit)
     about = read(content["about"], "about") if "about" in content else nominal
@@ -381,39 +368,51 @@ def _check_calculation(root: Cursor, content: Mapping[str, Any], names: list[str
         )
     if result == "accuracy" and content.get("keep"):
         root.problem("accuracy keeps its own numbers", f"leave it out; there are {', '.join(command.units)}", "keep")
+    texts = content["compute"].get("options") or {}
     try:
-        varied = any(name.startswith(OPTION) for name in names)
-        texts = content["compute"].get("options") or {}
-        if not varied:
+        InputError.raise_if_any(unknown_names(texts, known, f"is no option of {result}"))
+        if not any(name.startswith(OPTION) for name in names):
             options_from(command.options, {k: text for k, text in texts.items() if k not in command.arguments})
     except InputError as error:
         for problem in error.problems:
             compute.problem(f"{problem.where}: {problem.what}", problem.remedy, "options")
 
 
-def _check_design(root: Cursor, content: Mapping[str, Any], variations: list[VariedInput]) -> None:
-    """Note what Sobol indices cannot do with."""
-    if content.get("design") != "sobol":
-        return
-    listed = [item.name for item in variations if not item.is_drawn]
-    samples = content.get("samples") or 1
-    if listed:
-        root.problem(
-            f"Sobol indices are of distributions, and {', '.join(listed)} is a list or grid", "draw it", "vary"
-        )
-    if samples & (samples - 1):
-        root.problem(f"{samples} is no power of two", f"write {1 << samples.bit_length()}", "samples")
+def _check_samples(root: Cursor, content: Mapping[str, Any], variations: list[VariedInput]) -> None:
+    """Note what is wrong with the number of samples, and what Sobol indices cannot do with."""
+    listed, drawn = ([item.name for item in variations if item.is_drawn is kind] for kind in (False, True))
+    samples, is_sobol = content.get("samples") or 1, content.get("design") == "sobol"
+    count = samples * (len(drawn) + 2) if is_sobol else count_of(variations, samples)
+    if count > MOST:
+        root.problem(f"these are {count} samples, more than {MOST}", "take fewer of them, or shorter lists", "samples")
+    if samples > 1 and not drawn and len(listed) == len(root.entries_of("vary")) and not is_sobol:
+        what = f"nothing is drawn: {samples} samples would all be the same"
+        root.problem(what, "leave samples out, or draw something by normal or uniform", "samples")
+    for number in content.get("whole") or ():
+        if number is not None and number >= count:
+            root.problem(f"there is no sample {number}", f"they are numbered from 0 to {count - 1}", "whole")
+    if is_sobol and (listed or not root.has("vary")):
+        what = f"Sobol indices are of distributions; {', '.join(listed) or 'what varies'} is none"
+        root.problem(what, "draw what varies", "vary")
+    if is_sobol and (samples < 2 or samples & (samples - 1)):
+        root.problem(f"{samples} is no power of two from 2 on", f"write {1 << samples.bit_length()}", "samples")
 
 
-def _limit(place: Cursor, key: str, open_end: float) -> float:
-    text = place.word(key)
-    if text is None:
-        return open_end
-    try:
-        return literal(text).value
-    except UnitError as error:
-        place.problem(error.what, error.remedy, key)
-        return open_end
+def _limits(place: Cursor, unit: str) -> tuple[float, float]:
+    """Least and greatest value, of any dimension where the scalar's unit is not known."""
+    ends = {"least": -math.inf, "most": math.inf}
+    for key in ends:
+        if (text := place.word(key)) is not None:
+            try:
+                read = read_quantity(text, parse_unit(unit).dimension, is_si=True) if unit else literal(text)
+                ends[key] = read.value
+            except UnitError as error:
+                place.problem(error.what, error.remedy, key)
+    if not (place.has("least") or place.has("most")):
+        place.problem("says neither least nor most", "give one of them")
+    if ends["least"] > ends["most"]:
+        place.problem(f"nothing passes: least is {ends['least']:g}, most {ends['most']:g} (SI)", "turn them round")
+    return ends["least"], ends["most"]
 
 
 def _share(place: Cursor) -> float:

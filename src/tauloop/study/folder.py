@@ -1,7 +1,8 @@
 """The folder of a study: a manifest and Parquet parts, each a range of samples; nothing else knows what is done.
 
-A part is there whole or not at all, under a name that says which samples it holds. So whoever was killed in the middle
-has lost what was in memory and no more, and no sample counts twice.
+A part is there whole or not at all, under a name that says which samples it holds; inside it says so too, and of which
+study they are. So whoever was killed in the middle has lost what was in memory and no more, and no sample counts twice
+or for another.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import pairwise
@@ -29,6 +31,10 @@ MANIFEST, PARTS, WHOLE = "study.json", "parts", "whole"
 _PART = re.compile(r"samples-(\d{10})-(\d{10})\.parquet", re.ASCII)
 #: Column of the samples' numbers, and of what is wrong with them.
 SAMPLE, PROBLEM = "sample", "problem"
+#: Format of a folder, and the key under which a part says whose samples it holds.
+_FORMAT, _HOLDS = "tauloop-study-folder/2", b"tauloop-study"
+#: Problems that are told apart, and what the others are called together.
+DISTINCT, OTHERS = 100, "other problems"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +72,14 @@ class StudyFolder:
             InputError: the manifest is damaged.
         """
         try:
-            return dict(json.loads((self.path / MANIFEST).read_text(encoding="utf-8")))
+            content = json.loads((self.path / MANIFEST).read_text(encoding="utf-8"))
+            if content["format"] != _FORMAT or not isinstance(content["versions"], dict):
+                raise ValueError("it has another format")
+            return {**content, "study": str(content["study"])}
         except (FileNotFoundError, NotADirectoryError):
             return {}
-        except (OSError, ValueError, TypeError) as error:
-            what = f"is no manifest of a study: {error}"
+        except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+            what = f"is no manifest of a study: {type(error).__name__} {error}"
             raise InputError.of(str(self.path / MANIFEST), what, "name another folder") from None
 
     def begin(self, study: Study, versions: Mapping[str, str], *, resume: bool) -> None:
@@ -81,35 +90,32 @@ class StudyFolder:
         """
         manifest, where = self.manifest, str(self.path)
         if not manifest:
-            (self.path / PARTS).mkdir(parents=True, exist_ok=True)
-            content: dict[str, Any] = {
-                "format": "tauloop-study-folder/1",
-                "study": study.digest,
-                "samples": study.count,
-            }
-            write_json(
-                self.path / MANIFEST, content | {"versions": dict(versions), "content": json.loads(study.content)}
-            )
+            if self.parts():
+                what = f"holds parts of a study, and no {MANIFEST} says of which"
+                raise InputError.of(where, what, "put it back, or name another folder")
+            manifest = {"format": _FORMAT, "study": study.digest, "samples": study.count, "versions": dict(versions)}
+            write_json(self.path / MANIFEST, manifest | {"content": json.loads(study.content)})
             return
         if not resume:
             raise InputError.of(where, "a study lies here already", "go on with it by --resume, or name another folder")
         problems = Problems()
-        if manifest.get("study") != study.digest:
-            what = f"another study lies here: {manifest.get('study')}, this one is {study.digest}"
+        if manifest["study"] != study.digest:
+            what = f"another study lies here: {manifest['study']}, this one is {study.digest}"
             problems.add(where, what, "name another folder, or the file as it was")
         for name, version in versions.items():
-            if (before := manifest.get("versions", {}).get(name)) != version:
+            if (before := manifest["versions"].get(name)) != version:
                 what = f"was begun with {name} {before}, this is {version}: numbers may differ"
                 problems.add(where, what, "install the former version, or begin in another folder")
         InputError.raise_if_any(problems)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Work in it while no other process does.
+        """Work in it, which is made where it is not there, while no other process does.
 
         Raises:
-            InputError: another process does.
+            InputError: another process does, or it cannot be made.
         """
+        _make(self.path / PARTS)
         with held_alone(self.path):
             yield
 
@@ -117,12 +123,15 @@ class StudyFolder:
         """All parts in the order of samples.
 
         Raises:
-            InputError: two of them hold the same sample.
+            InputError: two of them hold the same sample, or the folder cannot be read.
         """
-        parts = []
-        for entry in os.scandir(self.path / PARTS):
-            if match := _PART.fullmatch(entry.name):
-                parts.append(StudyPart(first=int(match[1]), last=int(match[2]), path=Path(entry.path)))
+        try:
+            names = os.listdir(self.path / PARTS)
+        except OSError as error:
+            what = f"cannot be read: {error.strerror or error}"
+            raise InputError.of(str(self.path / PARTS), what, "put it back, or resume the study") from None
+        matches = filter(None, map(_PART.fullmatch, names))
+        parts = [StudyPart(first=int(m[1]), last=int(m[2]), path=self.path / PARTS / m[0]) for m in matches]
         parts.sort(key=lambda part: (part.first, part.last))
         for before, after in pairwise(parts):
             if after.first < before.last:
@@ -150,11 +159,11 @@ class StudyFolder:
         columns |= {f"output.{name}": values for name, values in outcome.values.items()}
         columns[PROBLEM] = pyarrow.array(outcome.problems, type=pyarrow.string()).dictionary_encode()
         for k, text in outcome.whole.items():
-            (self.path / WHOLE).mkdir(exist_ok=True)
+            _make(self.path / WHOLE)
             write_text(self.path / WHOLE / f"sample-{first + k:010d}.json", text + "\n")
         path = self.path / PARTS / f"samples-{first:010d}-{first + n:010d}.parquet"
-        table = pyarrow.table(columns)
-        return write_file(path, lambda temporary: pyarrow.parquet.write_table(table, temporary))
+        table = pyarrow.table(columns, metadata={_HOLDS: _holds(self.manifest["study"], first, first + n)})
+        return write_file(path, lambda new: pyarrow.parquet.write_table(table, new, write_page_checksum=True))
 
     def column(self, name: str) -> np.ndarray:
         """A column of all samples that are there, in their order: 8 bytes a sample, whatever the study holds.
@@ -162,33 +171,64 @@ class StudyFolder:
         Raises:
             InputError: a part is damaged.
         """
-        pieces = [self._read(part, [name])[name] for part in self.parts()]
+        pieces = [values.to_numpy(zero_copy_only=False) for values in self._pieces(name)]
         return np.concatenate(pieces) if pieces else np.zeros(0)
 
-    def whole(self, number: int) -> str:
-        """The whole result of a sample that was kept so, as JSON.
+    def problems(self) -> tuple[dict[str, int], np.ndarray]:
+        """How many samples have which problem, the first `DISTINCT` by name; and which have none (N,).
 
         Raises:
-            InputError: it is not there.
+            InputError: a part is damaged.
+        """
+        counts, good = Counter[str](), [np.zeros(0, dtype=bool)]
+        for values in self._pieces(PROBLEM):
+            texts = values.to_pylist()
+            good.append(np.array([not text for text in texts]))
+            for text in filter(None, texts):
+                counts[text if text in counts or len(counts) < DISTINCT else OTHERS] += 1
+        return dict(counts), np.concatenate(good)
+
+    def whole(self, number: int) -> Any:
+        """The whole result of a sample that was kept so, as plain data.
+
+        Raises:
+            InputError: it is not there, or damaged.
         """
         path = self.path / WHOLE / f"sample-{number:010d}.json"
         try:
-            return path.read_text(encoding="utf-8")
-        except OSError as error:
+            return json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
             what = f"the whole result of sample {number} cannot be read: {error}"
             raise InputError.of(str(path), what, "remove the part that holds it and resume the study") from None
 
-    def _read(self, part: StudyPart, columns: Sequence[str]) -> dict[str, np.ndarray]:
+    def _pieces(self, name: str) -> Iterator[Any]:
+        """A column of every part, as pyarrow has it."""
         import pyarrow
         import pyarrow.parquet
 
-        try:
-            table = pyarrow.parquet.read_table(part.path, columns=list(columns), use_threads=False)
-        except (OSError, pyarrow.ArrowException) as error:
-            raise InputError.of(str(part.path), f"is damaged: {error}", "remove it and resume the study") from None
-        if table.num_rows != part.last - part.first:
-            raise InputError.of(str(part.path), f"has {table.num_rows} samples", "remove it and resume the study")
-        return {name: table[name].to_numpy(zero_copy_only=False) for name in columns}
+        study = self.manifest.get("study", "")
+        for part in self.parts():
+            try:
+                with pyarrow.parquet.ParquetFile(part.path, page_checksum_verification=True) as file:
+                    holds = (file.schema_arrow.metadata or {}).get(_HOLDS)
+                    values = file.read([name], use_threads=False)[name].combine_chunks()
+            except (OSError, KeyError, pyarrow.ArrowException) as error:
+                raise InputError.of(str(part.path), f"is damaged: {error}", "remove it and resume the study") from None
+            if holds != _holds(study, part.first, part.last) or len(values) != part.last - part.first:
+                what = "holds other samples than its name says, or those of another study"
+                raise InputError.of(str(part.path), what, "remove it and resume the study")
+            yield values
+
+
+def _holds(study: str, first: int, last: int) -> bytes:
+    return f"{study} {first} {last}".encode()
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise InputError.of(str(folder), f"cannot be made: {error}", "name another folder") from None
 
 
 def _plain(values: np.ndarray) -> Any:

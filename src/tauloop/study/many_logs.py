@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ import numpy as np
 
 from tauloop.datasets import Variable, rows
 from tauloop.errors import IdentificationError, InputError, Problem
+from tauloop.formats.yaml_writer import dumps
 from tauloop.identification import (
     ClusteredErrors,
     FoldedIdentification,
@@ -27,6 +26,7 @@ from tauloop.identification import (
     identify_folded,
     read_triangle,
     require_foldable,
+    texts_of,
     triangle_of,
     with_autocorrelation,
     write_triangle,
@@ -35,15 +35,19 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.options import Options, option
 from tauloop.progress import Progress
 from tauloop.records import dataclass
-from tauloop.result import Evidence, Result, plain, provenance
+from tauloop.result import Evidence, Result, provenance
 from tauloop.study.calculations import LOG
-from tauloop.study.file import Study, own_text
+from tauloop.study.file import Study
 from tauloop.study.folder import PROBLEM, StudyFolder
 from tauloop.study.variations import VariedInput
 from tauloop.study.workflow import StudyOptions, run_study
 
 #: Scalars that are kept of each log beside its triangle.
 KEPT = {"samples": "samples", "faults": "evidence/faults of the log/value"}
+#: Figures of evidence, and what to do about data that say too little.
+BASE = "the base regressor (unit-norm columns)"
+HELD_OUT = "RMSE on the held-out data to that on the training data"
+MORE, EXCITE = ": record a motion that excites more", "train on more excitation, or model what is missing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +188,8 @@ def fold_logs(
         what = "deviations for errors of unknown correlation need all logs, and those of the triangle are not read"
         raise InputError.of("errors", what, "take logs, blocks, decimated or independent, for the triangle too")
     readings = 3 if how.errors == "autocorrelated" else 1
-    folding = _Folding(machine, [str(Path(log).absolute()) for log in logs], Path(folder), options, readings, progress)
+    paths = [str(Path(log).absolute()) for log in logs]
+    folding = _Folding(machine, paths, Path(folder), options, readings, progress)
     made, refused, faults = folding.read("fold", 0, {})
     before = [] if options.add is None else [read_triangle(options.add)]
     if len(refused) == len(logs) and not before:
@@ -220,74 +225,65 @@ def _evidence(
     ratio = None
     if folded.held_out is not None:
         ratio = float(np.max(folded.held_out / np.maximum(folded.training, np.finfo(float).tiny)))
-    return (
-        Evidence(
-            name="gap at the rank (unit-norm columns)",
-            value=folded.base.gap,
-            lower=1e3,
-            advice="the rank is not beyond doubt: record a motion that excites more",
+    rows_of = (
+        ("gap at the rank (unit-norm columns)", folded.base.gap, 1e3, None, "the rank is not beyond doubt" + MORE),
+        (
+            f"condition number of {BASE}",
+            folded.base.condition,
+            None,
+            1e4,
+            "some base parameters are hardly excited" + MORE,
         ),
-        Evidence(
-            name="condition number of the base regressor (unit-norm columns)",
-            value=folded.base.condition,
-            upper=1e4,
-            advice="some base parameters are hardly excited: record a motion that excites more",
-        ),
-        Evidence(
-            name="largest ratio of RMSE on the held-out data to that on the training data",
-            value=ratio,
-            upper=3.0,
-            advice="the model does not carry over to new motions: train on more excitation, or model what is missing",
-        ),
-        Evidence(name="logs refused", value=float(len(refused)), upper=0.0, advice="see why, and leave them out"),
-        Evidence(name="logs with faults", value=float(len(faults)), upper=0.0, advice="identify each by itself"),
+        (f"largest ratio of {HELD_OUT}", ratio, None, 3.0, f"the model does not carry over to new motions: {EXCITE}"),
+        ("logs refused", float(len(refused)), None, 0.0, "see why, and leave them out"),
+        ("logs with faults", float(len(faults)), None, 0.0, "identify each by itself"),
+    )
+    return tuple(
+        Evidence(name=name, value=value, lower=lower, upper=upper, advice=advice)
+        for name, value, lower, upper, advice in rows_of
     )
 
 
+@dataclass(frozen=True, slots=True)
 class _Folding:
     """Readings of all logs, each a study of its own, whose samples are logs."""
 
-    def __init__(
-        self,
-        machine: Mechanism,
-        logs: list[str],
-        folder: Path,
-        options: FoldOptions,
-        readings: int,
-        progress: Progress | None,
-    ) -> None:
-        self._machine, self._logs, self._folder, self._options = machine, logs, folder, options
-        self._readings, self._progress = readings, progress
+    machine: Mechanism
+    logs: list[str]
+    folder: Path
+    options: FoldOptions
+    readings: int
+    progress: Progress | None
 
     def read(
         self, result: str, number: int, more: Mapping[str, Any]
     ) -> tuple[Iterator[dict[str, np.ndarray]], dict[str, str], dict[str, int]]:
         """Arrays of all logs that can be read, one by one, why others cannot, and what is wrong with logs."""
-        count, folder = len(self._logs), self._folder / f"reading-{number + 1}"
+        count, folder = len(self.logs), self.folder / f"reading-{number + 1}"
         study = Study(
-            machine=self._machine.name,
-            machine_text=own_text(self._machine),
-            variations=(VariedInput(name=LOG, kind="list", values=tuple(self._logs)),),
+            machine=self.machine.name,
+            machine_text=dumps(self.machine),
+            variations=(VariedInput(name=LOG, kind="list", values=tuple(self.logs)),),
             result=result,
-            options=texts_of(self._options.identification) | dict(more),
+            options=texts_of(self.options.identification) | dict(more),
             keep=KEPT,
             whole=tuple(range(count)),
             limits={},
         )
 
         def tick(done: int, total: int) -> None:
-            if self._progress is not None:
-                self._progress(number * count + done, self._readings * total)
+            if self.progress is not None:
+                self.progress(number * count + done, self.readings * total)
 
-        run_study(study, folder, self._options.study, progress=tick)
+        run_study(study, folder, self.options.study, progress=tick)
         kept = StudyFolder(folder)
         problems, faults = kept.column(PROBLEM), kept.column("output.faults")
         samples = kept.column("sample").astype(int)
-        refused = {self._logs[i]: str(text) for i, text in zip(samples, problems, strict=True) if text}
-        refused |= {self._logs[i]: "it killed its workers" for i in set(range(count)) - set(samples.tolist())}
-        texts = (kept.whole(i) for i in range(count) if self._logs[i] not in refused)
-        wrong = {self._logs[i]: int(n) for i, n in zip(samples, faults, strict=True) if n > 0}
-        return (arrays_of(json.loads(text)) for text in texts), refused, wrong
+        refused = {self.logs[i]: str(text) for i, text in zip(samples, problems, strict=True) if text}
+        refused |= {self.logs[i]: "it killed its workers" for i in set(range(count)) - set(samples.tolist())}
+        texts = (kept.whole(i) for i in range(count) if self.logs[i] not in refused)
+        wrong = {self.logs[i]: int(n) for i, n in zip(samples, faults, strict=True) if n > 0}
+        return (arrays_of(text) for text in texts), refused, wrong
 
 
 def _with_scores(folding: _Folding, folded: FoldedIdentification) -> FoldedIdentification:
@@ -300,28 +296,3 @@ def _with_scores(folding: _Folding, folded: FoldedIdentification) -> FoldedIdent
     sums = reduce(ScoreSums.__add__, each)
     read, *_ = folding.read("fold-scores", 2, {"directions": flat, "kernel": sums.kernel.tolist()})
     return with_autocorrelation(folded, sums, (arrays["spread"] for arrays in read))
-
-
-def texts_of(options: Any) -> dict[str, Any]:
-    """What options say beyond their defaults, by the names of their fields, as a study's file would have it.
-
-    Raises:
-        InputError: an object of Python that no text stands for.
-    """
-    texts: dict[str, Any] = {}
-    default = type(options)()
-    for item in fields(options):
-        value = getattr(options, item.name)
-        if is_dataclass(value):
-            texts |= texts_of(value)
-        elif value != getattr(default, item.name):
-            if isinstance(value, Mapping):
-                value = [name if content == "" else f"{name}={content}" for name, content in value.items()]
-            elif isinstance(value, Path):
-                value = str(value)
-            try:
-                texts[item.name] = plain(value)
-            except ValueError:
-                what = f"{type(value).__name__} is no text that a worker could be sent"
-                raise InputError.of(item.name, what, "name one of Tauloop's own") from None
-    return texts

@@ -18,11 +18,8 @@ from tauloop.result import Evidence, Result, provenance
 from tauloop.shown import Shown
 from tauloop.study.design import SobolIndex, sample_design, sobol_indices
 from tauloop.study.file import Study
-from tauloop.study.folder import PROBLEM, SAMPLE, StudyFolder
+from tauloop.study.folder import SAMPLE, StudyFolder
 from tauloop.study.variations import inputs_of
-
-#: Two-sided 95 % of a normal distribution.
-Z = 1.959963984540054
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,25 +81,14 @@ class StudyResult(Result):
 
     def variables(self) -> Iterable[Variable]:
         """Figures of all scalars."""
-        figures = {
-            name: [getattr(item, name) for item in self.scalars] for name in ("mean", "deviation", "least", "greatest")
-        }
+        names = ("mean", "deviation", "least", "greatest")
+        figures = {name: [getattr(item, name) for item in self.scalars] for name in names}
         return rows("scalar", [item.name for item in self.scalars], [item.unit for item in self.scalars], **figures)
 
     def as_dict(self) -> Mapping[str, Any]:
         """Plain data for ``--json``."""
-        return self.plain_data(
-            "machine",
-            "folder",
-            "calculation",
-            "samples",
-            "scalars",
-            "passed",
-            "yield_interval",
-            "sobol",
-            "problems",
-            "set_aside",
-        )
+        own = ("machine", "folder", "calculation", "samples", "scalars", "passed", "yield_interval", "sobol")
+        return self.plain_data(*own, "problems", "set_aside")
 
 
 def reduced(study: Study, folder: StudyFolder, set_aside: Iterable[tuple[int, int]]) -> StudyResult:
@@ -112,9 +98,15 @@ def reduced(study: Study, folder: StudyFolder, set_aside: Iterable[tuple[int, in
         study: the study.
         folder: its parts.
         set_aside: ranges of samples that could not be computed.
+
+    Source of the yield's interval: Wilson 1927, Journal of the American Statistical Association 22.
     """
-    sample, problem = folder.column(SAMPLE).astype(int), folder.column(PROBLEM)
-    summaries, indices, passes = [], [], np.ones(len(sample), dtype=bool)
+    from scipy.stats import binomtest
+
+    sample = folder.column(SAMPLE).astype(int, copy=False)
+    problems, passes = folder.problems()
+    bad = len(passes) - int(passes.sum())
+    summaries, indices = [], list[SobolIndex]()
     for name, unit in study.scalars.items():
         values = np.asarray(folder.column(f"output.{name}"), dtype=float)
         known = np.flatnonzero(np.isfinite(values))
@@ -124,12 +116,12 @@ def reduced(study: Study, folder: StudyFolder, set_aside: Iterable[tuple[int, in
             lower, upper = study.limits[name]
             with np.errstate(invalid="ignore"):
                 passes &= (values >= lower) & (values <= upper)
-        if study.design == "sobol" and len(values) == study.count and len(known) == len(values):
+        if study.design == "sobol" and len(known) == study.count:
             indices += sobol_indices(name, tuple(item.name for item in study.drawn), values, study.seed)
-    names, counts = np.unique(problem.astype(str), return_counts=True)
     passed = int(passes.sum()) if study.limits else None
-    bad = int((problem.astype(str) != "").sum())
+    interval = binomtest(passed or 0, len(sample)).proportion_ci(method="wilson") if len(sample) else None
     missing = study.count - len(sample)
+    without = len(study.scalars) * len(study.drawn) - len(indices) if study.design == "sobol" else 0
     return StudyResult(
         machine=study.machine,
         folder=str(Path(folder.path)),
@@ -137,18 +129,22 @@ def reduced(study: Study, folder: StudyFolder, set_aside: Iterable[tuple[int, in
         samples=len(sample),
         scalars=tuple(summaries),
         passed=passed,
-        yield_interval=None if passed is None or not len(sample) else wilson(passed, len(sample)),
+        yield_interval=None if passed is None or interval is None else (float(interval.low), float(interval.high)),
         sobol=tuple(indices),
-        problems={name: int(count) for name, count in zip(names, counts, strict=True) if name},
+        problems=problems,
         set_aside=tuple(set_aside),
-        evidence=(
-            Evidence(
-                name="samples missing",
-                value=float(missing),
-                upper=0.0,
-                advice="resume the study; see what was set aside",
-            ),
-            Evidence(name="samples with a problem", value=float(bad)),
+        evidence=tuple(
+            Evidence(name=name, value=float(value), upper=float(most), advice=advice)
+            for name, value, most, advice in (
+                ("samples missing", missing, 0, "resume the study; see what was set aside"),
+                ("samples with a problem", bad, max(len(passes) - 1, 0), "none went well: see what is wrong with them"),
+                (
+                    "Sobol indices missing",
+                    without,
+                    0,
+                    "they need every sample: resume, or vary less",
+                ),
+            )
         ),
         provenance=provenance(
             options={"study": study.digest, "seed": study.seed, "design": study.design},
@@ -160,7 +156,6 @@ def reduced(study: Study, folder: StudyFolder, set_aside: Iterable[tuple[int, in
 
 def _summary(study: Study, name: str, unit: str, values: np.ndarray, sample: np.ndarray) -> ScalarSummary:
     mean = math.fsum(values) / len(values)
-    deviation = math.sqrt(math.fsum((values - mean) ** 2) / max(len(values) - 1, 1))
     low, high = int(np.argmin(values)), int(np.argmax(values))
     shares = np.quantile(values, study.quantiles).tolist()
     return ScalarSummary(
@@ -168,10 +163,10 @@ def _summary(study: Study, name: str, unit: str, values: np.ndarray, sample: np.
         unit=unit,
         count=len(values),
         mean=mean,
-        deviation=deviation,
+        deviation=math.sqrt(math.fsum((values - mean) ** 2) / max(len(values) - 1, 1)),
+        quantiles={f"{share:.15g}": value for share, value in zip(study.quantiles, shares, strict=True)},
         least=float(values[low]),
         greatest=float(values[high]),
-        quantiles={f"{share:g}": value for share, value in zip(study.quantiles, shares, strict=True)},
         least_at=int(sample[low]),
         greatest_at=int(sample[high]),
         least_inputs=_inputs(study, int(sample[low])),
@@ -183,11 +178,3 @@ def _inputs(study: Study, number: int) -> dict[str, Any]:
     """Inputs of one sample, which follow from the seed and its number."""
     inputs = inputs_of(study.variations, study.seed, number, number + 1, sample_design(study))
     return {name: values[0] if isinstance(values[0], str) else float(values[0]) for name, values in inputs.items()}
-
-
-def wilson(passed: int, samples: int) -> tuple[float, float]:
-    """95 % interval of a share. Source: Wilson 1927, Journal of the American Statistical Association 22."""
-    share, z2 = passed / samples, Z * Z
-    middle = (share + z2 / (2 * samples)) / (1 + z2 / samples)
-    half = Z / (1 + z2 / samples) * math.sqrt(share * (1 - share) / samples + z2 / (4 * samples**2))
-    return max(middle - half, 0.0), min(middle + half, 1.0)

@@ -6,6 +6,7 @@ of the block give; a sample has its place in its block. So any sample is drawn w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -84,9 +85,8 @@ def _block(seed: int, stream: int, block: int) -> np.ndarray:
 
 
 def count_of(variations: Sequence[VariedInput], samples: int) -> int:
-    """Samples of a study: of each combination of the entries of lists so many."""
-    lengths = [len(item.values) for item in variations if not item.is_drawn]
-    return int(samples * np.prod(lengths, dtype=object)) if lengths else samples
+    """Samples of a study: of each combination of the entries of lists so many; one where nothing varies."""
+    return math.prod([len(item.values) for item in variations if not item.is_drawn], start=samples if variations else 1)
 
 
 def inputs_of(

@@ -81,8 +81,8 @@ def run_study(
     if study.design == "sobol":
         require_salib()
     kept = StudyFolder(folder)
-    kept.begin(study, {"tauloop": own_version()}, resume=options.resume)
     with kept.alone():
+        kept.begin(study, {"tauloop": own_version()}, resume=options.resume)
         todo = deque(kept.missing(study.count))
         left = sum(last - first for first, last in todo)
         aside: list[tuple[int, int]] = []
