@@ -21,7 +21,7 @@ from extras import extra
 
 import tauloop as tl
 from tauloop.errors import EngineError
-from tauloop.study import AccuracyOptions, StudyFolder, accuracy, loads_study
+from tauloop.study import AccuracyOptions, StudyFolder, accuracy, loads_study, workers
 
 pytestmark = [
     pytest.mark.nightly,
@@ -223,6 +223,8 @@ original = calculations.OneByOne._result
 
 def poisoned(self, sample):
     if abs(sample["forearm_length"] - 0.44) < 1e-9:
+        with open("LOG", "a") as log:
+            log.write("x")
         os.kill(os.getpid(), signal.SIGKILL)
     return original(self, sample)
 
@@ -237,14 +239,52 @@ keep: {force: force/0/0}
 """
 
 
-def test_a_task_that_kills_three_workers_is_set_aside_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    extra("pyarrow")
-    (tmp_path / "sitecustomize.py").write_text(POISON)
+@pytest.mark.parametrize("scheduler", [None, "local"])
+def test_a_task_that_kills_three_workers_is_set_aside_and_named(
+    scheduler: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Those that were on its workers are not set aside with it."""
+    for name in ("pyarrow", "distributed"):
+        extra(name)
+    (tmp_path / "sitecustomize.py").write_text(POISON.replace("LOG", str(tmp_path / "killed")))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(SOURCES)]))
-    result = tl.run_study(loads_study(SWEEP), tmp_path / "study", tl.StudyOptions(workers=2))
+    result = tl.run_study(loads_study(SWEEP), tmp_path / "study", tl.StudyOptions(workers=2, scheduler=scheduler))
+    assert (tmp_path / "killed").read_text() == "xxx"
     assert result.set_aside == ((2, 3),)
     assert result.samples == 4
     assert result.status.value == "doubtful"
     monkeypatch.delenv("PYTHONPATH")
     again = tl.run_study(loads_study(SWEEP), tmp_path / "study", tl.StudyOptions(resume=True))
     assert (again.samples, again.set_aside) == (5, ())
+
+
+def test_a_cluster_without_workers_is_waited_for_and_then_named(cluster: Cluster, tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(workers, "NOBODY", 3.0)
+    options = tl.StudyOptions(scheduler=cluster.address)
+    with pytest.raises(EngineError, match=r"no worker for 3 s\n.*dask worker tcp"):
+        tl.run_study(loads_study(TEXT), tmp_path / "study", options)
+    cluster.worker()
+    cluster.wait(1)
+
+    def kill(done: int, _: int) -> None:
+        if done > 300:
+            cluster.workers[0].kill()
+
+    again = tl.StudyOptions(scheduler=cluster.address, resume=True)
+    with pytest.raises(EngineError, match="no worker for 3 s"):
+        tl.run_study(loads_study(TEXT), tmp_path / "study", again, progress=kill)
+    cluster.worker()
+    cluster.wait(1)
+    tl.run_study(loads_study(TEXT), tmp_path / "study", again)
+    require_the_numbers_of_one_machine(tmp_path / "study")
+
+
+def test_a_script_whose_processes_cannot_begin_is_told_so(tmp_path: Path):
+    extra("pyarrow")
+    script = tmp_path / "script.py"
+    text = f"tl.run_study(tl.study.loads_study({TEXT!r}), 'study', tl.StudyOptions(workers=2))"
+    script.write_text(f"import tauloop as tl\n{text}\n")
+    there = {**os.environ, "PYTHONPATH": str(SOURCES)}
+    run = subprocess.run([sys.executable, str(script)], env=there, cwd=tmp_path, capture_output=True, timeout=PATIENCE)
+    assert run.returncode
+    assert b"each ends before it begins" in run.stderr

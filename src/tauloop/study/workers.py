@@ -22,7 +22,7 @@ from typing import Any, final
 
 import numpy as np
 
-from tauloop.errors import EngineError
+from tauloop.errors import EngineError, Problem
 from tauloop.processes import process_begins
 from tauloop.records import dataclass
 from tauloop.result import provenance
@@ -36,8 +36,8 @@ _LOGGER = logging.getLogger("tauloop")
 MOST_KILLED = 3
 #: Seconds between two looks at a cluster that is silent.
 LOOK = 1.0
-#: Seconds that a cluster of one's own has to end.
-GOING = 30.0
+#: Seconds that a cluster of one's own has to end, and those that are waited for a first worker, or another one.
+GOING, NOBODY = 30.0, 60.0
 
 
 @functools.cache
@@ -137,13 +137,16 @@ class Workers(ABC):
             EngineError: nobody is left to wait for.
         """
 
-    def alone(self, study: Study, first: int, last: int) -> Batch:
-        """A batch whose worker has died, once more; so that only its own worker dies if it kills it.
+    def alone(self, study: Study, first: int, last: int) -> Batch | Unfit:
+        """A batch whose worker has died, once more, while nothing else is at work.
 
         Raises:
-            BrokenProcessPool: it does.
+            BrokenProcessPool, KilledWorker: its worker has died again.
         """
-        raise BrokenProcessPool
+        future = self.submit(study, first, last)
+        while not self.done({future}):
+            pass
+        return future.result()
 
     def leave(self, unfit: Unfit) -> None:
         """Give no more work to a worker that cannot work.
@@ -208,9 +211,18 @@ class Processes(Workers):
         """See `Workers`."""
         return set(wait(futures, return_when=FIRST_COMPLETED).done)
 
-    def alone(self, study: Study, first: int, last: int) -> Batch:
-        """See `Workers`: in a process of its own."""
+    def alone(self, study: Study, first: int, last: int) -> Batch | Unfit:
+        """See `Workers`: in a process of its own.
+
+        Raises:
+            EngineError: no process can begin.
+        """
         with self._made(1) as pool:
+            try:
+                pool.submit(own_version).result()
+            except BrokenProcessPool as error:
+                remedy = "look whether memory is short; a script keeps its work below `if __name__ == '__main__':`"
+                raise EngineError.of("processes", "each ends before it begins", remedy) from error
             return pool.submit(compute, study, own_version(), first, last).result()
 
     def close(self) -> None:
@@ -240,13 +252,12 @@ class DaskWorkers(Workers):
         import dask
         from distributed import Client, LocalCluster
 
-        dask.config.set({"distributed.scheduler.allowed-failures": MOST_KILLED - 1})
+        dask.config.set({"distributed.scheduler.allowed-failures": 0})  # of a local one: deaths are counted here
         self._cluster: Any = None
         try:
             if scheduler == "local":
-                self._cluster = LocalCluster(
-                    n_workers=width, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
-                )
+                here = {"host": "127.0.0.1", "dashboard_address": None}
+                self._cluster = LocalCluster(n_workers=width, threads_per_worker=1, **here)
             self._client: Any = Client(self._cluster or scheduler, timeout="10s", set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
             what = f"nobody answers: {error}"
@@ -255,18 +266,15 @@ class DaskWorkers(Workers):
         self._log = logging.getLogger("distributed.client")
         self._level = self._log.level
         self._log.setLevel(logging.CRITICAL)
-        versions = self._client.run(own_version)
-        others = {version: address for address, version in versions.items() if version != own_version()}
+        versions = self._client.run(own_version, on_error="return")  # an error where there is no Tauloop
+        others = {address: version for address, version in versions.items() if version != own_version()}
         if others:
             self.close()
-            raise EngineError(
-                EngineError.of(
-                    address, f"has Tauloop {version}, the study {own_version()}", "install the same"
-                ).problems[0]
-                for version, address in others.items()
-            )
-        self.width = max(sum(self._client.nthreads().values()), 1)
-        self._scheduler, self._left = scheduler, set[str]()
+            texts = {a: f"has Tauloop {version}, the study {own_version()}" for a, version in others.items()}
+            raise EngineError(Problem(where=a, what=text, remedy="install the same") for a, text in texts.items())
+        self._scheduler, self._left, self.width = scheduler, set[str](), 1
+        self._seen = self._looked = time.monotonic()
+        self._look()
         self._executor: Executor = self._client.get_executor(pure=False, retries=0)
 
     def submit(self, study: Study, first: int, last: int) -> Future[Batch | Unfit]:
@@ -285,16 +293,33 @@ class DaskWorkers(Workers):
     def done(self, futures: set[Future[Batch | Unfit]]) -> set[Future[Batch | Unfit]]:
         """See `Workers`."""
         while not (done := wait(futures, timeout=LOOK, return_when=FIRST_COMPLETED).done):
-            if self._client.status != "running":
-                raise self._gone()
+            self._look()
         if any(future.cancelled() for future in done):  # the client does so when it has lost the scheduler
             raise self._gone()
+        if time.monotonic() - self._looked > LOOK:
+            self._look()
         return set(done)
 
+    def _look(self) -> None:
+        """How many workers there are, if any.
+
+        Raises:
+            EngineError: the scheduler is gone, or nobody has been there for long.
+        """
+        if self._client.status != "running":
+            raise self._gone()
+        self._looked = time.monotonic()
+        with suppress(OSError):  # it is going: next time it is gone
+            self.width = max(sum(self._client.nthreads().values()), 1)
+            if set(self._client.nthreads()) - self._left:
+                self._seen = self._looked
+        if self._looked - self._seen > NOBODY:
+            what = f"there has been no worker for {NOBODY:g} s"
+            raise EngineError.of(self._scheduler, what, f"start `dask worker {self._scheduler}`; then --resume")
+
     def _gone(self) -> EngineError:
-        return EngineError.of(
-            self._scheduler, "the scheduler is gone", "start it again and go on with --resume; what is done is kept"
-        )
+        remedy = "start it again and go on with --resume; what is done is kept"
+        return EngineError.of(self._scheduler, "the scheduler is gone", remedy)
 
     def close(self) -> None:
         """Leave the cluster; end one that was started here."""
@@ -320,11 +345,8 @@ def workers_of(width: int, scheduler: str | None) -> Iterator[Workers]:
         workers.close()
 
 
-def has_killed(error: BaseException) -> bool:
-    """Whether a batch has failed because its worker died."""
-    return isinstance(error, BrokenProcessPool) or type(error).__name__ == "KilledWorker"
-
-
-def was_dask(error: BaseException) -> bool:
-    """Whether a scheduler has tried as often as it may."""
-    return type(error).__name__ == "KilledWorker"
+def killed_by(error: BaseException) -> int:
+    """How many workers a batch has killed, or died beside it, before this error; none where it is another error."""
+    if type(error).__name__ == "KilledWorker":  # of Dask, whose scheduler tries as often as it may
+        return 1 + int(getattr(error, "allowed_failures", 0))
+    return int(isinstance(error, BrokenProcessPool))

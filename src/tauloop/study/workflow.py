@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
 
-from tauloop.errors import InputError, TauloopError
+from tauloop.errors import InputError
 from tauloop.options import Options, option
 from tauloop.progress import Progress
 from tauloop.records import dataclass
@@ -15,7 +15,7 @@ from tauloop.study.design import require_salib
 from tauloop.study.file import Study, load_study
 from tauloop.study.folder import StudyFolder
 from tauloop.study.reductions import StudyResult, reduced
-from tauloop.study.workers import MOST_KILLED, Batch, Unfit, Workers, has_killed, own_version, was_dask, workers_of
+from tauloop.study.workers import MOST_KILLED, Batch, Unfit, Workers, killed_by, own_version, workers_of
 
 #: Seconds that a batch takes: at least, so that its overhead does not count; at most, so that a stop loses little; and
 #: batches of each worker that a study is cut into where both allow it.
@@ -134,22 +134,23 @@ def _batches(
     """Batches as they are done, in whatever order; ranges that kill their workers are put aside."""
     pace = _Pace(sum(last - first for first, last in todo), workers.width)
     at_work: dict[Future[Batch | Unfit], tuple[int, int]] = {}
-    while todo or at_work:
-        while todo and len(at_work) < _queue(workers):
+    suspects: dict[tuple[int, int], int] = {}
+    while todo or at_work or suspects:
+        most = 2 * workers.width if workers.width > 1 else 1  # one waits for each worker, so that none is idle
+        while todo and not suspects and len(at_work) < most:
             first, last = todo.popleft()
             end = min(first + pace.size, last)
             if end < last:
                 todo.appendleft((end, last))
             at_work[workers.submit(study, first, end)] = (first, end)
-        suspects: list[tuple[int, int]] = []
-        for future in workers.done(set(at_work)):
+        for future in workers.done(set(at_work)) if at_work else ():
             place = at_work.pop(future)
             try:
                 batch = future.result()
             except Exception as error:
-                if not has_killed(error):
+                if not (deaths := killed_by(error)):
                     raise
-                (aside if was_dask(error) else suspects).append(place)
+                suspects[place] = deaths
             else:
                 if isinstance(batch, Unfit):
                     workers.leave(batch)
@@ -157,27 +158,27 @@ def _batches(
                     continue
                 pace.learn(batch)
                 yield batch
-        for place in suspects:
-            batch_alone = _alone(study, place, workers)
+        while suspects and not at_work:
+            place, deaths = suspects.popitem()
+            batch_alone = _alone(study, place, workers, deaths)
             if batch_alone is None:
                 aside.append(place)
             else:
                 yield batch_alone
 
 
-def _queue(workers: Workers) -> int:
-    """Batches at work or waiting: one waits for each worker, so that none is idle."""
-    return 2 * workers.width if workers.width > 1 else 1
-
-
-def _alone(study: Study, place: tuple[int, int], workers: Workers) -> Batch | None:
-    """A batch that was at work when a worker died, in a worker of its own; None where it kills that again and again."""
-    for _ in range(MOST_KILLED - 1):
+def _alone(study: Study, place: tuple[int, int], workers: Workers, deaths: int) -> Batch | None:
+    """A batch that was at work when a worker died, with nothing beside it; None where it kills that again and again."""
+    is_proven = False
+    while deaths < MOST_KILLED or not is_proven:
         try:
-            return workers.alone(study, *place)
-        except TauloopError:
-            raise
+            batch = workers.alone(study, *place)
         except Exception as error:
-            if not has_killed(error):
+            if not (again := killed_by(error)):
                 raise
+            deaths, is_proven = deaths + again, True
+        else:
+            if isinstance(batch, Batch):
+                return batch
+            workers.leave(batch)
     return None
