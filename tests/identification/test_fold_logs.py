@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from dataclasses import replace
 from functools import reduce
 from itertools import pairwise
@@ -134,3 +135,21 @@ def test_what_is_no_triangle_or_does_not_belong_is_refused(tmp_path: Path):
     np.savez(pickled, format=np.array([{"a": 1}], dtype=object), allow_pickle=True)
     with pytest.raises(IdentificationError, match="is no triangle"):
         read_triangle(pickled)
+
+
+@pytest.mark.parametrize("head", [b"{'descr': (", b"{'descr' '<f8'}", b"\xff"])
+def test_a_damaged_head_of_an_array_is_refused(head, tmp_path: Path):
+    """NumPy reads it as Python's own text, and raises what Python raises."""
+    with zipfile.ZipFile(tmp_path / "t.npz", "w") as archive:
+        archive.writestr("format.npy", b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head)
+    with pytest.raises(IdentificationError, match="is no triangle"):
+        read_triangle(tmp_path / "t.npz")
+
+
+def test_an_archive_that_cannot_be_unpacked_is_refused(tmp_path: Path):
+    path = write_triangle(fold_log(LOGS[0]), tmp_path / "t.npz")
+    content = bytearray(path.read_bytes())
+    content[content.rindex(b"PK\x01\x02") + 10] = 99  # method of packing of the last array
+    path.write_bytes(content)
+    with pytest.raises(IdentificationError, match="is no triangle"):
+        read_triangle(path)

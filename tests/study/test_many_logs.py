@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -83,6 +85,51 @@ def test_a_log_that_comes_later_is_added_and_one_that_cannot_be_read_is_named(lo
         tl.fold_logs(machine, [], tmp_path / "no", tl.FoldOptions(identification=how))
     with pytest.raises(InputError, match="need all logs"):
         tl.fold_logs(machine, logs, tmp_path / "x", tl.FoldOptions(add=saved))
+
+
+LATER = tl.IdentificationOptions(preparation=FILTER, errors="logs")
+
+
+@pytest.fixture(scope="module")
+def saved(logs: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A triangle of the first two logs."""
+    extra("pyarrow")
+    folder = tmp_path_factory.mktemp("saved")
+    folded = tl.fold_logs(loads(MACHINE), logs[:2], folder / "two", tl.FoldOptions(identification=LATER))
+    return folded.write_triangle(folder / "two.npz")
+
+
+def test_a_log_that_comes_twice_counts_once(logs, saved, tmp_path):
+    machine, copy = loads(MACHINE), tmp_path / "copy.csv"
+    shutil.copy(logs[1], copy)
+    with pytest.raises(InputError, match=r"log_1\.csv is named twice"):
+        tl.fold_logs(machine, [*logs, logs[1]], tmp_path / "a", tl.FoldOptions(identification=LATER))
+    for how in (LATER, tl.IdentificationOptions(preparation=FILTER)):  # read once, and three times
+        folded = tl.fold_logs(machine, [*logs, copy], tmp_path / how.errors, tl.FoldOptions(identification=how))
+        assert folded.refused == {str(copy): f"has the samples of {logs[1]}, and each log counts once"}
+        assert folded.status.value == "doubtful"
+        require_same(folded, tl.identify(machine, logs, how))
+    added = tl.fold_logs(machine, logs[1:], tmp_path / "c", tl.FoldOptions(identification=LATER, add=saved))
+    assert added.logs == 3
+    assert f"a log of {saved}" in added.refused[str(logs[1])]
+    require_same(added, tl.identify(machine, logs, LATER))
+
+
+def test_a_triangle_of_another_machine_or_of_other_options_is_refused(logs, saved, tmp_path):
+    other = PreparationOptions(cutoff=20.0, trim=60, decimation=2)
+    cases = (
+        (MACHINE.replace("planar_arm", "arm"), LATER, "machine was planar_arm and is arm"),
+        (MACHINE.replace("[0.4 m", "[0.45 m"), LATER, r"was 0\.4 and is 0\.45"),
+        (MACHINE, replace(LATER, preparation=other), r"cutoff was 30\.0 and is 20\.0"),
+        (MACHINE, replace(LATER, errors="blocks"), "errors was logs and is blocks"),
+    )
+    for number, (text, how, what) in enumerate(cases):
+        options = tl.FoldOptions(identification=how, add=saved)
+        with pytest.raises(IdentificationError, match=what):
+            tl.fold_logs(loads(text), logs[2:], tmp_path / f"{number}", options)
+    heavier = loads(MACHINE.replace("mass: 3 kg", "mass: 3.1 kg"))  # masses are unknowns
+    added = tl.fold_logs(heavier, logs[2:], tmp_path / "m", tl.FoldOptions(identification=LATER, add=saved))
+    require_same(added, tl.identify(loads(MACHINE), logs, LATER))
 
 
 def require_the_same_bits(alone: tl.study.FoldedLogs, other: tl.study.FoldedLogs) -> None:

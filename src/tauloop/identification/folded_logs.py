@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field, fields
+from dataclasses import field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,13 @@ from tauloop.identification.chosen import chosen_estimator
 from tauloop.identification.estimation.clustered_errors import ClusteredErrors
 from tauloop.identification.estimation.error_models import AutocorrelatedErrors, FilteredErrors
 from tauloop.identification.estimation.estimators import CondensedEstimator
-from tauloop.identification.options import IdentificationOptions, LogSource, refuse_beside
+from tauloop.identification.options import IdentificationOptions, LogSource, refuse_beside, texts_of
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.folded_scores import ScoreDirections, score_spread, score_sums
 from tauloop.identification.regression.folding import fold_log, triangle_arrays
 from tauloop.identification.workflow import identification_model, log_data
 from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.units import parse_unit
 from tauloop.model import Model
 from tauloop.options import Options, option
 from tauloop.records import dataclass
@@ -107,7 +108,19 @@ def fold_file(machine: Mechanism | Model, log: LogSource, options: Identificatio
     options = options or IdentificationOptions()
     data, findings, correlation, blocks = _read(machine, log, options)
     triangle = fold_log(data, share=options.share, correlation=correlation, blocks=blocks)
-    return _result(data, findings, triangle_arrays(triangle))
+    origin = _origin(machine.mechanism if isinstance(machine, Model) else machine, options)
+    return _result(data, findings, triangle_arrays(replace(triangle, origin=origin)))
+
+
+def _origin(machine: Mechanism, options: IdentificationOptions) -> dict[str, str]:
+    """What logs must have in common: the machine and its leaf parameters, and options that change a triangle.
+
+    Masses and friction are left out where all of them are unknowns: they may have been identified in between.
+    """
+    are_unknown = options.parameters == "standard" and not options.terms.known
+    own = [p for p in machine.parameters if not (are_unknown and p.unit and parse_unit(p.unit).dimension.mass)]
+    texts = {name: text for name, text in texts_of(options).items() if name not in ("data", "estimator")}
+    return {"machine": machine.name} | {p.name: f"{p.value!r}" for p in own} | {k: f"{v}" for k, v in texts.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

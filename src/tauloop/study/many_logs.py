@@ -108,12 +108,8 @@ class FoldedLogs(Result):
         """Plain data for ``--json``."""
         folded = self.identification
         estimate, base = folded.estimate, folded.base
-        outputs = zip(
-            self.triangle.training.outputs,
-            folded.training,
-            [None] * len(folded.training) if folded.held_out is None else folded.held_out,
-            strict=True,
-        )
+        held_out = [None] * len(folded.training) if folded.held_out is None else folded.held_out
+        outputs = zip(self.triangle.training.outputs, folded.training, held_out, strict=True)
         return self.plain_data(
             *("machine", "logs", "samples", "errors", "refused", "faults"),
             base_parameters=[
@@ -189,15 +185,18 @@ def fold_logs(
         raise InputError.of("errors", what, "take logs, blocks, decimated or independent, for the triangle too")
     readings = 3 if how.errors == "autocorrelated" else 1
     paths = [str(Path(log).absolute()) for log in logs]
-    folding = _Folding(machine, paths, Path(folder), options, readings, progress)
-    made, refused, faults = folding.read("fold", 0, {})
+    twice = sorted({path for path in paths if paths.count(path) > 1})
+    InputError.raise_if_any(Problem("logs", f"{path} is named twice", "name each log once") for path in twice)
+    folding = _Folding(machine, paths, Path(folder), options, readings, progress, {}, {})
+    made, refused, faults = folding.read("fold", 0, {}), folding.refused, folding.faults
     before = [] if options.add is None else [read_triangle(options.add)]
-    if len(refused) == len(logs) and not before:
+    if len(refused) == len(logs):
         if not logs:
             raise IdentificationError.of("logs", "there are none", "name some")
         texts = (text if log in text else f"{log}: {text}" for log, text in refused.items())
         raise IdentificationError([Problem(where="", what=text) for text in texts])  # their remedies are in them
-    triangle = fold_all([*before, *map(triangle_of, made)])
+    known = {mark: f"a log of {options.add}" for triangle in before for mark in triangle.marks.tolist()}
+    triangle = fold_all([*before, *folding.once(made, known)])
     estimator = OrdinaryLeastSquares() if how.estimator == "ols" else WeightedLeastSquares()
     clustered = ClusteredErrors(by=str(how.errors).removesuffix("s")) if how.errors in ("logs", "blocks") else None
     folded = identify_folded(triangle, estimator, errors=clustered)
@@ -225,15 +224,10 @@ def _evidence(
     ratio = None
     if folded.held_out is not None:
         ratio = float(np.max(folded.held_out / np.maximum(folded.training, np.finfo(float).tiny)))
+    gap, condition = folded.base.gap, folded.base.condition
     rows_of = (
-        ("gap at the rank (unit-norm columns)", folded.base.gap, 1e3, None, "the rank is not beyond doubt" + MORE),
-        (
-            f"condition number of {BASE}",
-            folded.base.condition,
-            None,
-            1e4,
-            "some base parameters are hardly excited" + MORE,
-        ),
+        ("gap at the rank (unit-norm columns)", gap, 1e3, None, "the rank is not beyond doubt" + MORE),
+        (f"condition number of {BASE}", condition, None, 1e4, "some base parameters are hardly excited" + MORE),
         (f"largest ratio of {HELD_OUT}", ratio, None, 3.0, f"the model does not carry over to new motions: {EXCITE}"),
         ("logs refused", float(len(refused)), None, 0.0, "see why, and leave them out"),
         ("logs with faults", float(len(faults)), None, 0.0, "identify each by itself"),
@@ -254,11 +248,24 @@ class _Folding:
     options: FoldOptions
     readings: int
     progress: Progress | None
+    refused: dict[str, str]
+    faults: dict[str, int]
 
-    def read(
-        self, result: str, number: int, more: Mapping[str, Any]
-    ) -> tuple[Iterator[dict[str, np.ndarray]], dict[str, str], dict[str, int]]:
-        """Arrays of all logs that can be read, one by one, why others cannot, and what is wrong with logs."""
+    def once(self, made: Iterator[dict[str, np.ndarray]], known: dict[int, str]) -> Iterator[LogTriangle]:
+        """Triangles of logs that are not known by their marks; the others are refused."""
+        logs = [log for log in self.logs if log not in self.refused]
+        for log, triangle in zip(logs, map(triangle_of, made), strict=True):
+            if (first := known.setdefault(int(triangle.marks[0]), log)) == log:
+                yield triangle
+            else:
+                self.refused[log] = f"has the samples of {first}, and each log counts once"
+
+    def read(self, result: str, number: int, more: Mapping[str, Any]) -> Iterator[dict[str, np.ndarray]]:
+        """Arrays of all logs that are not refused, one by one; why others are, and what is wrong with logs, is noted.
+
+        Raises:
+            IdentificationError: one that was read before cannot be read again.
+        """
         count, folder = len(self.logs), self.folder / f"reading-{number + 1}"
         study = Study(
             machine=self.machine.name,
@@ -281,9 +288,12 @@ class _Folding:
         samples = kept.column("sample").astype(int)
         refused = {self.logs[i]: str(text) for i, text in zip(samples, problems, strict=True) if text}
         refused |= {self.logs[i]: "it killed its workers" for i in set(range(count)) - set(samples.tolist())}
-        texts = (kept.whole(i) for i in range(count) if self.logs[i] not in refused)
-        wrong = {self.logs[i]: int(n) for i, n in zip(samples, faults, strict=True) if n > 0}
-        return (arrays_of(text) for text in texts), refused, wrong
+        lost = [Problem("", f"cannot be read again: {text}", file=log) for log, text in refused.items()]
+        IdentificationError.raise_if_any(p for p in lost if number and p.file not in self.refused)
+        self.refused.update(refused)
+        self.faults.update({self.logs[i]: int(n) for i, n in zip(samples, faults, strict=True) if n > 0})
+        places = [i for i in range(count) if self.logs[i] not in self.refused]
+        return (arrays_of(kept.whole(i)) for i in places)
 
 
 def _with_scores(folding: _Folding, folded: FoldedIdentification) -> FoldedIdentification:
@@ -291,8 +301,8 @@ def _with_scores(folding: _Folding, folded: FoldedIdentification) -> FoldedIdent
     directions = ScoreDirections.of(folded)
     names = ("independent", "values", "weights", "sensitivity")
     flat = {name: np.ravel(getattr(directions, name)).tolist() for name in names}
-    read, *_ = folding.read("fold-scores", 1, {"directions": flat})
+    read = folding.read("fold-scores", 1, {"directions": flat})
     each = (ScoreSums(samples=int(arrays.pop("samples")), **arrays) for arrays in read)
     sums = reduce(ScoreSums.__add__, each)
-    read, *_ = folding.read("fold-scores", 2, {"directions": flat, "kernel": sums.kernel.tolist()})
+    read = folding.read("fold-scores", 2, {"directions": flat, "kernel": sums.kernel.tolist()})
     return with_autocorrelation(folded, sums, (arrays["spread"] for arrays in read))

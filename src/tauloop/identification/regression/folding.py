@@ -7,18 +7,21 @@ a triangle keeps its first and last rows. For errors of unknown correlation it m
 each log, apart (`ClusteredErrors`). So parts of one log, logs of one machine, and a log that comes a year later
 fold alike, and in any order of pairs, up to rounding.
 
+A triangle says what it was folded of and how, and has a mark of each log: logs of another machine, or of other options,
+are refused, and one that comes twice is known again.
+
 Source: Demmel, Grigori, Hoemmen and Langou 2012, Communication-optimal parallel and sequential QR and LU
 factorizations (trees of triangles).
 """
 
 from __future__ import annotations
 
-import zlib
+import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 
@@ -34,9 +37,11 @@ from tauloop.identification.regression.threads import one_thread
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
-_FORMAT = "tauloop-triangle/2"
+_FORMAT = "tauloop-triangle/3"
 #: Arrays of a triangle that are kept as they are.
-_ARRAYS = ("correlation", "spread", "head", "tail", "clusters")
+_ARRAYS = ("correlation", "spread", "head", "tail", "clusters", "marks")
+#: Differences that are named of two triangles which do not belong together.
+_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -51,6 +56,8 @@ class LogTriangle(Shown):
         head, tail: the first and the last L - 1 rows Y (n_measured, m, n), fewer where there are fewer.
         logs: number of logs in it.
         clusters: triangles (G, n_measured, n + 1, n + 1) of blocks of the fitted samples that were kept apart.
+        marks: a number for each log, the same for one whose columns have the same norms to ten digits.
+        origin: machine and options that all logs must have in common, by name; empty where nothing is said.
     """
 
     training: Condensed
@@ -61,6 +68,8 @@ class LogTriangle(Shown):
     tail: np.ndarray
     logs: int
     clusters: np.ndarray
+    marks: np.ndarray
+    origin: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -109,17 +118,27 @@ def fold_log(
         what = f"{len(training)} samples of a log do not fill {blocks} blocks"
         raise IdentificationError.of("blocks", what, "take fewer blocks")
     parts = np.array_split(np.arange(len(training)), blocks) if blocks > 1 else []
+    rest = None if held_out is None else condensed(held_out)
     apart = [condensed(training.part(slice(int(part[0]), int(part[-1]) + 1))).triangles for part in parts]
     return LogTriangle(
         training=whole,
-        held_out=None if held_out is None else condensed(held_out),
+        held_out=rest,
         correlation=kernel,
         spread=spread,
         head=head,
         tail=tail,
         logs=1,
         clusters=np.stack(apart) if apart else whole.triangles[None][:blocks],
+        marks=np.array([_mark(whole, rest)]),
+        origin={},
     )
+
+
+def _mark(*parts: Condensed | None) -> int:
+    """A number of 48 bits by which a log is known again, also on a computer that rounds otherwise."""
+    norms = [np.append(np.linalg.norm(part.triangles, axis=1), part.samples) for part in parts if part is not None]
+    text = " ".join(f"{norm:.9e}" for norm in np.concatenate(norms))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big")
 
 
 def _spread(data: RegressionData, whole: Condensed, kernel: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -146,8 +165,13 @@ def fold(first: LogTriangle, second: LogTriangle, *, one_log: bool = False) -> L
         one_log: whether the second goes on where the first ends: their errors are correlated across the seam.
 
     Raises:
-        IdentificationError: they have other unknowns, outputs or correlations.
+        IdentificationError: they have other unknowns, outputs or correlations, or are of other machines or options.
     """
+    if first.origin and second.origin and first.origin != second.origin:
+        pairs = {name: (first.origin.get(name), second.origin.get(name)) for name in {**first.origin, **second.origin}}
+        others = [f"{name} was {before} and is {now}" for name, (before, now) in pairs.items() if before != now]
+        what = f"they were not folded alike: {'; '.join(others[:_NAMED])}"
+        raise IdentificationError.of("triangles", what, "fold all logs with one machine file and the same options")
     if not np.array_equal(first.correlation, second.correlation):
         raise IdentificationError.of("triangles", "their errors have other correlations", "fold all logs alike")
     pair = [part for part in (first.held_out, second.held_out) if part is not None]
@@ -165,6 +189,8 @@ def fold(first: LogTriangle, second: LogTriangle, *, one_log: bool = False) -> L
         tail=np.concatenate([first.tail, second.tail], axis=1)[:, -edge:] if edge else second.tail,
         logs=max(first.logs, second.logs) if one_log else first.logs + second.logs,
         clusters=np.concatenate([first.clusters, second.clusters]),
+        marks=np.concatenate([first.marks, second.marks]),
+        origin=first.origin or second.origin,
     )
 
 
@@ -251,7 +277,7 @@ def identify_folded(
 def triangle_arrays(triangle: LogTriangle) -> dict[str, np.ndarray]:
     """All that a triangle holds, as arrays by name."""
     texts = {"unknowns": triangle.training.unknowns, "units": triangle.training.unknown_units}
-    texts |= {"outputs": triangle.training.outputs, "format": (_FORMAT,)}
+    texts |= {"outputs": triangle.training.outputs, "format": (_FORMAT,), "origin": (json.dumps(triangle.origin),)}
     arrays = {name: getattr(triangle, name) for name in _ARRAYS}
     arrays |= {name: np.array(items) for name, items in texts.items()}
     for name in ("training", "held_out"):
@@ -285,9 +311,9 @@ def triangle_of(arrays: Mapping[str, np.ndarray]) -> LogTriangle:
     training = part("training")
     if training is None:
         raise ValueError("it has no samples")
-    return LogTriangle(
-        training=training, held_out=part("held_out"), logs=int(arrays["logs"]), **{n: arrays[n] for n in _ARRAYS}
-    )
+    own = {name: arrays[name] for name in _ARRAYS}
+    origin, logs = dict(json.loads(arrays["origin"][0])), int(arrays["logs"])
+    return LogTriangle(training=training, held_out=part("held_out"), logs=logs, origin=origin, **own)
 
 
 def write_triangle(triangle: LogTriangle, path: str | Path) -> Path:
@@ -316,16 +342,6 @@ def read_triangle(path: str | Path) -> LogTriangle:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as held:
             return triangle_of({name: held[name] for name in held.files})
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        EOFError,
-        MemoryError,
-        BadZipFile,
-        zlib.error,
-    ) as error:
+    except Exception as error:  # NumPy parses a damaged head as Python's own text
         what = f"is no triangle of logs: {type(error).__name__}"
         raise IdentificationError.of("", what, "fold its logs again", file=str(path)) from None
