@@ -16,6 +16,7 @@ from tauloop.errors import IdentificationError, InputError
 from tauloop.formats.library import loads
 from tauloop.identification import PreparationOptions, TermOptions, read_triangle
 from tauloop.logs import write_log
+from tauloop.study import StudyFolder
 
 #: Of issue 18: what is folded equals what one machine finds.
 SAME = 1e-10
@@ -130,6 +131,28 @@ def test_a_triangle_of_another_machine_or_of_other_options_is_refused(logs, save
     heavier = loads(MACHINE.replace("mass: 3 kg", "mass: 3.1 kg"))  # masses are unknowns
     added = tl.fold_logs(heavier, logs[2:], tmp_path / "m", tl.FoldOptions(identification=LATER, add=saved))
     require_same(added, tl.identify(loads(MACHINE), logs, LATER))
+
+
+def test_logs_that_come_or_change_in_between_are_read_again_and_the_others_are_not(logs, tmp_path):
+    extra("pyarrow")
+    machine, mine = loads(MACHINE), [tmp_path / path.name for path in logs]
+    for path in mine[:2]:
+        shutil.copy(logs[2], path)
+    how = replace(LATER, errors="decimated")
+    options = tl.FoldOptions(identification=how, study=tl.StudyOptions(resume=True))
+    first = tl.fold_logs(machine, mine, tmp_path / "f", options)
+    assert first.refused.keys() == {str(path) for path in mine[1:]}  # a copy, and one that is not there
+    parts = StudyFolder(tmp_path / "f" / "reading-1").parts
+    before = {part.first: part.path.stat().st_mtime_ns for part in parts()}
+    for path, whole in zip(mine[1:], logs[1:], strict=True):
+        shutil.copy(whole, path)
+    tl.fold_logs(machine, mine, tmp_path / "f", options)
+    assert [before.get(part.first) == part.path.stat().st_mtime_ns for part in parts()][:2] == [True, False]
+    shutil.copy(logs[0], mine[0])
+    require_same(tl.fold_logs(machine, mine, tmp_path / "f", options), tl.identify(machine, logs, how))
+    (tmp_path / "f" / "reading-1" / "whole" / "sample-0000000001.json").write_text('{"arrays": ')
+    with pytest.raises(InputError, match="remove the part that holds this sample"):
+        tl.fold_logs(machine, mine, tmp_path / "f", options)
 
 
 def require_the_same_bits(alone: tl.study.FoldedLogs, other: tl.study.FoldedLogs) -> None:

@@ -351,7 +351,6 @@ DRAWN = "vary: {arm_length: {normal: 20 um}}\n"
         ("samples: 10\nwhole: [3, 10]\n" + DRAWN + ACCURACY, 4, "there is no sample 10"),
         (DRAWN + ACCURACY + "yield: {largest: {least: 1 mm, most: 1 um}}\n", 5, "nothing passes"),
         (DRAWN + ACCURACY + "yield: {largest: {most: 1 kg}}\n", 5, "where a length"),
-        (DRAWN + ACCURACY + "yield: {largest: {}}\n", 5, "neither least nor most"),
         (
             "vary: {options.position: {list: [z=-0.5]}}\n"
             "compute: {result: dynamics, options: {velocitty: x=1}}\nkeep: {f: force/0/0}\n",

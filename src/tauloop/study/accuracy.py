@@ -119,18 +119,16 @@ class Accuracy:
         """
         first_of_all = np.zeros((len(next(iter(values.values()), [0.0])), 0))  # one machine where nothing differs
         theta = np.ascontiguousarray(np.column_stack([first_of_all, *(values[name] for name in self.names)]))
-        errors = {name: np.full(len(theta), np.nan) for name in ("mean", "rms", "largest", "turn")}
+        errors = np.full((4, len(theta)), np.nan)
         step = max(AT_ONCE // len(self._rows), 1)
         for first in range(0, len(theta), step):
             part = slice(first, min(first + step, len(theta)))
             place, rotation, is_good = self._run(theta[part])
             square = ((place - self._place) ** 2).sum(axis=2)
             square[~is_good] = np.nan
-            errors["rms"][part] = np.sqrt(square.mean(axis=1))
-            errors["largest"][part] = np.sqrt(square.max(axis=1))
-            errors["mean"][part] = np.sqrt(square).mean(axis=1)
-            errors["turn"][part] = self._turned(rotation, is_good)
-        return PoseErrors(**errors)
+            errors[:2, part] = np.sqrt(square).mean(axis=1), np.sqrt(square.mean(axis=1))
+            errors[2:, part] = np.sqrt(square.max(axis=1)), self._turned(rotation, is_good)
+        return PoseErrors(**dict(zip(("mean", "rms", "largest", "turn"), errors, strict=True)))
 
     def _turned(self, rotation: np.ndarray, is_good: np.ndarray) -> np.ndarray:
         """Largest angles (N,): |R - R0| = 2 sqrt(2) sin(angle / 2)."""

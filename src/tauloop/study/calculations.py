@@ -164,9 +164,8 @@ class AccuracyOfMany(Calculation):
     def run(self, inputs: Mapping[str, np.ndarray], whole: Sequence[int]) -> ComputedSamples:
         """See `Calculation`; a machine that does not reach a pose, or is none by its bounds, has no accuracy."""
         errors = self._accuracy(inputs)
-        outside = np.zeros(len(errors.rms), dtype=bool)
-        for bound in self._bounds:
-            outside |= (inputs[bound.name] < bound.lower) | (inputs[bound.name] > bound.upper)
+        beyond = [(inputs[p.name] < p.lower) | (inputs[p.name] > p.upper) for p in self._bounds]
+        outside = np.any([np.zeros(len(errors.rms)), *beyond], axis=0)
         values = {name: np.where(outside, np.nan, getattr(errors, name)) for name in CALCULATIONS["accuracy"].units}
         reached = np.where(np.isfinite(errors.rms), "", "a pose is out of reach")
         problems = tuple(np.where(outside, "a parameter is outside its bounds", reached).tolist())

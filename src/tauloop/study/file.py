@@ -386,33 +386,30 @@ def _check_samples(root: Cursor, content: Mapping[str, Any], variations: list[Va
     if count > MOST:
         root.problem(f"these are {count} samples, more than {MOST}", "take fewer of them, or shorter lists", "samples")
     if samples > 1 and not drawn and len(listed) == len(root.entries_of("vary")) and not is_sobol:
-        what = f"nothing is drawn: {samples} samples would all be the same"
-        root.problem(what, "leave samples out, or draw something by normal or uniform", "samples")
+        root.problem(f"nothing is drawn: {samples} samples would all be the same", "draw, or leave it out", "samples")
     for number in content.get("whole") or ():
         if number is not None and number >= count:
             root.problem(f"there is no sample {number}", f"they are numbered from 0 to {count - 1}", "whole")
     if is_sobol and (listed or not root.has("vary")):
-        what = f"Sobol indices are of distributions; {', '.join(listed) or 'what varies'} is none"
-        root.problem(what, "draw what varies", "vary")
+        root.problem(
+            f"Sobol indices are of distributions; {', '.join(listed) or 'what varies'} is none", "draw it", "vary"
+        )
     if is_sobol and (samples < 2 or samples & (samples - 1)):
         root.problem(f"{samples} is no power of two from 2 on", f"write {1 << samples.bit_length()}", "samples")
 
 
 def _limits(place: Cursor, unit: str) -> tuple[float, float]:
     """Least and greatest value, of any dimension where the scalar's unit is not known."""
-    ends = {"least": -math.inf, "most": math.inf}
-    for key in ends:
-        if (text := place.word(key)) is not None:
-            try:
-                read = read_quantity(text, parse_unit(unit).dimension, is_si=True) if unit else literal(text)
-                ends[key] = read.value
-            except UnitError as error:
-                place.problem(error.what, error.remedy, key)
-    if not (place.has("least") or place.has("most")):
-        place.problem("says neither least nor most", "give one of them")
-    if ends["least"] > ends["most"]:
-        place.problem(f"nothing passes: least is {ends['least']:g}, most {ends['most']:g} (SI)", "turn them round")
-    return ends["least"], ends["most"]
+    at = {"least": -math.inf, "most": math.inf}
+    for key in filter(place.word, at):
+        try:
+            text = str(place.word(key))
+            at[key] = (read_quantity(text, parse_unit(unit).dimension, is_si=True) if unit else literal(text)).value
+        except UnitError as error:
+            place.problem(error.what, error.remedy, key)
+    if at["least"] > at["most"]:
+        place.problem(f"nothing passes: least is {at['least']:g}, most {at['most']:g} (SI)", "turn them round")
+    return at["least"], at["most"]
 
 
 def _share(place: Cursor) -> float:

@@ -12,7 +12,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
@@ -24,15 +24,16 @@ from tauloop.errors import EngineError, InputError, Problems
 from tauloop.files import held_alone, write_file, write_text
 from tauloop.records import dataclass
 from tauloop.result import write_json
-from tauloop.study.calculations import ComputedSamples
+from tauloop.study.calculations import LOG, ComputedSamples
 from tauloop.study.file import Study
+from tauloop.study.variations import inputs_of
 
 MANIFEST, PARTS, WHOLE = "study.json", "parts", "whole"
 _PART = re.compile(r"samples-(\d{10})-(\d{10})\.parquet", re.ASCII)
 #: Column of the samples' numbers, and of what is wrong with them.
 SAMPLE, PROBLEM = "sample", "problem"
-#: Format of a folder, and the key under which a part says whose samples it holds.
-_FORMAT, _HOLDS = "tauloop-study-folder/2", b"tauloop-study"
+#: Format of a folder, and the keys under which a part says whose samples it holds, and from which logs.
+_FORMAT, _HOLDS, _LOGS = "tauloop-study-folder/2", b"tauloop-study", b"tauloop-logs"
 #: Problems that are told apart, and what the others are called together.
 DISTINCT, OTHERS = 100, "other problems"
 
@@ -130,14 +131,24 @@ class StudyFolder:
         except OSError as error:
             what = f"cannot be read: {error.strerror or error}"
             raise InputError.of(str(self.path / PARTS), what, "put it back, or resume the study") from None
-        matches = filter(None, map(_PART.fullmatch, names))
+        matches = filter(None, map(_PART.fullmatch, sorted(names)))  # of ten digits each: by first, then last
         parts = [StudyPart(first=int(m[1]), last=int(m[2]), path=self.path / PARTS / m[0]) for m in matches]
-        parts.sort(key=lambda part: (part.first, part.last))
         for before, after in pairwise(parts):
             if after.first < before.last:
                 what = f"holds samples that {before.path.name} holds too"
                 raise InputError.of(str(after.path), what, "remove one of both files: they hold the same numbers")
         return tuple(parts)
+
+    def forget_changed(self, study: Study) -> None:
+        """Remove parts of logs that have changed, come or gone since they were computed."""
+        import pyarrow
+        import pyarrow.parquet
+
+        for part in self.parts() if LOG in {item.name for item in study.variations} else ():
+            inputs = inputs_of(study.variations, study.seed, part.first, part.last)
+            with suppress(OSError, pyarrow.ArrowException):  # of a damaged part, whose reader will say so
+                if (pyarrow.parquet.read_schema(part.path).metadata or {}).get(_LOGS) != _stamps(inputs):
+                    part.path.unlink()
 
     def missing(self, count: int) -> list[tuple[int, int]]:
         """Ranges of samples without a part."""
@@ -162,7 +173,8 @@ class StudyFolder:
             _make(self.path / WHOLE)
             write_text(self.path / WHOLE / f"sample-{first + k:010d}.json", text + "\n")
         path = self.path / PARTS / f"samples-{first:010d}-{first + n:010d}.parquet"
-        table = pyarrow.table(columns, metadata={_HOLDS: _holds(self.manifest["study"], first, first + n)})
+        holds = {_HOLDS: _holds(self.manifest["study"], first, first + n), _LOGS: _stamps(inputs)}
+        table = pyarrow.table(columns, metadata=holds)
         return write_file(path, lambda new: pyarrow.parquet.write_table(table, new, write_page_checksum=True))
 
     def column(self, name: str) -> np.ndarray:
@@ -198,8 +210,8 @@ class StudyFolder:
         try:
             return json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            what = f"the whole result of sample {number} cannot be read: {error}"
-            raise InputError.of(str(path), what, "remove the part that holds it and resume the study") from None
+            remedy = "remove the part that holds this sample and resume the study"
+            raise InputError.of(str(path), f"cannot be read: {error}", remedy) from None
 
     def _pieces(self, name: str) -> Iterator[Any]:
         """A column of every part, as pyarrow has it."""
@@ -222,6 +234,12 @@ class StudyFolder:
 
 def _holds(study: str, first: int, last: int) -> bytes:
     return f"{study} {first} {last}".encode()
+
+
+def _stamps(inputs: Mapping[str, np.ndarray]) -> bytes:
+    """Sizes and times of change of the logs of samples; nothing of those that are not there."""
+    states = [os.stat(log) if os.path.exists(log) else None for log in inputs.get(LOG, ())]
+    return json.dumps([state and (state.st_size, state.st_mtime_ns) for state in states]).encode()
 
 
 def _make(folder: Path) -> None:

@@ -278,11 +278,8 @@ class _Folding:
             limits={},
         )
 
-        def tick(done: int, total: int) -> None:
-            if self.progress is not None:
-                self.progress(number * count + done, self.readings * total)
-
-        run_study(study, folder, self.options.study, progress=tick)
+        tick, readings = self.progress or (lambda *_: None), self.readings
+        run_study(study, folder, self.options.study, progress=lambda n, all: tick(number * count + n, readings * all))
         kept = StudyFolder(folder)
         problems, faults = kept.column(PROBLEM), kept.column("output.faults")
         samples = kept.column("sample").astype(int)

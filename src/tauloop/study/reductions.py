@@ -120,7 +120,6 @@ def reduced(study: Study, folder: StudyFolder, set_aside: Iterable[tuple[int, in
             indices += sobol_indices(name, tuple(item.name for item in study.drawn), values, study.seed)
     passed = int(passes.sum()) if study.limits else None
     interval = binomtest(passed or 0, len(sample)).proportion_ci(method="wilson") if len(sample) else None
-    missing = study.count - len(sample)
     without = len(study.scalars) * len(study.drawn) - len(indices) if study.design == "sobol" else 0
     return StudyResult(
         machine=study.machine,
@@ -136,7 +135,7 @@ def reduced(study: Study, folder: StudyFolder, set_aside: Iterable[tuple[int, in
         evidence=tuple(
             Evidence(name=name, value=float(value), upper=float(most), advice=advice)
             for name, value, most, advice in (
-                ("samples missing", missing, 0, "resume the study; see what was set aside"),
+                ("samples missing", study.count - len(sample), 0, "resume the study; see what was set aside"),
                 ("samples with a problem", bad, max(len(passes) - 1, 0), "none went well: see what is wrong with them"),
                 (
                     "Sobol indices missing",

@@ -83,8 +83,9 @@ def run_study(
     kept = StudyFolder(folder)
     with kept.alone():
         kept.begin(study, {"tauloop": own_version()}, resume=options.resume)
+        kept.forget_changed(study)
         todo = deque(kept.missing(study.count))
-        left = sum(last - first for first, last in todo)
+        left, tick = sum(last - first for first, last in todo), progress or (lambda *_: None)
         aside: list[tuple[int, int]] = []
         if left:
             with workers_of(min(options.workers, left), options.scheduler) as workers:
@@ -92,10 +93,9 @@ def run_study(
                 for batch in _batches(study, todo, workers, aside):
                     kept.write(batch.first, batch.inputs, batch.outcome)
                     done += batch.last - batch.first
-                    if progress is not None:
-                        progress(done, study.count)
-        elif progress is not None:
-            progress(study.count, study.count)
+                    tick(done, study.count)
+        else:
+            tick(study.count, study.count)
         return reduced(study, kept, sorted(aside))
 
 
