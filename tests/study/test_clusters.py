@@ -144,6 +144,30 @@ def test_a_worker_of_another_version_is_refused_with_both_versions(cluster: Clus
     assert "install the same" in text
 
 
+#: As where Tauloop is not installed.
+WITHOUT = """
+import sys
+
+class Without:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name.partition(".")[0] == "tauloop":
+            raise ModuleNotFoundError("No module named 'tauloop'")
+
+sys.meta_path.insert(0, Without)
+"""
+
+
+def test_a_worker_without_tauloop_is_named(cluster: Cluster, tmp_path: Path):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "sitecustomize.py").write_text(WITHOUT)
+    cluster.worker(sources=other)
+    cluster.wait(1)
+    with pytest.raises(EngineError, match=r"tcp://127.0.0.1:\d+: has no Tauloop"):
+        tl.run_study(loads_study(TEXT), tmp_path / "study", tl.StudyOptions(scheduler=cluster.address))
+
+
 def test_a_worker_that_cannot_write_its_cache_is_left_and_the_others_go_on(
     cluster: Cluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):

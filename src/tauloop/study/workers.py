@@ -270,8 +270,8 @@ class DaskWorkers(Workers):
         others = {address: version for address, version in versions.items() if version != own_version()}
         if others:
             self.close()
-            texts = {a: f"has Tauloop {version}, the study {own_version()}" for a, version in others.items()}
-            raise EngineError(Problem(where=a, what=text, remedy="install the same") for a, text in texts.items())
+            names = {a: f"Tauloop {v}" if isinstance(v, str) else f"no Tauloop ({v})" for a, v in others.items()}
+            raise EngineError(Problem(a, f"has {x}, not {own_version()}", "install the same") for a, x in names.items())
         self._scheduler, self._left, self.width = scheduler, set[str](), 1
         self._seen = self._looked = time.monotonic()
         self._look()
