@@ -95,7 +95,7 @@ CEILINGS = {
     "health": 130,
     "identification": 8387,
     "hil": 600,
-    "integrate": 1798,
+    "integrate": 1799,
     "kinematics": 3977,
     "linuxcnc": 820,
     "logs": 2075,
