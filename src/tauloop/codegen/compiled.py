@@ -292,7 +292,10 @@ size_t {name}_stretches(size_t n, double *const *arrays, const size_t *steps)
 
 
 def _walked_text(function: CSignature, places: Mapping[str, int], arrays: str) -> str:
-    """C text of the entry that reaches positions by k steps of a straight line, the last from where the others lead."""
+    """C text of the entry that reaches positions by k steps of a straight line, the last from where the others lead.
+
+    It reports the most iterations that one of them took.
+    """
     name, to, start = function.name, places["position"], places["start"]
     x, q = function.arguments[to].size, function.arguments[start].size
     head = f"size_t {name}_walked(size_t n, double *const *arrays, const size_t *steps, const double *from, size_t k)"
@@ -303,19 +306,25 @@ def _walked_text(function: CSignature, places: Mapping[str, int], arrays: str) -
     size_t bad = 0;
     for (size_t first = 0; first < n; first += {STRETCH}) {{
         const size_t count = n - first < {STRETCH} ? n - first : {STRETCH};
-        double way[{STRETCH * x}], here[{STRETCH * q}], *own[{len(function.arguments)}];
+        double way[{STRETCH * x}], here[{STRETCH * q}], *own[{len(function.arguments)}], most[{STRETCH}] = {{0.0}};
         for (size_t i = 0; i < {len(function.arguments)}; ++i) own[i] = arrays[i] + first * steps[i];
-        double *const to = own[{to}], *const there = own[{places["q"]}];
+        double *const to = own[{to}], *const there = own[{places["q"]}], *const health = own[{places["health"]}];
         for (size_t i = 0; i < count * {q}; ++i) here[i] = own[{start}][i];
         own[{to}] = way, own[{start}] = here;
         for (size_t part = 1; part < k; ++part) {{
             const double share = (double)part * (1.0 / (double)k);
             for (size_t i = 0; i < count * {x}; ++i) way[i] = from[i % {x}] + share * (to[i] - from[i % {x}]);
             {name}_batch(count, {arrays});
-            for (size_t i = 0; i < count * {q}; ++i) if (there[i] - there[i] == 0.0) here[i] = there[i];
+            for (size_t s = 0; s < count; ++s) {{
+                const double *h = health + s * {HEALTH};
+                most[s] = h[3] > most[s] ? h[3] : most[s];
+                for (size_t i = 0; i < {q}; ++i)
+                    if (h[0] >= 0.0 && fabs(h[2]) < {CONVERGED!r}) here[s * {q} + i] = there[s * {q} + i];
+            }}
         }}
         own[{to}] = to;
         bad += {name}_stretches(count, own, steps);
+        for (size_t s = 0; s < count; ++s) if (most[s] > health[s * {HEALTH} + 3]) health[s * {HEALTH} + 3] = most[s];
     }}
     return bad;
 }}

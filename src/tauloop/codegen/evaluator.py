@@ -25,7 +25,7 @@ from tauloop.codegen.straight import instructions
 from tauloop.codegen.tracking import Tracker
 from tauloop.errors import EngineError
 from tauloop.programs.bounded import Bounded
-from tauloop.programs.limits import SMALLEST_PIVOT
+from tauloop.programs.limits import FEW_STEPS, SMALLEST_PIVOT
 from tauloop.programs.program import Evaluate, Newton, Program, Step
 from tauloop.programs.state import Health, health
 from tauloop.records import dataclass
@@ -304,7 +304,7 @@ def compiled_once(kernel: CompiledFunction, names: tuple[str, ...]) -> Once:
 
     def once(*motion: object) -> Outcome:
         whole = call(*motion)
-        if whole is None:
+        if whole is None or whole[first + 3] > FEW_STEPS:
             return None
         evidence = Health(
             closed_forms=(),

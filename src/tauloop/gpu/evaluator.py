@@ -16,7 +16,8 @@ from tauloop.codegen.precision import Precision
 from tauloop.errors import InputError, Problems
 from tauloop.gpu.devices import BLOCK, Device, Gpu, Launch
 from tauloop.gpu.source import Argument, arguments, kernel_name, kernels_text, walks
-from tauloop.model.following import CONTINUATION_STEPS, iterates
+from tauloop.model.following import iterates
+from tauloop.model.runner import WAY
 from tauloop.records import dataclass
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ class DeviceFunction:
         if len(motion) != len(named):
             what = f"{len(motion)} arrays are not {len(named)}"
             raise InputError.of(self.function.name, what, f"give {', '.join(named)}")
-        way = None if self._origin is None or "start" in held else (self._origin, CONTINUATION_STEPS)
+        way = None if self._origin is None or "start" in held else (self._origin, WAY)
         outputs = self.batch(dict(zip(named, motion, strict=True)) | held, way=way)
         precision = self.precision
         require_health(outputs.pop("health"), precision.smallest_pivot, precision.converged, self.device.arrays)

@@ -11,7 +11,7 @@ from tauloop.codegen.c_helpers import c_file, used_helpers
 from tauloop.codegen.compiled import HELD
 from tauloop.codegen.precision import Precision
 from tauloop.codegen.signature import CPort
-from tauloop.codegen.source import CFunction, comment, thread_text
+from tauloop.codegen.source import CFunction, comment, number, thread_text
 from tauloop.programs.bounded import Bounded
 from tauloop.records import dataclass
 
@@ -55,9 +55,8 @@ def device_text(body: str, note: str, precision: Precision = Precision.DOUBLE) -
 def kernels_text(functions: Sequence[CFunction], note: str, precision: Precision = Precision.DOUBLE) -> str:
     """Text of the kernels of functions over samples."""
     limited = [precision.limited(function) for function in functions]
-    return device_text(
-        "\n".join(text for each in limited for text in (sample_text(each), _kernel(each))), note, precision
-    )
+    texts = (text for each in limited for text in (sample_text(each), _kernel(each, precision.converged)))
+    return device_text("\n".join(texts), note, precision)
 
 
 def walks(function: CFunction) -> bool:
@@ -123,27 +122,33 @@ def parameters(function: CFunction, own: Sequence[str] = (), sizes: Sequence[str
     return ", ".join([*(f"size_t {name}" for name in ("n", "each", *sizes)), *listed])
 
 
-def _kernel(function: CFunction) -> str:
+def _kernel(function: CFunction, converged: float) -> str:
     listed, called = parameters(function), sample_call(function)
     if walks(function):
         listed += ", size_t k, const double *restrict from"
         at = next(i for i, line in enumerate(called) if line.startswith(f"{function.name}_thread("))
-        called[at : at + 1] = _way(function, called[at])
+        called[at : at + 1] = _way(function, called[at], converged)
     lines = [f"TL_KERNEL {kernel_name(function)}({listed})", "{", "    (void)each;"]
     lines += [f"    (void){each.port.name};" for each in arguments(function) if not each.port.size]
     lines += ["    TL_SAMPLES(s, n) {", *(f"        {line}" for line in called), "    }", "}", ""]
     return "\n".join(lines)
 
 
-def _way(function: CFunction, call: str) -> list[str]:
-    """Positions reached by k steps of a straight line, each of which begins where the last one leads."""
+def _way(function: CFunction, call: str, converged: float) -> list[str]:
+    """Positions reached by k steps of a straight line, each of which begins where the last one leads.
+
+    As on the processor it reports the most iterations that one of them took.
+    """
     size = {port.name: port.size for port in function.arguments}
     step = "from[i] + (double)part * (1.0 / (double)k) * (position[i * n + s] - from[i])"
-    known = "if (own_q[i] - own_q[i] == 0.0) own_start[i] = own_q[i];"
+    is_reached = f"health[s] >= 0.0 && fabs(health[2 * n + s]) < {number(converged)}"
     return [
+        "double most = 0.0;",
         "for (size_t part = 1; part <= k; ++part) {",
         f"    for (int i = 0; i < {size['position']}; ++i) own_position[i] = part < k ? {step} : position[i * n + s];",
         f"    {call}",
-        f"    for (int i = 0; part < k && i < {size['q']}; ++i) {known}",
+        "    most = health[3 * n + s] > most ? health[3 * n + s] : most;",
+        f"    for (int i = 0; i < {size['q']}; ++i) own_start[i] = {is_reached} ? own_q[i] : own_start[i];",
         "}",
+        "health[3 * n + s] = most;",
     ]

@@ -118,7 +118,7 @@ def _points(start: Sequence[float], moves: Sequence[Move]) -> np.ndarray:
 def _is_reached(model: Model, layout: MachineLayout, points: np.ndarray) -> bool:
     """Whether the machine is in reach, regular and within all its limits at places (N, 6)."""
     position = platform_positions(layout, points)
-    state, _ = model.platform.runner.reached({"position": position}, None)
+    state = model.platform.evaluate(position)
     if not (state.health.is_reached & state.health.is_regular).all():
         return False
     return bool(model.limits.room(state.q).min(initial=0.0) >= -ROOM - MM * 1e-6)

@@ -65,16 +65,14 @@ def unreached(health: Health, gap: np.ndarray, what: str) -> list[Problem]:
         bad = np.flatnonzero(column != 0.0)
         if not len(bad) or np.isnan(column[bad]).all():
             continue
-        worst = bad[np.nanargmax(np.abs(column[bad]))]
+        worst, where = bad[np.nanargmax(np.abs(column[bad]))], _samples(bad, len(gap))
         if not form.unknown:
-            text = (
-                f"is open by {column[worst]:.3g} characteristic lengths or rad in {_samples(bad, len(gap))}: the other"
-            )
-            text += " equations, from which it follows at the reference, have led to another posture"
+            text = f"is open by {column[worst]:.3g} characteristic lengths or rad in {where}: the other equations, "
+            text += "from which it follows at the reference, have led to another posture"
             problems.add(form.equation, text, "go there in small steps (`track`), or from a nearer pose (`start`)")
             continue
         direction = "too far away" if column[worst] > 0 else "too near"
-        amount = f"{1e3 * abs(column[worst]):.4g} mm ({direction}) in {_samples(bad, len(gap))}"
+        amount = f"{1e3 * abs(column[worst]):.4g} mm ({direction}) in {where}"
         if abs(column[worst]) < CONVERGED:
             text = f"at a dead centre: the end of its reach, which rounding passes by {amount}"
             remedy = f"move the {what} away from it, or give a motion that does not turn back there"

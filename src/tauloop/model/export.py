@@ -446,11 +446,8 @@ def _samples(model: Model, entry: Motion, q: np.ndarray, rng: np.random.Generato
     if entry is not model.platform:
         leading = list(assembly.leading)
         A = assembly.loops.transmission[leading]
-        motion = (
-            model.actuator_position(q)[:, leading],
-            np.asarray(state.v)[chosen] @ A.T,
-            np.asarray(state.a)[chosen] @ A.T,
-        )
+        rates = (np.asarray(rate)[chosen] @ A.T for rate in (state.v, state.a))
+        motion = (model.actuator_position(q)[:, leading], *rates)
     table = model.mechanism.parameters
     return {
         **dict(zip(entry.ports.motion, motion, strict=True)),

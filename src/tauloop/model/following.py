@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.assembly.ports import Port, checked, coordinate_units, numbers
+from tauloop.assembly.ports import checked, coordinate_units, numbers
 from tauloop.codegen.evaluator import compiled_health
 from tauloop.codegen.tracking import LONG_MOTION, SEAM, require_continuity
 from tauloop.errors import AssemblyError, PoseError
@@ -16,10 +16,6 @@ from tauloop.programs.position_equations import continued, nearest_turns, turn_n
 from tauloop.programs.program import Newton
 from tauloop.programs.state import Health, State
 
-#: Steps of the straight line in actuator space along which forward kinematics follows the reference pose.
-CONTINUATION_STEPS = 12
-#: Newton's tolerance before the last of these steps (m, rad): good enough to start the next one from.
-ON_THE_WAY = 1e-3
 #: A start that differs by more than this (rad, characteristic lengths) from its own closed forms lies elsewhere.
 OTHER_MODE = 1e-3
 
@@ -29,25 +25,14 @@ def follow(runner: Runner, position: object, start: object | None = None) -> Sta
     is_iterated = iterates(runner)  # closed forms have no way to lose, and what follows looks at their numbers
     arrays, single = checked({"position": runner.ports.position}, {"position": position}, finite=is_iterated)
     target = arrays["position"]
-    names = runner.topology.coordinate_names
-    full = Port(name="start", columns=names, units=("",) * len(names))
-    q = checked({"start": full}, {"start": runner.assembly.q if start is None else start})[0]["start"][0]
-    origin = runner.ports.at(q)
+    q = runner.assembly.q if start is None else runner.pose(start)
     if start is not None:
         there = runner.on_branch_of(q)
         if there is not runner:
-            state = follow(there, target, q)
-            return state.single() if single else state
+            return follow(there, position, q)
         _require_assembled(runner, q)
     current = np.broadcast_to(q, (len(target), len(q)))
-    reached = runner.walked(target, current, origin, CONTINUATION_STEPS) if is_iterated else None
-    if is_iterated and reached is None:
-        for fraction in np.linspace(0.0, 1.0, CONTINUATION_STEPS + 1)[1:-1]:
-            waypoint: dict[str, object] = {"position": origin + fraction * (target - origin)}
-            state, _ = runner.reached(waypoint, current, ON_THE_WAY)
-            # the last step says what is wrong
-            current = state.q if state.health.is_sound else np.where(np.isfinite(state.q), state.q, current)
-    state = runner.kinematics({"position": target}, current) if reached is None else reached
+    state = runner.followed(target, current) if is_iterated else runner.kinematics({"position": target}, current)
     if not runner.catalogue.positions.turns_matter:
 
         def turned(part: slice) -> tuple[()]:
@@ -61,12 +46,12 @@ def follow(runner: Runner, position: object, start: object | None = None) -> Sta
 
 def _require_assembled(runner: Runner, start: np.ndarray) -> None:
     """Raise where positions lead from a start's own position to another pose: then its loops are open."""
-    health, _ = runner.reached({"position": runner.ports.at(start)[None]}, start[None])
-    gap = np.abs(health.q[0] - start)
+    state = runner.reached({"position": runner.ports.at(start)}, start)
+    gap = np.abs(state.q - start)
     is_angle = np.array(runner.topology.is_angle, dtype=bool)
     gap[is_angle] = np.abs((gap[is_angle] + np.pi) % (2 * np.pi) - np.pi)
     worst = int(np.argmax(np.nan_to_num(gap, nan=np.inf)))
-    if health.health.is_reached.all() and gap[worst] > OTHER_MODE * max(1.0, runner.assembly.loops.length):
+    if state.health.is_reached.all() and gap[worst] > OTHER_MODE * max(1.0, runner.assembly.loops.length):
         name, unit = runner.topology.coordinate_names[worst], coordinate_units(runner.topology)[worst]
         what = f"is not assembled: its loops are open; where they close {name} differs by {gap[worst]:.3g} {unit}"
         raise AssemblyError.of("start", what, "give an assembled pose; `tauloop modes` lists those of a position")
@@ -89,11 +74,8 @@ def track(runner: Runner, position: object, start: object | None = None) -> Stat
         AssemblyError: the motion jumps, for it has left its assembly mode.
     """
     target = np.atleast_2d(checked({"position": runner.ports.position}, {"position": position})[0]["position"])
-    if start is not None:
-        q = numbers(start, "start")
-        there = runner.on_branch_of(q) if q.shape == (runner.topology.n_q,) else runner
-        if there is not runner:
-            return track(there, target, q)
+    if start is not None and (there := runner.on_branch_of(runner.pose(start))) is not runner:
+        return track(there, target, start)
     if not iterates(runner) and not runner.catalogue.positions.turns_matter:
         return _continued(runner, runner.kinematics({"position": target}), start)
     tracked = _tracked(runner, target, start, True) if len(target) >= LONG_MOTION else None
@@ -142,7 +124,7 @@ def _tracked(
     runner: Runner, target: np.ndarray, start: object | None, in_lanes: bool
 ) -> tuple[np.ndarray, Health] | None:
     """Coordinates along a motion, and the evidence; None without machine code, or where parts do not meet."""
-    tracker = runner.tracker(in_lanes)
+    tracker = runner.tracker(in_lanes) if len(target) else None
     if tracker is None:
         return None
     try:

@@ -18,7 +18,7 @@ from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, entry_ports, forc
 from tauloop.equations.formulations import NEWTON_EULER, Formulation, formulation_named
 from tauloop.equations.topology import Topology
 from tauloop.equations.values import DynamicParameter, dynamic_parameters
-from tauloop.errors import AssemblyError, InputError, Problem, solving
+from tauloop.errors import AssemblyError, InputError, Problems, solving
 from tauloop.mechanism.expression import leaves
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.named import Named, place
@@ -119,7 +119,7 @@ class Model(Shown):
             AssemblyError: the loops do not close there.
         """
         other = Model.__new__(Model)
-        there = assembled_at(self.assembly, q)
+        there = assembled_at(self.assembly, self.platform.runner.pose(q))
         other._keep(self.mechanism, there, self.free, self.formulation, self.given_evaluator)
         return other
 
@@ -206,16 +206,12 @@ class Model(Shown):
         probe = np.array([1.0 + 0.37 * i for i in range(len(names))])
         deviation = np.abs(pi(probe) - (T @ probe + origin))
         bad = np.flatnonzero(deviation > 1e-9 * (1.0 + np.abs(origin) + np.abs(T) @ probe))
-        if len(bad):
-            raise InputError(
-                Problem(
-                    where=self.parameters[i].name,
-                    what="is not linear in the chosen parameters "
-                    f"({', '.join(sorted(leaves(self.parameters[i].expression) & set(names)))})",
-                    remedy="give one of them a value (by command --known NAME=VALUE), or an inertia by its moments",
-                )
-                for i in bad
-            )
+        problems = Problems()
+        remedy = "give one of them a value (by command --known NAME=VALUE), or an inertia by its moments"
+        for entry in (self.parameters[i] for i in bad):
+            chosen = ", ".join(sorted(leaves(entry.expression) & set(names)))
+            problems.add(entry.name, f"is not linear in the chosen parameters ({chosen})", remedy)
+        InputError.raise_if_any(problems)
         untouched = np.array(self.pi)
         untouched[touched] = 0.0
         return T, origin + untouched
@@ -349,12 +345,11 @@ def _require_mechanism(mechanism: object) -> None:
 
 
 def _require_leaves(mechanism: Mechanism, names: tuple[str, ...]) -> None:
-    unknown = [name for name in names if name not in mechanism.parameters.names]
-    if unknown:
-        raise InputError(
-            Problem(where=name, what="is not a leaf parameter", remedy=mechanism.parameters.near(name))
-            for name in unknown
-        )
+    problems, table = Problems(), mechanism.parameters
+    for name in names:
+        if name not in table.names:
+            problems.add(name, "is not a leaf parameter", table.near(name))
+    InputError.raise_if_any(problems)
 
 
 def modelled(machine: Mechanism | Model) -> Model:

@@ -91,8 +91,9 @@ class Motion:
         if acceleration is not None and velocity is None:
             remedy = "give the velocity too; zeros for a motion that starts from rest"
             raise InputError.of("velocity", "is missing beside the acceleration", remedy)
-        inputs = {name: value for name, value in arguments.items() if value is not None}
-        return self.runner.kinematics(inputs, start, theta)
+        return self.runner.kinematics(
+            {key: array for key, array in arguments.items() if array is not None}, start, theta
+        )
 
     def evaluate(
         self,
@@ -104,9 +105,7 @@ class Motion:
     ) -> State:
         """As `kinematics`, but unreachable and singular samples are left to the caller, who reads `State.health`."""
         arguments = {"position": position, "velocity": velocity, "acceleration": acceleration}
-        inputs = {name: value for name, value in arguments.items() if value is not None}
-        state, single = self.runner.reached(inputs, start)
-        return state.single() if single else state
+        return self.runner.reached({k: value for k, value in arguments.items() if value is not None}, start)
 
     def follow(self, position: object, start: object | None = None) -> State:
         """Positions by continuation from a start pose; see `Model.forward_kinematics`."""
@@ -137,7 +136,9 @@ class Motion:
     def embedding(self, position: object, *, start: object | None = None) -> np.ndarray:
         """Matrix G (N, n_v, m): velocities of all coordinates per unit of the given velocities."""
         outputs, samples = self._at(EMBEDDING, position, None, start)
-        return np.asarray(outputs["G"].reshape(*samples, self.ports.velocity.size, -1).swapaxes(-1, -2))
+        return np.asarray(
+            outputs["G"].reshape(*samples, self.ports.velocity.size, self.assembly.topology.n_v).swapaxes(-1, -2)
+        )
 
     def actuator_jacobian(self, position: object, *, start: object | None = None) -> np.ndarray:
         """Jacobian J (N, n_u, m): actuator velocities per unit of the given velocities."""
@@ -145,7 +146,8 @@ class Motion:
 
     def _jacobian(self, of: Entry, position: object, start: object | None) -> np.ndarray:
         outputs, samples = self._at(JACOBIANS[of], position, None, start)
-        return np.asarray(outputs["J"].reshape(*samples, -1, self.ports.velocity.size))
+        m = self.ports.velocity.size
+        return np.asarray(outputs["J"].reshape(*samples, outputs["J"].shape[-1] // m, m))
 
     def inverse_dynamics(
         self,
@@ -265,8 +267,8 @@ class Motion:
             "acceleration": np.zeros(n) if acceleration is None else acceleration,
         }
         inputs, single, count = self.runner.inputs(arguments, start, None)
-        outputs, evidence = self.runner.evaluate(INVERSE_DYNAMICS, inputs, count)
-        self.runner.require(evidence, inputs, outputs["q"])
+        outputs, evidence = self.runner.settled(INVERSE_DYNAMICS, inputs, count)
+        self.runner.require(evidence, inputs)
         return tension_terms(self.assembly, self.ports, n, outputs["q"], outputs["tree_force"]), outputs["q"], single
 
     def weights(self, sharing: ForceSharing) -> np.ndarray | None:
@@ -284,7 +286,6 @@ class Motion:
         start: object | None,
     ) -> Forces:
         """The result of a program of forces from a start; `weights` where redundant actuators shared them."""
-        state = self.runner.state(outputs, evidence, start)
         actuators, closures, tensions = self._names
         pick = (lambda array: array[0]) if single else (lambda array: array)
         return Forces(
@@ -296,7 +297,7 @@ class Motion:
             weights=weights,
             tension_names=tensions,
             tension=pick(outputs["tension"]) if "tension" in outputs else None,
-            state=state.single() if single else state,
+            state=self.runner.state(outputs, evidence, start, single),
         )
 
     @cached_property
@@ -345,8 +346,7 @@ class Motion:
                 return self.runner.state(*outcome, None)
         spec = FORWARD_DYNAMICS if len(arguments) == 3 else LOADED_FORWARD_DYNAMICS
         outputs, evidence, single = self.runner.run(spec, arguments, start=start, theta=theta)
-        state = self.runner.state(outputs, evidence, start)
-        return state.single() if single else state
+        return self.runner.state(outputs, evidence, start, single)
 
     def derivatives(
         self,
@@ -521,9 +521,10 @@ class Motion:
         InputError.raise_if_any(unknown_names([output], OUTPUTS, "{!r} is unknown", "output"))
         arguments = {"position": position, "velocity": velocity, "acceleration": acceleration}
         inputs, single, n = self.runner.inputs(arguments, start, theta)
-        outputs, evidence = self.runner.evaluate(REGRESSORS[output], inputs, n)
+        outputs, evidence = self.runner.settled(REGRESSORS[output], inputs, n)
         self.runner.require(evidence, inputs)
-        Y = outputs["regressor"].reshape(n, -1, len(self.runner.catalogue.parameters))
+        Y, columns = outputs["regressor"], len(self.runner.catalogue.parameters)
+        Y = Y.reshape(n, Y.shape[1] // columns, columns)
         return np.asarray(Y[0] if single else Y)
 
     def platform_jacobian(self, position: object, *, start: object | None = None) -> np.ndarray:
@@ -550,7 +551,7 @@ class Motion:
             place=outputs["place"].reshape(*samples, 3),
             rotation=outputs["rotation"].reshape(*samples, 3, 3).swapaxes(-1, -2),
             twist=outputs["twist"].reshape(*samples, 6),
-            jacobian=outputs["jacobian"].reshape(*samples, -1, 6).swapaxes(-1, -2),
+            jacobian=outputs["jacobian"].reshape(*samples, self.ports.velocity.size, 6).swapaxes(-1, -2),
         )
 
     def mass_matrix(self, position: object, *, start: object | None = None) -> np.ndarray:
@@ -570,18 +571,18 @@ class Motion:
     def coriolis(self, position: object, velocity: object, *, start: object | None = None) -> np.ndarray:
         """Coriolis and centripetal forces c (N, m) on the given velocities, N or N m; raises as `mass_matrix`."""
         outputs, samples = self._at(TERMS, position, velocity, start)
-        return np.asarray(outputs["coriolis"].reshape(*samples, -1))
+        return np.asarray(outputs["coriolis"].reshape(*samples, self.ports.velocity.size))
 
     def gravity(self, position: object, *, start: object | None = None) -> np.ndarray:
         """Forces g (N, m) on the given velocities against gravity alone, N or N m; raises as `mass_matrix`."""
         outputs, samples = self._at(TERMS, position, None, start)
-        return np.asarray(outputs["gravity"].reshape(*samples, -1))
+        return np.asarray(outputs["gravity"].reshape(*samples, self.ports.velocity.size))
 
     def bias(self, position: object, velocity: object, *, start: object | None = None) -> np.ndarray:
         """All that is no acceleration, c + g + f (N, m) with friction and springs f; raises as `mass_matrix`."""
         outputs, samples = self._at(TERMS, position, velocity, start)
         whole = outputs["coriolis"] + outputs["gravity"] + outputs["losses"]
-        return np.asarray(whole.reshape(*samples, -1))
+        return np.asarray(whole.reshape(*samples, self.ports.velocity.size))
 
     def kinetic_energy(self, position: object, velocity: object, *, start: object | None = None) -> np.ndarray:
         """Kinetic energy T = v^T M v / 2 (N,) or a number, J, by the inertias themselves.

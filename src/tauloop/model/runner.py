@@ -37,11 +37,17 @@ from tauloop.model.tension_terms import tension_terms
 from tauloop.model.tool import LOAD_PORTS
 from tauloop.programs.catalogue import DIAGNOSIS, KINEMATICS
 from tauloop.programs.expressions import Catalogue, ProgramSpec
-from tauloop.programs.program import NEWTON_STEP, Program
+from tauloop.programs.limits import FEW_STEPS
+from tauloop.programs.program import NEWTON_ITERATIONS, Program
+from tauloop.programs.rates import whole_quaternions
 from tauloop.programs.state import Health, State, Turns, health, joined
 
 #: Samples evaluated at once; bounds the memory of intermediate values.
 CHUNK = 8192
+#: Steps of the straight line in positions along which poses are followed.
+WAY = 12
+#: Largest error of a quaternion's norm that is taken for rounding.
+UNIT_NORM = 1e-6
 
 
 @final
@@ -63,6 +69,7 @@ class Runner:
         self.assembly = catalogue.assembly
         self.mechanism = self.assembly.mechanism
         self.topology = self.assembly.topology
+        self._turning = whole_quaternions(self.topology, self.ports)
         self._kernels: dict[Program, Kernel | None] = {}
         self._trackers: dict[tuple[Program, bool], Tracker | None] = {}
         self._elsewhere: dict[tuple[int, ...], Self] = {}
@@ -126,8 +133,8 @@ class Runner:
             inputs["weight"] = np.broadcast_to(relative, (n, len(weights)))
         if preloads is not None and "preload" in inputs:
             inputs["preload"] = np.broadcast_to(preloads, (n, len(preloads)))
-        outputs, evidence = self.evaluate(program, inputs | (extra or {}), n)
-        self.require(evidence, inputs, outputs["q"])
+        outputs, evidence = self.settled(program, inputs | (extra or {}), n)
+        self.require(evidence, inputs)
         self._require_tensions(evidence, outputs)
         return outputs, evidence, single
 
@@ -140,7 +147,9 @@ class Runner:
         """
         if spec not in self._once:
             self._once[spec] = self._short_way(spec)
-        return self._once[spec](*motion)
+        outcome = self._once[spec](*motion)
+        turns = [outcome[0]["q"][self.ports.q[i] :][:4] for i in self._turning] if outcome else []
+        return outcome if all(abs(turn.dot(turn) - 1.0) < UNIT_NORM for turn in turns) else None
 
     def _short_way(self, spec: ProgramSpec) -> Once:
         program = self.program(spec)
@@ -174,29 +183,72 @@ class Runner:
         if start is None and theta is None and (outcome := self.once(spec, *arguments.values())):
             return self.state(*outcome, None)
         outputs, health, single = self.run(spec, arguments, start=start, theta=theta)
-        state = self.state(outputs, health, start)
-        return state.single() if single else state
+        return self.state(outputs, health, start, single)
 
-    def reached(
-        self, arguments: dict[str, object], start: object | None, tolerance: float = NEWTON_STEP
-    ) -> tuple[State, bool]:
-        """As `kinematics`, reachable or not, and whether a single sample was given."""
+    def reached(self, arguments: dict[str, object], start: object | None) -> State:
+        """As `kinematics`, reachable or not."""
         inputs, single, n = self.inputs(arguments, start, None)
-        outputs, evidence = self.evaluate(KINEMATICS[len(arguments) - 1], inputs, n, tolerance)
-        return self.state(outputs, evidence, start), single
+        return self.state(*self.settled(KINEMATICS[len(arguments) - 1], inputs, n), start, single)
 
-    def walked(self, position: np.ndarray, start: np.ndarray, origin: np.ndarray, parts: int) -> State | None:
-        """Positions (N, n), reached from start values (N, n_q) that belong to one of them by steps of a straight line.
+    def settled(
+        self, program: ProgramSpec | Program, inputs: dict[str, np.ndarray], n: int
+    ) -> tuple[dict[str, np.ndarray], Health]:
+        """As `evaluate`, where samples far from their starts are followed from there, so that they keep their mode.
 
-        None without machine code, or where some are not reached: whoever goes step by step can say which.
+        Newton's method finds a pose near its start in few steps. After more it may have left for another mode, or found
+        none though there is one: such samples begin anew, at the end of a way that is walked in small steps.
+        """
+        outputs, evidence = self.evaluate(program, inputs, n)
+        far = (evidence.steps > FEW_STEPS) | ((evidence.steps > 0) & ~evidence.is_reached)
+        if not far.any():
+            return outputs, evidence
+        start = np.array(inputs["start"])
+        start[far] = self.walked({name: inputs[name][far] for name in ("position", "start", "theta")})
+        return self.evaluate(program, inputs | {"start": start}, n)
+
+    def walked(self, inputs: dict[str, np.ndarray], steps: int = WAY) -> np.ndarray:
+        """Coordinates (N, n_q) near positions (N, n), reached in steps along straight lines from those of their starts.
+
+        What needs more than a few Newton steps on its way is walked again, in smaller ones.
+        """
+        n, here = len(inputs["start"]), inputs["start"]
+        home, most = self.ports.at(here), np.zeros(n)
+        for fraction in np.linspace(0.0, 1.0, steps + 1)[1:]:
+            position = home + fraction * (inputs["position"] - home)
+            for i in self._turning:
+                position[:, i : i + 4] /= np.linalg.norm(position[:, i : i + 4], axis=1, keepdims=True)
+            waypoint = inputs | {"position": position, "start": here}
+            outputs, health = self.evaluate(KINEMATICS[0], waypoint, n, n * steps)
+            most = np.maximum(most, health.steps)
+            here = np.where(health.is_reached[:, None], outputs["q"], here)
+        strayed = (most > FEW_STEPS) & (most < NEWTON_ITERATIONS)
+        if steps == WAY and strayed.any():
+            here[strayed] = self.walked({name: array[strayed] for name, array in inputs.items()}, WAY**2)
+        return here
+
+    def followed(self, position: np.ndarray, start: np.ndarray) -> State:
+        """The state at positions (N, n), reached by ways from the poses of starts (N, n_q).
+
+        Machine code walks in one call, and tells of its steps the longest search; what it strays on is walked anew.
+
+        Raises:
+            PoseError: out of reach or singular.
         """
         inputs, _, n = self.inputs({"position": position}, start, None)
-        kernel = self._kernel(self.program(KINEMATICS[0]), inputs, n * parts)
+        kernel = None if self._turning else self._kernel(self.program(KINEMATICS[0]), inputs, n * WAY)
         if kernel is None:
-            return None
-        outputs, is_sound = kernel.run(inputs, n, way=(origin, parts))
-        health = compiled_health(outputs.pop("health"), is_sound)
-        return self.state(outputs, health, start) if health.all_sound else None
+            inputs["start"] = self.walked(inputs)
+            outputs, evidence = self.settled(KINEMATICS[0], inputs, n)
+        else:
+            outputs, is_sound = kernel.run(inputs, n, way=(self.ports.at(start[0]) if n else position, WAY))
+            evidence = compiled_health(outputs.pop("health"), is_sound)
+            far = (evidence.steps > FEW_STEPS) | ~evidence.is_reached
+            if far.any():
+                again = np.array(outputs["q"])
+                again[far] = self.walked({name: array[far] for name, array in inputs.items()})
+                outputs, evidence = self.evaluate(KINEMATICS[0], inputs | {"start": again}, n)
+        self.require(evidence, inputs)
+        return self.state(outputs, evidence, start)
 
     def inputs(
         self, motion: dict[str, object], start: object | None, theta: object | None
@@ -213,6 +265,17 @@ class Runner:
             inputs.setdefault(name, np.broadcast_to(self.nominal[name], (n, len(self.nominal[name]))))
         return inputs, single, n
 
+    def pose(self, q: object) -> np.ndarray:
+        """Coordinates (n_q,) of one pose, checked.
+
+        Raises:
+            InputError: wrong shapes or values, or several poses.
+        """
+        arrays, single = checked({"start": self.known_ports["start"]}, {"start": q})
+        if not single:
+            raise InputError.of("start", f"has {len(arrays['start'])} rows", "give the coordinates of one pose")
+        return arrays["start"][0]
+
     @cached_property
     def known_ports(self) -> dict[str, Port]:
         """Ports of all that a program may be given of a motion, of what acts, and of what it starts from."""
@@ -224,16 +287,11 @@ class Runner:
         return {**self.ports.motion, **own, **LOAD_PORTS, **self.ports.products(force)}
 
     def evaluate(
-        self,
-        program: ProgramSpec | Program,
-        inputs: dict[str, np.ndarray],
-        n: int,
-        tolerance: float = NEWTON_STEP,
-        work: int = 0,
+        self, program: ProgramSpec | Program, inputs: dict[str, np.ndarray], n: int, work: int = 0
     ) -> tuple[dict[str, np.ndarray], Health]:
         """Run a program, each sample on the branch of its start: as machine code where that pays, else in chunks."""
         if self._is_own_branch(inputs["start"]):
-            return self._run_here(program, inputs, n, tolerance, work)
+            return self._run_here(program, inputs, n, work)
         self._require_finite(inputs)
         parts = self.by_branch(inputs["start"])
         if isinstance(program, Program):
@@ -243,7 +301,7 @@ class Runner:
         healths = []
         for runner, where in parts:
             chosen = {key: array[where] for key, array in inputs.items()}
-            results, health = runner._run_here(program, chosen, len(where), tolerance, max(n, work))
+            results, health = runner._run_here(program, chosen, len(where), max(n, work))
             healths.append(health)
             for key, array in results.items():
                 outputs.setdefault(key, np.empty((n, array.shape[1])))[where] = array
@@ -274,7 +332,7 @@ class Runner:
         require_finite(self.known_ports, {key: inputs[key] for key in self.known_ports.keys() & inputs.keys()})
 
     def _run_here(
-        self, program: ProgramSpec | Program, inputs: dict[str, np.ndarray], n: int, tolerance: float, work: int
+        self, program: ProgramSpec | Program, inputs: dict[str, np.ndarray], n: int, work: int
     ) -> tuple[dict[str, np.ndarray], Health]:
         """Run a program on this branch."""
         program = program if isinstance(program, Program) else self.program(program)
@@ -291,7 +349,7 @@ class Runner:
         for first in range(0, max(n, 1), CHUNK):
             size = min(CHUNK, n - first)
             chunk = {key: np.ascontiguousarray(array[first : first + size]) for key, array in inputs.items()}
-            results, evidence = program.run(chunk, size, tolerance)
+            results, evidence = program.run(chunk, size)
             parts.append(health(program, evidence, results))
             if size == n:
                 return results, parts[0]
@@ -313,8 +371,7 @@ class Runner:
             InputError: no such output.
             EngineError: there is no compiler, or it fails.
         """
-        evaluator = self.evaluator
-        chosen = evaluator if isinstance(evaluator, Compiled) else Compiled()
+        chosen = self.evaluator if isinstance(self.evaluator, Compiled) else Compiled()
         made = chosen.build(self.source_function(program, outputs))
         made.nominal = self.nominal
         return made
@@ -369,17 +426,22 @@ class Runner:
             self._trackers[key] = self.evaluator.tracker(function, in_lanes=in_lanes)
         return self._trackers[key]
 
-    def require(self, health: Health, inputs: dict[str, np.ndarray], q: np.ndarray | None = None) -> None:
+    def require(self, health: Health, inputs: dict[str, np.ndarray]) -> None:
         """Raise unless every sample is in reach and regular.
 
         Raises:
             PoseError: which samples and loops, by how much, and the condition number.
         """
+        for i in self._turning:
+            off = np.abs(np.linalg.norm(inputs["position"][:, i : i + 4], axis=1) - 1.0)
+            if off.max(initial=0.0) > UNIT_NORM:
+                worst = int(np.argmax(off))
+                what = f"is no unit quaternion at sample {worst}: its norm is off by {off[worst]:.3g}"
+                raise InputError.of(self.ports.position.columns[i], what, "divide its four numbers by their norm")
         what = f"{self.ports.name} motion" if "velocity" in inputs else f"{self.ports.name} position"
         if health.all_sound:
             return
-        reached, regular = health.is_reached, health.is_regular
-        overflow = health.has_overflowed
+        reached, regular, overflow = health.is_reached, health.is_regular, health.has_overflowed
         bad = np.flatnonzero(reached & ~regular & ~overflow)
         problems = []
         if not reached.all():
@@ -388,10 +450,9 @@ class Runner:
         if overflow.any():
             problems.append(overflowed(np.flatnonzero(overflow), len(reached), what))
         if len(bad):
-            chosen = {key: array[bad] for key, array in inputs.items()}
-            poses = self.evaluate(KINEMATICS[0], chosen, len(bad))[0]["q"] if q is None else q[bad]
-            condition = self.condition(poses)
-            kind = singular_kind(self.assembly, poses[int(np.argmax(condition))])
+            outputs, _ = self.settled(KINEMATICS[0], {key: array[bad] for key, array in inputs.items()}, len(bad))
+            condition = self.condition(outputs["q"])
+            kind = singular_kind(self.assembly, outputs["q"][int(np.argmax(condition))])
             problems.append(singular(bad, condition, kind, len(reached), what))
         q = self.ports.known_coordinates(inputs["position"], self.topology.n_q)
         raise PoseError([*self.limits.degrees_suspected(q), *problems])
@@ -419,8 +480,7 @@ class Runner:
             q: full coordinates (N, n_q).
         """
         rows = np.atleast_2d(q)
-        (numbers,) = self.in_pieces(len(rows), lambda part: (condition_numbers(self.assembly, self.ports, rows[part]),))
-        return numbers
+        return self.in_pieces(len(rows), lambda part: (condition_numbers(self.assembly, self.ports, rows[part]),))[0]
 
     def in_pieces(self, n: int, work: Callable[[slice], Sequence[np.ndarray]]) -> Sequence[np.ndarray]:
         """Arrays (n, ...) of what is done to each of n samples, on as many threads as batches have."""
@@ -442,10 +502,12 @@ class Runner:
     def _turns(self) -> tuple[Turns, Turns]:
         return Turns(angles=self.turning, nearest="start"), Turns(angles=self.turning, nearest="reference pose")
 
-    def state(self, outputs: dict[str, np.ndarray], health: Health, start: object | None) -> State:
-        """The state of a run that began at a start."""
+    def state(
+        self, outputs: dict[str, np.ndarray], health: Health, start: object | None, single: bool = False
+    ) -> State:
+        """The state of a run that began at a start, or that of its single sample."""
         topology = self.topology
-        return State(
+        state = State(
             coordinate_names=topology.coordinate_names,
             velocity_names=topology.velocity_names,
             q=outputs["q"],
@@ -455,3 +517,4 @@ class Runner:
             limits=self.limits,
             turns=self._turns[start is None],
         )
+        return state.single() if single else state

@@ -91,7 +91,7 @@ class Newton:
             x[active[usable]] += step[usable]
             counts[active] += 1
             with np.errstate(invalid="ignore"):
-                active = active[usable & (length > evidence.tolerance)]
+                active = active[usable & (length > NEWTON_STEP)]
             if not len(active):
                 break
         final, _, pivots = self.function([x, *known], n)
@@ -152,14 +152,12 @@ class RunEvidence:
     """What one run has shown about its health.
 
     Attributes:
-        tolerance: Newton's method stops when no unknown moves by more than this in a step.
         discriminants: of the closed forms (N, n); negative where a loop cannot close.
         pivots: pivots of the eliminations over their typical size (N, n), in the order of `Program.all_pivots`.
         newton: (step, residuals (N, size), iterations (N,)) of every Newton block.
         missed: by how much the conditions of nearest points are missed, of their largest side (N,).
     """
 
-    tolerance: float
     discriminants: np.ndarray
     pivots: np.ndarray
     missed: np.ndarray
@@ -191,14 +189,10 @@ class Program(Shown):
     pivots: tuple[Pivot, ...]
     linear_blocks: tuple[LinearBlock, ...] = ()
 
-    def run(
-        self, inputs: Mapping[str, np.ndarray], n: int, tolerance: float = NEWTON_STEP
-    ) -> tuple[dict[str, np.ndarray], RunEvidence]:
+    def run(self, inputs: Mapping[str, np.ndarray], n: int) -> tuple[dict[str, np.ndarray], RunEvidence]:
         """Outputs by name and the evidence of the run; inputs are contiguous arrays (N, n), already checked."""
         values = dict(inputs)
-        evidence = RunEvidence(
-            tolerance=tolerance, discriminants=np.ones((n, 0)), pivots=np.ones((n, 0)), missed=np.zeros(n)
-        )
+        evidence = RunEvidence(discriminants=np.ones((n, 0)), pivots=np.ones((n, 0)), missed=np.zeros(n))
         for step in self.steps:
             if isinstance(step, Bounded):
                 evidence.missed = evidence.missed + step.solve(values, n)
