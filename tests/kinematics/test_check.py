@@ -336,3 +336,25 @@ def test_freedoms_that_nothing_drives_are_named_with_their_kind_and_refused_on_r
     assert "whirl (spin of top)" in texts(answer["problems"])
     locked = Model(loads(RODS), locks=Locks(names=("whirl",)))
     assert len(checked(locked).undriven) == 6
+
+
+@pytest.mark.parametrize("crank", [1e-6, 1.745e-5, 1e-4, 6e-4, 0.1])
+def test_a_start_near_a_dead_centre_is_named_and_works(crank, tmp_path):
+    # piston at crank angle c: x = a cos c + sqrt(l^2 - a^2 sin^2 c); so near that closing does not move it
+    piston = float(0.1 * np.cos(crank) + np.sqrt(0.09 - (0.1 * np.sin(crank)) ** 2))
+    text = (CASES / "slider_crank_tdc.yaml").read_text(encoding="utf-8")
+    text = text.replace("independent: [c]", "independent: [p]").replace(
+        "child: crank}", f"child: crank, reference: {crank} rad}}"
+    )
+    text = text.replace("reference: 0.4 m", f"reference: {piston!r} m")
+    path = tmp_path / "machine.yaml"
+    path.write_text(text.replace("child: rod}", f"child: rod, reference: {-crank * 4 / 3} rad}}"), encoding="utf-8")
+    code, answer = check(path)
+    assert code == 0
+    notes = texts(answer["notes"])
+    assert ("is singular" in notes) == (crank < 1e-4)
+
+    assert ("is close to a singular one: loop condition" in notes) == (1e-4 <= crank < 1e-3)
+    there = Model(load(path))
+    state = there.inverse_kinematics(there.platform_position(there.assembly.q))
+    assert state.q == pytest.approx(there.assembly.q, abs=CLOSED)

@@ -24,8 +24,9 @@ from tauloop.mechanism.model import LIMIT_KINDS
 from tauloop.records import dataclass
 
 #: A pose is singular where a kept singular value falls below this share of the largest, and not so at other poses; a
-#: map whose least stretch is below this share of its largest over all states has lost a direction.
-NEARLY = 1e-6
+#: map whose least stretch is below this share of its largest over all states has lost a direction. Loops closed
+#: to 1e-10 tell how far a pose is from a dead centre to the root of that, 1e-5: nearer ones may lie beyond it.
+NEARLY = 1e-4
 
 
 #: Further starts from which the nearest pose is chosen, and standard deviation of their positions, in lengths.

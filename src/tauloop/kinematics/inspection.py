@@ -60,6 +60,10 @@ class CheckOptions(Options):
     driven: bool = option(False)
 
 
+#: Condition of the reference pose that is named: `verify` leaves such poses out.
+LARGE = 1000.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection(Tabular):
     """What is wrong with a machine, and what whoever uses it has to know.
@@ -163,8 +167,17 @@ def check(machine: Mechanism | Model, options: CheckOptions | None = None) -> In
         undriven=free,
         other_modes=others,
         problems=tuple(problems),
-        notes=(*assembly.notes, *((guessed,) if guessed else ())),
+        notes=(*assembly.notes, *((guessed,) if guessed else ()), *(() if problems else _near_singular(assembly))),
     )
+
+
+def _near_singular(assembly: Assembly) -> Iterator[Problem]:
+    """What magnifies errors by a large factor at the reference pose."""
+    for name, values in (("loop", assembly.platform_condition), ("actuator", assembly.actuator_condition)):
+        if values[:1].max(initial=0.0) > LARGE:
+            what = f"is close to a singular one: {name} condition {values[0]:.3g}, by which errors and forces grow"
+            remedy = "give a reference pose farther from dead centres and stretched legs"
+            yield Problem(where="reference pose", what=what, remedy=remedy, file=assembly.mechanism.file)
 
 
 def _beyond_stops(model: Model) -> list[Problem]:
