@@ -5,14 +5,17 @@ The logs come from the closed formulae of `planar_arm`, which share no code with
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from identifying import identified
 from planar_arm import DRIVES, FRICTION, MACHINE, TRUE, arm_forces, arm_log, arm_motion, arm_regressor, with_channel
 
+import tauloop as tl
 from tauloop import Model
 from tauloop.formats import loads
 from tauloop.identification import OrdinaryLeastSquares, WeightedLeastSquares, fit, regression_data
@@ -20,7 +23,10 @@ from tauloop.identification.faults.dead_channels import copied, dead
 from tauloop.identification.faults.measured_motion import measured
 from tauloop.identification.faults.time_unit import wrong_time_unit
 from tauloop.identification.parameters.prior import compare_with_prior
+from tauloop.identification.regression.from_log import leaf_ties
 from tauloop.logs import Preparation, Signals, prepared_signals
+from tauloop.realtime import ControllerOptions
+from tauloop.realtime.equations import controller_equations
 
 PREPARATION = Preparation(cutoff=30.0, trim=40)
 RAW = Preparation(cutoff=None, trim=5)
@@ -185,3 +191,46 @@ def test_a_log_in_milli_is_doubtful_and_says_so(sound: Signals) -> None:
     assert document["status"] == "doubtful"
     assert any("times what the machine file says" in single["what"] for single in document["findings"])
     assert {row["name"] for row in document["machine_file"]} == {row["name"] for row in document["base_parameters"]}
+
+
+WRITTEN = {
+    "crank_length: 0.25 m": "crank_length: 25 cm",
+    "link_length: 0.35 m": "link_length: 350 mm",
+    "crank_mass: 0.40 kg": "crank_mass: 400 g",
+    "value: 0.30 kg, note": "value: 300 g, note",
+    "value: 2.6e-3 kg m^2": "value: 26 kg cm^2",
+    "rotor_inertia: 5.0e-4 kg m^2": "rotor_inertia: 5 kg cm^2",
+    "viscous: 0.01 N m s/rad, coulomb: 0.05 N m": "viscous: 10 mN m s/rad, coulomb: 50 mN m",
+}
+
+
+def test_figures_in_si_stand_beside_si_units_however_the_file_is_written() -> None:
+    """A crank of 400 g is identified as 0.4 kg: it was 0.4 g."""
+    text = (Path(tl.__file__).parent / "mechanism/machines/five_bar.yaml").read_text(encoding="utf-8")
+    other = text
+    for old, new in WRITTEN.items():
+        assert old in other
+        other = other.replace(old, new)
+    machines = [loads(text), loads(other)]
+    free = ("crank_length", "crank_mass", "shoulder_1.friction.coulomb")
+    models = [Model(machine, free) for machine in machines]
+    units = [leaf_ties(model, free[1:]).units for model in models]
+    assert units[0] == units[1] == ("kg", "N m")
+    assert [p.unit for p in machines[1].parameters if p.name in free] == ["cm", "g", "mN m"]
+    written = [
+        tl.write_equations(machine, tl.EquationOptions(keep=free, parts=("loops",))).as_dict()["symbols"]
+        for machine in machines
+    ]
+    assert written[0] == written[1]
+    for model in models:
+        equations = controller_equations(model, ControllerOptions(deceleration=(50.0,)))
+        assert [channel.units for channel in equations.parameters if channel.name == "machine"] == [("m", "kg", "N m")]
+
+
+def test_lengths_in_millimetres_stand_in_formulas() -> None:
+    path = Path(tl.__file__).parent / "mechanism/machines/pendulum_arm.yaml"
+    text = re.sub(r"(upper_length: (?:{value: )?)0\.(\d+) m", r"\g<1>\g<2>0 mm", path.read_text(encoding="utf-8"))
+    machine = loads(text)
+    assert machine.parameters["upper_length"].unit == "mm"
+    formulas = [[str(item) for item in tl.regroup(m).base] for m in (machine, tl.load("pendulum_arm"))]
+    assert formulas[0] == formulas[1]

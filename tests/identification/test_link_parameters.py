@@ -197,6 +197,17 @@ def test_the_links_of_an_identified_arm_are_those_of_its_file(identified: tuple)
     assert any(parameter.value is not None and parameter.unit == "m" for parameter in links.parameters)
 
 
+def test_the_unit_of_a_link_is_that_of_its_figures(identified: tuple) -> None:
+    _, fitted = identified
+    grams = tl.loads(MACHINE.replace("mass: 3 kg", "mass: 3000 g").replace("mass: 2 kg", "mass: 2000 g"))
+    rows = [
+        {item.name: (item.unit, item.file) for item in tl.link_parameters(machine, fitted, tl.LinkOptions()).parameters}
+        for machine in (grams, tl.loads(MACHINE))
+    ]
+    assert rows[0] == rows[1]
+    assert {figure for unit, figure in rows[0].values() if unit == "kg"} == {2.0, 3.0}
+
+
 def test_the_file_of_an_identification_is_as_good_as_what_is_in_memory(identified: tuple) -> None:
     folder, fitted = identified
     machine = tl.loads(MACHINE)

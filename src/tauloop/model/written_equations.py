@@ -16,6 +16,7 @@ from tauloop.equations.tree import Configuration
 from tauloop.errors import InputError, Problems
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
+from tauloop.mechanism.units import si_unit
 from tauloop.model.equation_check import compared
 from tauloop.model.equation_texts import Part, Symbol, latex_text, plain_text, python_text, written_name
 from tauloop.model.model import Model, modelled
@@ -181,8 +182,8 @@ class _Letters:
             self._symbol("lambda", loops.names[i], unit, "multiplier of", f"_{k + 1}")
             for k, (i, unit) in enumerate(rows)
         ]
-        units = {p.name: p.unit for p in model.mechanism.parameters}
-        self.theta = [self._symbol("", name, units[name] or "1", "parameter") for name in model.free]
+        units = {p.name: si_unit(p.unit) for p in model.mechanism.parameters}
+        self.theta = [self._symbol("", name, units[name], "parameter") for name in model.free]
         every = sorted({n for _, n in self._made})
         InputError.raise_if_any(unknown_names(options.names, every, "no variable {!r}", "names"))
 

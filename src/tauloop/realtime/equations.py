@@ -19,6 +19,7 @@ from tauloop.errors import InputError, Problem, Problems
 from tauloop.integrate.routine import Layout, Routine, RoutineCall, program_call, straight
 from tauloop.mechanism.bodies import cable_problems
 from tauloop.mechanism.drive_line import DriveLine
+from tauloop.mechanism.units import si_unit
 from tauloop.model import Model
 from tauloop.model.motion import Motion
 from tauloop.programs.catalogue import EMBEDDING, INVERSE_DYNAMICS, KINEMATICS, MEASURED_MOTION
@@ -234,7 +235,7 @@ class _Maker:
         values += [self._limits(), np.broadcast_to(np.asarray(options.deceleration), (self.n_u,))]
         table, free = self.model.mechanism.parameters, self.model.free
         if free:
-            kinds = tuple(table[name].unit or "1" for name in free)
+            kinds = tuple(si_unit(table[name].unit) for name in free)
             channels.append(
                 ControllerChannel(name="machine", columns=free, units=kinds, meaning="parameters left free (SI)")
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 
 import casadi as ca
@@ -18,6 +19,7 @@ from tauloop.identification.values import si_value
 from tauloop.mechanism.expression import Expression, Leaf, Parameter, leaves
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
+from tauloop.mechanism.units import si_unit
 from tauloop.model import Model
 
 #: Between a value and its standard deviation.
@@ -58,7 +60,11 @@ class LinkEquations:
             *(expression for expression, *_ in measured.values()),
         ]
         used = frozenset().union(*(leaves(expression) for expression in asked if expression is not None))
-        own = [p for p in mechanism.parameters if p.name in used and p.group in DYNAMIC_GROUPS and p.name not in fixed]
+        own = [
+            replace(p, unit=si_unit(p.unit), scale=1.0)
+            for p in mechanism.parameters
+            if p.name in used and p.group in DYNAMIC_GROUPS and p.name not in fixed
+        ]
         foreign = [name for name, expression in zip(estimates.parameters, combined, strict=True) if expression is None]
         others = [Parameter(name=name, value=float("nan"), unit="", group="other", status="chosen") for name in foreign]
         self.unknown: tuple[Parameter, ...] = (*own, *others)

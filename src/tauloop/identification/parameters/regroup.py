@@ -11,6 +11,7 @@ from tauloop.identification.parameters.regrouping import AnalyticRegrouping, Col
 from tauloop.identification.parameters.regrouping_columns import ProductColumns, StandardColumns
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
+from tauloop.mechanism.units import si_unit
 from tauloop.options import Options, listed, option
 from tauloop.progress import Progress
 from tauloop.records import dataclass
@@ -66,7 +67,7 @@ def regroup(
     lengths = {
         name: parameter.value
         for name, parameter in known.items()
-        if (name in options.lengths if options.lengths else parameter.unit == "m" and parameter.value != 0.0)
+        if (name in options.lengths if options.lengths else si_unit(parameter.unit) == "m" and parameter.value != 0.0)
     }
     standard, rng = StandardColumns(mechanism), np.random.default_rng(options.seed)
     if options.products:

@@ -17,6 +17,7 @@ from tauloop.logs.matching import channel_problems
 from tauloop.logs.saturation import LEFT_OUT
 from tauloop.mechanism.expression import leaves
 from tauloop.mechanism.suggestions import suggestion
+from tauloop.mechanism.units import si_unit
 from tauloop.model import Model
 
 #: Groups of leaf parameters that identification may estimate from forces.
@@ -65,7 +66,7 @@ def leaf_ties(model: Model, names: Iterable[str] | None = None) -> Ties:
     """
     chosen = dynamic_leaves(model) if names is None else tuple(names)
     matrix, offset = model.ties(chosen)
-    units = tuple(model.mechanism.parameters[name].unit for name in chosen)
+    units = tuple(si_unit(model.mechanism.parameters[name].unit) for name in chosen)
     return Ties(matrix=matrix, offset=offset, parameters=chosen, units=units)
 
 
