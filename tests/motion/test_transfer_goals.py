@@ -71,6 +71,18 @@ def test_least_energy_is_that_of_a_cubic() -> None:
     assert planned("energy", 0.4, copper=0.6).energy == pytest.approx(2.0 * result.energy, rel=1e-3)
 
 
+def test_energy_leaves_out_what_a_spring_gives_back() -> None:
+    elements = "child: table, spring: {stiffness: 60 N/m, rest: 0 m}, "
+    elements += "friction: {viscous: 3 N s/m, coulomb: 1 N, offset: -0.5 N}}"
+    result = planned("time", 0.4, tl.loads(TABLE.replace("child: table}", elements)), copper=1e-3)
+    time = np.linspace(0.0, result.duration, 8001)
+    motion = result.trajectory.at(time)
+    x, v, a = motion.position[:, 0], motion.velocity[:, 0], motion.acceleration[:, 0]
+    friction = 3.0 * v + np.sign(v)
+    force = MASS * a + friction - 0.5 + 60.0 * x
+    assert result.energy == pytest.approx(np.trapezoid(1e-3 * force**2 + friction * v, time), rel=1e-2)
+
+
 def test_energy_counts_inertias_and_friction_of_a_drive_line() -> None:
     """Two motors and pinions by hand, and the optimum: v = A (1 - cosh(k (t - T/2)) / cosh(k T / 2))."""
     mechanism = tl.loads(TABLE.replace("force: 20 N", f"force: 2 kN, drive: {{file: {RACK}}}"))

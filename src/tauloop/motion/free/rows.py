@@ -193,8 +193,9 @@ class _Point:
         a[turning] = inverse @ (second[numbers] - ca.vertcat(*bias) - whole @ a)
 
     def lost(self) -> ca.SX:
-        """Power that friction (and springs) take, W."""
-        return ca.SX(ca.dot(self._of(TERMS)["losses"], self._velocity))
+        """Power that friction takes, W; springs and its constant part, which act at rest too, give theirs back."""
+        still = self._of(TERMS, velocity=ca.SX(self._velocity.numel(), 1))["losses"]
+        return ca.SX(ca.dot(self._of(TERMS)["losses"] - still, self._velocity))
 
     def measure(self) -> ca.SX:
         """Logarithm of the bound of the condition number."""
