@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from scipy.spatial.transform import Rotation
 
 from tauloop import DynamicsOptions, Model, StrokeOptions, inverse_dynamics, load, plan_motion
 from tauloop.assembly.ports import ACTUATORS
@@ -138,6 +139,7 @@ def test_a_spline_from_a_table_and_a_turn(tmp_path):
         ("nuwar", {**MULTISINE, "speed": 1.0}, "time: a multisine has its own"),
         ("nuwar", {**MULTISINE, "time": 1.0, "frequencies": (2.0, 1.0)}, "is no range"),
         ("hexapod", {"shape": "multisine", "end": {"qx": 0.1}, "time": 1.0}, "numbers of a quaternion"),
+        ("hexapod", {"shape": "spline", "end": {"rx": "8 deg"}, "via": ("rx=4deg",)}, "numbers of a quaternion"),
         (
             "gantry_tau_5dof",
             {"shape": "polyline", "end": {"x": 0.1}, "via": ("x=0.05,qx=0.05",)},
@@ -164,3 +166,25 @@ def test_inverse_dynamics_of_a_table_through_a_singularity_is_refused(tmp_path: 
     (problem,) = refused.value.problems
     assert "passes a parallel singularity" in problem.what
     assert float(problem.where.removeprefix("sample ")) == pytest.approx(0.42 / 0.47 * 41, abs=0.01)
+
+
+@pytest.mark.parametrize("end", [{"z": 0.36, "rx": "12 deg", "rz": "-5 deg"}, {"ry": "15 deg"}])
+def test_a_platform_that_turns_along_a_line_stays_rigid(end):
+    """Legs measured at the turned joints: between numbers of quaternions the plate would shrink by half a percent."""
+    model = Model(load("hexapod"))
+    trajectory = plan_motion(model, StrokeOptions(end=end, acceleration=1.0)).trajectory
+    time = np.linspace(0.0, trajectory.duration, 21)
+    motion = trajectory.at(time)
+    x, q = np.split(motion.position, [3], axis=1)
+    rotation = Rotation.from_quat(np.roll(q, -1, axis=1))
+    home, spread = np.deg2rad([0, 120, 120, 240, 240, 360]), np.deg2rad([10, -10, 10, -10, 10, -10])
+    angles = home + spread, np.deg2rad([60, 60, 180, 180, 300, 300]) - spread
+    base, plate = (r * np.c_[np.cos(a), np.sin(a), 0 * a] for r, a in zip((0.35, 0.2), angles, strict=True))
+    legs = np.stack(
+        [np.linalg.norm(x + rotation.apply(b) - a, axis=1) for a, b in zip(base, plate, strict=True)], axis=1
+    )
+    assert model.actuator_position(model.inverse_kinematics(motion.position).q) == pytest.approx(legs, abs=1e-12)
+    last = Rotation.from_rotvec(np.deg2rad([float(end.get(axis, "0 deg").split()[0]) for axis in ("rx", "ry", "rz")]))
+    assert (rotation[-1] * last.inv()).magnitude() < 1e-12
+    # it turns about one axis
+    assert np.ptp(np.cross(rotation.as_rotvec()[1:], rotation.as_rotvec()[-1]), axis=0).max() < 1e-12

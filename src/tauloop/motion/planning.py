@@ -26,7 +26,7 @@ from tauloop.motion.fastest.planning import fastest_law
 from tauloop.motion.laws import LAWS, Uniform
 from tauloop.motion.limits import tightest_limit
 from tauloop.motion.multisine import random_multisine
-from tauloop.motion.paths import AxisTurn, Ellipse, Line, Path as Curve, SampledPath, Together
+from tauloop.motion.paths import AxisTurn, Ellipse, Line, Path as Curve, SampledPath, Together, turn_between
 from tauloop.motion.stroke import Stroke, stroke
 from tauloop.motion.timing import MachineLimits, PeakAcceleration, PeakSpeed, Seconds, Timing, peak
 from tauloop.motion.trajectory import PeakForce, Trajectory, plan
@@ -295,10 +295,18 @@ def _path(
     if shape == "polyline" and len(units) > 1:
         what = f"a polyline in {' and '.join(sorted(units))} has no lengths to blend by"
         problems.add("shape", what, "spline, or move coordinates of one unit")
-    if shape == "multisine" and "1" in units:
+    at = quaternion_start(port)
+    turned = () if at is None or not {*range(at, at + 4)} & {*moving} else tuple(range(at, at + 4))
+    if (turned and shape != "line") or (shape == "multisine" and "1" in units):
         what = f"{', '.join(names)} hold numbers of a quaternion, which are not free"
-        problems.add("shape", what, "a multisine of lengths and angles")
+        problems.add("shape", what, f"a {shape} of lengths and angles, or a line, which turns about one axis")
     InputError.raise_if_any(problems)
+    if turned:
+        still = [i for i in moving.tolist() if i not in turned]
+        start, end = (row[[*turned]].tolist() for row in rows)
+        turn = turn_between(start, end)
+        path = Together((Line(rows[0][still], rows[1][still]), turn)) if still else turn
+        return tuple(port.columns[i] for i in (*still, *turned)), path, first
     if shape == "clothoid":
         headings = [quantity(name, str(getattr(options, name)), ANGLE) for name in OWN]
         return names, clothoid_between(corners[0], corners[1], (headings[0], headings[1])), first
