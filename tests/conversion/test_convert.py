@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tauloop as tl
 from tauloop.errors import InputError
 from tauloop.extensions import brought
 from tauloop.formats import load
+
+CASES = Path(__file__).parents[1] / "cases"
 
 
 @pytest.mark.parametrize(("form", "count"), [("yaml", 1), ("mjcf", 1), ("urdf", 3)])
@@ -21,6 +24,24 @@ def test_convert_writes_files_that_load(form: str, count: int, tmp_path: Path) -
     assert bool(document["notes"]) == (form != "yaml")
     back = load(file, document["files"][1] if form == "urdf" else None)
     assert len(back.actuators) == len(load("rcid").actuators)
+
+
+@pytest.mark.parametrize("name", ["m.xml", "m.urdf", "m.sdf"])
+def test_a_machine_whose_start_values_are_open_comes_back_in_its_mode(name: str, tmp_path: Path) -> None:
+    """Its file gives no angle of the bar that closes the inner loop, and others for A and B: 0.5 rad are missing."""
+    machine = tl.load(CASES / "loop_within_a_loop.yaml")
+    written = tl.convert(machine, tmp_path / name)
+    assert any("starts where its loops close" in note for note in written.written.notes)
+    sides = [file for file in written.written.files if file.name.endswith(".side.yaml")]
+    model, back = tl.Model(machine), tl.Model(load(tmp_path / name, *sides))
+    assert back.assembly.notes == ()
+    length, force = model.platform_position(model.assembly.q), np.zeros(1)
+    for subject in (model, back):
+        assert subject.platform_position(subject.assembly.q) == pytest.approx(length, abs=1e-9)
+        tool = subject.platform.tool(length).place
+        needed = subject.platform.inverse_dynamics(length, force, force).force
+        assert tool == pytest.approx(model.platform.tool(length).place, abs=1e-9)
+        assert needed == pytest.approx(model.platform.inverse_dynamics(length, force, force).force, rel=1e-6)
 
 
 def test_a_target_that_names_no_format_is_refused(tmp_path: Path) -> None:

@@ -6,12 +6,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
+from tauloop.assembly.cut_freedoms import SEEN, seen_cuts
 from tauloop.datasets import Variable
 from tauloop.errors import InputError, TauloopError
 from tauloop.formats.format import Written, named
 from tauloop.formats.library import FORMATS, load
 from tauloop.formats.options import ImportOptions
-from tauloop.mechanism.model import Mechanism
+from tauloop.formats.sdf_writer import OPEN
+from tauloop.mechanism.model import Freedom, Mechanism
 from tauloop.options import Options, option
 from tauloop.records import dataclass
 from tauloop.result import Result, provenance
@@ -102,18 +106,35 @@ def convert(
     format_ = named(to, FORMATS)
     mechanism = source if isinstance(source, Mechanism) else load(source, options.side, options=options.reading)
     made = provenance(packages=(), options={"to": format_.name}, inputs={"machine": mechanism.name})
-    shown, notes = _with_solids(mechanism) if options.solids and format_.name != "yaml" else (mechanism, ())
+    shown, notes = (mechanism, ()) if format_.name == "yaml" else _placed(mechanism, options.solids)
     written = format_.write(shown, target)
     written = replace(written, notes=(*written.notes, *notes))
     return Conversion(evidence=(), provenance=made, mechanism=mechanism, format=format_.name, written=written)
 
 
-def _with_solids(mechanism: Mechanism) -> tuple[Mechanism, tuple[str, ...]]:
-    """The machine with solids for all of it; without more where it has no reference pose, and why."""
+def _placed(mechanism: Mechanism, solids: bool) -> tuple[Mechanism, tuple[str, ...]]:
+    """The machine where its loops close, cut as Tauloop cuts it, with solids for all of it; and what was changed.
+
+    A machine without a regular reference pose stays as it is.
+    """
     from tauloop.model import Model
     from tauloop.solids import machine_solids
 
     try:
-        return replace(mechanism, solids=machine_solids(Model(mechanism))), ()
+        model = Model(mechanism)
+        mechanism = replace(mechanism, solids=machine_solids(model)) if solids else mechanism
     except TauloopError as error:
-        return mechanism, (f"no solids were designed: {error.problems[0].what}",)
+        return mechanism, (f"no solids were designed: {error.problems[0].what}",) * solids
+    topology, q = model.topology, model.assembly.q
+    at = {tree.joint.name: tuple(q[list(tree.q)].tolist()) for tree in topology.tree}
+    ends = dict(zip(topology.coordinate_names, q.tolist(), strict=True))
+    cuts = [j for j in topology.cuts if j.kind in SEEN and not j.is_cut]
+    shut = replace(topology, cuts=tuple(replace(j, freedoms=(Freedom(lower=-np.pi, upper=np.pi),)) for j in cuts))
+    shifts = seen_cuts(mechanism, shut).positions(q[None])[0] - [sum(j.reference) for j in cuts]
+    shifts = np.concatenate([q - topology.reference, np.sin(shifts / 2)])
+    moved = [n for n, s in zip((*ends, *(j.name for j in cuts)), shifts.tolist(), strict=True) if abs(s) > OPEN]
+    joints = [replace(j, reference=at[j.name]) if j.name in at else replace(j, is_cut=True) for j in mechanism.joints]
+    rods = (replace(r, telescope=r.telescope and replace(r.telescope, reference=ends[r.name])) for r in mechanism.rods)
+    note = f"starts where its loops close: the start values of the file leave them open ({', '.join(moved)})"
+    changed = replace(mechanism, joints=tuple(joints), rods=tuple(rods)), (note,)
+    return changed if moved and model.assembly.substitute is None else (mechanism, ())
