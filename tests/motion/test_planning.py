@@ -139,6 +139,7 @@ def test_a_spline_from_a_table_and_a_turn(tmp_path):
         ("nuwar", {**MULTISINE, "speed": 1.0}, "time: a multisine has its own"),
         ("nuwar", {**MULTISINE, "time": 1.0, "frequencies": (2.0, 1.0)}, "is no range"),
         ("hexapod", {"shape": "multisine", "end": {"qx": 0.1}, "time": 1.0}, "numbers of a quaternion"),
+        ("hexapod", {"end": {"qx": 0.1}, "time": 1.0}, "end: has the norm 1.00498756, not 1"),
         ("hexapod", {"shape": "spline", "end": {"rx": "8 deg"}, "via": ("rx=4deg",)}, "numbers of a quaternion"),
         (
             "gantry_tau_5dof",

@@ -261,6 +261,9 @@ def turn_between(start: Sequence[float], end: Sequence[float]) -> AxisTurn:
     Raises:
         InputError: they are no unit quaternions.
     """
+    for where, norm in (("start", np.linalg.norm(start)), ("end", np.linalg.norm(end))):
+        if abs(norm - 1) > UNIT_NORM:
+            raise InputError.of(where, f"has the norm {norm:.9g}, not 1", "give a unit quaternion w, x, y, z")
     still = [AxisTurn(np.asarray(q, dtype=float), np.zeros(3)).start for q in (start, end)]
     first, second = (Rotation.from_quat(np.roll(q, -1)) for q in still)
     return AxisTurn(still[0], (second * first.inv()).as_rotvec())
