@@ -511,3 +511,12 @@ def test_a_circle_told_the_other_way_round() -> None:
     assert isinstance(there.stroke.path, Ellipse)
     u = np.linspace(0, 1, 7)
     np.testing.assert_allclose(there.stroke.position(u)[:, :2], back.stroke.position(u)[:, 1::-1], atol=1e-15)
+
+
+def test_a_machine_without_ranges_is_told_which_coordinates_need_them() -> None:
+    """Its platform hangs in the tree, so that `platform.limits` would be refused."""
+    text = (Path(__file__).parents[1] / "cases" / "loop_within_a_loop.yaml").read_text(encoding="utf-8")
+    with pytest.raises(InputError, match=r"no ranges in m to cyl\n.*give limits to one of them"):
+        work_volume(Model(loads(text)))
+    limited = text.replace("reference: 0.28 m", "reference: 0.28 m, limits: [0.26 m, 0.28 m]")
+    assert [*work_volume(Model(loads(limited)))] == ["cyl"]

@@ -134,8 +134,9 @@ def work_volume(model: Model, points: int = 15) -> dict[str, np.ndarray]:
         if unit == "m" and np.isfinite([lower[iq], upper[iq]]).all():
             volume[name] = np.linspace(lower[iq], upper[iq], points)
     if not volume:
-        what = "gives no ranges to the platform's positions"
-        raise InputError.of(model.mechanism.name, what, "give platform.limits, or the ranges of the map")
+        what = f"gives no ranges in m to {', '.join(entry.position.columns)}"
+        remedy = "give limits to one of them in its file, or the ranges of the map"
+        raise InputError.of(model.mechanism.name, what, remedy)
     return volume
 
 
