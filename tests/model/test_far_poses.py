@@ -82,6 +82,14 @@ def test_a_quaternion_that_is_none_is_refused(rows, evaluator):
     assert model.inverse_kinematics(turned).q[3:7] == pytest.approx(turned[3:])
 
 
+def test_one_parameter_that_stays_free_is_named_as_it_is():
+    machine = load("delta")
+    for model in (Model(machine, "arm_length"), Model(machine).freed("arm_length")):
+        assert model.free == ("arm_length",)
+    with pytest.raises(InputError, match=r"arm_lenght: is not a leaf parameter\n.*did you mean arm_length"):
+        Model(machine, "arm_lenght")
+
+
 @pytest.mark.parametrize(
     ("change", "what"),
     [

@@ -127,12 +127,12 @@ class Model(Shown):
         """The same machine with leaf parameters that stay arguments of every function, beside those that do already.
 
         Args:
-            names: of them.
+            names: of them, or of one.
 
         Raises:
             InputError: a parameter does not exist.
         """
-        names = tuple(name for name in names if name not in self.free)
+        names = tuple(n for n in ((names,) if isinstance(names, str) else names) if n not in self.free)
         _require_leaves(self.mechanism, names)
         if not names:
             return self
