@@ -18,7 +18,7 @@ from tauloop.codegen.memory import empty
 from tauloop.codegen.signature import HEALTH, CPort, CSignature
 from tauloop.codegen.threads import share_out, shares
 from tauloop.errors import InputError, PoseError, Problem, Problems
-from tauloop.programs.limits import CONVERGED, SMALLEST_PIVOT
+from tauloop.programs.limits import CONVERGED, FEW_STEPS, SMALLEST_PIVOT
 
 if TYPE_CHECKING:
     from tauloop.codegen.source import CFunction
@@ -261,7 +261,7 @@ def _called_text(function: CFunction, batch: str) -> str:
     """C text of the entry for bound calls: all arrays through one pointer, so that a call converts nothing.
 
     And of the entry for batches, whose arrays step on by so many numbers a sample, stretch by stretch: it counts the
-    samples that are out of reach or singular. `batch` declares the kernel.
+    samples that are out of reach, singular, or far from their start. `batch` declares the kernel.
     """
     name, k = function.name, len(function.arguments)
     arrays = ", ".join(f"own[{i}]" for i in range(k))
@@ -281,7 +281,8 @@ size_t {name}_stretches(size_t n, double *const *arrays, const size_t *steps)
         const double *health = arrays[{k - 1}] + first * {HEALTH};
         {name}_batch(count, {", ".join(f"arrays[{i}] + first * steps[{i}]" for i in range(k))});
         for (size_t s = 0; s < count; ++s, health += {HEALTH})
-            bad += !(health[0] >= 0.0 && health[1] > {SMALLEST_PIVOT!r} && fabs(health[2]) < {CONVERGED!r});
+            bad += !(health[0] >= 0.0 && health[1] > {SMALLEST_PIVOT!r} && fabs(health[2]) < {CONVERGED!r}
+                && health[3] <= {FEW_STEPS});
     }}
     return bad;
 }}
@@ -324,7 +325,8 @@ def _walked_text(function: CSignature, places: Mapping[str, int], arrays: str) -
         }}
         own[{to}] = to;
         bad += {name}_stretches(count, own, steps);
-        for (size_t s = 0; s < count; ++s) if (most[s] > health[s * {HEALTH} + 3]) health[s * {HEALTH} + 3] = most[s];
+        for (size_t s = 0; s < count; ++s)
+            if (most[s] > health[s * {HEALTH} + 3]) health[s * {HEALTH} + 3] = most[s], bad += most[s] > {FEW_STEPS};
     }}
     return bad;
 }}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Self, final
 
 import numpy as np
@@ -199,6 +199,8 @@ class Runner:
         none though there is one: such samples begin anew, at the end of a way that is walked in small steps.
         """
         outputs, evidence = self.evaluate(program, inputs, n)
+        if evidence.is_sound:
+            return outputs, evidence
         far = (evidence.steps > FEW_STEPS) | ((evidence.steps > 0) & ~evidence.is_reached)
         if not far.any():
             return outputs, evidence
@@ -242,8 +244,8 @@ class Runner:
         else:
             outputs, is_sound = kernel.run(inputs, n, way=(self.ports.at(start[0]) if n else position, WAY))
             evidence = compiled_health(outputs.pop("health"), is_sound)
-            far = (evidence.steps > FEW_STEPS) | ~evidence.is_reached
-            if far.any():
+            far = ~evidence.is_reached | (evidence.steps > FEW_STEPS)
+            if not is_sound and far.any():
                 again = np.array(outputs["q"])
                 again[far] = self.walked({name: array[far] for name, array in inputs.items()})
                 outputs, evidence = self.evaluate(KINEMATICS[0], inputs | {"start": again}, n)
@@ -433,10 +435,11 @@ class Runner:
             PoseError: which samples and loops, by how much, and the condition number.
         """
         for i in self._turning:
-            off = np.abs(np.linalg.norm(inputs["position"][:, i : i + 4], axis=1) - 1.0)
-            if off.max(initial=0.0) > UNIT_NORM:
-                worst = int(np.argmax(off))
-                what = f"is no unit quaternion at sample {worst}: its norm is off by {off[worst]:.3g}"
+            (squares,) = in_pieces(len(inputs["position"]), self.evaluator.threads, partial(_squares, inputs, i), CHUNK)
+            if np.abs(squares - 1.0).max(initial=0.0) > 2.0 * UNIT_NORM:
+                worst = int(np.argmax(np.abs(squares - 1.0)))
+                off = abs(np.sqrt(squares[worst]) - 1.0)
+                what = f"is no unit quaternion at sample {worst}: its norm is off by {off:.3g}"
                 raise InputError.of(self.ports.position.columns[i], what, "divide its four numbers by their norm")
         what = f"{self.ports.name} motion" if "velocity" in inputs else f"{self.ports.name} position"
         if health.all_sound:
@@ -518,3 +521,9 @@ class Runner:
             turns=self._turns[start is None],
         )
         return state.single() if single else state
+
+
+def _squares(inputs: dict[str, np.ndarray], first: int, part: slice) -> tuple[np.ndarray]:
+    """Squared norms (N,) of the quaternions that begin at a column of positions."""
+    turn = inputs["position"][part, first : first + 4]
+    return (np.einsum("ij,ij->i", turn, turn),)
