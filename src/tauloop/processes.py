@@ -7,10 +7,12 @@ import multiprocessing
 import os
 import pickle
 import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from threading import Thread
 from types import TracebackType
 from typing import Any, TypeVar
@@ -24,6 +26,17 @@ Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 #: Parts for each process: pieces of work take different times.
 PARTS = 8
+
+
+def cores() -> int:
+    """How many of this computer's cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def may_begin() -> bool:
+    """Whether a process beside this one may read the program once more: a script's work stands below its `__main__`."""
+    path = getattr(sys.modules["__main__"], "__file__", None)
+    return path is None or "__main__" in Path(path).read_text(encoding="utf-8", errors="replace")
 
 
 class SharedWork:

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +20,15 @@ from scipy import stats
 import tauloop as tl
 from tauloop.errors import DescriptionError, InputError
 from tauloop.files import held_alone
-from tauloop.study import AccuracyOptions, StudyFolder, VariedInput, accuracy, loads_study, read_results
+from tauloop.study import (
+    AccuracyOptions,
+    StudyFolder,
+    VariedInput,
+    accuracy,
+    loads_study,
+    read_results,
+    workers,
+)
 from tauloop.study.calculations import calculation, scalar
 from tauloop.study.folder import DISTINCT
 from tauloop.study.variations import BLOCK, inputs_of
@@ -396,6 +405,26 @@ def test_sobol_indices_of_a_sum_are_the_shares_of_its_variances():
     for item, share in zip(indices, weights**2 / (weights**2).sum(), strict=True):
         assert item.first == pytest.approx(share, abs=0.02)
         assert item.total == pytest.approx(share, abs=0.02)
+
+
+@needs_compiler
+def test_all_cores_take_part_where_the_rest_is_worth_it(tmp_path, monkeypatch):
+    """From the second batch on, in processes; never for a script that would run once more when they begin."""
+    extra("pyarrow")
+    study, begun, processes = loads_study(TOLERANCES), [], workers.Processes
+    tl.run_study(study, tmp_path / "alone")
+    assert not begun
+    monkeypatch.setattr(workers, "WORTH", 0.0)
+    monkeypatch.setattr(workers, "cores", lambda: 2)
+    monkeypatch.setattr(workers, "Processes", lambda width: begun.append(width) or processes(width))
+    script = tmp_path / "script.py"
+    script.write_text("import tauloop")
+    for text, expected in (("import tauloop", []), ("if __name__ == '__main__':\n    pass", [2])):
+        script.write_text(text)
+        monkeypatch.setattr(sys.modules["__main__"], "__file__", str(script), raising=False)
+        tl.run_study(study, tmp_path / str(len(text)))
+        assert begun == expected
+        assert same(columns(tmp_path / str(len(text))), columns(tmp_path / "alone"))
 
 
 @pytest.mark.nightly

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import platform
 import re
 import shutil
@@ -23,6 +22,7 @@ from tauloop.errors import EngineError
 from tauloop.formats import load
 from tauloop.mechanism import machine_index
 from tauloop.model import Model, load_function
+from tauloop.processes import cores
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
 
@@ -116,21 +116,19 @@ def _python() -> tuple[CheckedPart, ...]:
 
 def _compiler(compiler: Compiler | None) -> tuple[CheckedPart, ...]:
     """The compiler, the vector registers that it may use, and cores."""
-    cores = CheckedPart(
-        name="cores", state=str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count())
-    )
+    count = CheckedPart(name="cores", state=str(cores()))
     use = "compiled functions: 10 to 100 times faster"
     if compiler is None:
         system = {"Darwin": "xcode-select --install", "Linux": "apt install gcc, or what your system has in its place"}
         return CheckedPart(
             name="C compiler", state="", use=use, remedy=system.get(platform.system(), "install gcc or clang")
-        ), cores
+        ), count
     version = compiler.identity.partition("\n")[0]
     width = next((bits for macro, bits in WIDTHS if f" {macro} " in compiler.identity), 64)
     return (
         CheckedPart(name="C compiler", state=version, use=compiler.path),
         CheckedPart(name="vector width", state=f"{width} bit"),
-        cores,
+        count,
     )
 
 

@@ -23,7 +23,7 @@ from typing import Any, final
 import numpy as np
 
 from tauloop.errors import EngineError, Problem
-from tauloop.processes import process_begins
+from tauloop.processes import cores, may_begin, process_begins
 from tauloop.records import dataclass
 from tauloop.result import provenance
 from tauloop.study.calculations import OPTION, Calculation, ComputedSamples, calculation
@@ -34,6 +34,8 @@ from tauloop.study.variations import inputs_of
 _LOGGER = logging.getLogger("tauloop")
 #: Workers that one batch may kill before it is set aside.
 MOST_KILLED = 3
+#: Seconds of work from which on processes are worth their start, which takes a second or two.
+WORTH = 10.0
 #: Seconds between two looks at a cluster that is silent.
 LOOK = 1.0
 #: Seconds that a cluster of one's own has to end, and those that are waited for a first worker, or another one.
@@ -148,6 +150,10 @@ class Workers(ABC):
             pass
         return future.result()
 
+    def expect(self, seconds: float) -> None:
+        """Be told how long one process would still take, s."""
+        _LOGGER.debug("%.0f s of one process are left", seconds)
+
     def leave(self, unfit: Unfit) -> None:
         """Give no more work to a worker that cannot work.
 
@@ -230,6 +236,38 @@ class Processes(Workers):
         for process in list((self._pool._processes or {}).values()):
             process.terminate()
         self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+@final
+class Cores(Workers):
+    """This process, and processes on all cores from when what is left is worth their start."""
+
+    def __init__(self) -> None:
+        """Begin alone."""
+        self.width = 1
+        self._by: Workers = Here()
+
+    def expect(self, seconds: float) -> None:
+        """See `Workers`."""
+        if self.width == 1 and seconds > WORTH and cores() > 1 and may_begin():
+            self.width = cores()
+            self._by = Processes(self.width)
+
+    def submit(self, study: Study, first: int, last: int) -> Future[Batch | Unfit]:
+        """See `Workers`."""
+        return self._by.submit(study, first, last)
+
+    def done(self, futures: set[Future[Batch | Unfit]]) -> set[Future[Batch | Unfit]]:
+        """See `Workers`."""
+        return self._by.done(futures)
+
+    def alone(self, study: Study, first: int, last: int) -> Batch | Unfit:
+        """See `Workers`."""
+        return self._by.alone(study, first, last)
+
+    def close(self) -> None:
+        """See `Workers`."""
+        self._by.close()
 
 
 @final
@@ -332,13 +370,25 @@ class DaskWorkers(Workers):
 
 
 @contextmanager
-def workers_of(width: int, scheduler: str | None) -> Iterator[Workers]:
+def workers_of(count: int | None, scheduler: str | None, most: int) -> Iterator[Workers]:
     """Workers by what was asked for.
+
+    Args:
+        count: of processes; as many as there are cores, where they are worth their start, without it.
+        scheduler: of a cluster; none without it.
+        most: of processes that have something to do.
 
     Raises:
         EngineError: a cluster cannot be used.
     """
-    workers: Workers = DaskWorkers(scheduler, width) if scheduler else Processes(width) if width > 1 else Here()
+    width = min(count or cores(), most)
+    workers: Workers
+    if scheduler:
+        workers = DaskWorkers(scheduler, width)
+    elif count is None:
+        workers = Cores()
+    else:
+        workers = Processes(width) if width > 1 else Here()
     try:
         yield workers
     finally:

@@ -29,7 +29,8 @@ class StudyOptions(Options):
     """Where a study is computed, and whether one goes on.
 
     Attributes:
-        workers: processes on this machine.
+        workers: processes on this machine; without it as many as there are cores, where this process alone would take
+            more than ten seconds (in a script that keeps its work below `if __name__ == '__main__':`).
         scheduler: address of a Dask scheduler, such as 'tcp://127.0.0.1:8786', whose workers compute; 'local' starts
             one with workers on this machine's loopback.
         resume: go on with what lies in the folder.
@@ -40,7 +41,7 @@ class StudyOptions(Options):
         False
     """
 
-    workers: int = option(1, least=1, flag="--threads")
+    workers: int | None = option(None, least=1, flag="--threads")
     scheduler: str | None = option(None, metavar="ADDRESS")
     resume: bool = False
 
@@ -88,7 +89,7 @@ def run_study(
         left, tick = sum(last - first for first, last in todo), progress or (lambda *_: None)
         aside: list[tuple[int, int]] = []
         if left:
-            with workers_of(min(options.workers, left), options.scheduler) as workers:
+            with workers_of(options.workers, options.scheduler, left) as workers:
                 done = study.count - left
                 for batch in _batches(study, todo, workers, aside):
                     kept.write(batch.first, batch.inputs, batch.outcome)
@@ -116,15 +117,16 @@ def read_results(study: Study | str | Path, folder: str | Path) -> StudyResult:
 class _Pace:
     """How many samples a batch shall have, by what those before have taken."""
 
-    def __init__(self, left: int, workers: int) -> None:
-        self._left, self._workers, self.size = left, workers, 1
+    def __init__(self, left: int) -> None:
+        self._left, self.size = left, 1
 
-    def learn(self, batch: Batch) -> None:
-        """Aim at a share of the work, within the limits of a batch."""
+    def learn(self, batch: Batch, workers: Workers) -> None:
+        """Aim at a share of the work, within the limits of a batch; workers are told what is left."""
         n = batch.last - batch.first
         self._left -= n
         each = max(batch.seconds / n, 1e-9)
-        aim = min(max(self._left * each / (self._workers * BATCHES), SHORTEST), LONGEST)
+        workers.expect(self._left * each)
+        aim = min(max(self._left * each / (workers.width * BATCHES), SHORTEST), LONGEST)
         self.size = max(min(int(aim / each), GROWTH * n if batch.seconds < SHORTEST else self.size * 2), 1)
 
 
@@ -132,7 +134,7 @@ def _batches(
     study: Study, todo: deque[tuple[int, int]], workers: Workers, aside: list[tuple[int, int]]
 ) -> Iterator[Batch]:
     """Batches as they are done, in whatever order; ranges that kill their workers are put aside."""
-    pace = _Pace(sum(last - first for first, last in todo), workers.width)
+    pace = _Pace(sum(last - first for first, last in todo))
     at_work: dict[Future[Batch | Unfit], tuple[int, int]] = {}
     suspects: dict[tuple[int, int], int] = {}
     while todo or at_work or suspects:
@@ -156,7 +158,7 @@ def _batches(
                     workers.leave(batch)
                     todo.appendleft(place)
                     continue
-                pace.learn(batch)
+                pace.learn(batch, workers)
                 yield batch
         while suspects and not at_work:
             place, deaths = suspects.popitem()
