@@ -80,7 +80,7 @@ HEIGHT = {package: height for height, layer in enumerate(LAYERS) for package in 
 #: Most lines of code of each package (`code_lines.py`; docstrings, comments, blank lines and imports do not count). A
 #: commit that raises one says which ability it pays for; whoever removes lines lowers it.
 CEILINGS = {
-    "assembly": 2054,
+    "assembly": 2056,
     "calibration": 3630,
     "cli": 1577,
     "codegen": 2762,

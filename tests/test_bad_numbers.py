@@ -171,7 +171,7 @@ def test_every_border_refuses_what_numpy_would_turn_into_numbers(border, spoil):
     """NumPy drops imaginary parts and masks, and reads texts, without an error."""
     model = Model(load("five_bar"), evaluator=Interpreted())
     border(model, model.assembly.q, np.asarray)  # what is spoiled is otherwise right
-    with pytest.raises(InputError, match="is not an array of real numbers"):
+    with pytest.raises(InputError, match=r"is not an array of (real )?numbers"):
         border(model, model.assembly.q, spoil)
 
 

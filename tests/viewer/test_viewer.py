@@ -395,7 +395,7 @@ def test_without_viser_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> No
         raise ImportError(f"No module named '{name}'")
 
     monkeypatch.setattr(importlib, "import_module", missing)
-    with pytest.raises(EngineError, match=r"pip install tauloop\[view\]"):
+    with pytest.raises(EngineError, match=r"pip install 'tauloop\[view\]'"):
         Viewer(model("delta"), port=0)
 
 

@@ -246,6 +246,10 @@ class EntryPorts:
         """Name of the entry."""
         return self.entry.name
 
+    def whole_quaternions(self, topology: Topology) -> tuple[int, ...]:
+        """Where, among the given positions, unit quaternions begin."""
+        return tuple(self.q.index(iq) for iq, _ in topology.quaternions if {*range(iq, iq + 4)} <= {*self.q})
+
     @property
     def motion(self) -> dict[str, Port]:
         """Ports of a motion by name: position, velocity, acceleration."""

@@ -39,7 +39,6 @@ from tauloop.programs.catalogue import DIAGNOSIS, KINEMATICS
 from tauloop.programs.expressions import Catalogue, ProgramSpec
 from tauloop.programs.limits import FEW_STEPS
 from tauloop.programs.program import NEWTON_ITERATIONS, Program
-from tauloop.programs.rates import whole_quaternions
 from tauloop.programs.state import Health, State, Turns, health, joined
 
 #: Samples evaluated at once; bounds the memory of intermediate values.
@@ -69,7 +68,7 @@ class Runner:
         self.assembly = catalogue.assembly
         self.mechanism = self.assembly.mechanism
         self.topology = self.assembly.topology
-        self._turning = whole_quaternions(self.topology, self.ports)
+        self._turning = self.ports.whole_quaternions(self.topology)
         self._kernels: dict[Program, Kernel | None] = {}
         self._trackers: dict[tuple[Program, bool], Tracker | None] = {}
         self._elsewhere: dict[tuple[int, ...], Self] = {}

@@ -70,13 +70,8 @@ def independent_rate_program(
     return RateProgram(
         program=program,
         state=(("position", ports.position.size), ("velocity", ports.velocity.size)),
-        quaternions=whole_quaternions(state.topology, ports),
+        quaternions=ports.whole_quaternions(state.topology),
     )
-
-
-def whole_quaternions(topology: Topology, ports: EntryPorts) -> tuple[int, ...]:
-    """Where, among the positions of an entry, unit quaternions begin."""
-    return tuple(ports.q.index(iq) for iq, _ in topology.quaternions if {*range(iq, iq + 4)} <= {*ports.q})
 
 
 def coordinate_rate(topology: Topology, q: ca.SX, v: ca.SX) -> ca.SX:

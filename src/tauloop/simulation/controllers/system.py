@@ -19,7 +19,7 @@ from tauloop.programs.catalogue import (
     MEASURED_MOTION,
 )
 from tauloop.programs.expressions import ProgramSpec
-from tauloop.programs.rates import actuator_motion, coordinate_rate, whole_quaternions
+from tauloop.programs.rates import actuator_motion, coordinate_rate
 from tauloop.programs.tool import PAYLOAD, WRENCH
 from tauloop.simulation.controllers.laws import Compensation, Controller
 
@@ -123,7 +123,7 @@ def control_system(plant: Model, model: Model, controller: Controller, *, loaded
         velocities=n_v,
         rate=rate,
         sample=sample,
-        back=unit_quaternions(whole_quaternions(shape, entry), states),
+        back=unit_quaternions(entry.whole_quaternions(shape), states),
     )
 
 
