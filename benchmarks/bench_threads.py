@@ -4,7 +4,7 @@
         [--markdown docs/outgrowing-one-core.md]
 
 A call checks what goes in, computes, and looks at the evidence of what comes out. By the clock threads gain what cores
-are free: runs take turns, the least time of several counts, and a busy computer still gains less (first row). The
+are free: runs take turns, the least time of several counts, and a busy computer still gains less (first rows). The
 processor's time beside it is that of all threads together.
 """
 
@@ -111,6 +111,16 @@ def arithmetic(threads: int) -> Callable[[int], None]:
     return lambda n: share_out(shares(n, SHARES * threads), threads, work)
 
 
+def memory(threads: int, most: int) -> Callable[[int], None]:
+    """Sixteen numbers a sample from memory to memory, shared out likewise: what calls gain that wait for it."""
+    read, written = (np.zeros((most, 16)) for _ in range(2))
+
+    def work(part: slice) -> None:
+        np.copyto(written[part], read[part])
+
+    return lambda n: share_out(shares(n, SHARES * threads), threads, work)
+
+
 def gain(machine: str, call: str, works: Sequence[Callable[[int], object]], options: argparse.Namespace) -> Gain:
     """Of a call on one thread and on several."""
     works[0](FEW)
@@ -124,9 +134,10 @@ def gain(machine: str, call: str, works: Sequence[Callable[[int], object]], opti
 
 
 def measured(options: argparse.Namespace) -> Iterator[Gain]:
-    """All calls of the machines, behind arithmetic alone."""
+    """All calls of the machines, behind arithmetic and memory alone."""
     counts = (1, options.threads)
     yield gain("arithmetic", "alone", [arithmetic(count) for count in counts], options)
+    yield gain("memory", "alone", [memory(count, options.most) for count in counts], options)
     for machine in options.machines:
         alone, shared = (
             calls(Model(load(machine), evaluator=Compiled(at_least=0, threads=count)), options.most) for count in counts

@@ -100,7 +100,7 @@ CEILINGS = {
     "linuxcnc": 820,
     "logs": 2075,
     "mechanism": 4654,
-    "model": 3377,
+    "model": 3383,
     "motion": 3700,
     "pages": 420,
     "programs": 2985,

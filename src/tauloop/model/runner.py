@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Self, final
 
 import numpy as np
@@ -27,7 +27,7 @@ from tauloop.codegen.evaluator import (
     run_kernel,
 )
 from tauloop.codegen.source import CFunction
-from tauloop.codegen.threads import in_pieces
+from tauloop.codegen.threads import LARGEST_PIECE, in_pieces, share_out
 from tauloop.codegen.tracking import Tracker
 from tauloop.errors import AssemblyError, InputError, PoseError
 from tauloop.mechanism.bodies import cables
@@ -433,13 +433,7 @@ class Runner:
         Raises:
             PoseError: which samples and loops, by how much, and the condition number.
         """
-        for i in self._turning:
-            (squares,) = in_pieces(len(inputs["position"]), self.evaluator.threads, partial(_squares, inputs, i), CHUNK)
-            if np.abs(squares - 1.0).max(initial=0.0) > 2.0 * UNIT_NORM:
-                worst = int(np.argmax(np.abs(squares - 1.0)))
-                off = abs(np.sqrt(squares[worst]) - 1.0)
-                what = f"is no unit quaternion at sample {worst}: its norm is off by {off:.3g}"
-                raise InputError.of(self.ports.position.columns[i], what, "divide its four numbers by their norm")
+        self._require_unit_quaternions(inputs["position"])
         what = f"{self.ports.name} motion" if "velocity" in inputs else f"{self.ports.name} position"
         if health.all_sound:
             return
@@ -458,6 +452,29 @@ class Runner:
             problems.append(singular(bad, condition, kind, len(reached), what))
         q = self.ports.known_coordinates(inputs["position"], self.topology.n_q)
         raise PoseError([*self.limits.degrees_suspected(q), *problems])
+
+    def _require_unit_quaternions(self, position: np.ndarray) -> None:
+        """Raise where quaternions among given positions (N, n) are none of unit norm; looked at on all threads.
+
+        Raises:
+            InputError: at which sample, by how much.
+        """
+        off = [0.0]
+
+        def look(piece: slice) -> None:
+            for i in self._turning:
+                turn = position[piece, i : i + 4]
+                squares = np.einsum("ij,ij->i", turn, turn)
+                off.append(max(squares.max() - 1.0, 1.0 - squares.min()))
+
+        if self._turning:
+            pieces = [slice(k, k + LARGEST_PIECE) for k in range(0, len(position), LARGEST_PIECE)]
+            share_out(pieces, self.evaluator.threads, look)
+        for i in self._turning if max(off) > 2.0 * UNIT_NORM else ():
+            norms = np.abs(np.linalg.norm(position[:, i : i + 4], axis=1) - 1.0)
+            worst = int(np.argmax(norms))
+            what = f"is no unit quaternion at sample {worst}: its norm is off by {norms[worst]:.3g}"
+            raise InputError.of(self.ports.position.columns[i], what, "divide its four numbers by their norm")
 
     def _require_tensions(self, health: Health, outputs: dict[str, np.ndarray]) -> None:
         """Raise unless all cables are within their bounds.
@@ -520,9 +537,3 @@ class Runner:
             turns=self._turns[start is None],
         )
         return state.single() if single else state
-
-
-def _squares(inputs: dict[str, np.ndarray], first: int, part: slice) -> tuple[np.ndarray]:
-    """Squared norms (N,) of the quaternions that begin at a column of positions."""
-    turn = inputs["position"][part, first : first + 4]
-    return (np.einsum("ij,ij->i", turn, turn),)
