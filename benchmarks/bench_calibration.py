@@ -42,6 +42,7 @@ from tauloop.calibration.solving.solver import prior_weights, solve
 from tauloop.codegen import Compiled
 from tauloop.codegen.compiler import find_compiler
 from tauloop.errors import TauloopError
+from tauloop_papers.alike import one_link_per_cluster
 from tauloop_papers.tracker.fits import measured, planned_encoders
 from tauloop_papers.tracker.settings import SETTINGS
 
@@ -170,7 +171,7 @@ def tracker_rows(options: argparse.Namespace) -> list[Row]:
     rng = np.random.default_rng(settings.seed)
     session = measured(settings, planned_encoders(settings, rng), rng)
     half = session.series.take(np.arange(0, len(session.series), 2))
-    simple = load(settings.model).with_values(settings.model_values)
+    simple = one_link_per_cluster(settings.model, session.nominal)
     rows = []
     for kind in (ForwardKinematics(), LoopEquations()):
         problem = calibration_problem(simple, [half], settings.model_parameters, residuals=kind)

@@ -13,6 +13,7 @@ from tauloop.codegen.precision import Precision
 from tauloop.codegen.signature import CPort
 from tauloop.codegen.source import CFunction, comment, number, thread_text
 from tauloop.programs.bounded import Bounded
+from tauloop.programs.program import Newton
 from tauloop.records import dataclass
 
 
@@ -60,9 +61,10 @@ def kernels_text(functions: Sequence[CFunction], note: str, precision: Precision
 
 
 def walks(function: CFunction) -> bool:
-    """Whether it leads from positions and start values to coordinates, and so can go by a way."""
+    """Whether it leads from positions to coordinates by iteration, and so can go by a way."""
     ports = {port.name for port in function.arguments}
-    return ports >= {"position", "start", "q"} and "velocity" not in ports
+    iterates = any(isinstance(step, Newton) for step in function.program.steps)
+    return iterates and ports >= {"position", "start", "q"} and "velocity" not in ports
 
 
 def sample_text(function: CFunction, own: Sequence[str] = ()) -> str:

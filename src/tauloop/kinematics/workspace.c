@@ -211,14 +211,20 @@ TL_KERNEL tl_workspace(size_t n, size_t from, size_t to, size_t is_near, const d
         int first = 0, finite = 1;
         for (int i = 0; i < TL_AXES; ++i) values[i] = grid[(size_t)i * n + s];
         for (int i = 0; i < TL_Q; ++i) current[i] = is_near ? starts[(size_t)i * n + s] : start[i];
-        for (int stage = 1; TL_LEFT > 0 && !is_near && stage < TL_STAGES; ++stage) {
-            const double share = (double)stage / (double)TL_STAGES;
-            for (int i = 0; i < TL_AXES; ++i) on_the_way[i] = reference[i] + share * (values[i] - reference[i]);
-            tl_positions(on_the_way, quaternion, position);
-            for (int i = 0; i < TL_Q; ++i) near[i] = current[i];
-            tl_closed(position, near, held, &pose);
-            if (!tl_reached(&pose, limits[TL_CONVERGED])) break;
-            for (int i = 0; i < TL_Q; ++i) current[i] = pose.q[i];
+        /* a stage that is too long is gone in as many shorter ones */
+        for (int stage = 0, parts = 1; TL_LEFT > 0 && !is_near && stage < TL_STAGES;) {
+            int part = 0;
+            for (; part < parts; ++part) {
+                const double share = (stage + (part + 1.0) / parts) / TL_STAGES;
+                for (int i = 0; i < TL_AXES; ++i) on_the_way[i] = reference[i] + share * (values[i] - reference[i]);
+                tl_positions(on_the_way, quaternion, position);
+                for (int i = 0; i < TL_Q; ++i) near[i] = current[i];
+                tl_closed(position, near, held, &pose);
+                if (!tl_reached(&pose, limits[TL_CONVERGED])) break;
+                for (int i = 0; i < TL_Q; ++i) current[i] = pose.q[i];
+            }
+            if (part < parts && parts > 1) break;
+            stage += part == parts, parts = part == parts ? 1 : TL_STAGES;
         }
         tl_positions(values, quaternion, position);
         tl_closed(position, current, held, &pose);
