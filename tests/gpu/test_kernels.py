@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +20,8 @@ from tauloop.testing.machines import planar_loop
 pytestmark = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
 #: Floats through the conditioning of regular states, over the largest number.
 SINGLE = 2e-4
+#: Newton's tolerance, through a condition of some hundred; and residuals of loops that count as closed, m.
+FAR, CLOSED = 1e-7, 1e-9
 #: Against the interpreter: the same operations up to their order.
 SAME = 1e-12
 
@@ -172,6 +175,20 @@ def test_positions_are_reached_by_a_way_in_one_launch(folder, monkeypatch):
     lengths[7, 0] += 2.0
     with pytest.raises(PoseError, match="sample 7 of 20"):
         forward(lengths)
+
+
+def test_functions_keep_the_mode_where_models_do(folder):
+    """Far from the start of a loop within a loop twelve steps stray, though loops close; smaller ones do not."""
+    machine = load(Path(__file__).parents[1] / "cases" / "loop_within_a_loop.yaml")
+    model = Model(machine, evaluator=Interpreted())
+    home = model.actuators.ports.at(model.assembly.q)
+    lengths = np.linspace(home, 0.2164, 200)
+    function = Cuda(device=Processor(), folder=folder).function(model.actuators, "kinematics_0", ("q",))
+    expected = model.forward_kinematics(lengths).q
+    strayed = function.batch({"position": lengths}, way=(home, 12))
+    is_closed = np.abs(strayed["health"][:, 2]) < CLOSED
+    assert np.abs(strayed["q"] - expected)[is_closed].max() > 1.0
+    assert np.abs(function(lengths) - expected).max() < FAR
 
 
 def test_what_is_compiled_is_kept_by_its_hash(folder, tmp_path):

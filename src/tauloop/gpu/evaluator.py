@@ -16,8 +16,8 @@ from tauloop.codegen.precision import Precision
 from tauloop.errors import InputError, Problems
 from tauloop.gpu.devices import BLOCK, Device, Gpu, Launch
 from tauloop.gpu.source import Argument, arguments, kernel_name, kernels_text, walks
-from tauloop.model.following import iterates
 from tauloop.model.runner import WAY
+from tauloop.programs.limits import FEW_STEPS
 from tauloop.records import dataclass
 
 if TYPE_CHECKING:
@@ -149,8 +149,11 @@ class DeviceFunction:
         if len(motion) != len(named):
             what = f"{len(motion)} arrays are not {len(named)}"
             raise InputError.of(self.function.name, what, f"give {', '.join(named)}")
+        inputs = dict(zip(named, motion, strict=True)) | held
         way = None if self._origin is None or "start" in held else (self._origin, WAY)
-        outputs = self.batch(dict(zip(named, motion, strict=True)) | held, way=way)
+        outputs = self.batch(inputs, way=way)
+        if way and bool((outputs["health"][:, 3] > FEW_STEPS).any()):  # it may have strayed
+            outputs = self.batch(inputs, way=(way[0], WAY**2))
         precision = self.precision
         require_health(outputs.pop("health"), precision.smallest_pivot, precision.converged, self.device.arrays)
         return tuple(outputs.values()) if len(outputs) > 1 else next(iter(outputs.values()))
@@ -298,6 +301,6 @@ class Cuda(Evaluator):
             self.device,
             self.precision,
             nominal=motion.runner.nominal,
-            origin=motion.ports.at(motion.runner.nominal["start"]) if iterates(motion.runner) else None,
+            origin=motion.ports.at(motion.runner.nominal["start"]) if motion.runner.walks_in_code else None,
             folder=self.folder,
         )

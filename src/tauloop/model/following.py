@@ -11,9 +11,7 @@ from tauloop.codegen.evaluator import compiled_health
 from tauloop.codegen.tracking import LONG_MOTION, SEAM, require_continuity
 from tauloop.errors import AssemblyError, PoseError
 from tauloop.model.runner import Runner
-from tauloop.programs.catalogue import KINEMATICS
 from tauloop.programs.position_equations import continued, nearest_turns, turn_near
-from tauloop.programs.program import Newton
 from tauloop.programs.state import Health, State
 
 #: A start that differs by more than this (rad, characteristic lengths) from its own closed forms lies elsewhere.
@@ -22,7 +20,7 @@ OTHER_MODE = 1e-3
 
 def follow(runner: Runner, position: object, start: object | None = None) -> State:
     """Positions by continuation from a start pose; see `Model.forward_kinematics`."""
-    is_iterated = iterates(runner)  # closed forms have no way to lose, and what follows looks at their numbers
+    is_iterated = runner.iterates  # closed forms have no way to lose, and what follows looks at their numbers
     arrays, single = checked({"position": runner.ports.position}, {"position": position}, finite=is_iterated)
     target = arrays["position"]
     q = runner.assembly.q if start is None else runner.pose(start)
@@ -76,7 +74,7 @@ def track(runner: Runner, position: object, start: object | None = None) -> Stat
     target = np.atleast_2d(checked({"position": runner.ports.position}, {"position": position})[0]["position"])
     if start is not None and (there := runner.on_branch_of(runner.pose(start))) is not runner:
         return track(there, target, start)
-    if not iterates(runner) and not runner.catalogue.positions.turns_matter:
+    if not runner.iterates and not runner.catalogue.positions.turns_matter:
         return _continued(runner, runner.kinematics({"position": target}), start)
     tracked = _tracked(runner, target, start, True) if len(target) >= LONG_MOTION else None
     tracked = _tracked(runner, target, start, False) if tracked is None else tracked
@@ -103,11 +101,6 @@ def counted(runner: Runner, state: State) -> State:
 def _from_sample_before(state: State, q: np.ndarray) -> State:
     """A state with the coordinates (N, n_q) of a motion, on whose samples before the turns depend."""
     return replace(state, q=q, turns=replace(state.turns, nearest="sample before"))
-
-
-def iterates(runner: Runner) -> bool:
-    """Whether positions need Newton's method anywhere."""
-    return any(isinstance(step, Newton) for step in runner.program(KINEMATICS[0]).steps)
 
 
 def _continued(runner: Runner, state: State, start: object | None) -> State:

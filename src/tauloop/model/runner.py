@@ -37,16 +37,14 @@ from tauloop.model.tension_terms import tension_terms
 from tauloop.model.tool import LOAD_PORTS
 from tauloop.programs.catalogue import DIAGNOSIS, KINEMATICS
 from tauloop.programs.expressions import Catalogue, ProgramSpec
-from tauloop.programs.limits import FEW_STEPS
-from tauloop.programs.program import NEWTON_ITERATIONS, Program
+from tauloop.programs.limits import FEW_STEPS, UNIT_NORM
+from tauloop.programs.program import NEWTON_ITERATIONS, Newton, Program
 from tauloop.programs.state import Health, State, Turns, health, joined
 
 #: Samples evaluated at once; bounds the memory of intermediate values.
 CHUNK = 8192
 #: Steps of the straight line in positions along which poses are followed.
 WAY = 12
-#: Largest error of a quaternion's norm that is taken for rounding.
-UNIT_NORM = 1e-6
 
 
 @final
@@ -213,16 +211,16 @@ class Runner:
         What needs more than a few Newton steps on its way is walked again, in smaller ones.
         """
         n, here = len(inputs["start"]), inputs["start"]
-        home, most = self.ports.at(here), np.zeros(n)
+        home, most, is_reached = self.ports.at(here), np.zeros(n), np.zeros(n, dtype=bool)
         for fraction in np.linspace(0.0, 1.0, steps + 1)[1:]:
             position = home + fraction * (inputs["position"] - home)
             for i in self._turning:
                 position[:, i : i + 4] /= np.linalg.norm(position[:, i : i + 4], axis=1, keepdims=True)
             waypoint = inputs | {"position": position, "start": here}
             outputs, health = self.evaluate(KINEMATICS[0], waypoint, n, n * steps)
-            most = np.maximum(most, health.steps)
-            here = np.where(health.is_reached[:, None], outputs["q"], here)
-        strayed = (most > FEW_STEPS) & (most < NEWTON_ITERATIONS)
+            most, is_reached = np.maximum(most, health.steps), health.is_reached
+            here = np.where(is_reached[:, None], outputs["q"], here)
+        strayed = (most > FEW_STEPS) & ((most < NEWTON_ITERATIONS) | is_reached)
         if steps == WAY and strayed.any():
             here[strayed] = self.walked({name: array[strayed] for name, array in inputs.items()}, WAY**2)
         return here
@@ -236,7 +234,7 @@ class Runner:
             PoseError: out of reach or singular.
         """
         inputs, _, n = self.inputs({"position": position}, start, None)
-        kernel = None if self._turning else self._kernel(self.program(KINEMATICS[0]), inputs, n * WAY)
+        kernel = self._kernel(self.program(KINEMATICS[0]), inputs, n * WAY) if self.walks_in_code else None
         if kernel is None:
             inputs["start"] = self.walked(inputs)
             outputs, evidence = self.settled(KINEMATICS[0], inputs, n)
@@ -265,6 +263,16 @@ class Runner:
         for name in shared:
             inputs.setdefault(name, np.broadcast_to(self.nominal[name], (n, len(self.nominal[name]))))
         return inputs, single, n
+
+    @cached_property
+    def iterates(self) -> bool:
+        """Whether positions need Newton's method anywhere."""
+        return any(isinstance(step, Newton) for step in self.program(KINEMATICS[0]).steps)
+
+    @property
+    def walks_in_code(self) -> bool:
+        """Whether machine code can walk to positions: along straight lines, and so through no unit quaternions."""
+        return self.iterates and not self._turning
 
     def pose(self, q: object) -> np.ndarray:
         """Coordinates (n_q,) of one pose, checked.

@@ -15,6 +15,7 @@ from scipy.spatial.transform import Rotation
 
 from tauloop.assembly.ports import numbers
 from tauloop.errors import InputError, Problem, Problems
+from tauloop.programs.limits import UNIT_NORM
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -22,8 +23,6 @@ from tauloop.shown import Shown
 LOOKS = 257
 #: Points of a path nearer to each other than this share of its extent are the same point.
 SAME_POINT = 1e-12
-#: Largest error of a quaternion's norm that is taken for rounding.
-UNIT_NORM = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

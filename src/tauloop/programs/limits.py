@@ -9,3 +9,5 @@ SMALLEST_PIVOT = 1e-9
 #: Newton steps that a pose near its start takes at most: of 11 000 random poses of 37 machines, all that had left their
 #: mode took more.
 FEW_STEPS = 8
+#: Largest error of a quaternion's norm that is taken for rounding.
+UNIT_NORM = 1e-6
