@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from code_lines import c_lines, code_lines, python_lines
+from code_size import CodeSize, c_lines, python_size
 from extras import EXTRAS
 
 from tauloop.cli.app import COMMANDS
@@ -76,47 +76,6 @@ STARTS_THE_PROGRAM = {
     "tests/use_wheel.py": "the wheel in an empty environment",
 }
 HEIGHT = {package: height for height, layer in enumerate(LAYERS) for package in layer}
-
-#: Most lines of code of each package (`code_lines.py`; docstrings, comments, blank lines and imports do not count). A
-#: commit that raises one says which ability it pays for; whoever removes lines lowers it.
-CEILINGS = {
-    "assembly": 2056,
-    "calibration": 3630,
-    "cli": 1577,
-    "codegen": 2762,
-    "conversion": 250,
-    "drives": 3795,
-    "engines": 1449,
-    "estimation": 565,
-    "equations": 1340,
-    "fmu": 2165,
-    "formats": 5014,
-    "gpu": 675,
-    "health": 130,
-    "identification": 8387,
-    "hil": 600,
-    "integrate": 1799,
-    "kinematics": 3977,
-    "linuxcnc": 820,
-    "logs": 2075,
-    "mechanism": 4654,
-    "model": 3386,
-    "motion": 3700,
-    "pages": 420,
-    "programs": 2985,
-    "realtime": 1082,
-    "reduction": 848,
-    "report": 3850,
-    "simulation": 4452,
-    "solids": 399,
-    "study": 1373,
-    "tauloop": 911,
-    "templates": 290,
-    "testing": 490,
-    "viewer": 1510,
-}
-#: Lines by which a ceiling may stand above its package: enough to work under, too few to build on.
-ROOM = 60
 
 #: Lines of a module of commands.
 MOST_LINES = 120
@@ -588,19 +547,12 @@ def test_public_names_resolve() -> None:
     assert not [name for name in tauloop.__all__ if not hasattr(tauloop, name)]
 
 
-def test_lines_of_code_are_counted():
-    """Oracle: counted by eye."""
+def test_code_size_counts_lines_and_tokens():
+    """Oracle: counted by hand."""
     head = '"""A docstring\nof two lines."""\n\nimport ast  # an import\n'
     text = head + "\n\ndef f(x):\n    # a comment\n    return [\n        x,\n    ]\n"
-    assert python_lines(text) == 4
+    assert python_size(text) == CodeSize(lines=4, tokens=11)
     assert c_lines("/* a comment\n   of two lines */\n#include <math.h>\n\nint f(void) /* and one */\n{\n}\n") == 3
-
-
-def test_no_package_grows_beyond_its_ceiling_and_no_ceiling_stays_behind():
-    lines = code_lines()
-    assert {name: size for name, size in lines.items() if size > CEILINGS[name]} == {}
-    assert {name: size for name, size in lines.items() if size < CEILINGS[name] - ROOM} == {}
-    assert lines.keys() == CEILINGS.keys()
 
 
 def test_no_test_imports_a_test_and_folders_of_tests_mirror_packages():
