@@ -134,7 +134,9 @@ def _timed(
     batch = getattr(ctypes.CDLL(str(kernel.library)), f"{kernel.function.name}_batch")
     pointers = [ctypes.c_void_p(array.ctypes.data) for array in many.values()]
     count = ctypes.c_size_t(BATCH)
-    return seconds_per_call(calls, seconds, n), seconds_per_call(lambda: batch(count, *pointers), seconds, BATCH)
+    steps = (ctypes.c_size_t * len(many))(*(array.shape[1] for array in many.values()))
+    seconds_per_sample = seconds_per_call(lambda: batch(count, steps, *pointers), seconds, BATCH)
+    return seconds_per_call(calls, seconds, n), seconds_per_sample
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -130,7 +130,7 @@ def passed(function: CFunction, code: Assembly, rounds: int, *, in_lanes: bool) 
     arrays = [None] * len(function.arguments)
     if not in_lanes:
         return walked(code, function.name, arrays, rounds).steps, 1
-    walker = walked(code, f"{function.name}_batch", [BLOCKS * LANES, *arrays], rounds)
+    walker = walked(code, f"{function.name}_batch", [BLOCKS * LANES, None, *arrays], rounds)
     samples = _samples_of_a_block(function, code)
     return one_round(walker, BLOCKS * LANES // samples), samples
 

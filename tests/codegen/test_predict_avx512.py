@@ -36,10 +36,11 @@ STEPPER = """
 #include <unistd.h>
 void kernel_begin(void);
 void kernel_end(void);
-void {name}(size_t, {types});
+size_t {name}(size_t, const size_t *, {types});
 int main(void)
 {{
     double *a[{arrays}];
+    const size_t steps[{arrays}] = {{{sizes}}};
     for (int i = 0; i < {arrays}; ++i) {{
         a[i] = calloc({samples} * 64, sizeof(double));
         for (int k = 0; k < {samples} * 64; ++k) a[i][k] = 0.1 + 0.001 * (k % 7);
@@ -48,7 +49,7 @@ int main(void)
     if (!child) {{
         if (ptrace(PTRACE_TRACEME, 0, 0, 0)) _exit(3);
         raise(SIGSTOP);
-        {name}({samples}, {values});
+        {name}({samples}, steps, {values});
         _exit(0);
     }}
     long count = 0;
@@ -116,6 +117,7 @@ def stepped(function: CFunction, files: list[str], folder: Path) -> int:
         name=f"{function.name}_batch",
         arrays=arrays,
         samples=BLOCKS * LANES,
+        sizes=", ".join(str(port.size) for port in function.arguments),
         types=", ".join(["double *"] * arrays),
         values=", ".join(f"a[{i}]" for i in range(arrays)),
     )
@@ -138,9 +140,8 @@ def test_a_walk_passes_what_the_processor_runs(code: ModuleType, tmp_path: Path)
     compiler, function = find_compiler(), kernel()
     assert compiler is not None
     files = part("kernels").assembly(function, compiler, "native")
-    walker = part("walk").walked(
-        part("assembly").parsed(files), f"{function.name}_batch", [BLOCKS * LANES, *[None] * len(function.arguments)]
-    )
+    arguments = [BLOCKS * LANES, None, *[None] * len(function.arguments)]
+    walker = part("walk").walked(part("assembly").parsed(files), f"{function.name}_batch", arguments)
     assert walker.guessed == 0
     assert len(walker.steps) == stepped(function, files, tmp_path)
 

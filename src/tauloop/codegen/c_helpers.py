@@ -12,7 +12,7 @@ from tauloop.codegen.single import in_single
 #: Pieces that stand in front of those that need them.
 _NEEDED = {
     "tl_reduced": ("tl_sin", "tl_cos"),
-    "TL_SHUFFLE": ("tl_turn", "tl_back"),
+    "TL_SHUFFLE": ("tl_turn", "tl_back", "tl_squares"),
     "tl_wholef": ("tl_floorf", "tl_sinf", "tl_cosf", "tl_expf"),
     "tl_reducedf": ("tl_sinf", "tl_cosf"),
 }

@@ -191,8 +191,134 @@ static PyObject *bind_checked(PyObject *module, PyObject *arguments)
     return made;
 }
 
-static PyMethodDef METHODS[] = {
-    {"bind", bind, METH_VARARGS, NULL}, {"bind_checked", bind_checked, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
+enum { MOST_ARRAYS = 64 };
+typedef size_t (*Batch)(size_t n, double *const *arrays, const size_t *steps);
+typedef struct {
+    Batch code;
+    PyTypeObject *plain;
+    PyObject *kept;
+    Py_ssize_t count, inputs, block;
+    Py_ssize_t sizes[MOST_ARRAYS];
+} Counted;
+
+static const char COUNTED[] = "tauloop.counted";
+
+static void counted_forgotten(PyObject *capsule)
+{
+    Counted *counted = PyCapsule_GetPointer(capsule, COUNTED);
+    Py_XDECREF((PyObject *)counted->plain);
+    Py_XDECREF(counted->kept);
+    PyMem_Free(counted);
+}
+
+/* Whether an array has n rows of contiguous float64 numbers; how far apart the rows are is the caller's to check. */
+static int is_rows(const Py_buffer *view, Py_ssize_t n, Py_ssize_t size)
+{
+    return view->ndim == 2 && view->format && !strcmp(view->format, "d") && view->shape[0] == n
+        && view->shape[1] == size && (size < 2 || view->strides[1] == (Py_ssize_t)sizeof(double));
+}
+
+/* The arrays of a range of samples, with the numbers between samples; rows that all samples share are copied into
+   `rows`, one behind the other. Returns whether all arrays are as they must be. */
+static int laid_out(const Counted *counted, const Py_buffer *views, Py_ssize_t first, Py_ssize_t n, double **arrays,
+                    size_t *steps, double **rows)
+{
+    static double none;
+    Py_ssize_t i, k, shared = 0;
+    double *next;
+    for (i = 0; i < counted->count; i++) {
+        const Py_ssize_t size = counted->sizes[i], apart = views[i].strides ? views[i].strides[0] : 0;
+        const int is_contiguous = n < 2 || !size || apart == size * (Py_ssize_t)sizeof(double);
+        if (!is_rows(&views[i], n, size)) return 0;
+        if (!is_contiguous && (apart || i >= counted->inputs)) return 0;
+        steps[i] = is_contiguous ? (size_t)size : 0;
+        arrays[i] = size ? (double *)views[i].buf + (is_contiguous ? first * size : 0) : &none;
+        if (!is_contiguous) shared += size * counted->block;
+    }
+    if (!shared) return 1;
+    if (!(*rows = next = PyMem_Malloc((size_t)shared * sizeof(double)))) return 0;
+    for (i = 0; i < counted->inputs; i++) {
+        const Py_ssize_t size = counted->sizes[i];
+        if (steps[i] || !size) continue;
+        for (k = 0; k < counted->block; k++) memcpy(next + k * size, arrays[i], (size_t)size * sizeof(double));
+        arrays[i] = next;
+        next += size * counted->block;
+    }
+    return 1;
+}
+
+static PyObject *call_counted(PyObject *self, PyObject *const *given, Py_ssize_t count)
+{
+    const Counted *counted = PyCapsule_GetPointer(self, COUNTED);
+    Py_buffer views[MOST_ARRAYS];
+    double *arrays[MOST_ARRAYS], *rows = NULL;
+    size_t steps[MOST_ARRAYS], bad = 0;
+    Py_ssize_t first, number, n, taken = 0;
+    int is_good;
+    if (!counted) return NULL;
+    if (count != counted->count + 3) return PyErr_Format(PyExc_TypeError, "%zd arguments are needed", counted->count + 3);
+    first = PyLong_AsSsize_t(given[0]);
+    number = PyLong_AsSsize_t(given[1]);
+    n = PyLong_AsSsize_t(given[2]);
+    if (PyErr_Occurred()) return NULL;
+    if (first < 0 || number < 0 || first > n || number > n - first)
+        return PyErr_Format(PyExc_ValueError, "samples %zd to %zd of %zd", first, first + number, n);
+    for (; taken < counted->count; taken++) {
+        const int flags = PyBUF_STRIDES | PyBUF_FORMAT | (taken < counted->inputs ? 0 : PyBUF_WRITABLE);
+        if (Py_TYPE(given[taken + 3]) != counted->plain) break;
+        if (PyObject_GetBuffer(given[taken + 3], &views[taken], flags)) {
+            PyErr_Clear();
+            break;
+        }
+    }
+    is_good = taken == counted->count && laid_out(counted, views, first, n, arrays, steps, &rows);
+    if (is_good) {
+        Py_BEGIN_ALLOW_THREADS
+        bad = counted->code((size_t)number, arrays, steps);
+        Py_END_ALLOW_THREADS
+    }
+    PyMem_Free(rows);
+    while (taken--) PyBuffer_Release(&views[taken]);
+    if (!is_good) Py_RETURN_NONE;
+    return PyLong_FromSize_t(bad);
+}
+
+static PyMethodDef CALL_COUNTED
+    = {"call", (PyCFunction)(void (*)(void))call_counted, METH_FASTCALL, NULL};
+
+static PyObject *bind_counted(PyObject *module, PyObject *arguments)
+{
+    unsigned long long code;
+    Py_ssize_t inputs, block, i, count;
+    PyObject *plain, *kept, *sizes, *capsule, *made;
+    Counted *counted;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "KOOOnn", &code, &plain, &kept, &sizes, &inputs, &block)) return NULL;
+    if ((count = PyTuple_Size(sizes)) < 0) return NULL;
+    if (count > MOST_ARRAYS) return PyErr_Format(PyExc_ValueError, "%zd arrays are too many", count);
+    if (!(counted = PyMem_Calloc(1, sizeof(Counted)))) return PyErr_NoMemory();
+    for (i = 0; i < count; i++) counted->sizes[i] = PyLong_AsSsize_t(PyTuple_GetItem(sizes, i));
+    if (PyErr_Occurred() || !(capsule = PyCapsule_New(counted, COUNTED, counted_forgotten))) {
+        PyMem_Free(counted);
+        return NULL;
+    }
+    Py_INCREF(plain);
+    Py_INCREF(kept);
+    counted->code = (Batch)(uintptr_t)code;
+    counted->plain = (PyTypeObject *)plain;
+    counted->kept = kept;
+    counted->count = count;
+    counted->inputs = inputs;
+    counted->block = block;
+    made = PyCFunction_NewEx(&CALL_COUNTED, capsule, NULL);
+    Py_DECREF(capsule);
+    return made;
+}
+
+static PyMethodDef METHODS[] = {{"bind", bind, METH_VARARGS, NULL},
+                                {"bind_checked", bind_checked, METH_VARARGS, NULL},
+                                {"bind_counted", bind_counted, METH_VARARGS, NULL},
+                                {NULL, NULL, 0, NULL}};
 static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "tauloop_caller", NULL, -1, METHODS, NULL, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit_tauloop_caller(void);

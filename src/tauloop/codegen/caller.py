@@ -34,6 +34,8 @@ from tauloop.programs.limits import CONVERGED, SMALLEST_PIVOT
 Call = Callable[..., None]
 
 _MODULE = "tauloop_caller"
+#: Most arrays of a batch that the extension module takes, as in `caller.c`.
+MOST_ARRAYS = 64
 
 
 def prepare() -> None:
@@ -95,6 +97,30 @@ def checked_call(
         (code, table, tuple(arrays)),
         parts,
     )
+    return call
+
+
+def counted_call(
+    library: Path, name: str, sizes: Sequence[int], n_inputs: int, block: int
+) -> Callable[..., int | None] | None:
+    """Return a call of a batch, `call(first, count, n, *arrays)`; None where the extension module cannot be made.
+
+    The call runs samples `first` to `first + count` of n and returns the number of those that failed. It returns None,
+    and runs nothing, unless all arrays are plain float64 arrays (n, size): inputs contiguous or one row seen as many,
+    outputs contiguous and writable. Other threads of Python run in the meantime.
+
+    Args:
+        library, name: the machine code, `size_t name(size_t n, double *const *arrays, const size_t *steps)`.
+        sizes: numbers per sample of each array.
+        n_inputs: how many of the arrays are inputs, the first ones.
+        block: samples of the largest block of lanes, for which a row that all samples share is laid out.
+    """
+    module = _binding()
+    if module is None or len(sizes) > MOST_ARRAYS:
+        return None
+    code = ctypes.CDLL(str(library))[name]
+    address = ctypes.cast(code, ctypes.c_void_p).value
+    call: Callable[..., int | None] = module.bind_counted(address, np.ndarray, code, tuple(sizes), n_inputs, block)
     return call
 
 

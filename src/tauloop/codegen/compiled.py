@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -11,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tauloop.assembly.ports import Port, checked, is_one_row, real, require_finite
-from tauloop.codegen.caller import Call, bound_call, checked_call
+from tauloop.codegen.batch_source import LANES, batch_head
+from tauloop.codegen.caller import Call, bound_call, checked_call, counted_call
 from tauloop.codegen.compiler import Compiler
 from tauloop.codegen.library import Library, address
 from tauloop.codegen.memory import empty
 from tauloop.codegen.signature import HEALTH, CPort, CSignature
-from tauloop.codegen.threads import share_out, shares
+from tauloop.codegen.threads import LEAST_SHARE, share_out, shares
 from tauloop.errors import InputError, PoseError, Problem, Problems
 from tauloop.programs.limits import CONVERGED, FEW_STEPS, SMALLEST_PIVOT
 
@@ -26,8 +28,8 @@ if TYPE_CHECKING:
 
 #: Inputs that have nominal values, and are no arguments of single calls.
 HELD = ("start", "theta", "weight", "preload", "wrench", "payload")
-#: Samples after which machine code looks at their health: a whole number of blocks, which stay in the nearest cache. An
-#: input that is one row seen as many is laid out for as many samples.
+#: Samples that go to positions together in steps of a straight line: a whole number of blocks, which stay in the
+#: nearest cache.
 STRETCH = 256
 #: To positions: from one where `start` is, in so many steps of a straight line.
 Way = tuple[np.ndarray, int] | None
@@ -57,7 +59,8 @@ class CompiledFunction:
         self.library, self._library = library.path, library
         self.nominal = nominal
         self._threads = threads
-        self._stretches = library.function(f"{function.name}_stretches", "n**", "n")
+        self._inputs = tuple(port.name for port in function.inputs)
+        self._sizes = {port.name: port.size for port in function.outputs} | {"health": HEALTH}
 
     def __call__(self, *motion: Any) -> Any:
         """Outputs at one sample, or at many, of the motion: `function(q, v, a)`; checked, in microseconds.
@@ -167,26 +170,60 @@ class CompiledFunction:
         way: Way = None,
     ) -> tuple[dict[str, np.ndarray], bool]:
         """As `batch`, and whether all samples are in reach and regular, with numbers in and out; see `Kernel`."""
-        arrays = _readable(inputs, self.function.inputs, n)
-        sizes = {port.name: port.size for port in self.function.outputs} | {"health": HEALTH}
-        buffers = dict(out or {})
-        _require_writable(buffers, sizes, n)
-        outputs = {name: buffers[name] if name in buffers else empty(n, size) for name, size in sizes.items()}
-        everything = [*arrays, *outputs.values()]
-        steps = np.array([array.shape[1] if len(array) == n else 0 for array in everything], dtype=np.uintp)
-        apart = [k for k, array in enumerate(everything) if not array.flags.c_contiguous]
-        first = np.array([0 if k in apart else address(array) for k, array in enumerate(everything)], dtype=np.uintp)
-        code = self._stretches if way is None else self._library.function(f"{self.function.name}_walked", "n***n", "n")
-        bad: list[int] = []
+        n = operator.index(n)
+        outputs = self._output_arrays(n, out)
+        if way is None and self._counted is not None and all(name in inputs for name in self._inputs):
+            bad = self._in_shares(n, [*map(inputs.__getitem__, self._inputs), *outputs.values()])
+            if bad is not None:
+                return outputs, bad == 0
+        return outputs, self._run_any_layout(inputs, outputs, n, way) == 0
+
+    def _output_arrays(self, n: int, out: Mapping[str, np.ndarray] | None) -> dict[str, np.ndarray]:
+        """Return the arrays to write into, by port: the caller's, once they are checked, and new ones."""
+        if not out:
+            return {name: empty(n, size) for name, size in self._sizes.items()}
+        _require_writable(out, self._sizes, n)
+        return {name: out[name] if name in out else empty(n, size) for name, size in self._sizes.items()}
+
+    @cached_property
+    def _counted(self) -> Callable[..., int | None] | None:
+        """The kernel as a function of Python that checks layouts itself; None where there are no headers of Python."""
+        sizes = [port.size for port in self.function.arguments]
+        return counted_call(self.library, f"{self.function.name}_counted", sizes, len(self._inputs), LANES)
+
+    def _in_shares(self, n: int, arrays: Sequence[np.ndarray]) -> int | None:
+        """Run the kernel on plain arrays; return the number of bad samples, or None where an array is not plain."""
+        assert self._counted is not None
+        if self._threads == 1 or n < 2 * LEAST_SHARE:
+            return self._counted(0, n, n, *arrays)
+        counts: list[int | None] = []
 
         def work(part: slice) -> None:
-            here = first + steps * (part.start * steps.itemsize)
-            copies = [np.ascontiguousarray(everything[k][part]) for k in apart]
-            here[apart] = [address(copy) for copy in copies]
-            bad.append(code(part.stop - part.start, here, steps, *(way or ())))
+            counts.append(self._counted(part.start, part.stop - part.start, n, *arrays))  # type: ignore[misc]
 
         share_out(shares(n, SHARES * self._threads), self._threads, work)
-        return outputs, not any(bad)
+        return None if None in counts else sum(filter(None, counts))
+
+    def _run_any_layout(
+        self, inputs: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray], n: int, way: Way
+    ) -> int:
+        """Run the kernel on arrays of any layout, which are copied share by share; return the number of bad samples."""
+        arrays = [*_readable(inputs, self.function.inputs, n), *outputs.values()]
+        steps = np.array([array.shape[1] if len(array) == n else 0 for array in arrays], dtype=np.uintp)
+        if way is None:
+            code = self._library.function(f"{self.function.name}_counted", "n**", "n")
+        else:
+            code = self._library.function(f"{self.function.name}_walked", "n***n", "n")
+        counts: list[int] = []
+
+        def work(part: slice) -> None:
+            rows = [array[part] if len(array) == n else array for array in arrays]
+            rows = [np.ascontiguousarray(array) for array in rows]
+            pointers = np.array([address(array) for array in rows], dtype=np.uintp)
+            counts.append(code(part.stop - part.start, pointers, steps, *(way or ())))
+
+        share_out(shares(n, SHARES * self._threads), self._threads, work)
+        return sum(counts)
 
     def bind(self) -> tuple[Mapping[str, np.ndarray], Call]:
         """Arrays by port and a call that reads and writes them: for control loops.
@@ -246,58 +283,44 @@ def compile_function(
     Raises:
         EngineError: the library cannot be made.
     """
-    from tauloop.codegen.source import (
-        c_units,
-        declarations,
-    )  # and CasADi, which a function out of the cache does not need
+    from tauloop.codegen.source import c_units  # and CasADi, which a function out of the cache does not need
 
-    units = c_units(
-        function, f"{function.name}: made by Tauloop, do not edit", _called_text(function, declarations(function)[1])
-    )
+    units = c_units(function, f"{function.name}: made by Tauloop, do not edit", _called_text(function))
     return CompiledFunction(function, Library.made(units, compiler, folder=folder), threads=threads)
 
 
-def _called_text(function: CFunction, batch: str) -> str:
-    """C text of the entry for bound calls: all arrays through one pointer, so that a call converts nothing.
+def _called_text(function: CFunction) -> str:
+    """Return the C text of the entries for calls from Python, which take all arrays through one pointer.
 
-    And of the entry for batches, whose arrays step on by so many numbers a sample, stretch by stretch: it counts the
-    samples that are out of reach, singular, or far from their start. `batch` declares the kernel.
+    `NAME_bound` computes one sample. `NAME_counted` computes a batch whose arrays advance by `steps` numbers a sample,
+    and returns the number of samples that are out of reach, singular, or far from their start.
     """
     name, k = function.name, len(function.arguments)
-    arrays = ", ".join(f"own[{i}]" for i in range(k))
+    arrays = ", ".join(f"arrays[{i}]" for i in range(k))
     called = f"""void {name}_bound(double *const *arrays);
 void {name}_bound(double *const *arrays)
 {{
-    {name}({", ".join(f"arrays[{i}]" for i in range(k))});
+    {name}({arrays});
 }}
 
-{batch}
-size_t {name}_stretches(size_t n, double *const *arrays, const size_t *steps);
-size_t {name}_stretches(size_t n, double *const *arrays, const size_t *steps)
+{batch_head(function, is_counted=True)};
+size_t {name}_counted(size_t n, double *const *arrays, const size_t *steps);
+size_t {name}_counted(size_t n, double *const *arrays, const size_t *steps)
 {{
-    size_t bad = 0;
-    for (size_t first = 0; first < n; first += {STRETCH}) {{
-        const size_t count = n - first < {STRETCH} ? n - first : {STRETCH};
-        const double *health = arrays[{k - 1}] + first * {HEALTH};
-        {name}_batch(count, {", ".join(f"arrays[{i}] + first * steps[{i}]" for i in range(k))});
-        for (size_t s = 0; s < count; ++s, health += {HEALTH})
-            bad += !(health[0] >= 0.0 && health[1] > {SMALLEST_PIVOT!r} && fabs(health[2]) < {CONVERGED!r}
-                && health[3] <= {FEW_STEPS});
-    }}
-    return bad;
+    return {name}_batch(n, steps, {arrays});
 }}
 """
     places = {port.name: i for i, port in enumerate(function.arguments)}
     walks = places.keys() >= {"position", "start", "q"} and "velocity" not in places
-    return called + _walked_text(function, places, arrays) if walks else called
+    return called + _walked_text(function, places) if walks else called
 
 
-def _walked_text(function: CSignature, places: Mapping[str, int], arrays: str) -> str:
-    """C text of the entry that reaches positions by k steps of a straight line, the last from where the others lead.
+def _walked_text(function: CSignature, places: Mapping[str, int]) -> str:
+    """Return the C text of the entry that reaches positions by k steps of a straight line.
 
-    It reports the most iterations that one of them took.
+    The last step starts from where the others lead. The entry reports the most iterations that one of them took.
     """
-    name, to, start = function.name, places["position"], places["start"]
+    name, to, start, count = function.name, places["position"], places["start"], len(function.arguments)
     x, q = function.arguments[to].size, function.arguments[start].size
     head = f"size_t {name}_walked(size_t n, double *const *arrays, const size_t *steps, const double *from, size_t k)"
     return f"""
@@ -307,15 +330,20 @@ def _walked_text(function: CSignature, places: Mapping[str, int], arrays: str) -
     size_t bad = 0;
     for (size_t first = 0; first < n; first += {STRETCH}) {{
         const size_t count = n - first < {STRETCH} ? n - first : {STRETCH};
-        double way[{STRETCH * x}], here[{STRETCH * q}], *own[{len(function.arguments)}], most[{STRETCH}] = {{0.0}};
-        for (size_t i = 0; i < {len(function.arguments)}; ++i) own[i] = arrays[i] + first * steps[i];
+        double way[{STRETCH * x}], here[{STRETCH * q}], most[{STRETCH}] = {{0.0}}, *own[{count}];
+        size_t step[{count}];
+        for (size_t i = 0; i < {count}; ++i) own[i] = arrays[i] + first * steps[i], step[i] = steps[i];
         double *const to = own[{to}], *const there = own[{places["q"]}], *const health = own[{places["health"]}];
-        for (size_t i = 0; i < count * {q}; ++i) here[i] = own[{start}][i];
+        for (size_t s = 0; s < count; ++s)
+            for (size_t i = 0; i < {q}; ++i) here[s * {q} + i] = own[{start}][s * steps[{start}] + i];
         own[{to}] = way, own[{start}] = here;
+        step[{to}] = {x}, step[{start}] = {q};
         for (size_t part = 1; part < k; ++part) {{
             const double share = (double)part * (1.0 / (double)k);
-            for (size_t i = 0; i < count * {x}; ++i) way[i] = from[i % {x}] + share * (to[i] - from[i % {x}]);
-            {name}_batch(count, {arrays});
+            for (size_t s = 0; s < count; ++s)
+                for (size_t i = 0; i < {x}; ++i)
+                    way[s * {x} + i] = from[i] + share * (to[s * steps[{to}] + i] - from[i]);
+            {name}_counted(count, own, step);
             for (size_t s = 0; s < count; ++s) {{
                 const double *h = health + s * {HEALTH};
                 most[s] = h[3] > most[s] ? h[3] : most[s];
@@ -323,8 +351,8 @@ def _walked_text(function: CSignature, places: Mapping[str, int], arrays: str) -
                     if (h[0] >= 0.0 && fabs(h[2]) < {CONVERGED!r}) here[s * {q} + i] = there[s * {q} + i];
             }}
         }}
-        own[{to}] = to;
-        bad += {name}_stretches(count, own, steps);
+        own[{to}] = to, step[{to}] = steps[{to}];
+        bad += {name}_counted(count, own, step);
         for (size_t s = 0; s < count; ++s)
             if (most[s] > health[s * {HEALTH} + 3]) health[s * {HEALTH} + 3] = most[s], bad += most[s] > {FEW_STEPS};
     }}
@@ -350,7 +378,7 @@ def _readable(inputs: Mapping[str, np.ndarray], ports: Sequence[CPort], n: int) 
                 what = f"has shape {array.shape}, needs ({n}, {port.size})"
                 problems.append(Problem(where=port.name, what=what, remedy="one row of numbers for each sample"))
     InputError.raise_if_any(problems)
-    return [np.ascontiguousarray(array[:STRETCH]) if is_one_row(array) else array for array in arrays]
+    return [np.ascontiguousarray(array[:LANES]) if is_one_row(array) else array for array in arrays]
 
 
 def _require_writable(out: Mapping[str, np.ndarray], sizes: Mapping[str, int], n: int) -> None:

@@ -117,6 +117,25 @@ static inline int tl_all_below(const double *length, double last)
     return above == 0;
 }
 
+/* piece: tl_squares */
+/* Sum of the squares of n >= 4 numbers, some of them counted twice: not-a-number or infinite where one of them is. */
+static inline double tl_squares(const double *x, int n)
+{
+#ifdef TL_SHUFFLE
+    tl_four sum = *(const tl_four *)(x + n - 4);
+    sum *= sum;
+    for (int i = 0; i + 4 < n; i += 4) {
+        const tl_four four = *(const tl_four *)(x + i);
+        sum += four * four;
+    }
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+#else
+    double sum = 0.0;
+    for (int i = 0; i < n; ++i) sum += x[i] * x[i];
+    return sum;
+#endif
+}
+
 /* piece: tl_turn */
 /* Two neighbouring columns of rows, into lanes. */
 static inline void tl_turn(const double *restrict rows, int size, double *restrict first, double *restrict second)

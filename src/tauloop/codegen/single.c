@@ -108,3 +108,12 @@ static inline float tl_fmaxf(float a, float b)
 {
     return (a > b || b != b) ? a : b;
 }
+
+/* piece: tl_squaresf */
+/* Sum of the squares of n numbers: not-a-number or infinite where one of them is. */
+static inline float tl_squaresf(const float *x, int n)
+{
+    float sum = 0.0f;
+    for (int i = 0; i < n; ++i) sum += x[i] * x[i];
+    return sum;
+}

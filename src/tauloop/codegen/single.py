@@ -15,7 +15,8 @@ import numpy as np
 LAST_STEP = 1e-4
 #: It gives up after this many steps, so that the longest time of a call is known.
 NEWTON_ITERATIONS = 20
-#: Amounts of inputs and outputs from whose sum on a result is refused: products of three still are floats.
+#: Root of the sum of squares of inputs and outputs from which on a result is refused: products of three are still
+#: floats.
 LARGEST = 1e12
 #: A pivot below this share of its typical size means a singular pose: rounding alone may be 1e-6 of it.
 SMALLEST_PIVOT = 1e-4
@@ -38,7 +39,7 @@ _FUNCTIONS = {
     "fmin": "tl_fminf",
     "fmax": "tl_fmaxf",
     "HUGE_VAL": "HUGE_VALF",
-    **{name: f"{name}f" for name in ("tl_sin", "tl_cos", "tl_atan2", "tl_exp", "tl_nearest", "tl_dot")},
+    **{name: f"{name}f" for name in ("tl_sin", "tl_cos", "tl_atan2", "tl_exp", "tl_nearest", "tl_dot", "tl_squares")},
 }
 _WORDS = re.compile(
     r"(?P<comment>/\*.*?\*/|\"[^\"\n]*\")|(?P<name>[A-Za-z_]\w*)"

@@ -29,7 +29,7 @@ from tauloop.codegen.single import in_single
 from tauloop.codegen.straight import Instruction, Piece, instructions, pieces, with_reciprocals
 from tauloop.errors import InputError
 from tauloop.programs.bounded import Bounded
-from tauloop.programs.program import NEWTON_ITERATIONS, NEWTON_LONGEST_STEP, Evaluate, Newton, Program
+from tauloop.programs.program import NEWTON_ITERATIONS, NEWTON_LONGEST_STEP, Evaluate, Newton, Pivot, Program
 from tauloop.records import dataclass
 
 #: Instructions of a stretch of straight-line code that stays in one piece, of one sample and of lanes, and of the
@@ -46,6 +46,10 @@ LONGEST_STRETCH_OF_THREADS, LONGEST_PIECE_OF_THREADS = 20_000, 2500
 SCHEDULED_FROM = 600
 #: Lines of a kernel below which a compiler is started once for all: a start takes as long as some hundred lines.
 SHORT = 600
+#: Chains of additions into which a sum of squares is split: each addition waits four cycles for the one before it.
+CHAINS_OF_SQUARES = 4
+#: Numbers of an input from which on its squares are summed in vectors (`tl_squares`).
+NUMBERS_OF_VECTOR = 4
 #: The array of values that outlive their piece.
 KEPT = "kept"
 #: Newton's loop ends after a step this short (m, rad or pure numbers), unless a function has its own.
@@ -81,7 +85,7 @@ class CFunction(CSignature):
         program: the steps.
         last_step: Newton's loop ends after a step this short (m, rad or pure numbers).
         most_steps: it gives up after this many.
-        largest: amounts of inputs and outputs from whose sum on the first number of health is -1e300.
+        largest: root of the sum of squares of inputs and outputs from which on the first number of health is -1e300.
     """
 
     program: Program
@@ -110,6 +114,7 @@ def c_source(
     includes: Sequence[str] = (),
     further: str = "",
     single: bool = False,
+    is_counted: bool = False,
 ) -> str:
     """Source of several functions in one file.
 
@@ -120,6 +125,7 @@ def c_source(
         includes: further headers, in their quotes or brackets.
         further: text behind the functions.
         single: whether it is written in floats; without batch kernels then.
+        is_counted: as `batch_text` has it.
     """
     parts = []
     sizes = list[tuple[int, int]]()
@@ -128,7 +134,7 @@ def c_source(
         if with_batch and not single:
             block, apart = _text(function, _LANES)
             sizes.append(_samples_of_a_block(function, block, is_whole=not apart))
-            parts += [*(piece.text for piece in apart), block, batch_text(function)]
+            parts += [*(piece.text for piece in apart), block, batch_text(function, is_counted=is_counted)]
     body = "\n".join([*parts, *([further] if further else [])])
     if single:
         return c_text(in_single(body), note, ["<stdint.h>", *includes])
@@ -137,9 +143,10 @@ def c_source(
 
 
 def c_units(function: CFunction, note: str, further: str = "") -> tuple[str, ...]:
-    """Source of one function and its kernel in several files where it is long, to be compiled side by side.
+    """Return the source of one function and its counted kernel (`batch_text`), for a library to be called from Python.
 
-    The last one holds the function of one sample, those before it the kernel.
+    A long one is in several files, to be compiled side by side: the last one holds the function of one sample, those
+    before it the kernel.
 
     Args:
         function: what to print.
@@ -148,12 +155,12 @@ def c_units(function: CFunction, note: str, further: str = "") -> tuple[str, ...
     """
     block, apart = _text(function, _LANES)
     if not apart and block.count("\n") < SHORT:
-        return (c_source([function], note, further=further),)
+        return (c_source([function], note, further=further, is_counted=True),)
     declared = "".join(f"{piece.declaration}\n" for piece in apart)
     samples = _samples_of_a_block(function, block, is_whole=not apart)
     return (
         *(c_text("\n".join(texts), note, samples=samples) for texts in _filling([piece.alone for piece in apart])),
-        c_text(f"{declared}\n{block}\n{batch_text(function)}", note, samples=samples),
+        c_text(f"{declared}\n{block}\n{batch_text(function, is_counted=True)}", note, samples=samples),
         c_text(f"{scalar_text(function)}\n{further}", note),
     )
 
@@ -367,6 +374,11 @@ class _Layout:
         """Whether values are arrays over lanes."""
         return bool(self.width)
 
+    @property
+    def is_one_sample(self) -> bool:
+        """Whether the numbers of a port are neighbours in memory."""
+        return not self.is_lanes and self.first is None
+
     def listed(self, arguments: Iterable[str], which: int) -> str:
         """Parameters (0) or arguments (1), with the first one in front."""
         return ", ".join([*([self.first[which]] if self.first else []), *arguments])
@@ -512,41 +524,84 @@ def _newton(step: Newton, layout: _Layout, function: CFunction) -> list[str]:
     ]
 
 
-def _health(function: CFunction, access: Access) -> list[str]:
-    """Reduce the evidence to four numbers; not-a-number, which spoils a sum, counts as the worst value."""
-    program = function.program
+def _health(function: CFunction, layout: _Layout) -> list[str]:
+    """Return C lines that reduce the checks of a run to four numbers; not-a-number counts as the worst value."""
+    program, access = function.program, layout.access
     discriminants = [access("discriminants", i) for i in range(len(program.closed_forms))]
     loops = [step for step in program.steps if isinstance(step, Newton)]
     eliminations = [(step.pivot_values, step.pivots) for step in loops] + [("pivots", program.pivots)]
     pivots = [
-        f"fabs({access(name, i)}) * {number(1.0 / max(record.typical, 1e-300))}"
+        f"fabs({access(name, i)}) * {number(factor)}"
         for name, records in eliminations
-        for i, record in enumerate(records)
+        for i, factor in _pivot_factors(program, name, records).items()
     ]
     residual = access("residual", 0) if _has_residual(program) else "0.0"
     count = "(double)iterations" if loops else "0.0"
-    lines = [*_least("d", discriminants, 1.0, -1e300), *_least("p", pivots, 1e300, 0.0), *_total(function, access)]
-    within = f"total < {function.largest!r} ? d : -1e300"
+    lines = [*_least("d", discriminants, 1.0, -1e300), *_least("p", pivots, 1e300, 0.0), *_squares(function, layout)]
+    within = f"squares < {function.largest**2!r} ? d : -1e300"
     lines += [f"{access('health', i)} = {value};" for i, value in enumerate((within, "p", residual, count))]
     return ["        " + line for line in lines]
 
 
-def _total(function: CFunction, access: Access) -> list[str]:
-    """The sum of the amounts of all inputs and outputs, pairs of pairs: no number where one of them is none.
+def _pivot_factors(program: Program, name: str, records: Sequence[Pivot]) -> dict[int, float]:
+    """Return one over the typical size of each pivot by its index, once for pivots that are the same expression.
 
-    Large matrices are left out (regressors would take a tenth longer, or a half): below `LARGEST` their entries, which
-    are products of two velocities and a length, cannot overflow.
+    Several linear blocks of a machine are often eliminated from the same matrix.
     """
-    ports = (*function.inputs, *(port for port in function.outputs if port.size <= MOST_LINES))
-    terms = [f"fabs({access(port.name, i)})" for port in ports for i in range(port.size)]
-    lines: list[str] = []
-    level = 0
-    while len(terms) > 1:
-        level += 1
-        pairs = range(0, len(terms) - 1, 2)
-        lines += [f"const double w_{level}_{i} = {terms[i]} + {terms[i + 1]};" for i in pairs]
-        terms = [*(f"w_{level}_{i}" for i in pairs), *terms[2 * len(pairs) :]]
-    return [*lines, f"const double total = {terms[0] if terms else '0.0'};"]
+    factors = [1.0 / max(record.typical, 1e-300) for record in records]
+    expressions = _output_operands(program, name)
+    smallest: dict[int, tuple[int, float]] = {}
+    for i, factor in enumerate(factors):
+        expression = expressions.get(i, -1 - i)
+        first, least = smallest.get(expression, (i, factor))
+        smallest[expression] = first, min(least, factor)
+    return dict(smallest.values())
+
+
+def _output_operands(program: Program, name: str) -> dict[int, int]:
+    """Return the number of the instruction that computes each element of an output of straight-line code."""
+    for step in program.steps:
+        if isinstance(step, Evaluate) and name in step.outputs:
+            code = instructions(step.function.function, [output == name for output in step.outputs])
+            port = step.outputs.index(name)
+            return {
+                instruction.port[1]: instruction.operands[0]
+                for instruction in code
+                if instruction.operation == ca.OP_OUTPUT and instruction.port and instruction.port[0] == port
+            }
+    return {}
+
+
+def _squares(function: CFunction, layout: _Layout) -> list[str]:
+    """Return C lines that sum the squares of all inputs and outputs: not-a-number or infinite where one of them is.
+
+    Most processors square and add in one instruction. Large matrices are left out (regressors would take a tenth
+    longer, or a half): below `LARGEST` their entries, which are products of two velocities and a length, cannot
+    overflow.
+    """
+    of_inputs, inputs = [], []
+    for port in function.inputs:
+        if layout.is_one_sample and port.size >= NUMBERS_OF_VECTOR:
+            of_inputs.append(f"tl_squares({port.name}, {port.size})")
+        else:
+            inputs += [layout.access(port.name, i) for i in range(port.size)]
+    small = [port for port in function.outputs if port.size <= MOST_LINES]
+    outputs = [layout.access(port.name, i) for port in small for i in range(port.size)]
+    # the inputs' sum is done long before the last output is there
+    return [
+        *_sum_of_squares("of_inputs", inputs, of_inputs),
+        *_sum_of_squares("of_outputs", outputs, []),
+        "const double squares = of_inputs + of_outputs;",
+    ]
+
+
+def _sum_of_squares(name: str, terms: Sequence[str], further: Sequence[str]) -> list[str]:
+    """Return C lines that define the sum of the squares of some terms and of further sums."""
+    chains = min(len(terms), CHAINS_OF_SQUARES)
+    lines = [f"double {name}_{k} = {terms[k]} * {terms[k]};" for k in range(chains)]
+    lines += [f"{name}_{k % chains} += {terms[k]} * {terms[k]};" for k in range(chains, len(terms))]
+    sums = [*further, *(f"{name}_{k}" for k in range(chains))]
+    return [*lines, f"const double {name} = {' + '.join(sums) or '0.0'};"]
 
 
 def _least(name: str, values: Sequence[str], most: float, worst: float) -> list[str]:
@@ -624,5 +679,5 @@ def _text(function: CFunction, layout: _Layout) -> tuple[str, list[_Apart]]:
     lines += ["    (void)n;"] * (layout.first is not None)
     lines += [f"    (void){port.name};" for port in function.arguments if port in function.inputs or not port.size]
     steps, apart = _steps(function, layout)
-    lines += [*steps, f"    {layout.loop}", *_health(function, layout.access), "    }", "}", ""]
+    lines += [*steps, f"    {layout.loop}", *_health(function, layout), "    }", "}", ""]
     return "\n".join(lines), apart
