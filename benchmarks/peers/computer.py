@@ -6,6 +6,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +41,18 @@ def processor() -> Processor:
             features = tuple(vector for vector in VECTORS if vector in value.split())
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return Processor(name=name, cores=cores, features=features)
+
+
+def family() -> str:
+    """Return a name for all processors of one design, such as "AuthenticAMD family 26 model 2"."""
+    values: dict[str, str] = {}
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            key, _, value = line.partition(":")
+            values.setdefault(key.strip(), value.strip())
+    if "vendor_id" not in values:
+        return processor().name
+    return f"{values['vendor_id']} family {values.get('cpu family', '?')} model {values.get('model', '?')}"
 
 
 def compiler_version(compiler: str) -> str:
