@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import pytest
 
 import tauloop
-from tauloop.records import dataclass as quick
+from tauloop.records import DEFERRED, dataclass as quick, deferred
 
 FROZEN = {"frozen": True, "slots": True, "kw_only": True}
 
@@ -178,6 +178,82 @@ def test_a_plain_class_derives_from_a_quick_one():
             self.name = name
 
     assert (Named("a").name, Named("a").x) == ("a", 1)
+
+
+@quick(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A record with a value that is computed when it is read."""
+
+    length: float
+    square: float = field(metadata=DEFERRED)
+
+
+@quick(frozen=True, slots=True, kw_only=True)
+class MeasuredTwice(Measured):
+    """A record that inherits a deferred field and adds one."""
+
+    cube: float = field(metadata=DEFERRED)
+
+
+class Counter:
+    """A computation that counts its calls."""
+
+    def __init__(self, value: float) -> None:
+        self.value, self.calls = value, 0
+
+    def __call__(self) -> float:
+        self.calls += 1
+        return self.value
+
+
+def test_a_deferred_value_is_computed_once_when_it_is_read():
+    square, cube = Counter(4.0), Counter(8.0)
+    made = MeasuredTwice(length=2.0, square=deferred(square), cube=deferred(cube))
+    assert made.length == 2.0
+    assert (square.calls, cube.calls) == (0, 0)
+    assert (made.square, made.square) == (4.0, 4.0)
+    assert (square.calls, cube.calls) == (1, 0)
+    assert made.cube == 8.0
+    assert Measured(length=2.0, square=4.0).square == 4.0
+
+
+READINGS = {
+    "pickle": lambda record: pickle.loads(pickle.dumps(record)),
+    "deep copy": copy.deepcopy,
+    "copy": copy.copy,
+    "replace": dataclasses.replace,
+    "dictionary": lambda record: Measured(**dataclasses.asdict(record)),
+    "hash": lambda record: {record: record}[Measured(length=2.0, square=4.0)],
+    "itself": lambda record: record,
+}
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_a_deferred_value_is_never_seen_as_a_placeholder(reading):
+    square = Counter(4.0)
+    eager = Measured(length=2.0, square=4.0)
+    made = READINGS[reading](Measured(length=2.0, square=deferred(square)))
+    assert made == eager
+    assert repr(made) == repr(eager)
+    assert square.calls == 1
+
+
+def test_a_deferred_value_that_fails_is_computed_again_at_the_next_reading():
+    values = iter([0.0, 2.0])
+    made = Measured(length=2.0, square=deferred(lambda: 1.0 / next(values)))
+    with pytest.raises(ZeroDivisionError):
+        _ = made.square
+    assert made.square == 0.5
+
+
+def test_a_deferred_field_is_frozen_and_needs_slots():
+    made = Measured(length=2.0, square=deferred(Counter(4.0)))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        made.square = 5.0
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        del made.square
+    with pytest.raises(TypeError, match=r"Open\.square: a deferred field needs a class with slots"):
+        quick(frozen=True)(type("Open", (), {"__annotations__": {"square": float}, "square": field(metadata=DEFERRED)}))
 
 
 def test_all_classes_of_the_package_are_quick():

@@ -3,15 +3,63 @@
 Python's writes six methods for every class as text and compiles each when the module is imported: 0.7 ms a class, and
 a command imports two hundred of them, which took longer than its work. Here the methods ask the fields when they are
 called; only ``__init__`` is compiled, and only of a class that is used.
+
+A field may be `DEFERRED`: given a `deferred` value, it is computed when it is first read, and kept.
 """
 
 from __future__ import annotations
 
 import reprlib
+from collections.abc import Callable
 from dataclasses import MISSING, FrozenInstanceError, dataclass as standard, fields
 from operator import attrgetter
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType, MemberDescriptorType
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+_Value = TypeVar("_Value")
+
+#: Metadata of a field that takes `deferred` values: ``x: float = field(metadata=DEFERRED)``. Its class needs slots.
+DEFERRED = MappingProxyType({"deferred": True})
+
+
+def deferred(compute: Callable[[], _Value]) -> _Value:
+    """Return a placeholder for the value of a `DEFERRED` field, which calls `compute` when the field is first read.
+
+    Everything that reads the field gets the value and never the placeholder: comparisons, `repr`, `pickle`, `copy` and
+    `dataclasses.replace` too. What `compute` reads must stay as it is until then: copy arrays that a caller can change.
+    If it raises, the field stays deferred.
+    """
+    return cast(_Value, _Placeholder(compute))
+
+
+class _Placeholder:
+    """The value of a field that is computed when it is read."""
+
+    __slots__ = ("compute",)
+
+    def __init__(self, compute: Callable[[], object]) -> None:
+        self.compute = compute
+
+
+class _DeferredField:
+    """A field in a slot that replaces a placeholder by its value when it is read."""
+
+    def __init__(self, slot: MemberDescriptorType) -> None:
+        self._slot = slot
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        if instance is None:
+            return self
+        value = self._slot.__get__(instance, owner)
+        if type(value) is _Placeholder:
+            value = value.compute()
+            self._slot.__set__(instance, value)
+        return value
+
+    def __set__(self, instance: object, value: object) -> None:
+        self._slot.__set__(instance, value)
+
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
@@ -22,6 +70,7 @@ else:
 
         def made(cls: type) -> type:
             cls = _with_fields(cls, kw_only, slots)
+            _defer(cls)
             methods = {"__init__": _Init(cls)} if init else {}
             methods |= {"__repr__": _repr} if repr else {}
             methods |= _comparison(cls, frozen) if eq else {}
@@ -51,6 +100,22 @@ def _with_fields(cls: type, kw_only: bool, slots: bool) -> type:
         finally:
             for flag in frozen:
                 flag.frozen = True
+
+
+def _defer(cls: Any) -> None:
+    """Make deferred fields compute their values when they are read; those of a base class do so already.
+
+    Raises:
+        TypeError: the class has no slots.
+    """
+    for item in fields(cls):
+        if "deferred" not in item.metadata:
+            continue
+        slot = getattr(cls, item.name, None)
+        if isinstance(slot, MemberDescriptorType):
+            setattr(cls, item.name, _DeferredField(slot))
+        elif not isinstance(slot, _DeferredField):
+            raise TypeError(f"{cls.__qualname__}.{item.name}: a deferred field needs a class with slots")
 
 
 class _Init:

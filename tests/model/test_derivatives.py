@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from differences import FOREIGN, REDUNDANT, STEPS, WEIGHTS, Differences, difference, machine
@@ -252,3 +255,44 @@ def test_near_a_singularity_derivatives_grow_faster_than_their_functions():
     )
     slope = (ahead - behind) / (2.0 * shift[:, None])
     assert exact.jacobian("force", "position")[:, :, 1] == pytest.approx(slope, rel=1e-4)
+
+
+def refuse_decompositions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make every singular value decomposition of NumPy an error."""
+
+    def refuse(*arguments: object, **options: object) -> None:
+        raise AssertionError("a singular value decomposition")
+
+    monkeypatch.setattr(np.linalg, "svd", refuse)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("samples", [1, 3])
+def test_condition_numbers_are_computed_only_when_they_are_read(monkeypatch, function, samples):
+    motion = machine("delta").platform
+    position = np.array([[0.05, 0.0, -0.5], [0.0, 0.0, -0.5], [0.0, 0.1, -0.45]])[:samples]
+    arguments = [np.squeeze(array, axis=0) if samples == 1 else array for array in (position, 0 * position, position)]
+    motion.derivatives(function, *arguments)  # builds the program, which decomposes matrices
+    with monkeypatch.context() as changed:
+        refuse_decompositions(changed)
+        exact = motion.derivatives(function, *arguments)
+        for output in exact.rows:
+            for name in exact.columns:
+                assert np.isfinite(exact.jacobian(output, name)).all()
+        assert exact.health.all_sound
+        with pytest.raises(AssertionError, match="singular value"):
+            _ = exact.condition
+    expected = motion.condition(np.atleast_2d(exact.values["q"]))
+    np.testing.assert_array_equal(exact.condition, expected)
+
+
+def test_condition_numbers_are_of_the_poses_that_were_differentiated():
+    """Whether they are read before the result is copied, sent or written into, or afterwards."""
+    motion, position = machine("delta").platform, np.array([[0.05, 0.0, -0.5], [0.0, 0.1, -0.45]])
+    results = [motion.derivatives("inverse_dynamics", position, 0 * position, position) for _ in range(2)]
+    expected = motion.condition(results[0].values["q"])
+    sent, changed = pickle.loads(pickle.dumps(results[0])), replace(results[0], function="other")
+    results[1].values["q"][:] *= 180.0 / np.pi
+    for result in (*results, sent, changed):
+        np.testing.assert_array_equal(result.condition, expected)
+    assert "condition=[" in repr(results[1])

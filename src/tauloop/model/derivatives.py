@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +15,7 @@ from tauloop.programs.catalogue import DERIVATIVES
 from tauloop.programs.derivatives import by
 from tauloop.programs.expressions import ProgramSpec
 from tauloop.programs.state import Health
-from tauloop.records import dataclass
+from tauloop.records import DEFERRED, dataclass, deferred
 from tauloop.shown import Shown
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Derivatives(Shown):
         values: outputs by name (N, n), or (n,) for a single sample.
         jacobians: by output and input (N, n, m), or (n, m).
         condition: condition numbers (N,) of the poses, free of units; near singularities derivatives grow with their
-            square or cube.
+            square or cube. They are computed when they are first read, for they take many times longer than the rest.
         health: the evidence of every sample.
 
     Examples:
@@ -50,7 +50,7 @@ class Derivatives(Shown):
     columns: Mapping[str, tuple[str, ...]]
     values: Mapping[str, np.ndarray]
     jacobians: Mapping[tuple[str, str], np.ndarray]
-    condition: np.ndarray
+    condition: np.ndarray = field(metadata=DEFERRED)
     health: Health
 
     def jacobian(self, output: str, argument: str) -> np.ndarray:
@@ -67,8 +67,12 @@ class Derivatives(Shown):
 
     def single(self) -> Derivatives:
         """The first sample without the axis of samples."""
-        values = {name: array[0] for name, array in self.values.items()}
-        return replace(self, values=values, jacobians={key: array[0] for key, array in self.jacobians.items()})
+        return replace(
+            self,
+            values={name: array[0] for name, array in self.values.items()},
+            jacobians={key: array[0] for key, array in self.jacobians.items()},
+            condition=deferred(lambda: self.condition),
+        )
 
 
 #: What there is of outputs that a program does not have.
@@ -121,12 +125,13 @@ def arranged(
         if outputs.get(by(output, name), EMPTY).size
     }
     rows = [output for output in values if any(by(output, name) in outputs for name in names)]
+    q = outputs["q"].copy()  # the result's own array may be changed before its condition is read
     return Derivatives(
         function=function,
         rows={name: known[name] for name in rows},
         columns={name: known[name] for name in names if len(known[name])},
         values={name: outputs[name] for name in values},
         jacobians=made,
-        condition=runner.condition(outputs["q"]),
+        condition=deferred(lambda: runner.condition(q)),
         health=health,
     )
