@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tauloop as tl
-from tauloop.assembly.ports import ACTUATORS
+from tauloop.assembly.ports import ACTUATORS, PLATFORM
 from tauloop.logs import read_log, samples, write_log
 from tauloop.result import Status
 
@@ -92,3 +92,25 @@ def test_passive_freedoms_need_accelerations():
     options = tl.DynamicsOptions(motion=Path("none.csv"), entry=ACTUATORS, from_momenta=True)
     with pytest.raises(tl.InputError, match="passive freedoms move"):
         tl.inverse_dynamics(replace(arm, actuators=arm.actuators[:2]), options)
+
+
+@pytest.mark.parametrize("entry", [PLATFORM, ACTUATORS])
+def test_forces_of_a_table_need_no_singular_values(delta, stroke, tmp_path, monkeypatch, entry):
+    """Condition numbers and distances from singularities are computed when they are read: half of the time and more."""
+    log = tl.inverse_dynamics(delta, tl.DynamicsOptions(motion=stroke)).log()
+    options = tl.DynamicsOptions(motion=write_log(tmp_path / "log.csv", log), entry=entry)
+    tl.inverse_dynamics(delta, options)  # builds the programs, which decomposes matrices
+
+    def refuse(*arguments: object, **options: object) -> None:
+        raise AssertionError("a singular value decomposition")
+
+    with monkeypatch.context() as changed:
+        changed.setattr(np.linalg, "svd", refuse)
+        result = tl.inverse_dynamics(delta, options)
+        assert result.status is Status.OK
+        with pytest.raises(AssertionError, match="singular value"):
+            _ = result.condition
+    expected = delta.motion(entry).condition(result.forces.state.q)
+    result.forces.state.q[:] = 0.0
+    np.testing.assert_array_equal(result.condition, expected)
+    assert result.as_dict()["condition"] == expected.tolist()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from core_machines import CORE_MACHINES
@@ -12,7 +15,7 @@ from scipy.linalg import null_space
 from tauloop import Model, load, loads
 from tauloop.errors import AssemblyError, InputError
 from tauloop.kinematics import random_states
-from tauloop.kinematics.singularities import require_regular, singularities, singularity_report
+from tauloop.kinematics.singularities import KINDS, require_regular, singularities, singularity_report
 
 #: Bisection halves 40 times: crossings are found to rounding of the pose.
 LOCATED = 1e-9
@@ -110,3 +113,37 @@ def test_determinants_and_measures_are_two_views_of_one_matrix(seed: int) -> Non
         assert measures.parallel[i] == pytest.approx(sigma[-1], abs=ROUNDING)
         volume = np.sqrt(np.linalg.det(K @ K.T)) * sigma.prod()
         assert abs(measures.parallel_determinant[i]) == pytest.approx(volume, rel=ROUNDING)
+
+
+def test_distances_and_determinants_are_computed_when_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Crossings need no distances, distances no determinants; both are those of the poses that were given."""
+    model = Model(load("delta"))
+    state = model.platform.kinematics([[0, 0, -0.5], [0, 0.1, -0.45]])
+    report = singularity_report(model, state)
+    approaches = report.approaches
+    expected = {name: report.measures.distance(name) for name in (*KINDS, "serial_determinant", "parallel_determinant")}
+    counts = {"svd": 0, "det": 0}
+
+    def counted(name: str) -> Callable[..., Any]:
+        function = getattr(np.linalg, name)
+
+        def call(*arguments: Any, **options: Any) -> Any:
+            counts[name] += 1
+            return function(*arguments, **options)
+
+        return call
+
+    for name in counts:
+        monkeypatch.setattr(np.linalg, name, counted(name))
+    report = singularity_report(model, state)
+    require_regular(report, smallest=0.0)
+    assert counts == {"svd": 0, "det": 2}
+    assert report.approaches == approaches
+    assert counts == {"svd": 3, "det": 2}
+    measures = singularities(model, state.q)
+    state.q[:] = 0.0
+    for name in KINDS:
+        np.testing.assert_array_equal(measures.distance(name), expected[name])
+    assert counts["det"] == 2
+    for name, values in expected.items():
+        np.testing.assert_array_equal(measures.distance(name), values)

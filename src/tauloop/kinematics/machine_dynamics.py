@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from tauloop.model.sampled_momenta import FEWEST_SAMPLES, forces_from_momenta
 from tauloop.options import Options, option
 from tauloop.programs import Forces
 from tauloop.progress import Progress, Stages
-from tauloop.records import dataclass
+from tauloop.records import DEFERRED, dataclass, deferred
 from tauloop.result import Evidence, Result, provenance
 
 if TYPE_CHECKING:
@@ -84,7 +85,8 @@ class MotionForces(Result):
         time: of the samples (N,), s.
         forces: actuator forces, multipliers, tensions, and the full motion.
         hybrid: the same with the accelerations of passive freedoms, where the machine has any and actuators lead.
-        condition: condition numbers (N,), free of units; infinite where singular.
+        condition: condition numbers (N,), free of units; infinite where singular. They are computed when they are first
+            read, for they take many times longer than the forces.
     """
 
     model: Model
@@ -92,7 +94,7 @@ class MotionForces(Result):
     time: np.ndarray
     forces: Forces
     hybrid: HybridForces | None
-    condition: np.ndarray
+    condition: np.ndarray = field(metadata=DEFERRED)
 
     def variables(self) -> Iterator[Variable]:
         """Actuator forces, multipliers, tensions and all coordinates over time, with the condition of each sample."""
@@ -191,7 +193,7 @@ def inverse_dynamics(
         [-1.55]
     """
     model, options = modelled(machine), options or DynamicsOptions()
-    entry, table, stages = options.entry, options.motion, Stages(progress, 4)
+    entry, table, stages = options.entry, options.motion, Stages(progress, 3)
     functions = model.motion(entry)
     is_hybrid = entry is ACTUATORS and bool(model.assembly.passive)
     ports = model.hybrid.ports if is_hybrid else functions.ports.motion
@@ -223,8 +225,7 @@ def inverse_dynamics(
     if len(time) > 1:
         require_regular(singularity_report(model, forces.state, entry=entry), smallest=0.0)
     stages.done()
-    condition = functions.condition(np.atleast_2d(forces.state.q))
-    stages.done()
+    q = np.array(forces.state.q, ndmin=2)  # the result's own array may be changed before its condition is read
     made_by = {"entry": entry.name, "formulation": _formulation(model, options)}
     return MotionForces(
         model=model,
@@ -232,7 +233,7 @@ def inverse_dynamics(
         time=time,
         forces=forces,
         hybrid=hybrid,
-        condition=condition,
+        condition=deferred(lambda: functions.condition(q)),
         evidence=(*forces.evidence, *evidence),
         provenance=provenance(options=made_by, inputs={"machine": model.mechanism.name}),
     )

@@ -16,7 +16,9 @@ Source: Gosselin and Angeles 1990, Singularity analysis of closed-loop kinematic
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import field
+from functools import cache
 
 import numpy as np
 
@@ -24,7 +26,7 @@ from tauloop.assembly.ports import PLATFORM, Entry
 from tauloop.errors import AssemblyError, InputError, Problems
 from tauloop.model import Model
 from tauloop.programs.state import State
-from tauloop.records import dataclass
+from tauloop.records import DEFERRED, dataclass, deferred
 
 #: Halvings of the stretch between two samples on which a crossing is sought.
 BISECTIONS = 40
@@ -36,12 +38,14 @@ KINDS = ("serial", "parallel", "constraint")
 USUAL = 0.05
 #: What is kept of the reference pose's own distance where that is less, and that of one that is singular itself.
 SHARE, NONE = 0.5, 1e-6
-_MEASURES = (*KINDS, "serial_determinant", "parallel_determinant")
+_DETERMINANTS = ("serial_determinant", "parallel_determinant")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Singularities:
     """How far N poses are from being singular.
+
+    The three distances, and the two determinants, are computed when one of them is first read.
 
     Attributes:
         serial: type 1 (N,): smallest length of the independent (platform) velocities over all motions of unit length.
@@ -52,11 +56,11 @@ class Singularities:
         length: unit of length, m; rotations count by one radian.
     """
 
-    serial: np.ndarray
-    parallel: np.ndarray
-    constraint: np.ndarray
-    serial_determinant: np.ndarray
-    parallel_determinant: np.ndarray
+    serial: np.ndarray = field(metadata=DEFERRED)
+    parallel: np.ndarray = field(metadata=DEFERRED)
+    constraint: np.ndarray = field(metadata=DEFERRED)
+    serial_determinant: np.ndarray = field(metadata=DEFERRED)
+    parallel_determinant: np.ndarray = field(metadata=DEFERRED)
     length: float
 
     def distance(self, kind: str) -> np.ndarray:
@@ -74,9 +78,24 @@ def singularities(model: Model, q: np.ndarray) -> Singularities:
         model: the machine.
         q: assembled coordinates (N, n_q).
     """
-    parts = [_measured(model, q[first : first + CHUNK]) for first in range(0, max(len(q), 1), CHUNK)]
-    measures = {name: np.concatenate([part[name] for part in parts]) for name in _MEASURES}
-    return Singularities(**measures, length=model.assembly.loops.length)
+    q = np.array(q)  # the caller may change its own before they are read
+
+    @cache
+    def distances() -> dict[str, np.ndarray]:
+        return _at_reached(model, q, KINDS, _distances)
+
+    @cache
+    def determinants() -> dict[str, np.ndarray]:
+        return _at_reached(model, q, _DETERMINANTS, _determinants)
+
+    return Singularities(
+        serial=deferred(lambda: distances()["serial"]),
+        parallel=deferred(lambda: distances()["parallel"]),
+        constraint=deferred(lambda: distances()["constraint"]),
+        serial_determinant=deferred(lambda: determinants()["serial_determinant"]),
+        parallel_determinant=deferred(lambda: determinants()["parallel_determinant"]),
+        length=model.assembly.loops.length,
+    )
 
 
 def least_distance(model: Model, wanted: float | None = None, kinds: Sequence[str] = KINDS) -> float:
@@ -97,21 +116,37 @@ def least_distance(model: Model, wanted: float | None = None, kinds: Sequence[st
     return SHARE * here if NONE < here < USUAL else USUAL
 
 
-def _measured(model: Model, q: np.ndarray) -> dict[str, np.ndarray]:
-    known = np.isfinite(q).all(axis=1)
-    if not known.all():  # out of reach: no measures there
-        whole = {name: np.full(len(q), np.nan) for name in _MEASURES}
-        for name, values in _measured(model, q[known]).items():
-            whole[name][known] = values
-        return whole
+def _at_reached(
+    model: Model,
+    q: np.ndarray,
+    names: Sequence[str],
+    measure: Callable[[Model, np.ndarray, np.ndarray], Sequence[np.ndarray]],
+) -> dict[str, np.ndarray]:
+    """Measures (N,) of poses by name, chunk by chunk; NaN where a pose is out of reach.
+
+    Args:
+        model: the machine.
+        q: coordinates (N, n_q); not finite where out of reach.
+        names: of the measures.
+        measure: takes the machine, the loop Jacobian (n, rank, n_moving) free of units, and the moving velocities.
+    """
     assembly = model.assembly
     loops = assembly.loops
-    moving = [i for i in range(loops.topology.n_v) if i not in assembly.frozen]
-    _, K = loops.residuals(q)
-    K = loops.scaled(K)[:, list(assembly.rows)][:, :, moving]
+    moving = np.array([i for i in range(loops.topology.n_v) if i not in assembly.frozen], dtype=int)
+    measures = {name: np.full(len(q), np.nan) for name in names}
+    reached = np.flatnonzero(np.isfinite(q).all(axis=1))
+    for first in range(0, len(reached), CHUNK):
+        chosen = reached[first : first + CHUNK]
+        _, K = loops.residuals(q[chosen])
+        K = loops.scaled(K)[:, list(assembly.rows)][:, :, moving]
+        for name, values in zip(names, measure(model, K, moving), strict=True):
+            measures[name][chosen] = values
+    return measures
+
+
+def _distances(model: Model, K: np.ndarray, moving: np.ndarray) -> Sequence[np.ndarray]:
+    """Distances (n,) from singularities, in the order of `KINDS`."""
     n, rank, n_v = K.shape
-    picks = np.eye(loops.topology.n_v)[list(assembly.independent)][:, moving]
-    A = actuator_map(model)[:, moving]
     if rank:
         _, sigma, Vt = np.linalg.svd(K, full_matrices=True)
         motions = Vt[:, rank:].transpose(0, 2, 1)
@@ -119,9 +154,20 @@ def _measured(model: Model, q: np.ndarray) -> dict[str, np.ndarray]:
     else:
         motions = np.broadcast_to(np.eye(n_v), (n, n_v, n_v))
         constraint = np.ones(n)
-    leading = A[list(assembly.leading)]
-    distances = (_smallest(picks @ motions), _smallest(A @ motions), constraint)
-    return dict(zip(_MEASURES, (*distances, _determinant(K, picks), _determinant(K, leading)), strict=True))
+    serial = _smallest(_picks(model, moving) @ motions)
+    parallel = _smallest(actuator_map(model)[:, moving] @ motions)
+    return serial, parallel, constraint
+
+
+def _determinants(model: Model, K: np.ndarray, moving: np.ndarray) -> Sequence[np.ndarray]:
+    """Determinants (n,) whose signs change at singularities, in the order of `_DETERMINANTS`."""
+    leading = actuator_map(model)[:, moving][list(model.assembly.leading)]
+    return _determinant(K, _picks(model, moving)), _determinant(K, leading)
+
+
+def _picks(model: Model, moving: np.ndarray) -> np.ndarray:
+    """Rows (m, n_moving) that pick the independent velocities."""
+    return np.eye(model.topology.n_v)[list(model.assembly.independent)][:, moving]
 
 
 def actuator_map(model: Model) -> np.ndarray:
@@ -183,12 +229,12 @@ class SingularityReport:
     """What singularities a motion meets.
 
     Attributes:
-        approaches: the closest approach to each kind.
+        approaches: the closest approach to each kind; computed when first read.
         crossings: singularities that are passed, in order.
         measures: the measures of all samples.
     """
 
-    approaches: tuple[Approach, ...]
+    approaches: tuple[Approach, ...] = field(metadata=DEFERRED)
     crossings: tuple[Crossing, ...]
     measures: Singularities
 
@@ -215,24 +261,27 @@ def singularity_report(model: Model, motion: State, *, entry: Entry = PLATFORM) 
     columns = functions.ports.position.columns
     values = functions.ports.at(q)
     measures = singularities(model, q)
-    nearest = {kind: int(np.argmin(measures.distance(kind))) for kind in KINDS}
     crossings = [
         crossing
         for kind in ("serial", "parallel")
         for crossing in _crossings(model, entry, kind, measures.distance(f"{kind}_determinant"), values, q)
     ]
     return SingularityReport(
-        approaches=tuple(
-            Approach(
-                kind=kind,
-                sample=i,
-                distance=float(measures.distance(kind)[i]),
-                pose=dict(zip(columns, map(float, values[i]), strict=True)),
-            )
-            for kind, i in nearest.items()
-        ),
+        approaches=deferred(lambda: tuple(_approach(kind, measures, columns, values) for kind in KINDS)),
         crossings=tuple(sorted(crossings, key=lambda crossing: crossing.at)),
         measures=measures,
+    )
+
+
+def _approach(kind: str, measures: Singularities, columns: Sequence[str], values: np.ndarray) -> Approach:
+    """The closest approach of positions (N, n) to singularities of a kind."""
+    distances = measures.distance(kind)
+    sample = int(np.argmin(distances))
+    return Approach(
+        kind=kind,
+        sample=sample,
+        distance=float(distances[sample]),
+        pose=dict(zip(columns, map(float, values[sample]), strict=True)),
     )
 
 
@@ -250,7 +299,7 @@ def _crossings(
         middle = 0.5 * (first + last)
         position = values[before] + middle[:, None] * (values[before + 1] - values[before])
         state = functions.evaluate(position, start=near)
-        sign = _measured(model, state.q)[f"{kind}_determinant"] * determinant[before]
+        sign = singularities(model, state.q).distance(f"{kind}_determinant") * determinant[before]
         ahead = sign > 0
         first, last = np.where(ahead, middle, first), np.where(ahead, last, middle)
     middle = 0.5 * (first + last)
@@ -276,7 +325,7 @@ def require_regular(report: SingularityReport, *, smallest: float = 1e-3) -> Non
     for crossing in report.crossings:
         what = f"the motion passes a {crossing.kind} singularity at {_pose(crossing.pose)}"
         problems.add(f"sample {crossing.at:.2f}", what, remedy)
-    for near in report.approaches:
+    for near in report.approaches if smallest > 0.0 else ():  # no measure is negative
         if near.distance < smallest:
             what = f"comes as near as {near.distance:.2g} to a {near.kind} singularity (limit {smallest:.2g}) at "
             problems.add(f"sample {near.sample}", what + _pose(near.pose), remedy)
