@@ -49,7 +49,7 @@ def test_verdicts_are_those_of_numpy(name, tmp_path):
     assert len(np.unique(here["reason"])) > 1
     for figure in ("reason", "side"):
         assert np.array_equal(here[figure], there[figure]), figure
-    followed = bool(model.platform.evaluate(model.platform.ports.at(model.assembly.q)[None]).health.residuals)
+    followed = model.platform.runner.iterates
     # where Newton's method wanders without an end, each rounding leaves something else
     blamed = (here["reason"] != Reason.OUT_OF_REACH) | (not followed)
     assert np.array_equal(here["blame"][blamed], there["blame"][blamed])
@@ -60,6 +60,25 @@ def test_verdicts_are_those_of_numpy(name, tmp_path):
         error = np.abs(here[figure] - there[figure]) / (1.0 + np.abs(here[figure]))
         assert error[known].max(initial=0.0) < SAME, figure
     assert max(residual, coded_residual) < 1e-12
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ["delta", "five_bar", "par4"])
+def test_compiled_kinematics_blame_the_elements_that_interpreted_ones_do(name, tmp_path):
+    """In closed form and by iteration; machine code reports the worst of all loops, not each of them."""
+    plain = Model(load(name), evaluator=Interpreted())
+    poses = random_poses(plain, 300)
+    judges = [_Judge(model, LIMITS) for model in (plain, Model(load(name), evaluator=Compiled(folder=tmp_path)))]
+    assert judges[0].elements == judges[1].elements
+    expected = judges[0](poses)
+    assert len(np.unique(expected["blame"])) > 1
+    reached = expected["reason"] != Reason.OUT_OF_REACH
+    # where Newton's method wanders without an end, each rounding leaves something else
+    compared = reached if plain.platform.runner.iterates else np.ones_like(reached)
+    for chosen in (compared, reached):
+        verdicts = judges[1](poses[chosen])
+        for figure in ("reason", "blame", "side"):
+            assert np.array_equal(expected[figure][chosen], verdicts[figure]), figure
 
 
 @needs_compiler

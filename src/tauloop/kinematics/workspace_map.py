@@ -24,6 +24,7 @@ from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
 from tauloop.model.tension_terms import NO_WRENCH
+from tauloop.programs.catalogue import KINEMATICS
 from tauloop.programs.state import State
 from tauloop.progress import Stages
 from tauloop.records import dataclass
@@ -385,8 +386,8 @@ class _Poses:
     def __init__(self, model: Model) -> None:
         self._model, self.axes = model, pose_axes(model)
         self._reference = self.axes.reference[None]
-        health = self.state(self._reference).health
-        self.elements = (*(form.element for form in health.closed_forms), *health.residuals)
+        # not from the health of a state: machine code reports the worst of all loops, not each of them
+        self.elements = model.platform.program(KINEMATICS[0]).loop_names
 
     def state(self, values: np.ndarray, near: np.ndarray | None = None) -> State:
         """States of poses: at once where all loops have closed forms, else from states (N, n_q) near, or followed."""
@@ -394,7 +395,7 @@ class _Poses:
         if near is not None:
             return functions.evaluate(positions, start=near)
         state = functions.evaluate(positions)
-        if not state.health.residuals:
+        if not functions.runner.iterates:
             return state
         current = np.tile(self._model.assembly.q, (len(positions), 1))
         active = np.arange(len(positions))
@@ -409,7 +410,10 @@ class _Poses:
 
     @staticmethod
     def margins(state: State) -> np.ndarray:
-        """Margins (N, k) of the elements, negative where one keeps the loops from closing."""
+        """Margins (N, k) of the elements, negative where one keeps the loops from closing.
+
+        Those of machine code are of no element, but it reports only states whose loops close.
+        """
         health = state.health
         with np.errstate(invalid="ignore"):
             least = np.concatenate(

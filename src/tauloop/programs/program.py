@@ -205,6 +205,13 @@ class Program(Shown):
         return {name: values[name] for name in self.outputs}, evidence
 
     @property
+    def loop_names(self) -> tuple[str, ...]:
+        """What closes each closed form, then the loops that Newton's method closes, in the order of their evidence."""
+        elements = [form.element for form in self.closed_forms]
+        iterated = [name for step in self.steps if isinstance(step, Newton) for name in step.what]
+        return (*elements, *dict.fromkeys(iterated))
+
+    @property
     def all_pivots(self) -> tuple[Pivot, ...]:
         """Records of the pivots within Newton's loops, then of those of the linear blocks."""
         loops = (step.pivots for step in self.steps if isinstance(step, Newton))
