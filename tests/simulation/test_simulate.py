@@ -500,7 +500,7 @@ def test_many_motions_come_out_alike_compiled_interpreted_and_on_threads():
     force = rng.normal(size=(9, 3))
     q = np.repeat(model.assembly.q[None, :], 9, axis=0)
     v = model.platform.kinematics(model.platform.ports.at(q), 0.1 * rng.normal(size=(9, 3))).v
-    for evaluator in (Compiled(), Compiled(at_least=10), Compiled(at_least=10, threads=3)):
+    for evaluator in (Compiled(at_least=100_000), Compiled(at_least=10), Compiled(at_least=10, threads=3)):
         simulator = Simulator(Model(load("delta"), evaluator=evaluator), integrator=DormandPrince(rtol=1e-5, atol=1e-6))
         results.append(simulate_many(simulator, 0.3, q, v, force=force, samples=2000))
     assert {*results[0].endings} == {Ending.END, Ending.SINGULAR}

@@ -135,9 +135,9 @@ def load_model(
     from tauloop.model import Model  # a machine that is only read needs none
 
     if (count := thread_count(threads)) > 1:
-        from tauloop.codegen.evaluator import Compiled
+        from tauloop.codegen.evaluator import WORTH_COMPILING, Compiled
 
-        options["evaluator"] = Compiled(threads=count)
+        options["evaluator"] = Compiled(at_least=WORTH_COMPILING, threads=count)
     return announced(Model(load_machine(name, beside, rods), **options), within_limits)
 
 

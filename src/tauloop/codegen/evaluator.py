@@ -31,7 +31,8 @@ from tauloop.programs.state import Health, health
 from tauloop.records import dataclass
 
 _LOGGER = logging.getLogger("tauloop")
-#: Samples from which on compiling is sooner done than interpreting: about 1 ms against 10 ns for an operation.
+#: Samples from which on the default evaluator of a model compiles: compiling is then faster than interpreting, at about
+#: 1 ms against 10 ns for an operation.
 WORTH_COMPILING = 100_000
 #: Operations above which compilers take more than some ten seconds, at about 0.7 ms for each.
 LARGEST_PROGRAM = 20_000
@@ -107,16 +108,17 @@ class Interpreted(Evaluator):
 class Compiled(Evaluator):
     """Machine code from the system's C compiler, kept in a cache: tens of nanoseconds a sample.
 
-    What cannot be compiled (no compiler, or it fails) is interpreted, with a warning in the log: one for each reason.
+    Programs are compiled when they are first run. What cannot be compiled (no compiler, or it fails) is interpreted,
+    with a warning in the log: one for each reason.
 
     Attributes:
-        at_least: samples below which a run is interpreted all the same; zero compiles always.
+        at_least: samples below which a run is interpreted all the same; by default the first sample is compiled.
         largest: programs of more operations are interpreted all the same.
         threads: how many a batch is shared out over, and runs of simulations; no number depends on it.
         folder: the cache; the user's own without it.
     """
 
-    at_least: int = WORTH_COMPILING
+    at_least: int = 1
     largest: int = LARGEST_PROGRAM
     threads: int = 1
     folder: Path | None = None

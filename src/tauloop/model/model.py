@@ -81,7 +81,8 @@ class Model(Shown):
             free: leaf parameters (or one) that stay arguments of every function; all others are baked in.
             formulation: one of `equations.formulations.FORMULATIONS` by name, or one of your own, for inverse
                 dynamics and regressors.
-            evaluator: how functions are run; `Compiled()` without it: interpreted, but machine code for large batches.
+            evaluator: how functions are run. Without it they are interpreted, and machine code for large batches;
+                `Compiled()` is machine code from the first sample on.
             locks: freedoms that are held, such as the spins of axisymmetric rods.
 
         Raises:
@@ -144,9 +145,9 @@ class Model(Shown):
     @cached_property
     def evaluator(self) -> Evaluator:
         """How its programs are run."""
-        from tauloop.codegen.evaluator import Compiled
+        from tauloop.codegen.evaluator import WORTH_COMPILING, Compiled
 
-        return Compiled() if self.given_evaluator is None else self.given_evaluator
+        return Compiled(at_least=WORTH_COMPILING) if self.given_evaluator is None else self.given_evaluator
 
     @property
     def topology(self) -> Topology:

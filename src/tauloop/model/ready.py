@@ -135,7 +135,7 @@ def _make(
         The function, and whether the record's name sees all that it is made of: neither what other packages bring,
         nor the drive-line files that a machine file may name, are among it.
     """
-    from tauloop.codegen.evaluator import Compiled
+    from tauloop.codegen.evaluator import WORTH_COMPILING, Compiled
     from tauloop.equations.formulations import FORMULATIONS
     from tauloop.formats.library import FORMATS, format_of, load
     from tauloop.mechanism.model import JOINT_KINDS
@@ -151,7 +151,7 @@ def _make(
         options.free,
         formulation=options.formulation,
         locks=options.locks,
-        evaluator=Compiled(threads=options.threads, folder=folder),
+        evaluator=Compiled(at_least=WORTH_COMPILING, threads=options.threads, folder=folder),
     )
     motion = model.motion(options.entry)
     made = motion.compiled(spec, outputs or spec.outputs[:1])

@@ -30,7 +30,7 @@ from tauloop.calibration.problem.pose_equations import Reach
 from tauloop.calibration.problem.residuals import FORWARD_KINEMATICS, ForwardKinematics, ResidualKind
 from tauloop.calibration.problem.stations import Station, StationState
 from tauloop.calibration.problem.unknowns import Bounds, Tolerances, Unknown, bounded, select_unknowns
-from tauloop.codegen.evaluator import Compiled, Evaluator
+from tauloop.codegen.evaluator import WORTH_COMPILING, Compiled, Evaluator
 from tauloop.equations.topology import integrate
 from tauloop.errors import InputError, Problem
 from tauloop.mechanism.model import Mechanism
@@ -284,7 +284,8 @@ def calibration_problem(
         tolerances: usual sizes of corrections, and priors.
         encoder_noise: standard deviation of encoders, m or rad; propagated into the weights.
         bounds: least and largest values of unknowns by name or pattern, SI, besides those of the machine file.
-        evaluator: how functions are run; interpreted without it, `Compiled(at_least=0)` for many fits.
+        evaluator: how functions are run. Without it they are interpreted, and compiled for very many poses; use
+            `Compiled()` for many fits.
 
     Raises:
         InputError: wrong names or shapes.
@@ -303,7 +304,7 @@ def calibration_problem(
     everything = (*nuisances.values(), *encoders)
     unknowns = select_unknowns(mechanism, everything, parameters, tolerances or Tolerances())
     unknowns = bounded(unknowns, bounds or {})
-    how = Compiled() if evaluator is None else evaluator
+    how = Compiled(at_least=WORTH_COMPILING) if evaluator is None else evaluator
     reach = Reach(assembly=assembly, unknowns=unknowns, nuisances=everything, evaluator=how)
     return CalibrationProblem(
         mechanism=mechanism,
