@@ -12,6 +12,8 @@ from tauloop import Model, load
 from tauloop.cli.machine import load_model
 from tauloop.codegen import Compiled, Interpreted
 from tauloop.codegen.evaluator import WORTH_COMPILING, Evaluator
+from tauloop.equations.values import BatchFunction
+from tauloop.errors import InputError
 
 needs_compiler = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
 
@@ -56,3 +58,48 @@ def test_no_samples_are_not_compiled() -> None:
     assert not Compiled().wants_code(program, 0)
     assert Compiled().wants_code(program, 1)
     assert not Compiled(largest=1).wants_code(program, 1)
+
+
+def delta_starts(model: Model, samples: int) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of a Delta's motors (N, 3), and starts (N, n_q) whose plate is in turn below the elbows and above."""
+    angles = 0.5 + 0.01 * np.random.default_rng(5).random((samples, 3))
+    below = model.forward_kinematics([0.5, 0.5, 0.5]).q
+    above = below.copy()
+    above[model.topology.coordinate_names.index("platform.z")] *= -1.0
+    above[model.topology.coordinate_names.index("platform.z")] -= 2 * 0.26 * np.sin(0.5)
+    return angles, np.where(np.arange(samples)[:, None] % 2, above, below)
+
+
+@needs_compiler
+def test_machine_code_finds_the_branches_of_starts_that_the_interpreter_finds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = Model(load("delta"), evaluator=Interpreted())
+    compiled = Model(load("delta"), evaluator=Compiled(folder=tmp_path))
+    angles, starts = delta_starts(plain, 12)
+    expected = plain.actuators.kinematics(angles, start=starts)
+    height = expected.coordinate("platform.z")
+    assert (height[0::2] < -0.3).all()
+    assert (height[1::2] > 0.0).all()
+    results = [compiled.actuators.kinematics(angles, start=starts) for _ in range(2)]
+    for result in results:
+        np.testing.assert_allclose(result.q, expected.q, rtol=SAME, atol=SAME)
+
+    def refuse(function: BatchFunction, arrays: object, n: int) -> None:
+        raise AssertionError(f"{function.function.name()} is interpreted")
+
+    monkeypatch.setattr(BatchFunction, "__call__", refuse)
+    np.testing.assert_array_equal(compiled.actuators.kinematics(angles, start=starts).q, results[0].q)
+
+
+@needs_compiler
+def test_starts_that_are_not_finite_are_named_by_machine_code_and_the_interpreter(tmp_path: Path) -> None:
+    errors = []
+    for evaluator in (Interpreted(), Compiled(folder=tmp_path)):
+        model = Model(load("delta"), evaluator=evaluator)
+        angles, starts = delta_starts(model, 4)
+        starts[2, 0] = np.nan
+        with pytest.raises(InputError, match="start") as error:
+            model.actuators.kinematics(angles, start=starts)
+        errors.append(str(error.value))
+    assert errors[0] == errors[1]

@@ -81,7 +81,7 @@ class Runner:
         Raises:
             AssemblyError: the pose is on another branch, but not assembled.
         """
-        return self._on_branch(tuple(self.catalogue.branches.signs(q[None, :])[0].tolist()), q)
+        return self._on_branch(tuple(self._signs(q[None, :])[0].tolist()), q)
 
     def _on_branch(self, signs: tuple[int, ...], q: np.ndarray) -> Self:
         if signs == tuple(self.catalogue.branches.own.tolist()):
@@ -321,7 +321,7 @@ class Runner:
         """The runner on the branch of every start (N, n_q), and the numbers of the samples that lie there."""
         if self._is_own_branch(start):
             return [(self, np.arange(len(start)))]
-        signs = self.catalogue.branches.signs(start)
+        signs = self._signs(start)
         patterns, first, number = np.unique(signs, axis=0, return_index=True, return_inverse=True)
         return [
             (self._on_branch(tuple(pattern.tolist()), start[first[k]]), np.flatnonzero(number.ravel() == k))
@@ -334,7 +334,16 @@ class Runner:
         own = self.catalogue.branches.own
         if np.may_share_memory(start, self.assembly.q) or not len(start) or not len(own):
             return True
-        return bool((self.catalogue.branches.signs(start[:1] if is_one_row(start) else start) == own).all())
+        return bool((self._signs(start[:1] if is_one_row(start) else start) == own).all())
+
+    def _signs(self, q: np.ndarray) -> np.ndarray:
+        """Signs (N, k) of the roots of the closed forms on which poses (N, n_q) lie."""
+        branches = self.catalogue.branches
+        kernel = self._kernel(branches.slopes, {"q": q}, len(q))
+        if kernel is None:
+            return branches.signs(q)
+        outputs, _ = kernel.run({"q": q}, len(q))
+        return branches.signs_of(outputs["slopes"])
 
     def _require_finite(self, inputs: dict[str, np.ndarray]) -> None:
         """Raise where numbers of named inputs are not finite."""

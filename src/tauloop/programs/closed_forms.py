@@ -24,6 +24,7 @@ import casadi as ca
 import numpy as np
 
 from tauloop.equations.values import BatchFunction, quantile
+from tauloop.programs.program import Evaluate, Program
 from tauloop.records import dataclass
 
 #: An equation has a form when it deviates from it by less than this, relatively, at random values of everything.
@@ -326,12 +327,12 @@ class Branches:
     """Slopes of the equations that are solved in closed form; their signs tell the roots.
 
     Attributes:
-        slopes: q -> (slopes,), at nominal parameters.
+        slopes: the program from "q" to "slopes", at nominal parameters.
         typical: usual size of each (k,), over assembled states.
         own: signs (k,) of the roots that a program takes: those of the first of these states, its reference.
     """
 
-    slopes: BatchFunction
+    slopes: Program
     typical: np.ndarray
     own: np.ndarray
 
@@ -349,11 +350,16 @@ class Branches:
         at_q = ca.substitute([column], [*symbols, theta[0]], [q, ca.cos(q), ca.sin(q), ca.SX(ca.DM(theta[1]))])
         function = BatchFunction(ca.Function("branches", [q], ca.cse(at_q)))
         (values,) = function([states], len(states))
+        step = Evaluate(function=function, inputs=("q",), outputs=("slopes",))
+        program = Program(name="branches", steps=(step,), outputs=("slopes",), closed_forms=(), pivots=())
         return cls(
-            slopes=function, typical=quantile(np.abs(values), 0.5), own=np.where(values[0] >= 0, 1, -1).astype(int)
+            slopes=program, typical=quantile(np.abs(values), 0.5), own=np.where(values[0] >= 0, 1, -1).astype(int)
         )
 
     def signs(self, q: np.ndarray) -> np.ndarray:
-        """Signs (N, k) of the roots on which poses (N, n_q) lie; the own one at a dead centre, which has only one."""
-        (slopes,) = self.slopes([q], len(q))
+        """Signs (N, k) of the roots on which poses (N, n_q) lie."""
+        return self.signs_of(self.slopes.run({"q": q}, len(q))[0]["slopes"])
+
+    def signs_of(self, slopes: np.ndarray) -> np.ndarray:
+        """Signs (N, k) of the roots from slopes (N, k); the own one at a dead centre, which has only one."""
         return np.where(np.abs(slopes) > DEAD * self.typical, np.where(slopes >= 0, 1, -1), self.own)
