@@ -72,23 +72,6 @@ static inline int tl_all_below(const double *length, double last)
     return above == 0;
 }
 
-static inline double tl_squares(const double *x, int n)
-{
-#ifdef TL_SHUFFLE
-    tl_four sum = *(const tl_four *)(x + n - 4);
-    sum *= sum;
-    for (int i = 0; i + 4 < n; i += 4) {
-        const tl_four four = *(const tl_four *)(x + i);
-        sum += four * four;
-    }
-    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
-#else
-    double sum = 0.0;
-    for (int i = 0; i < n; ++i) sum += x[i] * x[i];
-    return sum;
-#endif
-}
-
 static inline void tl_turn(const double *restrict rows, int size, double *restrict first, double *restrict second)
 {
 #ifdef TL_SHUFFLE
@@ -581,13 +564,7 @@ void actuators_inverse_dynamics(const double *restrict position, const double *r
         const double p_3_0 = p_2_0 < p_0_4 ? p_2_0 : p_0_4;
         const double ps_3_0 = ps_2_0 + p_0_4;
         const double p = ps_3_0 == ps_3_0 ? (p_3_0 < 1e+300 ? p_3_0 : 1e+300) : 0.0;
-        double of_inputs_0 = position[0] * position[0];
-        double of_inputs_1 = position[1] * position[1];
-        double of_inputs_2 = velocity[0] * velocity[0];
-        double of_inputs_3 = velocity[1] * velocity[1];
-        of_inputs_0 += acceleration[0] * acceleration[0];
-        of_inputs_1 += acceleration[1] * acceleration[1];
-        const double of_inputs = tl_squares(start, 6) + of_inputs_0 + of_inputs_1 + of_inputs_2 + of_inputs_3;
+        const double of_inputs = 0.0;
         double of_outputs_0 = q[0] * q[0];
         double of_outputs_1 = q[1] * q[1];
         double of_outputs_2 = q[2] * q[2];
@@ -1102,19 +1079,7 @@ static void actuators_inverse_dynamics_block(const double position[restrict][TL_
         const double p_3_0 = p_2_0 < p_0_4 ? p_2_0 : p_0_4;
         const double ps_3_0 = ps_2_0 + p_0_4;
         const double p = ps_3_0 == ps_3_0 ? (p_3_0 < 1e+300 ? p_3_0 : 1e+300) : 0.0;
-        double of_inputs_0 = position[0][l] * position[0][l];
-        double of_inputs_1 = position[1][l] * position[1][l];
-        double of_inputs_2 = velocity[0][l] * velocity[0][l];
-        double of_inputs_3 = velocity[1][l] * velocity[1][l];
-        of_inputs_0 += acceleration[0][l] * acceleration[0][l];
-        of_inputs_1 += acceleration[1][l] * acceleration[1][l];
-        of_inputs_2 += start[0][l] * start[0][l];
-        of_inputs_3 += start[1][l] * start[1][l];
-        of_inputs_0 += start[2][l] * start[2][l];
-        of_inputs_1 += start[3][l] * start[3][l];
-        of_inputs_2 += start[4][l] * start[4][l];
-        of_inputs_3 += start[5][l] * start[5][l];
-        const double of_inputs = of_inputs_0 + of_inputs_1 + of_inputs_2 + of_inputs_3;
+        const double of_inputs = 0.0;
         double of_outputs_0 = q[0][l] * q[0][l];
         double of_outputs_1 = q[1][l] * q[1][l];
         double of_outputs_2 = q[2][l] * q[2][l];

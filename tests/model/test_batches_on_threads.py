@@ -137,6 +137,20 @@ def test_memory_of_results_is_taken_again_only_when_nobody_holds_it(monkeypatch)
     assert empty(3, 2).base is None
 
 
+def test_few_pieces_of_memory_are_looked_through(monkeypatch):
+    pieces: list[np.ndarray] = []
+    monkeypatch.setattr("tauloop.codegen.memory._KEPT", pieces)
+    monkeypatch.setattr("tauloop.codegen.memory.MOST_PIECES", 2)
+    n = LEAST // 8
+    results = [empty(n, 1) for _ in range(3)]
+    assert len(pieces) == 2
+    assert results[2].base is not None
+    del results
+    large = empty(n, 9)  # fits into neither of the two, of which one makes room for it
+    assert len(pieces) == 2
+    assert any(np.shares_memory(large, piece) for piece in pieces)
+
+
 @needs_compiler
 def test_results_that_are_held_stay_what_they_were():
     model, rng = model_of("delta", 2), np.random.default_rng(4)

@@ -1,4 +1,4 @@
-"""Memory of large results, taken again when nobody holds it any more.
+"""Memory of large results, used again when no result holds it any more.
 
 The first touch of fresh memory takes the system longer than many functions take to fill it, and is done by one thread
 at a time.
@@ -11,8 +11,11 @@ from threading import Lock
 
 import numpy as np
 
-#: Bytes from which on memory is kept, and most that is kept where nobody holds it.
-LEAST, MOST = 1 << 20, 1 << 28
+#: Bytes from which on memory is kept, and most that is kept where no result uses it. Smaller results come from the C
+#: library's own pool, which returns larger ones to the system after each use.
+LEAST, MOST = 1 << 17, 1 << 28
+#: Most pieces of memory that are looked through for a free one. A caller that keeps more results gets fresh memory.
+MOST_PIECES = 64
 
 _KEPT: list[np.ndarray] = []
 _LOCK = Lock()
@@ -47,9 +50,10 @@ def empty(n: int, size: int, dtype: np.dtype | type = float) -> np.ndarray:
         else:
             spare = sum(_KEPT[k].nbytes for k in free)
             for k in reversed(free):  # from the last on, whose places do not move
-                if spare <= MOST:
+                if spare <= MOST and len(_KEPT) < MOST_PIECES:
                     break
                 spare -= _KEPT.pop(k).nbytes
             memory = np.empty(wanted // 8)
-        _KEPT.append(memory)
+        if len(_KEPT) < MOST_PIECES:
+            _KEPT.append(memory)
     return memory[: wanted // 8].reshape(n, size)

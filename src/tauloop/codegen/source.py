@@ -23,13 +23,14 @@ from tauloop.codegen.batch_source import (
     batch_text,
 )
 from tauloop.codegen.c_helpers import used_helpers
+from tauloop.codegen.checked_values import CheckedValues, Element, checked_values
 from tauloop.codegen.scheduling import scheduled
 from tauloop.codegen.signature import LARGEST, CSignature
 from tauloop.codegen.single import in_single
 from tauloop.codegen.straight import Instruction, Piece, instructions, pieces, with_reciprocals
 from tauloop.errors import InputError
 from tauloop.programs.bounded import Bounded
-from tauloop.programs.program import NEWTON_ITERATIONS, NEWTON_LONGEST_STEP, Evaluate, Newton, Pivot, Program
+from tauloop.programs.program import NEWTON_ITERATIONS, NEWTON_LONGEST_STEP, Evaluate, Newton, Program
 from tauloop.records import dataclass
 
 #: Instructions of a stretch of straight-line code that stays in one piece, of one sample and of lanes, and of the
@@ -527,72 +528,57 @@ def _newton(step: Newton, layout: _Layout, function: CFunction) -> list[str]:
 def _health(function: CFunction, layout: _Layout) -> list[str]:
     """Return C lines that reduce the checks of a run to four numbers; not-a-number counts as the worst value."""
     program, access = function.program, layout.access
+    checked = checked_values(program, function.inputs, function.outputs, MOST_LINES)
     discriminants = [access("discriminants", i) for i in range(len(program.closed_forms))]
-    loops = [step for step in program.steps if isinstance(step, Newton)]
-    eliminations = [(step.pivot_values, step.pivots) for step in loops] + [("pivots", program.pivots)]
     pivots = [
         f"fabs({access(name, i)}) * {number(factor)}"
-        for name, records in eliminations
-        for i, factor in _pivot_factors(program, name, records).items()
+        for name, factors in checked.pivot_factors.items()
+        for i, factor in factors.items()
     ]
     residual = access("residual", 0) if _has_residual(program) else "0.0"
-    count = "(double)iterations" if loops else "0.0"
-    lines = [*_least("d", discriminants, 1.0, -1e300), *_least("p", pivots, 1e300, 0.0), *_squares(function, layout)]
+    count = "(double)iterations" if _has_newton(program) else "0.0"
+    lines = [
+        *_least("d", discriminants, 1.0, -1e300),
+        *_least("p", pivots, 1e300, 0.0),
+        *_squares(function, checked, layout),
+    ]
     within = f"squares < {function.largest**2!r} ? d : -1e300"
     lines += [f"{access('health', i)} = {value};" for i, value in enumerate((within, "p", residual, count))]
     return ["        " + line for line in lines]
 
 
-def _pivot_factors(program: Program, name: str, records: Sequence[Pivot]) -> dict[int, float]:
-    """Return one over the typical size of each pivot by its index, once for pivots that are the same expression.
+def _squares(function: CFunction, checked: CheckedValues, layout: _Layout) -> list[str]:
+    """Return C lines that sum the squares of the checked inputs and of outputs.
 
-    Several linear blocks of a machine are often eliminated from the same matrix.
+    The sum is infinite or not-a-number where one of them is. Most processors square and add in one instruction. Large
+    matrices are left out (regressors would take a tenth longer, or a half): below `LARGEST` their entries, which are
+    products of two velocities and a length, cannot overflow.
     """
-    factors = [1.0 / max(record.typical, 1e-300) for record in records]
-    expressions = _output_operands(program, name)
-    smallest: dict[int, tuple[int, float]] = {}
-    for i, factor in enumerate(factors):
-        expression = expressions.get(i, -1 - i)
-        first, least = smallest.get(expression, (i, factor))
-        smallest[expression] = first, min(least, factor)
-    return dict(smallest.values())
-
-
-def _output_operands(program: Program, name: str) -> dict[int, int]:
-    """Return the number of the instruction that computes each element of an output of straight-line code."""
-    for step in program.steps:
-        if isinstance(step, Evaluate) and name in step.outputs:
-            code = instructions(step.function.function, [output == name for output in step.outputs])
-            port = step.outputs.index(name)
-            return {
-                instruction.port[1]: instruction.operands[0]
-                for instruction in code
-                if instruction.operation == ca.OP_OUTPUT and instruction.port and instruction.port[0] == port
-            }
-    return {}
-
-
-def _squares(function: CFunction, layout: _Layout) -> list[str]:
-    """Return C lines that sum the squares of all inputs and outputs: not-a-number or infinite where one of them is.
-
-    Most processors square and add in one instruction. Large matrices are left out (regressors would take a tenth
-    longer, or a half): below `LARGEST` their entries, which are products of two velocities and a length, cannot
-    overflow.
-    """
-    of_inputs, inputs = [], []
-    for port in function.inputs:
-        if layout.is_one_sample and port.size >= NUMBERS_OF_VECTOR:
-            of_inputs.append(f"tl_squares({port.name}, {port.size})")
+    in_vectors, one_by_one = [], []
+    for name, first, count in _runs(checked.inputs):
+        if layout.is_one_sample and count >= NUMBERS_OF_VECTOR:
+            in_vectors.append(f"tl_squares({f'{name} + {first}' if first else name}, {count})")
         else:
-            inputs += [layout.access(port.name, i) for i in range(port.size)]
+            one_by_one += [layout.access(name, i) for i in range(first, first + count)]
     small = [port for port in function.outputs if port.size <= MOST_LINES]
     outputs = [layout.access(port.name, i) for port in small for i in range(port.size)]
-    # the inputs' sum is done long before the last output is there
+    # the sum of the inputs is done long before the last output is there
     return [
-        *_sum_of_squares("of_inputs", inputs, of_inputs),
+        *_sum_of_squares("of_inputs", one_by_one, in_vectors),
         *_sum_of_squares("of_outputs", outputs, []),
         "const double squares = of_inputs + of_outputs;",
     ]
+
+
+def _runs(elements: Sequence[Element]) -> list[tuple[str, int, int]]:
+    """Return elements of arrays in runs of neighbours: name, first place, count."""
+    runs: list[tuple[str, int, int]] = []
+    for name, i in elements:
+        if runs and runs[-1][0] == name and i == runs[-1][1] + runs[-1][2]:
+            runs[-1] = (name, runs[-1][1], runs[-1][2] + 1)
+        else:
+            runs.append((name, i, 1))
+    return runs
 
 
 def _sum_of_squares(name: str, terms: Sequence[str], further: Sequence[str]) -> list[str]:

@@ -1,0 +1,70 @@
+"""Inputs that are not finite are found by generated code, whether it checks them or what follows from them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from compiled_machines import compilers, function, model, motion
+
+from tauloop.codegen.batch_source import MOST_LINES
+from tauloop.codegen.checked_values import checked_values
+from tauloop.codegen.compiled import compile_function
+from tauloop.codegen.evaluator import c_function
+from tauloop.programs.limits import CONVERGED, SMALLEST_PIVOT
+
+pytestmark = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
+#: A closed form, Newton's method with a start for each sample, a serial machine, and one with quaternions.
+CASES = (
+    ("five_bar", "platform", "inverse_dynamics", ("force",)),
+    ("five_bar", "actuators", "forward_dynamics", ("acceleration",)),
+    ("gantry_tau_5dof", "platform", "inverse_dynamics", ("force",)),
+    ("rcid", "actuators", "kinematics_0", ("q",)),
+    ("rcid", "platform", "regressor_actuators", ("regressor",)),
+)
+NOT_FINITE = (np.nan, np.inf, -np.inf)
+
+
+@pytest.mark.parametrize(("name", "entry", "which", "outputs"), CASES)
+def test_every_input_that_is_not_finite_is_found(name, entry, which, outputs):
+    """Also those that have no check of their own, in the kernel of lanes as in the function of one sample."""
+    motor = getattr(model(name), entry)
+    inputs = motion(name, entry, 1)
+    program = motor.program(which)
+    kernel = compile_function(c_function(program, inputs, outputs))
+    arrays, call = kernel.bind()
+    for port in kernel.function.inputs:
+        for i in range(port.size):
+            for value in NOT_FINITE:
+                spoiled = {key: array.copy() for key, array in inputs.items()}
+                spoiled[port.name][0, i] = value
+                results, is_sound = kernel.run(spoiled, 1)
+                for key in (port.name for port in kernel.function.inputs):
+                    arrays[key][:] = spoiled[key][0]
+                call()
+                health = arrays["health"]
+                is_sound_alone = health[0] >= 0.0 and health[1] > SMALLEST_PIVOT and abs(health[2]) < CONVERGED
+                assert is_sound_alone == is_sound, (port.name, i, value)
+                if is_sound:  # a start that nothing reads
+                    assert port.name == "start", (i, value)
+                    np.testing.assert_array_equal(results[outputs[0]], kernel.run(inputs, 1)[0][outputs[0]])
+
+
+def test_inputs_that_a_checked_output_depends_on_need_no_check_of_their_own():
+    checked = function("five_bar", "platform", "inverse_dynamics")
+    small = [port for port in checked.outputs if port.name == "force"]
+    values = checked_values(checked.program, checked.inputs, tuple(small), MOST_LINES)
+    assert values.inputs == ()
+
+
+def test_all_inputs_are_checked_where_an_output_is_not():
+    checked = function("five_bar", "platform", "inverse_dynamics")
+    values = checked_values(checked.program, checked.inputs, checked.outputs, 0)
+    assert values.inputs == tuple((port.name, i) for port in checked.inputs for i in range(port.size))
+
+
+def test_pivots_that_are_one_expression_are_compared_once():
+    checked = function("five_bar", "platform", "inverse_dynamics")
+    factors = checked_values(checked.program, checked.inputs, checked.outputs, MOST_LINES).pivot_factors["pivots"]
+    assert 0 < len(factors) < len(checked.program.pivots)
+    typical = {1.0 / pivot.typical for pivot in checked.program.pivots}
+    assert set(factors.values()) <= typical
