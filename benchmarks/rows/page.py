@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
+import subprocess
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+from peers.computer import family, processor
 
 from tauloop.files import write_file
 
@@ -38,14 +42,38 @@ def is_marked(page: Path, between: tuple[str, str]) -> bool:
 def write_or_print(page: Path | None, between: tuple[str, str], table: Iterable[str], note: str) -> None:
     """Put a table and a note below it between the marks of a page; print them without one."""
     if page is None:
-        print("\n".join([*table, note]))
+        print("\n".join([*table, note, stamp()]))
     else:
         write(page, between, [*table, "", note])
 
 
+def stamp() -> str:
+    """Return the line that states what was measured: the commit, the processor and the date.
+
+    A test reads it (`tests/test_measured_tables.py`) and fails where the measured code has changed much since.
+    """
+    commit = _git("rev-parse", "--short=8", "HEAD") or "unknown"
+    changed = " with uncommitted changes" if _git("status", "--porcelain", "--", "src") else ""
+    name = family()
+    vectors = ", AVX-512" if "avx512f" in processor().features else ", AVX2"
+    return f"Measured at commit {commit}{changed} on {name}{vectors}, {datetime.datetime.now(datetime.UTC):%Y-%m-%d}."
+
+
+def _git(*arguments: str) -> str:
+    """Return what git prints; nothing where there is no repository."""
+    folder = Path(__file__).resolve().parent
+    try:
+        done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return done.stdout.strip()
+
+
 def write(page: Path, between: tuple[str, str], lines: Iterable[str]) -> None:
-    """Put lines between the marks of a page."""
+    """Put lines between the marks of a page, and below them what was measured."""
     begin, end = between
+    if begin.startswith("<!-- measured"):
+        lines = [*lines, "", stamp()]
     head, rest = page.read_text(encoding="utf-8").split(begin)
     text = "\n".join([head + begin, "", *lines]).rstrip() + f"\n\n{end}{rest.split(end)[1]}"
     write_file(page, lambda temporary: temporary.write_text(text, encoding="utf-8"))
