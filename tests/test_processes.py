@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tauloop.errors import EngineError
-from tauloop.processes import SharedWork
+from tauloop.processes import SharedWork, following, lifeline
 
 
 def test_results_come_in_order_and_errors_with_the_first_item_that_fails():
@@ -47,6 +47,20 @@ def test_processes_end_with_the_one_that_was_killed():
             return
         time.sleep(0.1)
     raise AssertionError(f"still there: {[process for process in children if is_running(process)]}")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a shell")
+@pytest.mark.parametrize(
+    ("script", "code"), [("exit 0", 0), ("exit 3", 3), ("kill -s KILL $$", -9), ("kill -s SEGV $$", -11)]
+)
+def test_a_process_that_ends_with_this_one_has_its_own_exit_code(script, code):
+    pipe = subprocess.PIPE
+    command = following(["/bin/sh", "-c", f"cat; echo printed; echo wrong >&2; {script}"])
+    process = subprocess.Popen(command, stdin=lifeline(), stdout=pipe, stderr=pipe, text=True, start_new_session=True)
+    printed, complaint = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert printed == "printed\n", "it reads nothing, and its output is its own"
+    assert complaint.startswith("wrong\n")
 
 
 def is_running(process: str) -> bool:

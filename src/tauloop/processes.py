@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import multiprocessing
 import os
 import pickle
@@ -11,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from threading import Thread
@@ -31,6 +33,57 @@ PARTS = 8
 def cores() -> int:
     """How many of this computer's cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def available_memory() -> float:
+    """Return the bytes of memory that a process can still take here; infinity where the system does not state them."""
+    limits: list[float] = []
+    with suppress(OSError, ValueError, IndexError):
+        (line,) = (line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemAvailable:"))
+        limits.append(1024.0 * int(line.split()[1]))
+    with suppress(OSError, ValueError):  # of a container; "max" where there is no limit
+        group = Path("/sys/fs/cgroup")
+        limits.append(float(int((group / "memory.max").read_text()) - int((group / "memory.current").read_text())))
+    if not limits and hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        limits.append(float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")))
+    return min(limits, default=math.inf)
+
+
+def lifeline() -> int:
+    """Return the reading end of a pipe that closes when this process ends, however it does.
+
+    It is the standard input of a process that must not outlive this one.
+    """
+    return _lifeline(os.getpid())
+
+
+@functools.cache
+def _lifeline(process: int) -> int:
+    """Return that of a process; a fork has its own. Nothing closes the other end but the end of the process."""
+    reading, _ = os.pipe()
+    return reading
+
+
+#: Runs a command in a group that it leads, and kills that group when standard input closes.
+_FOLLOW = """\
+exec 3<&0 </dev/null
+{ read -r _ <&3; kill -s KILL 0; } >/dev/null 2>&1 &
+"$@" 3<&-
+status=$?
+kill -s PIPE $!
+wait $!
+[ $status -gt 128 ] && kill -s "$(kill -l $status)" $$
+exit $status
+"""
+
+
+def following(command: Sequence[str]) -> list[str]:
+    """Return a command that ends, with all that it started, when this process ends.
+
+    Start it with `lifeline` as its standard input, and in a session of its own. The command itself has no input. The
+    exit code, or the signal that ended it, is the command's own.
+    """
+    return ["/bin/sh", "-c", _FOLLOW, "sh", *command] if os.name == "posix" else [*command]
 
 
 def may_begin() -> bool:

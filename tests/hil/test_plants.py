@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from compiled_machines import compilers
 from controlled import model
-from plants import compiled_loop, interrupt_plants, reference_table, run_beside, simulated
+from plants import compiled_loop, free_port, interrupt_plants, reference_table, run_beside, simulated
 
 import tauloop as tl
 from tauloop.errors import InputError
@@ -27,12 +27,6 @@ TIMEOUT = 3.0
 CREEP = 1e-4
 #: So long the system does not run a plant, s.
 STALL = 0.15
-
-
-def free_port() -> int:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.mark.parametrize(
@@ -179,7 +173,7 @@ def test_a_motion_without_a_way_on_ends_the_run_and_is_said() -> None:
         ({"udp": "0.0.0.0:9000"}, "can be reached from outside"),
         ({"udp": "localhost"}, "is no address with a port"),
         ({"udp": "127.0.0.1:0"}, "is no address with a port"),
-        ({"shm": "a/b"}, "is no name"),
+        ({"shm": "a/b"}, "is not a name"),
         ({"alone": True}, "has no end"),
         ({"frequency": 1e9}, "frequency: is 1e"),
     ],

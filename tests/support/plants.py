@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -110,3 +111,29 @@ def simulated(
                 hold = force
         output = machine.step(hold)
     return machine.digest, output
+
+
+def free_port() -> int:
+    """A port on this computer that nothing listens on."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_until(condition: Callable[[], object], seconds: float = 60.0) -> None:
+    """Wait until a condition holds; it fails after some time."""
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "the condition does not come true"
+        time.sleep(0.01)
+
+
+def is_bound(port: int) -> bool:
+    """Whether some process listens on a UDP port, by Linux's list of sockets."""
+    rows = Path("/proc/net/udp").read_text().splitlines()[1:]
+    return any(row.split()[1].endswith(f":{port:04X}") for row in rows)
+
+
+def holding_forces(model: tl.Model, options: PlantOptions) -> np.ndarray:
+    """Forces that hold a plant at its start (n,)."""
+    return CompiledPlant(model, options).code.hold()[3]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ipaddress
 import math
 import re
+import reprlib
+import sys
 
 from tauloop.errors import Problems
 from tauloop.integrate.integrators import Integrator, Method
@@ -15,8 +17,23 @@ from tauloop.simulation.controllers.workflow import METHODS
 
 #: What is done after a stall: the plant's time stands still meanwhile, or the steps are made up for at once.
 STALLS = ("hold", "catch-up")
+#: Names of shared memory.
+_NAMES = re.compile(r"(?=.*[A-Za-z0-9])[A-Za-z0-9_.-]{1,60}")
 #: Longest step of fixed ones where nothing says how many a period has, s: that of `tauloop control` at 1 kHz.
 LONGEST = 2.5e-4
+#: Steps of a period; more take longer than any controller waits.
+MOST_SUBSTEPS = 1_000_000
+
+
+def is_memory_name(name: str) -> bool:
+    """Return whether shared memory may have this name."""
+    return _NAMES.fullmatch(name) is not None
+
+
+def memory_name_problem(name: str) -> tuple[str, str]:
+    """Return what is wrong with a name of shared memory, and what to do."""
+    what = f"{reprlib.repr(name)} is not a name of shared memory ({len(name)} characters)"
+    return what, "give 1 to 60 letters, digits, points, dashes and underscores, such as plant-1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +43,9 @@ class PlantOptions(Options):
     Attributes:
         frequency: steps per second, such as 1kHz.
         udp: address and port where it listens, HOST:PORT.
-        shm: name of shared memory in place of it.
-        duration: of the plant's time, s; until it is interrupted without it.
+        shm: name of shared memory in place of it: up to 60 letters, digits, points, dashes and underscores.
+        duration: of the plant's time, s, whose samples must fit into memory; without it the plant runs until it is
+            interrupted, and records nothing.
         lockstep: one step a packet: no clock but the controller's.
         stall: after a step that came more than a period late: the plant's time stands (hold), or it catches up.
         watchdog: periods without a command after which brakes hold; never at 0.
@@ -56,7 +74,7 @@ class PlantOptions(Options):
     watchdog: int = option(20, least=0)
     timeout: float = option(1.0, above=0.0, below=math.inf)
     method: str | None = option(None, choices=tuple(METHODS))
-    substeps: int | None = option(None, least=1)
+    substeps: int | None = option(None, least=1, most=MOST_SUBSTEPS)
     alone: bool = False
     remote: bool = False
 
@@ -75,8 +93,8 @@ class PlantOptions(Options):
                 problems.add("udp", what, "take 127.0.0.1, or say --remote (remote=True)")
         if self.alone and (self.lockstep or self.duration is None):
             problems.add("alone", "has no end, or no clock", "give a duration, and leave out --lockstep")
-        if self.shm is not None and not re.fullmatch(r"[A-Za-z0-9_.-]{1,60}", self.shm):
-            problems.add("shm", f"{self.shm!r} is no name", "letters, digits, points and dashes")
+        if self.shm is not None and not is_memory_name(self.shm):
+            problems.add("shm", *memory_name_problem(self.shm))
 
     @property
     def period(self) -> float:
@@ -86,7 +104,9 @@ class PlantOptions(Options):
     @property
     def steps(self) -> int:
         """In all; 0 for no end."""
-        return 0 if self.duration is None else max(round(self.duration * self.frequency), 1)
+        if self.duration is None:
+            return 0
+        return max(round(min(self.duration * self.frequency, sys.float_info.max)), 1)
 
     @property
     def place(self) -> tuple[str, int]:

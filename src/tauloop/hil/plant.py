@@ -12,9 +12,10 @@ from tauloop.codegen.compiler import PORTABLE_FLAGS, build
 from tauloop.codegen.library import Library, require_compiler
 from tauloop.codegen.source import number
 from tauloop.drives.machine.lines import rigid_machine
-from tauloop.errors import PoseError
+from tauloop.errors import InputError, PoseError
 from tauloop.fmu.plant import plant_functions
 from tauloop.fmu.variables import FmuVariable, table
+from tauloop.hil.client import HEAD, MOST
 from tauloop.hil.options import PlantOptions
 from tauloop.integrate.integrators import MOST_STEPS
 from tauloop.mechanism.model import Mechanism
@@ -107,8 +108,13 @@ class PlantCode:
         """The executable.
 
         Raises:
+            InputError: a measurement or a command does not fit into a packet.
             EngineError: there is no compiler, or it fails.
         """
+        width = max(len(self.inputs), len(self.outputs))
+        if width > MOST - HEAD:
+            what = f"the plant has {width} values to send, and a packet holds {MOST - HEAD}"
+            raise InputError.of(self.model.mechanism.name, what, "give a machine with fewer actuators and drive lines")
         flags = tuple(flag for flag in PORTABLE_FLAGS if flag not in ("-shared", "-fPIC"))
         compiler = replace(require_compiler(), flags=(*flags, "-DPLANT_MAIN", "-pthread"))
         return build(self.text(), compiler, further=("-lrt",), folder=cache).read_bytes()

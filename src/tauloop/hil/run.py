@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import signal
 import subprocess
+import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import field
 from pathlib import Path
 from typing import Any
@@ -19,6 +24,7 @@ from tauloop.hil.options import PlantOptions
 from tauloop.hil.plant import PlantCode
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
+from tauloop.processes import available_memory, lifeline
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
 
@@ -26,8 +32,10 @@ from tauloop.result import Evidence, Result, provenance
 COMPUTING = 0.1
 #: Steps below which nothing can be said of 999 in 1000.
 JUDGED = 1000
-#: How long a plant that is interrupted may take to end, s.
-PATIENCE = 10.0
+#: Copies of what is recorded that memory holds at a time: while the plant hands it over, and while it is written.
+COPIES = 2
+#: Exit code of a plant whose place is refused, as in `plant.c`.
+PLACE_REFUSED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +86,9 @@ def run_plant(
 ) -> PlantRun:
     """Run a machine, with its drive lines where it has them, as a plant that a controller in another process drives.
 
-    The loop is machine code in a process of its own. It begins at rest at the reference pose when a controller says
-    that it is there, and ends after the duration, where the motion has no way on, or when this process is interrupted.
+    The loop is machine code in a process of its own. It begins at rest at the reference pose with the hello of a
+    controller, and ends after the duration, where the motion has no way on, or when this process is interrupted; then
+    it returns what there is by then. The plant ends with this process, however that ends.
 
     Args:
         machine: the machine.
@@ -87,8 +96,9 @@ def run_plant(
         cache: of compiled code; the user's own without it.
 
     Raises:
-        InputError: an address that is taken or no address of this computer.
-        EngineError: there is no compiler, or it fails.
+        InputError: an address that is taken or not one of this computer, shared memory of another plant that runs, or a
+            duration whose samples do not fit into memory.
+        EngineError: there is no compiler, or it fails; the plant was killed.
 
     Examples:
         >>> import tauloop as tl
@@ -99,34 +109,128 @@ def run_plant(
     """
     options = options or PlantOptions()
     code = PlantCode(machine, options)
+    columns = 1 + len(code.inputs) + len(code.outputs)
+    if options.steps:
+        _require_room(options, columns)
     binary = code.program(cache)
+    if not options.steps:
+        with _started(binary, options, None) as process:
+            return _result(code, json.loads(_printed(process, options)), None)
+    # a file without a name, which does not stay either
+    with tempfile.TemporaryFile() as record:
+        with _started(binary, options, record.fileno()) as process:
+            printed = _printed(process, options)
+        record.seek(0)
+        return _result(code, json.loads(printed), np.fromfile(record).reshape(-1, columns))
+
+
+def _require_room(options: PlantOptions, columns: int) -> None:
+    """Refuse a recording that does not fit into memory, or into the folder of temporary files.
+
+    Raises:
+        InputError: the number of samples, the memory that they need, and how many fit.
+    """
+    size, samples = 8 * columns, options.steps
+    room = min(available_memory() / COPIES, shutil.disk_usage(tempfile.gettempdir()).free)
+    if samples * size <= room:
+        return
+    most = int(room // size)
+    what = (
+        f"{_approximate(samples)} samples of {columns} numbers need {_approximate(COPIES * samples * size)} bytes of "
+        f"memory and {_approximate(samples * size)} bytes of temporary files; {most} samples fit"
+    )
+    longest = f"{most * options.period:.3g} s"
+    remedy = f"give at most {longest} at this rate, or a lower rate; a run without a duration records nothing"
+    raise InputError.of("duration", what, remedy)
+
+
+def _approximate(number: int) -> str:
+    """Return a whole number of any size in three digits."""
+    return f"{float(min(number, int(sys.float_info.max))):.3g}"
+
+
+@contextmanager
+def _started(binary: bytes, options: PlantOptions, record: int | None) -> Iterator[subprocess.Popen[str]]:
+    """Within it a plant's process runs; it ends with this process, however that ends.
+
+    Args:
+        binary: the program.
+        options: clock, link, and what is done when commands stay away.
+        record: number of an open file for what is recorded.
+    """
     host, port = options.place
     mode = "lock" if options.lockstep else {"hold": "hold", "catch-up": "catch"}[options.stall]
+    numbers = (port, repr(options.period), repr(float(options.steps)), mode, options.watchdog, repr(options.timeout))
+    ends = (-1 if record is None else record, int(options.alone), os.getpid())
+    # a program that runs needs no name: nothing of it stays, however the processes end
     with tempfile.TemporaryDirectory(prefix="tauloop-plant-") as folder:
-        program, log = Path(folder) / "plant", Path(folder) / "log"
+        program = Path(folder) / "plant"
         program.write_bytes(binary)
         program.chmod(0o700)
-        numbers = (port, repr(options.frequency), options.steps, mode, options.watchdog, repr(options.timeout))
-        words = [str(program), host, *map(str, numbers), str(log) if options.steps else "", str(int(options.alone))]
-        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        try:
-            printed, complaint = process.communicate()
-        except KeyboardInterrupt:
-            process.send_signal(signal.SIGINT)
-            printed, complaint = process.communicate(timeout=PATIENCE)
-        finally:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
-        if process.returncode or not printed:
-            reason = complaint.replace("listening", "").strip() or f"ended with status {process.returncode}"
-            error = InputError if process.returncode == 3 else EngineError
-            raise error.of(options.shm or options.udp, f"the plant cannot run: {reason}", "name another place")
-        kept = np.fromfile(log) if options.steps else None
-    return _result(code, json.loads(printed), kept)
+        process = subprocess.Popen(
+            [str(program), host, *map(str, (*numbers, *ends))],
+            stdin=lifeline(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            pass_fds=() if record is None else (record,),
+        )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
 
 
-def _result(code: PlantCode, figures: Mapping[str, Any], kept: np.ndarray | None) -> PlantRun:
+@contextmanager
+def _interrupts_end(process: subprocess.Popen[str]) -> Iterator[None]:
+    """Within it the first Ctrl-C asks a process to end, and the next one kills it; only where this thread hears it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    was_asked = False
+
+    def end(*_: object) -> None:
+        nonlocal was_asked
+        process.send_signal(signal.SIGKILL if was_asked else signal.SIGTERM)
+        was_asked = True
+
+    former = signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, former)
+
+
+def _printed(process: subprocess.Popen[str], options: PlantOptions) -> str:
+    """Return what a plant prints at its end.
+
+    Raises:
+        InputError: its place is taken, or no place of this computer.
+        EngineError: it cannot run, or was killed.
+    """
+    with _interrupts_end(process):
+        printed, complaint = process.communicate()
+    if process.returncode == 0 and printed:
+        return printed
+    reason = complaint.replace("listening", "").strip() or _reason(process.returncode)
+    place = options.shm or options.udp
+    if process.returncode == PLACE_REFUSED:
+        other = "name" if options.shm else "port"
+        remedy = f"end what holds it, or give another {other}"
+        raise InputError.of(place, f"the plant cannot run: {reason}", remedy)
+    raise EngineError.of(place, f"the plant ended: {reason}", "see that memory and disk have room, and try again")
+
+
+def _reason(code: int) -> str:
+    """Return why a process without words ended."""
+    if code == -signal.SIGALRM:
+        return "a step took longer than the time that it had to end"
+    return f"by signal {-code}" if code < 0 else f"with status {code}"
+
+
+def _result(code: PlantCode, figures: Mapping[str, Any], log: np.ndarray | None) -> PlantRun:
     options = code.options
     columns = (*code.inputs, *code.outputs)
     kinds = ("lateness", "empty_loop", "computing", "computing_by_the_clock", "exchange")
@@ -157,5 +261,5 @@ def _result(code: PlantCode, figures: Mapping[str, Any], kept: np.ndarray | None
         failure=figures["failure"],
         names=tuple(variable.name for variable in columns),
         units=tuple(variable.unit for variable in columns),
-        log=None if kept is None else kept.reshape(-1, 1 + len(columns)),
+        log=log,
     )

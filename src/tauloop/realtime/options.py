@@ -16,9 +16,9 @@ LAWS = ("computed-torque", "feed-forward", "gravity", "pd", "drive")
 
 
 def rate_option() -> float:
-    """How often something is done, Hz, up to 1 MHz; `--rate 4kHz`."""
+    """Return a field for the samples per second, from 0.001 Hz to 1 MHz; `--rate 4kHz`."""
     read = {"read": quantity_reader("rate", units.FREQUENCY), "metavar": "FREQUENCY"}
-    return option(1000.0, flag="--rate", above=0.0, most=1e6, **read)
+    return option(1000.0, flag="--rate", least=1e-3, most=1e6, **read)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
