@@ -1,7 +1,9 @@
-"""``python interrupted.py DELAYS NAME...``: press Ctrl-C while commands are at work; prints what happened, as JSON.
+"""``python interrupted.py SIGNAL DELAYS NAME...``: send SIGINT (Ctrl-C) or another signal while commands are at work.
+
+It prints what happened, as JSON.
 
 A command runs in a forked child of a process that has imported what is slow, with an empty cache, so that compilers run
-too. An entry holds the name, the delay in seconds, the exit code, the seconds from the interrupt to the end, and the
+too. An entry holds the name, the delay in seconds, the exit code, the seconds from the signal to the end, and the
 command lines of processes that are still there then; the code is null where it had to be killed.
 """
 
@@ -53,13 +55,17 @@ COMMANDS = {
 KEEPING = ("excite", "workers", "tune")
 #: A command that goes on so long after the last interrupt is killed, s.
 PATIENCE = 30.0
+#: What is killed, or sees that its parent was, is gone a little later, s.
+LINGERING = 5.0
 #: In the environment of all that a command starts.
 MARK = "TAULOOP_INTERRUPTED"
 #: How often the log of `kills` is repeated: half a million samples.
 REPEATED = 2500
 
 
-def interrupt(name: str, delay: float, inputs: Path) -> tuple[str, float, int | None, float, list[str]] | None:
+def interrupt(
+    ending: signal.Signals, name: str, delay: float, inputs: Path
+) -> tuple[str, float, int | None, float, list[str]] | None:
     """What came of one command; None where it had ended by itself before."""
     mark = secrets.token_hex(8)
     with tempfile.TemporaryDirectory(prefix="interrupted-") as folder:
@@ -72,23 +78,27 @@ def interrupt(name: str, delay: float, inputs: Path) -> tuple[str, float, int | 
             return None
         start, status = time.monotonic(), 0
         with suppress(ProcessLookupError):
-            os.kill(child, signal.SIGINT)
+            os.kill(child, ending)
         while not (ended := os.waitpid(child, os.WNOHANG))[0] and time.monotonic() < start + PATIENCE:
             time.sleep(0.01)
         took = time.monotonic() - start
         if not ended[0]:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
-            return name, delay, None, took, _left(mark)
+            return name, delay, None, took, processes_of(mark)
         status = os.waitstatus_to_exitcode(ended[1])
-        time.sleep(0.1)  # what is killed is gone a little later
-        return name, delay, status, round(took, 2), _left(mark)
+        until = time.monotonic() + LINGERING
+        while (left := processes_of(mark)) and time.monotonic() < until:
+            time.sleep(0.1)
+        return name, delay, status, round(took, 2), left
 
 
-def sooner(name: str, delay: float, inputs: Path) -> tuple[str, float, int | None, float, list[str]] | None:
+def sooner(
+    ending: signal.Signals, name: str, delay: float, inputs: Path
+) -> tuple[str, float, int | None, float, list[str]] | None:
     """What came of one command, interrupted ever sooner while it ends by itself before; None where it always does."""
     for shorter in (delay, delay / 2, delay / 4, delay / 8):
-        if (result := interrupt(name, shorter, inputs)) is not None:
+        if (result := interrupt(ending, name, shorter, inputs)) is not None:
             return result
     return None
 
@@ -109,7 +119,7 @@ def _run(words: list[str]) -> None:
         os._exit(code)
 
 
-def _left(mark: str) -> list[str]:
+def processes_of(mark: str) -> list[str]:
     """Command lines of processes with a mark in the surroundings that they were started in."""
     rows = []
     for place in Path("/proc").glob("[1-9]*"):
@@ -122,7 +132,8 @@ def _left(mark: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    delays, names = [float(delay) for delay in sys.argv[1].split(",")], sys.argv[2:] or list(COMMANDS)
+    ending, delays = signal.Signals[sys.argv[1]], [float(delay) for delay in sys.argv[2].split(",")]
+    names = sys.argv[3:] or list(COMMANDS)
     kills.import_all()
     inputs = Path(tempfile.mkdtemp(prefix="interrupted-given-"))
     try:
@@ -131,6 +142,6 @@ if __name__ == "__main__":
         rows = np.tile(np.loadtxt(inputs / "log.csv", delimiter=",", skiprows=1)[:-1], (REPEATED, 1))
         rows[:, 0] = np.arange(len(rows)) * 0.005
         np.savetxt(inputs / "long.csv", rows, delimiter=",", header=header, comments="", fmt="%.8g")
-        sys.stdout.write(json.dumps([sooner(name, delay, inputs) for name in names for delay in delays]))
+        sys.stdout.write(json.dumps([sooner(ending, name, delay, inputs) for name in names for delay in delays]))
     finally:
         shutil.rmtree(inputs)

@@ -1,8 +1,9 @@
-"""Ctrl-C ends every command that takes long within two seconds, with all that it has started."""
+"""Ctrl-C, SIGTERM and SIGHUP end every command that takes long within two seconds, with all that it has started."""
 
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -18,19 +19,26 @@ DAILY, NIGHTLY = "0.5", "0.3,1,2,4,8"
 BY_DAY = ("workspace", "simulate", "workers", "identify")
 
 
-def faults(delays: str, *names: str) -> list[object]:
+def faults(delays: str, *names: str, ending: signal.Signals = signal.SIGINT) -> list[object]:
     """What did not end soon, ended with another code, or left something behind."""
-    command = [sys.executable, "interrupted.py", delays, *names]
+    command = [sys.executable, "interrupted.py", ending.name, delays, *names]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent)
     assert done.returncode == 0, done.stderr
     document = [entry for entry in json.loads(done.stdout) if entry is not None]
     assert len(document) >= len(names)
-    codes = {name: (0, 1, 130) if name in KEEPING else (130,) for name in COMMANDS}
+    ended = 128 + ending
+    codes = {name: (0, 1, ended) if name in KEEPING else (ended,) for name in COMMANDS}
     return [entry for entry in document if entry[2] not in codes[entry[0]] or entry[3] > SOON or entry[4]]
 
 
 def test_an_interrupt_ends_long_commands_of_every_kind_soon():
     assert faults(DAILY, *BY_DAY) == []
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.nightly)])
+def test_other_signals_end_a_command_with_its_compilers_and_workers(ending):
+    """A supervisor or a closed terminal left them at work."""
+    assert faults("1.5", "workers", "check", ending=ending) == []
 
 
 @pytest.mark.nightly
