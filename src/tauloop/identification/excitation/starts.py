@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing as mp
 import queue
-import signal
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from time import monotonic
@@ -16,6 +15,7 @@ from tauloop.identification.excitation.criteria import ExcitationCriterion
 from tauloop.identification.excitation.problem import ExcitationProblem, ExcitationTask
 from tauloop.identification.excitation.solver import ExcitationProgram, SolverOptions, StartOutcome, Watch
 from tauloop.mechanism.model import Mechanism
+from tauloop.processes import process_begins
 from tauloop.records import dataclass
 
 #: Called with the phase, what is done and what there is to do.
@@ -141,8 +141,8 @@ def _in_parallel(
 
 
 def _work(work: Work, stop: Any, answers: Any) -> None:
-    """Run a share of the starts in a process of its own; interrupts go to the process that waits for it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Run a share of the starts in a process of its own."""
+    process_begins()
     problem = ExcitationProblem(work.mechanism, work.task, work.before)
     solve = _solver(problem, work)
     for number, start in work.starts:
