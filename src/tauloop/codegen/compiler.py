@@ -7,6 +7,7 @@ a given path never changes (loading a changed one again would give the old code)
 
 from __future__ import annotations
 
+import errno
 import functools
 import hashlib
 import os
@@ -21,6 +22,7 @@ from pathlib import Path
 
 from tauloop.codegen.cache import cache_folder, is_intact, keep, private, scratch
 from tauloop.errors import EngineError, InputError
+from tauloop.processes import following, lifeline
 from tauloop.records import dataclass
 
 COMPILERS = ("cc", "gcc", "clang")
@@ -231,9 +233,11 @@ def _run(commands: Sequence[list[str]], timeout: float) -> None:
 
 def _started(command: list[str]) -> subprocess.Popen[str]:
     try:
+        if shutil.which(command[0]) is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         return subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
+            following(command),
+            stdin=lifeline(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
@@ -253,6 +257,8 @@ def _require_success(process: subprocess.Popen[str], compiler: str, timeout: flo
         what = f"the compiler took more than {timeout:g} s"
         raise EngineError.of(compiler, what, "run interpreted") from None
     if process.returncode:
-        end = f"signal {-process.returncode}" if process.returncode < 0 else f"status {process.returncode}"
-        what = f"the compiler failed: {' '.join(output.split())[:500] or end}"
+        reason = " ".join(output.split())[:500] or f"status {process.returncode}"
+        if process.returncode < 0:  # what is printed then is the shell's
+            reason = f"signal {-process.returncode}"
+        what = f"the compiler failed: {reason}"
         raise EngineError.of(compiler, what, "run interpreted")
