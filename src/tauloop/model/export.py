@@ -35,7 +35,7 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model.export_library import library_files
 from tauloop.model.export_texts import Case, HeaderNotes, check_text, deviation, header_text
-from tauloop.model.exported_files import ExportedCode, refuse_another_project, written_files
+from tauloop.model.exported_files import ExportedCode, as_c_and_cpp, refuse_another_project, written_files
 from tauloop.model.model import Model, modelled
 from tauloop.model.motion import Motion
 from tauloop.model.single_accuracy import FUSED, UNFUSED, SingleAccuracy, run_in_floats, single_accuracy
@@ -238,7 +238,10 @@ def finished_export(
     small, is_single = options.is_small, options.is_single
     functions = [case.function for case in cases]
     note = f"{stem}: made by Tauloop from {notes.made_from}; do not edit"
-    source_text = c_source(functions, note, includes=[f'"{stem}.h"'], with_batch=not small, single=is_single)
+    header_name = f'"{stem}.h"'
+    source_text = as_c_and_cpp(
+        c_source(functions, note, includes=[header_name], with_batch=not small, single=is_single)
+    )
     files = {
         f"{stem}.c": f"{source_text}\n{parameter_source(stem, notes.values)}",
         f"{stem}.h": header_text(stem, note, notes, cases, batch=not small, single=is_single),

@@ -14,6 +14,29 @@ from tauloop.records import dataclass
 from tauloop.result import Status
 from tauloop.shown import Shown
 
+#: C's word for pointers that share no memory; C++ lacks it, and its compilers have another.
+RESTRICT = """\
+#ifndef TAULOOP_RESTRICT
+#ifdef __cplusplus
+#define TAULOOP_RESTRICT __restrict
+#else
+#define TAULOOP_RESTRICT restrict
+#endif
+#endif
+"""
+#: An array of lanes as an argument, which in C++ has to be a pointer to its rows; in C both are the same type.
+_ARRAY = re.compile(r"\b(\w+)\[restrict\](?=\[)")
+
+
+def as_c_and_cpp(text: str) -> str:
+    """Return the text of a C file such that C++ compiles it too: `restrict` becomes a macro that the text defines."""
+    body = re.sub(r"\brestrict\b", "TAULOOP_RESTRICT", _ARRAY.sub(r"(*restrict \1)", text))
+    if body == text:
+        return text
+    first = re.search(r"^#", body, re.MULTILINE)
+    start = first.start() if first else 0
+    return f"{body[:start]}{RESTRICT}{body[start:]}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedFiles(Shown):

@@ -15,7 +15,7 @@ from tauloop.codegen.source import c_name, number
 from tauloop.drives.machine.path import DrivenMachine
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
-from tauloop.model.exported_files import ExportedCode, written_files
+from tauloop.model.exported_files import ExportedCode, as_c_and_cpp, written_files
 from tauloop.model.model import modelled
 from tauloop.progress import Progress, Stages
 from tauloop.realtime.controller import FLAGS, controller_values
@@ -74,7 +74,7 @@ def export_controller(
     values = controller_values(equations)
     files = {
         f"{stem}.h": controller_header(stem, equations, values),
-        f"{stem}.c": f'#include "{stem}.h"\n' + controller_source(stem, equations, values),
+        f"{stem}.c": as_c_and_cpp(f'#include "{stem}.h"\n' + controller_source(stem, equations, values)),
         f"{stem}_check.c": _check_text(stem, equations),
         f"{stem}_loop.c": _loop_text(stem, equations),
         "plant_link.h": c_file("tauloop.realtime", "plant_link.h"),

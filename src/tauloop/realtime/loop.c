@@ -5,7 +5,9 @@
    each sample; behind its end it begins again. FAULTS are made on purpose, such as skip:100,lose:200,late:300,twice:400:
    the measurement of that sample is not seen; its command is not sent; is sent with the next one; is sent twice. */
 
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include "plant_link.h"
 #include "@NAME@.h"
 #include <stddef.h>
