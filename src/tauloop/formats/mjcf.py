@@ -28,9 +28,10 @@ from tauloop.formats.options import ImportOptions
 from tauloop.formats.rod_recognition import finished
 from tauloop.formats.urdf_parts import identifier
 from tauloop.formats.xml_nodes import XmlNode, read_xml, unread
-from tauloop.mechanism.expression import ParameterTable
-from tauloop.mechanism.model import ZERO_VECTOR, Coupling, Joint, Mechanism, Platform, Vector
+from tauloop.mechanism.expression import ONE, ParameterTable
+from tauloop.mechanism.model import ZERO_VECTOR, Actuator, Coupling, Joint, Mechanism, Platform, Vector
 from tauloop.mechanism.poses import FramePose
+from tauloop.mechanism.suggestions import listing, suggestion
 
 #: Gravity of an MJCF file that says nothing, m/s^2 (MuJoCo's XML reference, option/gravity).
 _GRAVITY = (0.0, 0.0, -9.81)
@@ -85,7 +86,7 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
     constraints = ConstraintReader(reader, leaves, tree)
     constraints.read_tendons(root)
     loops, couplings = constraints.equality(root)
-    actuators = constraints.actuators(root)
+    actuators = _motors(reader, root, constraints.actuators(root), bodies.joints, options.motors)
     gravity = _gravity(reader, root, options, leaves)
     joints = started_at(reader, root, bodies.joints, bodies.kinds, options.keyframe)
     platform = _platform(reader, root, tree, (*bodies.joints, *loops), couplings, options)
@@ -115,6 +116,28 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
     )
     is_open = (bool(couplings) or bool(loops)) and not (options.platform or reader.listed("platform"))
     return finished(mechanism, notes, options, is_platform_open=is_open)
+
+
+def _motors(
+    reader: MjcfReader, root: XmlNode, stated: tuple[Actuator, ...], joints: Sequence[Joint], wanted: Sequence[str]
+) -> tuple[Actuator, ...]:
+    """The actuators of a file, or those that the caller names: of the file, or motors of ratio 1 on joints."""
+    if not wanted:
+        return stated
+    scalar = [joint.name for joint in joints if joint.kind in ("revolute", "prismatic")]
+    known = {name: Actuator(name=name, drives=((name, ONE),)) for name in scalar}
+    known |= {actuator.name: actuator for actuator in stated}
+    chosen: dict[str, Actuator] = {}
+    for word in wanted:
+        name = word if word in known else identifier(word)
+        if name not in known:
+            what = f"there is no motor and no joint {word!r} that turns or slides"
+            reader.problem(root, "motors", what, suggestion(name, known) or f"there are {listing(known)}")
+        elif name in chosen:
+            reader.problem(root, "motors", f"{word!r} is named twice", "name it once")
+        else:
+            chosen[name] = known[name]
+    return tuple(chosen.values())
 
 
 def _gravity(reader: MjcfReader, root: XmlNode, options: ImportOptions, leaves: Leaves) -> Vector:

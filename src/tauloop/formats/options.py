@@ -30,6 +30,8 @@ class ImportOptions(Options):
         platform: name of the body that does the work; the last body of the file if empty.
         independent: velocity names of the independent coordinates; if empty those that the file names, else all those
             of a tree, and for a machine with loops none: assembly chooses.
+        motors: names of the motors that the description states, or of joints that each have one; if empty, the
+            description states which joints have motors (see `tauloop.formats.motors`).
         rods: makes rods of links with ball joints at both ends, telescopic ones of legs on slides; None:
             every body stays what the file says.
         keyframe: name of the MJCF keyframe that the machine starts at; the file's own pose if empty.
@@ -40,6 +42,7 @@ class ImportOptions(Options):
     gravity: Sequence[float] | None = None
     platform: str = ""
     independent: tuple[str, ...] = ()
+    motors: tuple[str, ...] = ()
     rods: RodRecognition | None = None
     keyframe: str = ""
     origins: bool = False

@@ -9,7 +9,7 @@ figure that may be identified or calibrated is a leaf parameter named after its 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,14 +17,15 @@ import numpy as np
 
 from tauloop.errors import DescriptionError, Problems
 from tauloop.formats.leaves import Leaves
+from tauloop.formats.motors import ChosenMotors, choose_motors, make_actuators
 from tauloop.formats.options import ImportOptions
 from tauloop.formats.rod_recognition import finished
 from tauloop.formats.urdf_builder import JointExtra, make_coupling, make_joint, make_loop
-from tauloop.formats.urdf_parts import UrdfTree
+from tauloop.formats.urdf_parts import UrdfCoupling, UrdfJoint, UrdfTree
 from tauloop.formats.urdf_side import Side, read_side
 from tauloop.formats.urdf_tree import read_urdf_tree
-from tauloop.mechanism.expression import ONE, Parameter, ParameterTable, steps_from
-from tauloop.mechanism.model import BASE, ZERO_VECTOR, Actuator, Body, Joint, Mechanism, Placement, Platform, Vector
+from tauloop.mechanism.expression import ZERO, Parameter, ParameterTable, multiply, steps_from
+from tauloop.mechanism.model import BASE, ZERO_VECTOR, Body, Coupling, Joint, Mechanism, Placement, Platform, Vector
 
 #: Gravity of the tools that a description was written for, m/s^2, where neither it nor a side file says one.
 CONVENTIONAL_GRAVITY = (0.0, 0.0, -9.81)
@@ -41,9 +42,8 @@ def load_urdf(
 ) -> Mechanism:
     """Read a URDF file and, where there is one, its side file (see `tauloop.formats.urdf_side`).
 
-    Where nothing names actuators, each revolute and prismatic joint gets one of ratio 1, with the joint's name, effort
-    and speed. What was found on the way (elements that are not used, zero inertias, changed names) is listed in the
-    description of the mechanism.
+    `tauloop.formats.motors` states which joints have motors. What was found on the way (elements that are not used,
+    zero inertias, changed names) is listed in the description of the mechanism.
 
     Args:
         urdf_path: the URDF file.
@@ -73,22 +73,24 @@ def machine_of(tree: UrdfTree, side: Side, path: Path, options: ImportOptions) -
     """
     leaves = Leaves(source=Path(tree.file).name, zero_origins=options.origins)
     problems = Problems()
-    extras = {joint.name: side.joints.get(joint.name, JointExtra()) for joint in tree.joints}
+    loops = tuple(dict.fromkeys((*tree.loops, *side.loops)))
+    chosen = _motors(tree, side, options, bool(loops), problems)
+    extras = {joint.name: _extra(joint, side.joints.get(joint.name), chosen, tree, leaves) for joint in tree.joints}
     bodies = tuple(
         Body(name=link.name, inertia=None if link.inertial is None else leaves.inertia(link.name, link.inertial))
         for link in tree.links
         if link.name != tree.root
     )
     joints = tuple(make_joint(joint, tree.root, extras[joint.name], leaves) for joint in tree.joints)
-    joints += tuple(make_loop(loop, tree.root, leaves) for loop in dict.fromkeys((*tree.loops, *side.loops)))
+    joints += tuple(make_loop(loop, tree.root, leaves) for loop in loops)
     kinds = {joint.name: joint.kind for joint in tree.joints}
     couplings = tuple(
-        make_coupling(coupling, kinds[coupling.terms[0][0]] == "revolute", leaves) for coupling in tree.couplings
+        make_coupling(_counted_from(coupling, chosen.offsets), kinds[coupling.terms[0][0]] == "revolute", leaves)
+        for coupling in tree.couplings
     )
     couplings += side.couplings
-    motors = tree.motors if side.motors is None else side.motors
-    held = {coupling.terms[0][0] for coupling in couplings if len(coupling.terms) == 1}
-    notes = _notes(tree, side)
+    actuators, renamed = make_actuators(chosen, tree, leaves)
+    notes = [*_notes(tree, side), *chosen.notes, *renamed]
     platform = _platform(tree, joints, side, options, notes, problems)
     field = _gravity(tree, side, options.gravity, leaves.parameters, notes, problems)
     DescriptionError.raise_if_any(problems)
@@ -100,7 +102,8 @@ def machine_of(tree: UrdfTree, side: Side, path: Path, options: ImportOptions) -
         joints=joints,
         couplings=couplings,
         losses=side.losses,
-        actuators=_direct_drives(tree, motors, held) if side.actuators is None else side.actuators,
+        actuators=actuators,
+        unstated_motors=chosen.unstated,
         platform=platform,
         solids=tree.solids,
         file=str(path),
@@ -118,15 +121,38 @@ def _notes(tree: UrdfTree, side: Side) -> list[str]:
     return [*notes, *tree.notes, *side.notes]
 
 
-def _direct_drives(tree: UrdfTree, motors: tuple[str, ...] | None, held: set[str]) -> tuple[Actuator, ...]:
-    """One motor of ratio 1 for each joint named, in that order; where none is named, for each that leads others."""
-    followers = {coupling.terms[0][0] for coupling in tree.couplings if coupling.mimics} | held
-    leading = (set(tree.independent) or {joint.name for joint in tree.joints}) - followers
-    joints = {joint.name: joint for joint in tree.joints if joint.kind in ("revolute", "prismatic")}
-    return tuple(
-        Actuator(name=name, drives=((name, ONE),), force=joints[name].effort, speed=joints[name].velocity)
-        for name in ([name for name in joints if name in leading] if motors is None else motors)
-    )
+def _motors(tree: UrdfTree, side: Side, options: ImportOptions, has_loops: bool, problems: Problems) -> ChosenMotors:
+    """Which joints have motors."""
+    couplings: tuple[Coupling | UrdfCoupling, ...] = (*tree.couplings, *side.couplings)
+    followers = {coupling.terms[0][0] for coupling in tree.couplings if coupling.mimics}
+    held = followers | {coupling.terms[0][0] for coupling in couplings if len(coupling.terms) == 1}
+    is_open = has_loops or any(coupling.terms[0][0] not in held for coupling in couplings)
+    return choose_motors(tree, options.motors, side.actuators, side.motors, held, is_open, problems)
+
+
+def _extra(
+    joint: UrdfJoint, extra: JointExtra | None, chosen: ChosenMotors, tree: UrdfTree, leaves: Leaves
+) -> JointExtra:
+    """What URDF does not say about a joint: of the side file, else of its transmission."""
+    extra = extra or JointExtra()
+    offset = chosen.offsets.get(joint.name, 0.0)
+    if offset and extra.offset == ZERO:
+        unit = "rad" if joint.kind == "revolute" else "m"
+        expression = leaves.leaf(f"offsets.{joint.name}", offset, unit, "geometry")
+        extra = replace(extra, offset=expression, offset_value=offset)
+    ratio, inertia = tree.motors.rotors.get(joint.name, (1.0, 0.0))
+    if inertia and extra.freedom.inertia is None:
+        unit = "kg m^2" if joint.kind == "revolute" else "kg"
+        n = leaves.leaf(f"{joint.name}.gear_ratio", ratio, "", "drive")
+        rotor = leaves.leaf(f"{joint.name}.rotor_inertia", inertia, unit, "drive")
+        extra = replace(extra, freedom=replace(extra.freedom, inertia=multiply(multiply(n, n), rotor)))
+    return extra
+
+
+def _counted_from(coupling: UrdfCoupling, offsets: Mapping[str, float]) -> UrdfCoupling:
+    """A coupling between coordinates that are counted from offsets of transmissions."""
+    shift = sum(ratio * offsets.get(name, 0.0) for name, ratio in coupling.terms)
+    return replace(coupling, offset=coupling.offset - shift) if shift else coupling
 
 
 def _platform(

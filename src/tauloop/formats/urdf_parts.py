@@ -9,6 +9,7 @@ from dataclasses import field
 
 import numpy as np
 
+from tauloop.errors import Problem
 from tauloop.formats.xml_nodes import XmlNode, XmlReader
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import AxisName
@@ -45,7 +46,7 @@ class UrdfLink:
 class UrdfJoint:
     """A joint of the tree. `kind` is a key of `JOINT_KINDS`; angles in rad, lengths in m, effort in N m or N.
 
-    `axes` are those of a universal joint, which URDF itself does not have.
+    `axes` are those of a universal joint, which URDF itself does not have. `effort` is None where the file states none.
     """
 
     name: str
@@ -57,11 +58,16 @@ class UrdfJoint:
     axis: Triple
     lower: float = -math.inf
     upper: float = math.inf
-    effort: float = math.inf
+    effort: float | None = None
     velocity: float = math.inf
     damping: float = 0.0
     friction: float = 0.0
     axes: tuple[AxisName, ...] = ()
+
+    @property
+    def force(self) -> float:
+        """The largest force or torque on the joint; infinite where the file states none, or zero."""
+        return self.effort or math.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +105,50 @@ class UrdfCoupling:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StatedMotor:
+    """A motor as a file states it: its position is the sum of ratio_j (q_j - offset_j) over joints by name."""
+
+    name: str
+    drives: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MotorStatement:
+    """What the elements of one kind state of motors.
+
+    Attributes:
+        source: the elements, for notes.
+        motors: in the order of the file.
+        passive: joints that these elements state to have no motor.
+        offsets: of the joints of transmissions, rad or m.
+        problems: what is wrong with the elements; raised where the statement is used.
+    """
+
+    source: str
+    motors: tuple[StatedMotor, ...] = ()
+    passive: tuple[str, ...] = ()
+    offsets: Mapping[str, float] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MotorElements:
+    """What a file's elements state of motors.
+
+    Attributes:
+        statements: the first that names a motor holds.
+        rotors: gear ratio n and rotor inertia J by joint, of which n^2 J is added there (Drake).
+        couplings: joints that follow others by a parameter of ``<ros2_control>``.
+        notes: what is not used.
+    """
+
+    statements: tuple[MotorStatement, ...] = ()
+    rotors: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    couplings: tuple[UrdfCoupling, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UrdfTree:
     """A checked URDF: every link but the root hangs on one joint.
 
@@ -112,7 +162,8 @@ class UrdfTree:
         notes: what was found that the reader should know: what is not used, what is zero.
         solids: what is seen of the links.
         renamed: names here of links that could not keep their own, by their own.
-        motors: joints with a motor of ratio 1, where the file says it.
+        motors: what elements of the file state of motors.
+        cut_efforts: efforts of the joints that close loops, where the format states them.
         gravity: (3,) m/s^2, where the file says it.
     """
 
@@ -127,7 +178,8 @@ class UrdfTree:
     notes: tuple[str, ...] = ()
     solids: tuple[Solid, ...] = ()
     renamed: Mapping[str, str] = field(default_factory=dict)
-    motors: tuple[str, ...] | None = None
+    motors: MotorElements = MotorElements()
+    cut_efforts: tuple[float, ...] = ()
     gravity: Triple | None = None
 
     def link_name(self, original: str) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from tauloop.formats import urdf_visuals
+from tauloop.formats.motor_elements import ROS2_CONTROL, TRANSMISSION, read_motor_elements
 from tauloop.formats.urdf_constraints import BALL, ELEMENTS, read_couplings, read_loops
 from tauloop.formats.urdf_cut_elements import CUT, CUT_PARTS
 from tauloop.formats.urdf_parts import (
@@ -35,7 +36,7 @@ KINDS = {
 }
 #: Elements that are read; everything else is listed among the notes.
 _READ: dict[str, set[str]] = {
-    "robot": {"link", "joint", "material", *ELEMENTS},
+    "robot": {"link", "joint", "material", ROS2_CONTROL, TRANSMISSION, *ELEMENTS},
     "link": {"inertial", "visual"},
     "inertial": {"origin", "mass", "inertia"},
     "joint": {"origin", "parent", "child", "axis", "limit", "dynamics", "mimic"},
@@ -59,6 +60,8 @@ _ATTRIBUTES = {
     **urdf_visuals.ATTRIBUTES,
 }
 _ATTRIBUTE = {"name", "type", "link", "value", "xyz", "rpy", "quat_xyzw"}
+#: A limit from here on is none: writers of formats without infinity print such numbers.
+UNLIMITED = 1e15
 #: What gives a link a shape.
 _SHAPES = ("visual", "collision")
 
@@ -108,6 +111,10 @@ class _TreeReader(UrdfReader):
         read_joints = tuple(self._joint(name, node, links) for name, node in joints.items())
         loops = read_loops(self, robot, links)
         couplings = read_couplings(self, robot, joints, read_joints, links)
+        moving = [joint.name for joint in read_joints if joint.kind in ("revolute", "prismatic")]
+        followers = [coupling.terms[0][0] for coupling in couplings if coupling.mimics]
+        motors = read_motor_elements(self.file, robot, moving, followers)
+        couplings = (*couplings, *motors.couplings)
         self._refuse_taken(robot, (*(loop.name for loop in loops), *(c.name for c in couplings)), {**links, **joints})
         self._list_unread(robot)
         name = identifier(robot.attributes.get("name", "").replace(".", "_")) or "robot"
@@ -122,7 +129,7 @@ class _TreeReader(UrdfReader):
         solids = [
             solid for name, node in links.items() for solid in visuals.solids(BASE if name == base else name, node)
         ]
-        notes = [*self.listed(), *visuals.notes(), *unread(self._unread, self._unread_attributes)]
+        notes = [*self.listed(), *visuals.notes(), *unread(self._unread, self._unread_attributes), *motors.notes]
         return UrdfTree(
             name=name,
             file=self.file,
@@ -135,6 +142,7 @@ class _TreeReader(UrdfReader):
             notes=tuple(notes),
             solids=tuple(solids),
             renamed=self.renamed,
+            motors=motors,
         )
 
     def _rename_base(self, robot: XmlNode) -> None:
@@ -240,8 +248,8 @@ class _TreeReader(UrdfReader):
             axis=axis,
             lower=lower,
             upper=upper,
-            effort=self._positive(limit, name, "effort"),
-            velocity=self._positive(limit, name, "velocity"),
+            effort=self._limit(limit, name, "effort"),
+            velocity=self._limit(limit, name, "velocity") or np.inf,
             damping=self._loss(dynamics, name, "damping"),
             friction=self._loss(dynamics, name, "friction"),
         )
@@ -252,11 +260,14 @@ class _TreeReader(UrdfReader):
             self.problem(dynamics, name, f"{attribute} is {value:g}", "a loss is zero or positive")
         return value
 
-    def _positive(self, limit: XmlNode | None, name: str, attribute: str) -> float:
-        value = 0.0 if limit is None else self.number(limit, name, attribute, 0.0)
-        if value < 0.0 and limit is not None:
+    def _limit(self, limit: XmlNode | None, name: str, attribute: str) -> float | None:
+        """A limit that is zero or positive; None where the file states none, infinite where it is as large as that."""
+        if limit is None or attribute not in limit.attributes:
+            return None
+        value = self.number(limit, name, attribute)
+        if value < 0.0:
             self.problem(limit, name, f"{attribute} is {value:g}", "it must be positive")
-        return value if value > 0.0 else np.inf
+        return np.inf if value >= UNLIMITED else value
 
     def _root(self, joints: tuple[UrdfJoint, ...], links: dict[str, XmlNode], nodes: dict[str, XmlNode]) -> str:
         """The one link without parent; two parents, loops and loose links are problems."""
@@ -296,6 +307,8 @@ class _TreeReader(UrdfReader):
             if attribute not in _ATTRIBUTES.get(node.tag, _ATTRIBUTE) and not attribute.startswith("xmlns"):
                 self._unread_attributes[f"{attribute} of {node.tag}"] += 1
         for child in node.children:
+            if child.tag in (ROS2_CONTROL, TRANSMISSION):
+                continue  # `read_motor_elements` lists what is in them
             if child.tag in _READ.get(node.tag, ()):
                 self._list_unread(child)
             else:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tauloop.assembly.assembly import Assembly
+from tauloop.assembly.motor_candidates import unstated_motors
 from tauloop.assembly.ports import coordinate_units
 from tauloop.assembly.reference_pose import closed_from_further_starts, displacement, distance, named_pose
 from tauloop.assembly.spins import find_spins
@@ -154,7 +155,9 @@ def check(machine: Mechanism | Model, options: CheckOptions | None = None) -> In
     assembly, mechanism = model.assembly, model.mechanism
     free = undriven(assembly)
     problems = Problems([*assembly.findings, *_beyond_stops(model)])
-    if not mechanism.actuators:
+    if mechanism.unstated_motors:
+        problems.add("actuators", *unstated_motors(assembly), file=mechanism.file)
+    elif not mechanism.actuators:
         what = "nothing is driven: the machine has no actuator"
         remedy = "name the joints or rods that motors act on, such as `actuators: {motor: {on: JOINT}}`"
         problems.add("actuators", what, remedy, file=mechanism.file)

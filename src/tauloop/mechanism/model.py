@@ -425,6 +425,9 @@ class Platform:
 class Mechanism(Shown):
     """A machine: checked, frozen, complete. Whether it assembles is a result, not a property of the data.
 
+    `unstated_motors` are joints of an imported file that may have motors, where the file does not state which have one.
+    There are no actuators then, and forces are refused.
+
     Examples:
         >>> import tauloop as tl
         >>> machine = tl.load("delta")
@@ -443,6 +446,7 @@ class Mechanism(Shown):
     rods: tuple[Rod, ...] = ()
     couplings: tuple[Coupling, ...] = ()
     actuators: tuple[Actuator, ...] = ()
+    unstated_motors: tuple[str, ...] = ()
     losses: tuple[CombinedFriction, ...] = ()
     platform: Platform
     solids: tuple[Solid, ...] = ()

@@ -11,6 +11,7 @@ import numpy as np
 
 from tauloop.assembly.assembly import Assembly
 from tauloop.assembly.loops import ClosureRow, closure, nominal
+from tauloop.assembly.motor_candidates import unstated_motors
 from tauloop.assembly.ports import EntryPorts
 from tauloop.equations.formulations import NEWTON_EULER, Formulation
 from tauloop.equations.formulations.hamilton import CanonicalTerms, canonical_terms
@@ -227,6 +228,10 @@ class ProgramSpec:
         return sum(name in self.inputs for name in ("velocity", "acceleration"))
 
 
+#: Ports of programs that need the motors.
+_FORCES = frozenset(("force", "actuator_acceleration", "regressor"))
+
+
 @final
 class Catalogue:
     """The programs of one entry of a machine, built when first used."""
@@ -247,8 +252,14 @@ class Catalogue:
         return MotionState(self.assembly, self.ports, name, levels, self.formulation, self.free)
 
     def program(self, spec: ProgramSpec) -> Program:
-        """A program of this machine."""
+        """A program of this machine.
+
+        Raises:
+            AssemblyError: it has forces of motors, and the machine's description does not state where motors are.
+        """
         if spec not in self._programs:
+            if self.assembly.mechanism.unstated_motors and not _FORCES.isdisjoint((*spec.inputs, *spec.outputs)):
+                raise AssemblyError.of("actuators", *unstated_motors(self.assembly), file=self.assembly.mechanism.file)
             self._programs[spec] = spec.build(self.state(spec.name, spec.levels))
         return self._programs[spec]
 

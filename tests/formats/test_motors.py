@@ -1,0 +1,405 @@
+"""Which joints of an imported machine have motors: the order of sources, transmissions of both dialects, and doubt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import tauloop as tl
+from tauloop import AssemblyError, DescriptionError, load
+from tauloop.assembly.ports import ACTUATORS
+from tauloop.formats.options import ImportOptions
+
+#: Angles by Newton's method and a central difference over 1e-6 rad.
+DIFFERENCE = 1e-7
+GRAVITY = 9.81
+STEP = 1e-6
+
+
+def link(name: str, reach: float) -> str:
+    inertia = '<inertia ixx="0.001" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/>'
+    origin = f'<origin xyz="{reach / 2} 0 0"/>'
+    return f'<link name="{name}"><inertial>{origin}<mass value="1"/>{inertia}</inertial></link>'
+
+
+def pin(name: str, parent: str, child: str, x: float, turn: float, effort: str = "9", inside: str = "") -> str:
+    return (
+        f'<joint name="{name}" type="revolute"><origin xyz="{x} 0 0" rpy="0 {turn} 0"/><parent link="{parent}"/>'
+        f'<child link="{child}"/><axis xyz="0 1 0"/><limit lower="-3" upper="3" effort="{effort}" velocity="9"/>'
+        f"{inside}</joint>"
+    )
+
+
+LOOP = (
+    '<drake:ball_constraint><drake:ball_constraint_body_A name="coupler"/>'
+    '<drake:ball_constraint_p_AP value="0.5 0 0"/><drake:ball_constraint_body_B name="rocker"/>'
+    '<drake:ball_constraint_p_BQ value="0.4 0 0"/></drake:ball_constraint>'
+)
+GEARED = (
+    '<transmission name="drive"><type>transmission_interface/SimpleTransmission</type><joint name="crank_pin"/>'
+    '<actuator name="motor"><mechanicalReduction>50</mechanicalReduction></actuator></transmission>'
+)
+
+
+def four_bar(*elements: str, efforts: tuple[str, str, str] = ("9", "9", "9"), loop: str = LOOP) -> str:
+    """A four-bar whose crank, coupler and rocker weigh 1 kg each; without its loop a tree."""
+    parts = (
+        '<link name="ground"/>',
+        link("crank", 0.2),
+        link("coupler", 0.5),
+        link("rocker", 0.4),
+        pin("crank_pin", "ground", "crank", 0.0, 0.0, efforts[0]),
+        pin("knee_pin", "crank", "coupler", 0.2, -1.0, efforts[1]),
+        pin("rocker_pin", "ground", "rocker", 0.4, -1.2, efforts[2]),
+        loop,
+        *elements,
+    )
+    return f'<robot name="four_bar" xmlns:drake="http://drake.mit.edu">{"".join(parts)}</robot>'
+
+
+def read(folder: Path, text: str, *motors: str, platform: str = "coupler", side: str = "") -> tl.Mechanism:
+    path = folder / "machine.urdf"
+    path.write_text(text)
+    beside = None
+    if side:
+        beside = folder / "machine.side.yaml"
+        beside.write_text(side)
+    return load(path, beside, options=ImportOptions(motors=motors, platform=platform))
+
+
+def motors_of(mechanism: tl.Mechanism) -> dict[str, dict[str, float]]:
+    """Ratios by joint, by motor."""
+    return {
+        actuator.name: {name: mechanism.value(ratio) for name, ratio in actuator.drives}
+        for actuator in mechanism.actuators
+    }
+
+
+def height(crank: float, knee: float, rocker: float) -> float:
+    """Sum of mass times height of the mass centres, about y with z up (all masses are 1 kg)."""
+    down = crank + knee - 1.0
+    coupler = -0.2 * np.sin(crank) - 0.25 * np.sin(down)
+    return float(-0.1 * np.sin(crank) + coupler - 0.2 * np.sin(rocker - 1.2))
+
+
+def closed(crank: float, start: np.ndarray) -> np.ndarray:
+    """Angles of knee and rocker that close the loop, by Newton's method from a start."""
+    x = np.array(start, dtype=float)
+    for _ in range(30):
+        down, up = crank + x[0] - 1.0, x[1] - 1.2
+        gap = [
+            0.2 * np.cos(crank) + 0.5 * np.cos(down) - 0.4 - 0.4 * np.cos(up),
+            0.2 * np.sin(crank) + 0.5 * np.sin(down) - 0.4 * np.sin(up),
+        ]
+        J = [[-0.5 * np.sin(down), 0.4 * np.sin(up)], [0.5 * np.cos(down), -0.4 * np.cos(up)]]
+        x -= np.linalg.solve(J, gap)
+    return x
+
+
+def crank_torque(crank: float, start: np.ndarray) -> float:
+    """The torque at the crank that holds the four-bar: the slope of its potential energy, by virtual work."""
+    ahead, behind = (height(crank + h, *closed(crank + h, start)) for h in (STEP, -STEP))
+    return GRAVITY * (ahead - behind) / (2 * STEP)
+
+
+def held(mechanism: tl.Mechanism) -> tuple[float, np.ndarray]:
+    """Force of the one motor at the reference pose at rest, and crank, knee and rocker there."""
+    model = tl.Model(mechanism)
+    forces = tl.inverse_dynamics(model).forces
+    names = model.topology.coordinate_names
+    pose = [model.assembly.q[names.index(name)] for name in ("crank_pin", "knee_pin", "rocker_pin")]
+    return float(forces.force[0, 0]), np.array(pose)
+
+
+@pytest.mark.parametrize(
+    ("text", "ratio"),
+    [
+        (four_bar(GEARED), 50.0),
+        (four_bar(efforts=("9", "0", "0")), 1.0),
+        (four_bar(GEARED.replace("50", "-2")), -2.0),
+        (
+            four_bar(
+                '<ros2_control name="r" type="system"><joint name="crank_pin"><command_interface name="effort"/>'
+                '</joint><joint name="knee_pin"><state_interface name="position"/></joint></ros2_control>'
+            ),
+            1.0,
+        ),
+    ],
+    ids=["transmission", "effort", "reversed", "ros2_control"],
+)
+def test_one_motor_carries_the_four_bar(tmp_path: Path, text: str, ratio: float) -> None:
+    """The motor's torque is that of virtual work over the reduction; it was shared out over all three pins."""
+    force, pose = held(read(tmp_path, text))
+    assert_allclose(force, crank_torque(pose[0], pose[1:]) / ratio, rtol=DIFFERENCE)
+
+
+def test_the_crank_at_zero_needs_the_torque_of_virtual_work(tmp_path: Path) -> None:
+    model = tl.Model(read(tmp_path, four_bar(efforts=("9", "0", "0"))))
+    forces = tl.inverse_dynamics(model, tl.DynamicsOptions(position={"crank_pin": 0.0})).forces
+    assert_allclose(forces.force, [[-0.73575]], rtol=1e-9)
+
+
+# Sources, in their order
+
+CONTROL = (
+    '<ros2_control name="r" type="system"><joint name="rocker_pin"><command_interface name="velocity"/></joint>'
+    '<joint name="crank_pin"><state_interface name="position"/></joint></ros2_control>'
+)
+NAMED = "format: tauloop-urdf-side/1\nprovenance: {status: chosen, source: a test}\nactuators: {m: {on: knee_pin}}"
+
+
+def test_the_first_source_that_states_motors_holds(tmp_path: Path) -> None:
+    contrast = ("0", "0", "9")
+    whole = four_bar(GEARED, CONTROL, efforts=contrast)
+    assert motors_of(read(tmp_path, whole, "crank_pin", side=NAMED)) == {"crank_pin": {"crank_pin": 1.0}}
+    assert motors_of(read(tmp_path, whole, "motor", side=NAMED)) == {"motor": {"crank_pin": 50.0}}
+    assert motors_of(read(tmp_path, whole, side=NAMED)) == {"m": {"knee_pin": 1.0}}
+    assert motors_of(read(tmp_path, whole)) == {"rocker_pin": {"rocker_pin": 1.0}}
+    assert motors_of(read(tmp_path, four_bar(GEARED, efforts=contrast))) == {"motor": {"crank_pin": 50.0}}
+    assert motors_of(read(tmp_path, four_bar(efforts=contrast))) == {"rocker_pin": {"rocker_pin": 1.0}}
+
+
+def test_efforts_that_are_all_zero_state_nothing(tmp_path: Path) -> None:
+    tree = four_bar(efforts=("0", "0", "0"), loop="")
+    mechanism = read(tmp_path, tree)
+    assert list(motors_of(mechanism)) == ["crank_pin", "knee_pin", "rocker_pin"]
+    assert "the file states no motors: every joint has one, crank_pin, knee_pin, rocker_pin" in mechanism.description
+    assert read(tmp_path, four_bar(efforts=("0", "0", "0"))).unstated_motors == ("crank_pin", "knee_pin", "rocker_pin")
+
+
+def test_a_joint_without_effort_beside_one_with_effort(tmp_path: Path) -> None:
+    """In a tree it has a motor, in a loop it has none; both are noted."""
+    text = four_bar(efforts=("9", "0", "9")).replace(
+        'effort="9" velocity="9"/></joint><drake', 'velocity="9"/></joint><drake'
+    )
+    assert list(motors_of(read(tmp_path, text))) == ["crank_pin"]
+    tree = read(tmp_path, text.replace(LOOP, ""))
+    assert list(motors_of(tree)) == ["crank_pin", "rocker_pin"]
+    assert "joints that state no effort have one: rocker_pin" in tree.description
+
+
+def test_motors_of_a_loop_that_nothing_states_are_reported_and_forces_refused(tmp_path: Path) -> None:
+    mechanism = read(tmp_path, four_bar())
+    inspection = tl.check(mechanism)
+    (problem,) = inspection.problems
+    assert not inspection.is_usable
+    assert "3 could (crank_pin, knee_pin, rocker_pin), and the machine has 1 freedom" in problem.what
+    assert problem.remedy.startswith("name them; these move every freedom: `--motors crank_pin`")
+    model = tl.Model(mechanism)
+    assert model.forward_kinematics(model.actuators.ports.position and [0.1]).q.shape
+    calls = [
+        lambda: tl.inverse_dynamics(model),
+        lambda: tl.inverse_dynamics(model, tl.DynamicsOptions(entry=ACTUATORS)),
+        lambda: model.platform.forward_dynamics([0.0], [0.0], []),
+    ]
+    for call in calls:
+        with pytest.raises(AssemblyError, match="does not state which joints have motors"):
+            call()
+    named = read(tmp_path, four_bar(), "rocker_pin")
+    assert tl.check(named).is_usable
+
+
+def test_candidates_have_full_rank(tmp_path: Path) -> None:
+    """Two pins in one chain that move alike drive one freedom: they are not offered together."""
+    twin = pin("twin_pin", "ground", "flag", 0.0, 0.0) + link("flag", 0.1)
+    mechanism = read(tmp_path, four_bar(twin))
+    (problem,) = tl.check(mechanism).problems
+    sets = [word.split(",") for word in problem.remedy.split("`--motors ")[1:]]
+    assert len(sets) == 3
+    assert all("twin_pin" in "".join(names) for names in sets)
+
+
+def test_unknown_and_repeated_motors_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DescriptionError, match=r"no motor and no joint 'crank'[\s\S]*did you mean crank_pin"):
+        read(tmp_path, four_bar(), "crank")
+    with pytest.raises(DescriptionError, match="named twice"):
+        read(tmp_path, four_bar(), "crank_pin", "crank_pin")
+
+
+# Transmissions
+
+ROS1 = """<transmission name="t"><type>transmission_interface/{kind}</type>
+<actuator name="left"><role>actuator1</role><mechanicalReduction>50</mechanicalReduction></actuator>
+<actuator name="right"><role>actuator2</role><mechanicalReduction>-30</mechanicalReduction></actuator>
+<joint name="knee_pin"><role>joint2</role><offset>0.5</offset><mechanicalReduction>3</mechanicalReduction></joint>
+<joint name="crank_pin"><role>joint1</role><offset>0.2</offset><mechanicalReduction>2</mechanicalReduction></joint>
+</transmission>"""
+ROS2 = """<ros2_control name="r" type="system"><hardware><plugin>any</plugin></hardware>
+<joint name="crank_pin"><command_interface name="position"/></joint>
+<joint name="knee_pin"><command_interface name="position"/></joint>
+<transmission name="t"><plugin>transmission_interface/{kind}</plugin>
+<actuator name="right" role="actuator2"><mechanical_reduction>-30</mechanical_reduction></actuator>
+<actuator name="left" role="actuator1"><mechanical_reduction>50</mechanical_reduction></actuator>
+<joint name="crank_pin" role="joint1"><mechanical_reduction>2</mechanical_reduction><offset>0.2</offset></joint>
+<joint name="knee_pin" role="joint2"><mechanical_reduction>3</mechanical_reduction><offset>0.5</offset></joint>
+</transmission></ros2_control>"""
+
+
+def positions(kind: str, crank: float, knee: float) -> tuple[float, float]:
+    """Of the two motors, as transmission_interface of ros2_control computes them."""
+    x1, x2 = 2.0 * (crank - 0.2), 3.0 * (knee - 0.5)
+    if kind == "DifferentialTransmission":
+        return 50.0 * (x1 + x2), -30.0 * (x1 - x2)
+    return 50.0 * x1, -30.0 * (crank - 0.2 + x2)
+
+
+@pytest.mark.parametrize("dialect", [ROS1, ROS2], ids=["ros1", "ros2"])
+@pytest.mark.parametrize("kind", ["DifferentialTransmission", "FourBarLinkageTransmission"])
+def test_two_motors_share_two_joints(tmp_path: Path, dialect: str, kind: str) -> None:
+    """Encoders by ros2_control's own formulae with offsets; forces are those of the joints by virtual work."""
+    model = tl.Model(read(tmp_path, four_bar(dialect.format(kind=kind), loop="")))
+    plain = tl.Model(read(tmp_path, four_bar(loop="")))
+    crank, knee, rocker = 0.7, -0.4, 0.3
+    measured = {"crank_pin": crank - 0.2, "knee_pin": knee - 0.5, "rocker_pin": rocker}
+    encoders = positions(kind, crank, knee)
+    q = np.array([measured[name] for name in model.topology.coordinate_names])
+    assert_allclose(model.actuator_position(q), encoders, rtol=1e-12)
+    given = dict(zip(("left", "right", "rocker_pin"), (*encoders, rocker), strict=True))
+    hybrid = tl.inverse_dynamics(model, tl.DynamicsOptions(entry=ACTUATORS, position=given)).hybrid
+    assert hybrid is not None
+    assert hybrid.passive_names == ("rocker_pin",)
+    motion = {"rocker_pin": float(hybrid.passive_acceleration[0, 0])}
+    pose = {"crank_pin": crank, "knee_pin": knee, "rocker_pin": rocker}
+    forces = tl.inverse_dynamics(plain, tl.DynamicsOptions(position=pose, acceleration=motion)).forces
+    torque = dict(zip(forces.actuator_names, forces.force[0], strict=True))
+    assert abs(torque["rocker_pin"]) < 1e-9
+    rates = np.array([positions(kind, crank + 1, knee), positions(kind, crank, knee + 1)]) - encoders
+    assert_allclose(rates @ hybrid.forces.force[0], [torque["crank_pin"], torque["knee_pin"]], rtol=1e-9)
+
+
+def test_a_simple_transmission_of_ros2_has_its_reduction_at_the_joint(tmp_path: Path) -> None:
+    text = """<ros2_control name="r" type="system"><joint name="crank_pin"><command_interface name="effort"/></joint>
+    <transmission name="t"><plugin>transmission_interface/SimpleTransmission</plugin><actuator name="m"/>
+    <joint name="crank_pin" role="joint1"><mechanical_reduction>40</mechanical_reduction><offset>0.25</offset></joint>
+    </transmission></ros2_control>"""
+    mechanism = read(tmp_path, four_bar(text))
+    (actuator,) = mechanism.actuators
+    assert motors_of(mechanism) == {"m": {"crank_pin": 40.0}}
+    assert (actuator.force, actuator.speed) == (9.0 / 40.0, 9.0 * 40.0)
+    limits = mechanism.joint("crank_pin").freedoms[0]
+    assert (limits.lower, limits.upper, limits.speed) == (-3.25, 2.75, 9.0)
+
+
+def test_drakes_rotor_adds_its_inertia_at_the_joint_alone(tmp_path: Path) -> None:
+    rotor = '<drake:rotor_inertia value="2e-4"/><drake:gear_ratio value="30"/>'
+    drake = f'<joint name="crank_pin"/><actuator name="a">{rotor}</actuator>'
+    drake = f'<transmission type="SimpleTransmission">{drake}</transmission>'
+    named = tl.Model(read(tmp_path, four_bar(drake, loop=""), "crank_pin", "knee_pin", "rocker_pin"))
+    plain = tl.Model(read(tmp_path, four_bar(loop="")))
+    options = tl.DynamicsOptions(acceleration={"crank_pin": 1.0})
+    with_rotor, without = (tl.inverse_dynamics(model, options).forces.force[0] for model in (named, plain))
+    assert_allclose(with_rotor - without, [30.0**2 * 2e-4, 0.0, 0.0], atol=1e-12)
+    assert motors_of(read(tmp_path, four_bar(drake, loop=""))) == {"a": {"crank_pin": 1.0}}
+
+
+def test_joints_that_follow_or_are_measured_are_passive(tmp_path: Path) -> None:
+    mimic = four_bar(loop="").replace("</joint>", '<mimic joint="crank_pin" multiplier="-1"/></joint>')
+    mimic = mimic.replace('<mimic joint="crank_pin" multiplier="-1"/></joint>', "</joint>", 1)
+    control = "".join(
+        f'<joint name="{name}"><command_interface name="position"/></joint>'
+        for name in ("crank_pin", "knee_pin", "rocker_pin")
+    )
+    text = mimic.replace("</robot>", f'<ros2_control name="r">{control}</ros2_control></robot>')
+    assert list(motors_of(read(tmp_path, text))) == ["crank_pin"]
+    parameter = '<joint name="knee_pin"><command_interface name="position"/><param name="mimic">crank_pin</param>'
+    parameter += '<param name="multiplier">-1</param></joint>'
+    text = four_bar(
+        f'<ros2_control name="r">{control.replace("knee_pin", "crank_pin")}{parameter}</ros2_control>', loop=""
+    )
+    mechanism = read(tmp_path, text)
+    assert list(motors_of(mechanism)) == ["crank_pin", "rocker_pin"]
+    assert [coupling.name for coupling in mechanism.couplings] == ["knee_pin_mimic"]
+    state = GEARED.replace(
+        '"crank_pin"/>', '"crank_pin"><hardwareInterface>JointStateInterface</hardwareInterface></joint>'
+    )
+    assert read(tmp_path, four_bar(state)).unstated_motors == ("knee_pin", "rocker_pin")
+
+
+@pytest.mark.parametrize(
+    ("element", "what"),
+    [
+        (GEARED.replace("Simple", "Cable"), "type 'transmission_interface/CableTransmission' is not read"),
+        (GEARED.replace("crank_pin", "crank_pim"), "no joint 'crank_pim' that turns or slides"),
+        (GEARED.replace("50", "0"), "the reduction is zero"),
+        (GEARED.replace("50", "fifty"), "is not a finite number"),
+        (GEARED.replace("Simple", "Differential"), "a DifferentialTransmission has 1 joints and 1 actuators"),
+        (ROS1.format(kind="DifferentialTransmission").replace("joint2", "joint1"), "the roles of its joints are"),
+    ],
+)
+def test_a_transmission_that_is_not_understood_is_refused_unless_motors_are_named(
+    tmp_path: Path, element: str, what: str
+) -> None:
+    with pytest.raises(DescriptionError, match=what):
+        read(tmp_path, four_bar(element))
+    assert list(motors_of(read(tmp_path, four_bar(element), "crank_pin"))) == ["crank_pin"]
+
+
+def test_couplings_keep_their_meaning_where_transmissions_have_offsets(tmp_path: Path) -> None:
+    mimic = '<mimic joint="crank_pin" multiplier="-2" offset="0.1"/>'
+    text = four_bar(loop="").replace(
+        pin("knee_pin", "crank", "coupler", 0.2, -1.0), pin("knee_pin", "crank", "coupler", 0.2, -1.0, inside=mimic)
+    )
+    offset = GEARED.replace('"crank_pin"/>', '"crank_pin"><offset>0.3</offset></joint>').replace("50", "1")
+    model = tl.Model(read(tmp_path, text.replace("</robot>", f"{offset}</robot>")))
+    names = model.topology.coordinate_names
+    q = model.inverse_kinematics([0.4, 0.0]).q  # the crank is at 0.7 in the URDF's own coordinate
+    assert_allclose(q[names.index("knee_pin")], -2.0 * 0.7 + 0.1, rtol=1e-12)
+
+
+# SDF: the same rule
+
+
+def sdf(efforts: dict[str, str]) -> str:
+    inertial = "<inertial><mass>1</mass><inertia><ixx>0.01</ixx><iyy>0.01</iyy><izz>0.01</izz></inertia></inertial>"
+    links = "".join(
+        f'<link name="{name}"><pose>{at}</pose>{inertial}</link>'
+        for name, at in (("crank", "0 0 0 0 0 0"), ("coupler", "0 0 0.2 0 0 0"), ("rocker", "0.5 0 0 0 0 0"))
+    )
+    pins = (
+        ("crank_pin", "world", "crank", "0 0 0"),
+        ("knee_pin", "crank", "coupler", "0 0 0"),
+        ("rocker_pin", "world", "rocker", "0 0 0"),
+        ("top_pin", "coupler", "rocker", "0 0 0.3"),
+    )
+    joints = "".join(
+        f'<joint name="{name}" type="revolute"><pose>{at} 0 0 0</pose><parent>{parent}</parent><child>{child}</child>'
+        f"<axis><xyz>0 1 0</xyz>{efforts.get(name, '')}</axis></joint>"
+        for name, parent, child, at in pins
+    )
+    return f'<sdf version="1.9"><model name="m">{links}{joints}</model></sdf>'
+
+
+def test_sdf_follows_the_same_rule(tmp_path: Path) -> None:
+    path = tmp_path / "m.sdf"
+    zero, more = "<limit><effort>0</effort></limit>", "<limit><effort>5</effort></limit>"
+    pins = ("crank_pin", "knee_pin", "rocker_pin", "top_pin")
+    options = ImportOptions(platform="coupler")
+    path.write_text(sdf(dict.fromkeys(pins, zero) | {"crank_pin": more}))
+    assert list(motors_of(load(path, options=options))) == ["crank_pin"]
+    path.write_text(sdf(dict.fromkeys(pins, zero) | {"crank_pin": ""}))  # without effort: no limit, as SDF has it
+    assert list(motors_of(load(path, options=options))) == ["crank_pin"]
+    for efforts in (dict.fromkeys(pins, zero), dict.fromkeys(pins, more), {}):
+        path.write_text(sdf(efforts))
+        assert len(load(path, options=options).unstated_motors) == 3
+    assert list(motors_of(load(path, options=ImportOptions(platform="coupler", motors=("crank_pin",))))) == [
+        "crank_pin"
+    ]
+
+
+def test_joints_of_an_mjcf_may_be_named(tmp_path: Path) -> None:
+    path = tmp_path / "m.xml"
+    body = (
+        '<body name="{}"><joint name="{}" axis="0 1 0"/><inertial pos="0.1 0 0" mass="1" diaginertia="1 1 1"/>{}</body>'
+    )
+    inner = body.format("fore", "elbow", "")
+    motor = '<actuator><motor name="m" joint="elbow" gear="9"/></actuator>'
+    path.write_text(f"<mujoco><worldbody>{body.format('upper', 'shoulder', inner)}</worldbody>{motor}</mujoco>")
+    assert motors_of(load(path, options=ImportOptions(motors=("shoulder", "m")))) == {
+        "shoulder": {"shoulder": 1.0},
+        "m": {"elbow": 9.0},
+    }
+    with pytest.raises(DescriptionError, match="no motor and no joint 'elbo'"):
+        load(path, options=ImportOptions(motors=("elbo",)))
