@@ -1,11 +1,13 @@
 """SDF (Gazebo): links, joints and the loops between them become a `Mechanism`, as those of a URDF do.
 
 A side file of a URDF's form adds what SDF cannot say (`tauloop.formats.urdf_side`); ``offsets`` there are those of the
-joints, which are all at zero in the pose of the file. Joints whose effort is limited to zero are passive.
+joints, which are all at zero in the pose of the file. Motors follow from the efforts as in a URDF (`formats.motors`); a
+joint without ``<effort>`` has none that limits it, as SDF has it.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -59,24 +61,24 @@ def read_sdf_tree(path: str | Path) -> UrdfTree:
     reader.raise_any()
     tree = tree_of(spanned.robot, str(path))
     joints = tuple(_of_kind(joint, sdf) for joint, sdf in zip(tree.joints, spanned.joints, strict=True))
-    efforts = {joint.name: sdf.limit("effort") for joint, sdf in zip(joints, spanned.joints, strict=True)}
-    motors = None
-    if any(_is_zero(effort) for effort in efforts.values()):
-        motors = tuple(
-            joint.name
-            for joint in joints
-            if joint.kind in ("revolute", "prismatic") and not _is_zero(efforts[joint.name])
-        )
     notes = (*model.notes, *spanned.notes, *tree.notes)
-    return replace(tree, joints=joints, motors=motors, gravity=model.gravity, notes=notes)
+    cut_efforts = tuple(_effort(joint) for joint in model.joints if joint.axes and joint not in spanned.joints)
+    return replace(tree, joints=joints, cut_efforts=cut_efforts, gravity=model.gravity, notes=notes)
 
 
 def _of_kind(joint: UrdfJoint, sdf: SdfJoint) -> UrdfJoint:
-    """A joint of a kind that URDF has not, in the frame that stands for it."""
+    """A joint of a kind that URDF has not, in the frame that stands for it; without <effort> it has no limit."""
     if sdf.kind == "universal":
         return replace(joint, kind="universal", axes=("x", "y"))
-    return replace(joint, kind="spherical") if sdf.kind == "spherical" else joint
+    if sdf.kind == "spherical":
+        return replace(joint, kind="spherical")
+    return replace(joint, effort=math.inf) if joint.effort is None else joint
 
 
-def _is_zero(effort: str | None) -> bool:
-    return effort is not None and not effort.strip("+-0.eE")
+def _effort(joint: SdfJoint) -> float:
+    """The effort limit of a joint; SDF takes none, or a negative one, as infinite."""
+    text = joint.limit("effort")
+    try:
+        return math.inf if text is None else float(text)
+    except ValueError:
+        return math.inf
