@@ -12,6 +12,7 @@ import tauloop as tl
 from tauloop import AssemblyError, DescriptionError, load
 from tauloop.assembly.ports import ACTUATORS
 from tauloop.formats.options import ImportOptions
+from tauloop.formats.urdf_writer import write_urdf
 
 #: Angles by Newton's method and a central difference over 1e-6 rad.
 DIFFERENCE = 1e-7
@@ -403,3 +404,41 @@ def test_joints_of_an_mjcf_may_be_named(tmp_path: Path) -> None:
     }
     with pytest.raises(DescriptionError, match="no motor and no joint 'elbo'"):
         load(path, options=ImportOptions(motors=("elbo",)))
+
+
+# Written again
+
+SHARED = [
+    GEARED.replace('"crank_pin"/>', '"crank_pin"><offset>0.3</offset></joint>'),
+    ROS1.format(kind="DifferentialTransmission"),
+    ROS2.format(kind="FourBarLinkageTransmission"),
+]
+
+
+@pytest.mark.parametrize("element", SHARED, ids=["simple", "differential", "four-bar"])
+def test_a_written_urdf_states_its_motors_without_its_side_file(tmp_path: Path, element: str) -> None:
+    """The same ratios, and encoders that read the same where links are at the same places."""
+    before = read(tmp_path, four_bar(element, loop=""))
+    write_urdf(before, tmp_path / "again.urdf")
+    after = load(tmp_path / "again.urdf", options=ImportOptions(platform="coupler"))
+    assert "motors are those of <ros2_control>" in after.description
+    for name, drives in motors_of(before).items():
+        assert_allclose(list(motors_of(after)[name].values()), list(drives.values()), rtol=1e-12)
+    models = [tl.Model(before), tl.Model(after)]
+    start = [model.actuator_position(model.assembly.q) for model in models]
+    assert_allclose(start[1], start[0], rtol=1e-12)
+    assert motors_of(load(tmp_path / "again.urdf", tmp_path / "again.side.yaml")) == motors_of(before)
+
+
+def test_efforts_are_written_at_the_joint(tmp_path: Path) -> None:
+    write_urdf(read(tmp_path, four_bar(GEARED)), tmp_path / "again.urdf")
+    text = (tmp_path / "again.urdf").read_text()
+    limits = [line.strip() for line in text.splitlines() if "<limit" in line]
+    assert [limit.split()[1] for limit in limits] == ['effort="9"', 'effort="0"', 'effort="0"']
+
+
+def test_a_motor_that_no_transmission_represents_is_noted(tmp_path: Path) -> None:
+    side = NAMED.replace("{on: knee_pin}", "{drives: {crank_pin: 1, knee_pin: 2}}")
+    _, notes = write_urdf(read(tmp_path, four_bar(loop=""), side=side), tmp_path / "again.urdf")
+    assert "motors that the side file alone states: m" in notes
+    assert "ros2_control" not in (tmp_path / "again.urdf").read_text()

@@ -18,6 +18,8 @@ import numpy as np
 from tauloop.assembly.ports import ACTUATORS
 from tauloop.codegen.source import c_string
 from tauloop.errors import InputError, Problems
+from tauloop.formats.motor_elements import ROS2_CONTROL
+from tauloop.formats.transmission_writer import MOCK_HARDWARE
 from tauloop.formats.urdf import load_urdf
 from tauloop.formats.urdf_writer import to_urdf
 from tauloop.mechanism.expression import ONE, evaluate
@@ -61,7 +63,7 @@ class Ros2Options(Options):
     package: str = ""
     maintainer: str = "maintainer"
     email: str = "maintainer@example.com"
-    hardware: str = "mock_components/GenericSystem"
+    hardware: str = MOCK_HARDWARE
 
     def _note_mismatches(self, problems: Problems) -> None:
         """Note signs that XML does not have."""
@@ -143,7 +145,7 @@ def export_ros2(
     texts["src/machine_joints.h"] = joints.header()
     for target, source in (("CMakeLists.txt", "CMakeLists.txt.in"), ("launch/display.launch.py", "display.launch.in")):
         texts[target] = (folder_of_texts / source).read_text("utf-8").replace("@PACKAGE@", name)
-    texts["urdf/machine.urdf"] = _with_control(written.text, name, joints.driven, options.hardware)
+    texts["urdf/machine.urdf"] = _in_package(written.text, name, options.hardware)
     texts["urdf/machine.side.yaml"] = written.side
     meshes = {f"{written.meshes.folder}/{file}": content for file, content in written.meshes.contents.items()}
     # last is what makes it a package
@@ -236,17 +238,14 @@ def _package_xml(name: str, mechanism: Mechanism, options: Ros2Options) -> str:
     return '<?xml version="1.0"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def _with_control(urdf: str, name: str, driven: tuple[str, ...], hardware: str) -> str:
-    """The URDF with meshes found through the package, and the driven joints for ros2_control."""
+def _in_package(urdf: str, name: str, hardware: str) -> str:
+    """The URDF with meshes that are found through the package, and the hardware of ros2_control."""
     robot = ElementTree.fromstring(urdf)
     for mesh in robot.iter("mesh"):
         mesh.set("filename", f"package://{name}/{mesh.get('filename')}")
-    control = ElementTree.SubElement(robot, "ros2_control", name=f"{name}_system", type="system")
-    ElementTree.SubElement(ElementTree.SubElement(control, "hardware"), "plugin").text = hardware
-    for joint in driven:
-        element = ElementTree.SubElement(control, "joint", name=joint)
-        ElementTree.SubElement(element, "command_interface", name="position")
-        for state in ("position", "velocity"):
-            ElementTree.SubElement(element, "state_interface", name=state)
+    for control in robot.iter(ROS2_CONTROL):
+        control.set("name", f"{name}_system")
+        for plugin in control.iterfind("hardware/plugin"):
+            plugin.text = hardware
     ElementTree.indent(robot)
     return ElementTree.tostring(robot, encoding="unicode") + "\n"

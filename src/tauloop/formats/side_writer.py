@@ -128,7 +128,7 @@ class SideWriter:
         side |= {key: section for key, section in sections.items() if section}
         if m.losses:
             side["losses"] = {self.named(loss.name): write.loss(loss) for loss in m.losses}
-        self.motors = {actuator.name: self._motor(actuator) for actuator in m.actuators}
+        self.name_motors()
         side["actuators"] = {self.motors[actuator.name]: write.actuator(actuator) for actuator in m.actuators}
         self._note_renamed()
         return WithSideFile(
@@ -138,6 +138,20 @@ class SideWriter:
             meshes=self.meshes,
             notes=tuple(self.notes),
         )
+
+    def name_motors(self) -> None:
+        """Give the actuators their names in the file, once joints have theirs."""
+        if not self.motors:
+            self.motors = {actuator.name: self._motor(actuator) for actuator in self.mechanism.actuators}
+
+    def effort(self, coordinate: str) -> float:
+        """The largest force of the motors on a joint; infinite where it is not limited or shared, zero without any."""
+        total, value = 0.0, self.mechanism.value
+        for actuator in self.mechanism.actuators:
+            ratio = dict(actuator.drives).get(coordinate)
+            if ratio is not None:
+                total += actuator.force * abs(value(ratio)) if len(actuator.drives) == 1 else np.inf
+        return total
 
     def _motor(self, actuator: Actuator) -> str:
         """The name of an actuator; that of the joint which it alone drives stays its own."""

@@ -31,6 +31,9 @@ _UNIT_QUATERNION = 1e-4
 #: Lengths below this, m, are the rounding of an exporter: no part is placed to a hundredth of an atom.
 _NO_LENGTH = 1e-12
 
+#: A limit from here on is none: formats without infinity have such numbers.
+UNLIMITED = 1e15
+
 Triple = tuple[float, float, float]
 
 

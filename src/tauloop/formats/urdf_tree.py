@@ -13,6 +13,7 @@ from tauloop.formats.motor_elements import ROS2_CONTROL, TRANSMISSION, read_moto
 from tauloop.formats.urdf_constraints import BALL, ELEMENTS, read_couplings, read_loops
 from tauloop.formats.urdf_cut_elements import CUT, CUT_PARTS
 from tauloop.formats.urdf_parts import (
+    UNLIMITED,
     UrdfJoint,
     UrdfLink,
     UrdfReader,
@@ -60,8 +61,6 @@ _ATTRIBUTES = {
     **urdf_visuals.ATTRIBUTES,
 }
 _ATTRIBUTE = {"name", "type", "link", "value", "xyz", "rpy", "quat_xyzw"}
-#: A limit from here on is none: writers of formats without infinity print such numbers.
-UNLIMITED = 1e15
 #: What gives a link a shape.
 _SHAPES = ("visual", "collision")
 

@@ -4,8 +4,9 @@ Zero of all joints in the URDF is the machine's start; ``offsets`` in the side f
 with their dots, where URDF lets them: a joint and a link have two names, and the side file's motors a third. The side
 file is that of `tauloop.formats.urdf_side`; its ``closed_loop`` and ``type`` are those of Gepetto's
 robot.yaml, with kinds of joints beside ``3d`` and ``6d``. The same loops stand in the URDF as ``<constraint>``, the
-element that is proposed for it, where that has their kind; whoever reads both files takes them once. Joints with
-several freedoms become chains of massless links.
+element that is proposed for it, where that has their kind; whoever reads both files takes them once. Motors are in the
+URDF as ``<ros2_control>`` with transmissions, where it has their kind. Joints with several freedoms become chains of
+massless links.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from tauloop.errors import DescriptionError
 from tauloop.formats.expression_writer import literal, number
 from tauloop.formats.meshes import MeshCopies
 from tauloop.formats.side_writer import SideWriter, WithSideFile, angles_of, in_line, moments_of, signless
+from tauloop.formats.transmission_writer import add_ros2_control
 from tauloop.formats.urdf_cut_elements import CUT, CUT_TYPES
-from tauloop.formats.urdf_parts import identifier
+from tauloop.formats.urdf_parts import UNLIMITED, StatedMotor, identifier
 from tauloop.mechanism import units
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Freedom, Mechanism
 from tauloop.mechanism.poses import IDENTITY, FramePose, rotation_matrix
@@ -68,6 +70,7 @@ def write_urdf(mechanism: Mechanism, path: str | Path) -> tuple[tuple[Path, ...]
 class _UrdfWriter(SideWriter):
     form: ClassVar[str] = "URDF"
     offsets: dict[str, str] = field(default_factory=dict)
+    counted_from: dict[str, float] = field(default_factory=dict)
     joints: dict[str, Any] = field(default_factory=dict)
     floats: dict[str, Any] = field(default_factory=dict)
     couplings: dict[str, Any] = field(default_factory=dict)
@@ -84,6 +87,7 @@ class _UrdfWriter(SideWriter):
             self._solid(solid)
         self._mimics()
         loops = [self._closure(closure) for closure in self.tree.closures]
+        self._control()
         sections = {"closed_loop": [list(frames) for frames, _ in loops], "type": [kind for _, kind in loops]}
         sections |= {"offsets": self.offsets, "joints": self.joints}
         sections |= {"floating": self.floats, "couplings": self.couplings}
@@ -193,10 +197,15 @@ class _UrdfWriter(SideWriter):
         turns = primitive.kind == "hinge"
         if offset:
             self.offsets[word] = literal(-offset, units.ANGLE if turns else units.LENGTH)
-        limits = {"effort": "0", "velocity": signless(freedom.speed if np.isfinite(freedom.speed) else 0.0)}
+            self.counted_from[word] = -offset
+        effort = self.effort(primitive.name)
+        limits = {
+            "effort": signless(min(effort, UNLIMITED)),
+            "velocity": signless(freedom.speed if np.isfinite(freedom.speed) else 0.0),
+        }
         if has_limits:
             limits |= {"lower": signless(freedom.lower - offset), "upper": signless(freedom.upper - offset)}
-        if has_limits or np.isfinite(freedom.speed) or kind == "prismatic":
+        if has_limits or np.isfinite(freedom.speed) or kind == "prismatic" or 0.0 < effort < np.inf:
             ElementTree.SubElement(joint, "limit", limits)
         beside = replace(freedom, speed=np.inf)  # URDF says it
         if has_limits:
@@ -221,6 +230,23 @@ class _UrdfWriter(SideWriter):
                 multiplier=signless(-b / a),
                 offset=signless(value(coupling.offset) / a),
             )
+
+    def _control(self) -> None:
+        """Add motors as ``<ros2_control>``; those of freedoms that are not joints here are in the side file alone."""
+        self.name_motors()
+        value = self.mechanism.value
+        joints = {element.get("name") for element in self.robot.findall("joint")}
+        motors: list[StatedMotor] = []
+        left: list[str] = []
+        for actuator in self.mechanism.actuators:
+            drives = tuple((self.names.get(name, ""), value(ratio)) for name, ratio in actuator.drives)
+            if all(name in joints for name, _ in drives):
+                motors.append(StatedMotor(name=self.motors[actuator.name], drives=drives))
+            else:
+                left.append(self.motors[actuator.name])
+        left += add_ros2_control(self.robot, motors, self.counted_from)
+        if left:
+            self.notes.append(f"motors that the side file alone states: {', '.join(left)}")
 
     # Side file
 
