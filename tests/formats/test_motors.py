@@ -12,6 +12,7 @@ import tauloop as tl
 from tauloop import AssemblyError, DescriptionError, load
 from tauloop.assembly.ports import ACTUATORS
 from tauloop.formats.options import ImportOptions
+from tauloop.formats.sdf_writer import write_sdf
 from tauloop.formats.urdf_writer import write_urdf
 
 #: Angles by Newton's method and a central difference over 1e-6 rad.
@@ -435,6 +436,13 @@ def test_efforts_are_written_at_the_joint(tmp_path: Path) -> None:
     text = (tmp_path / "again.urdf").read_text()
     limits = [line.strip() for line in text.splitlines() if "<limit" in line]
     assert [limit.split()[1] for limit in limits] == ['effort="9"', 'effort="0"', 'effort="0"']
+
+
+def test_efforts_are_written_into_sdf_too(tmp_path: Path) -> None:
+    mechanism = read(tmp_path, four_bar(GEARED, loop=""))
+    write_sdf(mechanism, tmp_path / "again.sdf")
+    again = load(tmp_path / "again.sdf", options=ImportOptions(platform="coupler"))
+    assert [(actuator.name, actuator.force) for actuator in again.actuators] == [("crank_pin", 9.0)]
 
 
 def test_a_motor_that_no_transmission_represents_is_noted(tmp_path: Path) -> None:

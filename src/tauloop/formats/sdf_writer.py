@@ -83,9 +83,8 @@ class _SdfWriter(SideWriter):
         world.append(self.model)
         self.model.set("name", identifier(m.name.replace(".", "_")))
         self._base()
-        motors = {name for actuator in m.actuators for name, _ in actuator.drives}
         for link in self.tree.links:
-            self._link(link, motors)
+            self._link(link)
         for closure in self.tree.closures:
             self._closure(closure)
         for solid in m.solids:
@@ -110,7 +109,7 @@ class _SdfWriter(SideWriter):
         _leaf(joint, "parent", WORLD)
         _leaf(joint, "child", BASE)
 
-    def _link(self, link: Link, motors: set[str]) -> None:
+    def _link(self, link: Link) -> None:
         """A link with its joint; between the parts of a chain that SDF has no joint for there are light links."""
         at, chain = link.at, list(link.chain)
         kinds = [primitive.kind for primitive in chain]
@@ -123,7 +122,7 @@ class _SdfWriter(SideWriter):
             self._free(link, name, chain[-1].name.removesuffix(".turn"))
             if not is_plain:
                 self._place(link.name, name, link.frame, link.mass)
-                self._joint(link, [], self.links[name], self.links[link.name], IDENTITY, motors)
+                self._joint(link, [], self.links[name], self.links[link.name], IDENTITY)
             return
         parts = [chain] if kinds == ["hinge", "hinge"] and _are_across(chain) else [[primitive] for primitive in chain]
         parent = link.parent
@@ -134,7 +133,7 @@ class _SdfWriter(SideWriter):
                 at = at @ primitive.pose()
             tail = link.frame if is_last else IDENTITY
             self._place(name, parent, at @ tail, link.mass if is_last else None)
-            self._joint(link, part, self.links[parent], self.links[name], tail.inverse(), motors)
+            self._joint(link, part, self.links[parent], self.links[name], tail.inverse())
             parent, at = name, IDENTITY
 
     def _place(self, name: str, parent: str, pose: FramePose, mass: LinkInertia | None) -> None:
@@ -168,9 +167,7 @@ class _SdfWriter(SideWriter):
         for key, moment in moments_of(inertia).items():
             _leaf(tensor, key, moment)
 
-    def _joint(
-        self, link: Link, part: Sequence[Primitive], parent: str, child: str, frame: FramePose, motors: set[str]
-    ) -> None:
+    def _joint(self, link: Link, part: Sequence[Primitive], parent: str, child: str, frame: FramePose) -> None:
         """A joint in its frame behind the motion, seen from the child."""
         kind = "fixed" if not part else "universal" if len(part) == 2 else _TYPES[part[0].kind]
         if kind == "revolute" and not _is_limited(part[0].freedom):
@@ -185,11 +182,11 @@ class _SdfWriter(SideWriter):
             for tag, axis in (("axis", part[1].pose().rotation.T @ part[0].axis), ("axis2", part[1].axis)):
                 _leaf(_axis(joint, axis, tag), "effort", "0", "limit")
         elif kind != "ball" and part:
-            self._freedom(joint, part[0], motors)
+            self._freedom(joint, part[0])
         if (len(part) == 2 or kind == "ball") and any(primitive.freedom != Freedom() for primitive in part):
             self.notes.append(f"joint {name}: limits, and what acts on it, are not written of a {kind} joint")
 
-    def _freedom(self, joint: ElementTree.Element, primitive: Primitive, motors: set[str]) -> None:
+    def _freedom(self, joint: ElementTree.Element, primitive: Primitive) -> None:
         """Axis, limits and effort of a scalar joint; what SDF cannot say goes to the side file."""
         word, freedom, turns = joint.attrib["name"], primitive.freedom, primitive.kind == "hinge"
         self.names[primitive.name] = word
@@ -201,7 +198,8 @@ class _SdfWriter(SideWriter):
             _leaf(axis, "lower", signless(freedom.lower - offset), "limit")
             _leaf(axis, "upper", signless(freedom.upper - offset), "limit")
             freedom = replace(freedom, lower=-np.inf, upper=np.inf)
-        _leaf(axis, "effort", "-1" if primitive.name in motors else "0", "limit")
+        effort = self.effort(primitive.name)
+        _leaf(axis, "effort", signless(effort) if np.isfinite(effort) else "-1", "limit")
         if np.isfinite(freedom.speed):
             _leaf(axis, "velocity", signless(freedom.speed), "limit")
             freedom = replace(freedom, speed=np.inf)
