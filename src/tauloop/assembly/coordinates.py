@@ -156,8 +156,9 @@ def completed(
 ) -> tuple[int, ...]:
     """The independent velocities that the file names, and more where they are fewer than the mobility.
 
-    Further ones of a joint that the file names come first, then those of actuators and passive freedoms, so that the
-    state is what is driven and what is free; but none that stand still where the file starts.
+    Further ones of a joint that the file names come first; where it names none, those of joints between the base and
+    the platform's body. Then come those of actuators and passive freedoms, so that the state is what is driven and what
+    is free; but none that stand still where the file starts.
 
     Args:
         loops: the loop equations.
@@ -175,6 +176,8 @@ def completed(
     joints = [name.rpartition(".")[0] for name in loops.topology.velocity_names]
     named = {joints[i] for i in wanted} - {""}
     weight *= np.array([DRIVEN**2 if joint in named else 1.0 for joint in joints])
+    if not wanted:
+        weight[_carrying_platform(loops)] *= DRIVEN**2
     everywhere = np.concatenate([at_start, motions])
     chosen = tuple(sorted(independent_rows(everywhere, mobility, wanted, weight, sure=len(at_start))))
     names = loops.topology.velocity_names
@@ -187,6 +190,16 @@ def completed(
         file=loops.mechanism.file,
     )
     return chosen
+
+
+def _carrying_platform(loops: Loops) -> list[int]:
+    """Velocities of the joints on the path of the tree from the base to the platform's body."""
+    above = {joint.outer.body: joint for joint in loops.topology.tree}
+    body, path = loops.mechanism.platform.body, list[int]()
+    while body in above:
+        path.extend(above[body].v)
+        body = above[body].inner.body
+    return path
 
 
 def platform_conditions(
@@ -241,7 +254,7 @@ def found_actuation(loops: Loops, motions: np.ndarray, notes: Problems) -> Actua
     rank = int((sigma > 1.0 / SINGULAR * np.maximum(sigma[:, :1], 1e-300)).sum(axis=1).max(initial=0))
     chosen = actuation(motions, scaled, loops.transmission, rank, _scalar(loops))
     actuators = [actuator.name for actuator in loops.mechanism.actuators]
-    if rank < mobility:
+    if rank < mobility and not loops.mechanism.unstated_motors:
         names = ", ".join(loops.topology.velocity_names[i] for i in chosen.passive)
         notes.add(
             "actuators",

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import tauloop as tl
-from tauloop.cli.machine import MachineArgument, RodsOption, SideOption, load_machine
+from tauloop.cli.machine import MachineArgument, SideOption, load_machine
 from tauloop.cli.output import any_ending, command, figure_ending, finish
 
 
@@ -20,12 +20,11 @@ def convert(
         Path, typer.Option("--out", help="Write the machine to this file; arm.urdf gets arm.side.yaml beside it.")
     ],
     side: SideOption = None,
-    rods: RodsOption = False,
 ) -> None:
     """Write a machine as a machine file (YAML), for MuJoCo (MJCF), for Gazebo (SDF), or as URDF.
 
     The machine file reads back to an equal machine, with all its parameters. The others hold numbers: rods are
     bodies there; a side file has what a URDF or SDF cannot say, and what is lost is listed.
     """
-    conversion = tl.convert(load_machine(machine, side, rods), out, options)
+    conversion = tl.convert(load_machine(machine, side), out, options)
     finish(conversion, written=conversion.written.files)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import tauloop as tl
-from tauloop.cli.machine import MachineArgument, RodsOption, SideOption, load_machine
+from tauloop.cli.machine import MachineArgument, SideOption, load_machine
 from tauloop.cli.output import command, figure_ending, finish, print_json
 from tauloop.mechanism import drive_schema, json_schema
 
@@ -17,10 +17,9 @@ def show(
     machine: MachineArgument,
     options: tl.DescribeOptions,
     side: SideOption = None,
-    rods: RodsOption = False,
 ) -> None:
     """Show a machine: coordinates, mobility, loops, actuators, parameters."""
-    finish(tl.describe(load_machine(machine, side, rods), options))
+    finish(tl.describe(load_machine(machine, side), options))
 
 
 @command(figure=figure_ending)
@@ -28,7 +27,6 @@ def check(
     machine: MachineArgument,
     options: tl.CheckOptions,
     side: SideOption = None,
-    rods: RodsOption = False,
 ) -> None:
     """Check a machine file: does it read, do its loops close, is it driven?
 
@@ -37,7 +35,7 @@ def check(
     cannot be read or its loops do not close. Exit code 0 with notes: a singular reference pose in whose place a regular
     one is used, freedoms that nothing drives (--driven refuses them), redundant actuators, a guessed assembly mode.
     """
-    finish(tl.check(load_machine(machine, side, rods), options))
+    finish(tl.check(load_machine(machine, side), options))
 
 
 @command()

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import tauloop as tl
-from tauloop.cli.machine import MachineArgument, ThreadsOption, WithinLimitsOption, load_model
+from tauloop.cli.machine import MachineArgument, SideOption, ThreadsOption, WithinLimitsOption, load_model
 from tauloop.cli.output import any_ending, command, figure_ending, finish, map_file
 from tauloop.cli.progress import bar
 from tauloop.drives import play_section
@@ -16,12 +16,17 @@ from tauloop.report.play_figure import play_figure
 
 
 @command(figure=figure_ending, json_file=any_ending)
-def ballbar(machine: MachineArgument, options: tl.BallbarOptions, within_limits: WithinLimitsOption = False) -> None:
+def ballbar(
+    machine: MachineArgument,
+    options: tl.BallbarOptions,
+    side: SideOption = None,
+    within_limits: WithinLimitsOption = False,
+) -> None:
     """Drive a machine with drive lines round a circle: with two motors, with one, without play, and with rigid drives.
 
     Radial figures are about the circle that fits best (ISO 230-4). Exit code 1 when a run ends early or is doubtful.
     """
-    model = load_model(machine)
+    model = load_model(machine, side)
     with bar("runs") as progress:
         result = tl.ballbar(model, options, progress=progress)
     finish(result, within_limits=within_limits)
@@ -31,6 +36,7 @@ def ballbar(machine: MachineArgument, options: tl.BallbarOptions, within_limits:
 def play(
     machine: MachineArgument,
     options: tl.PlayOptions,
+    side: SideOption = None,
     figure: Annotated[Path | None, typer.Option(help="Draw the section into this file (PNG, PDF, SVG).")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the map of the volume as NetCDF.")] = None,
     within_limits: WithinLimitsOption = False,
@@ -40,7 +46,7 @@ def play(
 
     Exit code 1 when the map is doubtful: no pose can be used, or forward kinematics disagrees.
     """
-    model = load_model(machine, within_limits=within_limits, threads=threads)
+    model = load_model(machine, side, within_limits=within_limits, threads=threads)
     with bar("poses") as progress:
         result = tl.play(model, options, progress=progress)
     amounts = dict.fromkeys(f"{1e6 * value:g}" for value in result.play.values())

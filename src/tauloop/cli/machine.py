@@ -17,7 +17,6 @@ from tauloop.errors import InputError
 from tauloop.formats import load
 from tauloop.formats.options import ImportOptions, RodRecognition
 from tauloop.mechanism.model import Mechanism
-from tauloop.options import option
 from tauloop.records import dataclass
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ LineArgument = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BesidePosition:
-    """What stands beside a machine of another tool's file; each field is an option. ``--platform`` is a position."""
+    """How a machine of another tool's file is read; each field is an option. ``--platform`` is a position."""
 
     side: Annotated[
         Path | None,
@@ -48,6 +47,31 @@ class BesidePosition:
             help="Side file of a URDF: gravity, platform, transmissions, friction, loops; or Gepetto's robot.yaml.",
         ),
     ] = None
+    platform_body: Annotated[
+        str | None,
+        typer.Option("--platform-body", metavar="BODY", help="Of a URDF, SDF or MJCF: the body that does the work."),
+    ] = None
+    independent: Annotated[
+        str | None,
+        typer.Option(
+            "--independent", metavar="NAMES", help="Of a URDF, SDF or MJCF: the independent coordinates, with commas."
+        ),
+    ] = None
+    motors: Annotated[
+        str | None,
+        typer.Option(
+            "--motors",
+            metavar="NAMES",
+            help="Of a URDF, SDF or MJCF: the motors, with commas: joints, or motors that the file states.",
+        ),
+    ] = None
+    rods: Annotated[
+        bool,
+        typer.Option(
+            "--rods",
+            help="Of a URDF, SDF or MJCF: make rods of links with ball joints at both ends, their spin locked.",
+        ),
+    ] = False
     gravity: Annotated[
         str | None,
         typer.Option("--gravity", metavar="X,Y,Z", help="Of a URDF or MJCF that does not say it, m/s^2: 0,0,-9.81."),
@@ -61,43 +85,37 @@ class BesidePosition:
         typer.Option("--origins", help="Of a URDF: parameters of all six numbers of every origin, zeros too."),
     ] = False
 
-    platform_body: Annotated[
-        str | None,
-        typer.Option("--platform-body", metavar="BODY", help="Of a URDF, SDF or MJCF: the body that does the work."),
-    ] = None
-
-    def options(self, rods: bool) -> ImportOptions | None:
-        """Options of the import; None where nothing is said."""
-        if not (rods or self.gravity or self.platform_body or self.keyframe or self.origins):
-            return None
-        return ImportOptions(
+    def options(self) -> ImportOptions | None:
+        """Options of the import; None where none is given."""
+        options = ImportOptions(
             gravity=_vector(self.gravity) if self.gravity else None,
             platform=self.platform_body or "",
-            rods=RodRecognition() if rods else None,
+            independent=_names("--independent", self.independent),
+            motors=_names("--motors", self.motors),
+            rods=RodRecognition() if self.rods else None,
             keyframe=self.keyframe or "",
             origins=self.origins,
         )
+        return None if options == ImportOptions() else options
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside(BesidePosition):
-    """The same, where ``--platform`` names the body."""
+    """The same, where ``--platform`` names the body too."""
 
     platform_body: Annotated[
         str | None,
-        typer.Option("--platform", metavar="BODY", help="Of a URDF, SDF or MJCF: the body that does the work."),
-    ] = option(None, flag="--platform")
+        typer.Option(
+            "--platform-body",
+            "--platform",
+            metavar="BODY",
+            help="Of a URDF, SDF or MJCF: the body that does the work.",
+        ),
+    ] = None
 
 
 #: A parameter with this annotation stands for all of `Beside`: `tauloop.cli.output.reports_errors` spreads it out.
 SideOption = Beside | None
-
-RodsOption = Annotated[
-    bool,
-    typer.Option(
-        "--rods", help="Of a URDF, SDF or MJCF: make rods of links with ball joints at both ends, their spin locked."
-    ),
-]
 
 FormulationOption = Annotated[
     str, typer.Option(help=f"How the forces are found: {', '.join(formulation.name for formulation in FORMULATIONS)}.")
@@ -116,17 +134,16 @@ ThreadsOption = Annotated[
 ]
 
 
-def load_machine(name: str, beside: BesidePosition | None = None, rods: bool = False) -> Mechanism:
+def load_machine(name: str, beside: BesidePosition | None = None) -> Mechanism:
     """The machine of that name or file."""
     beside = beside or Beside()
-    return load(name, beside.side, options=beside.options(rods))
+    return load(name, beside.side, options=beside.options())
 
 
 def load_model(
     name: str,
     beside: BesidePosition | None = None,
     *,
-    rods: bool = False,
     within_limits: bool = False,
     threads: str = "1",
     **options: Any,
@@ -138,7 +155,7 @@ def load_model(
         from tauloop.codegen.evaluator import WORTH_COMPILING, Compiled
 
         options["evaluator"] = Compiled(at_least=WORTH_COMPILING, threads=count)
-    return announced(Model(load_machine(name, beside, rods), **options), within_limits)
+    return announced(Model(load_machine(name, beside), **options), within_limits)
 
 
 def thread_count(text: str) -> int:
@@ -164,6 +181,16 @@ def announced(model: Model, within_limits: bool = False) -> Model:
     for note in (*model.assembly.moved, *(f"reference pose: {item}" for item in model.limits.beyond(model.assembly.q))):
         screen.print(f"note: {note}")
     return model
+
+
+def _names(option_name: str, text: str | None) -> tuple[str, ...]:
+    """Names with commas between them; none without a text."""
+    if text is None:
+        return ()
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names):
+        raise InputError.of(option_name, f"{text!r} has an empty name", "write names with commas between them")
+    return names
 
 
 def _vector(text: str) -> tuple[float, ...]:

@@ -51,7 +51,7 @@ def new(
     if file is None and source is None:
         source = _source(asks)
     read = side or BesidePosition()
-    options = dataclasses.replace(options, side=read.side, reading=read.options(False))
+    options = dataclasses.replace(options, side=read.side, reading=read.options())
     origin = file or source or ""
     if asks:
         asked = {item.name: _answer(item) for item in dimensions(origin) if item.name not in options.values}

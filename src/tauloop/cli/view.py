@@ -10,7 +10,7 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.asked import is_json
-from tauloop.cli.machine import MachineArgument, RodsOption, SideOption, WithinLimitsOption, load_model
+from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
 from tauloop.cli.output import command, console, figure_ending, film_ending, finish, print_json, require_limits
 from tauloop.cli.progress import bar
 
@@ -23,7 +23,6 @@ def view(
     machine: MachineArgument,
     options: tl.ViewOptions,
     side: SideOption = None,
-    rods: RodsOption = False,
     png: Annotated[
         Path | None,
         typer.Option("--png", "--figure", help="Draw it into this file (PNG, PDF, SVG) and do not start the viewer."),
@@ -54,7 +53,7 @@ def view(
         raise tl.InputError.of("watch", what, "give the machine's file, and neither --png nor --film")
 
     def looked_at() -> View:
-        return tl.view(load_model(machine, side, rods=rods), options)
+        return tl.view(load_model(machine, side), options)
 
     result = looked_at()
     if png is not None or film is not None:

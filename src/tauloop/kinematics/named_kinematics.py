@@ -10,13 +10,14 @@ import numpy as np
 
 from tauloop.assembly.limits import Beyond, require_within_limits
 from tauloop.assembly.named_values import named_values
-from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, Port, motor_port
+from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, Port, coordinate_units, motor_port
 from tauloop.datasets import Variable, columns
 from tauloop.errors import InputError
 from tauloop.kinematics.homotopy_monodromy import Report, unreported
 from tauloop.kinematics.machine_geometry import machine_geometry
 from tauloop.kinematics.modes import CLOSED, ModeOptions, assembly_modes, working_modes
 from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.poses import rotation_quaternion, rotation_vector
 from tauloop.model import Model
 from tauloop.model.model import modelled
 from tauloop.options import Options, option
@@ -57,7 +58,8 @@ class Poses(Result):
         machine: its name.
         entry: whose position is given.
         platform, actuators: names and units of their positions.
-        q: coordinates (M, n_q) of the poses, named by `coordinates`; that of the reference pose's mode first.
+        coordinates, units: names and units of all coordinates, those of the joints among them.
+        q: coordinates (M, n_q) of the poses; that of the reference pose's mode first.
         platform_position, actuator_position: (M, n) and (M, n_u).
         tool: tool centre points (M, 3), m, base frame.
         tool_rotation: orientations of the tool's frame (M, 3, 3), base frame.
@@ -70,6 +72,7 @@ class Poses(Result):
     platform: Port
     actuators: Port
     coordinates: tuple[str, ...]
+    units: tuple[str, ...]
     q: np.ndarray
     platform_position: np.ndarray
     actuator_position: np.ndarray
@@ -79,29 +82,39 @@ class Poses(Result):
     beyond: tuple[tuple[Beyond, ...], ...]
 
     def variables(self) -> Iterator[Variable]:
-        """Positions of platform, actuators and tool in every pose, which has its number."""
+        """Positions of platform, actuators, joints and tool in every pose, which has its number."""
         number = ("pose",)
         yield Variable(name=number[0], values=np.arange(1, len(self.q) + 1), over=number)
         for port, values in ((self.platform, self.platform_position), (self.actuators, self.actuator_position)):
             yield from columns("position", port.columns, port.units, values, number)
+        yield from columns("coordinate", self.coordinates, self.units, self.q, number)
         yield from columns("tool", "xyz", ("m",) * 3, self.tool, number)
+        yield from columns("tool", ("rx", "ry", "rz"), ("rad",) * 3, self.tool_rotation_vector, number)
         yield Variable(name="residual", values=self.residual, over=number, unit="m")
+
+    @property
+    def tool_rotation_vector(self) -> np.ndarray:
+        """Orientations of the tool's frame as rotation vectors (M, 3), rad: about that vector in the base frame."""
+        return rotation_vector(self.tool_rotation)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
+        vectors, quaternions = self.tool_rotation_vector, rotation_quaternion(self.tool_rotation)
         poses = [
             {
                 "platform": self.platform_position[i],
                 "actuators": self.actuator_position[i],
                 "tool_m": self.tool[i],
                 "tool_rotation": self.tool_rotation[i],
+                "tool_rotation_vector_rad": vectors[i],
+                "tool_quaternion": quaternions[i],
                 "q": self.q[i],
                 "residual": self.residual[i],
                 "beyond_stops": [item.as_dict() for item in beyond],
             }
             for i, beyond in enumerate(self.beyond)
         ]
-        names = ("machine", "platform", "actuators", "coordinates")
+        names = ("machine", "platform", "actuators", "coordinates", "units")
         return self.plain_data(*names, given=self.entry.name, poses=poses)
 
 
@@ -193,6 +206,7 @@ def _poses(model: Model, entry: Entry, position: object, options: KinematicsOpti
         platform=platform,
         actuators=motor_port(model.assembly, "actuators", "rad", "m"),
         coordinates=model.topology.coordinate_names,
+        units=coordinate_units(model.topology),
         q=q,
         platform_position=model.platform_position(q),
         actuator_position=model.actuator_position(q),

@@ -102,6 +102,14 @@ def rotation_quaternion(rotation: Array) -> Array:
     return np.asarray(quaternion.reshape(*rotation.shape[:-2], 4))
 
 
+def rotation_vector(rotation: Array) -> Array:
+    """Rotation vectors (..., 3), rad, at most half a turn, of rotations (..., 3, 3)."""
+    from scipy.spatial.transform import Rotation
+
+    vector = Rotation.from_matrix(rotation.reshape(-1, 3, 3)).as_rotvec()
+    return np.asarray(vector.reshape(*rotation.shape[:-2], 3))
+
+
 def turned_quaternion(quaternion: Array, turn: Array) -> Array:
     """Quaternions (..., 4), w x y z, after a further turn by the rotation vectors (..., 3), given in the base frame."""
     half = 0.5 * np.linalg.norm(turn, axis=-1, keepdims=True)

@@ -13,7 +13,15 @@ from tauloop.report.tables import doubts, table
 
 
 def poses_tables(poses: Poses) -> Iterator[RenderableType]:
-    """One table for each pose: actuators, platform, tool."""
+    """One table for each pose: actuators, platform, all other coordinates, position and orientation of the tool."""
+    shown = {*poses.actuators.columns, *poses.platform.columns}
+    others = [k for k, name in enumerate(poses.coordinates) if name not in shown]
+    joints = Port(
+        name="joints",
+        columns=tuple(poses.coordinates[k] for k in others),
+        units=tuple(poses.units[k] for k in others),
+    )
+    orientation = poses.tool_rotation_vector
     if not len(poses.q):
         yield "The loops do not close at this position."
     for i, beyond in enumerate(poses.beyond):
@@ -22,11 +30,14 @@ def poses_tables(poses: Poses) -> Iterator[RenderableType]:
         for port, values in (
             (poses.actuators, poses.actuator_position[i]),
             (poses.platform, poses.platform_position[i]),
+            (joints, poses.q[i, others]),
             (_TOOL, poses.tool[i]),
+            (_ORIENTATION, orientation[i]),
         ):
             for name, unit, value in zip(port.columns, port.units, values, strict=True):
                 rows.add_row(name, *_shown(float(value), unit))
-            rows.add_section()
+            if port is not _TOOL:
+                rows.add_section()
         yield rows
         yield from (f"beyond a stop: {item}" for item in beyond)
     yield from doubts(poses)
@@ -44,6 +55,7 @@ def jacobian_tables(jacobian: Jacobian) -> Iterator[RenderableType]:
 
 
 _TOOL = Port(name="tool", columns=("tool x", "tool y", "tool z"), units=("m",) * 3)
+_ORIENTATION = Port(name="orientation", columns=("tool rx", "tool ry", "tool rz"), units=("rad",) * 3)
 
 
 def _shown(value: float, unit: str) -> tuple[str, str]:
