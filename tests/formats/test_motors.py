@@ -259,8 +259,8 @@ def test_two_motors_share_two_joints(tmp_path: Path, dialect: str, kind: str) ->
     encoders = positions(kind, crank, knee)
     q = np.array([measured[name] for name in model.topology.coordinate_names])
     assert_allclose(model.actuator_position(q), encoders, rtol=1e-12)
-    given = dict(zip(("left", "right", "rocker_pin"), (*encoders, rocker), strict=True))
-    hybrid = tl.inverse_dynamics(model, tl.DynamicsOptions(entry=ACTUATORS, position=given)).hybrid
+    encoder_positions = dict(zip(("left", "right", "rocker_pin"), (*encoders, rocker), strict=True))
+    hybrid = tl.inverse_dynamics(model, tl.DynamicsOptions(entry=ACTUATORS, position=encoder_positions)).hybrid
     assert hybrid is not None
     assert hybrid.passive_names == ("rocker_pin",)
     motion = {"rocker_pin": float(hybrid.passive_acceleration[0, 0])}

@@ -13,10 +13,11 @@ from tauloop.codegen.signature import CPort
 from tauloop.codegen.source import CFunction, c_name
 from tauloop.equations.values import BatchFunction
 from tauloop.errors import InputError, Problems
-from tauloop.estimation.encoders import WATCHED, encoder_units, sensing
+from tauloop.estimation.encoders import encoder_units, sensing
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
+from tauloop.model.encoder_fit import WATCHED
 from tauloop.model.export import Export, c_ports, finished_export
 from tauloop.model.export_texts import Case, HeaderNotes
 from tauloop.model.model import modelled

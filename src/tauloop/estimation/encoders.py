@@ -1,14 +1,6 @@
 """Pose and passive joints from more encoders than freedoms, by least squares, and which encoder disagrees.
 
-With readings m of encoders S(q) whose noise is sigma, and velocities v = G w of the given motion w, Gauss and Newton's
-step from a state q that closes the loops is
-
-    dw = (H^T P H)^-1 H^T P (m - S(q)),    H = S_v G,    P = diag(1 / sigma^2).
-
-What is left, r = m - S, is the evidence: an encoder that disagrees stands out by r_i / (sigma_i sqrt(R_ii)) with
-R = 1 - H (H^T P H)^-1 H^T P, the more the better the others watch it.
-
-Source: Baarda 1968, A testing procedure for use in geodetic networks (the standardised residual).
+The equations are those of `tauloop.model.encoder_fit`; encoders may sit on joints too.
 """
 
 from __future__ import annotations
@@ -24,17 +16,10 @@ from tauloop.errors import InputError, PoseError, Problems, solving
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
+from tauloop.model.encoder_fit import AGREES, least_squares
 from tauloop.model.model import modelled
-from tauloop.programs.catalogue import EMBEDDING
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
-
-#: Gauss and Newton's steps, and the largest that counts as an end, m or rad.
-STEPS, STILL = 8, 1e-12
-#: Share of an encoder's noise that the others leave unwatched below which nothing is said of it.
-WATCHED = 1e-6
-#: Standardised residual up to which an encoder agrees with the others.
-AGREES = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,25 +125,18 @@ def _fitted(
     entry, columns_of = model.actuators, model.actuators.ports.position.columns
     x = measured[:, [names.index(name) for name in columns_of]]
     q = np.atleast_2d(entry.track(x, start).q)
-    rows = sensing(model, names)
     n = len(entry.ports.velocity.columns)
-    step = 0
-    while True:
-        arguments: dict[str, object] = {"position": x, "velocity": np.zeros((len(x), n))}
-        outputs, _, _ = entry.runner.run(EMBEDDING, arguments, start=q)
-        q = outputs["q"]
-        G = outputs["G"].reshape(len(q), n, -1).transpose(0, 2, 1)
-        residual, H = _residual(model, names, measured, q), rows @ G
-        weighted = H / deviations[:, None] ** 2
-        normal = weighted.transpose(0, 2, 1) @ H
-        move = np.linalg.solve(normal, weighted.transpose(0, 2, 1) @ residual[:, :, None])[:, :, 0]
-        step += 1
-        if np.abs(move).max() < STILL or step == STEPS:
-            break
-        x = x + move
-    spread = H @ np.linalg.solve(normal, H.transpose(0, 2, 1))
-    left = 1.0 - np.einsum("kii->ki", spread) / deviations**2
-    standardised = np.where(left > WATCHED, residual / (deviations * np.sqrt(np.maximum(left, WATCHED))), 0.0)
+    fit = least_squares(
+        entry,
+        sensing(model, names),
+        lambda q: _readings(model, names, q),
+        measured,
+        deviations,
+        x,
+        q,
+        moving=n,
+    )
+    residual, standardised = fit.residual, fit.standardised
     worst = np.unravel_index(np.argmax(np.abs(standardised)), standardised.shape)
     redundancy = len(names) - n
     unit = encoder_units(model)[names[worst[1]]]
@@ -176,12 +154,12 @@ def _fitted(
             ),
         ),
         provenance=provenance(
-            options={"noise": deviations}, inputs={"machine": model.mechanism.name, "samples": len(q)}
+            options={"noise": deviations}, inputs={"machine": model.mechanism.name, "samples": len(fit.q)}
         ),
         model=model,
         encoders=names,
-        q=q,
-        position=model.platform_position(q),
+        q=fit.q,
+        position=model.platform_position(fit.q),
         residual=residual,
         standardised=standardised,
         redundancy=redundancy,
@@ -201,12 +179,12 @@ def sensing(model: Model, names: tuple[str, ...]) -> np.ndarray:
     return np.array(rows)
 
 
-def _residual(model: Model, names: tuple[str, ...], measured: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Readings less what the state has (N, n_e)."""
+def _readings(model: Model, names: tuple[str, ...], q: np.ndarray) -> np.ndarray:
+    """Readings that the state has (N, n_e)."""
     actuators = [actuator.name for actuator in model.mechanism.actuators]
     driven = model.actuator_position(q)
     state = [
         driven[:, actuators.index(name)] if name in actuators else q[:, model.topology.coordinate_names.index(name)]
         for name in names
     ]
-    return measured - np.stack(state, axis=1)
+    return np.stack(state, axis=1)

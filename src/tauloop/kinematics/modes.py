@@ -18,6 +18,7 @@ from tauloop.assembly.named_values import named_values
 from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, EntryPorts, coordinate_units, entry_ports
 from tauloop.datasets import Variable, columns
 from tauloop.errors import AssemblyError, PoseError, TauloopError, solving
+from tauloop.kinematics.actuator_positions import actuator_values, agreement
 from tauloop.kinematics.assembly_modes_equations import PositionProblem, Variables, position_problem
 from tauloop.kinematics.homotopy_blocks import BlockCount, solve_blocks
 from tauloop.kinematics.homotopy_code import PathFollower
@@ -258,7 +259,11 @@ def _modes(
     assembly, rng = model.assembly, np.random.default_rng(options.seed)
     AssemblyError.raise_if_any(assembly.findings)
     ports = entry_ports(assembly, entry)
-    values = named_values(ports.position, "position", position, ports.at(assembly.q))
+    fit = None
+    if entry is ACTUATORS:
+        values, fit = actuator_values(model, position, where="position")
+    else:
+        values = named_values(ports.position, "position", position, ports.at(assembly.q))
     monodromy = options.monodromy
     if options.thorough:
         monodromy = replace(monodromy, traced_angles=len(model.topology.is_angle))
@@ -289,6 +294,7 @@ def _modes(
         left_out=left_out,
         model=model,
         evidence=(
+            *agreement(fit),
             Evidence(
                 name="largest loop residual of a mode",
                 value=max((mode.residual for mode in modes), default=None),

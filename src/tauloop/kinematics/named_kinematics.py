@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from tauloop.assembly.named_values import named_values
 from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, Port, coordinate_units, motor_port
 from tauloop.datasets import Variable, columns
 from tauloop.errors import InputError
+from tauloop.kinematics.actuator_positions import actuator_values, agreement
 from tauloop.kinematics.homotopy_monodromy import Report, unreported
 from tauloop.kinematics.machine_geometry import machine_geometry
 from tauloop.kinematics.modes import CLOSED, ModeOptions, assembly_modes, working_modes
@@ -37,6 +38,9 @@ class KinematicsOptions(Options):
         seed: seed of the search for them.
         thorough: test for completeness blocks of many angles too: minutes.
         within_limits: refuse what goes beyond a stop of the machine file; without it that is named.
+        encoder_noise: standard deviations of the positions of redundant actuators, which weigh them in least squares:
+            '0.1 mm' for all, or by name, 'line1.winch=0.1mm'; 1e-5 rad, and 1e-5 of the machine's characteristic length
+            without it.
 
     Examples:
         >>> import tauloop as tl
@@ -48,6 +52,7 @@ class KinematicsOptions(Options):
     seed: int = option(0, least=0)
     thorough: bool = option(False)
     within_limits: bool = option(False)
+    encoder_noise: str | float | Mapping[str, str | float] | None = option(None, read=str)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +69,7 @@ class Poses(Result):
         tool: tool centre points (M, 3), m, base frame.
         tool_rotation: orientations of the tool's frame (M, 3, 3), base frame.
         residual: largest loop residual of each (M,), m (or pure number).
+        misfit: positions that are given of redundant actuators less those of the pose, by name, m or rad.
         beyond: what is beyond a stop, for each.
     """
 
@@ -79,6 +85,7 @@ class Poses(Result):
     tool: np.ndarray
     tool_rotation: np.ndarray
     residual: np.ndarray
+    misfit: Mapping[str, float]
     beyond: tuple[tuple[Beyond, ...], ...]
 
     def variables(self) -> Iterator[Variable]:
@@ -114,7 +121,7 @@ class Poses(Result):
             }
             for i, beyond in enumerate(self.beyond)
         ]
-        names = ("machine", "platform", "actuators", "coordinates", "units")
+        names = ("machine", "platform", "actuators", "coordinates", "units", "misfit")
         return self.plain_data(*names, given=self.entry.name, poses=poses)
 
 
@@ -133,7 +140,7 @@ def forward_kinematics(
     Args:
         machine: a mechanism, or its model.
         actuators: their positions: a row in SI units, a mapping from names, or a text such as ``motor_1=20deg``; what
-            is not named is as at the reference pose.
+            is not named is as at the reference pose. Of redundant actuators all that are named count, by least squares.
         options: which poses are wanted.
         report: is told how far the search for modes is.
 
@@ -182,18 +189,21 @@ def inverse_kinematics(
 
 
 def _poses(model: Model, entry: Entry, position: object, options: KinematicsOptions, report: Report) -> Poses:
-    ports = model.motion(entry).ports
-    values = named_values(ports.position, entry.name, position, ports.at(model.assembly.q))
-    evidence: tuple[Evidence, ...] = ()
+    ports, fit = model.motion(entry).ports, None
+    if entry is ACTUATORS:
+        values, fit = actuator_values(model, position, options.encoder_noise)
+    else:
+        values = named_values(ports.position, entry.name, position, ports.at(model.assembly.q))
+    evidence: tuple[Evidence, ...] = agreement(fit)
     if options.all_modes:
         search = assembly_modes if entry is ACTUATORS else working_modes
         modes = search(model, values, ModeOptions(seed=options.seed, thorough=options.thorough), report=report)
         modes = modes.within_limits() if options.within_limits else modes
-        q, evidence = modes.q, modes.evidence
+        q, evidence = modes.q, (*evidence, *modes.evidence)
     else:
         reached = model.forward_kinematics if entry is ACTUATORS else model.inverse_kinematics
         q = np.atleast_2d(reached(values).q)
-        evidence = _limited(model, q[0], options.within_limits)
+        evidence = (*evidence, *_limited(model, q[0], options.within_limits))
     residual = np.abs(model.assembly.loops.residuals(q)[0]).max(axis=1, initial=0.0)
     geometry = machine_geometry(model, q)
     advice = "the pose is badly conditioned"
@@ -213,6 +223,7 @@ def _poses(model: Model, entry: Entry, position: object, options: KinematicsOpti
         tool=geometry.tool,
         tool_rotation=geometry.tool_rotation,
         residual=residual,
+        misfit={} if fit is None else dict(zip(fit.names, fit.residual.tolist(), strict=True)),
         beyond=tuple(model.limits.beyond(row) for row in q),
         evidence=(closing, *evidence),
         provenance=provenance(
@@ -319,9 +330,11 @@ def jacobian(
         raise InputError.of("actuators", "given beside a position of the platform", "give the position of one of them")
     at = ACTUATORS if actuators is not None else PLATFORM
     ports = model.motion(at).ports
-    values = named_values(
-        ports.position, at.name, platform if actuators is None else actuators, ports.at(model.assembly.q)
-    )
+    fit = None
+    if at is PLATFORM:
+        values = named_values(ports.position, at.name, platform, ports.at(model.assembly.q))
+    else:
+        values, fit = actuator_values(model, actuators)
     q = np.asarray((model.inverse_kinematics if at is PLATFORM else model.forward_kinematics)(values).q)
     entry = at if options.wrt is None else Entry(options.wrt)
     motion = model.at(q).motion(entry)
@@ -344,6 +357,7 @@ def jacobian(
                 upper=1e6,
                 advice="the pose is singular, or nearly so",
             ),
+            *agreement(fit),
             *_limited(model, q, options.within_limits),
         ),
         provenance=provenance(options={"of": options.of, "wrt": entry.name}, inputs={"machine": model.mechanism.name}),

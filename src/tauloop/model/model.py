@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
@@ -28,6 +28,7 @@ from tauloop.shown import Shown
 # Whoever asks whether a machine assembles, and how, makes no program and runs none.
 if TYPE_CHECKING:
     from tauloop.codegen.evaluator import Evaluator
+    from tauloop.model.encoder_fit import ActuatorFit
     from tauloop.model.hybrid import HybridFunctions
     from tauloop.model.motion import Motion
     from tauloop.programs.state import State
@@ -330,13 +331,60 @@ class Model(Shown):
         and so stay on its assembly mode.
 
         Args:
-            position: actuator positions (N, m), m or rad; of redundant actuators those of the leading ones.
+            position: actuator positions (N, m), m or rad; of redundant actuators those of all, or of the leading ones
+                alone. All count by least squares, with equal weights of angles and of lengths.
             start: assembled coordinates (n_q,) to start from; the reference pose without it.
 
         Raises:
-            PoseError: a loop does not close, or a pose is singular; which and by how much.
+            PoseError: a loop does not close, or a pose is singular; which and by how much. Or positions of redundant
+                actuators disagree: which (see `fit_actuators`).
         """
-        return self.actuators.follow(position, start)
+        if not self._has_all_encoders(position):
+            return self.actuators.follow(position, start)
+        from tauloop.model.encoder_fit import fit_actuators, require_agreement
+
+        return require_agreement(fit_actuators(self.actuators, position, start))
+
+    def fit_actuators(
+        self,
+        position: object,
+        start: object | None = None,
+        *,
+        noise: float | str | Mapping[str, float | str] | None = None,
+    ) -> ActuatorFit:
+        """The pose that agrees best with the positions of all actuators, and by how much each of them disagrees.
+
+        Args:
+            position: of all actuators and passive freedoms (N, n) or (n,), m or rad.
+            start: assembled coordinates (n_q,) to start from; the reference pose without it.
+            noise: standard deviations of the positions, which weigh them: one number in SI units, or numbers or texts
+                with units by name; without it 1e-5 rad, and 1e-5 of the machine's characteristic length.
+
+        Raises:
+            InputError: wrong names, shapes or values.
+            PoseError: out of reach or singular.
+
+        Examples:
+            >>> import tauloop as tl
+            >>> model = tl.Model(tl.load("cable_camera"))
+            >>> lengths = model.actuator_position(model.assembly.q)
+            >>> model.fit_actuators(lengths).largest < 1.0
+            True
+        """
+        from tauloop.model.encoder_fit import encoder_deviations, fit_actuators
+
+        deviations = encoder_deviations(self.assembly, noise)
+        return fit_actuators(self.actuators, position, start, deviations=deviations)
+
+    def _has_all_encoders(self, position: object) -> bool:
+        """Whether positions are those of all actuators, of which some do not lead."""
+        if not self.assembly.is_redundant:
+            return False
+        if isinstance(position, Mapping):
+            spare = self.assembly.spare_actuators
+            return any(str(key) in spare or str(key) in _last_parts(spare) for key in position)
+        size, leading = np.shape(position)[-1:], self.actuators.ports.position.size
+        return size == (leading + len(self.assembly.spare_actuators),)
 
 
 def _require_mechanism(mechanism: object) -> None:
@@ -351,6 +399,11 @@ def _require_leaves(mechanism: Mechanism, names: tuple[str, ...]) -> None:
         if name not in table.names:
             problems.add(name, "is not a leaf parameter", table.near(name))
     InputError.raise_if_any(problems)
+
+
+def _last_parts(names: Iterable[str]) -> set[str]:
+    """What is behind the last point of names."""
+    return {name.rpartition(".")[2] for name in names}
 
 
 def modelled(machine: Mechanism | Model) -> Model:

@@ -1,0 +1,95 @@
+"""Positions of actuators by name: of redundant ones all that are named count, by least squares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tauloop.assembly.named_values import full_name, named_values
+from tauloop.assembly.ports import Port
+from tauloop.errors import Problems
+from tauloop.mechanism.quantities import pairs
+from tauloop.model import Model
+from tauloop.model.encoder_fit import (
+    AGREES,
+    ActuatorFit,
+    all_positions,
+    determines_pose,
+    encoder_deviations,
+    fit_actuators,
+)
+from tauloop.result import Evidence
+
+#: Standard deviations of encoders: one number, or numbers or texts with units by name.
+Noise = float | str | Mapping[str, float | str] | None
+
+
+def actuator_values(
+    model: Model, position: object, noise: Noise = None, where: str = "actuators"
+) -> tuple[np.ndarray, ActuatorFit | None]:
+    """Positions of leading actuators and passive freedoms (n,), and the fit where redundant actuators are named.
+
+    Where the actuators that are named determine the pose, they alone count; else the leading ones that are not named
+    are at their reference too.
+
+    Args:
+        model: the machine.
+        position: as `named_values` takes it: a row, a mapping, a text, or None for the reference pose.
+        noise: standard deviations of the actuators' positions, which weigh them (see `encoder_deviations`).
+        where: name of the option or argument, for messages.
+
+    Raises:
+        InputError: wrong names, units or values.
+        PoseError: out of reach or singular.
+    """
+    ports, assembly = model.actuators.ports, model.assembly
+    reference = ports.at(assembly.q)
+    deviations = encoder_deviations(assembly, noise)
+    if not assembly.is_redundant:
+        return named_values(ports.position, where, position, reference), None
+    port = all_positions(assembly, ports.position)
+    named = _named_actuators(model, port, position, where)
+    if set(named) <= set(assembly.leading):
+        return named_values(ports.position, where, position, reference), None
+    default = np.concatenate([model.actuator_position(assembly.q), reference[len(assembly.leading) :]])
+    values = named_values(port, where, position, default)
+    used = named if determines_pose(model.actuators, named) else sorted({*named, *assembly.leading})
+    fit = fit_actuators(model.actuators, values, deviations=deviations, used=used)
+    return fit.position, fit
+
+
+def agreement(fit: ActuatorFit | None) -> tuple[Evidence, ...]:
+    """How well the positions of redundant actuators belong to one pose; nothing without any."""
+    if fit is None:
+        return ()
+    advice = f"{fit.disagreement}; state the encoders' standard deviations where they are larger (`--encoder-noise`)"
+    return (
+        Evidence(
+            name="largest standardised misfit of an actuator's position",
+            value=fit.largest,
+            upper=AGREES,
+            advice=advice,
+        ),
+    )
+
+
+def _named_actuators(model: Model, port: Port, position: object, where: str) -> list[int]:
+    """Indices of the actuators whose positions are stated."""
+    count = len(model.mechanism.actuators)
+    if position is None:
+        return []
+    if isinstance(position, str):
+        position = pairs(where, position, Problems())
+    if isinstance(position, Mapping):
+        words = [str(name) for name in position]
+        columns = [full_name(port.columns, word, where) for word in words if not _is_turn(port, word)]
+        return sorted(k for k in range(count) if port.columns[k] in columns)
+    if np.shape(position)[-1:] == (port.size,):
+        return list(range(count))
+    return list(model.assembly.leading)
+
+
+def _is_turn(port: Port, name: str) -> bool:
+    """Whether a name is a rotation vector's, which stands for the quaternion of a passive freedom."""
+    return name.rpartition(".")[2] in ("rx", "ry", "rz") and name not in port.columns

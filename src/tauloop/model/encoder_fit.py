@@ -1,0 +1,291 @@
+"""Poses from more encoders than freedoms: least squares over all readings, and which reading disagrees.
+
+With readings m of encoders S(q) whose standard deviations are sigma, and velocities v = G w of the given motion w, a
+step of Gauss and Newton from a state q that closes the loops is
+
+    dw = (H^T P H)^-1 H^T P (m - S(q)),    H = S_v G,    P = diag(1 / sigma^2).
+
+The residual r = m - S shows the misfit. A reading that disagrees stands out by r_i / (sigma_i sqrt(R_ii)) with
+R = 1 - H (H^T P H)^-1 H^T P; it alone would explain the misfit if it were wrong by r_i / R_ii. With one reading beyond
+the freedoms all readings stand out alike, and which of them is wrong cannot be told.
+
+Source: Baarda 1968, A testing procedure for use in geodetic networks (the standardised residual).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tauloop.assembly.assembly import Assembly
+from tauloop.assembly.named_values import full_name
+from tauloop.assembly.ports import Port, checked, motor_port
+from tauloop.errors import InputError, PoseError, Problems
+from tauloop.mechanism.quantities import pairs, quantity
+from tauloop.mechanism.units import parse_unit
+from tauloop.programs.catalogue import EMBEDDING
+from tauloop.programs.state import State
+from tauloop.records import dataclass
+
+if TYPE_CHECKING:
+    from tauloop.model.motion import Motion
+
+#: Standard deviation of an encoder for which none is stated: rad, or a share of the machine's characteristic length.
+USUAL_DEVIATION = 1e-5
+#: Standardised residual up to which a reading agrees with the others.
+AGREES = 4.0
+#: Steps of Gauss and Newton, and the longest that counts as an end, m or rad.
+STEPS, STILL = 8, 1e-12
+#: Share of an encoder's noise that the others leave unwatched below which nothing is known of its error.
+WATCHED = 1e-6
+#: Readings whose standardised residuals are this near to the largest are not told apart.
+NOT_TOLD_APART = 0.99
+#: Steps of the straight line in readings along which poses are followed.
+WAYPOINTS = 12
+#: Readings determine the leading actuators where no singular value of their map is below this share of the largest.
+DETERMINED = 1e-8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingFit:
+    """States that agree best with readings.
+
+    Attributes:
+        position: of the given motion (N, m).
+        q: coordinates (N, n_q).
+        residual: reading less model (N, n_e), m or rad.
+        standardised: the same over its standard deviation; zero where no other reading watches it.
+        alone: by how much each reading alone would be wrong (N, n_e), m or rad; zero where no other watches it.
+    """
+
+    position: np.ndarray
+    q: np.ndarray
+    residual: np.ndarray
+    standardised: np.ndarray
+    alone: np.ndarray
+
+
+def least_squares(
+    entry: Motion,
+    sensing: np.ndarray,
+    model_readings: Callable[[np.ndarray], np.ndarray],
+    readings: np.ndarray,
+    deviations: np.ndarray,
+    position: np.ndarray,
+    q: np.ndarray,
+    *,
+    moving: int,
+    steps: int = STEPS,
+) -> ReadingFit:
+    """The states near a start that agree best with readings.
+
+    Args:
+        entry: functions of the actuators' motion.
+        sensing: rates of the readings per unit of all velocities (n_e, n_v).
+        model_readings: what the readings are at coordinates (N, n_q).
+        readings: (N, n_e), m or rad.
+        deviations: of the readings (n_e,), m or rad.
+        position, q: start of the given motion (N, m), and coordinates (N, n_q) near it.
+        moving: the first so many numbers of the given motion are sought, the others held.
+        steps: most steps of Gauss and Newton.
+
+    Raises:
+        PoseError: out of reach or singular.
+    """
+    n = entry.ports.velocity.size
+    for step in range(steps):
+        arguments: dict[str, object] = {"position": position, "velocity": np.zeros((len(position), n))}
+        outputs, _, _ = entry.runner.run(EMBEDDING, arguments, start=q)
+        q = outputs["q"]
+        G = outputs["G"].reshape(len(q), n, -1).transpose(0, 2, 1)
+        residual, H = readings - model_readings(q), sensing @ G[:, :, :moving]
+        weighted = H / deviations[:, None] ** 2
+        normal = weighted.transpose(0, 2, 1) @ H
+        move = np.linalg.solve(normal, weighted.transpose(0, 2, 1) @ residual[:, :, None])[:, :, 0]
+        if np.abs(move).max(initial=0.0) < STILL or step == steps - 1:
+            break
+        position = np.concatenate([position[:, :moving] + move, position[:, moving:]], axis=1)
+    spread = H @ np.linalg.solve(normal, H.transpose(0, 2, 1))
+    watched = 1.0 - np.einsum("kii->ki", spread) / deviations**2
+    share = np.maximum(watched, WATCHED)
+    return ReadingFit(
+        position=position,
+        q=q,
+        residual=residual,
+        standardised=np.where(watched > WATCHED, residual / (deviations * np.sqrt(share)), 0.0),
+        alone=np.where(watched > WATCHED, residual / share, 0.0),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActuatorFit:
+    """A pose from the positions of more actuators than lead.
+
+    Attributes:
+        names, units: of the actuators whose positions count.
+        state: the pose.
+        position: of the leading actuators and passive freedoms, as forward kinematics takes it.
+        residual: position that is given less that of the pose (N, n) or (n,), m or rad.
+        standardised: the same over what the standard deviations let expect.
+        alone: by how much each position alone would be wrong.
+    """
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    state: State
+    position: np.ndarray
+    residual: np.ndarray
+    standardised: np.ndarray
+    alone: np.ndarray
+
+    @property
+    def largest(self) -> float:
+        """The largest standardised residual."""
+        return float(np.abs(self.standardised).max(initial=0.0))
+
+    @property
+    def disagreement(self) -> str:
+        """Which positions disagree with the others most, and by how much."""
+        standardised, alone = np.atleast_2d(self.standardised), np.atleast_2d(self.alone)
+        sample = int(np.abs(standardised).max(axis=1).argmax())
+        size = np.abs(standardised[sample])
+        amounts = [
+            f"{self.names[i]} (by {alone[sample, i]:.3g} {self.units[i]})"
+            for i in np.flatnonzero(size >= NOT_TOLD_APART * size.max())
+        ]
+        where = f" in sample {sample}" if len(standardised) > 1 else ""
+        if len(amounts) == 1:
+            return f"{amounts[0]} disagrees with the other actuators{where}"
+        return f"one of these is wrong{where}, which cannot be told from so few: {', '.join(amounts)}"
+
+
+def all_positions(assembly: Assembly, position: Port) -> Port:
+    """Port of the positions of all actuators, in place of the leading ones alone, and of the passive freedoms."""
+    every, count = motor_port(assembly, "position", "rad", "m"), len(assembly.leading)
+    return Port(
+        name="position",
+        columns=every.columns + position.columns[count:],
+        units=every.units + position.units[count:],
+    )
+
+
+def encoder_deviations(assembly: Assembly, noise: float | str | Mapping[str, float | str] | None) -> np.ndarray:
+    """Standard deviations of all actuators' positions (n_u,), m or rad.
+
+    Args:
+        assembly: the machine.
+        noise: one number in SI units for all, or numbers or texts with units by name; those that are not named have
+            `USUAL_DEVIATION`.
+
+    Raises:
+        InputError: a name that is not an actuator's, a wrong unit, or a number that is not positive.
+    """
+    port = motor_port(assembly, "position", "rad", "m")
+    result = np.array([USUAL_DEVIATION * (1.0 if unit == "rad" else assembly.loops.length) for unit in port.units])
+    problems = Problems()
+    if isinstance(noise, str):
+        noise = pairs("encoder_noise", noise, problems) if "=" in noise else dict.fromkeys(port.columns, noise)
+    if isinstance(noise, Mapping):
+        for name, text in noise.items():
+            with problems.collecting(InputError):
+                column = port.columns.index(full_name(port.columns, name, "encoder_noise"))
+                word = text if isinstance(text, str) else f"{float(text):.17g}"
+                dimension = parse_unit(port.units[column]).dimension
+                result[column] = quantity(f"encoder_noise {name}", word, dimension)
+    elif noise is not None:
+        result[:] = noise
+    if not (np.isfinite(result).all() and (result > 0.0).all()):
+        problems.add("encoder_noise", f"is {result.min():g}", "give standard deviations above zero, m or rad")
+    InputError.raise_if_any(problems)
+    return result
+
+
+def fit_actuators(
+    entry: Motion,
+    position: object,
+    start: object | None = None,
+    *,
+    deviations: np.ndarray | None = None,
+    used: Sequence[int] | None = None,
+) -> ActuatorFit:
+    """The pose that agrees best with the positions of all actuators, followed from an assembled pose.
+
+    Args:
+        entry: functions of the actuators' motion.
+        position: of all actuators and passive freedoms (N, n) or (n,), m or rad.
+        start: assembled coordinates (n_q,); the reference pose without it.
+        deviations: standard deviations of all actuators' positions (n_u,), which weigh them; see `encoder_deviations`.
+        used: indices of the actuators whose positions count; all without it.
+
+    Raises:
+        InputError: wrong names, shapes or values; or actuators that do not determine the pose.
+        PoseError: out of reach or singular.
+    """
+    assembly = entry.assembly
+    actuators = motor_port(assembly, "position", "rad", "m")
+    count = len(assembly.leading)
+    arrays, single = checked({"position": all_positions(assembly, entry.ports.position)}, {"position": position})
+    target, passive = np.split(arrays["position"], [actuators.size], axis=1)
+    chosen = list(range(actuators.size) if used is None else used)
+    sigma = (encoder_deviations(assembly, None) if deviations is None else deviations)[chosen]
+    A = assembly.loops.transmission
+    driven = list(assembly.driven)
+    coordinates = [assembly.topology.q_of_v[i] for i in driven]
+
+    def readings(q: np.ndarray) -> np.ndarray:
+        return np.asarray(q[:, coordinates] @ A[np.ix_(chosen, driven)].T)
+
+    origin = assembly.q if start is None else entry.runner.pose(start)
+    q = np.broadcast_to(origin, (len(target), len(origin))).copy()
+    at = np.array(entry.ports.at(q))
+    begin, begin_passive = readings(q), at[:, count:]
+    for fraction in np.linspace(0.0, 1.0, WAYPOINTS + 1)[1:]:
+        at = np.concatenate([at[:, :count], begin_passive + fraction * (passive - begin_passive)], axis=1)
+        waypoint = begin + fraction * (target[:, chosen] - begin)
+        result = least_squares(
+            entry,
+            A[chosen],
+            readings,
+            waypoint,
+            sigma,
+            at,
+            q,
+            moving=count,
+            steps=STEPS if fraction == 1.0 else 2,
+        )
+        at, q = result.position, result.q
+    state = entry.kinematics(at, start=q)
+    pick = (lambda array: array[0]) if single else (lambda array: array)
+    return ActuatorFit(
+        names=tuple(actuators.columns[i] for i in chosen),
+        units=tuple(actuators.units[i] for i in chosen),
+        state=state.single() if single else state,
+        position=pick(result.position),
+        residual=pick(result.residual),
+        standardised=pick(result.standardised),
+        alone=pick(result.alone),
+    )
+
+
+def determines_pose(entry: Motion, used: Sequence[int]) -> bool:
+    """Whether some actuators (by index) determine the pose as the leading ones do, at the reference pose."""
+    assembly = entry.assembly
+    G = entry.embedding(entry.ports.at(assembly.q), start=assembly.q)[:, : len(assembly.leading)]
+    rows = assembly.loops.transmission[list(used)] @ G
+    sigma = np.linalg.svd(rows / np.abs(rows).max(axis=1, initial=1e-300, keepdims=True), compute_uv=False)
+    return len(sigma) == G.shape[1] and bool(sigma[-1] > DETERMINED * sigma[0])
+
+
+def require_agreement(fit: ActuatorFit) -> State:
+    """The pose of a fit.
+
+    Raises:
+        PoseError: positions disagree by more than their standard deviations allow.
+    """
+    if fit.largest > AGREES:
+        what = f"do not belong to one pose: {fit.disagreement}; standardised residual {fit.largest:.3g} > {AGREES:g}"
+        remedy = "correct it, or use `Model.fit_actuators`, which states the misfit, with the encoders' noise"
+        raise PoseError.of("position", what, remedy)
+    return fit.state
