@@ -220,10 +220,14 @@ class Assembly(Shown):
         return tuple("N" if self.loops.is_length[i] else "N m" for i in self.rows)
 
     @property
+    def spare(self) -> tuple[int, ...]:
+        """Indices of the actuators that follow the leading ones."""
+        return tuple(i for i in range(len(self.loops.mechanism.actuators)) if i not in self.leading)
+
+    @property
     def spare_actuators(self) -> tuple[str, ...]:
         """Names of the actuators that follow the leading ones."""
-        actuators = self.loops.mechanism.actuators
-        return tuple(actuator.name for i, actuator in enumerate(actuators) if i not in self.leading)
+        return tuple(self.loops.mechanism.actuators[i].name for i in self.spare)
 
     def loop_conditions(self, q: np.ndarray, known: Iterable[int]) -> np.ndarray:
         """Condition numbers (N,) of the unit-free loops at poses (N, n_q), in velocities that are not known."""

@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 import numpy as np
 
 from tauloop.assembly.limits import limits_of
+from tauloop.calibration.judging.encoder_misfits import encoder_misfits
 from tauloop.calibration.judging.identifiability import identifiability
 from tauloop.calibration.judging.prior_tightness import prior_tightness
 from tauloop.calibration.judging.statistics import correlations, covariance, error_figures, outliers, variance_factor
@@ -151,7 +152,8 @@ def fit_geometry(
         ),
     )
     priors = (tightness.evidence(),) if tightness is not None else ()
-    return replace(result, evidence=(*_evidence(result, after_evaluation), *priors))
+    misfits = encoder_misfits(reduced, solution)
+    return replace(result, evidence=(*_evidence(result, after_evaluation), *misfits, *priors))
 
 
 def _finite(value: float) -> float | None:

@@ -24,6 +24,8 @@ from tauloop.calibration.solving.align import aligned
 from tauloop.calibration.solving.exchanges import indistinguishable_swaps
 from tauloop.errors import InputError
 from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.quantities import quantity
+from tauloop.mechanism.units import ANGLE, LENGTH
 from tauloop.options import Options, listed, option
 from tauloop.processes import SharedWork
 from tauloop.records import dataclass
@@ -41,6 +43,8 @@ class CalibrationOptions(Options):
     Attributes:
         measure: what a bare table holds.
         noise: standard deviation of a bare table, such as '0.02 mm'; a number is in SI units.
+        encoder_noise: standard deviation of the encoders, such as '0.01 mm', in place of that of the measurement set;
+            those of redundant drives are weighed by it.
         data: folder of the files that a YAML names; beside it without this.
         parameters: unknowns: names or patterns, separated by commas; NAME=PATTERN ties all that match. Those that the
             measurement set proposes where none are named.
@@ -64,6 +68,7 @@ class CalibrationOptions(Options):
 
     measure: str = option("position", choices=KINDS)
     noise: str | float | None = None
+    encoder_noise: str | float | None = None
     data: Path | None = None
     parameters: tuple[str, ...] = option((), read=listed, repeated=True, flag="--parameters -p", names="parameters")
     priors: tuple[str, ...] = option((), read=listed, repeated=True, flag="--prior")
@@ -156,7 +161,17 @@ def _measured(
     tolerances = options.tolerances or measured.tolerances or Tolerances()
     if options.priors:
         tolerances = replace(tolerances, priors=options.priors)
+    if options.encoder_noise is not None:
+        measured = replace(measured, encoder_noise=_encoder_noise(options.encoder_noise))
     return replace(measured, series=series, tolerances=tolerances)
+
+
+def _encoder_noise(stated: str | float) -> float:
+    """A standard deviation of encoders, m or rad."""
+    noise = quantity("encoder_noise", stated, LENGTH, ANGLE) if isinstance(stated, str) else float(stated)
+    if not (np.isfinite(noise) and noise > 0.0):
+        raise InputError.of("encoder_noise", f"is {noise:g}", "give a standard deviation above zero, such as '0.01 mm'")
+    return noise
 
 
 def _problem(

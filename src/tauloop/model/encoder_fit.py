@@ -58,6 +58,7 @@ class ReadingFit:
         residual: reading less model (N, n_e), m or rad.
         standardised: the same over its standard deviation; zero where no other reading watches it.
         alone: by how much each reading alone would be wrong (N, n_e), m or rad; zero where no other watches it.
+        projector: R (N, n_e, n_e), residuals per error of each reading.
     """
 
     position: np.ndarray
@@ -65,6 +66,7 @@ class ReadingFit:
     residual: np.ndarray
     standardised: np.ndarray
     alone: np.ndarray
+    projector: np.ndarray
 
 
 def least_squares(
@@ -108,7 +110,8 @@ def least_squares(
             break
         position = np.concatenate([position[:, :moving] + move, position[:, moving:]], axis=1)
     spread = H @ np.linalg.solve(normal, H.transpose(0, 2, 1))
-    watched = 1.0 - np.einsum("kii->ki", spread) / deviations**2
+    projector = np.eye(len(deviations)) - spread / deviations**2
+    watched = np.einsum("kii->ki", projector)
     share = np.maximum(watched, WATCHED)
     return ReadingFit(
         position=position,
@@ -116,6 +119,7 @@ def least_squares(
         residual=residual,
         standardised=np.where(watched > WATCHED, residual / (deviations * np.sqrt(share)), 0.0),
         alone=np.where(watched > WATCHED, residual / share, 0.0),
+        projector=projector,
     )
 
 

@@ -22,9 +22,17 @@ OPEN = 1e-8
 
 
 def build_station(
-    reach: Reach, series: Series, kind: ResidualKind, encoder_noise: float, twin: Station | None, *, where: str
+    reach: Reach, series: Series, kind: ResidualKind, encoder_noise: np.ndarray, twin: Station | None, *, where: str
 ) -> Station:
     """Functions and elimination of one series; the functions are those of a twin with the same instrument.
+
+    Args:
+        reach: the machine and the unknowns.
+        series: the measurements.
+        kind: how residuals are made.
+        encoder_noise: standard deviations of all encoders (n_u,), m or rad.
+        twin: a station with the same instrument.
+        where: for messages.
 
     Raises:
         PoseError: poses out of reach.
@@ -58,14 +66,14 @@ def build_station(
         remedy = "use ForwardKinematics() residuals, which need no more than actuators and loops"
         raise InputError.of(series.instrument.name, what, remedy)
     open_count = n_v - len(hard)
-    station = _closed(station, zero, open_count) if open_count else station
+    station = _closed(station, zero, open_count, encoder_noise) if open_count else station
     return replace(station, elimination=_whitened(station, zero, encoder_noise))
 
 
 def followed(station: Station, x: np.ndarray) -> np.ndarray:
     """Coordinates (N, n_q) by continuation from the reference pose along straight lines in encoder space."""
     q = station.q
-    loops, encoders, _ = station.n_equations
+    loops, encoders, _, _ = station.n_equations
     f, _ = station.evaluate(x, q)
     # readings at which the reference pose solves the encoders' equations (their scales are near one)
     origin = station.series.encoders.copy()
@@ -146,10 +154,10 @@ def _reached_when_swapped(station: Station, x: np.ndarray, assembly: Assembly) -
     return problems
 
 
-def _closed(station: Station, x: np.ndarray, open_count: int) -> Station:
+def _closed(station: Station, x: np.ndarray, open_count: int, encoder_noise: np.ndarray) -> Station:
     """Close open coordinates so that soft equations are left as small as they can be, and keep how."""
     part = station.elimination
-    sigma = _soft_scale(station)
+    sigma = _soft_scale(station, encoder_noise)
     closing = np.zeros((len(station.series), open_count, len(part.soft)))
     for _ in range(ITERATIONS):
         f, rates = station.evaluate(x, station.q)
@@ -173,10 +181,10 @@ def _closed(station: Station, x: np.ndarray, open_count: int) -> Station:
     return station
 
 
-def _soft_scale(station: Station) -> np.ndarray:
+def _soft_scale(station: Station, encoder_noise: np.ndarray) -> np.ndarray:
     """Standard deviations of the soft equations, one for those without noise of their own."""
-    loops, encoders, _ = station.n_equations
-    sigma = np.concatenate([np.ones(loops + encoders), station.series.sigma])
+    loops, encoders, _, _ = station.n_equations
+    sigma = np.concatenate([np.ones(loops + encoders), station.series.sigma, _of_spares(station, encoder_noise)])
     return np.asarray(sigma[station.elimination.soft])
 
 
@@ -198,15 +206,21 @@ def _inverse(F_v: np.ndarray, station: Station) -> np.ndarray:
         raise PoseError.of(where, what, "leave these poses out") from error
 
 
-def _whitened(station: Station, x: np.ndarray, encoder_noise: float) -> Elimination:
+def _of_spares(station: Station, encoder_noise: np.ndarray) -> np.ndarray:
+    """Standard deviations of the encoders whose misfits are residuals."""
+    return np.delete(encoder_noise, list(station.leading))
+
+
+def _whitened(station: Station, x: np.ndarray, encoder_noise: np.ndarray) -> Elimination:
     """Residual combinations of covariance one, from the noise of the instrument and of the encoders.
 
     An error e of the equations moves the coordinates by -F_v^-1 e, so the soft ones vary by e_soft - s_v F_v^-1 e_F.
     """
     part = station.elimination
-    loops, encoders, _ = station.n_equations
+    loops = station.n_equations[0]
     n, n_soft, k = len(station.series), len(part.soft), part.closing.shape[1]
-    variance = np.concatenate([np.zeros(loops), np.full(encoders, encoder_noise**2), station.series.sigma**2])
+    sigma = (encoder_noise[list(station.leading)], station.series.sigma, _of_spares(station, encoder_noise))
+    variance = np.concatenate([np.zeros(loops), *(part_sigma**2 for part_sigma in sigma)])
     _, rates = station.evaluate(x, station.q)
     _, F_v = square(np.zeros((n, rates.shape[1])), rates, part)
     D = rates[:, part.soft] @ _inverse(F_v, station)[:, :, : len(part.hard)]
@@ -214,7 +228,7 @@ def _whitened(station: Station, x: np.ndarray, encoder_noise: float) -> Eliminat
         0, 2, 1
     )
     if k:
-        scale = _soft_scale(station)
+        scale = _soft_scale(station, encoder_noise)
         Q, _ = np.linalg.qr((part.closing * scale).transpose(0, 2, 1), mode="complete")
         basis = Q[:, :, k:].transpose(0, 2, 1) / scale
     else:

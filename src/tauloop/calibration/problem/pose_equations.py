@@ -79,13 +79,13 @@ class StationFunctions:
         equations: (q, x, p, y) -> all equations and their derivatives in the velocities.
         sensitivity: (q, x, p, y) -> derivatives of all equations in the unknowns.
         target: (q, x) -> point (3,) in the base frame that the instrument looks at, m.
-        sizes: numbers of (loops, encoders, errors).
+        sizes: numbers of (loops, leading encoders, errors, spare encoders).
     """
 
     equations: PoseFunction
     sensitivity: PoseFunction
     target: PoseFunction
-    sizes: tuple[int, int, int]
+    sizes: tuple[int, int, int, int]
 
 
 class PoseFunction:
@@ -123,14 +123,14 @@ def station_functions(reach: Reach, instrument: Instrument, samples: int) -> Sta
     phi, _, _ = stacked(tuple(rows[i] for i in independent_rows(assembly)))
     A = transmission(mechanism, shape, scene.values)
     scalars = ca.vertcat(*(q[j] if j >= 0 else 0 for j in shape.q_of_v))
-    leading = list(assembly.leading)
-    motors = [mechanism.actuators[i].name for i in leading]
+    motors = [actuator.name for actuator in mechanism.actuators]
     scale, offset = (
         ca.vertcat(*(scene.nuisances[f"encoder.{name}.{what}"] for name in motors)) for what in ("scale", "offset")
     )
-    encoders = A[leading, :] @ scalars - (scale * p[leading] + offset)
+    encoders = A @ scalars - (scale * p + offset)
+    leading, spare = list(assembly.leading), list(assembly.spare)
     error = instrument.error(scene, y)
-    f = ca.densify(ca.vertcat(phi, encoders, error))
+    f = ca.densify(ca.vertcat(phi, encoders[leading], error, encoders[spare]))
     f_x = ca.jacobian(f, x)
     inputs, names = [q, x, p, y], ["q", "x", "p", "y"]
     made = (
@@ -143,7 +143,7 @@ def station_functions(reach: Reach, instrument: Instrument, samples: int) -> Sta
         equations=equations,
         sensitivity=sensitivity,
         target=target,
-        sizes=(phi.numel(), len(leading), error.numel()),
+        sizes=(phi.numel(), len(leading), error.numel(), len(spare)),
     )
 
 

@@ -3,7 +3,7 @@
 Every pose has unknown coordinates q of the extended space. Its equations are
 
     phi(q, theta) = 0            loops
-    A q - (s p + o) = 0          encoders, with their scale s and offset o
+    A q - (s p + o) = 0          encoders, with their scale s and offset o; those beyond the freedoms are soft
     h(q, theta) - y = 0          the instrument
 
 and two ways to make residuals of them are offered (`ForwardKinematics`, `LoopEquations`). In both, *hard* equations
@@ -35,6 +35,7 @@ from tauloop.equations.topology import integrate
 from tauloop.errors import InputError, Problem
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
+from tauloop.model.encoder_fit import encoder_deviations
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -97,7 +98,8 @@ class CalibrationProblem(Shown):
         stations: one for each series, with its functions.
         residuals: how residuals are made.
         evaluator: how functions are run.
-        encoder_noise: standard deviation of the encoders' errors, m or rad; zero takes them as exact.
+        encoder_noise: standard deviation of the encoders' errors, m or rad; zero takes them as exact, but for redundant
+            drives: there it is 1e-5 rad, and 1e-5 of the machine's characteristic length.
         free: indices of the unknowns that are estimated; the others stay at their start values.
     """
 
@@ -322,11 +324,19 @@ def _stations(
     reach: Reach, series: tuple[Series, ...], residuals: ResidualKind, encoder_noise: float
 ) -> tuple[Station, ...]:
     stations: list[Station] = []
+    deviations = _deviations(reach.assembly, encoder_noise)
     for i, item in enumerate(series):
         # series of one instrument share their functions
         twin = next((s for s in stations if s.series.instrument == item.instrument), None)
-        stations.append(build_station(reach, item, residuals, encoder_noise, twin, where=f"series {i + 1}"))
+        stations.append(build_station(reach, item, residuals, deviations, twin, where=f"series {i + 1}"))
     return tuple(stations)
+
+
+def _deviations(assembly: Assembly, encoder_noise: float) -> np.ndarray:
+    """Standard deviations of all encoders (n_u,), m or rad."""
+    if assembly.is_redundant and not encoder_noise:
+        return encoder_deviations(assembly, None)
+    return np.full(len(assembly.mechanism.actuators), encoder_noise)
 
 
 def encoder_nuisances(mechanism: Mechanism, assembly: Assembly) -> tuple[Nuisance, ...]:

@@ -70,7 +70,7 @@ class Station:
         nuisances: of instruments and encoders.
         topology: coordinates.
         functions: of poses and corrections.
-        leading: actuators whose encoders count as equations.
+        leading: actuators whose encoders give coordinates; the misfits of the others are residuals.
         elimination: which equations give coordinates and which are residuals.
         q: coordinates (N, n_q) at the start values.
     """
@@ -84,8 +84,8 @@ class Station:
     q: np.ndarray
 
     @property
-    def n_equations(self) -> tuple[int, int, int]:
-        """Numbers of equations: loops, encoders, errors."""
+    def n_equations(self) -> tuple[int, int, int, int]:
+        """Numbers of equations: loops, leading encoders, errors, spare encoders."""
         return self.functions.sizes
 
     @property
@@ -127,12 +127,13 @@ class Station:
             F, F_v = square(f, rates, part)
             if length < STEP:
                 break
-        loops, encoders, _ = self.n_equations
+        loops, encoders, errors, _ = self.n_equations
+        first = loops + encoders
         return StationState(
             q=q,
             rates=rates,
             residual=(part.whitening @ f[:, part.soft, None])[:, :, 0],
-            errors=f[:, loops + encoders :],
+            errors=f[:, first : first + errors],
             is_reached=np.abs(F).max(axis=1, initial=0.0) < SOLVED,
         )
 
@@ -142,6 +143,20 @@ class Station:
         length = np.abs(step).max(axis=1, initial=0.0)
         step *= np.minimum(1.0, LONGEST / np.maximum(length, 1e-300))[:, None]
         return integrate(self.topology, q, -step), float(length.max(initial=0.0))
+
+    def encoder_columns(self, state: StationState) -> np.ndarray:
+        """Derivatives of the whitened residuals (N, r, n_u) in errors of all encoders' readings, of scale one."""
+        part, (loops, encoders, errors, spares) = self.elimination, self.n_equations
+        equations = np.zeros((state.rates.shape[1], encoders + spares))
+        equations[loops : loops + encoders, :encoders] = -np.eye(encoders)
+        equations[loops + encoders + errors :, encoders:] = -np.eye(spares)
+        hard = np.broadcast_to(equations[part.hard], (len(state.q), len(part.hard), encoders + spares))
+        F = np.concatenate([hard, part.closing @ equations[part.soft]], axis=1)
+        F_v = np.concatenate([state.rates[:, part.hard], part.closing @ state.rates[:, part.soft]], axis=1)
+        moved = -solved(F_v, F)
+        columns = part.whitening @ (equations[part.soft] + state.rates[:, part.soft] @ moved)
+        order = np.argsort([*self.leading, *(i for i in range(encoders + spares) if i not in self.leading)])
+        return np.asarray(columns[:, :, order])
 
     def jacobian(self, x: np.ndarray, state: StationState) -> tuple[np.ndarray, np.ndarray]:
         """Derivatives in all unknowns of the whitened residuals (N, r, n) and of the coordinates (N, n_v, n)."""

@@ -20,6 +20,7 @@ from tauloop.identification.preparation.channels import (
 from tauloop.identification.preparation.filter_scan import OPTIONS, FilterScan, scan_filters
 from tauloop.identification.preparation.measured_log import MeasuredLog
 from tauloop.identification.preparation.motion_limits import motion_limits
+from tauloop.identification.preparation.redundant_encoders import with_all_encoders
 from tauloop.identification.regression.ties import Ties
 from tauloop.logs.channels import units_of
 from tauloop.model import Model
@@ -39,7 +40,8 @@ class PreparedLogs:
         scan: of the filters, where some were to be tried.
         channels: how each channel is prepared.
         known_forces: what was taken off, in words.
-        beyond: coordinates beyond their stops, and angles that look like degrees; how alike two runs were.
+        beyond: coordinates beyond their stops, and angles that look like degrees; how alike two runs were, and how far
+            the encoders of redundant drives disagree.
         periods: how many periods every log has and the noise of its channels.
     """
 
@@ -67,6 +69,7 @@ def prepare_logs(
     periodic = how.period is not None and how.highest is not None
     logs = list(logs) if periodic else without_saturation(model, logs)
     logs, known_forces = less_known_forces(logs)
+    logs, misfits = with_all_encoders(model, logs)
     beyond = tuple(
         replace(item, name=item.name if len(logs) == 1 else f"{log.name}: {item.name}")
         for log in logs
@@ -105,7 +108,7 @@ def prepare_logs(
         scan=scan,
         channels=channels,
         known_forces=known_forces,
-        beyond=(*beyond, *(item for log in logs if log.runs is not None for item in log.runs.evidence)),
+        beyond=(*beyond, *misfits, *(item for log in logs if log.runs is not None for item in log.runs.evidence)),
         periods=tuple(
             {
                 "log": entry.name,
