@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tauloop.assembly.named_values import full_name, named_values
-from tauloop.assembly.ports import Port
+from tauloop.assembly.ports import Port, numbers
 from tauloop.errors import Problems
 from tauloop.mechanism.quantities import pairs
 from tauloop.model import Model
@@ -85,7 +85,7 @@ def _named_actuators(model: Model, port: Port, position: object, where: str) -> 
         words = [str(name) for name in position]
         columns = [full_name(port.columns, word, where) for word in words if not _is_turn(port, word)]
         return sorted(k for k in range(count) if port.columns[k] in columns)
-    if np.shape(position)[-1:] == (port.size,):
+    if numbers(position, where).shape[-1:] == (port.size,):
         return list(range(count))
     return list(model.assembly.leading)
 

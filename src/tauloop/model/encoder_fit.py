@@ -97,7 +97,8 @@ def least_squares(
         PoseError: out of reach or singular.
     """
     n = entry.ports.velocity.size
-    for step in range(steps):
+    step = 0
+    while True:
         arguments: dict[str, object] = {"position": position, "velocity": np.zeros((len(position), n))}
         outputs, _, _ = entry.runner.run(EMBEDDING, arguments, start=q)
         q = outputs["q"]
@@ -106,7 +107,8 @@ def least_squares(
         weighted = H / deviations[:, None] ** 2
         normal = weighted.transpose(0, 2, 1) @ H
         move = np.linalg.solve(normal, weighted.transpose(0, 2, 1) @ residual[:, :, None])[:, :, 0]
-        if np.abs(move).max(initial=0.0) < STILL or step == steps - 1:
+        step += 1
+        if np.abs(move).max(initial=0.0) < STILL or step == steps:
             break
         position = np.concatenate([position[:, :moving] + move, position[:, moving:]], axis=1)
     spread = H @ np.linalg.solve(normal, H.transpose(0, 2, 1))
@@ -245,22 +247,18 @@ def fit_actuators(
     q = np.broadcast_to(origin, (len(target), len(origin))).copy()
     at = np.array(entry.ports.at(q))
     begin, begin_passive = readings(q), at[:, count:]
-    for fraction in np.linspace(0.0, 1.0, WAYPOINTS + 1)[1:]:
-        at = np.concatenate([at[:, :count], begin_passive + fraction * (passive - begin_passive)], axis=1)
+
+    def nearer(fraction: float, steps: int) -> ReadingFit:
+        free = begin_passive + fraction * (passive - begin_passive)
         waypoint = begin + fraction * (target[:, chosen] - begin)
-        result = least_squares(
-            entry,
-            A[chosen],
-            readings,
-            waypoint,
-            sigma,
-            at,
-            q,
-            moving=count,
-            steps=STEPS if fraction == 1.0 else 2,
-        )
-        at, q = result.position, result.q
-    state = entry.kinematics(at, start=q)
+        position = np.concatenate([at[:, :count], free], axis=1)
+        return least_squares(entry, A[chosen], readings, waypoint, sigma, position, q, moving=count, steps=steps)
+
+    for fraction in np.linspace(0.0, 1.0, WAYPOINTS + 1)[1:-1]:
+        waypoint_fit = nearer(float(fraction), 2)
+        at, q = waypoint_fit.position, waypoint_fit.q
+    result = nearer(1.0, STEPS)
+    state = entry.kinematics(result.position, start=result.q)
     pick = (lambda array: array[0]) if single else (lambda array: array)
     return ActuatorFit(
         names=tuple(actuators.columns[i] for i in chosen),

@@ -383,7 +383,7 @@ class Model(Shown):
         if isinstance(position, Mapping):
             spare = self.assembly.spare_actuators
             return any(str(key) in spare or str(key) in _last_parts(spare) for key in position)
-        size, leading = np.shape(position)[-1:], self.actuators.ports.position.size
+        size, leading = numbers(position, "position").shape[-1:], self.actuators.ports.position.size
         return size == (leading + len(self.assembly.spare_actuators),)
 
 
