@@ -45,6 +45,11 @@ GEARED = (
     '<actuator name="motor"><mechanicalReduction>50</mechanicalReduction></actuator></transmission>'
 )
 
+PR2 = (
+    '<transmission name="t" type="pr2_mechanism_model/SimpleTransmission"><actuator name="motor"/>'
+    '<joint name="crank_pin"/><mechanicalReduction>30</mechanicalReduction></transmission>'
+)
+
 
 def four_bar(*elements: str, efforts: tuple[str, str, str] = ("9", "9", "9"), loop: str = LOOP) -> str:
     """A four-bar whose crank, coupler and rocker weigh 1 kg each; without its loop a tree."""
@@ -122,6 +127,7 @@ def held(mechanism: tl.Mechanism) -> tuple[float, np.ndarray]:
         (four_bar(GEARED), 50.0),
         (four_bar(efforts=("9", "0", "0")), 1.0),
         (four_bar(GEARED.replace("50", "-2")), -2.0),
+        (four_bar(PR2), 30.0),
         (
             four_bar(
                 '<ros2_control name="r" type="system"><joint name="crank_pin"><command_interface name="effort"/>'
@@ -130,7 +136,7 @@ def held(mechanism: tl.Mechanism) -> tuple[float, np.ndarray]:
             1.0,
         ),
     ],
-    ids=["transmission", "effort", "reversed", "ros2_control"],
+    ids=["transmission", "effort", "reversed", "pr2", "ros2_control"],
 )
 def test_one_motor_carries_the_four_bar(tmp_path: Path, text: str, ratio: float) -> None:
     """The motor's torque is that of virtual work over the reduction; it was shared out over all three pins."""

@@ -45,7 +45,7 @@ COMMANDS = ("position", "velocity", "effort")
 _COUNTS = {"SimpleTransmission": 1, "DifferentialTransmission": 2, "FourBarLinkageTransmission": 2}
 _REDUCTIONS = ("mechanicalReduction", "mechanical_reduction")
 _GEAR_RATIO, _ROTOR_INERTIA = "drake:gear_ratio", "drake:rotor_inertia"
-_READ_OF_TRANSMISSION = ("type", "plugin", "joint", "actuator")
+_READ_OF_TRANSMISSION = ("type", "plugin", "joint", "actuator", *_REDUCTIONS)
 _READ_OF_END = ("role", "hardwareInterface", "offset", *_REDUCTIONS, _GEAR_RATIO, _ROTOR_INERTIA)
 _READ_OF_CONTROL = ("joint", TRANSMISSION)
 _STATING = ("command_interface", "state_interface", TRANSMISSION)
@@ -179,7 +179,7 @@ class _TransmissionReader(_JointNames):
         for name, joint in zip(names, joints, strict=True):
             self._offset(name, joint, where)
         if kind == "SimpleTransmission":
-            rows = [[n[0] * m[0]]]
+            rows = [[n[0] * m[0] * self._reduction(node, where)]]  # of the PR2: next to joint and actuator
         elif kind == "DifferentialTransmission":
             rows = [[n[0] * m[0], n[0] * m[1]], [n[1] * m[0], -n[1] * m[1]]]
         else:

@@ -195,7 +195,7 @@ def _platform(
         problems.add(
             "platform",
             f"the tree has {len(ends)} ends ({', '.join(ends) or 'no moving link'}), so its platform is open",
-            "name it: `--platform NAME`, or `platform: {body: ...}` in the side file"
+            "name it: `--platform-body NAME`, or `platform: {body: ...}` in the side file"
             if ends
             else "give a model that moves",
             file=tree.file,
