@@ -23,6 +23,7 @@ MODULES = (
     "assembly/closing.py",
     "assembly/coordinates.py",
     "assembly/reference_pose.py",
+    "assembly/motor_candidates.py",
     "kinematics/inspection.py",
 )
 CABLES = ("mechanism/bodies.py", "unbounded_note")

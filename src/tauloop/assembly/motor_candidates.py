@@ -10,6 +10,7 @@ import numpy as np
 from tauloop.assembly.assembly import Assembly, null_space
 from tauloop.assembly.coordinates import SINGULAR, conditions, independent_rows
 from tauloop.equations.values import quantile
+from tauloop.errors import Problem
 from tauloop.mechanism.model import BASE
 from tauloop.mechanism.suggestions import listing
 
@@ -56,8 +57,8 @@ def _conditions(rows: np.ndarray, rank: int) -> np.ndarray:
         return np.asarray(sigma[:, 0] / sigma[:, rank - 1])
 
 
-def unstated_motors(assembly: Assembly) -> tuple[str, str]:
-    """What is wrong where a description does not state which joints have motors, and the remedy."""
+def unstated_motors(assembly: Assembly) -> Problem:
+    """The problem of a description that does not state which joints have motors; the remedy names candidates."""
     joints, mobility = assembly.mechanism.unstated_motors, assembly.mobility
     freedoms = "1 freedom" if mobility == 1 else f"{mobility} freedoms"
     what = (
@@ -65,8 +66,9 @@ def unstated_motors(assembly: Assembly) -> tuple[str, str]:
         f"and the machine has {freedoms}"
     )
     sets = motor_candidates(assembly)
-    if not sets:
-        return what, "name them: `--motors JOINT,...`"
-    choices = [f"`--motors {','.join(chosen)}`" for chosen in sets[:SHOWN_SETS]]
-    more = f" (and {len(sets) - SHOWN_SETS} more sets)" if len(sets) > SHOWN_SETS else ""
-    return what, f"name them; these move every freedom: {', '.join(choices)}{more}"
+    remedy = "name them: `--motors JOINT,...`"
+    if sets:
+        choices = [f"`--motors {','.join(chosen)}`" for chosen in sets[:SHOWN_SETS]]
+        more = f" (and {len(sets) - SHOWN_SETS} more sets)" if len(sets) > SHOWN_SETS else ""
+        remedy = f"name them; these move every freedom: {', '.join(choices)}{more}"
+    return Problem(where="actuators", what=what, remedy=remedy, file=assembly.mechanism.file)

@@ -156,7 +156,7 @@ def check(machine: Mechanism | Model, options: CheckOptions | None = None) -> In
     free = undriven(assembly)
     problems = Problems([*assembly.findings, *_beyond_stops(model)])
     if mechanism.unstated_motors:
-        problems.add("actuators", *unstated_motors(assembly), file=mechanism.file)
+        problems += [unstated_motors(assembly)]
     elif not mechanism.actuators:
         what = "nothing is driven: the machine has no actuator"
         remedy = "name the joints or rods that motors act on, such as `actuators: {motor: {on: JOINT}}`"

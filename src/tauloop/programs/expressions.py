@@ -259,7 +259,7 @@ class Catalogue:
         """
         if spec not in self._programs:
             if self.assembly.mechanism.unstated_motors and not _FORCES.isdisjoint((*spec.inputs, *spec.outputs)):
-                raise AssemblyError.of("actuators", *unstated_motors(self.assembly), file=self.assembly.mechanism.file)
+                raise AssemblyError([unstated_motors(self.assembly)])
             self._programs[spec] = spec.build(self.state(spec.name, spec.levels))
         return self._programs[spec]
 
