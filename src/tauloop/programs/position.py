@@ -221,12 +221,23 @@ class _Solver:
                 self._builder.closed_form(record, 1 - (residual / OPEN) ** 2, ca.vertcat(gap, 0, 0))
 
     def _known(self, expression: ca.SX, but: tuple[int, ...] = ()) -> ca.SX:
-        """The expression with everything put in that is known so far; some coordinates stay symbols."""
+        """Return the expression with everything put in that is known so far; some coordinates stay symbols."""
         e = self._equations
-        q = ca.SX(self._q)
+        q, c, s = self._with_later_at_reference(but)
         for i in but:
-            q[i] = e.q[i]
-        return ca.SX(ca.substitute([expression], [e.q, e.c, e.s], [q, self._c, self._s])[0])
+            q[i], c[i], s[i] = e.q[i], self._c[i], self._s[i]
+        return ca.SX(ca.substitute([expression], [e.q, e.c, e.s], [q, c, s])[0])
+
+    def _with_later_at_reference(self, unknown: tuple[int, ...]) -> tuple[ca.SX, ca.SX, ca.SX]:
+        """Return coordinates, cosines and sines as far as known, with those of later blocks at the reference pose.
+
+        Coordinates of later blocks may appear in terms that cancel, so that their values do not matter: the rod between
+        two bodies of one carriage has the position of the carriage at both ends.
+        """
+        q, c, s = ca.SX(self._q), ca.SX(self._c), ca.SX(self._s)
+        for i in set(range(len(self._reference))) - self._plain - {*self.turning, *unknown}:
+            q[i], c[i], s[i] = self._reference[i], np.cos(self._reference[i]), np.sin(self._reference[i])
+        return q, c, s
 
     def _solve_one(self, equation: _Equation, i: int) -> str:
         """Solve one equation in one unknown in closed form; how, or nothing where it has none."""
@@ -349,10 +360,7 @@ class _Solver:
         e = self._equations
         residual = e.psi[rows] / e.scales[rows]
         x = ca.SX.sym("x", len(unknown))
-        q, c, s = ca.SX(self._q), ca.SX(self._c), ca.SX(self._s)
-        # coordinates of later blocks may stand in terms that cancel: whatever they are
-        for i in set(range(len(self._reference))) - self._plain - {*self.turning, *unknown}:
-            q[i], c[i], s[i] = self._reference[i], np.cos(self._reference[i]), np.sin(self._reference[i])
+        q, c, s = self._with_later_at_reference(unknown)
         for j, i in enumerate(unknown):
             q[i] = x[j]
             if self._topology.is_angle[i]:
