@@ -66,7 +66,7 @@ def measured(name: str, paths: int) -> tuple[str, ...]:
         rows = limits_of(random_stroke(model, name, seed))
         unit = rows.unit()
         kept = Kept(rows)
-        pair = planning._Grid(kept, unit, grid, np.array(rows.stroke.path.breaks), 0)
+        pair = planning._Grid(kept, unit, grid, np.array(rows.stroke.breaks), between=False)
         sweeps = partial(pair.swept, rows.stroke, np.ones(POINTS))
         ours = [least(partial(planning.fastest_profile, made, unit, POINTS)) for made in (kept, rows)]
         peer = min(toppra_duration(rows, unit, POINTS)[1] for _ in range(RUNS))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import replace
 
 import numpy as np
 from extras import extra
@@ -39,7 +40,7 @@ class WithoutViscous(PathRows):
 
     def at(self, u: np.ndarray, unit: float) -> LimitRows:
         rows = super().at(u, unit)
-        return LimitRows(names=rows.names, p=rows.p, q=rows.q, g=0.0 * rows.g, r=rows.r, top=rows.top)
+        return replace(rows, g=0.0 * rows.g)
 
 
 class _Constraint(ta.constraint.LinearConstraint):  # type: ignore[name-defined,misc]

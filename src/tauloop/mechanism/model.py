@@ -15,7 +15,17 @@ import numpy as np
 
 from tauloop.errors import InputError, Problem, Problems, TauloopError
 from tauloop.extensions import Offered
-from tauloop.mechanism.expression import ZERO, Expression, ParameterTable, add, evaluate, leaves, negate
+from tauloop.mechanism.expression import (
+    ZERO,
+    Expression,
+    Leaf,
+    Parameter,
+    ParameterTable,
+    add,
+    evaluate,
+    leaves,
+    negate,
+)
 from tauloop.mechanism.named import by_name
 from tauloop.mechanism.solid import Solid
 from tauloop.mechanism.tension import Tension
@@ -126,6 +136,11 @@ class Friction:
         """The same friction of the motion the other way round."""
         turned = {name: getattr(self, name) for name in ("offset", "viscous_asymmetry", "coulomb_asymmetry")}
         return replace(self, **{name: value and negate(value) for name, value in turned.items()})
+
+
+def given_friction(element: str) -> str:
+    """Return the name of the parameter that is an element's dry friction (see `Mechanism.with_given_dry_friction`)."""
+    return f"{element}.friction.given"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -509,21 +524,42 @@ class Mechanism(Shown):
 
     def without_friction(self) -> Mechanism:
         """The same machine without any friction, in joints, rods and actuators."""
-        return self._with_friction(lambda _: None)
+        return self._with_friction(lambda _name, _friction: None)
 
-    def without_jumps(self) -> Mechanism:
-        """The same machine without what jumps where a motion turns: Coulomb's and static friction."""
+    def with_given_dry_friction(self, names: Iterable[str]) -> Mechanism:
+        """Return the same machine, whose dry friction in some elements is given from outside.
+
+        It has no Coulomb, static or Stribeck friction there. What acts in their place is a leaf parameter of each
+        element, zero nominally (see `given_friction`), which does not depend on the speed.
+
+        Args:
+            names: of velocities, actuators and losses that have friction.
+        """
+        chosen = set(names)
         nothing = dict.fromkeys(("coulomb", "coulomb_asymmetry", "static", "stribeck"))
-        return self._with_friction(lambda friction: replace(friction, **nothing))
 
-    def _with_friction(self, change: Callable[[Friction], Friction | None]) -> Mechanism:
-        def changed(friction: Friction | None) -> Friction | None:
-            return friction and change(friction)
+        def changed(name: str, friction: Friction | None) -> Friction | None:
+            if friction is None or name not in chosen:
+                return friction
+            offset = add(friction.offset or ZERO, Leaf(given_friction(name)))
+            return replace(friction, offset=offset, **nothing)
 
-        losses = ((loss, change(loss.friction)) for loss in self.losses)
+        parameters = tuple(Parameter(name=given_friction(name), value=0.0, group="friction") for name in names)
+        machine = self._with_friction(changed)
+        return replace(machine, parameters=ParameterTable((*self.parameters, *parameters)))
+
+    def _with_friction(self, change: Callable[[str, Friction | None], Friction | None]) -> Mechanism:
+        """Return the same machine with another friction law in each of its elements, by their names."""
+
+        def freedom(name: str, old: Freedom) -> Freedom:
+            return replace(old, friction=change(name, old.friction))
+
+        losses = ((loss, change(loss.name, loss.friction)) for loss in self.losses)
         return replace(
-            self.with_freedoms(lambda _, freedom: replace(freedom, friction=changed(freedom.friction))),
-            actuators=tuple(replace(actuator, friction=changed(actuator.friction)) for actuator in self.actuators),
+            self.with_freedoms(freedom),
+            actuators=tuple(
+                replace(actuator, friction=change(actuator.name, actuator.friction)) for actuator in self.actuators
+            ),
             losses=tuple(replace(loss, friction=friction) for loss, friction in losses if friction),
         )
 

@@ -53,7 +53,7 @@ class MotionLimits:
             terms, _, _ = stroke.functions.tension_terms(*motion.rates, start=start)
             force, v = terms.conditions()[0], np.asarray(stroke.functions.kinematics(*motion.rates, start=start).v)
         else:
-            solution = stroke.functions.inverse_dynamics(*motion.rates, start=start)
+            solution = stroke.forces(progress.s, np.sign(rate), motion.rates)
             force, v = solution.force, np.asarray(solution.state.v)
         everything = np.concatenate([force, v @ stroke.model.assembly.loops.transmission.T, v], axis=1)
         return np.asarray(everything[:, self.kept] / self.size)

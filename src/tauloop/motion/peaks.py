@@ -17,6 +17,17 @@ MOST_PEAKS = 12
 ALIKE = 12
 
 
+def vertices(grid: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return the places (K,) of the vertices of parabolas through each largest of three neighbours on a grid (N,)."""
+    i = 1 + np.flatnonzero((values[1:-1] >= values[:-2]) & (values[1:-1] >= values[2:]))
+    before, behind = grid[i] - grid[i - 1], grid[i + 1] - grid[i]
+    rise, fall = (values[i] - values[i - 1]) / before, (values[i + 1] - values[i]) / behind
+    is_bent = rise > fall
+    i, before, behind, rise, fall = (part[is_bent] for part in (i, before, behind, rise, fall))
+    slope = (rise * behind + fall * before) / (before + behind)
+    return np.asarray(grid[i] + np.clip(0.5 * slope * (before + behind) / (rise - fall), -before, behind))
+
+
 def refined(
     function: Callable[[np.ndarray], np.ndarray], grid: np.ndarray, values: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -12,16 +12,21 @@ from tauloop.assembly.singular_kinds import singular_kind
 from tauloop.errors import InputError, PoseError, Problem, Problems
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model, Motion
+from tauloop.model.tool import Payload
+from tauloop.motion.dry_friction import FrictionSides, JumpingFriction, dry_friction, friction_sides
 from tauloop.motion.laws import Progress
 from tauloop.motion.paths import Path
 from tauloop.motion.peaks import refined
 from tauloop.motion.rates import entry_rates
 from tauloop.motion.sampled import SampledMotion
+from tauloop.programs.state import Forces
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 #: Condition number, free of units, from which on a stroke counts as passing through a singularity.
 SINGULAR = 1e6
+#: Least number of points at which it is looked to which side elements with dry friction move.
+SIDE_LOOKS = 1025
 #: Share of the largest position on the way below which another is zero.
 ROUNDING = 1e-12
 
@@ -66,6 +71,36 @@ class Stroke(Shown):
             what = f"leaves the reach of the machine {first}: {len(lost)} of {len(grid)} points are out of reach"
             remedy = "move or shrink the path; by how much it misses is said below"
             raise PoseError([Problem(where="path", what=what, remedy=remedy), *error.problems]) from error
+
+    @cached_property
+    def dry_friction(self) -> JumpingFriction | None:
+        """Friction that depends on the side to which an element moves; None where the machine has none."""
+        return dry_friction(self.model)
+
+    @cached_property
+    def friction_sides(self) -> FrictionSides:
+        """Sides to which the elements with dry friction move along the path."""
+        friction = self.dry_friction
+        if friction is None:
+            return FrictionSides(reversals=np.zeros(0), sides=np.zeros((1, 0)))
+        terms = friction.terms
+
+        def speeds(u: np.ndarray) -> np.ndarray:
+            position, velocity, _, start = self.under(u, np.ones((1, 1)), np.zeros((1, 1)))
+            return np.asarray(self.functions.kinematics(position, velocity, start=start).v) @ terms.T
+
+        even = np.linspace(0.0, 1.0, max(self.path.looks, SIDE_LOOKS))
+        return friction_sides(speeds, np.union1d(even, self.grid), self.path.breaks)
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """Parameters inside (0, 1) at which forces jump: where the path's second derivative does, or dry friction."""
+        return tuple(sorted({*self.path.breaks, *self.friction_sides.reversals.tolist()}))
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """Parameters inside (0, 1) at which forces jump or have a kink."""
+        return tuple(sorted({*self.path.kinks, *self.friction_sides.reversals.tolist()}))
 
     @property
     def condition(self) -> float:
@@ -145,6 +180,56 @@ class Stroke(Shown):
         position, start = np.tile(position, (k, 1)), np.tile(self.start(u), (k, 1))
         velocity, acceleration = entry_rates(self.model, self.functions, position, first, second, start)
         return position, velocity, acceleration, start
+
+    def forces(
+        self,
+        u: np.ndarray,
+        direction: np.ndarray | float,
+        motion: tuple[np.ndarray, np.ndarray, np.ndarray],
+        *,
+        payload: Payload | None = None,
+        falls: bool = True,
+    ) -> Forces:
+        """Return the forces of a motion along the path; at rest dry friction is that of the side it moves to or from.
+
+        Args:
+            u: parameters (N,).
+            direction: whether the motion goes ahead (1) or back (-1) along the path, or stays where it is (0), (N,).
+            motion: positions, velocities and accelerations (N, n).
+            payload: at the tool.
+            falls: whether the part of dry friction that falls with speed counts.
+
+        Raises:
+            PoseError: out of reach or singular.
+        """
+        start, friction = self.start(u), self.dry_friction
+        if friction is None:
+            return self.functions.inverse_dynamics(*motion, start=start, payload=payload)
+        side = self.friction_sides.at(u) * np.broadcast_to(direction, u.shape)[:, None]
+        dry = friction.sliding(side)
+        if falls and friction.depends_on_speed:
+            v = np.asarray(self.functions.kinematics(*motion[:2], start=start).v)
+            dry = friction.forces(side, v @ friction.terms.T)
+        return self.with_dry_friction(dry, start, motion, payload=payload)
+
+    def with_dry_friction(
+        self,
+        dry: np.ndarray,
+        start: np.ndarray,
+        motion: tuple[np.ndarray, np.ndarray, np.ndarray],
+        *,
+        payload: Payload | None = None,
+    ) -> Forces:
+        """Return the forces of a motion with these forces (N, k) of the elements with dry friction.
+
+        Raises:
+            PoseError: out of reach or singular.
+        """
+        friction = self.dry_friction
+        if friction is None:
+            return self.functions.inverse_dynamics(*motion, start=start, payload=payload)
+        functions = friction.model.motion(self.functions.ports.entry)
+        return functions.inverse_dynamics(*motion, start=start, theta=dry, payload=payload)
 
     def place(self, u: float) -> str:
         """Where a parameter of the path is, in words: share of the path and the moved positions."""

@@ -142,13 +142,20 @@ class Trajectory(Tabular):
         return tuple(peaks)
 
     def forces(self, time: np.ndarray) -> np.ndarray:
-        """Actuator forces (N, n_u) at times (N,), s; N or N m.
+        """Return actuator forces (N, n_u) at times (N,), s; N or N m.
+
+        At the start dry friction is that of the motion that begins, at the end that of the motion that ends.
 
         Raises:
             PoseError: a singular pose.
         """
-        motion, start = self.at(time), self.stroke.start(self.places(time))
-        return np.asarray(self.stroke.functions.inverse_dynamics(*motion.rates, start=start).force)
+        directions, rates = self.directions(time), self.at(time).rates
+        return np.asarray(self.stroke.forces(self.places(time), directions, rates).force)
+
+    def directions(self, time: np.ndarray) -> np.ndarray:
+        """Return at times (N,), s, whether the motion goes ahead (1) or back (-1), or rests before or after it (0)."""
+        ahead = np.where(time > self.duration, -1.0, 1.0) if self.returns else 1.0
+        return np.where((time >= 0.0) & (time <= self.total), ahead, 0.0)
 
 
 def plan(stroke: Stroke, law: Law, timing: Timing, *, returns: bool = False) -> Trajectory:

@@ -61,14 +61,14 @@ class CycleTrajectory(Trajectory):
 
     def forces(self, time: np.ndarray) -> np.ndarray:
         """Actuator forces (N, n_u) at times (N,), s; N or N m."""
-        motion, start, parts = self.at(time), self.stroke.start(self.places(time)), self._parts(time)
+        motion, places, parts = self.at(time), self.places(time), self._parts(time)
+        directions = self.directions(time)
         forces = np.zeros((len(time), len(self.stroke.model.mechanism.actuators)))
         for k in np.unique(parts).tolist():
             here = parts == k
-            rates = (values[here] for values in motion.rates)
-            forces[here] = self.stroke.functions.inverse_dynamics(
-                *rates, start=start[here], payload=self.loads[k]
-            ).force
+            rates = motion.part(here).rates
+            solution = self.stroke.forces(places[here], directions[here], rates, payload=self.loads[k])
+            forces[here] = solution.force
         return forces
 
 

@@ -6,7 +6,7 @@ point bounds the change of each force, |f_{k+1} - f_k| (v_k + v_{k+1}) / (2 d) <
 convex; IPOPT starts from a slow smooth law. Where the motion begins and ends with the force that holds the machine, the
 first and the last interval have a constant jerk in time.
 
-Coulomb friction jumps where a joint turns; changes are counted without it.
+Dry friction jumps where a joint turns; changes are counted without it. Forces keep their limits on both sides of it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import numpy as np
 
 from tauloop.errors import PoseError
 from tauloop.motion.fastest.law import ProfileLaw
-from tauloop.motion.fastest.limits import PathForces, PathRows
-from tauloop.motion.fastest.planning import FastestLaw, law_rate, with_breaks
+from tauloop.motion.fastest.limits import LimitRows, PathForces, PathRows
+from tauloop.motion.fastest.planning import FastestLaw, highest_share, law_rate, with_breaks
 from tauloop.motion.fastest.sweeps import Profile
 from tauloop.motion.laws import POLYNOMIAL_4567, Law
 from tauloop.records import dataclass
@@ -76,7 +76,11 @@ def limited_law(fastest: FastestLaw, *, points: int = POINTS) -> FastestLaw:
         if most.max() <= 1.0 + 1e-3:
             break
         allowed = allowed / np.maximum(most, 1.0)
-    return replace(fastest, law=law, duration=1.0 / slowed(rows, law, rate, unit))
+    rate, without = slowed(rows, law, rate, unit), 1.0 / fastest.duration
+    # more limits never make a motion shorter, by what their two grids differ either
+    if rate > without and highest_share(rows, law, without) <= 1.0 + EXCESS:
+        rate = without
+    return replace(fastest, law=law, duration=1.0 / rate)
 
 
 def changes_taken(
@@ -108,9 +112,10 @@ def _changes(rows: PathRows, u: np.ndarray, unit: float) -> Changes:
             parts.append(replace(y, **values))
     if np.isfinite(limits.tool_jerk):
         tangent, normal = rows.tool(u)
-        zero = np.zeros_like(tangent)
+        zero, none = np.zeros_like(tangent), np.zeros((len(u), 0))
+        constant = {"gamma": zero, "rest": zero, "rates": zero, "falling": zero[:, :, None][:, :, :0], "fall": none}
         values = {"alpha": tangent / limits.tool_jerk, "beta": normal / limits.tool_jerk}
-        together.append(PathForces(names=("tool jerk",) * 3, gamma=zero, rest=zero, rates=zero, **values))
+        together.append(PathForces(names=("tool jerk",) * 3, **constant, **values))
     return Changes(parts=tuple(parts), together=tuple(together))
 
 
@@ -128,7 +133,7 @@ def _grid(fastest: FastestLaw, points: int) -> np.ndarray:
     reached = np.concatenate([[0.0], np.cumsum(weight)])
     grid = np.interp(np.linspace(0.0, reached[-1], points + 1), reached, u)
     grid[0], grid[-1] = 0.0, 1.0
-    return with_breaks(grid, np.array(rows.stroke.path.kinks))
+    return with_breaks(grid, np.array(rows.stroke.kinks))
 
 
 def slowed(rows: PathRows, law: Law, rate: float, unit: float) -> float:
@@ -154,10 +159,11 @@ class _Program:
         if is_held:
             lengths[[0, -1]] = 1.5
         equal = (v[there] ** 2 - v[here] ** 2) / d - lengths * (a[here] + a[there])
-        under = [
-            ca.DM(at.p[:, i]) * v**2 + ca.DM(at.q[:, i]) * a + ca.DM(at.g[:, i]) * v - at.r[:, i]
-            for i in range(at.p.shape[1])
-        ]
+        under = _kept(at, v, a)
+        jumps = np.flatnonzero(np.isin(grid, rows.stroke.breaks))
+        if len(jumps):  # there the rows of both sides are kept
+            points = jumps.tolist()
+            under += _kept(rows.at(np.nextafter(grid[jumps], 0.0), unit), v[points], a[points])
         speed = (v[there] + v[here]) / (2.0 * d) * unit
 
         def steps(y: PathForces, i: int) -> ca.MX:
@@ -209,6 +215,17 @@ class _Program:
         self._start, self._steps = np.asarray(solution["x"]).ravel(), self._steps + 1
         v, a = self._start[: n + 1], self._start[n + 1 :]
         return Profile(grid=self._grid, x=v**2, first=a[:-1].copy(), second=a[1:].copy())
+
+
+def _kept(at: LimitRows, v: ca.MX, a: ca.MX) -> list[ca.MX]:
+    """Return what rows at N points exceed at speeds and accelerations (N,), one expression (N,) for each row."""
+    over = []
+    for i in range(at.p.shape[1]):
+        row = ca.DM(at.p[:, i]) * v**2 + ca.DM(at.q[:, i]) * a + ca.DM(at.g[:, i]) * v - at.r[:, i]
+        for j in range(at.c.shape[1]):
+            row += ca.DM(at.e[:, i, j]) * ca.exp(-ca.DM(at.c[:, j]) * v**2)
+        over.append(row)
+    return over
 
 
 def _slow(rows: PathRows, unit: float, grid: np.ndarray) -> np.ndarray:

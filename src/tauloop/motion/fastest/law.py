@@ -69,4 +69,8 @@ class ProfileLaw(Shown, Law):
                 w = np.where(here, cubed * passed**3 if sign > 0 else d - cubed * passed**3, w)
                 speed = np.where(here, 3.0 * cubed * passed**2, speed)
                 pull = np.where(here, sign * 6.0 * cubed * passed, pull)
-        return Progress(s=np.clip(profile.grid[k] + w, 0.0, 1.0), first=speed * total, second=pull * total**2)
+        # an interval ends before the next begins, on whose side a break of the path and friction may be others
+        last = np.append(np.nextafter(profile.grid[1:-1], 0.0), 1.0)
+        return Progress(
+            s=np.clip(profile.grid[k] + w, profile.grid[k], last[k]), first=speed * total, second=pull * total**2
+        )

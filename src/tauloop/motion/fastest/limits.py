@@ -1,25 +1,24 @@
 """Limits along a path as rows: p x + q a + g sqrt(x) <= r in the speed sqrt(x) = du/dt and a = d2u/dt2.
 
 Forces of motors and rods are affine in a and x, with viscous friction in sqrt(x): four batches of inverse dynamics give
-all coefficients, exactly. Coulomb friction stands in the constant, with the sign that the motion has.
+all coefficients, exactly. Coulomb friction is in the constant, with the sign that the motion has along the path. What
+static friction adds to it falls with speed as exp(-c x), and is a part of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
 
 import numpy as np
 
-from tauloop.assembly.ports import ACTUATORS, PLATFORM
 from tauloop.errors import InputError, PoseError, Problems
 from tauloop.mechanism.bodies import cables
-from tauloop.model import Model
 from tauloop.model.tool import Payload
 from tauloop.motion.laws import Progress
 from tauloop.motion.stroke import Stroke
 from tauloop.options import Options, option
+from tauloop.programs.state import Forces
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -31,19 +30,6 @@ STEP = 1e-5
 ROUNDING = 1e-11
 #: What cables can do instead.
 OTHER_LAW = "plan each path with another law, which keeps cables within bounds: `tauloop motion --law 3-4-5`"
-
-
-@lru_cache(maxsize=4)
-def _without_jumps(model: Model) -> Model:
-    """The machine without what jumps where a motion turns; itself where nothing does.
-
-    Beside a joint that stays at rest, rounding alone would decide which way its Coulomb friction acts.
-    """
-    mechanism = model.mechanism.without_jumps()
-    if mechanism == model.mechanism:
-        return model
-    other = Model(mechanism, model.free, formulation=model.formulation, evaluator=model.given_evaluator)
-    return other.at(model.assembly.q)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,11 +98,13 @@ class PathLimits(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitRows(Shown):
-    """Rows at N points: p x + q a + g sqrt(x) <= r, scaled so that a limit is 1.
+    """Rows at N points: p x + q a + g sqrt(x) + sum of e_j exp(-c_j x) <= r, scaled so that a limit is 1.
 
     Attributes:
         names: of the limits (m,).
         p, q, g, r: (N, m).
+        e: static friction of k elements above their Coulomb friction (N, m, k).
+        c: how fast that falls with x (N, k).
         top: largest squared speeds (N,).
     """
 
@@ -125,32 +113,46 @@ class LimitRows(Shown):
     q: np.ndarray
     g: np.ndarray
     r: np.ndarray
+    e: np.ndarray
+    c: np.ndarray
     top: np.ndarray
+
+    def falling(self, x: np.ndarray) -> np.ndarray:
+        """Return what falls with speed (N, m), at squared speeds (N,)."""
+        return np.asarray(np.einsum("nmk,nk->nm", self.e, np.exp(-self.c * x[:, None])))
 
     def excess(self, x: np.ndarray, a: np.ndarray) -> np.ndarray:
         """By how much squared speeds and accelerations (N,) exceed each row (N, m)."""
+        falling = self.falling(x) if self.e.size else None
         x, a = x[:, None], a[:, None]
         over = self.p * x
         over += self.q * a
         if self.g.any():
             over += self.g * np.sqrt(x)
+        if falling is not None:
+            over += falling
         over -= self.r
         return np.asarray(over)
 
     def three(self, x: np.ndarray) -> np.ndarray:
-        """Rows (N, m, 3) without the root, which is put as its tangent at squared speeds x (N,)."""
+        """Return rows (N, m, 3) at squared speeds x (N,): the root is its tangent there, what falls its value."""
         root = np.sqrt(x)[:, None]
         slope = np.divide(self.g, 2.0 * root, out=np.zeros_like(self.g), where=root > 0)
-        return np.stack([self.p + slope, self.q, self.r - 0.5 * self.g * root], axis=-1)
+        rest = self.r - 0.5 * self.g * root
+        if self.e.size:
+            rest = rest - self.falling(x)
+        return np.stack([self.p + slope, self.q, rest], axis=-1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathForces(Shown):
-    """A force along a path, y = alpha a + beta x + gamma sqrt(x) + rest.
+    """A force along a path, y = alpha a + beta x + gamma sqrt(x) + rest + sum of falling_j exp(-fall_j x).
 
     Attributes:
         names: of its columns (m,).
         alpha, beta, gamma, rest: (N, m).
+        falling: static friction of k elements above their Coulomb friction (N, m, k).
+        fall: how fast it falls with x (N, k).
         rates: speeds of motors and coordinates per unit of du/dt (N, k).
     """
 
@@ -159,6 +161,8 @@ class PathForces(Shown):
     beta: np.ndarray
     gamma: np.ndarray
     rest: np.ndarray
+    falling: np.ndarray
+    fall: np.ndarray
     rates: np.ndarray
 
 
@@ -201,28 +205,36 @@ class PathRows:
         kept = (model.assembly.loops.names[i].partition(":")[0] for i in model.assembly.rows)
         return {name: i for i, name in enumerate(kept) if name in rods}
 
-    def forces(self, u: np.ndarray, speed: np.ndarray, pull: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    def forces(
+        self, u: np.ndarray, speed: np.ndarray, pull: np.ndarray, *, falls: bool = True
+    ) -> Iterator[tuple[str, np.ndarray]]:
         """Forces of motors and rods, then speeds of motors and coordinates (K, N, m), for every direction and payload.
 
         Args:
             u: parameters (N,).
-            speed, pull: du/dt and d2u/dt2, (K, 1) or (K, N).
+            speed, pull: du/dt, not negative, and d2u/dt2, (K, 1) or (K, N).
+            falls: whether the part of dry friction that falls with speed counts.
         """
-        stroke, columns = self.stroke, list(self._rods.values())
-        transmission = stroke.model.assembly.loops.transmission
+        stroke = self.stroke
         for direction in self.directions:
-            motion = stroke.under(u, direction * speed, pull)
+            position, velocity, acceleration, _ = stroke.under(u, direction * speed, pull)
+            motion = position, velocity, acceleration
             for payload in self.payloads:
-                solution = stroke.functions.inverse_dynamics(*motion[:3], start=motion[3], payload=payload)
-                v = np.asarray(solution.state.v)
-                parts = [
-                    solution.force,
-                    solution.closure_force[:, columns],
-                    direction * v @ transmission.T,
-                    direction * v,
-                ]
+                places = np.tile(u, len(speed))
+                solution = stroke.forces(places, direction, motion, payload=payload, falls=falls)
                 word = " back" * (direction < 0) + " with payload" * (payload is not None)
-                yield word, np.concatenate(parts, axis=1).reshape(len(speed), len(u), -1)
+                yield word, self._columns(solution, direction).reshape(len(speed), len(u), -1)
+
+    def _columns(self, solution: Forces, direction: float) -> np.ndarray:
+        """Return forces of motors and rods, then speeds of motors and coordinates (N, m)."""
+        v = np.asarray(solution.state.v)
+        parts = [
+            solution.force,
+            solution.closure_force[:, list(self._rods.values())],
+            direction * v @ self.stroke.model.assembly.loops.transmission.T,
+            direction * v,
+        ]
+        return np.concatenate(parts, axis=1)
 
     def quantities(self, u: np.ndarray, unit: float) -> Iterator[PathForces]:
         """Coefficients of forces of motors and rods, for every direction and payload.
@@ -233,7 +245,9 @@ class PathRows:
         """
         n = self.count
         speeds = unit * np.array([[0.5], [1.0], [1.5], [1.0]])
-        for word, values in self.forces(u, speeds, unit**2 * np.array([[0.0], [0.0], [0.0], [1.0]])):
+        pulls = unit**2 * np.array([[0.0], [0.0], [0.0], [1.0]])
+        falling = [part for part in self._falling(u) for _ in self.payloads]
+        for (word, values), (parts, fall) in zip(self.forces(u, speeds, pulls, falls=False), falling, strict=True):
             slow, middle, quick, pulled = values[:, :, :n]
             first = (middle - slow) / (0.5 * unit)
             beta = ((quick - middle) / (0.5 * unit) - first) / unit
@@ -244,14 +258,39 @@ class PathRows:
                 beta=beta,
                 gamma=gamma,
                 rest=slow - gamma * 0.5 * unit - beta * 0.25 * unit**2,
+                falling=parts,
+                fall=fall,
                 rates=values[1][:, n:] / unit,
             )
 
+    def _falling(self, u: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield what static friction adds to forces (N, m, k), and how fast it falls (N, k), for every direction."""
+        stroke, friction = self.stroke, self.stroke.dry_friction
+        if friction is None or not friction.depends_on_speed:
+            yield from [(np.zeros((len(u), self.count, 0)), np.zeros((len(u), 0)))] * len(self.directions)
+            return
+        elements = np.flatnonzero(friction.excess).tolist()
+        position, velocity, acceleration, start = stroke.under(u, np.ones((1, 1)), np.zeros((1, 1)))
+        motion = position, velocity, acceleration
+        for direction in self.directions:
+            side = direction * stroke.friction_sides.at(u)
+            without = stroke.with_dry_friction(np.zeros_like(side), start, motion)
+            parts = []
+            for j in elements:
+                alone = np.zeros_like(side)
+                alone[:, j] = friction.excess[j] * side[:, j]
+                forces = self._columns(stroke.with_dry_friction(alone, start, motion), direction)
+                parts.append((forces - self._columns(without, direction))[:, : self.count])
+            speeds = np.asarray(without.state.v) @ friction.terms[elements].T
+            yield np.stack(parts, axis=2), (speeds / friction.stribeck[elements]) ** 2
+
     def even_quantities(self, u: np.ndarray, unit: float) -> list[PathForces]:
-        """As `quantities`, of the machine without Coulomb friction."""
-        model = _without_jumps(self.stroke.model)
-        entry = PLATFORM if self.stroke.functions is self.stroke.model.platform else ACTUATORS
-        even = replace(self.stroke, model=model, functions=model.motion(entry))
+        """As `quantities`, of the machine without dry friction."""
+        friction = self.stroke.dry_friction
+        if friction is None:
+            return list(self.quantities(u, unit))
+        functions = friction.model.motion(self.stroke.functions.ports.entry)
+        even = replace(self.stroke, model=friction.model, functions=functions)
         return list(PathRows(even, self.limits, returns=len(self.directions) > 1).quantities(u, unit))
 
     def unit(self) -> float:
@@ -275,22 +314,23 @@ class PathRows:
             PoseError: a singular pose.
         """
         names: list[str] = []
-        parts: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
+        parts: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
 
-        def add(name: str, p: np.ndarray, q: np.ndarray, g: np.ndarray, r: np.ndarray) -> None:
+        def add(name: str, p: np.ndarray, q: np.ndarray, g: np.ndarray, r: np.ndarray, e: np.ndarray) -> None:
             names.append(name)
-            parts.append((p, q, g, r))
+            parts.append((p, q, g, r, e))
 
         n, ones, rates = len(self.names), np.ones(len(u)), np.zeros((len(u), 0))
+        fall = np.zeros((len(u), 0))
         for y in self.quantities(u, unit):
-            rates = np.abs(y.rates)
+            rates, fall = np.abs(y.rates), unit**2 * y.fall
             for column, name, sign, size in self._bounds(y.names):
                 i, k = column, sign * unit / size
                 viscous = np.where(np.abs(k * y.gamma[:, i]) > ROUNDING, k * y.gamma[:, i], 0.0)
                 for share, slope in self.limits.segments() if i < n else [(1.0, 0.0)]:
                     lost = slope * rates[:, i] * unit if i < n else 0.0
                     p, q, r = k * unit * y.beta[:, i], k * unit * y.alpha[:, i], share - k / unit * y.rest[:, i]
-                    add(name, p, q, viscous + lost, r)
+                    add(name, p, q, viscous + lost, r, k / unit * y.falling[:, i])
         if np.isfinite(self.limits.tool_acceleration):
             tangent, normal = self.tool(u)
             along = np.linalg.norm(tangent, axis=1)
@@ -299,11 +339,14 @@ class PathRows:
             k = unit**2 / self.limits.tool_acceleration
             for angle in np.linspace(0.0, np.pi, DIRECTIONS):
                 c, s = np.cos(angle), np.sin(angle)
-                add("tool acceleration", k * (c * ahead + s * aside), k * c * along, 0.0 * ones, ones)
-        p, q, g, r = (np.stack(part, axis=1) for part in zip(*parts, strict=True))
+                across = k * (c * ahead + s * aside)
+                add("tool acceleration", across, k * c * along, 0.0 * ones, ones, np.zeros((len(u), fall.shape[1])))
         with np.errstate(divide="ignore"):
             top = ((self.speeds / rates).min(axis=1) / unit) ** 2
-        return LimitRows(names=tuple(names), p=p, q=q, g=g, r=r, top=top)
+        if np.isfinite(self.speeds).any():  # between points of a grid only rows are kept
+            add("speed", 1.0 / top, 0.0 * ones, 0.0 * ones, ones, np.zeros((len(u), fall.shape[1])))
+        p, q, g, r, e = (np.stack(part, axis=1) for part in zip(*parts, strict=True))
+        return LimitRows(names=tuple(names), p=p, q=q, g=g, r=r, e=e, c=fall, top=top)
 
     def _bounds(self, names: Sequence[str]) -> Iterator[tuple[int, str, float, float]]:
         """Finite bounds of forces: column, name, sign and size."""
@@ -354,7 +397,7 @@ class PathRows:
 def unmet(stroke: Stroke, rows: LimitRows, grid: np.ndarray, place: int) -> PoseError:
     """Why nothing keeps all rows at a place of the grid."""
     k = min(place, len(grid) - 1)
-    still = -rows.r[k]
+    still = rows.e[k].sum(axis=1) - rows.r[k]
     i = int(still.argmax())
     alone = (
         f"; {rows.names[i]} alone takes {100 * (1 + still[i]):.4g} % of its limit at rest there" if still[i] > 0 else ""

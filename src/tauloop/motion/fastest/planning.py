@@ -16,7 +16,7 @@ from tauloop.motion.fastest.limits import LimitRows, PathRows, unmet
 from tauloop.motion.fastest.sweeps import NoProfileError, Profile, sweep
 from tauloop.motion.laws import Law
 from tauloop.motion.limits import sample_times
-from tauloop.motion.peaks import refined
+from tauloop.motion.peaks import refined, vertices
 from tauloop.motion.scaling import Quadratics, largest_rate
 from tauloop.motion.stroke import Stroke
 from tauloop.records import dataclass
@@ -26,18 +26,30 @@ from tauloop.shown import Shown
 INTERVALS = 1000
 #: Points in each interval at which limits are looked at.
 BETWEEN = 10
+#: Points in so many intervals at either end, in the outermost ones even in time: next to rest, viscous friction goes
+#: with the root of the way.
+BETWEEN_ENDS, END_INTERVALS = 100, 5
+#: Halvings of an interval next to rest or a reversal where friction falls with speed.
+HALVED = 8
+#: Shares of an interval behind rest or a reversal at which friction that falls with speed is checked.
+HALVES = 0.5 ** np.arange(1, 41)
 #: Most sweeps, and the excess at which they end.
 SWEEPS, EXCESS = 24, 1e-9
 #: Intervals whose limits are exceeded by more between their ends get one acceleration for both, in the first sweeps.
 ROUGH, ROUGH_SWEEPS = 1e-3, 4
 #: So do those in which more than this is exceeded, and no less than this share of it in the sweep before.
 STALLED, HARDLY = 1e-6, 0.5
-#: Sweeps before limits are taken off where roots are put as tangents: these must have settled.
-TANGENTS = 3
+#: By how much more is taken off in each sweep where these have one acceleration and are no nearer to their limits.
+FASTER = 2.0
+#: Most sweeps before limits are taken off where rows depend on the squared speeds of the sweep before; and the change
+#: of these, as a share of the largest, at which they have settled.
+SETTLING, SETTLED = 12, 1e-4
 #: What makes up the grid: shares of time, parameter, and change of the forces.
 TIME_SHARE, PATH_SHARE, CHANGE_SHARE = 1.0, 0.3, 0.5
-#: Halvings that find where a joint turns; below this share of all speeds none moves; and a time just behind the start.
-HALVINGS, STILL, BARELY = 12, 1e-9, 1e-6
+#: Halvings that find when a law passes a place, down to rounding; and a time just behind the start.
+HALVINGS, BARELY = 52, 1e-6
+#: Share by which a profile may exceed limits between its points before a rate at which it keeps them is looked for.
+KEPT = 1e-5
 #: Rounds of peaks between samples when the rate is found.
 ROUNDS = 8
 
@@ -74,47 +86,57 @@ def fastest_law(rows: PathRows, *, intervals: int = INTERVALS) -> FastestLaw:
     unit = rows.unit()
     profile, sweeps = fastest_profile(rows, unit, intervals)
     law = ProfileLaw(profile)
-    rate = law_rate(rows, law, unit)
+    rate = unit / law.duration
+    highest = highest_share(rows, law, rate)
+    # next to its own rate a law that keeps all limits may be bound by friction that falls with speed alone
+    rate = rate / max(highest, 1.0) if highest <= 1.0 + KEPT else law_rate(rows, law, rate)
     return FastestLaw(law=law, duration=1.0 / rate, rows=rows, unit=unit, sweeps=sweeps)
 
 
 def fastest_profile(rows: PathRows, unit: float, intervals: int) -> tuple[Profile, int]:
     """The profile on a grid of so many intervals, and the number of sweeps."""
     stroke = rows.stroke
-    breaks, kinks = np.array(stroke.path.breaks), np.array(stroke.path.kinks)
+    breaks, kinks = np.array(stroke.breaks), np.array(stroke.kinks)
     coarse = with_breaks(np.linspace(0.0, 1.0, max(intervals // 4, 8) + 1), kinks)
-    looked = _Grid(rows, unit, coarse, breaks, 0)
+    looked = _Grid(rows, unit, coarse, breaks, between=False)
     first = looked.swept(stroke, np.ones(len(coarse) - 1))
     grid = with_breaks(_spread(first, looked.left, intervals), kinks)
-    fine = _Grid(rows, unit, grid, breaks, BETWEEN)
+    friction = stroke.dry_friction
+    if friction is not None and friction.depends_on_speed:
+        grid = _closer(grid, stroke.friction_sides.reversals)
+    fine = _Grid(rows, unit, grid, breaks, between=True)
     n = len(grid) - 1
     is_constant = np.zeros(n)
     is_constant[[0, -1]] = 1.0
     fine.x = np.interp(grid, first.grid, first.x)
-    before = np.full(n, np.inf)
-    profile, settling = first, TANGENTS if fine.has_roots else 0
-    for k in range(SWEEPS + settling):
+    before, taken = np.full(n, np.inf), np.ones(n)
+    settling = fine.settle(stroke, is_constant)
+    profile = first
+    for k in range(settling, SWEEPS + settling):
         profile = fine.swept(stroke, is_constant)
-        over = fine.excess(profile)
-        if k >= settling and over.max() < EXCESS:
+        over, dips = fine.excess(profile), profile.dips & (is_constant == 0)
+        if over.max() < EXCESS and not dips.any():
             return profile, k + 1
-        if k < settling:
-            continue
         most = over.max(axis=1)
         rough = (most > ROUGH) & (k < settling + ROUGH_SWEEPS) | (most > STALLED) & (most > HARDLY * before)
-        rough &= is_constant == 0
+        rough = (rough | dips) & (is_constant == 0)
+        # where even one acceleration leaves as much as before, a limit is much tighter inside than at both ends
+        taken[(is_constant == 1) & (most > EXCESS) & (most > HARDLY * before)] *= FASTER
         is_constant[rough], before = 1.0, most
-        fine.take_off(np.where(rough[:, None], 0.0, np.maximum(over, 0.0)))
+        fine.take_off(np.where(rough[:, None], 0.0, taken[:, None] * np.maximum(over, 0.0)))
     return profile, SWEEPS + settling
 
 
 class _Grid:
     """Rows at the points of a grid and between them, with what has been taken off their limits."""
 
-    def __init__(self, rows: PathRows, unit: float, grid: np.ndarray, breaks: np.ndarray, between: int) -> None:
+    def __init__(self, rows: PathRows, unit: float, grid: np.ndarray, breaks: np.ndarray, between: bool) -> None:
         self.grid, n = grid, len(grid) - 1
-        self.k = np.tile(np.arange(n), between)
-        self.w = np.repeat(np.arange(between) / max(between, 1), n) * np.diff(grid)[self.k]
+        shares = _looks(grid, rows.stroke) if between else [np.zeros(0)] * n
+        counts = np.array([len(share) for share in shares])
+        self.first = np.cumsum(counts) - counts
+        self.k = np.repeat(np.arange(n), counts)
+        self.w = np.concatenate(shares) * np.diff(grid)[self.k]
         ends = np.where(np.isin(grid[1:], breaks), np.nextafter(grid[1:], 0.0), grid[1:])
         every = rows.at(np.concatenate([grid[:-1], ends[-1:], ends[:-1][_is_break(grid, breaks)]]), unit)
         order = np.arange(1, n + 1)
@@ -126,10 +148,16 @@ class _Grid:
         self.off = np.zeros(self.left.r.shape)
         self.x = np.zeros(n + 1)
 
-    @property
-    def has_roots(self) -> bool:
-        """Whether some row has a part in the root of x."""
-        return bool(self.left.g.any())
+    def settle(self, stroke: Stroke, is_constant: np.ndarray) -> int:
+        """Sweep until roots, and friction that falls with speed, are those of the last squared speeds; how often."""
+        if not self.left.g.any() and not self.left.e.any():
+            return 0
+        for k in range(SETTLING):
+            before = self.x
+            x = self.swept(stroke, is_constant).x
+            if np.abs(x - before).max() <= SETTLED * x.max():
+                return k + 1
+        return SETTLING
 
     def swept(self, stroke: Stroke, is_constant: np.ndarray) -> Profile:
         """The profile under what is left of the limits."""
@@ -148,11 +176,39 @@ class _Grid:
         assert self.inside is not None
         x, a = profile.at(self.k, self.w)
         over = self.inside.excess(x, a)
-        return np.asarray(over.reshape(-1, len(self.grid) - 1, over.shape[1]).max(axis=0))
+        return np.asarray(np.maximum.reduceat(over, self.first, axis=0))
 
     def take_off(self, over: np.ndarray) -> None:
         """Take off the limits of each interval (n, m)."""
         self.off += over
+
+
+def _closer(grid: np.ndarray, reversals: np.ndarray) -> np.ndarray:
+    """Return a grid with more points next to rest and reversals, where static friction falls to sliding friction."""
+    shares = 0.5 ** np.arange(1, HALVED + 1)
+    k = np.flatnonzero(np.isin(grid, reversals))
+    after, before = np.append(0, k), np.append(k - 1, len(grid) - 2)
+    d = np.diff(grid)
+    more = [grid[after, None] + d[after, None] * shares, grid[before + 1, None] - d[before, None] * shares]
+    return np.unique(np.concatenate([grid, *(points.ravel() for points in more)]))
+
+
+def _looks(grid: np.ndarray, stroke: Stroke) -> list[np.ndarray]:
+    """Return the shares of each interval at which limits are checked: close together next to rest and reversals."""
+    n, friction = len(grid) - 1, stroke.dry_friction
+    even, close = np.arange(BETWEEN) / BETWEEN, np.arange(BETWEEN_ENDS) / BETWEEN_ENDS
+    shares = [even] * n
+    falls = friction is not None and friction.depends_on_speed
+    for k in range(min(END_INTERVALS + HALVED * falls, n)):
+        shares[k] = shares[n - 1 - k] = close
+    shares[0], shares[-1] = close**2, 1.0 - (1.0 - close) ** 2
+    if falls:
+        reversals = np.flatnonzero(np.isin(grid, stroke.friction_sides.reversals)).tolist()
+        for after in [0, *reversals]:
+            shares[after] = np.union1d(shares[after], HALVES)
+        for before in [*(k - 1 for k in reversals), n - 1]:
+            shares[before] = np.union1d(shares[before], 1.0 - HALVES)
+    return shares
 
 
 def _is_break(grid: np.ndarray, breaks: np.ndarray) -> np.ndarray:
@@ -162,16 +218,22 @@ def _is_break(grid: np.ndarray, breaks: np.ndarray) -> np.ndarray:
 
 def part(rows: LimitRows, points: np.ndarray) -> LimitRows:
     """The rows of some points."""
-    p, q, g, r, top = (getattr(rows, name)[points] for name in ("p", "q", "g", "r", "top"))
-    return LimitRows(names=rows.names, p=p, q=q, g=g, r=r, top=top)
+    columns = {name: getattr(rows, name)[points] for name in ("p", "q", "g", "r", "e", "c", "top")}
+    return LimitRows(names=rows.names, **columns)
 
 
 def with_breaks(grid: np.ndarray, breaks: np.ndarray) -> np.ndarray:
-    """A grid whose nearest inner points are moved to the kinks of a path."""
-    grid = grid.copy()
-    for u in breaks:
-        grid[1 + np.abs(grid[1:-1] - u).argmin()] = u
-    return np.unique(grid)
+    """Return a grid whose nearest inner points are moved to the kinks of a path; a second kink near one is added."""
+    grid, moved = grid.copy(), set[int]()
+    more = []
+    for u in breaks.tolist():
+        nearest = 1 + int(np.abs(grid[1:-1] - u).argmin())
+        if nearest in moved:
+            more.append(u)
+            continue
+        moved.add(nearest)
+        grid[nearest] = u
+    return np.union1d(grid, more)
 
 
 def _spread(profile: Profile, rows: LimitRows, intervals: int) -> np.ndarray:
@@ -201,8 +263,7 @@ def law_rate(rows: PathRows, law: Law, near: float) -> float:
     Raises:
         PoseError: there is none.
     """
-    x, rate, highest = sample_times(rows.stroke, law), near, 1.0
-    x = np.union1d(x, turns(rows, law, x))
+    x, rate, highest = _times(rows, law), near, 1.0
     for _ in range(ROUNDS):
         shares = Quadratics.around(rate, lambda r: rows.shares(law.at(x), r)[0])  # noqa: B023 - called at once
         largest = largest_rate(Quadratics(a=shares.a, b=shares.b, c=shares.c - 1.0))
@@ -218,28 +279,27 @@ def law_rate(rows: PathRows, law: Law, near: float) -> float:
     return rate / max(highest, 1.0)
 
 
-def turns(rows: PathRows, law: Law, x: np.ndarray) -> np.ndarray:
-    """Normalised times just before and just behind where motors and joints turn, start or stop: Coulomb friction jumps.
+def highest_share(rows: PathRows, law: Law, rate: float) -> float:
+    """Return the highest share of any limit when a law is run at a rate (1/s), between samples too."""
+    return float(peaks(rows, law, rate, _times(rows, law))[1][0])
 
-    Args:
-        rows: the limits.
-        law: the law.
-        x: times between which a joint turns once at most (N,).
-    """
 
-    def speeds(x: np.ndarray) -> np.ndarray:
-        progress = law.at(x)
-        _, (values,) = next(rows.forces(progress.s, np.abs(progress.first)[None], np.zeros((1, len(x)))))
-        return np.asarray(values[:, rows.count :])
+def _times(rows: PathRows, law: Law) -> np.ndarray:
+    """Return normalised times that show all peaks: inside each piece of a law, between those that its profile had."""
+    breaks = np.array([0.0, *law.breaks, 1.0])
+    shares = (np.arange(BETWEEN) + 0.5) / BETWEEN
+    inside = breaks[:-1, None] + np.diff(breaks)[:, None] * shares
+    return np.unique(np.concatenate([sample_times(rows.stroke, law), inside.ravel(), turns(rows, law)]))
 
-    v = speeds(x)
-    is_moving = np.abs(v) > STILL * np.abs(v).max(initial=0.0)
-    k, i = np.nonzero((v[:-1] * v[1:] < 0) & is_moving[:-1] & is_moving[1:])
-    before, behind = x[k], x[k + 1]
-    for _ in range(HALVINGS if len(k) else 0):
+
+def turns(rows: PathRows, law: Law) -> np.ndarray:
+    """Return normalised times on both sides of each jump of dry friction, and just inside both ends."""
+    reversals = rows.stroke.friction_sides.reversals
+    before, behind = np.zeros(len(reversals)), np.ones(len(reversals))
+    for _ in range(HALVINGS if len(reversals) else 0):
         middle = 0.5 * (before + behind)
-        is_ahead = speeds(middle)[np.arange(len(k)), i] * v[k, i] > 0
-        before, behind = np.where(is_ahead, middle, before), np.where(is_ahead, behind, middle)
+        is_before = law.at(middle).s < reversals
+        before, behind = np.where(is_before, middle, before), np.where(is_before, behind, middle)
     return np.concatenate([[BARELY, 1.0 - BARELY], before, behind])
 
 
@@ -249,4 +309,9 @@ def peaks(rows: PathRows, law: Law, rate: float, x: np.ndarray) -> tuple[np.ndar
     def share(x: np.ndarray) -> np.ndarray:
         return np.asarray(rows.shares(law.at(x), rate)[0].max(axis=1))
 
-    return refined(share, x, share(x))
+    values = share(x)
+    tops = vertices(x, values)  # most shares of a fastest law are one: too many peaks to refine each
+    if len(tops):
+        x, places = np.unique(np.concatenate([x, tops]), return_index=True)
+        values = np.concatenate([values, share(tops)])[places]
+    return refined(share, x, values)

@@ -25,6 +25,9 @@ from tauloop.shown import Shown
 #: Most rows of one point, as `reach.c` has room for.
 MOST_ROWS = 500
 
+#: Share of the squared speeds at the ends of an interval below which those inside are not those of a fast motion.
+DIP = 0.5
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile(Shown):
@@ -45,6 +48,14 @@ class Profile(Shown):
     def bend(self) -> np.ndarray:
         """da/du (n,)."""
         return (self.second - self.first) / np.diff(self.grid)
+
+    @property
+    def dips(self) -> np.ndarray:
+        """Return in which intervals (n,) the squared speed falls far below those at both ends, even below zero."""
+        turns = (self.first < 0.0) & (self.second > 0.0)
+        bend = np.where(turns, self.bend, 1.0)
+        least = self.x[:-1] - self.first**2 / bend
+        return np.asarray(turns & (least < DIP * np.minimum(self.x[:-1], self.x[1:])))
 
     def times(self) -> np.ndarray:
         """Duration of each interval (n,): u'' = a_l + k (u - u_l) is a linear equation, solved exactly.

@@ -1,0 +1,197 @@
+"""Dry friction along a path: the side on which it acts follows from the path, at rest too.
+
+Coulomb and static friction jump where the speed of their element changes its sign, and are set-valued at rest. Along a
+path u(t) the sign of each speed is that of dq/du. Where a motion along the path begins, ends or passes a reversal of an
+element, friction therefore has the limit from the side that the motion comes from or goes to. An element that rests
+over a part of the path, dq/du = 0, has none there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+
+from tauloop.mechanism.model import Friction, given_friction
+from tauloop.model import Model
+from tauloop.records import dataclass
+from tauloop.shown import Shown
+
+#: Share of the largest speed along a path below which an element rests: rounding.
+AT_REST = 1e-9
+#: Reversals nearer to each other, or to an end of the path, than this share of it are one.
+SAME_PLACE = 1e-8
+#: Points between two neighbours where a speed is least between them, so that two reversals there are found.
+POINTS_NEAR_LEAST = 16
+#: Halvings of an interval with a reversal: down to rounding.
+HALVINGS = 52
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JumpingFriction(Shown):
+    """Friction of a machine that depends on the sign of a speed, in k elements: velocities, actuators and losses.
+
+    F = (coulomb + excess exp(-(v / stribeck)^2)) sign(v) + asymmetry |sign(v)|, as in `mechanism.Friction`.
+
+    Attributes:
+        model: the machine, of which these forces (k,) are the free parameters.
+        elements: their names (k,).
+        terms: speeds of the elements per velocity (k, n_v).
+        coulomb, asymmetry, excess: N or N m (k,).
+        stribeck: m/s or rad/s, infinite for none (k,).
+    """
+
+    model: Model
+    elements: tuple[str, ...]
+    terms: np.ndarray
+    coulomb: np.ndarray
+    asymmetry: np.ndarray
+    excess: np.ndarray
+    stribeck: np.ndarray
+
+    @property
+    def depends_on_speed(self) -> bool:
+        """Whether some friction falls with speed."""
+        return bool(self.excess.any())
+
+    def sliding(self, side: np.ndarray) -> np.ndarray:
+        """Return the forces (N, k) of elements that move to sides (N, k), -1, 0 or 1, without what falls with speed."""
+        return np.asarray(self.coulomb * side + self.asymmetry * np.abs(side))
+
+    def forces(self, side: np.ndarray, speed: np.ndarray) -> np.ndarray:
+        """Return the forces (N, k) of elements that move to sides (N, k) at speeds (N, k), which may be zero."""
+        fallen = np.exp(-((speed / self.stribeck) ** 2))
+        return np.asarray(self.sliding(side) + self.excess * fallen * side)
+
+
+@lru_cache(maxsize=4)
+def dry_friction(model: Model) -> JumpingFriction | None:
+    """Return the friction of a machine that depends on the sign of a speed; None where it has none."""
+    mechanism, topology = model.mechanism, model.topology
+    unit = np.eye(topology.n_v)
+    laws: list[tuple[str, Friction | None, np.ndarray]] = []
+    for i, name in enumerate(topology.velocity_names):
+        laws.append((name, topology.freedoms[i].friction, unit[i]))
+    for actuator, ratios in zip(mechanism.actuators, model.assembly.loops.transmission, strict=True):
+        laws.append((actuator.name, actuator.friction, ratios))
+    for loss in mechanism.losses:
+        ratios = np.zeros(topology.n_v)
+        for name, ratio in loss.terms:
+            ratios[topology.velocity_names.index(name)] += mechanism.value(ratio)
+        laws.append((loss.name, loss.friction, ratios))
+    names, terms, values = [], [], []
+    for name, friction, ratios in laws:
+        numbers = np.zeros(4) if friction is None else _numbers(model, friction)
+        if numbers[:3].any():
+            names.append(name)
+            terms.append(ratios)
+            values.append(numbers)
+    if not names:
+        return None
+    coulomb, asymmetry, excess, stribeck = np.array(values).T
+    free = tuple(map(given_friction, names))
+    with_parameters = Model(
+        mechanism.with_given_dry_friction(names),
+        free,
+        formulation=model.formulation,
+        evaluator=model.given_evaluator,
+    )
+    return JumpingFriction(
+        model=with_parameters.at(model.assembly.q),
+        elements=tuple(names),
+        terms=np.array(terms),
+        coulomb=coulomb,
+        asymmetry=asymmetry,
+        excess=excess,
+        stribeck=stribeck,
+    )
+
+
+def _numbers(model: Model, friction: Friction) -> np.ndarray:
+    """Coulomb friction, its asymmetry, the excess of static friction and the Stribeck speed, SI."""
+    parts = (friction.coulomb, friction.coulomb_asymmetry, friction.excess, friction.stribeck)
+    defaults = (0.0, 0.0, 0.0, np.inf)
+    value = model.mechanism.value
+    return np.array([d if part is None else value(part) for part, d in zip(parts, defaults, strict=True)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrictionSides(Shown):
+    """Sides to which k elements move along a path.
+
+    Attributes:
+        reversals: parameters inside (0, 1), ascending, where a side changes (R,).
+        sides: -1, 0 or 1 on each part of the path between them (R + 1, k).
+    """
+
+    reversals: np.ndarray
+    sides: np.ndarray
+
+    def at(self, u: np.ndarray) -> np.ndarray:
+        """Return the sides (N, k) at parameters u (N,); at a reversal those behind it."""
+        return np.asarray(self.sides[np.searchsorted(self.reversals, u, side="right")])
+
+
+def friction_sides(
+    speeds: Callable[[np.ndarray], np.ndarray], grid: np.ndarray, breaks: tuple[float, ...]
+) -> FrictionSides:
+    """Find where elements reverse, start and stop along a path.
+
+    Args:
+        speeds: du/dt = 1 gives the elements at parameters u (N,) these speeds (N, k).
+        grid: parameters that show the shape of the path, from 0 to 1.
+        breaks: parameters at which its second derivative jumps; a reversal next to one is there.
+    """
+    grid = _refined(grid, np.abs(speeds(grid)))
+    values = speeds(grid)
+    still = AT_REST * np.abs(values).max()
+    states = np.where(np.abs(values) > still, np.sign(values), 0.0)
+    parts = [_parts(speeds, grid, states[:, j], j, still) for j in range(values.shape[1])]
+    reversals = _merged(np.concatenate([places for places, _ in parts]), np.array([0.0, *breaks, 1.0]))
+    ends = np.concatenate([[0.0], reversals, [1.0]])
+    middles = 0.5 * (ends[1:] + ends[:-1])
+    sides = [side[np.searchsorted(places, middles, side="right")] for places, side in parts]
+    return FrictionSides(reversals=reversals, sides=np.stack(sides, axis=1))
+
+
+def _refined(grid: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Return a grid with more points on both sides of the least sizes (N, k)."""
+    inner = sizes[1:-1]
+    is_least = ((inner <= sizes[:-2]) & (inner <= sizes[2:])).any(axis=1)
+    i = np.flatnonzero(is_least) + 1
+    shares = np.arange(1, POINTS_NEAR_LEAST) / POINTS_NEAR_LEAST
+    starts = np.union1d(i - 1, i)
+    points = grid[starts, None] + shares * (grid[starts + 1] - grid[starts])[:, None]
+    return np.union1d(grid, points.ravel())
+
+
+def _parts(
+    speeds: Callable[[np.ndarray], np.ndarray], grid: np.ndarray, states: np.ndarray, j: int, still: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return where the state of an element changes (R,), and its states between (R + 1,)."""
+    is_zero = states == 0
+    beside = np.concatenate([[False], is_zero, [False]])
+    is_alone = is_zero & ~beside[:-2] & ~beside[2:]
+    u, states = grid[~is_alone], states[~is_alone]
+    if not len(u):
+        return np.zeros(0), np.zeros(1)
+    k = np.flatnonzero(states[1:] != states[:-1])
+    before, behind, state = u[k], u[k + 1], states[k]
+    rests = (state == 0) | (states[k + 1] == 0)
+    for _ in range(HALVINGS if len(k) else 0):
+        middle = 0.5 * (before + behind)
+        value = speeds(middle)[:, j]
+        state_there = np.where(np.abs(value) > still * rests, np.sign(value), 0.0)
+        is_before = state_there == state
+        before, behind = np.where(is_before, middle, before), np.where(is_before, behind, middle)
+    return behind, np.concatenate([states[:1], states[k + 1]])
+
+
+def _merged(places: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Return places inside (0, 1), ascending and apart; those next to a known place are there."""
+    nearest = known[np.abs(places[:, None] - known).argmin(axis=1)]
+    places = np.unique(np.where(np.abs(places - nearest) < SAME_PLACE, nearest, places))
+    places = places[(places > 0.0) & (places < 1.0)]
+    is_apart = np.append(np.diff(places) >= SAME_PLACE, True)[: len(places)]
+    return np.asarray(places[is_apart])
