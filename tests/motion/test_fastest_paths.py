@@ -9,6 +9,7 @@ import pytest
 from toppra_paths import BOXES, limits_of, random_stroke, toppra_duration
 
 import tauloop as tl
+from tauloop.motion import PathLimits, PathRows, fastest_law
 from tauloop.motion.fastest.planning import fastest_profile
 
 #: Points of both grids, and of the peer's when it has converged.
@@ -18,6 +19,8 @@ SLOWER = 1e-3
 #: What rounding leaves of a limit on a grid ten times finer.
 EXCESS = 1e-8
 PATHS = 100
+#: Friction of both motors' joints where it is dry alone, and the number of such paths.
+DRY, DRY_PATHS = {"coulomb": 1.0, "viscous": 0.0}, 25
 
 
 @cache
@@ -46,6 +49,25 @@ def test_a_random_path_is_no_slower_than_the_peers(name: str, seed: int) -> None
     excess, beside, converged = compare(name, seed)
     assert excess < EXCESS
     assert max(beside, converged) < 1.0 + SLOWER
+
+
+def dry_ratio(seed: int) -> float:
+    """A whole law's duration over the peer's, for a five-bar with an eighth of its torque as Coulomb friction alone."""
+    shoulders = {f"shoulder_{i}.friction.{key}": value for i in (1, 2) for key, value in DRY.items()}
+    placed = random_stroke(tl.Model(tl.load("five_bar").with_values(shoulders)), "five_bar", seed)
+    rows = PathRows(placed, PathLimits())
+    best = fastest_law(rows, intervals=POINTS)
+    return best.duration / min(toppra_duration(rows, best.unit, points)[0] for points in (POINTS, CONVERGED))
+
+
+@pytest.mark.parametrize("seed", [1, 3])
+def test_a_whole_law_with_dry_friction_is_no_slower_than_the_peers(seed: int) -> None:
+    assert dry_ratio(seed) < 1.0 + SLOWER
+
+
+@pytest.mark.nightly
+def test_many_whole_laws_with_dry_friction_are_no_slower_than_the_peers() -> None:
+    assert max(dry_ratio(seed) for seed in range(1, DRY_PATHS + 1)) < 1.0 + SLOWER
 
 
 @pytest.mark.nightly
