@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import mmap
+import os
 import socket
+import struct
 import subprocess
 import time
 from pathlib import Path
@@ -17,6 +20,7 @@ from plants import compiled_loop, free_port, interrupt_plants, reference_table, 
 import tauloop as tl
 from tauloop.errors import InputError
 from tauloop.hil import PlantClient, PlantOptions
+from tauloop.hil.client import MOST
 from tauloop.realtime import FLAGS, ControllerOptions
 
 pytestmark = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
@@ -148,6 +152,22 @@ def test_what_is_no_command_is_refused_and_strangers_are_not_heard() -> None:
     run = run_beside(machine, plant, control)
     counts = {key: run.counts[key] for key in ("missing", "refused", "strangers")}
     assert counts == {"missing": 0, "refused": 3, "strangers": 1}
+
+
+def test_a_command_that_an_exception_cut_short_does_not_damage_the_next() -> None:
+    """In shared memory a count is odd while a row changes: a plant would take a half of it, or none any more."""
+    box = 16 + 8 * MOST
+    path = Path(f"/dev/shm/tauloop-test-{os.getpid()}")
+    measured = struct.pack("<QQ5d", 2, 5, 1.0, 0.0, 0.0, 0.0, 0.5)
+    path.write_bytes(measured.ljust(2 * box, b"\0"))
+    try:
+        with PlantClient(shm=path.name) as link, path.open("r+b") as file, mmap.mmap(file.fileno(), 2 * box) as memory:
+            for count, after in ((4, 6), (7, 8)):
+                struct.pack_into("<Q", memory, box, count)
+                link.send(1, 0.25, np.array([3.0]))
+                assert struct.unpack_from("<QQ5d", memory, box) == (after, 5, 1.0, 1.0, 0.25, 0.0, 3.0)
+    finally:
+        path.unlink()
 
 
 def test_a_motion_without_a_way_on_ends_the_run_and_is_said() -> None:

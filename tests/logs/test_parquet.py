@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import multiprocessing
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -17,7 +20,7 @@ import pytest
 from extras import extra
 
 from tauloop import LogError
-from tauloop.logs import LogFile, channels, read_signals, samples
+from tauloop.logs import LogFile, channels, read_signals, reading_apart, samples
 from tauloop.logs.reading_apart import parquet_columns
 
 pyarrow, parquet = extra("pyarrow"), extra("pyarrow.parquet")
@@ -184,6 +187,69 @@ def test_an_interrupted_reading_leaves_nothing_behind(tmp_path: Path) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
     assert set(positions(short)) == {2.0}
+
+
+class TimeLimit(Exception):
+    """What a program raises in a signal handler."""
+
+
+def at_line(number: int, action: Callable[[], None]) -> Callable[[FrameType, str, Any], Any]:
+    """Return a trace function that acts before a line, counted over all lines of the exchange with the process."""
+    lines = itertools.count()
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        is_exchange = frame.f_code.co_filename == reading_apart.__file__
+        if is_exchange and event == "line" and next(lines) == number:
+            action()
+        return trace if is_exchange else None
+
+    return trace
+
+
+@pytest.mark.parametrize(
+    ("number", "raised"),
+    [(7, TimeLimit), (18, TimeLimit), (28, TimeoutError), (60, ValueError), (70, EOFError), (72, KeyboardInterrupt)],
+)
+def test_an_exchange_that_an_exception_ends_leaves_no_answer_to_the_next(
+    tmp_path: Path, number: int, raised: type[BaseException]
+) -> None:
+    """At any line, as from a signal handler; the exception reaches the caller, also one that pipes raise too."""
+    monday, tuesday = constant(tmp_path / "monday.parquet", 1.0), constant(tmp_path / "tuesday.parquet", 2.0)
+    assert set(positions(tuesday)) == {2.0}  # the process is there already
+
+    def limit() -> None:
+        raise raised("at the limit")
+
+    before = sys.gettrace()
+    sys.settrace(at_line(number, limit))
+    try:
+        with pytest.raises(raised, match="at the limit"):
+            positions(monday)
+    finally:
+        sys.settrace(before)
+    assert set(positions(tuesday)) == {2.0}
+
+
+def test_a_handler_that_reads_has_a_process_of_its_own(tmp_path: Path) -> None:
+    monday, tuesday = constant(tmp_path / "monday.parquet", 1.0), constant(tmp_path / "tuesday.parquet", 2.0)
+    values: list[float] = []
+    before = sys.gettrace()
+    sys.settrace(at_line(60, lambda: values.extend(positions(tuesday))))
+    try:
+        assert set(positions(monday)) == {1.0}
+    finally:
+        sys.settrace(before)
+    assert set(values) == {2.0}
+
+
+def test_an_answer_to_another_request_is_refused(tmp_path: Path) -> None:
+    process, path = reading_apart._ReadingProcess(), str(constant(tmp_path / "log.parquet", 1.0))
+    assert process.answer("parquet schema", path)[0]["rows"] == 20_000
+    assert process._process is not None
+    assert process._process.stdin is not None
+    process._process.stdin.write(json.dumps([1, "parquet schema", path]).encode() + b"\n")
+    with pytest.raises(reading_apart._ProcessEnded):
+        process.answer("parquet schema", path)
 
 
 def test_a_plain_script_reads_without_a_guard(tmp_path: Path) -> None:

@@ -5,12 +5,10 @@ A damaged file may end that process; and what Arrow keeps of a long log goes wit
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -24,7 +22,7 @@ from tauloop.logs.unpacking import most_unpacked, require_ratio
 _SCRIPT = Path(__file__).with_name("reading_process.py")
 #: A process that has handed over so many bytes is ended: it keeps memory of what it read.
 LARGE = 4_000_000
-#: Threads whose processes are kept.
+#: Idle processes that are kept for the next file.
 MOST = 4
 _AGAIN = {
     "MAT": "save the log again in MATLAB with `save(name, '-v7')`",
@@ -82,77 +80,112 @@ def bag_columns(path: Path, wanted: Mapping[str, Sequence[str]]) -> dict[str, np
 
 
 def _answer(kind: str, path: Path, reader: str, *request: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """What is said of a file, and its columns by name."""
+    """Return what the reading process states of a file, and its columns by name.
+
+    A process is taken from the idle ones for one exchange and returns to them only after a complete answer: an exchange
+    that an exception ends anywhere (Ctrl-C, a time limit, which are raised in signal handlers) leaves no answer to
+    the next request, and a handler or a thread that reads in the meantime has a process of its own.
+    """
+    idle = _IDLE.setdefault(os.getpid(), [])  # a fork leaves its parent's processes alone
     ended = 0
-    for _ in range(2):  # once more with a new process: the first may have been ended by something else
-        # a fork has none of its parent's, and threads would take each other's answers
-        process = _reader(os.getpid(), threading.get_ident())
+    for _ in range(2):  # a second time with a new process: something else may have ended the first
+        try:
+            process = idle.pop()
+        except IndexError:
+            process = _ReadingProcess()
         try:
             head, columns = process.answer(reader, str(path.resolve()), *request)
-        except (OSError, ValueError, EOFError):
+        except _ProcessEnded:
             ended = process.end()
-            _reader.cache_clear()
-        except KeyboardInterrupt:
-            _reader.cache_clear()  # it may be in the middle of an answer
+            continue
+        except BaseException:
+            process.end()
             raise
+        if len(idle) < MOST and sum(column.nbytes for column in columns.values()) <= LARGE:
+            idle.append(process)
         else:
-            if sum(column.nbytes for column in columns.values()) > LARGE:
-                process.end()
-                _reader.cache_clear()
-            if "error" in head:
-                raise _refused(kind, path, head["error"])
-            return head, columns
+            process.end()
+        if "error" in head:
+            raise _refused(kind, path, head["error"])
+        return head, columns
     raise _refused(kind, path, f"it ends the process that reads it (exit status {ended})")
 
 
+class _ProcessEnded(Exception):
+    """The reading process has ended, or its answer is not one to the request."""
+
+
 class _ReadingProcess:
-    """The process that reads, kept for the next file."""
+    """The process that reads; one exchange at a time."""
 
     def __init__(self) -> None:
-        command = [sys.executable, "-P", str(_SCRIPT)]
         self._owner = os.getpid()
+        self._requests = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        command = [sys.executable, "-P", str(_SCRIPT)]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
 
     def answer(self, *request: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """What is said, and columns by name; OSError, ValueError or EOFError where the process is gone."""
+        """Return what the process states, and columns by name.
+
+        Raises:
+            _ProcessEnded: it has ended, or answers another request. An exception of a signal handler, which may be an
+                OSError or a ValueError too, passes.
+        """
+        assert self._process is not None
         into, out = self._process.stdin, self._process.stdout
         assert into is not None
         assert out is not None
-        into.write(json.dumps(request).encode() + b"\n")
-        into.flush()
+        self._requests += 1
+        try:
+            into.write(json.dumps([self._requests, *request]).encode() + b"\n")
+            into.flush()
+        except BrokenPipeError as error:
+            raise _ProcessEnded from error
         content: dict[str, Any] = {}
         columns: dict[str, np.ndarray] = {}
         while not content.get("end"):
-            head = json.loads(out.readline())
+            head = self._head(out.readline())
             if "column" not in head:
                 content |= head
                 continue
             column = np.empty(head["size"], head["kind"])
             if out.readinto(memoryview(column).cast("B")) != column.nbytes:  # type: ignore[attr-defined]
-                raise EOFError(head["column"])
+                raise _ProcessEnded
             columns[head["column"]] = column
         return content, columns
 
+    def _head(self, line: bytes) -> dict[str, Any]:
+        """Return a line of the answer as data, if it belongs to the last request."""
+        try:
+            head = json.loads(line)
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise _ProcessEnded from error
+        if not isinstance(head, dict) or head.get("request") != self._requests:
+            raise _ProcessEnded
+        return head
+
     def end(self) -> int:
-        """End the process; its exit status."""
+        """End the process and return its exit status."""
+        if self._process is None:
+            return 0
         self._process.kill()
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
-                with suppress(OSError):  # what was written and never read
+                with suppress(OSError):  # a request that was never read
                     stream.close()
         return self._process.wait()
 
     def __del__(self) -> None:
-        """End the process, unless it is that of the process that this one is a fork of."""
+        """End the process, unless this is a fork of the process that started it."""
         if os.getpid() == self._owner:
             self.end()
 
 
-@functools.lru_cache(maxsize=MOST)
-def _reader(process: int, thread: int) -> _ReadingProcess:
-    return _ReadingProcess()
+#: Processes that wait for a request, by the process that started them.
+_IDLE: dict[int, list[_ReadingProcess]] = {}
 
 
 def _refused(kind: str, path: Path, what: str) -> LogError:

@@ -1,9 +1,9 @@
 """Reads MAT and Parquet files and bags of ROS for another process; started as a script by `reading_apart`.
 
 A damaged file can end SciPy's reader, and the process with it; Arrow keeps memory that nobody uses any more: this
-process holds nothing that could be lost. A request is a line of JSON: what to do, the path, and more. The answer is
-lines of JSON, each with the numbers behind it of the column that it names; the last one says that it is the end.
-Nothing of Tauloop is imported, so that the process starts soon.
+process holds nothing that could be lost. A request is a line of JSON: its number, what to do, the path, and more. The
+answer is lines of JSON with the number of the request; the values of a column follow the line that names it, and the
+last line has the key `end`. Nothing of Tauloop is imported, so that the process starts soon.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -106,20 +107,22 @@ READERS: dict[str, Callable[..., Answer]] = {
 
 def main() -> None:
     """Answer until the other process is gone."""
+    out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # libraries that print would print into an answer
     for line in sys.stdin.buffer:
-        reader, *request = json.loads(line)
+        number, reader, *request = json.loads(line)
+        last: dict[str, object] = {"request": number, "end": True}
         try:
             for head, array in READERS[reader](*request):
                 if array is not None:
                     head |= {"kind": array.dtype.str, "size": len(array)}
-                sys.stdout.buffer.write(json.dumps(head).encode() + b"\n")
+                out.write(json.dumps(head | {"request": number}).encode() + b"\n")
                 if array is not None:
-                    sys.stdout.buffer.write(np.ascontiguousarray(array).data)
-            last: dict[str, object] = {"end": True}
+                    out.write(np.ascontiguousarray(array).data)
         except Exception as error:  # a damaged binary file can fail in any way inside the libraries
-            last = {"end": True, "error": (str(error) or type(error).__name__).splitlines()[0]}
-        sys.stdout.buffer.write(json.dumps(last).encode() + b"\n")
-        sys.stdout.buffer.flush()
+            last["error"] = (str(error) or type(error).__name__).splitlines()[0]
+        out.write(json.dumps(last).encode() + b"\n")
+        out.flush()
 
 
 if __name__ == "__main__":
