@@ -134,6 +134,87 @@ def test_a_closed_pipe_is_no_error_worth_a_word():
     assert done.stderr == b""
 
 
+#: Commands that print by Rich, by Typer, and of Typer itself; a result, JSON, and problems of an input.
+PRINTING = [
+    ["machines"],
+    ["schema"],
+    ["--help"],
+    ["show", "five_bar"],
+    ["show", "five_bar", "--json"],
+    ["show", "none"],
+]
+
+
+def in_shell(redirection: str, *arguments: str, **more: str) -> subprocess.CompletedProcess[bytes]:
+    """The program with its streams as a shell hands them over."""
+    words = [sys.executable, "-c", "from tauloop.cli import main; main()", *arguments]
+    command = ["bash", "-o", "pipefail", "-c", f'"$@" {redirection}', "bash", *words]
+    return subprocess.run(command, check=False, capture_output=True, env={**os.environ, **more})
+
+
+@pytest.mark.parametrize("arguments", PRINTING)
+def test_a_closed_output_is_stated_and_ends_with_two(arguments):
+    done = in_shell(">&-", *arguments)
+    assert done.returncode == 2
+    assert b"Traceback" not in done.stderr
+    if arguments[-1] != "none":
+        assert done.stderr == b"standard output: cannot be written: Bad file descriptor\n"
+
+
+def test_a_quiet_command_needs_no_output():
+    done = in_shell(">&-", "show", "five_bar", "--quiet")
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("arguments", [["show", "five_bar"], ["show", "five_bar", "--json"], ["show", "none"]])
+@pytest.mark.parametrize("redirection", ["2>&-", "<&-", "<&- 2>&-"])
+def test_other_closed_streams_change_no_result(arguments, redirection):
+    done, usual = in_shell(redirection, *arguments), in_shell("", *arguments)
+    assert usual.returncode == (2 if "none" in arguments else 0)
+    assert (done.returncode, done.stdout) == (usual.returncode, usual.stdout)
+    assert done.stderr == (b"" if "2>&-" in redirection else usual.stderr)
+
+
+@pytest.mark.parametrize("redirection", ["<&- >&- 2>&-", ">&- 2>&-"])
+def test_a_command_without_any_stream_ends_with_two(redirection):
+    assert in_shell(redirection, "show", "five_bar").returncode == 2
+
+
+def test_a_closed_stream_does_not_give_its_number_to_a_file(tmp_path):
+    """What a library prints would go into it; the file here is the first that the command opens for long."""
+    out = tmp_path / "stroke.csv"
+    done = in_shell(">&- 2>&-", "motion", "five_bar", "--to", "x=0.02", "--out", str(out), "--quiet")
+    assert done.returncode == 0
+    assert len(out.read_text().splitlines()) > 10
+
+
+@pytest.mark.parametrize("arguments", PRINTING)
+@pytest.mark.parametrize("redirection", ["| true", "2>&1 | true"])
+def test_a_reader_that_has_ended_is_no_error_worth_a_word(arguments, redirection):
+    """It may have read all before; what is never right is the exit code of a doubtful result, or a traceback."""
+    done = in_shell(redirection, *arguments)
+    assert done.returncode in (0, 2)
+    assert b"Traceback" not in done.stderr
+    if arguments[-1] != "none":
+        assert done.stderr == b""
+
+
+def test_a_width_that_is_none_is_ignored():
+    usual = in_shell("", "show", "five_bar", COLUMNS="80", LINES="25").stdout
+    assert usual.count(b"\n") > 10
+    for columns in ("0", "1", "-5", "abc", "", "\N{SUPERSCRIPT TWO}", "1" * 5000):
+        done = in_shell("", "show", "five_bar", COLUMNS=columns, LINES=columns)
+        assert (done.returncode, done.stdout) == (0, usual), columns
+
+
+@pytest.mark.parametrize("backend", ["nonsense", "module://nowhere", "tkagg"])
+def test_a_backend_of_matplotlib_does_not_matter_for_files(backend, tmp_path):
+    out = tmp_path / "figure.png"
+    done = in_shell("", "show", "five_bar", "--figure", str(out), MPLBACKEND=backend)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert out.stat().st_size > 1000
+
+
 def test_an_output_of_another_alphabet_is_written_with_escapes(tmp_path):
     path = tmp_path / "m.yaml"
     path.write_text(MACHINE.replace("name: m", "name: m").replace("steers", "stört µ"), encoding="utf-8")

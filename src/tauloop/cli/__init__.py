@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from typing import TYPE_CHECKING
 
+from tauloop.cli.startup import prepare_process
 from tauloop.lazy import lazy_names
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ INTERRUPTED = 130
 
 def main() -> None:
     """Run the command line; Ctrl-C while it is still being imported ends it without a traceback."""
+    prepare_process()
     gc.disable()  # what is imported stays: to look through it for garbage, now and at the end, is a tenth of a look-up
     try:
         from tauloop.cli.app import main as run

@@ -45,6 +45,14 @@ class Screen(Console):
             else:
                 yield segment
 
+    def on_broken_pipe(self) -> None:
+        """Leave a pipe whose reader has ended to `streams`: Rich would end with the exit code of a doubtful result.
+
+        Raises:
+            BrokenPipeError: always.
+        """
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
 
 class _Visible(logging.Formatter):
     """Warnings as plain visible text."""
@@ -60,8 +68,9 @@ def streams() -> Iterator[None]:
     Raises:
         SystemExit: with the program's status, or 2 where the output cannot be written.
     """
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(AttributeError, ValueError):  # none, or one of a test
+    output, errors = sys.stdout, sys.stderr
+    for stream in (output, errors):
+        with suppress(AttributeError, ValueError):  # one of a test
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     handler = logging.StreamHandler()
     handler.setFormatter(_Visible("%(message)s"))
@@ -73,9 +82,12 @@ def streams() -> Iterator[None]:
             yield
         except SystemExit as end:
             status = end
+        if sys.stdout is not output:  # Click puts another one in the place of a pipe whose reader has ended
+            sys.stdout, sys.stderr = output, errors
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
         sys.stdout.flush()
     except OSError as error:
-        _dropped(error)
+        _drop_output(error)
         raise SystemExit(2) from None
     finally:
         logger.removeHandler(handler)
@@ -83,11 +95,15 @@ def streams() -> Iterator[None]:
         raise status
 
 
-def _dropped(error: OSError) -> None:
-    """Say why, and leave nothing behind that would be tried again at the end."""
+def _drop_output(error: OSError) -> None:
+    """State why the output cannot be written, and leave nothing in the streams that would be written at the end."""
     with suppress(OSError):
-        if error.errno != errno.EPIPE:  # whoever closed a pipe has read enough
+        if error.errno != errno.EPIPE:  # the reader of a pipe ended it because it has read enough
             place = error.filename or "standard output"
             sys.stderr.write(visible(f"{place}: cannot be written: {error.strerror or error}\n"))
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+            continue
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
