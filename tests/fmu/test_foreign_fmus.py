@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import shutil
+import stat
+import warnings
 import zipfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +21,8 @@ import tauloop as tl
 from conftest import ROOT
 from tauloop.errors import EngineError, InputError
 from tauloop.fmu import FmuCoupling, FmuOptions, co_simulate, export_fmu
+from tauloop.fmu.archive import archive
+from tauloop.fmu.foreign import ForeignFmu
 from tauloop.simulation import ControlOptions, Integration, Simulation, SimulationOptions
 
 fmpy = extra("fmpy")
@@ -201,3 +208,123 @@ def test_files_that_cannot_be_coupled_are_refused(five_bar: tl.Model, block: Pat
         co_simulate(five_bar, SimulationOptions(), FmuCoupling(fmu=exchange))
     with pytest.raises(InputError, match="cannot be differentiated through"):
         co_simulate(five_bar, SimulationOptions(sensitivities=("tip_mass",)), FmuCoupling(fmu=block))
+
+
+# Archives that must not be unpacked
+
+#: Zeros of more than what is never checked; packed they are a thousandth.
+ZEROS = 120_000_000
+
+
+def packed_zeros(path: Path, change: Callable[[zipfile.ZipFile], None] = lambda _: None) -> Path:
+    """An archive of zeros, and what is changed in its list of members before that is written."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as packed:
+        packed.writestr("resources/zeros", bytes(ZEROS))
+        change(packed)
+    return path
+
+
+def refusal(path: Path, limit: float | None = None) -> str:
+    """What is wrong with an archive, and that nothing of it was unpacked."""
+    with pytest.raises(InputError) as caught, ForeignFmu(path=path, limit=limit) as fmu:
+        pytest.fail(f"opened in {fmu._folder}")
+    assert not caught.value.__cause__, "refused before anything else"
+    assert all(problem.remedy and problem.file == str(path) for problem in caught.value.problems)
+    return str(caught.value)
+
+
+def test_an_archive_that_would_fill_the_disk_is_refused(tmp_path: Path) -> None:
+    bomb = packed_zeros(tmp_path / "bomb.fmu")
+    assert bomb.stat().st_size < ZEROS / 200
+    text = refusal(bomb)
+    assert "unpacks to 120 MB" in text
+    assert "times its size, and 200 times are allowed" in text
+    assert "--fmu-limit" in text
+    assert "and 119 MB are allowed" in refusal(bomb, 119e6)
+
+    def share(packed: zipfile.ZipFile) -> None:
+        """The same packed bytes under twenty names."""
+        for k in range(20):
+            entry = copy.copy(packed.infolist()[0])
+            entry.filename = f"resources/{k}"
+            packed.filelist.append(entry)
+
+    assert "unpacks to 2520 MB, and 2000 MB are allowed" in refusal(packed_zeros(tmp_path / "shared.fmu", share))
+
+
+def test_an_archive_of_very_many_files_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "many.fmu"
+    with zipfile.ZipFile(path, "w") as packed:
+        for k in range(10_001):
+            packed.writestr(f"resources/{k}", b"")
+    assert "has 10001 members, and 10000 are allowed" in refusal(path)
+    assert "unpacks to 40.964 MB, and 1 MB are allowed" in refusal(path, 1e6), "each takes a block of the disk"
+
+
+def test_a_larger_limit_lets_a_large_fmu_in(five_bar: tl.Model, block: Path, tmp_path: Path) -> None:
+    large = Path(shutil.copy(block, tmp_path / "large.fmu"))
+    with zipfile.ZipFile(large, "a", zipfile.ZIP_DEFLATED, compresslevel=1) as packed:
+        packed.writestr("resources/zeros", bytes(ZEROS))
+    wired = {"command": "motor_1.force", "motor_1.force": "out"}
+    coupling = FmuCoupling(fmu=large, connect=wired, fmu_start={"armed": True}, coupling_step=1e-3, fmu_limit=100.0)
+    options = SimulationOptions(duration=2e-3)
+    with pytest.raises(InputError, match="and 100 MB are allowed"):
+        co_simulate(five_bar, options, coupling)
+    made = co_simulate(five_bar, options, replace(coupling, fmu_limit=150.0))
+    usual = co_simulate(five_bar, options, replace(coupling, fmu=block))
+    assert np.array_equal(made.q, usual.q)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "flags", "fault"),
+    [
+        ("../outside", 0, 0, "leads out of the folder"),
+        ("resources/../../outside", 0, 0, "leads out of the folder"),
+        ("/tmp/outside", 0, 0, "leads out of the folder"),
+        ("C:outside", 0, 0, "leads out of the folder"),
+        ("resources\\..\\outside", 0, 0, "leads out of the folder"),
+        ("resources/link", stat.S_IFLNK, 0, "is a link"),
+        ("resources/pipe", stat.S_IFIFO, 0, "is neither a file nor a folder"),
+        ("resources/device", stat.S_IFBLK, 0, "is neither a file nor a folder"),
+        ("resources/secret", 0, 1, "is encrypted"),
+        ("modelDescription.xml", 0, 0, "is there twice"),
+    ],
+)
+def test_members_that_would_do_harm_are_named(
+    block: Path, tmp_path: Path, name: str, kind: int, flags: int, fault: str
+) -> None:
+    path = Path(shutil.copy(block, tmp_path / "bad.fmu"))
+    with warnings.catch_warnings(), zipfile.ZipFile(path, "a") as packed:
+        warnings.simplefilter("ignore")  # of a name that is there already
+        entry = zipfile.ZipInfo(name)
+        entry.filename = name  # as it is: Python puts slashes for backslashes on Windows alone
+        entry.external_attr = (kind | 0o644) << 16
+        packed.writestr(entry, "/etc/passwd")
+        packed.infolist()[-1].flag_bits |= flags
+    assert f"the member {name!r} {fault}" in refusal(path)
+    assert not (tmp_path.parent / "outside").exists()
+
+
+def test_a_member_that_is_larger_than_it_states_is_not_unpacked(block: Path, tmp_path: Path) -> None:
+    path = Path(shutil.copy(block, tmp_path / "lies.fmu"))
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED, compresslevel=1) as packed:
+        packed.writestr("resources/zeros", bytes(ZEROS))
+        packed.infolist()[-1].file_size = 10
+    with pytest.raises(InputError, match="is no FMU that can be read: Bad CRC-32"), ForeignFmu(path=path):
+        pass
+
+
+@pytest.mark.parametrize(
+    "entities",
+    [
+        "".join(f'<!ENTITY e{k + 1} "{f"&e{k};" * 10}">' for k in range(12)),
+        '<!ENTITY e12 SYSTEM "file:///etc/hostname">',
+    ],
+)
+def test_a_description_with_entities_is_refused(tmp_path: Path, entities: str) -> None:
+    path = tmp_path / "entities.fmu"
+    root = '<fmiModelDescription fmiVersion="2.0" modelName="m">&e12;</fmiModelDescription>'
+    text = f'<!DOCTYPE x [<!ENTITY e0 "ha">{entities}]>{root}'
+    path.write_bytes(archive({"modelDescription.xml": text}))
+    with pytest.raises(InputError, match="is no FMU that can be read"), ForeignFmu(path=path):
+        pass

@@ -29,6 +29,8 @@ class FmuCoupling(Options):
         fmu_start: parameters of the FMU and inputs that nothing sets, such as 'R=0.5', in its units or with a unit.
         coupling_step: between exchanges of the two, such as 0.1ms; 1 ms, or as the controller's samples, without it. A
             run with half of it is made too, and is the result.
+        fmu_limit: let the FMU unpack to this many MB; without it to 2000 MB, to 200 times its size where that is more
+            than 100 MB, and to 10 000 files.
 
     Examples:
         >>> import tauloop as tl
@@ -46,6 +48,7 @@ class FmuCoupling(Options):
     coupling_step: float | None = option(
         None, above=0.0, read=quantity_reader("coupling_step", units.TIME), metavar="TIME"
     )
+    fmu_limit: float | None = option(None, above=0.0, metavar="MB")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

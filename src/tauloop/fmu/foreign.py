@@ -17,6 +17,7 @@ import numpy as np
 
 from tauloop.errors import EngineError, InputError, Problems
 from tauloop.files import unreadable
+from tauloop.fmu.unpacking import require_unpackable
 from tauloop.mechanism.quantities import quantity
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.mechanism.units import Dimension
@@ -61,11 +62,13 @@ class ForeignFmu:
 
     Attributes:
         path: the file.
+        limit: bytes that it may unpack to; None for those of `require_unpackable`.
         sha256: of its bytes.
         variables: by name.
     """
 
     path: Path
+    limit: float | None = None
     sha256: str = ""
     variables: Mapping[str, ForeignVariable] = field(default_factory=dict)
     _description: Any = None
@@ -79,7 +82,8 @@ class ForeignFmu:
 
         Raises:
             EngineError: FMPy is not installed.
-            InputError: no FMU of version 2 or 3 for co-simulation on this platform; all that is wrong at once.
+            InputError: no FMU of version 2 or 3 for co-simulation on this platform, or one that must not be unpacked;
+                all that is wrong at once.
         """
         if find_spec("fmpy") is None:
             raise EngineError.of("FMPy", "is not installed; FMUs of others run in it", "pip install tauloop[fmu]")
@@ -97,6 +101,7 @@ class ForeignFmu:
 
     def _opened(self, fmpy: Any, name: str) -> Self:
         """Unpacked."""
+        require_unpackable(self.path, self.limit)
         self.sha256 = hashlib.sha256(self.path.read_bytes()).hexdigest()
         self._description = fmpy.read_model_description(name, validate=False)
         platforms = fmpy.supported_platforms(name)

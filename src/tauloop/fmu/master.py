@@ -203,7 +203,8 @@ def co_simulate(
     model = modelled(machine)
     _require_coupled(model, options)
     stages = Stages(progress, 2)
-    with ForeignFmu(path=Path(coupling.fmu)) as fmu:
+    limit = None if coupling.fmu_limit is None else 1e6 * coupling.fmu_limit
+    with ForeignFmu(path=Path(coupling.fmu), limit=limit) as fmu:
         if isinstance(options, ControlOptions):
             controlled = [_controlled(model, options, coupling, fmu, parts) for parts in stages.over((1, 2))]
             apart = _apart_under_control(*controlled)
