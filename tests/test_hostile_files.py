@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import importlib
 import re
+import struct
 import time
 import zlib
 from collections.abc import Iterator
@@ -17,8 +18,10 @@ from extras import extra
 
 import tauloop
 from tauloop import load, loads
-from tauloop.errors import LONGEST, DescriptionError, LogError, Problem
+from tauloop.errors import LONGEST, DescriptionError, IdentificationError, LogError, Problem
+from tauloop.identification import read_triangle
 from tauloop.logs import read_log, tables, unpacking
+from tauloop.logs.hdf5 import hdf5_columns
 from tauloop.mechanism.shipped import machine_path
 from tauloop.mechanism.units import UnitError, parse_unit
 
@@ -258,6 +261,57 @@ def test_a_matrix_that_unpacks_without_end_is_refused(tmp_path, monkeypatch):
     scipy.io.savemat(path, {"q": np.zeros((1_000_000, 2))}, do_compression=True)
     with pytest.raises(LogError, match="over 200 times as much"):
         read_log(path)
+
+
+def test_a_structure_that_unpacks_without_end_is_refused(tmp_path):
+    """The list of a file's variables has no sizes of fields; the reading process has a limit of memory."""
+    path = tmp_path / "log.mat"
+    scipy.io.savemat(path, {"s": {"q": np.zeros(1000)}})
+    content = path.read_bytes()
+    head = struct.pack("<II", 9, 8000)  # doubles, and their bytes
+    assert content.count(head) == 1
+    path.write_bytes(content.replace(head, struct.pack("<II", 9, 1_800_000_000)))
+    with pytest.raises(LogError, match="more memory than a log of its size"):
+        read_log(path)
+
+
+def test_an_archive_of_arrays_that_unpacks_without_end_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(unpacking, "UNCHECKED", 1_000_000)
+    path = tmp_path / "triangle.npz"
+    np.savez_compressed(path, q=np.zeros(1_000_000))
+    with pytest.raises(IdentificationError, match="over 200 times as much"):
+        read_triangle(path)
+
+
+def test_groups_that_contain_each_other_are_entered_once(tmp_path):
+    """A cycle, and forty groups that each have two names in the one before: 2**40 paths to one data set."""
+    h5py = extra("h5py")
+    path = tmp_path / "log.h5"
+    with h5py.File(path, "w") as file:
+        group = file
+        for _ in range(40):
+            inner = group.create_group("a")
+            group["b"] = inner
+            group = inner
+        group["cycle"] = file["/"]
+        group["q"] = np.arange(5.0)
+    columns, _ = hdf5_columns(path)
+    assert {name: list(values) for name, values in columns.items()} == {"a." * 40 + "q": [0.0, 1.0, 2.0, 3.0, 4.0]}
+
+
+def test_data_sets_that_lie_in_other_files_are_left_out(tmp_path):
+    h5py = extra("h5py")
+    path, secret = tmp_path / "log.h5", tmp_path / "secret"
+    secret.write_bytes(bytes(range(64)))
+    with h5py.File(tmp_path / "other.h5", "w") as other:
+        other["q"] = np.arange(5.0)
+    with h5py.File(path, "w") as file:
+        file["own"] = np.arange(5.0)
+        file.create_dataset("raw", (8,), "f8", external=[(str(secret), 0, 64)])
+        layout = h5py.VirtualLayout(shape=(5,), dtype="f8")
+        layout[:] = h5py.VirtualSource(str(tmp_path / "other.h5"), "q", shape=(5,))
+        file.create_virtual_dataset("virtual", layout)
+    assert list(hdf5_columns(path)[0]) == ["own"]
 
 
 def test_a_data_set_that_unpacks_without_end_is_refused(tmp_path, monkeypatch):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,6 @@ LOOKED_AT = 200
 MOST_FIELDS = 1000
 #: The topic by which Tauloop says what the columns of its own logs are.
 CONTENTS = "/tauloop/log"
-#: Bytes beyond what the file may unpack to that reading takes.
-OWN = 1_000_000_000
 #: Units of fields by the message that holds them (ROS's REP 103); positions of joints may be rad or m.
 _UNITS = {
     ("geometry_msgs/msg/Wrench", "force"): "N",
@@ -39,9 +37,9 @@ _UNITS = {
 Answer = Iterator[tuple[dict[str, Any], np.ndarray | None]]
 
 
-def topics(path: str, most: float) -> Answer:
+def topics(path: str, bounds: AbstractContextManager[None]) -> Answer:
     """Fields of each topic with their units, whether it is stamped, its type; and what a log of Tauloop's says."""
-    with _bounded(most), _opened(path) as bag:
+    with bounds, _opened(path) as bag:
         listed = {}
         for topic, kind, messages in bag.topics():
             fields: dict[str, str] = {}
@@ -53,9 +51,9 @@ def topics(path: str, most: float) -> Answer:
         yield {"topics": listed, "contents": bag.contents()}, None
 
 
-def columns(path: str, most: float, wanted: dict[str, list[str]]) -> Answer:
+def columns(path: str, bounds: AbstractContextManager[None], wanted: dict[str, list[str]]) -> Answer:
     """Stamps and times of receipt, ns, of each topic, and of each field its values and the messages that have it."""
-    with _bounded(most), _opened(path) as bag:
+    with bounds, _opened(path) as bag:
         for topic, _, messages in bag.topics(wanted):
             times: list[tuple[int, int]] = []
             values: dict[str, list[float]] = {field: [] for field in wanted[topic]}
@@ -111,30 +109,6 @@ def _opened(path: str) -> Iterator[_Bag]:
         from rosbags.rosbag2 import Reader  # type: ignore[assignment]
     with Reader(Path(path)) as reader:
         yield _Bag(reader, get_typestore(Stores.ROS1_NOETIC if is_first else Stores.LATEST), is_first)
-
-
-@contextmanager
-def _bounded(most: float) -> Iterator[None]:
-    """Let the process take no more memory, and write no larger files, than a log of that many bytes needs."""
-    try:
-        import resource
-    except ImportError:  # Windows has no such limits
-        yield
-        return
-    pages = int(Path("/proc/self/statm").read_text().split()[0]) if Path("/proc/self/statm").exists() else 0
-    limits: dict[int, int] = {
-        resource.RLIMIT_AS: pages * resource.getpagesize() + int(most) + OWN,
-        resource.RLIMIT_FSIZE: int(most) + OWN,
-    }
-    before = {kind: resource.getrlimit(kind) for kind in limits}
-    for kind, limit in limits.items():
-        with suppress(ValueError, OSError):  # a lower limit is set already
-            resource.setrlimit(kind, (limit, before[kind][1]))
-    try:
-        yield
-    finally:
-        for kind, both in before.items():
-            resource.setrlimit(kind, both)
 
 
 def _stamp(message: Any) -> int:

@@ -36,7 +36,7 @@ def hdf5_columns(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     units: dict[str, str] = {}
     try:
         with h5py.File(path, "r") as file:
-            data_sets = list(_data_sets(file, h5py, ""))
+            data_sets = list(_data_sets(file, h5py, "", set()))
             require_ratio(path, sum(data.nbytes for _, data in data_sets))
             for name, data in data_sets:
                 unit = next((_text(data.attrs[key]) for key in _UNITS if key in data.attrs), "")
@@ -51,16 +51,22 @@ def hdf5_columns(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     return columns, units
 
 
-def _data_sets(group: Any, h5py: Any, prefix: str) -> Iterator[tuple[str, Any]]:
-    """Data sets below a group, by path with dots; links out of the file are not followed."""
+def _data_sets(group: Any, h5py: Any, prefix: str, visited: set[int]) -> Iterator[tuple[str, Any]]:
+    """Yield data sets below a group, by path with dots; those whose numbers are in other files are left out.
+
+    A group that has several names is entered once: groups that contain each other, or the next one many times, have
+    more paths than can be followed.
+    """
+    visited.add(h5py.h5o.get_info(group.id).addr)
     for key in group:
         if key == _REFERENCES or not isinstance(group.get(key, getlink=True), h5py.HardLink):
             continue
         child = group[key]
         name = f"{prefix}{key}"
         if isinstance(child, h5py.Group):
-            yield from _data_sets(child, h5py, f"{name}.")
-        elif isinstance(child, h5py.Dataset):
+            if h5py.h5o.get_info(child.id).addr not in visited:
+                yield from _data_sets(child, h5py, f"{name}.", visited)
+        elif isinstance(child, h5py.Dataset) and not (child.external or child.is_virtual):
             yield name, child
 
 

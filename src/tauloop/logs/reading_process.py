@@ -15,6 +15,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ import numpy as np
 
 #: Rows of a Parquet file that are unpacked at a time, and bytes that are read at a time.
 ROWS_AT_ONCE, BUFFER = 65_536, 65_536
+#: Bytes beyond what the file may unpack to that reading takes.
+OWN = 1_000_000_000
 
 Answer = Iterator[tuple[dict[str, Any], np.ndarray | None]]
 
@@ -36,7 +39,8 @@ def mat(path: str, most: float) -> Answer:
         if holds > most:
             yield {"holds": holds}, None
             return
-        content = scipy.io.loadmat(path, simplify_cells=True)
+        with bounded(most):  # the fields of a structure are not in the list
+            content = scipy.io.loadmat(path, simplify_cells=True)
     for name, array in _columns("", content):
         yield {"column": name}, array
 
@@ -96,12 +100,36 @@ def _bags() -> Any:
     return module
 
 
+@contextmanager
+def bounded(most: float) -> Iterator[None]:
+    """Let the process take no more memory, and write no larger files, than a log of that many bytes needs."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limits
+        yield
+        return
+    pages = int(Path("/proc/self/statm").read_text().split()[0]) if Path("/proc/self/statm").exists() else 0
+    limits: dict[int, int] = {
+        resource.RLIMIT_AS: pages * resource.getpagesize() + int(most) + OWN,
+        resource.RLIMIT_FSIZE: int(most) + OWN,
+    }
+    before = {kind: resource.getrlimit(kind) for kind in limits}
+    for kind, limit in limits.items():
+        with suppress(ValueError, OSError):  # a lower limit is set already
+            resource.setrlimit(kind, (limit, before[kind][1]))
+    try:
+        yield
+    finally:
+        for kind, both in before.items():
+            resource.setrlimit(kind, both)
+
+
 READERS: dict[str, Callable[..., Answer]] = {
     "mat": mat,
     "parquet schema": parquet_schema,
     "parquet": parquet,
-    "bag topics": lambda *request: _bags().topics(*request),
-    "bag": lambda *request: _bags().columns(*request),
+    "bag topics": lambda path, most: _bags().topics(path, bounded(most)),
+    "bag": lambda path, most, wanted: _bags().columns(path, bounded(most), wanted),
 }
 
 
@@ -119,6 +147,8 @@ def main() -> None:
                 out.write(json.dumps(head | {"request": number}).encode() + b"\n")
                 if array is not None:
                     out.write(np.ascontiguousarray(array).data)
+        except MemoryError:
+            last["error"] = "it unpacks to more memory than a log of its size ever takes"
         except Exception as error:  # a damaged binary file can fail in any way inside the libraries
             last["error"] = (str(error) or type(error).__name__).splitlines()[0]
         out.write(json.dumps(last).encode() + b"\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zipfile
 from pathlib import Path
 
 from tauloop.errors import LogError
@@ -19,6 +20,17 @@ def unpacked(path: Path) -> bytes:
     if len(data) > most:
         raise _expands(path, len(data), "more than ")
     return data
+
+
+def require_archive(path: Path) -> None:
+    """Refuse a NumPy archive (npz) that would fill the memory with what its members are stated to hold.
+
+    Raises:
+        LogError: it would.
+        zipfile.BadZipFile: it is not an archive.
+    """
+    with zipfile.ZipFile(path) as packed:
+        require_ratio(path, sum(member.file_size for member in packed.infolist()))
 
 
 def require_ratio(path: Path, size: int) -> None:

@@ -25,7 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tauloop.errors import IdentificationError
+from tauloop.errors import IdentificationError, LogError
 from tauloop.files import unreadable, write_file
 from tauloop.identification.estimation.clustered_errors import ClusteredErrors, jackknife
 from tauloop.identification.estimation.error_models import correlated
@@ -34,6 +34,7 @@ from tauloop.identification.regression.base_parameters import BaseParameters, Ra
 from tauloop.identification.regression.data import RegressionData, split
 from tauloop.identification.regression.streaming import Condensed, condensed, estimate_condensed
 from tauloop.identification.regression.threads import one_thread
+from tauloop.logs.unpacking import require_archive
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -340,8 +341,11 @@ def read_triangle(path: str | Path) -> LogTriangle:
     if (problem := unreadable(path)) is not None:
         raise IdentificationError.of("", *problem, file=str(path))
     try:
+        require_archive(path)
         with path.open("rb") as file, np.load(file, allow_pickle=False) as held:
             return triangle_of({name: held[name] for name in held.files})
+    except LogError as error:
+        raise IdentificationError(error.problems) from None
     except Exception as error:  # NumPy parses a damaged head as Python's own text
         what = f"is no triangle of logs: {type(error).__name__}"
         raise IdentificationError.of("", what, "fold its logs again", file=str(path)) from None
