@@ -10,13 +10,15 @@ import stat
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from compiled_machines import compiled, compiler, compilers, function, motion
 
-from tauloop.codegen import compiler as compiler_module
+import tauloop as tl
+from tauloop.codegen import Compiled, compiler as compiler_module
 from tauloop.codegen.compiled import compile_function
 from tauloop.codegen.compiler import Compiler, build, find_compiler
 from tauloop.errors import EngineError
@@ -162,11 +164,36 @@ def test_a_compiler_that_takes_too_long_is_stopped_with_all_it_started(tmp_path)
     """The driver waits for a child, as gcc does for cc1: both must go, or the call would wait for the child."""
     mark = tmp_path / "child"
     fake = script(tmp_path, f"sleep {FOREVER} &\necho $! > {mark}\nwait")
-    with pytest.raises(EngineError, match=r"took more than 0\.5 s"):
-        build(SOURCE, fake, folder=tmp_path / "cache", timeout=0.5)
+    with pytest.raises(EngineError) as caught:
+        build(SOURCE, replace(fake, timeout=1.0), folder=tmp_path / "cache")
+    (problem,) = caught.value.problems
+    assert f"the compiler was ended after 1 s: {fake.path} -std=c99" in problem.what, "the command line"
+    assert "Compiled(timeout=1800)" in problem.remedy
     child = int(mark.read_text())
     assert not _runs(child)
     assert left_behind(tmp_path / "cache") == []
+
+
+def test_an_evaluator_states_how_long_its_compiler_may_take(tmp_path, monkeypatch, caplog):
+    """A user sees a warning with its remedy, and gets the results of the interpreter."""
+    mark = tmp_path / "children"
+    fake = script(tmp_path, f"sleep {FOREVER} &\necho $! >> {mark}\nwait")
+    monkeypatch.setattr("tauloop.codegen.library.find_compiler", lambda: fake)
+    model = tl.Model(tl.load("five_bar"), evaluator=Compiled(at_least=0, timeout=1.0, folder=tmp_path / "cache"))
+    position = model.actuator_position(model.assembly.q)[None]
+    force = model.actuators.inverse_dynamics(position, 0 * position, 0 * position).force
+    assert np.isfinite(force).all()
+    assert "the compiler was ended after 1 s" in caplog.text
+    assert not any(_runs(int(child)) for child in mark.read_text().split())
+
+
+def test_a_program_that_does_not_state_its_version_is_ended_with_all_it_started(tmp_path):
+    mark = tmp_path / "child"
+    fake = script(tmp_path, f"sleep {FOREVER} &\necho $! > {mark}\nwait")
+    with pytest.raises(subprocess.TimeoutExpired):
+        compiler_module.run_program([fake.path, "--version"], 1.0)
+    assert not _runs(int(mark.read_text()))
+    assert compiler_module.run_program(["sh", "-c", "echo one; echo two >&2; exit 3"], 60.0).returncode == 3
 
 
 def _runs(process: int) -> bool:

@@ -12,6 +12,7 @@ import functools
 import hashlib
 import os
 import platform
+import shlex
 import shutil
 import signal
 import subprocess
@@ -53,7 +54,9 @@ WIDE_FLAGS = ("-mprefer-vector-width=512",)
 #: Compilers side by side for each core: their times differ, and so no core waits for the last one.
 CROWD = 3
 #: Longest time for one file, s; a machine with large Newton blocks takes seconds.
-TIMEOUT = 300
+TIMEOUT = 600.0
+#: Longest time for a compiler to state its version, s.
+VERSION_TIMEOUT = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,11 +67,13 @@ class Compiler:
         path: the executable.
         identity: what it prints of its version and of the features that ``-march=native`` stands for.
         flags: what it is started with.
+        timeout: longest time for one file, s.
     """
 
     path: str
     identity: str
     flags: tuple[str, ...] = FLAGS
+    timeout: float = TIMEOUT
 
     @property
     def is_gcc(self) -> bool:
@@ -129,10 +134,41 @@ def _identity(path: str, changed: int) -> str:
 
 def _output(command: list[str]) -> str:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+        return run_program(command, VERSION_TIMEOUT).stdout
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return done.stdout
+
+
+def run_program(command: Sequence[str], timeout: float, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a program and return what it printed; whatever ends the wait early ends it with all that it started.
+
+    Raises:
+        OSError: it cannot be started.
+        subprocess.TimeoutExpired: it takes longer than the timeout, s.
+    """
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        cwd=folder,
+        start_new_session=True,
+    )
+    try:
+        output, errors = process.communicate(timeout=timeout)
+    except BaseException:
+        _end(process)
+        raise
+    return subprocess.CompletedProcess(command, process.returncode, output, errors)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End a program that leads a group, with all that it has started."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
 
 
 def build(
@@ -142,7 +178,6 @@ def build(
     threads: bool = False,
     further: Sequence[str] = (),
     folder: Path | None = None,
-    timeout: float = TIMEOUT,
 ) -> Path:
     """Compile a source to a shared library, or find it in the cache.
 
@@ -153,13 +188,12 @@ def build(
         threads: whether OpenMP's pragmas shall work.
         further: flags behind the usual ones.
         folder: the cache; the user's own without it.
-        timeout: longest time for each file, s.
 
     Returns:
         Path of the library.
 
     Raises:
-        EngineError: the folder cannot be written, or the compiler fails; with what it said.
+        EngineError: the folder cannot be written, or the compiler fails, with what it printed, or takes too long.
     """
     sources = [source] if isinstance(source, str) else list(source)
     flags = (
@@ -181,7 +215,7 @@ def build(
             texts = [place / f"{key}_{i}.c" for i in range(len(sources))]
             for path, text in zip(texts, sources, strict=True):
                 path.write_text(text, encoding="ascii")
-            _compile(compiler, flags, lane_flags, texts, result, timeout)
+            _compile(compiler, flags, lane_flags, texts, result)
             return keep(result, library)
     except InputError as error:
         raise _unwritable(folder, error.problems[0].what) from error
@@ -200,7 +234,6 @@ def _compile(
     lane_flags: Sequence[str],
     texts: Sequence[Path],
     result: Path,
-    timeout: float,
 ) -> None:
     """One file to a library, or several to object files, as many at a time as there are cores, and these to one."""
     command = [compiler.path, *flags]
@@ -209,9 +242,9 @@ def _compile(
         alone = [compiler.path, *(flag for flag in flags if flag != "-shared"), "-c"]
         further = [*[lane_flags] * (len(texts) - 1), ()]
         steps = zip(texts, objects, further, strict=True)
-        _run([[*alone, *own, str(path), "-o", str(made)] for path, made, own in steps], timeout)
+        _run([[*alone, *own, str(path), "-o", str(made)] for path, made, own in steps], compiler.timeout)
         texts = objects
-    _run([[*command, *map(str, texts), "-o", str(result), "-lm"]], timeout)
+    _run([[*command, *map(str, texts), "-o", str(result), "-lm"]], compiler.timeout)
 
 
 def _run(commands: Sequence[list[str]], timeout: float) -> None:
@@ -222,13 +255,11 @@ def _run(commands: Sequence[list[str]], timeout: float) -> None:
         while waiting or running:
             while waiting and len(running) < CROWD * (os.cpu_count() or 1):
                 running.append(_started(waiting.popleft()))
-            _require_success(running[0], commands[0][0], timeout)
+            _require_success(running[0], timeout)
             running.popleft()
     finally:
         for process in running:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
+            _end(process)
 
 
 def _started(command: list[str]) -> subprocess.Popen[str]:
@@ -249,16 +280,24 @@ def _started(command: list[str]) -> subprocess.Popen[str]:
         raise EngineError.of(command[0], what, "run interpreted") from error
 
 
-def _require_success(process: subprocess.Popen[str], compiler: str, timeout: float) -> None:
+def _require_success(process: subprocess.Popen[str], timeout: float) -> None:
     """Wait for a compiler to do its work."""
+    assert isinstance(process.args, list)
+    compiler = process.args[0]
     try:
         _, output = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
-        what = f"the compiler took more than {timeout:g} s"
-        raise EngineError.of(compiler, what, "run interpreted") from None
+        what = f"the compiler was ended after {timeout:g} s: {shlex.join(process.args)}"
+        raise EngineError.of(compiler, what, _MORE_TIME) from None
     if process.returncode:
         reason = " ".join(output.split())[:500] or f"status {process.returncode}"
         if process.returncode < 0:  # what is printed then is the shell's
             reason = f"signal {-process.returncode}"
         what = f"the compiler failed: {reason}"
         raise EngineError.of(compiler, what, "run interpreted")
+
+
+_MORE_TIME = (
+    "if that command hangs by itself too, install another compiler; if it is slow, allow more time: "
+    "Model(machine, evaluator=tl.codegen.Compiled(timeout=1800)), or run interpreted: tl.codegen.Interpreted()"
+)

@@ -9,7 +9,7 @@ import logging
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Protocol, final
 
@@ -17,6 +17,8 @@ import casadi as ca
 import numpy as np
 
 from tauloop.codegen.compiled import CompiledFunction, Way, compile_function
+from tauloop.codegen.compiler import TIMEOUT, Compiler
+from tauloop.codegen.library import require_compiler
 from tauloop.codegen.precision import Precision
 from tauloop.codegen.rows import CompiledRows, RowKernel
 from tauloop.codegen.signature import CPort
@@ -116,12 +118,14 @@ class Compiled(Evaluator):
         largest: programs of more operations are interpreted all the same.
         threads: how many a batch is shared out over, and runs of simulations; no number depends on it.
         folder: the cache; the user's own without it.
+        timeout: longest time that the compiler may take for one file, s.
     """
 
     at_least: int = 1
     largest: int = LARGEST_PROGRAM
     threads: int = 1
     folder: Path | None = None
+    timeout: float = TIMEOUT
     _said: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
     def wants_code(self, program: Program, samples: int) -> bool:
@@ -139,7 +143,7 @@ class Compiled(Evaluator):
     def tracker(self, function: CFunction, *, in_lanes: bool) -> Tracker | None:
         """Machine code that follows motions; None, and a warning in the log, where it cannot be made."""
         try:
-            return Tracker(function, self.folder, in_lanes=in_lanes)
+            return Tracker(function, self.folder, in_lanes=in_lanes, compiler=self._compiler())
         except EngineError as error:
             self._warn(f"the samples of a motion are reached one by one, not followed: {error}")
             return None
@@ -163,7 +167,11 @@ class Compiled(Evaluator):
         Raises:
             EngineError: there is no compiler, it fails, or the cache cannot be written.
         """
-        return compile_function(function, threads=self.threads, folder=self.folder)
+        return compile_function(function, self._compiler(), threads=self.threads, folder=self.folder)
+
+    def _compiler(self) -> Compiler:
+        """Return the system's compiler with the limit of time of this evaluator."""
+        return replace(require_compiler(), timeout=self.timeout)
 
 
 def run_kernel(kernel: Kernel, inputs: Mapping[str, np.ndarray], n: int) -> tuple[dict[str, np.ndarray], Health]:

@@ -7,6 +7,7 @@ writes them down (-fcallgraph-info=su). A way that comes back to itself would be
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -14,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from tauloop.codegen.compiler import COMPILERS, TIMEOUT
+from tauloop.codegen.compiler import COMPILERS, TIMEOUT, run_program
 from tauloop.errors import EngineError
 from tauloop.records import dataclass
 
@@ -174,10 +175,13 @@ def _ran(command: list[str], folder: Path | None = None) -> str:
         EngineError: it cannot be started, or fails.
     """
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=True, cwd=folder)
-    except subprocess.CalledProcessError as error:
-        what = f"fails: {' '.join(error.stderr.split())[:500]}"
-        raise EngineError.of(command[0], what, "name another target, or update it: gcc from version 10 on") from error
-    except (OSError, subprocess.TimeoutExpired) as error:
+        done = run_program(command, TIMEOUT, folder)
+    except subprocess.TimeoutExpired:
+        what = f"was ended after {TIMEOUT:g} s: {shlex.join(command)}"
+        raise EngineError.of(command[0], what, "see whether that command hangs by itself too") from None
+    except OSError as error:
         raise EngineError.of(command[0], f"cannot be run: {error}", "install it") from error
+    if done.returncode:
+        what = f"fails: {' '.join(done.stderr.split())[:500]}"
+        raise EngineError.of(command[0], what, "name another target, or update it: gcc from version 10 on")
     return done.stdout

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from tauloop.codegen.batch_source import LANES
+from tauloop.codegen.compiler import Compiler
 from tauloop.codegen.library import Library
 from tauloop.codegen.signature import HEALTH
 from tauloop.codegen.source import CFunction, block_text, c_text, scalar_text
@@ -98,7 +99,14 @@ def track_source(function: CFunction, lanes: int) -> str:
 class Tracker:
     """Machine code that follows a motion, in one part or in as many as there are lanes."""
 
-    def __init__(self, function: CFunction, folder: Path | None = None, *, in_lanes: bool = False) -> None:
+    def __init__(
+        self,
+        function: CFunction,
+        folder: Path | None = None,
+        *,
+        in_lanes: bool = False,
+        compiler: Compiler | None = None,
+    ) -> None:
         """Compile, or find in the cache.
 
         Raises:
@@ -111,7 +119,7 @@ class Tracker:
             f"{text}\n{track_source(function, self.parts)}", f"{function.name}: made by Tauloop, do not edit"
         )
         self._n = next(port for port in function.outputs if port.name == "q").size
-        self._track = Library.made(source, folder=folder).function("track", "nn******")
+        self._track = Library.made(source, compiler, folder=folder).function("track", "nn******")
 
     def starts(self, n: int) -> np.ndarray:
         """Numbers of the first samples of all parts of a motion of n samples."""
