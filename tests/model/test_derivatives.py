@@ -186,7 +186,7 @@ def test_results_say_what_they_are_and_wrong_names_are_refused():
     assert {name for _, name in alone.jacobians} == {"payload"}
     for wrong, what in (
         (lambda: platform.derivatives("inverse", *motion), "'inverse' is unknown"),
-        (lambda: platform.derivatives("inverse_dynamics", *motion, wrt=["speed"]), "speed: is no input"),
+        (lambda: platform.derivatives("inverse_dynamics", *motion, wrt=["speed"]), "wrt: 'speed' is not an input"),
         (lambda: platform.derivatives("inverse_dynamics", *motion, wrt="theta"), "no parameter of this model is free"),
         (lambda: platform.derivatives("inverse_dynamics", *motion, payload=1.0), "payload: is of the type float"),
         (lambda: moved.jacobian("torque", "position"), "torque: is no output"),

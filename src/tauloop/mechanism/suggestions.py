@@ -37,7 +37,7 @@ def unknown_names(
     """A problem for each name that is not among those that are known, with what it may have meant.
 
     Args:
-        names: that were given.
+        names: that were given; anything but a text is unknown.
         known: that there are.
         what: is wrong, and where; ``{}`` or ``{!r}`` stands for the name in either.
         where: see above.
@@ -48,10 +48,10 @@ def unknown_names(
         Problem(
             where.format(name),
             what.format(name),
-            suggestion(name, known) or remedy or f"choose among {listing(known) or 'none'}",
+            (isinstance(name, str) and suggestion(name, known)) or remedy or f"choose among {listing(known) or 'none'}",
         )
         for name in names
-        if name not in known
+        if not isinstance(name, str) or name not in known
     ]
 
 

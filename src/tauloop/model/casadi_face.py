@@ -23,7 +23,7 @@ from tauloop.programs.program import Evaluate, Newton, Program
 
 def casadi_function(runner: Runner, function: str, *, compiled: bool = False) -> ca.Function:
     """The first output of a function, its Jacobian with the zeros that it has at all states (see `Motion.casadi`)."""
-    if function == "kinematics":
+    if isinstance(function, str) and function == "kinematics":
         what = "has positions, whose Jacobian is by displacements"
         raise InputError.of(function, what, "choose inverse_dynamics or forward_dynamics, or `Motion.derivatives`")
     spec, _ = differentiated(function, None, loaded=False)

@@ -10,6 +10,7 @@ import numpy as np
 
 from tauloop.errors import InputError
 from tauloop.mechanism.suggestions import unknown_names
+from tauloop.model.arguments import text_names
 from tauloop.model.tool import LOAD_PORTS
 from tauloop.programs.catalogue import DERIVATIVES
 from tauloop.programs.derivatives import by
@@ -94,8 +95,9 @@ def differentiated(
         InputError: there is no such function or input.
     """
     InputError.raise_if_any(unknown_names([function], DERIVATIVES, "{!r} is unknown", "function"))
-    specs, names = DERIVATIVES[function], (wrt,) if isinstance(wrt, str) else tuple(wrt or ())
-    InputError.raise_if_any(unknown_names(names, (*specs[-1].inputs, "theta"), f"is no input of {function}"))
+    specs, names = DERIVATIVES[function], () if wrt is None else text_names(wrt, "wrt")
+    known = (*specs[-1].inputs, "theta")
+    InputError.raise_if_any(unknown_names(names, known, f"{{!r}} is not an input of {function}", "wrt"))
     if "theta" in names and not free:
         raise InputError.of("theta", "no parameter of this model is free", 'name some: Model(machine, free=["length"])')
     spec = specs[-1 if loaded or set(names) & set(LOAD_PORTS) else 0]

@@ -14,14 +14,16 @@ from tauloop.assembly.elsewhere import assembled_at
 from tauloop.assembly.limits import Limits, limits_of
 from tauloop.assembly.locks import NO_LOCKS, Locks
 from tauloop.assembly.loops import loops
-from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, entry_ports, force_port, motor_port, numbers
+from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, entry_ports, force_port, motor_port
 from tauloop.equations.formulations import NEWTON_EULER, Formulation, formulation_named
 from tauloop.equations.topology import Topology
 from tauloop.equations.values import DynamicParameter, dynamic_parameters
 from tauloop.errors import AssemblyError, InputError, Problems, solving
 from tauloop.mechanism.expression import leaves
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.named import Named, place
+from tauloop.mechanism.named import Named
+from tauloop.mechanism.suggestions import unknown_names
+from tauloop.model.arguments import assembled_poses, full_coordinates, require_type, text_names
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -91,9 +93,15 @@ class Model(Shown):
             InputError: a free parameter, or the formulation, does not exist.
         """
         _require_mechanism(mechanism)
-        names = (free,) if isinstance(free, str) else tuple(free)
+        names = text_names(free, "free")
         _require_leaves(mechanism, names)
         chosen = formulation_named(formulation) if isinstance(formulation, str) else formulation
+        require_type(chosen, Formulation, "formulation", "give its name, or a Formulation of your own")
+        require_type(locks, Locks, "locks", "give Locks(...)")
+        if evaluator is not None:
+            from tauloop.codegen.evaluator import Evaluator
+
+            require_type(evaluator, Evaluator, "evaluator", "give tl.codegen.Compiled() or Interpreted()")
         described = loops(mechanism)
         if locks == NO_LOCKS:
             assembly = assemble(described)
@@ -121,7 +129,10 @@ class Model(Shown):
             AssemblyError: the loops do not close there.
         """
         other = Model.__new__(Model)
-        there = assembled_at(self.assembly, self.platform.runner.pose(q))
+        poses, single = assembled_poses(q, self.topology)
+        if not single:
+            raise InputError.of("q", f"has {len(poses)} rows", "give the coordinates of one pose")
+        there = assembled_at(self.assembly, self.platform.runner.pose(poses[0]))
         other._keep(self.mechanism, there, self.free, self.formulation, self.given_evaluator)
         return other
 
@@ -134,7 +145,7 @@ class Model(Shown):
         Raises:
             InputError: a parameter does not exist.
         """
-        names = tuple(n for n in ((names,) if isinstance(names, str) else names) if n not in self.free)
+        names = tuple(name for name in text_names(names, "names") if name not in self.free)
         _require_leaves(self.mechanism, names)
         if not names:
             return self
@@ -192,7 +203,7 @@ class Model(Shown):
         Raises:
             InputError: pi is not linear in these parameters (such as a mass times a length, both free).
         """
-        names = tuple(names)
+        names = text_names(names, "names")
         _require_leaves(self.mechanism, names)
         touched = [i for i, p in enumerate(self.parameters) if leaves(p.expression) & set(names)]
 
@@ -242,7 +253,7 @@ class Model(Shown):
             AssemblyError: the machine does not work as described.
             InputError: no entry.
         """
-        if entry not in set(Entry):
+        if not isinstance(entry, Entry):
             raise InputError.of("entry", f"{entry!r} is no entry", "PLATFORM or ACTUATORS of `tauloop.assembly`")
         return self.platform if entry is PLATFORM else self.actuators
 
@@ -268,7 +279,7 @@ class Model(Shown):
         topology = self.topology
         from tauloop.model.motion import OUTPUTS
 
-        place(output, OUTPUTS, "output")
+        InputError.raise_if_any(unknown_names([output], OUTPUTS, "{!r} is unknown", "output"))
         leads = output.startswith("leading")
         if output.endswith("joints"):
             driven = self.assembly.leading_driven if leads else self.assembly.driven
@@ -289,20 +300,19 @@ class Model(Shown):
         names = {"actuators": "leading", "joints": "leading_joints"}
         from tauloop.model.motion import OUTPUTS
 
-        place(output, OUTPUTS, "output")
+        InputError.raise_if_any(unknown_names([output], OUTPUTS, "{!r} is unknown", "output"))
         return names.get(output, output) if self.assembly.is_redundant else output
 
     def platform_position(self, q: np.ndarray) -> np.ndarray:
         """The platform entry's positions (N, n) at full coordinates (N, n_q)."""
-        return np.take(numbers(q, "q"), self.platform.ports.q, axis=-1)
+        return np.take(full_coordinates(q, self.topology), self.platform.ports.q, axis=-1)
 
     def actuator_position(self, q: np.ndarray) -> np.ndarray:
         """Actuator positions p (N, n_u) at full coordinates (N, n_q)."""
         topology = self.topology
         driven = list(self.assembly.driven)
-        return np.asarray(
-            numbers(q, "q")[..., [topology.q_of_v[i] for i in driven]] @ self.assembly.loops.transmission[:, driven].T
-        )
+        moved = full_coordinates(q, topology)[..., [topology.q_of_v[i] for i in driven]]
+        return np.asarray(moved @ self.assembly.loops.transmission[:, driven].T)
 
     @property
     def actuator_units(self) -> tuple[str, ...]:

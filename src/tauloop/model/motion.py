@@ -15,6 +15,7 @@ from tauloop.codegen.source import CFunction
 from tauloop.errors import InputError
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.suggestions import unknown_names
+from tauloop.model.arguments import assembled_poses, full_coordinates, require_type, text_names
 from tauloop.model.derivatives import Derivatives, arranged, differentiated
 from tauloop.model.following import counted, follow, track
 from tauloop.model.force_sharing import EQUAL_SHARES, ForceSharing
@@ -87,13 +88,7 @@ class Motion:
             InputError: wrong names, shapes or values.
             PoseError: out of reach or singular: which loop, by how much.
         """
-        arguments = {"position": position, "velocity": velocity, "acceleration": acceleration}
-        if acceleration is not None and velocity is None:
-            remedy = "give the velocity too; zeros for a motion that starts from rest"
-            raise InputError.of("velocity", "is missing beside the acceleration", remedy)
-        return self.runner.kinematics(
-            {key: array for key, array in arguments.items() if array is not None}, start, theta
-        )
+        return self.runner.kinematics(_given_motion(position, velocity, acceleration), start, theta)
 
     def evaluate(
         self,
@@ -104,8 +99,7 @@ class Motion:
         start: object | None = None,
     ) -> State:
         """As `kinematics`, but unreachable and singular samples are left to the caller, who reads `State.health`."""
-        arguments = {"position": position, "velocity": velocity, "acceleration": acceleration}
-        return self.runner.reached({k: value for k, value in arguments.items() if value is not None}, start)
+        return self.runner.reached(_given_motion(position, velocity, acceleration), start)
 
     def follow(self, position: object, start: object | None = None) -> State:
         """Positions by continuation from a start pose; see `Model.forward_kinematics`."""
@@ -130,7 +124,13 @@ class Motion:
         return track(self.runner, position, start)
 
     def counted(self, state: State) -> State:
-        """Consecutive samples of a motion, each reached by itself, with the turns of angles counted along them."""
+        """Consecutive samples of a motion, each reached by itself, with the turns of angles counted along them.
+
+        Raises:
+            InputError: not a state of this machine.
+        """
+        require_type(state, State, "state", "give what `kinematics` or `evaluate` returns")
+        full_coordinates(state.q, self.assembly.topology, "state.q")
         return counted(self.runner, state)
 
     def embedding(self, position: object, *, start: object | None = None) -> np.ndarray:
@@ -272,7 +272,12 @@ class Motion:
         return tension_terms(self.assembly, self.ports, n, outputs["q"], outputs["tree_force"]), outputs["q"], single
 
     def weights(self, sharing: ForceSharing) -> np.ndarray | None:
-        """Weights (n_u,) of redundant actuators; None where the motion determines all forces."""
+        """Weights (n_u,) of redundant actuators; None where the motion determines all forces.
+
+        Raises:
+            InputError: not a `ForceSharing`, or one that does not fit the machine.
+        """
+        require_type(sharing, ForceSharing, "sharing", "give a tauloop.model.ForceSharing(weight={...})")
         weights = sharing.weights(self.runner.mechanism)
         return weights if self.assembly.is_redundant else None
 
@@ -452,6 +457,7 @@ class Motion:
         """
         from tauloop.model.casadi_face import casadi_function
 
+        require_type(compiled, bool, "compiled", "give True or False")
         return casadi_function(self.runner, function, compiled=compiled)
 
     def as_jax(self, function: str = "inverse_dynamics") -> Callable[..., Any]:
@@ -624,8 +630,13 @@ class Motion:
         return self.runner.turning
 
     def condition(self, q: np.ndarray) -> np.ndarray:
-        """Condition numbers (N,) of assembled poses (N, n_q), free of units (see `condition_numbers`)."""
-        return self.runner.condition(q)
+        """Condition numbers (N,) of assembled poses (N, n_q), free of units (see `condition_numbers`).
+
+        Raises:
+            InputError: wrong shapes or values.
+        """
+        poses, _ = assembled_poses(q, self.assembly.topology)
+        return self.runner.condition(poses)
 
     def program(self, program: ProgramSpec | str) -> Program:
         """A program of the catalogue, or of its name, of this machine."""
@@ -633,11 +644,20 @@ class Motion:
 
     def compiled(self, program: ProgramSpec | str, outputs: tuple[str, ...]) -> CompiledFunction:
         """Machine code of a program of the catalogue, or of its name, for control loops; see `Runner.compiled`."""
-        return self.runner.compiled(_spec(program), outputs)
+        return self.runner.compiled(_spec(program), text_names(outputs, "outputs"))
 
     def source_function(self, program: ProgramSpec | str, outputs: tuple[str, ...]) -> CFunction:
         """A program with only the outputs that are wanted, to be printed as C; see `Runner.source_function`."""
-        return self.runner.source_function(_spec(program), outputs)
+        return self.runner.source_function(_spec(program), text_names(outputs, "outputs"))
+
+
+def _given_motion(position: object, velocity: object | None, acceleration: object | None) -> dict[str, object]:
+    """Return what is given of a motion, by name; the position always, which is refused where it is None."""
+    if acceleration is not None and velocity is None:
+        remedy = "give the velocity too; zeros for a motion that starts from rest"
+        raise InputError.of("velocity", "is missing beside the acceleration", remedy)
+    further = {"velocity": velocity, "acceleration": acceleration}
+    return {"position": position} | {name: array for name, array in further.items() if array is not None}
 
 
 def _spec(program: ProgramSpec | str) -> ProgramSpec:

@@ -15,7 +15,7 @@ import numpy as np
 from tauloop.assembly.assembly import Assembly
 from tauloop.assembly.loops import nominal
 from tauloop.assembly.nearest import margin, nearest
-from tauloop.assembly.ports import LISTED, EntryPorts
+from tauloop.assembly.ports import LISTED, EntryPorts, numbers
 from tauloop.equations.tree import Configuration
 from tauloop.equations.values import BatchFunction
 from tauloop.errors import InputError, Problem, Problems
@@ -191,10 +191,10 @@ def loaded_margin(
     Raises:
         InputError: a wrench is not six finite numbers.
     """
-    loads = [np.asarray(wrench, dtype=float) for wrench in wrenches]
-    if not loads or any(load.shape != (WRENCH,) or not np.isfinite(load).all() for load in loads):
-        remedy = "give rows of fx, fy, fz (N), mx, my, mz (N m)"
-        raise InputError.of("wrenches", "are not rows of six finite numbers", remedy)
+    loads = numbers(wrenches, "wrenches")
+    if loads.ndim != 2 or loads.shape[1] != WRENCH or not len(loads) or not np.isfinite(loads).all():
+        what = f"are not rows of six finite numbers (shape {loads.shape})"
+        raise InputError.of("wrenches", what, "give rows of fx, fy, fz (N), mx, my, mz (N m)")
     mechanism, topology, at = assembly.mechanism, assembly.topology, ca.SX.sym("q", q.shape[1])
     J_q = ca.vec(ca.densify(tool_jacobian(mechanism, topology, nominal(mechanism), Configuration(at, {}))))
     (tool,) = BatchFunction(ca.Function("tool", [at], [J_q]))([q], len(q))

@@ -1,0 +1,64 @@
+"""Checks of what the methods of a model and of its motions are given, beyond arrays of ports (`assembly.ports`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from tauloop.assembly.ports import Port, checked, numbers
+from tauloop.equations.topology import Topology
+from tauloop.errors import InputError
+
+
+def text_names(names: object, where: str) -> tuple[str, ...]:
+    """Return names that are given as one text or as several.
+
+    Raises:
+        InputError: they are not texts; with the argument's name.
+    """
+    if isinstance(names, str):
+        return (names,)
+    listed: tuple[object, ...] = (names,)
+    if isinstance(names, Iterable) and not isinstance(names, bytes | Mapping):
+        listed = tuple(names)
+    wrong = [name for name in listed if not isinstance(name, str)]
+    if wrong:
+        what = f"holds {wrong[0]!r:.80}, which is of type {type(wrong[0]).__name__}"
+        raise InputError.of(where, what, "give a name, or several as texts in a tuple")
+    return tuple(map(str, listed))
+
+
+def require_type(argument: object, kind: type, where: str, remedy: str) -> None:
+    """Refuse an argument of another type.
+
+    Raises:
+        InputError: with the argument's name.
+    """
+    if not isinstance(argument, kind):
+        raise InputError.of(where, f"is of type {type(argument).__name__}", remedy)
+
+
+def full_coordinates(q: object, topology: Topology, where: str = "q") -> np.ndarray:
+    """Return coordinates (..., n_q) as an array, finite or not: samples that were not reached have none.
+
+    Raises:
+        InputError: they are not real numbers, or not as many as there are coordinates; with the argument's name.
+    """
+    array = numbers(q, where)
+    names = topology.coordinate_names
+    if not array.ndim or array.shape[-1] != len(names):
+        what = f"has shape {array.shape}, needs ({len(names)},) or (N, {len(names)})"
+        raise InputError.of(where, what, f"the numbers of a sample are: {', '.join(names)}")
+    return array
+
+
+def assembled_poses(q: object, topology: Topology, where: str = "q") -> tuple[np.ndarray, bool]:
+    """Return coordinates (N, n_q) of poses, finite, and whether a single pose (n_q,) was given.
+
+    Raises:
+        InputError: wrong shapes or values; with the argument's name.
+    """
+    names = topology.coordinate_names
+    arrays, single = checked({where: Port(name=where, columns=names, units=("",) * len(names))}, {where: q})
+    return arrays[where], single
