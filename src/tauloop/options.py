@@ -127,11 +127,26 @@ class Options(Shown):
         kinds, limits = _problems(self)
         problems = Problems([*kinds, *limits])
         if not kinds:
+            _make_tuples(self)
             self._note_mismatches(problems)
         InputError.raise_if_any(problems)
 
     def _note_mismatches(self, problems: Problems) -> None:
         """Note values that are within their limits and do not go together; none where a class does not say more."""
+
+
+def _make_tuples(options: Any) -> None:
+    """Put a tuple in the place of each array of NumPy whose field is a tuple: an array is neither true nor false."""
+    hints = _hints(options.__class__)
+    for item in fields(options):
+        value, hint = getattr(options, item.name), hints[item.name]
+        members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+        if hasattr(value, "tolist") and any(get_origin(member) is tuple for member in members):
+            object.__setattr__(options, item.name, _nested_tuple(value.tolist()))
+
+
+def _nested_tuple(value: Any) -> Any:
+    return tuple(map(_nested_tuple, value)) if isinstance(value, list) else value
 
 
 def _problems(options: Any, owner: str = "") -> tuple[list[Problem], list[Problem]]:
@@ -163,6 +178,9 @@ def _parts_of_wrong_type(where: str, value: Any, hint: Any) -> Iterator[Problem]
     kind, inner = get_origin(hint), get_args(hint)
     if kind is Mapping:
         for key, part in value.items():
+            if not _is_of(key, _outer(inner[0])):
+                what = f"has the key {reprlib.repr(key)}, of type {type(key).__name__}"
+                yield Problem(where, what, f"give {_named(_outer(inner[0]))} as a key, such as {{'name': value}}")
             yield from _of_wrong_type(f"{where}.{key}", part, inner[1])
     elif kind is tuple:
         hints = inner[:1] * len(value) if inner[-1] is ... else inner
@@ -200,7 +218,9 @@ def _is_flag(value: object) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether it is one number that fits into a float: of Python, NumPy or a table."""
+    """Whether it is one number that fits into a float: of Python, NumPy or a table; a masked one is not."""
+    if type(value).__name__ == "MaskedConstant":
+        return False
     try:
         return not (_is_flag(value) or getattr(value, "ndim", None)) and isinstance(value.__float__(), float)
     except (AttributeError, TypeError, ValueError, OverflowError):

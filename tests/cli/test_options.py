@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import datetime
 import enum
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -20,7 +21,9 @@ from tauloop.cli.machine import Beside
 from tauloop.cli.options import flags, gathered, spread
 from tauloop.cli.output import command
 from tauloop.errors import InputError
+from tauloop.identification import PreparationOptions
 from tauloop.options import described, option, require
+from tauloop.simulation.controllers.laws import Sampling
 
 
 class Way(enum.Enum):
@@ -281,6 +284,50 @@ def test_numbers_of_numpy_have_limits_too():
 def test_numbers_of_numpy_and_lists_in_place_of_tuples_are_taken():
     assert tl.VerifyOptions(states=np.int64(3), condition=np.float64(10.0)).states == 3
     assert tl.WorkspaceOptions(plane=["x", "z"]).plane == ["x", "z"]  # type: ignore[arg-type]
+
+
+OTHER_KEYS: Mapping[str, object] = {
+    "number": 1,
+    "None": None,
+    "tuple": ("a", "b"),
+    "date": datetime.date(2020, 1, 1),
+    "bytes": b"x",
+}
+
+
+@pytest.mark.parametrize("key", OTHER_KEYS.values(), ids=OTHER_KEYS)
+def test_keys_that_are_not_texts_are_refused_by_name(key: object) -> None:
+    for make, name in ((tl.SimulationOptions, "force"), (tl.FmuCoupling, "connect"), (tl.StrokeOptions, "end")):
+        with pytest.raises(InputError) as caught:
+            make(**{name: {key: 1.0}})  # type: ignore[arg-type]
+        problem = next(problem for problem in caught.value.problems if "has the key" in problem.what)
+        assert problem.where == name
+        assert type(key).__name__ in problem.what
+        assert "give text" in problem.remedy
+
+
+def test_arrays_of_numpy_are_taken_where_tuples_are_and_become_tuples() -> None:
+    """An array is neither true nor false, and has no hash."""
+    options = PreparationOptions(cutoff=np.float64(50.0), order=np.int64(4), scan_cutoffs=np.array([20.0, 40.0]))
+    assert options.scan_cutoffs == (20.0, 40.0)
+    curve = tl.motion.PathLimits(motor_curve=np.array([[0.0, 1.0], [20.0, 0.5]])).motor_curve
+    assert curve == ((0.0, 1.0), (20.0, 0.5))
+
+
+@pytest.mark.parametrize(
+    "wrong", [np.zeros((2, 2)), np.array([object()]), np.ma.masked_array([1.0], mask=[True]), [["a"]], {"a": 1}]
+)
+def test_arrays_that_are_no_values_are_refused_by_name(wrong: object) -> None:
+    for make, name in (
+        (PreparationOptions, "cutoff"),
+        (PreparationOptions, "scan_cutoffs"),
+        (tl.IdentificationOptions, "hold_out"),
+        (tl.motion.PathLimits, "speed"),
+        (Sampling, "resolution"),
+    ):
+        with pytest.raises(InputError) as caught:
+            make(**{name: wrong})  # type: ignore[arg-type]
+        assert caught.value.problems[0].where.startswith(name)
 
 
 def test_noises_of_planned_poses_have_units() -> None:

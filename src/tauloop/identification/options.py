@@ -100,7 +100,10 @@ class PreparationOptions(Options):
         if (self.period is None) != (self.highest is None):
             problems.add("period", "one of period and highest is given without the other", "give both")
         names = [*(name for name in STATED if name not in ("trim", "standstill")), "scan_cutoffs"]
-        beside = [name for name in names if getattr(self, name) not in (None, ())]
+        values = {name: getattr(self, name) for name in names}
+        # a number of NumPy cannot be compared with a tuple
+        absent = [name for name, value in values.items() if value is None or (isinstance(value, tuple) and not value)]
+        beside = [name for name in names if name not in absent]
         if beside and (self.period, self.highest) != (None, None):
             what = "whole periods are averaged and cut off at the highest frequency without a filter, and their "
             what += f"samples are few: {', '.join(beside)} has no meaning"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import enum
+import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import final
 
 import numpy as np
 
+from tauloop.assembly.ports import numbers
 from tauloop.errors import Problems
 from tauloop.integrate.events import Event
 from tauloop.integrate.integrators import Method
@@ -219,6 +221,7 @@ class Sampling(Options):
 
     def _note_mismatches(self, problems: Problems) -> None:
         """Note resolutions below zero."""
-        if not (np.isfinite(self.resolution).all() and np.all(np.asarray(self.resolution) >= 0)):
-            what = f"must not be negative, got {np.min(self.resolution):g}"
+        resolution = numbers(self.resolution, "resolution")
+        if resolution.ndim > 1 or not (np.isfinite(resolution).all() and (resolution >= 0).all()):
+            what = f"is not one number from zero on, or one for each actuator: {reprlib.repr(self.resolution)}"
             problems.add("resolution", what, "zero measures exactly")
