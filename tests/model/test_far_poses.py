@@ -101,7 +101,7 @@ def test_one_parameter_that_stays_free_is_named_as_it_is():
 )
 def test_a_pose_for_another_reference_is_looked_at(change, what):
     model = Model(load("delta"))
-    with pytest.raises(InputError, match=f"start: {what}"):
+    with pytest.raises(InputError, match=f"q: {what}"):
         model.at(change(model.assembly.q))
     for function in (model.forward_kinematics, model.actuators.track):
         with pytest.raises(InputError, match=f"start: {what}"):

@@ -23,6 +23,7 @@ class Value:
             read as a plain number.
         sign: "positive", "not negative", "not zero" or empty.
         among: dimensions that it may have, where there are several.
+        is_plain: whether it is a text alone, as within a mapping `QUALIFIED`.
     """
 
     linear: Dimension | None
@@ -30,6 +31,7 @@ class Value:
     group: str = ""
     sign: str = ""
     among: tuple[Dimension, ...] = ()
+    is_plain: bool = False
 
     def dimension(self, is_angular: bool) -> Dimension | None:
         """What is asked for, on a turning or a sliding freedom."""
@@ -329,7 +331,8 @@ def accepts(kind: Kind, node: Node) -> bool:
     if isinstance(kind, Either):
         return any(accepts(alternative, node) for alternative in kind.kinds)
     if isinstance(kind, Value):
-        return isinstance(node, Scalar) or (isinstance(node, Mapping) and node.get("value") is not None)
+        is_qualified = isinstance(node, Mapping) and node.get("value") is not None
+        return isinstance(node, Scalar) or (is_qualified and not kind.is_plain)
     if isinstance(kind, Text | Name | Reference | Choice | Whole):
         return isinstance(node, Scalar)
     return isinstance(node, Sequence if isinstance(kind, ListOf) else Mapping)

@@ -42,10 +42,10 @@ QUALIFIED = Shape(
     name="qualified value",
     doc="A value with what is known about it. Such a literal is a leaf parameter even if it is zero.",
     fields=(
-        need("value", value(None), "number, literal or expression"),
+        need("value", Value(linear=None, is_plain=True), "number, literal or expression"),
         field("status", Choice(options=STATUSES), "how well it is founded; the file's `provenance` if absent"),
         field("source", Text(), "where it comes from; the file's `provenance` if absent"),
-        field("bounds", ListOf(item=value(None), length=2), "[lower, upper]; literals only"),
+        field("bounds", ListOf(item=Value(linear=None, is_plain=True), length=2), "[lower, upper]; literals only"),
         field("note", Text(), "a remark"),
     ),
 )

@@ -11,6 +11,8 @@ from tauloop.mechanism.suggestions import suggestion
 #: Folders of the machine files: those that every test goes over, and those that the gallery adds.
 SHIPPED = Path(__file__).parent / "machines"
 GALLERY = SHIPPED / "gallery"
+#: Characters of the name of a shipped machine; a longer word is a path, which systems bound by themselves.
+LONGEST_NAME = 100
 
 
 def _files(*folders: Path) -> dict[str, Path]:
@@ -50,7 +52,7 @@ def machine_path(name: str) -> Path:
 
 def is_shipped_name(name_or_path: str | Path) -> bool:
     """Whether a machine is named by a plain word, so that it must be a shipped one."""
-    return isinstance(name_or_path, str) and re.fullmatch(r"\w+", name_or_path) is not None
+    return isinstance(name_or_path, str) and re.fullmatch(rf"\w{{1,{LONGEST_NAME}}}", name_or_path) is not None
 
 
 def source_path(name_or_path: str | Path) -> Path:

@@ -188,7 +188,7 @@ def describe(kind: Kind) -> str:
     if isinstance(kind, Either):
         return " or ".join(describe(alternative) for alternative in kind.kinds)
     if isinstance(kind, Value):
-        return "a value with its unit"
+        return "a number with its unit, or an expression" if kind.is_plain else "a value with its unit"
     if isinstance(kind, Choice):
         return f"{'one of ' * (len(kind.options) > 1)}{listing(kind.options, 20)}"
     if isinstance(kind, Whole):

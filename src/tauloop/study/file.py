@@ -213,6 +213,7 @@ def loads_study(text: str, file: str = "<text>", folder: Path | None = None) -> 
         DescriptionError: everything that is wrong, with lines.
     """
     root = document(parse_nodes(text, file), file, STUDY, folder)
+    root.collector.raise_any()  # what does not have its form cannot be read any further
     content = contents(root, ValueReader(None)) or {}
     command = CALCULATIONS.get((content.get("compute") or {}).get("result") or "")
     is_line = command is not None and command.is_line

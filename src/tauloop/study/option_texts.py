@@ -103,6 +103,6 @@ def _plain(name: str, kind: Any, text: Any) -> Any:
     if kind in (int, float, Path) or (isinstance(kind, type) and issubclass(kind, enum.Enum)):
         try:
             return kind(text.strip() if isinstance(text, str) else text)
-        except ValueError:
+        except (TypeError, ValueError):  # several texts where one is wanted
             raise InputError.of(name, f"{text!r} is no {kind.__name__}", "see the command's help") from None
     return text

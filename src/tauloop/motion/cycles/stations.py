@@ -213,6 +213,7 @@ def loads_cycle(text: str, model: Model, file: str = "<text>") -> CycleList:
         DescriptionError: everything that is wrong, with lines.
     """
     root = document(parse_nodes(text, file), file, CYCLE)
+    root.collector.raise_any()  # what does not have its form cannot be read any further
     content = contents(root, ValueReader(None)) or {}
     stations = []
     for place, data in zip(root.items_of("stations"), content.get("stations") or (), strict=True):
