@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import importlib
+import struct
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -99,3 +101,59 @@ def rosbag1(path: Path, records: Iterable[Record], compression: str | None = Non
                 topics[topic] = writer.add_connection(topic, kind, typestore=store)
             writer.write(topics[topic], received, store.serialize_ros1(message, kind))
     return path
+
+
+#: Kinds of MCAP's records: header, schema, channel, message, chunk, end of the data, footer.
+HEADER, SCHEMA, CHANNEL, MESSAGE, CHUNK, DATA_END, FOOTER = 1, 3, 4, 5, 6, 15, 2
+MAGIC = b"\x89MCAP0\r\n"
+
+
+def mcap_records(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Kind and whole bytes of each record; without the magic bytes at either end."""
+    at = 0
+    while at < len(data):
+        kind, size = struct.unpack_from("<BQ", data, at)
+        yield kind, data[at : at + 9 + size]
+        at += 9 + size
+
+
+def mcap_record(kind: int, content: bytes) -> bytes:
+    return struct.pack("<BQ", kind, len(content)) + content
+
+
+def repacked(data: bytes, packing: str | None, size: int = 4000) -> bytes:
+    """A MCAP of rosbags in chunks of other sizes and packings, without an index; in no chunks where that is None."""
+    records = list(mcap_records(data[len(MAGIC) : -len(MAGIC)]))
+    header = next(record for kind, record in records if kind == HEADER)
+    inner: list[bytes] = []
+    for kind, record in records:
+        if kind == CHUNK:
+            inner += [part for _, part in mcap_records(unpacked(record))]
+    chunks = [b""]
+    for part in inner:
+        if len(chunks[-1]) + len(part) > size:
+            chunks.append(b"")
+        chunks[-1] += part
+    whole = [part if packing is None else _chunk(part, packing) for part in chunks if part]
+    end = mcap_record(DATA_END, bytes(4)) + mcap_record(FOOTER, bytes(20))
+    return MAGIC + header + b"".join(whole) + end + MAGIC
+
+
+def _chunk(records: bytes, packing: str) -> bytes:
+    packed = records
+    if packing == "zstd":
+        packed = extra("rosbags.rosbag2.storage_mcap").zstd.compress(records)
+    elif packing == "lz4":
+        packed = importlib.import_module("lz4.frame").compress(records)  # rosbags brings it
+    name = packing.encode()
+    head = struct.pack("<QQQI", 0, 2**62, len(records), 0) + struct.pack("<I", len(name)) + name
+    return mcap_record(CHUNK, head + struct.pack("<Q", len(packed)) + packed)
+
+
+def unpacked(chunk: bytes) -> bytes:
+    """The records in a chunk."""
+    (length,) = struct.unpack_from("<I", chunk, 9 + 28)
+    name, packed = chunk[9 + 28 + 4 : 9 + 28 + 4 + length], chunk[9 + 28 + 4 + length + 8 :]
+    if name == b"zstd":
+        return bytes(extra("rosbags.rosbag2.storage_mcap").zstd.decompress(packed))
+    return bytes(importlib.import_module("lz4.frame").decompress(packed)) if name == b"lz4" else packed

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,23 +37,25 @@ _UNITS = {
 Answer = Iterator[tuple[dict[str, Any], np.ndarray | None]]
 
 
-def topics(path: str, bounds: AbstractContextManager[None]) -> Answer:
+def topics(path: str) -> Answer:
     """Fields of each topic with their units, whether it is stamped, its type; and what a log of Tauloop's says."""
-    with bounds, _opened(path) as bag:
+    with _opened(path) as bag:
         listed = {}
         for topic, kind, messages in bag.topics():
             fields: dict[str, str] = {}
-            stamped = False
+            stamped = headed = False
             for _, message in itertools.islice(messages, LOOKED_AT):
                 fields |= {name: unit for name, _, unit in _fields(message, "", "")}
                 stamped = stamped or _stamp(message) != 0
-            listed[topic] = {"kind": kind, "fields": fields, "stamped": stamped, "known": kind in bag.store.types}
+                headed = headed or hasattr(message, "header")
+            known = kind in bag.store.types
+            listed[topic] = {"kind": kind, "fields": fields, "headed": headed, "stamped": stamped, "known": known}
         yield {"topics": listed, "contents": bag.contents()}, None
 
 
-def columns(path: str, bounds: AbstractContextManager[None], wanted: dict[str, list[str]]) -> Answer:
+def columns(path: str, wanted: dict[str, list[str]]) -> Answer:
     """Stamps and times of receipt, ns, of each topic, and of each field its values and the messages that have it."""
-    with bounds, _opened(path) as bag:
+    with _opened(path) as bag:
         for topic, _, messages in bag.topics(wanted):
             times: list[tuple[int, int]] = []
             values: dict[str, list[float]] = {field: [] for field in wanted[topic]}

@@ -8,10 +8,12 @@ topics share are left out.
 
 from __future__ import annotations
 
+import logging
 import os.path
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +32,10 @@ JOINT_FIELDS = {"position": "position", "velocity": "velocity", "effort": "force
 _JOINTS = "sensor_msgs/msg/JointState"
 #: Clocks that differ by more, s, count from different zeros.
 MOST_APART = 1.0
+#: A clock that starts at zero has its second stamp within this number of periods.
+START_OF_CLOCK = 10.0
 _SECOND = 1e9
+_LOGGER = logging.getLogger("tauloop")
 
 
 class BagTable(Table):
@@ -49,6 +54,9 @@ class BagTable(Table):
         require_rosbags(str(path))
         head = bag_topics(path)
         self._topics, self._contents, self._between = head["topics"], head["contents"], between
+        self.file = str(path)
+        for cut in head["cuts"]:
+            self._note(_cut_note(cut))
         units: dict[str, str] = {}
         for topic, info in self._topics.items():
             clocks = [*CLOCKS][0 if info["stamped"] else 1 :] if info["fields"] else []
@@ -57,6 +65,7 @@ class BagTable(Table):
         if not units:
             kinds = listing(sorted(f"{topic} ({info['kind']})" for topic, info in self._topics.items())) or "nothing"
             what = f"no messages with numbers that can be read; the bag has {kinds}"
+            what += "".join(f"; {note}" for note in self.notes)
             raise LogError.of("", what, "record joint states, arrays or wrenches", file=str(path))
         super().__init__(str(path), [*units], brackets_are_units=False)
         stated = self._stated("units")
@@ -67,6 +76,12 @@ class BagTable(Table):
         part = self._contents.get(key) if isinstance(self._contents, dict) else None
         pairs = part.items() if isinstance(part, dict) else ()
         return {name: text for name, text in pairs if isinstance(text, str)}
+
+    def _note(self, text: str) -> None:
+        """Keep a note for the results, and warn those who do not show any."""
+        if text not in self.notes:
+            self.notes = (*self.notes, text)
+            _LOGGER.warning("%s: %s", self.file, text)
 
     def channels(self) -> list[tuple[str, str, str]]:
         """Those of a log that Tauloop wrote, or else all joints by their names."""
@@ -92,8 +107,10 @@ class BagTable(Table):
         names, before = [self.names[column] for column in columns], findings.total
         fields = [name for name in dict.fromkeys(names) if _split(name)[1] not in CLOCKS]
         base, clock = _split(next((name for name in names if name not in fields), None) or self.clock(fields) or "")
-        self.may_be_late = clock == _RECEIVED
         loaded = self._load([base], fields)
+        self._leave_zero_stamps(loaded, dict.fromkeys((base, *(_split(name)[0] for name in fields))))
+        clock = clock if clock == _RECEIVED else self._clock_of(base)
+        self.may_be_late = clock == _RECEIVED
         self._check_zeros(loaded, {_split(name)[0] for name in fields}, base, findings)
         first = next((name for name in fields if _split(name)[0] == base), None)
         rows = loaded[f"{first} rows"] if first else np.arange(len(loaded[f"{base} received"]))
@@ -125,6 +142,20 @@ class BagTable(Table):
             topic, field = _split(name)
             wanted.setdefault(topic, []).append(field)
         return bag_columns(Path(self.file), wanted)
+
+    def _leave_zero_stamps(self, loaded: Mapping[str, np.ndarray], topics: Iterable[str]) -> None:
+        """Take times of receipt where publishers left stamps empty, and note it: zero is no time."""
+        for topic in topics:
+            stamps = loaded[f"{topic} stamped"]
+            zeros = int((stamps == 0).sum())
+            if not self._topics[topic]["headed"] or not zeros or _is_zero_a_time(stamps):
+                continue
+            self._topics[topic]["stamped"] = False
+            which = f"all {zeros}" if zeros == len(stamps) else f"{zeros} of {len(stamps)}"
+            self._note(
+                f"{which} stamps in the headers of {topic} are zero: times of receipt are used, which may be late; "
+                "let the publisher fill header.stamp"
+            )
 
     def _series(self, name: str, clock: str, start: int, loaded: Mapping[str, np.ndarray]) -> StampedSignal:
         """The samples of a column; its topic has the clock of the first one, or times of receipt."""
@@ -182,6 +213,23 @@ class BagTable(Table):
             remedy = "use the part before or after it, or have the gap filled: FillGaps, --fill-gaps"
             findings.add(KIND_DROPPED, f"column {name!r}", what, remedy, self.file)
         return is_within
+
+
+def _cut_note(cut: Mapping[str, Any]) -> str:
+    """A sentence on where a file ends too early, and what was read of it."""
+    place, count = f"{cut['file']} is cut at byte {cut['at']}", cut["messages"]
+    if not count:
+        return f"{place}, before its first message"
+    read = f"the last of the {count} messages before it was received at {np.datetime64(cut['last'], 'ns')} UTC"
+    return f"{place}, in its index; {read}" if cut["all"] else f"{place}; {read}, and what came later is lost"
+
+
+def _is_zero_a_time(stamps: np.ndarray) -> bool:
+    """Whether a zero is the first stamp of a clock that starts there, as simulated time does: the next one is near."""
+    later = stamps[1:]
+    if len(later) < 2 or stamps[0] != 0 or (later <= 0).any():
+        return False
+    return bool(later[0] <= START_OF_CLOCK * np.median(np.diff(later)))
 
 
 def _split(name: str) -> tuple[str, str]:

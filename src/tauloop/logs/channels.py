@@ -65,11 +65,13 @@ class Signals(Shown):
         time: (N,) s.
         channels: each with N samples.
         interpolated: how many samples of a channel were missing and interpolated on request, by its name.
+        notes: what reading found and how it was dealt with, as sentences: a bag that ends early, stamps that are zero.
     """
 
     time: np.ndarray
     channels: tuple[Channel, ...]
     interpolated: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def part(self, samples: slice) -> Signals:
         """Some of the samples, as views."""
@@ -78,7 +80,8 @@ class Signals(Shown):
 
     def dataset(self) -> xr.Dataset:
         """The same as labelled arrays."""
-        return build_log(self.time, self.channels)
+        log = build_log(self.time, self.channels)
+        return log.assign_attrs(notes=list(self.notes)) if self.notes else log
 
 
 def units_of(variable: xr.DataArray | xr.Variable) -> str | None:

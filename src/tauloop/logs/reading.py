@@ -117,6 +117,7 @@ def read_signals(
         time=time,
         channels=tuple(signal for part in parts for signal in part.signals),
         interpolated={name: count for part in parts for name, count in part.interpolated.items()},
+        notes=tuple(note for part in parts for note in part.table.notes),
     )
 
 

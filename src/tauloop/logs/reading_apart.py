@@ -27,7 +27,14 @@ MOST = 4
 _AGAIN = {
     "MAT": "save the log again in MATLAB with `save(name, '-v7')`",
     "Parquet": "export the log again",
-    "bag of ROS": "copy the bag again, or repair it: `ros2 bag reindex`",
+    "bag of ROS": "copy the bag again",
+}
+#: How bags that are damaged are repaired, by the ending of the file; a folder has none.
+_REPAIRED = {
+    ".mcap": "repair it: `mcap recover FILE -o NEW.mcap` (the command of the MCAP project)",
+    ".db3": "repair it: `sqlite3 FILE .recover | sqlite3 NEW.db3`",
+    ".bag": "repair it: `rosbag reindex FILE` (of ROS 1)",
+    "": "repair its files (`mcap recover`, `sqlite3 FILE .recover`) and then its metadata: `ros2 bag reindex FOLDER`",
 }
 
 
@@ -189,4 +196,7 @@ _IDLE: dict[int, list[_ReadingProcess]] = {}
 
 
 def _refused(kind: str, path: Path, what: str) -> LogError:
-    return LogError.of("", f"not a readable {kind} file: {what}", _AGAIN[kind], file=str(path))
+    remedy = _AGAIN[kind]
+    if kind == "bag of ROS":
+        remedy += f", or {_REPAIRED['' if path.is_dir() else path.suffix.lower()]}"
+    return LogError.of("", f"not a readable {kind} file: {what}", remedy, file=str(path))

@@ -87,12 +87,25 @@ def _parquet(path: str) -> Any:
     return pyarrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER)
 
 
+def bag_topics(path: str, most: float) -> Answer:
+    """Topics of a bag (`bag_process`), and where its files are cut, where they are (`cut_mcap`)."""
+    with bounded(most), _beside("cut_mcap").readable(path) as (place, cuts):
+        for head, _ in _beside("bag_process").topics(place):
+            yield head | {"cuts": cuts}, None
+
+
+def bag(path: str, most: float, wanted: dict[str, list[str]]) -> Answer:
+    """Columns of a bag (`bag_process`), up to where its files are cut, where they are (`cut_mcap`)."""
+    with bounded(most), _beside("cut_mcap").readable(path) as (place, _):
+        yield from _beside("bag_process").columns(place, wanted)
+
+
 @functools.cache
-def _bags() -> Any:
-    """The module beside this script; its folder is on no path, for names in it are those of other modules."""
+def _beside(name: str) -> Any:
+    """The module next to this script; its folder is on no path, for names in it are those of other modules."""
     import importlib.util
 
-    spec = importlib.util.spec_from_file_location("bag_process", Path(__file__).with_name("bag_process.py"))
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -128,8 +141,8 @@ READERS: dict[str, Callable[..., Answer]] = {
     "mat": mat,
     "parquet schema": parquet_schema,
     "parquet": parquet,
-    "bag topics": lambda path, most: _bags().topics(path, bounded(most)),
-    "bag": lambda path, most, wanted: _bags().columns(path, bounded(most), wanted),
+    "bag topics": bag_topics,
+    "bag": bag,
 }
 
 

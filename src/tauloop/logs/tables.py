@@ -47,11 +47,13 @@ class Table(ABC):
         has_names: whether the file names its columns; they are called 1, 2, ... where it does not.
         may_be_late: whether time stamps are those of receipt, which may be late and do not add up.
         arrival: when a recorder received each sample (N,), s of its own clock, where that is known.
+        notes: what reading found and how it was dealt with, where the log can be used all the same, as sentences.
     """
 
     has_names = True
     may_be_late = False
     arrival: np.ndarray | None = None
+    notes: tuple[str, ...] = ()
 
     def __init__(self, file: str, headers: Sequence[str], *, brackets_are_units: bool) -> None:
         """Take the headers; in CSV and Parquet ``q1 [deg]`` is the column q1 in degrees."""

@@ -45,6 +45,7 @@ class Repairs:
             f"held on request: {name} at {np.format_float_positional(value, precision=6, trim='-')} {unit}"
             for name, (value, unit) in self.held.items()
         ]
+        lines += [f"{name}: {note}" for name, log in zip(names, logs, strict=True) for note in log.notes]
         lines += [
             f"{name}: {count} missing samples of {channel} interpolated"
             for name, log in zip(names, logs, strict=True)

@@ -1,0 +1,190 @@
+"""MCAP files that end early, as a recorder leaves them that lost power: what is whole of them, as a file that ends.
+
+A MCAP is a row of records, each with its length, and ends with a footer, without which rosbags refuses it. Every record
+before the cut is copied; of a chunk that is cut, the records that its unpacked part holds. Part of the process that
+reads files (`reading_process`): nothing of Tauloop is imported.
+
+Source: MCAP Format Specification, version 0, Foxglove.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+MAGIC = b"\x89MCAP0\r\n"
+_HEADER, _FOOTER, _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _DATA_END = 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x0F
+#: Kind and length of a record, in front of its content.
+_HEAD = struct.Struct("<BQ")
+#: Times of the first and the last message, unpacked size, and checksum of a chunk, in front of the name of its packing.
+_CHUNK_HEAD = struct.Struct("<QQQI")
+#: End of the data and footer, both without checksums, of a file without an index.
+_END = _HEAD.pack(_DATA_END, 4) + bytes(4) + _HEAD.pack(_FOOTER, 20) + bytes(20) + MAGIC
+
+
+@contextmanager
+def readable(path: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Give a bag that can be read, which is the bag itself unless files of it are cut, and where those are.
+
+    Each cut has the name of its `file`, the byte `at` which the data end, whether `all` messages are before it (the
+    index alone is missing), the number of `messages` before it, and the time of receipt of the `last` one, ns since
+    1970; None without any.
+
+    Raises:
+        ValueError: a file is cut within its first record.
+    """
+    place = Path(path)
+    files = sorted(place.iterdir()) if place.is_dir() else [place]
+    if not any(map(_is_cut, files)):
+        yield path, []
+        return
+    with tempfile.TemporaryDirectory(prefix="tauloop-") as folder:
+        cuts = []
+        for file in files:
+            target = Path(folder) / file.name
+            if _is_cut(file):
+                cuts.append(_rescued(file, target))
+            else:
+                target.symlink_to(file.resolve())
+        yield folder if place.is_dir() else str(Path(folder) / place.name), cuts
+
+
+def _is_cut(file: Path) -> bool:
+    """Return whether a file begins as MCAP and does not end so."""
+    if file.suffix.lower() != ".mcap" or not file.is_file():
+        return False
+    with file.open("rb") as data:
+        begins = data.read(len(MAGIC)) == MAGIC
+        size = data.seek(0, os.SEEK_END)
+        data.seek(max(size - len(MAGIC), 0))
+        return begins and (data.read() != MAGIC or size < len(MAGIC) + _HEAD.size)
+
+
+def _rescued(file: Path, target: Path) -> dict[str, Any]:
+    """Write the whole records of a file and an end; return where it is cut, and what is before that."""
+    from rosbags.rosbag2 import Reader
+
+    with file.open("rb") as data, target.open("wb") as out:
+        out.write(data.read(len(MAGIC)))
+        at = _copy_whole_records(data, out)
+        data.seek(at)
+        kind, size = _head(data)
+        if kind == _CHUNK:
+            out.write(_records_of_cut_chunk(data.read()))
+        out.write(_END)
+    with Reader(target) as bag:
+        count, last = bag.message_count, bag.end_time - 1 if bag.message_count else None
+    # what lies behind the last whole record is the beginning of the next one, or something else
+    whole, next_end = file.stat().st_size, at + _HEAD.size + size
+    ends = whole if next_end > whole or kind == _DATA_END else at
+    return {"file": file.name, "at": ends, "all": kind == _DATA_END, "messages": count, "last": last}
+
+
+def _copy_whole_records(data: BinaryIO, out: BinaryIO) -> int:
+    """Copy records as long as they are whole, and return the byte at which the next one begins."""
+    for kind, size in _records(data):
+        begins = data.tell() - _HEAD.size
+        if kind == _CHUNK:
+            content = data.read(size)
+            if not _is_sound(content):
+                return begins
+            out.write(_HEAD.pack(kind, size) + content)
+            continue
+        out.write(_HEAD.pack(kind, size))
+        left = size
+        while left:
+            part = data.read(min(left, 1 << 20))
+            out.write(part)
+            left -= len(part)
+    return data.tell()
+
+
+def _records(data: BinaryIO) -> Iterator[tuple[int, int]]:
+    """Yield kind and length of each whole record of the data; the caller reads or skips its content.
+
+    It ends in front of what is not whole, at zeros (room that was reserved), and at the end of the data.
+
+    Raises:
+        ValueError: the first record is not whole, or not a header.
+    """
+    whole = os.fstat(data.fileno()).st_size
+    kind, size = _head(data)
+    if kind != _HEADER or data.tell() + _HEAD.size + size > whole:
+        raise ValueError("it is cut within its first record: it holds no message")
+    while kind not in (0, _DATA_END, _FOOTER) and data.tell() + _HEAD.size + size <= whole:
+        data.seek(_HEAD.size, os.SEEK_CUR)
+        yield kind, size
+        kind, size = _head(data)
+
+
+def _head(data: BinaryIO) -> tuple[int, int]:
+    """Return kind and length of the record that begins here, where the data stay; zero where it has none."""
+    begins = data.tell()
+    head = data.read(_HEAD.size)
+    data.seek(begins)
+    return _HEAD.unpack(head) if len(head) == _HEAD.size else (0, 0)
+
+
+def _is_sound(content: bytes) -> bool:
+    """Return whether a chunk can be unpacked and consists of records: room behind a cut may hold anything."""
+    packing, packed, size = _chunk_parts(content)
+    unpacked = _unpacked(packing, packed, size)
+    _, ends = _inner_records(unpacked)
+    return len(unpacked) == size and ends == size
+
+
+def _records_of_cut_chunk(part: bytes) -> bytes:
+    """Return the whole schemas, channels and messages in the beginning of a chunk, which starts with its head."""
+    _, stated = _HEAD.unpack_from(part)
+    content = part[_HEAD.size : _HEAD.size + stated]
+    records, _ = _inner_records(_unpacked(*_chunk_parts(content)))
+    if len(content) == stated:
+        records = records[:-1]  # something else lies behind the cut, and the last record may have a part of it
+    return b"".join(records)
+
+
+def _chunk_parts(content: bytes) -> tuple[str, bytes, int]:
+    """Return the packing of a chunk, its packed records, and their unpacked size; nothing where its head is cut."""
+    try:
+        _, _, size, _ = _CHUNK_HEAD.unpack_from(content)
+        (length,) = struct.unpack_from("<I", content, _CHUNK_HEAD.size)
+        begins = _CHUNK_HEAD.size + 4 + length
+        return content[_CHUNK_HEAD.size + 4 : begins].decode(), content[begins + 8 :], size
+    except (struct.error, UnicodeDecodeError):
+        return "", b"", 0
+
+
+def _inner_records(unpacked: bytes) -> tuple[list[bytes], int]:
+    """Return the whole schemas, channels and messages of a chunk, and where the last whole record of any kind ends."""
+    records, at = [], 0
+    while at + _HEAD.size <= len(unpacked):
+        kind, size = _HEAD.unpack_from(unpacked, at)
+        ends = at + _HEAD.size + size
+        if ends > len(unpacked) or kind == 0:
+            break
+        if kind in (_SCHEMA, _CHANNEL, _MESSAGE):
+            records.append(unpacked[at:ends])
+        at = ends
+    return records, at
+
+
+def _unpacked(packing: str, data: bytes, size: int) -> bytes:
+    """Return what can be unpacked of the beginning of packed data, at most a size of bytes."""
+    if packing == "":
+        return data[:size]
+    parts: list[bytes] = []
+    with suppress(Exception):  # damaged data: what came before is whole
+        if packing == "zstd":
+            from rosbags.rosbag2.storage_mcap import zstd
+
+            parts.append(zstd.ZstdDecompressor().decompress(data, size))
+        elif packing == "lz4":
+            from lz4.frame import LZ4FrameDecompressor
+
+            parts.append(LZ4FrameDecompressor().decompress(data, size))
+    return b"".join(parts)
