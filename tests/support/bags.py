@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import struct
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -106,6 +107,8 @@ def rosbag1(path: Path, records: Iterable[Record], compression: str | None = Non
 #: Kinds of MCAP's records: header, schema, channel, message, chunk, end of the data, footer.
 HEADER, SCHEMA, CHANNEL, MESSAGE, CHUNK, DATA_END, FOOTER = 1, 3, 4, 5, 6, 15, 2
 MAGIC = b"\x89MCAP0\r\n"
+#: The module that rosbags packs with; it brings it, and lz4.
+ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
 
 
 def mcap_records(data: bytes) -> Iterator[tuple[int, bytes]]:
@@ -142,7 +145,7 @@ def repacked(data: bytes, packing: str | None, size: int = 4000) -> bytes:
 def _chunk(records: bytes, packing: str) -> bytes:
     packed = records
     if packing == "zstd":
-        packed = extra("rosbags.rosbag2.storage_mcap").zstd.compress(records)
+        packed = importlib.import_module(ZSTD).compress(records)
     elif packing == "lz4":
         packed = importlib.import_module("lz4.frame").compress(records)  # rosbags brings it
     name = packing.encode()
@@ -155,5 +158,5 @@ def unpacked(chunk: bytes) -> bytes:
     (length,) = struct.unpack_from("<I", chunk, 9 + 28)
     name, packed = chunk[9 + 28 + 4 : 9 + 28 + 4 + length], chunk[9 + 28 + 4 + length + 8 :]
     if name == b"zstd":
-        return bytes(extra("rosbags.rosbag2.storage_mcap").zstd.decompress(packed))
+        return bytes(importlib.import_module(ZSTD).decompress(packed))
     return bytes(importlib.import_module("lz4.frame").decompress(packed)) if name == b"lz4" else packed

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import os
 import struct
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -180,11 +182,8 @@ def _unpacked(packing: str, data: bytes, size: int) -> bytes:
     parts: list[bytes] = []
     with suppress(Exception):  # damaged data: what came before is whole
         if packing == "zstd":
-            from rosbags.rosbag2.storage_mcap import zstd
-
-            parts.append(zstd.ZstdDecompressor().decompress(data, size))
+            module = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"  # as rosbags has it
+            parts.append(import_module(module).ZstdDecompressor().decompress(data, size))
         elif packing == "lz4":
-            from lz4.frame import LZ4FrameDecompressor
-
-            parts.append(LZ4FrameDecompressor().decompress(data, size))
+            parts.append(import_module("lz4.frame").LZ4FrameDecompressor().decompress(data, size))
     return b"".join(parts)
