@@ -73,7 +73,7 @@ def read_cut(path: Path, data: bytes) -> Signals:
 
 def places(data: bytes) -> dict[str, int]:
     """Bytes at which a file may be cut: within and between records of each kind."""
-    at, found = len(MAGIC), dict[str, int]()
+    at, places_by_name = len(MAGIC), dict[str, int]()
     chunks = 0
     for kind, record in mcap_records(data[len(MAGIC) : -len(MAGIC)]):
         if kind == HEADER:
@@ -83,12 +83,12 @@ def places(data: bytes) -> dict[str, int]:
             chunks += 1
         if chunks in (0, 3, 9):
             name = f"chunk {chunks}" if kind == CHUNK else f"record {kind}"
-            found |= {f"at {name}": at, f"in the length of {name}": at + 4, f"in the head of {name}": at + 20}
-            found |= {f"in {name}": at + len(record) // 2, f"at the end of {name}": at + len(record) - 1}
+            places_by_name |= {f"at {name}": at, f"in the length of {name}": at + 4, f"in the head of {name}": at + 20}
+            places_by_name |= {f"in {name}": at + len(record) // 2, f"at the end of {name}": at + len(record) - 1}
         if kind == DATA_END:
-            found |= {"at the end of the data": at, "in the end of the data": at + 5, "in the footer": at + 20}
+            places_by_name |= {"at the end of the data": at, "in the end of the data": at + 5, "in the footer": at + 20}
         at += len(record)
-    return found | {"in the magic bytes at the end": len(data) - 3, "two thirds": 2 * len(data) // 3}
+    return places_by_name | {"in the magic bytes at the end": len(data) - 3, "two thirds": 2 * len(data) // 3}
 
 
 @pytest.mark.parametrize("packing", PACKINGS)

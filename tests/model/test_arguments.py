@@ -25,7 +25,7 @@ WITH_CABLES = ("tension_margin", "weakest_cables", "tension_terms")
 #: Inputs of `derivatives` and `products` have the name that the function gives to its last one.
 ALSO = {"last": "acceleration"}
 #: Texts that are no names of anything; where names are asked for they are named themselves.
-UNKNOWN = ("x", "1", "2")
+UNKNOWN = ("x", "1", "2", "zz")
 
 
 @cache
@@ -70,7 +70,7 @@ def methods(name: str) -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
         "tension_terms": moved,
     }
     absent = WITH_CABLES if name == "five_bar" else WITHOUT_CABLES
-    found = {key: (getattr(motion, key), given) for key, given in arguments.items() if key not in absent}
+    cases = {key: (getattr(motion, key), accepted) for key, accepted in arguments.items() if key not in absent}
     of_models: dict[str, dict[str, Any]] = {
         "at": {"q": q},
         "freed": {"names": [parameter]},
@@ -83,9 +83,9 @@ def methods(name: str) -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
         "inverse_kinematics": {"position": position, "start": q},
         "forward_kinematics": {"position": machine.actuators.ports.at(q), "start": q},
     }
-    found |= {f"Model.{key}": (getattr(machine, key), given) for key, given in of_models.items()}
+    cases |= {f"Model.{key}": (getattr(machine, key), accepted) for key, accepted in of_models.items()}
     settings = {"free": (parameter,), "formulation": "newton-euler", "evaluator": Interpreted(), "locks": NO_LOCKS}
-    return found | {"Model": (tl.Model, {"mechanism": machine.mechanism} | settings)}
+    return cases | {"Model": (tl.Model, {"mechanism": machine.mechanism} | settings)}
 
 
 CASES = [(machine, method) for machine in MACHINES for method in methods(machine)]
@@ -95,7 +95,7 @@ NOTHING: Mapping[str, object] = {
     "bytes": b"12",
     "function": len,
     "set": {1, 2},
-    "mapping": {"a": 1},
+    "mapping": {"zz": 1},
     "complex": np.array([0.1 + 1j, 0.1]),
     "masked": np.ma.masked_array([0.1, 0.2], mask=[True, True]),
     "objects": np.array([object(), object()]),
@@ -127,9 +127,9 @@ def test_what_an_argument_cannot_be_is_refused_by_its_name(machine: str, name: s
 @pytest.mark.parametrize(("machine", "name"), CASES, ids=[f"{machine}-{name}" for machine, name in CASES])
 def test_arrays_of_other_shapes_and_without_numbers_are_refused_by_name(machine: str, name: str) -> None:
     method, arguments = methods(machine)[name]
-    arrays = {key: given for key, given in arguments.items() if isinstance(given, np.ndarray)}
-    for key, given in arrays.items():
-        count = given.shape[-1]
+    arrays = {key: accepted for key, accepted in arguments.items() if isinstance(accepted, np.ndarray)}
+    for key, accepted in arrays.items():
+        count = accepted.shape[-1]
         wrong = [np.zeros(count + 1), np.zeros((3, count + 1)), np.zeros((2, 0)), np.array(0.5), [0.1] * (count + 2)]
         if name not in ("Model.platform_position", "Model.actuator_position"):  # samples that were not reached have NaN
             wrong += [np.full(count, np.nan), np.full((2, count), np.inf), [np.nan] * count]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -20,7 +20,7 @@ def text_names(names: object, where: str) -> tuple[str, ...]:
     if isinstance(names, str):
         return (names,)
     listed: tuple[object, ...] = (names,)
-    if isinstance(names, Iterable) and not isinstance(names, bytes | Mapping):
+    if isinstance(names, Iterable) and not isinstance(names, bytes):
         listed = tuple(names)
     wrong = [name for name in listed if not isinstance(name, str)]
     if wrong:
