@@ -20,7 +20,7 @@ from plants import compiled_loop, free_port, interrupt_plants, reference_table, 
 import tauloop as tl
 from tauloop.errors import InputError
 from tauloop.hil import PlantClient, PlantOptions
-from tauloop.hil.client import MOST
+from tauloop.hil.client import MEMORY_VERSION, MOST
 from tauloop.realtime import FLAGS, ControllerOptions
 
 pytestmark = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
@@ -159,10 +159,10 @@ def test_a_command_that_an_exception_cut_short_does_not_damage_the_next() -> Non
     box = 16 + 8 * MOST
     path = Path(f"/dev/shm/tauloop-test-{os.getpid()}")
     measured = struct.pack("<QQ5d", 2, 5, 1.0, 0.0, 0.0, 0.0, 0.5)
-    path.write_bytes(measured.ljust(2 * box, b"\0"))
+    path.write_bytes(measured.ljust(2 * box, b"\0") + struct.pack("<Qq", MEMORY_VERSION, os.getpid()))
     try:
         with PlantClient(shm=path.name) as link, path.open("r+b") as file, mmap.mmap(file.fileno(), 2 * box) as memory:
-            for count, after in ((4, 6), (7, 8)):
+            for count, after in ((4, 6), (7, 10)):
                 struct.pack_into("<Q", memory, box, count)
                 link.send(1, 0.25, np.array([3.0]))
                 assert struct.unpack_from("<QQ5d", memory, box) == (after, 5, 1.0, 1.0, 0.25, 0.0, 3.0)

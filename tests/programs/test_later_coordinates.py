@@ -53,9 +53,9 @@ def test_lengths_of_both_rods_give_the_pose_at_which_they_were_taken(model):
     far = np.linalg.norm([slide + 0.1, slide2 - 0.3, 0.4])
     jack = np.linalg.norm([-0.5, slide2 + 0.2, 1.0])
     pose = model.forward_kinematics(np.array([jack, far, 0.1]))
-    found = dict(zip(names, np.asarray(pose.q), strict=True))
-    assert found["slide"] == pytest.approx(slide, abs=ROUNDING)
-    assert found["slide2"] == pytest.approx(slide2, abs=ROUNDING)
+    coordinates = dict(zip(names, np.asarray(pose.q), strict=True))
+    assert coordinates["slide"] == pytest.approx(slide, abs=ROUNDING)
+    assert coordinates["slide2"] == pytest.approx(slide2, abs=ROUNDING)
 
 
 def potential(motors: np.ndarray, signs: tuple[float, float]) -> float:

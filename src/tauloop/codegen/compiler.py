@@ -250,15 +250,16 @@ def _compile(
 def _run(commands: Sequence[list[str]], timeout: float) -> None:
     """Run compilers side by side; whatever ends the wait early ends them with all that they started."""
     waiting = deque(commands)
-    running: deque[subprocess.Popen[str]] = deque()
+    running: deque[tuple[list[str], subprocess.Popen[str]]] = deque()
     try:
         while waiting or running:
             while waiting and len(running) < CROWD * (os.cpu_count() or 1):
-                running.append(_started(waiting.popleft()))
-            _require_success(running[0], timeout)
+                command = waiting.popleft()
+                running.append((command, _started(command)))
+            _require_success(*running[0], timeout)
             running.popleft()
     finally:
-        for process in running:
+        for _, process in running:
             _end(process)
 
 
@@ -280,14 +281,13 @@ def _started(command: list[str]) -> subprocess.Popen[str]:
         raise EngineError.of(command[0], what, "run interpreted") from error
 
 
-def _require_success(process: subprocess.Popen[str], timeout: float) -> None:
+def _require_success(command: Sequence[str], process: subprocess.Popen[str], timeout: float) -> None:
     """Wait for a compiler to do its work."""
-    assert isinstance(process.args, list)
-    compiler = process.args[0]
+    compiler = command[0]
     try:
         _, output = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
-        what = f"the compiler was ended after {timeout:g} s: {shlex.join(process.args)}"
+        what = f"the compiler was ended after {timeout:g} s: {shlex.join(command)}"
         raise EngineError.of(compiler, what, _MORE_TIME) from None
     if process.returncode:
         reason = " ".join(output.split())[:500] or f"status {process.returncode}"

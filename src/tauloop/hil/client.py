@@ -23,7 +23,7 @@ from tauloop.shown import Shown
 HEAD, MOST, END, BRAKES, FAILED = 4, 256, 1, 2, 4
 #: Bytes of a mailbox and of both with the version and the owner behind them, and that version.
 _BOX = 16 + 8 * MOST
-_MEMORY, _VERSION = 2 * _BOX + 16, 0x314C50546C756154
+_MEMORY, MEMORY_VERSION = 2 * _BOX + 16, 0x314C50546C756154
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,7 @@ class PlantClient:
         except OSError:
             return False
         version, owner = struct.unpack_from("<Qq", memory, 2 * _BOX)
-        if version == _VERSION and _is_alive(owner):
+        if version == MEMORY_VERSION and _is_alive(owner):
             self._map = memory
         else:  # a plant that has ended left it behind, or one is preparing it
             memory.close()

@@ -14,7 +14,7 @@ from tauloop.assembly.elsewhere import assembled_at
 from tauloop.assembly.limits import Limits, limits_of
 from tauloop.assembly.locks import NO_LOCKS, Locks
 from tauloop.assembly.loops import loops
-from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, entry_ports, force_port, motor_port
+from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, entry_ports, force_port, motor_port, numbers
 from tauloop.equations.formulations import NEWTON_EULER, Formulation, formulation_named
 from tauloop.equations.topology import Topology
 from tauloop.equations.values import DynamicParameter, dynamic_parameters
