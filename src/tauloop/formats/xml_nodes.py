@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
@@ -57,34 +58,67 @@ class XmlNode:
 
 
 def read_xml(path: str | Path) -> XmlNode:
-    """The root element of a file.
+    """Return the root element of a file.
+
+    A file that is not well-formed in the ways that TinyXML lets pass is read as that reads it (`_as_tinyxml`): Gazebo,
+    Drake and ROS read their files by that, so that many files are of this kind.
 
     Raises:
         DescriptionError: no such file, too large, too many bodies, not XML, or with a document type or entity
             declarations, which could expand without limit or name other files.
     """
     path = Path(path)
-
-    def refused(what: str, remedy: str, line: int | None = None) -> DescriptionError:
-        return DescriptionError.of("", what, remedy, file=str(path), line=line)
-
     if wrong := unreadable(path):
-        raise refused(*wrong)
+        raise _refused(path, *wrong)
     size = path.stat().st_size
     if size > LARGEST_FILE:
-        raise refused(f"{size / 1e6:.1f} MB is more than {LARGEST_FILE / 1e6:.0f} MB", "leave meshes out of the file")
+        what = f"{size / 1e6:.1f} MB is more than {LARGEST_FILE / 1e6:.0f} MB"
+        raise _refused(path, what, "leave meshes out of the file")
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise _refused(path, f"the file cannot be read: {error.strerror}", "copy it again") from None
+    try:
+        return _parsed(path, content, None)
+    except expat.ExpatError as first:
+        try:
+            return _parsed(path, _as_tinyxml(content), "utf-8")
+        except expat.ExpatError as error:
+            # an error of the file as it is, unless that is one of those that were removed
+            shown = first if first.lineno == error.lineno else error
+            what = f"not well-formed XML: {expat.ErrorString(shown.code)} at column {shown.offset + 1}"
+            is_xacro = b"xacro:" in content or b"${" in content
+            remedy = "expand the xacro file first: `xacro NAME.xacro > NAME.urdf`" if is_xacro else "repair this place"
+            raise _refused(path, what, remedy, shown.lineno) from None
 
-    parser = expat.ParserCreate()
+
+def _refused(path: Path, what: str, remedy: str, line: int | None = None) -> DescriptionError:
+    return DescriptionError.of("", what, remedy, file=str(path), line=line)
+
+
+def _parsed(path: Path, content: bytes, encoding: str | None) -> XmlNode:
+    """Return the root element of a text.
+
+    Args:
+        path: of the file, for messages.
+        content: of the file.
+        encoding: in place of the one that the text declares.
+
+    Raises:
+        ExpatError: it is not well-formed.
+        DescriptionError: as `read_xml`.
+    """
+    parser = expat.ParserCreate(encoding)
     open_nodes, bodies = [XmlNode(tag="", attributes={}, line=0)], [0]
 
     def start(tag: str, attributes: dict[str, str]) -> None:
         if len(open_nodes) > DEEPEST_NESTING:
             what = f"elements are nested more than {DEEPEST_NESTING} deep"
-            raise refused(what, "this is no description of a machine", parser.CurrentLineNumber)
+            raise _refused(path, what, "this is no description of a machine", parser.CurrentLineNumber)
         bodies[0] += tag in ("body", "link")
         if bodies[0] > MOST_BODIES:
             what = f"there are more than {MOST_BODIES} bodies"
-            raise refused(what, "give the machine alone, without its surroundings", parser.CurrentLineNumber)
+            raise _refused(path, what, "give the machine alone, without its surroundings", parser.CurrentLineNumber)
         node = XmlNode(tag=tag, attributes=attributes, line=parser.CurrentLineNumber)
         open_nodes[-1].children.append(node)
         open_nodes.append(node)
@@ -98,7 +132,7 @@ def read_xml(path: str | Path) -> XmlNode:
 
     def declaration(*_: object) -> None:
         what = "a document type or entity declaration is refused: it may expand without limit"
-        raise refused(what, "remove <!DOCTYPE ...> and <!ENTITY ...>", parser.CurrentLineNumber)
+        raise _refused(path, what, "remove <!DOCTYPE ...> and <!ENTITY ...>", parser.CurrentLineNumber)
 
     parser.StartElementHandler = start
     parser.EndElementHandler = end
@@ -106,15 +140,55 @@ def read_xml(path: str | Path) -> XmlNode:
     parser.StartDoctypeDeclHandler = declaration
     parser.EntityDeclHandler = declaration
     try:
-        parser.Parse(path.read_bytes(), True)
-    except expat.ExpatError as error:
-        what = f"not well-formed XML: {expat.ErrorString(error.code)} at column {error.offset + 1}"
-        raise refused(what, "repair the file (a xacro file must be expanded first)", error.lineno) from None
+        parser.Parse(content, True)
     except (LookupError, ValueError, TypeError) as error:  # from Python's codecs, of whatever name the file gives
-        raise refused(f"its encoding cannot be read: {error}", "save the file as UTF-8") from None
-    except OSError as error:
-        raise refused(f"the file cannot be read: {error.strerror}", "copy it again") from None
+        raise _refused(path, f"its encoding cannot be read: {error}", "save the file as UTF-8") from None
     return open_nodes[0].children[0]
+
+
+#: An XML declaration at the start, and an ampersand that begins no reference.
+_DECLARATION = re.compile(r"\s*<\?xml\s[^<>]*\?>")
+_AMPERSAND = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9A-Fa-f]{1,6});)")
+#: Where a comment and a section of plain text begin and end.
+_COMMENT, _PLAIN = ("<!--", "-->"), ("<![CDATA[", "]]>")
+
+
+def _as_tinyxml(content: bytes) -> bytes:
+    """Return a text, as UTF-8, as TinyXML reads it; its lines stay where they are.
+
+    Comments may contain "--", blanks may come before the XML declaration, an ampersand may stand for itself, and bytes
+    that are not UTF-8 are taken for Latin-1.
+    """
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = content.decode("latin-1")
+    if (match := _DECLARATION.match(text)) is not None:
+        text = _ends_of_lines(match[0]) + text[match.end() :]
+    return _AMPERSAND.sub("&amp;", _without_comments(text)).encode("utf-8")
+
+
+def _without_comments(text: str) -> str:
+    """Return a text without its comments, of which the ends of lines stay; an open comment stays as it is."""
+    pieces: list[str] = []
+    place, comment, plain = 0, text.find(_COMMENT[0]), text.find(_PLAIN[0])
+    while comment >= 0:
+        is_plain = 0 <= plain < comment
+        start, (head, tail) = (plain, _PLAIN) if is_plain else (comment, _COMMENT)
+        end = text.find(tail, start + len(head))
+        if end < 0:
+            break
+        end += len(tail)
+        pieces.append(text[place:end] if is_plain else text[place:start] + _ends_of_lines(text[start:end]))
+        place = end
+        # each is looked for again when it was passed, so that the text is run through once
+        comment = text.find(_COMMENT[0], place) if 0 <= comment < place else comment
+        plain = text.find(_PLAIN[0], place) if 0 <= plain < place else plain
+    return "".join([*pieces, text[place:]])
+
+
+def _ends_of_lines(text: str) -> str:
+    return "\n" * text.count("\n")
 
 
 T = TypeVar("T")
