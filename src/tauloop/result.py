@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import field, fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from tauloop.datasets import Tabular, Variable, rows
 from tauloop.records import dataclass
@@ -116,8 +116,10 @@ class Result(Tabular):
     Attributes:
         evidence: figures that show how good the result is.
         provenance: where the result comes from.
+        needs_forces: whether its numbers depend on the forces that act in the machine.
     """
 
+    needs_forces: ClassVar[bool] = True
     evidence: tuple[Evidence, ...]
     provenance: Provenance
 

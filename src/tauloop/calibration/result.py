@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -68,6 +68,7 @@ class Calibration(Result):
         exchanges, leave_one_out, bootstrap, comparison: further judgements (`calibrate`); None where nobody asked.
     """
 
+    needs_forces: ClassVar[bool] = False
     problem: CalibrationProblem
     solution: Solution
     estimates: tuple[EstimatedUnknown, ...]

@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextvars import ContextVar
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tauloop.mechanism.model import Mechanism
 
 #: Set for the time of a command, by the option's name in Python.
 ASKED: ContextVar[Mapping[str, Any]] = ContextVar("ASKED", default=MappingProxyType({}))
+
+
+#: The machine that the running command has loaded.
+MACHINE: ContextVar[Mechanism | None] = ContextVar("MACHINE", default=None)
 
 
 def is_quiet() -> bool:

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from tauloop.cli.asked import ASKED, is_json, is_quiet
+from tauloop.cli.asked import ASKED, MACHINE, is_json, is_quiet
 from tauloop.cli.options import flags, gathered, options_class, spread
 from tauloop.cli.progress import bar
 from tauloop.cli.screen import Screen, json_text
@@ -22,7 +22,7 @@ from tauloop.files import require_writable, unwritable_folder, write_file, write
 from tauloop.progress import Stages
 from tauloop.report.parts import ReportPart, parts_of
 from tauloop.report.tables import table as table
-from tauloop.result import Status, plain
+from tauloop.result import Evidence, Result, Status, plain
 
 #: Exit codes: done, done with doubts or failed, and input that cannot be used.
 OK, FAILED, BAD_INPUT = 0, 1, 2
@@ -205,6 +205,10 @@ def finish(
         PoseError: it goes beyond a stop, and is to be within limits.
     """
     require_limits(result, within_limits)
+    omitted = _omitted(result)
+    shown = result
+    if isinstance(result, Result) and omitted:
+        result = replace(result, evidence=(*result.evidence, *omitted))
     parts, figure, json_file = parts_of(result), figure or ASKED.get().get("figure"), ASKED.get().get("json_file")
     drawn = _drawn(parts, result, figure, draw) if figure is not None else ()
     asked_for = [(path, write) for path, write in files if path is not None]
@@ -217,19 +221,34 @@ def finish(
         page_record(result, WORDS.get(), outputs).write_json(json_file, result.as_dict())
     if is_json():
         beside = {part.name: data for part in parts if (data := part.data(result))}
-        print_json(result.as_dict() | ({"parts": beside} if beside else {}))
+        doubt = {"status": Status.DOUBTFUL, "evidence": omitted} if omitted and not isinstance(result, Result) else {}
+        print_json(result.as_dict() | doubt | ({"parts": beside} if beside else {}))
     else:
         screen = console()
         for part in parts:
-            for item in part.tables(result):
+            for item in part.tables(shown):
                 screen.print(item, soft_wrap=getattr(item, "no_wrap", None) is True)
+        for evidence in omitted:
+            screen.print(f"doubtful: {evidence}", style="yellow")
         for path in filter(None, (*drawn, *written, *(path for path, _ in asked_for), json_file)):
             screen.print(f"written: {path}", soft_wrap=True)
-    if result.status is not Status.OK:
+    if result.status is not Status.OK or omitted:
         if is_quiet():
             named = [str(line) for key in ("advice", "problems", "findings") for line in getattr(result, key, ())]
+            named += [] if isinstance(result, Result) else [str(item) for item in omitted]
             Screen(stderr=True, soft_wrap=True).print(*named, sep="\n")
         raise typer.Exit(FAILED)
+
+
+def _omitted(result: Any) -> tuple[Evidence, ...]:
+    """Return the evidence of forces that the machine of the command lacks, where the result needs it and lacks it."""
+    mechanism = MACHINE.get()
+    if mechanism is None or not mechanism.omitted_forces or not getattr(result, "needs_forces", True):
+        return ()
+    from tauloop.mechanism.omissions import OMITTED, omission_evidence
+
+    stated = any(item.name.endswith(OMITTED) for item in getattr(result, "evidence", ()))
+    return () if stated else omission_evidence(mechanism)
 
 
 def _drawn(parts: Sequence[ReportPart], result: Any, path: Path, draw: Callable[[], Any] | None) -> tuple[Path, ...]:
@@ -289,6 +308,7 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> None:
         before = ASKED.set({name: kwargs.get(name) for name in _SHARED})
+        MACHINE.set(None)
         try:
             with solving(InputError):
                 own = {name: value for name, value in kwargs.items() if name in files or name not in added}

@@ -20,6 +20,7 @@ from tauloop.engines.comparison import (
 )
 from tauloop.errors import Problems
 from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.omissions import omission_evidence
 from tauloop.model import Model
 from tauloop.options import Options, option
 from tauloop.progress import Progress
@@ -148,7 +149,8 @@ def verify(
         not_run=checks.not_run,
         mechanism=mechanism,
         q=np.asarray(checks.q)[:SHOWN],
-        evidence=tuple(
+        evidence=omission_evidence(mechanism)
+        + tuple(
             Evidence(
                 name=f"{row.quantity}, {row.engine}, {row.method}",
                 value=row.worst,

@@ -20,6 +20,7 @@ from tauloop.estimation.speeds import differenced, tracked
 from tauloop.mechanism import units
 from tauloop.mechanism.expression import leaves
 from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.omissions import omission_evidence
 from tauloop.mechanism.quantities import pairs_reader, quantity_reader
 from tauloop.model import Model
 from tauloop.model.model import modelled
@@ -361,6 +362,7 @@ class _Hit:
         return HitDetection(
             evidence=(
                 Evidence(name="share of the blows that momenta notice", value=best.detected, lower=1.0, advice=advice),
+                *omission_evidence(self._model.mechanism),
             ),
             provenance=provenance(
                 options={

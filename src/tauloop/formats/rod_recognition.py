@@ -124,7 +124,7 @@ def finished(
         is_platform_open: whether nobody named the platform, so that it may be another body where it turns out a rod.
     """
     mechanism, moved = starting_inside(mechanism, is_chosen=bool(options.keyframe))
-    remarks = [*notes, *moved]
+    remarks = [*notes, *(f"left out: {force}" for force in mechanism.omitted_forces), *moved]
     if options.rods is not None:
         platform = mechanism.platform
         if is_platform_open:

@@ -181,6 +181,9 @@ class _YamlWriter:
         file = _Block({"format": FORMAT, "name": m.name})
         if m.description:
             file["description"] = _Prose(m.description) if "\n" in m.description else m.description
+        for key in ("omitted_forces", "unknown_elements"):
+            if texts := getattr(m, key):
+                file[key] = list(texts)
         file["provenance"] = {"status": status, "source": source}
         file["gravity"] = gravity
         parts: dict[str, dict[str, Any]] = {"parameters": parameters, **sections}

@@ -23,6 +23,7 @@ from tauloop.errors import EngineError, InputError
 from tauloop.hil.options import PlantOptions
 from tauloop.hil.plant import PlantCode
 from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.omissions import omission_evidence
 from tauloop.model import Model
 from tauloop.processes import available_memory, lifeline
 from tauloop.records import dataclass
@@ -238,6 +239,7 @@ def _result(code: PlantCode, figures: Mapping[str, Any], log: np.ndarray | None)
     computing, is_judged = figures["computing"], not options.lockstep and figures["computing"]["count"] >= JUDGED
     return PlantRun(
         evidence=(
+            *omission_evidence(code.model.mechanism),
             Evidence(
                 name="computation of a step over the period, 999 times of 1000",
                 value=computing["p999_s"] * options.frequency if is_judged else None,

@@ -58,6 +58,7 @@ from tauloop.identification.regression.threads import one_thread
 from tauloop.identification.regression.ties import Ties
 from tauloop.logs import Signals, samples
 from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.omissions import omission_evidence
 from tauloop.model import Model
 from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
@@ -357,7 +358,9 @@ def _fitted(
         *(comparison.problems if comparison is not None else ()),
         *(() if is_held else left_out),
     )
-    result = replace(result, evidence=(*result.evidence, fault_evidence(findings), *logs.beyond))
+    result = replace(
+        result, evidence=(*result.evidence, fault_evidence(findings), *logs.beyond, *omission_evidence(model.mechanism))
+    )
     essential = None
     if options.essential is not None:
         essential = essential_parameters(result, training, held_out, largest_deviation=options.essential)

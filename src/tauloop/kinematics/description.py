@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -51,6 +51,7 @@ class Description(Tabular):
         options: what is said of it.
     """
 
+    needs_forces: ClassVar[bool] = False
     inspection: Inspection
     options: DescribeOptions
 

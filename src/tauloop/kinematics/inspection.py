@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from tauloop.datasets import Tabular, Variable, rows
 from tauloop.errors import Problem, Problems, TauloopError
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.model import BASE, PLATFORM_JOINT, Mechanism
+from tauloop.mechanism.omissions import omission_problems
 from tauloop.model import Model
 from tauloop.model.model import modelled
 from tauloop.options import Options, option
@@ -77,6 +79,7 @@ class Inspection(Tabular):
         notes: singular reference, passive freedoms, guessed mode, coordinates chosen for whoever wrote the file.
     """
 
+    needs_forces: ClassVar[bool] = False
     model: Model
     undriven: tuple[Undriven, ...]
     other_modes: int
@@ -154,7 +157,7 @@ def check(machine: Mechanism | Model, options: CheckOptions | None = None) -> In
     model, driven = modelled(machine), (options or CheckOptions()).driven
     assembly, mechanism = model.assembly, model.mechanism
     free = undriven(assembly)
-    problems = Problems([*assembly.findings, *_beyond_stops(model)])
+    problems = Problems([*assembly.findings, *_beyond_stops(model), *omission_problems(mechanism)])
     if mechanism.unstated_motors:
         problems += [unstated_motors(assembly)]
     elif not mechanism.actuators:

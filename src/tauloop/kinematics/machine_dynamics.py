@@ -15,6 +15,7 @@ from tauloop.datasets import TIME, Variable, columns, time_axis
 from tauloop.errors import InputError, Problems
 from tauloop.kinematics.singularities import require_regular, singularity_report
 from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.omissions import omission_evidence
 from tauloop.model import HybridForces, Model, Motion
 from tauloop.model.force_sharing import pushed_cables, sharing_of
 from tauloop.model.model import modelled
@@ -234,7 +235,7 @@ def inverse_dynamics(
         forces=forces,
         hybrid=hybrid,
         condition=deferred(lambda: functions.condition(q)),
-        evidence=(*forces.evidence, *evidence),
+        evidence=(*forces.evidence, *evidence, *omission_evidence(model.mechanism)),
         provenance=provenance(options=made_by, inputs={"machine": model.mechanism.name}),
     )
 

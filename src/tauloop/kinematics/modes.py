@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -119,6 +120,7 @@ class Modes(Result):
         model: of the machine, to show it.
     """
 
+    needs_forces: ClassVar[bool] = False
     machine: str
     entry: Entry
     columns: tuple[str, ...]

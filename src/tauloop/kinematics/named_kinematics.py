@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -73,6 +73,7 @@ class Poses(Result):
         beyond: what is beyond a stop, for each.
     """
 
+    needs_forces: ClassVar[bool] = False
     machine: str
     entry: Entry
     platform: Port
@@ -271,6 +272,7 @@ class Jacobian(Result):
         q: coordinates of the pose (n_q,).
     """
 
+    needs_forces: ClassVar[bool] = False
     machine: str
     matrix: np.ndarray
     rows: Port

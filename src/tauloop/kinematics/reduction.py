@@ -15,6 +15,7 @@ from tauloop.kinematics.alike import ALIKE, mass_center, motion, parallel_rods
 from tauloop.kinematics.states import random_states
 from tauloop.mechanism.bodies import struts
 from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.omissions import omission_evidence
 from tauloop.model import Model
 from tauloop.options import Options, option
 from tauloop.progress import Progress, Stages
@@ -261,6 +262,7 @@ def reduce(
                 upper=limit,
                 advice=advice,
             ),
+            *omission_evidence(mechanism),
             *(
                 Evidence(
                     name=f"largest change of the motion of {words}",

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -107,6 +107,7 @@ class Workspace(Result):
         model: of the machine, to show it.
     """
 
+    needs_forces: ClassVar[bool] = False
     figures: Mapping[str, np.ndarray]
     axes: Mapping[str, np.ndarray]
     units: tuple[str, ...]

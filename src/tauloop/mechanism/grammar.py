@@ -440,6 +440,16 @@ MACHINE = Shape(
         need("format", Choice(options=(FORMAT,)), "format and version"),
         need("name", Name(), "name of the machine"),
         field("description", Text(), "what the machine is, and what was chosen"),
+        field(
+            "omitted_forces",
+            ListOf(item=Text(is_needed=True)),
+            "forces that the imported description states and this machine lacks: results that need forces are doubtful",
+        ),
+        field(
+            "unknown_elements",
+            ListOf(item=Text(is_needed=True)),
+            "elements of the imported description that are not known: `check` reports them",
+        ),
         need("provenance", PROVENANCE, "status and source of values that say none"),
         need(
             "gravity",

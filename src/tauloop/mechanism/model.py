@@ -440,8 +440,11 @@ class Platform:
 class Mechanism(Shown):
     """A machine: checked, frozen, complete. Whether it assembles is a result, not a property of the data.
 
-    `unstated_motors` are joints of an imported file that may have motors, where the file does not state which have one.
-    There are no actuators then, and forces are refused.
+    Attributes:
+        unstated_motors: joints of an imported file that may have motors, where the file does not state which have one.
+            There are no actuators then, and forces are refused.
+        omitted_forces: forces that the description of another tool states and that are not part of this machine.
+        unknown_elements: elements of that description of which it is not known whether they change the machine.
 
     Examples:
         >>> import tauloop as tl
@@ -465,6 +468,8 @@ class Mechanism(Shown):
     losses: tuple[CombinedFriction, ...] = ()
     platform: Platform
     solids: tuple[Solid, ...] = ()
+    omitted_forces: tuple[str, ...] = ()
+    unknown_elements: tuple[str, ...] = ()
     file: str = ""
 
     def body(self, name: str) -> Body:

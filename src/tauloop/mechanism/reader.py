@@ -105,8 +105,16 @@ def _read(root: Cursor, parts: list[Scope]) -> Mechanism | None:
         losses=tuple(loss for loss in losses.values() if loss is not None),
         platform=platform,
         solids=tuple(solid for solid in solids.values() if solid is not None),
+        omitted_forces=_texts(root, "omitted_forces"),
+        unknown_elements=_texts(root, "unknown_elements"),
         file=root.collector.file,
     )
+
+
+def _texts(root: Cursor, key: str) -> tuple[str, ...]:
+    """Return a list of texts; empty where it is absent."""
+    place = root.get(key)
+    return () if place is None else tuple(item.text or "" for item in place.items())
 
 
 def _parameters(root: Cursor, parts: list[Scope]) -> ValueReader:

@@ -15,6 +15,7 @@ from tauloop.codegen.notation import LATEX, PLAIN, PYTHON, Formula, Notation, Wr
 from tauloop.equations.tree import Configuration
 from tauloop.errors import InputError, Problems
 from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.omissions import omission_evidence
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.mechanism.units import si_unit
 from tauloop.model.equation_check import compared
@@ -139,7 +140,9 @@ def write_equations(
     start = model.assembly.q.tolist()
     used = letters.used(texts[-1])
     python = python_text(heading, used, texts[2], start, model.mechanism.parameters.values, kept)
-    evidence = tuple(compared(model, options.entry, python, {name: f for name, (f, _) in functions.items()}))
+    evidence = omission_evidence(model.mechanism) + tuple(
+        compared(model, options.entry, python, {name: f for name, (f, _) in functions.items()})
+    )
     stages.done()
     return WrittenEquations(
         evidence=evidence,

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from tauloop.conversion import Conversion
+from tauloop.report.tables import doubts
 
 
 def conversion_lines(conversion: Conversion) -> Iterator[Text]:
-    """One line for each note."""
+    """Yield a line for each note, and what makes the conversion doubtful."""
     for note in conversion.written.notes:
         yield Text(f"- {note}")
+    yield from doubts(conversion)

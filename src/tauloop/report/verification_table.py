@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rich.console import RenderableType
+from rich.text import Text
 
 from tauloop.engines.verification import TOLERANCE, VerifiedMachine, agrees
+from tauloop.mechanism.omissions import omission_evidence
 from tauloop.report.tables import table
 
 
@@ -34,3 +36,5 @@ def verification_tables(verification: VerifiedMachine) -> Iterator[RenderableTyp
         "left out on both sides."
     )
     yield "Residual: of the engine's loops and their rates in SI units, and of forces that nothing balances."
+    for item in omission_evidence(verification.mechanism):
+        yield Text(f"doubtful: {item}", style="yellow")

@@ -13,6 +13,7 @@ from tauloop.datasets import Variable
 from tauloop.errors import InputError, PoseError, Problems, solving
 from tauloop.mechanism import units
 from tauloop.mechanism.model import Mechanism, Platform
+from tauloop.mechanism.omissions import omission_evidence
 from tauloop.mechanism.quantities import quantity_reader
 from tauloop.model import Model
 from tauloop.model.tool import Payload
@@ -287,6 +288,7 @@ def cycle(
             *tried_evidence(runs),
             *(_periodic(run) for run in runs),
             condition_of(trajectory.stroke),
+            *omission_evidence(model.mechanism),
         ),
         provenance=provenance(
             options={"reserve": options.reserve, "reversal": options.reversal, "intervals": options.intervals},

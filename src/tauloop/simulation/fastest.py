@@ -11,6 +11,7 @@ import numpy as np
 from tauloop.datasets import TIME, Variable
 from tauloop.errors import PoseError, Problems, solving
 from tauloop.mechanism.model import Mechanism, Platform
+from tauloop.mechanism.omissions import omission_evidence
 from tauloop.model import Model
 from tauloop.motion import StrokeOptions
 from tauloop.motion.fastest.changes import changes_taken, limited_law
@@ -223,7 +224,12 @@ def fastest_motion(
     runs = tried(trajectory, options)
     stages.done()
     return FastestMotion(
-        evidence=(*shares_evidence(best), *tried_evidence(runs), condition_of(placed)),
+        evidence=(
+            *shares_evidence(best),
+            *tried_evidence(runs),
+            condition_of(placed),
+            *omission_evidence(model.mechanism),
+        ),
         provenance=provenance(
             options={"reserve": options.reserve, "intervals": options.intervals, "controller": options.controller},
             inputs={"machine": model.mechanism.name},

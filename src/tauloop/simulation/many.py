@@ -14,6 +14,7 @@ from tauloop.codegen.rows import RowKernel
 from tauloop.codegen.threads import LARGEST_PIECE, in_pieces
 from tauloop.datasets import TIME, Variable, columns, time_axis
 from tauloop.errors import InputError, Problem
+from tauloop.mechanism.omissions import omission_evidence
 from tauloop.model import Model
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result
@@ -103,7 +104,11 @@ def simulate_many(
     q, v, reached, endings, steps, error, residual, least, greatest, outside = arrays
     passed = Passed(least=least, greatest=greatest, outside=outside)
     return ManySimulations(
-        evidence=(*_evidence(endings, error, residual), *simulator.model.limits.evidence(q, time, passed)),
+        evidence=(
+            *_evidence(endings, error, residual),
+            *simulator.model.limits.evidence(q, time, passed),
+            *omission_evidence(simulator.model.mechanism),
+        ),
         provenance=simulator.provenance(duration),
         time=time,
         q=q,

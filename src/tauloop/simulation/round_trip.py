@@ -15,6 +15,7 @@ import numpy as np
 from tauloop.assembly.limits import beyond_limits
 from tauloop.datasets import Variable, columns
 from tauloop.integrate.integrators import DormandPrince, Integrator
+from tauloop.mechanism.omissions import omission_evidence
 from tauloop.model import Model
 from tauloop.progress import Progress
 from tauloop.records import dataclass
@@ -111,7 +112,7 @@ def round_trip(
     wanted = motion.at(run.time).position
     port = model.platform.ports.position
     trip = RoundTrip(
-        evidence=(run.evidence[0], *beyond_limits(run.evidence)),
+        evidence=(run.evidence[0], *beyond_limits(run.evidence), *omission_evidence(model.mechanism)),
         provenance=run.provenance,
         columns=port.columns,
         units=port.units,

@@ -23,6 +23,7 @@ from tauloop.integrate.sensitivity import (
     sensitivity_rows,
 )
 from tauloop.logs.channels import log_of
+from tauloop.mechanism.omissions import omission_evidence
 from tauloop.model import Model
 from tauloop.model.runner import Runner
 from tauloop.programs.extended import energy_program
@@ -513,6 +514,7 @@ def _evidence(result: Simulation) -> tuple[Evidence, ...]:
         ),
         *kept(result.relative_energy_error if has_energy else None, float(result.residual.max())),
         *result.system.model.limits.evidence(result.q, result.time),
+        *omission_evidence(result.system.model.mechanism),
     )
 
 

@@ -11,6 +11,7 @@ from tauloop.assembly.limits import beyond_limits
 from tauloop.datasets import Variable, rows
 from tauloop.errors import InputError
 from tauloop.integrate.integrators import Integrator
+from tauloop.mechanism.omissions import omission_evidence
 from tauloop.model import Model
 from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
@@ -100,7 +101,7 @@ def compare_routes(
     first = results[EXACT[0]]
     kept = [item for name in EXACT for item in _kept(name, results[name])]
     return SwingComparison(
-        evidence=(*kept, *beyond_limits(first.evidence)),
+        evidence=(*kept, *beyond_limits(first.evidence), *omission_evidence(ready.model.mechanism)),
         provenance=first.provenance,
         machine=ready.model.mechanism.name,
         duration=duration,

@@ -10,6 +10,7 @@ from tauloop.assembly.named_values import QUATERNION, named_values, quaternion_s
 from tauloop.errors import InputError, PoseError, Problems, solving
 from tauloop.mechanism import units
 from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.omissions import omission_evidence
 from tauloop.mechanism.quantities import pairs_reader, quantity_reader
 from tauloop.model import Model
 from tauloop.motion.fastest.limits import PathRows
@@ -199,6 +200,7 @@ def transfer(machine: Mechanism | Model, options: TransferOptions, *, progress: 
             *_clearances(nearest, options.clearance),
             Evidence(name="bound of the condition number", value=best.measure, upper=1.01 * best.allowed),
             condition_of(best.stroke),
+            *omission_evidence(model.mechanism),
         ),
         provenance=provenance(
             options={"reserve": options.reserve, "intervals": options.intervals, "optimise": options.optimise},

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -95,6 +95,7 @@ class View(Result):
         layers: what else the viewer shows.
     """
 
+    needs_forces: ClassVar[bool] = False
     model: Model
     q: np.ndarray
     playback: Playback | None

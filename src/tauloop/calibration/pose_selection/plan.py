@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
@@ -152,6 +152,7 @@ class PosePlan(Result):
         enough: smallest number of the curve whose error is below the goal; None if none is.
     """
 
+    needs_forces: ClassVar[bool] = False
     options: PosePlanOptions
     problem: CalibrationProblem
     candidates: Candidates

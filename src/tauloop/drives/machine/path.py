@@ -43,6 +43,7 @@ from tauloop.integrate.sensitivity import apart, course_along, labelled, sensiti
 from tauloop.integrate.system import HybridSystem
 from tauloop.mechanism.drive_line import DriveLine, DualDrive
 from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.omissions import omission_evidence
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
 from tauloop.motion import Trajectory
@@ -381,6 +382,7 @@ class PathRun:
                     advice="tighten the tolerances",
                 ),
                 *plant.limits.evidence(state.q, self.time[:n]),
+                *omission_evidence(plant.mechanism),
             ),
             provenance=provenance(
                 options={

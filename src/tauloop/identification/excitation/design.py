@@ -22,6 +22,7 @@ from tauloop.logs import read_log, samples
 from tauloop.logs.channels import TIME
 from tauloop.logs.matching import channel_problems
 from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.omissions import omission_evidence
 from tauloop.model import Model
 from tauloop.motion.sampled import SampledMotion
 from tauloop.result import Evidence, plain, provenance
@@ -100,7 +101,7 @@ def excite(
             inputs={"machine": mechanism.name, "data_sets_before": len(before)},
         ),
     )
-    return replace(result, evidence=tuple(_evidence(result, judged, outcomes)))
+    return replace(result, evidence=(*_evidence(result, judged, outcomes), *omission_evidence(mechanism)))
 
 
 def _motions(mechanism: Mechanism, options: ExcitationOptions) -> list[SampledMotion]:

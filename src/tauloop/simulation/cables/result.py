@@ -14,6 +14,7 @@ from tauloop.errors import Problem
 from tauloop.integrate.events import Occurrence
 from tauloop.logs.channels import log_of
 from tauloop.mechanism.bodies import cables
+from tauloop.mechanism.omissions import omission_evidence
 from tauloop.model import Model
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result
@@ -193,6 +194,7 @@ def evidence(model: Model, simulation: CableSimulation, is_ended: bool) -> tuple
             advice="a cable is pulled beyond its greatest tension: look at `tension`",
         ),
         *_limits(simulation.parts),
+        *omission_evidence(model.mechanism),
     )
 
 

@@ -19,6 +19,7 @@ from tauloop.errors import InputError, PoseError, solving
 from tauloop.integrate.integrators import Integrator
 from tauloop.integrate.system import HybridSystem
 from tauloop.integrate.tableau import Tableau
+from tauloop.mechanism.omissions import omission_evidence
 from tauloop.model import Model
 from tauloop.model.tool import Payload
 from tauloop.motion import Trajectory
@@ -192,7 +193,15 @@ def follow_many(
         plant.platform.kinematics(result.position[known], start=np.repeat(q, known.sum(axis=1), axis=0)).q,
         np.broadcast_to(result.time, known.shape)[known],
     )
-    return replace(result, evidence=(*_evidence(result), saturation(forces[known], loop.limit), *beyond))
+    return replace(
+        result,
+        evidence=(
+            *_evidence(result),
+            saturation(forces[known], loop.limit),
+            *beyond,
+            *omission_evidence(plant.mechanism),
+        ),
+    )
 
 
 def _kernel(loop: Loop, n: int) -> RowKernel | None:

@@ -18,6 +18,7 @@ from tauloop.integrate.integrators import Integrator, Method
 from tauloop.integrate.sensitivity import labelled
 from tauloop.integrate.tableau import Tableau, known_within
 from tauloop.mechanism.bodies import cable_problems
+from tauloop.mechanism.omissions import omission_evidence
 from tauloop.model import Model
 from tauloop.model.tool import LOAD_PORTS, Payload, loads
 from tauloop.motion import Trajectory
@@ -342,6 +343,7 @@ def _result(loop: Loop, wanted: State, time: np.ndarray, trace: Trace, sampling:
         saturation(trace.force, loop.limit),
         *trace.evidence,
         *plant.limits.evidence(state.q, time[: len(state.q)]),
+        *omission_evidence(plant.mechanism),
     )
     return ControlledMotion(
         evidence=evidence,

@@ -1,0 +1,39 @@
+"""What an imported machine lacks of its source: forces that the file states and that are not part of the machine."""
+
+from __future__ import annotations
+
+from tauloop.errors import Problem
+from tauloop.mechanism.model import Mechanism
+from tauloop.result import Evidence
+
+#: Name of the evidence.
+OMITTED = "forces of the source file that are left out"
+_REMEDY = "remove them from the source if they are not meant, or add what stands for them to a machine file"
+
+
+def omission_evidence(mechanism: Mechanism) -> tuple[Evidence, ...]:
+    """Return the evidence of forces that are left out, which makes a result doubtful; none where none is left out."""
+    if not mechanism.omitted_forces:
+        return ()
+    advice = f"{'; '.join(mechanism.omitted_forces)}: {_REMEDY}"
+    return (Evidence(name=OMITTED, value=float(len(mechanism.omitted_forces)), upper=0.0, advice=advice),)
+
+
+def omission_problems(mechanism: Mechanism) -> tuple[Problem, ...]:
+    """Return a problem for each force that is left out, and for each element of which it is not known what it does."""
+    omitted = (
+        Problem(where="omitted_forces", what=f"the file states {force}, which is left out", remedy=_REMEDY)
+        for force in mechanism.omitted_forces
+    )
+    unknown = (
+        Problem(
+            where=element,
+            what="is not an element that Tauloop knows: it may change the machine",
+            remedy="remove it if it has no effect on the motion, or write what it does in another way",
+        )
+        for element in mechanism.unknown_elements
+    )
+    return tuple(
+        Problem(where=problem.where, what=problem.what, remedy=problem.remedy, file=mechanism.file)
+        for problem in (*omitted, *unknown)
+    )
