@@ -1,7 +1,6 @@
-"""What a file may hold in place of a URDF, or beside what is read of it, that must not be passed over.
+"""What a file may hold in place of a URDF, and the forms of its own elements that must not be passed over.
 
-An element that ties links together and is left out gives another machine without a word. So such elements are refused
-by name; what only draws, senses or steers a simulation is listed among the notes instead.
+Elements that are refused by name are in `foreign_elements`.
 """
 
 from __future__ import annotations
@@ -10,8 +9,6 @@ from tauloop.formats.urdf_constraints import ELEMENTS
 from tauloop.formats.urdf_parts import UrdfReader
 from tauloop.formats.xml_nodes import XmlNode
 
-#: Words in the names of elements that tie links together.
-_TYING = ("constraint", "loop", "joint", "coupl", "bushing", "weld", "closure", "tendon", "cable", "spring", "gear")
 #: Root elements of other formats, and what they are.
 _OTHERS = {
     "sdf": "an SDF (Gazebo) file; name it NAME.sdf",
@@ -19,7 +16,7 @@ _OTHERS = {
     "COLLADA": "a COLLADA file, which only draws; give the URDF that refers to it",
 }
 _XACRO = "xacro:"
-#: Elements that name links and joints without adding any, but for the joints that ``<gazebo>`` may add.
+#: Elements that name links and joints without adding any; `urdf_gazebo` looks for joints in ``<gazebo>``.
 _REFERRING = ("gazebo", "transmission", "ros2_control")
 #: What an element says once.
 _ONCE = {
@@ -42,26 +39,17 @@ def refuse_other_formats(reader: UrdfReader, root: XmlNode) -> bool:
     return True
 
 
-def refuse_ties(reader: UrdfReader, robot: XmlNode) -> None:
-    """Refuse elements that would close loops or couple joints and are not read."""
+def refuse_parts(reader: UrdfReader, robot: XmlNode) -> None:
+    """Refuse links and joints inside other elements, and files that are named in place of their contents."""
     for node in robot.children:
-        if node.tag in ("link", "joint", *ELEMENTS):
+        if node.tag in ("link", "joint", *ELEMENTS, *_REFERRING):
             continue
-        if any(word in node.tag.lower() for word in _TYING):
-            remedy = f"close loops by {', '.join(f'<{tag}>' for tag in ELEMENTS)} or in a side file"
-            reader.problem(node, node.attributes.get("name", node.tag), f"<{node.tag}> is not read", remedy)
-        elif node.tag.endswith("include"):
+        if node.tag.endswith("include"):
             what, remedy = f"<{node.tag}> is not followed", "put the parts together into one file, as xacro does"
             reader.problem(node, node.tag, what, remedy)
-        elif node.tag not in _REFERRING and any(_is_part(inner) for inner in node.walk() if inner is not node):
+        elif any(_is_part(inner) for inner in node.walk() if inner is not node):
             what = f"<{node.tag}> holds links or joints, which are read at the top only"
             reader.problem(node, node.tag, what, "move them out of it")
-        if node.tag == "gazebo":
-            for inner in node.walk():
-                if inner.tag == "joint" and inner.first("parent") and inner.first("child"):
-                    what = "<gazebo> adds a joint that only Gazebo sees"
-                    name = inner.attributes.get("name", "gazebo")
-                    reader.problem(inner, name, what, "close this loop in a side file: `closed_loop`, `type`")
 
 
 def refuse_repeats(reader: UrdfReader, robot: XmlNode) -> None:

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from tauloop.formats import urdf_visuals
+from tauloop.formats.foreign_elements import inventory, read_tags, refuse
 from tauloop.formats.motor_elements import ROS2_CONTROL, TRANSMISSION, read_motor_elements
-from tauloop.formats.urdf_constraints import BALL, ELEMENTS, read_couplings, read_loops
-from tauloop.formats.urdf_cut_elements import CUT, CUT_PARTS
+from tauloop.formats.urdf_constraints import ELEMENTS, read_couplings, read_loops
+from tauloop.formats.urdf_gazebo import read_gazebo
 from tauloop.formats.urdf_parts import (
     UNLIMITED,
     UrdfJoint,
@@ -21,7 +22,7 @@ from tauloop.formats.urdf_parts import (
     identifier,
     rotation,
 )
-from tauloop.formats.urdf_refused import refuse_other_formats, refuse_repeats, refuse_ties
+from tauloop.formats.urdf_refused import refuse_other_formats, refuse_parts, refuse_repeats
 from tauloop.formats.xml_nodes import XmlNode, impossible_inertia, read_xml, unread
 from tauloop.mechanism.model import BASE
 from tauloop.mechanism.rigid_tree import LinkInertia
@@ -36,19 +37,7 @@ KINDS = {
     "planar": "planar",
 }
 #: Elements that are read; everything else is listed among the notes.
-_READ: dict[str, set[str]] = {
-    "robot": {"link", "joint", "material", ROS2_CONTROL, TRANSMISSION, *ELEMENTS},
-    "link": {"inertial", "visual"},
-    "inertial": {"origin", "mass", "inertia"},
-    "joint": {"origin", "parent", "child", "axis", "limit", "dynamics", "mimic"},
-    "loop": {"predecessor", "successor", "axis"},
-    "predecessor": {"origin"},
-    "successor": {"origin"},
-    "coupling": {"predecessor", "successor", "ratio"},
-    CUT: {*CUT_PARTS},
-    BALL: {f"{BALL}_body_A", f"{BALL}_body_B", f"{BALL}_p_AP", f"{BALL}_p_BQ"},
-    **urdf_visuals.ELEMENTS,
-}
+_READ: dict[str, set[str]] = {**read_tags("urdf"), **urdf_visuals.ELEMENTS}
 _MOMENTS = ("ixx", "ixy", "iyy", "ixz", "iyz", "izz")
 #: Attributes that are read, by element, and of all other elements that are.
 _ATTRIBUTES = {
@@ -118,7 +107,11 @@ class _TreeReader(UrdfReader):
         self._list_unread(robot)
         name = identifier(robot.attributes.get("name", "").replace(".", "_")) or "robot"
         base = self._root(read_joints, links, joints) if links else ""
-        refuse_ties(self, robot)
+        listed = inventory("urdf", robot)
+        elements = ", ".join(f"<{tag}>" for tag in ELEMENTS)
+        refuse(self, listed.refused, f"close loops by {elements} or in a side file")
+        refuse_parts(self, robot)
+        extensions = read_gazebo(self, robot)
         refuse_repeats(self, robot)
         for link in read_links:
             has_shape = any(links[link.name].first(tag) is not None for tag in _SHAPES)
@@ -142,6 +135,9 @@ class _TreeReader(UrdfReader):
             solids=tuple(solids),
             renamed=self.renamed,
             motors=motors,
+            weightless=extensions.weightless,
+            omitted_forces=(*extensions.omitted_forces, *self._older_losses(joints)),
+            unknown_elements=listed.unknown_texts(),
         )
 
     def _rename_base(self, robot: XmlNode) -> None:
@@ -152,6 +148,15 @@ class _TreeReader(UrdfReader):
         taken = {identifier(node.attributes.get("name", "")) for node in robot.children}
         name = next(name for k in range(len(taken) + 1) if (name := f"{BASE}_frame" + "_" * k) not in taken)
         self.renamed[BASE] = name
+
+    def _older_losses(self, joints: Mapping[str, XmlNode]) -> list[str]:
+        """Return the losses of ``<joint_properties>`` that are not zero."""
+        losses: list[str] = []
+        for name, node in joints.items():
+            for properties in node.all("joint_properties"):
+                values = {key: self.number(properties, name, key, 0.0) for key in ("damping", "friction")}
+                losses += [f"{key} in <joint_properties> of joint {name}" for key, value in values.items() if value]
+        return losses
 
     def _independent(self, joints: Mapping[str, XmlNode]) -> tuple[str, ...]:
         """Joints that are not called dependent, where the file calls any of them so or otherwise (GRBDA)."""

@@ -1,0 +1,93 @@
+"""The table of elements: the page follows from it, and elements in none of its lists are problems of `check`."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import foreign_elements_page
+import pytest
+from extras import extra
+
+import tauloop as tl
+from tauloop.formats.foreign_elements import ANYWHERE, ELEMENTS, row_of
+
+LINK = '<link name="b"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+URDF = f"""<robot name="m"><link name="a"/>{LINK}%s</link>
+<joint name="j" type="continuous"><parent link="a"/><child link="b"/></joint>%s</robot>"""
+SDF = """<sdf version="1.9"><model name="m"><link name="a"/><link name="b">%s</link>
+<joint name="j" type="continuous"><parent>a</parent><child>b</child><axis/></joint>%s</model></sdf>"""
+MJCF = """<mujoco><worldbody><body name="b"><joint name="j"/><geom size="0.1"/>%s</body></worldbody>
+<actuator><motor joint="j"/></actuator>%s</mujoco>"""
+
+
+def test_the_page_follows_from_the_table() -> None:
+    page = foreign_elements_page.PAGE.read_text(encoding="utf-8")
+    assert page == foreign_elements_page.text(), "run python tests/foreign_elements_page.py"
+
+
+def test_an_element_is_in_one_list() -> None:
+    places = Counter((row.file_format, row.parent, tag) for row in ELEMENTS for tag in row.tags)
+    assert [place for place, count in places.items() if count > 1] == []
+
+
+def test_every_element_of_mujoco_has_a_row() -> None:
+    """Elements of sections that are harmless as a whole are not entered."""
+    schema = extra("mujoco").mj_printSchema(False, False)
+    harmless = {tag for row in ELEMENTS if row.file_format == "mjcf" for tag in row.tags}
+    rows = [(len(match[1]), match[2]) for match in re.finditer(r"^( *)([a-z_A-Z0-9]+) \([!?*R]\)", schema, re.M)]
+    path: list[str] = []
+    missing = []
+    for indent, tag in rows:
+        path = [*path[: indent // 3], tag]
+        entered = all(
+            (row := row_of("mjcf", ANYWHERE, parent)) is None or row.treatment.value == "read" for parent in path[:-1]
+        )
+        if entered and tag not in harmless:
+            missing.append("/".join(path))
+    assert missing == []
+
+
+@pytest.mark.parametrize(("text", "ending"), [(URDF, "urdf"), (SDF, "sdf"), (MJCF, "xml")])
+def test_an_element_in_none_of_the_lists_is_a_problem_of_check(tmp_path: Path, text: str, ending: str) -> None:
+    path = tmp_path / f"m.{ending}"
+    for inside, outside, names in (("<wibble/>", "", ["wibble"]), ("", "<foo><bar/></foo>\n<foo/>", ["foo"])):
+        path.write_text(text % (inside, outside), encoding="utf-8")
+        machine = tl.load(path)
+        assert [name.partition(">")[0].strip("<") for name in machine.unknown_elements] == names
+        inspection = tl.check(machine)
+        assert not inspection.is_usable
+        assert any(f"<{names[0]}>" in problem.where for problem in inspection.problems)
+        again = tl.loads(tl.dumps(machine))
+        assert again.unknown_elements == machine.unknown_elements
+    path.write_text(text % ("", ""), encoding="utf-8")
+    assert tl.check(tl.load(path)).is_usable
+
+
+@pytest.mark.parametrize(
+    ("gazebo", "omitted"),
+    [
+        ('<gazebo reference="b"><material>Gazebo/Red</material></gazebo>', ()),
+        ('<gazebo reference="j"><springStiffness>3</springStiffness></gazebo>', ("the spring of joint j",)),
+        ('<gazebo reference="j"><springStiffness>0</springStiffness></gazebo>', ()),
+        ('<gazebo><plugin name="sea" filename="libhydrodynamics.so"/></gazebo>', ("the forces of the plugin 'sea'",)),
+    ],
+)
+def test_forces_of_gazebo_elements(tmp_path: Path, gazebo: str, omitted: tuple[str, ...]) -> None:
+    (tmp_path / "m.urdf").write_text(URDF % ("", gazebo), encoding="utf-8")
+    assert tl.load(tmp_path / "m.urdf").omitted_forces == omitted
+
+
+def test_gravity_that_gazebo_switches_off(tmp_path: Path) -> None:
+    text = URDF % ("", '<gazebo reference="b"><turnGravityOff>true</turnGravityOff></gazebo>')
+    (tmp_path / "m.urdf").write_text(text, encoding="utf-8")
+    machine = tl.load(tmp_path / "m.urdf")
+    assert [machine.value(x) for x in machine.gravity] == [0.0, 0.0, 0.0]
+
+
+def test_losses_of_an_older_form(tmp_path: Path) -> None:
+    losses = '<joint_properties friction="%s"/></joint>'
+    for value, omitted in (("0.0", ()), ("0.5", ("friction in <joint_properties> of joint j",))):
+        (tmp_path / "m.urdf").write_text((URDF % ("", "")).replace("</joint>", losses % value), encoding="utf-8")
+        assert tl.load(tmp_path / "m.urdf").omitted_forces == omitted
