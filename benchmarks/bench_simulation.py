@@ -1,0 +1,69 @@
+"""How long a simulation of ten seconds takes: the conservative swing, in independent coordinates, on one core.
+
+    python benchmarks/bench_simulation.py [--markdown docs/measured/simulation.md]
+
+Whole calls of `Simulator.run` on machine code that is compiled already, least of several.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from peers.computer import load as busy, processor
+from rows import page
+from rows.row import duration
+
+from tauloop import load
+from tauloop.codegen import Compiled
+from tauloop.integrate import DormandPrince, RungeKutta4
+from tauloop.simulation import IndependentCoordinates, Simulator
+from tauloop.simulation.swing import swing
+
+MARKS = page.marks("bench_simulation.py")
+MACHINES = ("delta", "nuwar", "rcid")
+#: Seconds of the motion, and runs of which the fastest counts.
+SIMULATED, RUNS = 10.0, 7
+ADAPTIVE = DormandPrince(rtol=1e-9, atol=1e-12)
+FIXED = RungeKutta4(step=1e-3)
+
+
+def measured(name: str) -> str:
+    """Return the table's row of one machine."""
+    ready = swing(load(name), evaluator=Compiled())
+    cells = [name]
+    for integrator in (ADAPTIVE, FIXED):
+        simulator = Simulator(ready.model, route=IndependentCoordinates(), integrator=integrator)
+        best = float("inf")
+        for _ in range(RUNS + 1):  # the first one compiles
+            start = time.perf_counter()
+            result = simulator.run(SIMULATED, q=ready.q, v=ready.v)
+            best = min(best, time.perf_counter() - start)
+        steps = f", {len(result.time) - 1} steps" if integrator is ADAPTIVE else ""
+        cells += [f"{duration(best)}{steps}", f"{SIMULATED / best:.0f}"]
+    return f"| {' | '.join(cells)} |"
+
+
+def table() -> Iterator[str]:
+    """Yield the lines of the table."""
+    yield "| machine | Dormand–Prince, `rtol` 1e-9 | times real time | Runge–Kutta 4, 1 ms | times real time |"
+    yield "|---|---|---|---|---|"
+    for name in MACHINES:
+        yield measured(name)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure, and print or write the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table between the marks of a page")
+    options = parser.parse_args(arguments)
+    lines = list(table())
+    page.write_or_print(options.markdown, MARKS, lines, f"{processor().name}; load of the cores {busy():.1f}.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
