@@ -25,7 +25,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "src" / "tauloop"
 #: Layers from the ground up (design, "Layout"): a package may import those of the layers before its own, never its
 #: neighbours in the same layer and never those after.
 LAYERS = (
-    ("lazy", "records"),
+    ("lazy", "records", "blas"),
     ("errors", "shown"),
     ("files", "interrupts", "extensions", "progress", "datasets", "processes"),
     ("result", "options"),

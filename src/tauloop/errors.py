@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import field, fields
 from typing import Self
 
+from tauloop.blas import one_blas_thread
 from tauloop.records import dataclass
 
 #: Most characters of the parts of a problem, and what stands in the place of the rest.
@@ -201,11 +202,14 @@ class EngineError(TauloopError):
 def solving(error: type[TauloopError]) -> Iterator[None]:
     """Name what NumPy and SciPy cannot solve; a decorator of functions that solve linear equations, or a context.
 
+    BLAS has one thread meanwhile (`one_blas_thread`): the equations of a machine are small.
+
     Raises:
         error: a matrix is singular, or numbers in it are not finite: what, and where in the code.
     """
     try:
-        yield
+        with one_blas_thread():
+            yield
     except ValueError as caught:
         is_singular = any(kind.__name__ == "LinAlgError" for kind in type(caught).__mro__)  # NumPy is slow to import
         if not is_singular and not any(text in str(caught) for text in _NOT_FINITE):

@@ -19,8 +19,7 @@ from threading import Thread
 from types import TracebackType
 from typing import Any, TypeVar
 
-from threadpoolctl import threadpool_limits
-
+from tauloop.blas import one_blas_thread
 from tauloop.errors import EngineError
 
 Common = TypeVar("Common")
@@ -170,5 +169,5 @@ def _common(packed: bytes) -> Any:
 
 def _done(work: Callable[[Common, Item], Outcome], packed: bytes, items: Sequence[Item]) -> list[Outcome]:
     """Some pieces of work. Cores are taken by processes, so linear algebra has one thread in each."""
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         return [work(_common(packed), item) for item in items]

@@ -15,6 +15,7 @@ import numpy as np
 from tauloop.assembly.far_start import close_from_afar
 from tauloop.assembly.limits import AT_THE_STOP, limits_of
 from tauloop.assembly.loops import Loops, aligned
+from tauloop.blas import one_blas_thread
 from tauloop.equations.topology import integrate
 from tauloop.errors import Problem
 from tauloop.records import dataclass
@@ -129,6 +130,7 @@ def _full_step(loops: Loops, phi: np.ndarray, K: np.ndarray, least: float, most:
     return np.asarray(-np.einsum("nji,nj,nkj,nk->ni", Vt, inverse, U, loops.row_scale * phi))
 
 
+@one_blas_thread()
 @np.errstate(over="ignore", invalid="ignore")  # of starts that are too far away for numbers to hold
 def close_loops(
     loops: Loops, q: np.ndarray, iterations: int = 80, held: tuple[int, ...] = ()
@@ -297,6 +299,7 @@ class Probe:
         )
 
 
+@one_blas_thread()
 def probed(loops: Loops, q: np.ndarray, locked: tuple[int, ...]) -> Probe:
     """States around an assembled pose (1, n_q), by shorter steps where limits allow no long ones."""
     states = q

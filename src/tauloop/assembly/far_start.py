@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tauloop.assembly.loops import Loops
+from tauloop.blas import one_blas_thread
 from tauloop.equations.topology import Topology, integrate
 
 #: Changes of the cost, of the coordinates and of the gradient, all free of units, below which nothing more is gained.
@@ -17,6 +18,7 @@ ROUNDING = 1e-15
 EVALUATIONS = 300
 
 
+@one_blas_thread()
 def close_from_afar(loops: Loops, q: np.ndarray, *, held: tuple[int, ...] = ()) -> tuple[np.ndarray, float]:
     """Coordinates that close the loops as well as can be, from one start of any distance.
 

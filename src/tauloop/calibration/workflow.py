@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from tauloop.calibration.fitting import FitOptions, fit_geometry
 from tauloop.calibration.judging.validation import Comparison, bootstrap, compare_unknowns, leave_one_out
@@ -22,7 +21,7 @@ from tauloop.calibration.problem.unknowns import Tolerances
 from tauloop.calibration.result import Calibration
 from tauloop.calibration.solving.align import aligned
 from tauloop.calibration.solving.exchanges import indistinguishable_swaps
-from tauloop.errors import InputError
+from tauloop.errors import IdentificationError, InputError, solving
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.quantities import quantity
 from tauloop.mechanism.units import ANGLE, LENGTH
@@ -84,6 +83,7 @@ class CalibrationOptions(Options):
     processes: int = option(1, least=1, flag="--threads")
 
 
+@solving(IdentificationError)
 def calibrate(
     mechanism: Mechanism,
     measurements: Measurements | Sequence[Measurements],
@@ -123,8 +123,7 @@ def calibrate(
         [0.001]
     """
     options, report = options or CalibrationOptions(), progress or (lambda phase, done, total: None)
-    # the matrices are small: threads of linear algebra would wait for each other longer than they work
-    with threadpool_limits(limits=1, user_api="blas"), SharedWork(options.processes) as processes:
+    with SharedWork(options.processes) as processes:
         measured = _measured(mechanism, measurements, options)
         problem = _problem(mechanism, measured, options.parameters or measured.parameters, options)
         rng = np.random.default_rng(options.seed)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from tauloop.codegen import Compiled
-from tauloop.errors import InputError, Problem, Problems
+from tauloop.errors import IdentificationError, InputError, Problem, Problems, solving
 from tauloop.identification.chosen import chosen_estimator
 from tauloop.identification.estimation.clustered_errors import ClusteredErrors
 from tauloop.identification.estimation.error_models import AutocorrelatedErrors
@@ -54,7 +54,6 @@ from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.from_log import dynamic_leaves, leaf_ties, regression_data, require_channels
 from tauloop.identification.regression.streaming import merge, split_each
-from tauloop.identification.regression.threads import one_thread
 from tauloop.identification.regression.ties import Ties
 from tauloop.logs import Signals, samples
 from tauloop.mechanism.model import Mechanism
@@ -94,7 +93,7 @@ def identification_model(
     return Model(known, evaluator=Compiled(at_least=WORTH_COMPILING, threads=threads))
 
 
-@one_thread
+@solving(IdentificationError)
 def identify(
     machine: Mechanism | Model,
     logs: LogSource | Sequence[LogSource],

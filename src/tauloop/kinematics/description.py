@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tauloop.datasets import Tabular, Variable
-from tauloop.errors import TauloopError
+from tauloop.errors import PoseError, TauloopError, solving
 from tauloop.kinematics.inspection import Inspection, check
 from tauloop.mechanism.drive_line import DriveLine, DualDrive, ElasticBacklash, ExactBacklash
 from tauloop.mechanism.model import Mechanism
@@ -134,6 +134,7 @@ def drive_line_figures(mechanism: Mechanism, line: DriveLine) -> dict[str, Any]:
     }
 
 
+@solving(PoseError)
 def describe(machine: Mechanism | Model, options: DescribeOptions | None = None) -> Description:
     """Describe a machine.
 

@@ -16,6 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
+from tauloop.errors import PoseError, solving
 from tauloop.records import dataclass
 
 
@@ -117,6 +118,7 @@ class _Paths:
         self.active = np.arange(len(self.x))
 
 
+@solving(PoseError)
 def track(
     system: PolynomialSystem, x: np.ndarray, line: ParameterLine, options: TrackingOptions | None = None
 ) -> Tracked:

@@ -13,7 +13,7 @@ from tauloop.assembly.ports import coordinate_units
 from tauloop.assembly.reference_pose import closed_from_further_starts, displacement, distance, named_pose
 from tauloop.assembly.spins import find_spins
 from tauloop.datasets import Tabular, Variable, rows
-from tauloop.errors import Problem, Problems, TauloopError
+from tauloop.errors import PoseError, Problem, Problems, TauloopError, solving
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.model import BASE, PLATFORM_JOINT, Mechanism
 from tauloop.mechanism.omissions import omission_problems
@@ -136,6 +136,7 @@ def import_notes(mechanism: Mechanism) -> tuple[str, ...]:
     return tuple(line.removeprefix("- ") for line in mechanism.description.splitlines()[1:])
 
 
+@solving(PoseError)
 def check(machine: Mechanism | Model, options: CheckOptions | None = None) -> Inspection:
     """Check whether a machine works as described: does it assemble, is it driven, was its assembly mode a guess?
 

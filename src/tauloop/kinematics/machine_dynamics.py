@@ -12,7 +12,7 @@ import numpy as np
 from tauloop.assembly.named_values import named_motion
 from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, Port, coordinate_units
 from tauloop.datasets import TIME, Variable, columns, time_axis
-from tauloop.errors import InputError, Problems
+from tauloop.errors import InputError, PoseError, Problems, solving
 from tauloop.kinematics.singularities import require_regular, singularity_report
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.omissions import omission_evidence
@@ -168,6 +168,7 @@ class MotionForces(Result):
         return build_log(self.time, list(signals.values()))
 
 
+@solving(PoseError)
 def inverse_dynamics(
     machine: Mechanism | Model, options: DynamicsOptions | None = None, *, progress: Progress | None = None
 ) -> MotionForces:

@@ -12,7 +12,7 @@ from tauloop.assembly.limits import Beyond, require_within_limits
 from tauloop.assembly.named_values import named_values
 from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, Port, coordinate_units, motor_port
 from tauloop.datasets import Variable, columns
-from tauloop.errors import InputError
+from tauloop.errors import InputError, PoseError, solving
 from tauloop.kinematics.actuator_positions import actuator_values, agreement
 from tauloop.kinematics.homotopy_monodromy import Report, unreported
 from tauloop.kinematics.machine_geometry import machine_geometry
@@ -126,6 +126,7 @@ class Poses(Result):
         return self.plain_data(*names, given=self.entry.name, poses=poses)
 
 
+@solving(PoseError)
 def forward_kinematics(
     machine: Mechanism | Model,
     actuators: object | None = None,
@@ -160,6 +161,7 @@ def forward_kinematics(
     return _poses(modelled(machine), ACTUATORS, actuators, options or KinematicsOptions(), report)
 
 
+@solving(PoseError)
 def inverse_kinematics(
     machine: Mechanism | Model,
     platform: object | None = None,
@@ -302,6 +304,7 @@ class Jacobian(Result):
         }
 
 
+@solving(PoseError)
 def jacobian(
     machine: Mechanism | Model,
     *,

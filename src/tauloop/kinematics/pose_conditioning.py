@@ -6,6 +6,7 @@ import numpy as np
 
 from tauloop.assembly.coordinates import conditions
 from tauloop.assembly.ports import numbers
+from tauloop.errors import PoseError, solving
 from tauloop.model import Model
 from tauloop.records import dataclass
 from tauloop.shown import Shown
@@ -27,6 +28,7 @@ class Conditioning(Shown):
     length: float
 
 
+@solving(PoseError)
 def conditioning(model: Model, position: object, *, length: float | None = None) -> Conditioning:
     """Conditioning of platform positions.
 

@@ -10,7 +10,7 @@ from itertools import permutations
 import numpy as np
 
 from tauloop.datasets import Variable, rows
-from tauloop.errors import InputError, Problems
+from tauloop.errors import InputError, PoseError, Problems, solving
 from tauloop.kinematics.alike import ALIKE, mass_center, motion, parallel_rods
 from tauloop.kinematics.states import random_states
 from tauloop.mechanism.bodies import struts
@@ -201,6 +201,7 @@ class Reduction(Result):
         )
 
 
+@solving(PoseError)
 def reduce(
     mechanism: Mechanism, options: ReductionOptions | None = None, *, progress: Progress | None = None
 ) -> Reduction:

@@ -23,7 +23,7 @@ from functools import cache
 import numpy as np
 
 from tauloop.assembly.ports import PLATFORM, Entry
-from tauloop.errors import AssemblyError, InputError, Problems
+from tauloop.errors import AssemblyError, InputError, PoseError, Problems, solving
 from tauloop.model import Model
 from tauloop.programs.state import State
 from tauloop.records import DEFERRED, dataclass, deferred
@@ -68,6 +68,7 @@ class Singularities:
         return np.asarray(getattr(self, kind))
 
 
+@solving(PoseError)
 def singularities(model: Model, q: np.ndarray) -> Singularities:
     """Measure how far assembled poses are from singularities.
 
@@ -239,6 +240,7 @@ class SingularityReport:
     measures: Singularities
 
 
+@solving(PoseError)
 def singularity_report(model: Model, motion: State, *, entry: Entry = PLATFORM) -> SingularityReport:
     """Closest approaches to singularities and crossings of a sampled motion.
 

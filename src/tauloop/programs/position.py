@@ -12,6 +12,7 @@ from collections.abc import Mapping
 import casadi as ca
 import numpy as np
 
+from tauloop.blas import one_blas_thread
 from tauloop.equations.topology import Topology
 from tauloop.equations.tree import Configuration
 from tauloop.equations.values import Values
@@ -83,6 +84,7 @@ class Positions(Shown):
     turns_matter: bool
 
 
+@one_blas_thread()
 def solve_positions(
     builder: ProgramBuilder,
     mechanism: Mechanism,

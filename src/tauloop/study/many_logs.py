@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tauloop.datasets import Variable, rows
-from tauloop.errors import IdentificationError, InputError, Problem
+from tauloop.errors import IdentificationError, InputError, Problem, solving
 from tauloop.formats.yaml_writer import dumps
 from tauloop.identification import (
     ClusteredErrors,
@@ -130,6 +130,7 @@ class FoldedLogs(Result):
         return write_triangle(self.triangle, path)
 
 
+@solving(IdentificationError)
 def fold_logs(
     machine: Mechanism,
     logs: Sequence[str | Path],

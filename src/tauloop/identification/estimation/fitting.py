@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.errors import IdentificationError, Problems
+from tauloop.errors import IdentificationError, Problems, solving
 from tauloop.identification.estimation.base_columns import BaseRegression
 from tauloop.identification.estimation.error_models import AutocorrelatedErrors, ErrorModel, EstimatingEquations
 from tauloop.identification.estimation.estimators import ROUNDING_SHARE, Estimate, Estimator, require_equations
@@ -16,7 +16,6 @@ from tauloop.identification.estimation.result import Identification
 from tauloop.identification.estimation.whiteness import whiteness
 from tauloop.identification.regression.base_parameters import BaseParameters, RankOptions, base_parameters
 from tauloop.identification.regression.data import RegressionData
-from tauloop.identification.regression.threads import one_thread
 from tauloop.result import Evidence, plain, provenance
 
 #: The largest force lies between this and one over it, N or N m, where forces are to be squared.
@@ -31,7 +30,7 @@ UNCERTAIN_SHARE = 0.3
 UNEXPLAINED = 0.9
 
 
-@one_thread
+@solving(IdentificationError)
 def fit(
     training: RegressionData,
     held_out: RegressionData | None,

@@ -10,14 +10,13 @@ import numpy as np
 import scipy.special
 from scipy.optimize import brentq
 
-from tauloop.errors import IdentificationError, Problem
+from tauloop.errors import IdentificationError, Problem, solving
 from tauloop.identification.estimation.clustered_errors import COVERED
 from tauloop.identification.estimation.error_models import ErrorModel
 from tauloop.identification.estimation.estimators import Estimator
 from tauloop.identification.estimation.fitting import fit
 from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.identification.regression.data import RegressionData
-from tauloop.identification.regression.threads import one_thread
 from tauloop.mechanism.suggestions import listing
 from tauloop.records import dataclass
 from tauloop.result import plain
@@ -115,7 +114,7 @@ class LogComparison(Shown):
         return dict(plain({"logs": self.logs, "base_parameters": rows}))
 
 
-@one_thread
+@solving(IdentificationError)
 def compare_logs(
     parts: Sequence[RegressionData],
     names: Sequence[str],

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tauloop.errors import Problem
+from tauloop.errors import IdentificationError, Problem, solving
 from tauloop.identification.estimation.block_fits import BlockFits, gained, pooled
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.friction.element_motion import ElementMotion
@@ -19,7 +19,6 @@ from tauloop.identification.friction.presliding import REST, presliding_state
 from tauloop.identification.regression.columns import asymmetric_friction, stribeck_friction
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.streaming import merge
-from tauloop.identification.regression.threads import one_thread
 from tauloop.records import dataclass
 
 #: A law is missing where it lessens the error of an output on blocks that were not fitted by this share, ...
@@ -99,7 +98,7 @@ class _Law:
         return Problem(self.element, f"{what}: {shown}", remedy)
 
 
-@one_thread
+@solving(IdentificationError)
 def missing_laws(
     parts: Sequence[RegressionData],
     motions: Sequence[ElementMotion],

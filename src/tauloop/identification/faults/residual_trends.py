@@ -13,9 +13,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.errors import Problem
+from tauloop.errors import IdentificationError, Problem, solving
 from tauloop.identification.regression.data import RegressionData
-from tauloop.identification.regression.threads import one_thread
 from tauloop.records import dataclass
 
 #: Blocks of a log; so many of them must tell the same sign.
@@ -91,7 +90,7 @@ class _Column:
     scale: float
 
 
-@one_thread
+@solving(IdentificationError)
 def residual_trends(
     data: RegressionData,
     friction: Sequence[str] = (),

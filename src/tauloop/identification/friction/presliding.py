@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
+from tauloop.errors import IdentificationError, solving
 from tauloop.identification.estimation.block_fits import BLOCKS, BlockFits, gained, pooled
 from tauloop.identification.estimation.estimators import WeightedLeastSquares
 from tauloop.identification.estimation.evaluation import overall
@@ -16,7 +17,6 @@ from tauloop.identification.estimation.fitting import fit
 from tauloop.identification.friction.element_motion import ElementMotion
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.streaming import merge, split_each
-from tauloop.identification.regression.threads import one_thread
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -107,7 +107,7 @@ class PreslidingChoice(Shown):
     stated: tuple[str, ...]
 
 
-@one_thread
+@solving(IdentificationError)
 def choose_presliding(
     parts: Sequence[RegressionData],
     motions: Sequence[ElementMotion],

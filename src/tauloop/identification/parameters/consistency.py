@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from tauloop.datasets import Variable, rows
-from tauloop.errors import IdentificationError, Problems
+from tauloop.errors import IdentificationError, Problems, solving
 from tauloop.identification.estimation.estimators import WeightedLeastSquares
 from tauloop.identification.estimation.evaluation import OutputFit, judge_both, largest_loss
 from tauloop.identification.estimation.fitting import fit
@@ -23,7 +23,6 @@ from tauloop.identification.parameters.cones import Cone, Regularisation, Regula
 from tauloop.identification.parameters.lmi import ConicProblem, ConicSolution, solve_conic
 from tauloop.identification.parameters.prior_weight import WeightTrial, chosen_weight, weight_evidence, widened
 from tauloop.identification.regression.data import RegressionData, split
-from tauloop.identification.regression.threads import one_thread
 from tauloop.options import option, require
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, plain, provenance
@@ -140,7 +139,7 @@ class ConsistentIdentification(Result):
         )
 
 
-@one_thread
+@solving(IdentificationError)
 def fit_consistent(
     training: RegressionData,
     held_out: RegressionData,

@@ -17,7 +17,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import ndtri
 
 from tauloop.datasets import Variable, rows
-from tauloop.errors import IdentificationError
+from tauloop.errors import IdentificationError, solving
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.machine_result import MachineIdentification
 from tauloop.identification.parameters.base_estimates import BaseEstimates
@@ -147,6 +147,7 @@ class LinkParameters(Result):
         return {parameter.name: parameter for parameter in self.parameters}[name]
 
 
+@solving(IdentificationError)
 def link_parameters(
     mechanism: Mechanism,
     estimates: BaseEstimates | Identification | MachineIdentification | str | Path,

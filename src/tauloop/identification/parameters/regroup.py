@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tauloop.errors import InputError
+from tauloop.errors import IdentificationError, InputError, solving
 from tauloop.identification.parameters.regrouping import AnalyticRegrouping, ColumnParameter, analytic_regrouping
 from tauloop.identification.parameters.regrouping_columns import ProductColumns, StandardColumns
 from tauloop.mechanism.model import Mechanism
@@ -37,6 +37,7 @@ class RegroupingOptions(Options):
     seed: int = option(0, least=0)
 
 
+@solving(IdentificationError)
 def regroup(
     mechanism: Mechanism, options: RegroupingOptions | None = None, *, progress: Progress | None = None
 ) -> AnalyticRegrouping:

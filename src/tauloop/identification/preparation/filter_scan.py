@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tauloop.datasets import Variable, rows
-from tauloop.errors import IdentificationError
+from tauloop.errors import IdentificationError, solving
 from tauloop.identification.estimation.error_models import ErrorModel
 from tauloop.identification.estimation.estimators import Estimator, WeightedLeastSquares
 from tauloop.identification.estimation.evaluation import overall
@@ -21,7 +21,6 @@ from tauloop.identification.estimation.result import Identification
 from tauloop.identification.preparation.trials import Trials
 from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.identification.regression.streaming import split_each
-from tauloop.identification.regression.threads import one_thread
 from tauloop.identification.regression.ties import Ties
 from tauloop.logs import Preparation
 from tauloop.logs.channels import Log, as_signals
@@ -118,7 +117,7 @@ class FilterScan(Result):
         )
 
 
-@one_thread
+@solving(IdentificationError)
 def scan_filters(
     model: Model,
     log: Log | Sequence[Log],

@@ -15,10 +15,10 @@ from functools import reduce
 
 import numpy as np
 
+from tauloop.errors import IdentificationError, solving
 from tauloop.identification.estimation.error_models import ScoreSums, correlated, less_followed
 from tauloop.identification.regression.data import RegressionData, split
 from tauloop.identification.regression.folding import FoldedIdentification
-from tauloop.identification.regression.threads import one_thread
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -63,13 +63,13 @@ def _fitted(data: RegressionData, share: float) -> RegressionData:
     return data if share == 1.0 else split(data, share)[0]
 
 
-@one_thread
+@solving(IdentificationError)
 def score_sums(data: RegressionData, directions: ScoreDirections, share: float = 1.0) -> ScoreSums:
     """The second reading of a log: `share` of its samples was fitted."""
     return ScoreSums.of(directions.at(_fitted(data, share)))
 
 
-@one_thread
+@solving(IdentificationError)
 def score_spread(
     data: RegressionData, directions: ScoreDirections, kernel: np.ndarray, share: float = 1.0
 ) -> np.ndarray:

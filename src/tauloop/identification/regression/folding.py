@@ -25,7 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tauloop.errors import IdentificationError, LogError
+from tauloop.errors import IdentificationError, LogError, solving
 from tauloop.files import unreadable, write_file
 from tauloop.identification.estimation.clustered_errors import ClusteredErrors, jackknife
 from tauloop.identification.estimation.error_models import correlated
@@ -33,7 +33,6 @@ from tauloop.identification.estimation.estimators import CondensedEstimator, Est
 from tauloop.identification.regression.base_parameters import BaseParameters, RankOptions
 from tauloop.identification.regression.data import RegressionData, split
 from tauloop.identification.regression.streaming import Condensed, condensed, estimate_condensed
-from tauloop.identification.regression.threads import one_thread
 from tauloop.logs.unpacking import require_archive
 from tauloop.records import dataclass
 from tauloop.shown import Shown
@@ -94,7 +93,7 @@ class FoldedIdentification(Shown):
     held_out: np.ndarray | None
 
 
-@one_thread
+@solving(IdentificationError)
 def fold_log(
     data: RegressionData, *, share: float = 1.0, correlation: np.ndarray | None = None, blocks: int = 0
 ) -> LogTriangle:
@@ -157,7 +156,7 @@ def _spread(data: RegressionData, whole: Condensed, kernel: np.ndarray) -> tuple
     )
 
 
-@one_thread
+@solving(IdentificationError)
 def fold(first: LogTriangle, second: LogTriangle, *, one_log: bool = False) -> LogTriangle:
     """The triangle of the samples of both.
 
@@ -220,7 +219,7 @@ def fold_all(triangles: Iterable[LogTriangle]) -> LogTriangle:
     return reduce(lambda later, earlier: fold(earlier, later), (item for _, item in reversed(waiting)))
 
 
-@one_thread
+@solving(IdentificationError)
 def identify_folded(
     triangle: LogTriangle,
     estimator: CondensedEstimator,

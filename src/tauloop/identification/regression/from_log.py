@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.errors import AssemblyError, InputError, LogError, PoseError, Problem
+from tauloop.errors import AssemblyError, IdentificationError, InputError, LogError, PoseError, Problem, solving
 from tauloop.identification.regression.data import RegressionData
-from tauloop.identification.regression.threads import one_thread
 from tauloop.identification.regression.ties import Ties
 from tauloop.logs import Preparation, channels, decimate, decimate_in_parts, prepared_signals, samples
 from tauloop.logs.channels import Log, Signals, as_signals
@@ -70,7 +69,7 @@ def leaf_ties(model: Model, names: Iterable[str] | None = None) -> Ties:
     return Ties(matrix=matrix, offset=offset, parameters=chosen, units=units)
 
 
-@one_thread
+@solving(IdentificationError)
 def regression_data(
     model: Model,
     log: Log,

@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.errors import IdentificationError, Problem
+from tauloop.errors import IdentificationError, Problem, solving
 from tauloop.identification.estimation.estimators import CondensedEstimator, Estimate, require_equations
 from tauloop.identification.regression.base_parameters import BaseParameters, RankOptions, base_parameters
 from tauloop.identification.regression.data import RegressionData, split
-from tauloop.identification.regression.threads import one_thread
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -61,7 +60,7 @@ def condensed(data: RegressionData) -> Condensed:
     )
 
 
-@one_thread
+@solving(IdentificationError)
 def condense_parts(parts: Iterable[RegressionData]) -> Condensed:
     """Condense samples that come part by part: chunks of one long log, or several logs of one machine.
 
@@ -81,7 +80,7 @@ def condense_parts(parts: Iterable[RegressionData]) -> Condensed:
     return whole
 
 
-@one_thread
+@solving(IdentificationError)
 def estimate_condensed(
     condensed: Condensed, estimator: CondensedEstimator, rank: RankOptions | None = None
 ) -> tuple[BaseParameters, Estimate]:
