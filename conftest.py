@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from older_processors import PROCESSORS, environment
 
 ROOT = Path(__file__).resolve().parent
 
@@ -85,15 +86,23 @@ def absent() -> list[str]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The one way to change the golden files."""
-    parser.addoption("--update-golden", action="store_true", help="write the golden files anew; review them like code")
+    """Options of the suite; `--update-golden` is the only way to change the golden files."""
+    parser.addoption("--update-golden", action="store_true", help="write the golden files again; review them like code")
     parser.addoption("--nightly", action="store_true", help="run the tests of `make nightly` too")
+    parser.addoption("--processor", choices=sorted(PROCESSORS), help="run as on an older processor, on any x86-64 one")
+    parser.addoption("--strict-skips", action="store_true", help="fail where a test is skipped that needs no GPU, ...")
 
 
-def pytest_configure() -> None:
-    """A folder that was named and is not there is a mistake, not a reason to skip."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse a folder of measured data that does not exist, and set up an older processor before workers start."""
     if os.environ.get("TAULOOP_SHARED") and not shared_folder().is_dir():
         raise pytest.UsageError(f"TAULOOP_SHARED={os.environ['TAULOOP_SHARED']} is not a folder")
+    processor = config.getoption("--processor")
+    if processor and not hasattr(config, "workerinput"):
+        try:
+            os.environ |= environment(processor, ROOT / "out" / "processors" / processor)
+        except ValueError as error:
+            raise pytest.UsageError(str(error)) from error
 
 
 def pytest_report_header() -> str:
