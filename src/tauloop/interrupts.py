@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import TypeVar
 
 X = TypeVar("X")
@@ -76,3 +77,23 @@ def leavable(search: Callable[[Callable[[], bool]], None]) -> bool:
     if errors:
         raise errors[0]
     return mark.is_set()
+
+
+@contextmanager
+def deferred() -> Iterator[None]:
+    """Hold interrupts back while a child process is started, so that it is known before the interrupt is raised.
+
+    An interrupt inside `subprocess.Popen` loses a process that already runs. Only the main thread gets interrupts.
+    """
+    former = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or former is None:
+        yield
+        return
+    pending: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: pending.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, former)
+        if pending:
+            signal.raise_signal(signal.SIGINT)

@@ -20,7 +20,7 @@ from compiled_machines import compiled, compiler, compilers, function, motion
 import tauloop as tl
 from tauloop.codegen import Compiled, compiler as compiler_module
 from tauloop.codegen.compiled import compile_function
-from tauloop.codegen.compiler import Compiler, build, find_compiler
+from tauloop.codegen.compiler import PORTABLE_FLAGS, Compiler, build, find_compiler
 from tauloop.errors import EngineError
 
 needs_compiler = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
@@ -83,8 +83,9 @@ def test_one_file_that_fails_ends_the_others(tmp_path):
 
 
 @needs_compiler
-def test_another_source_compiler_or_flag_gives_another_name(tmp_path, monkeypatch):
+def test_another_source_compiler_or_flag_gives_another_name(tmp_path):
     compiler_here = compiler()
+    further = ("-fno-strict-aliasing",)
     names = [
         build(SOURCE, compiler_here, folder=tmp_path),
         build(SOURCE + "\n", compiler_here, folder=tmp_path),
@@ -94,9 +95,11 @@ def test_another_source_compiler_or_flag_gives_another_name(tmp_path, monkeypatc
             folder=tmp_path,
         ),
         build(SOURCE, compiler_here, folder=tmp_path, threads=True),
+        build(SOURCE, compiler_here, folder=tmp_path, further=further),
+        build(SOURCE, compiler_here, folder=tmp_path, threads=True, further=further),
+        build(SOURCE, replace(compiler_here, flags=PORTABLE_FLAGS), folder=tmp_path),
+        build(SOURCE, replace(compiler_here, flags=(*PORTABLE_FLAGS, *further)), folder=tmp_path),
     ]
-    monkeypatch.setattr(compiler_module, "FLAGS", (*compiler_module.FLAGS, "-fno-strict-aliasing"))
-    names.append(build(SOURCE, compiler_here, folder=tmp_path))
     assert len({path.name for path in names}) == len(names)
 
 
@@ -253,6 +256,23 @@ def test_an_interrupted_build_stops_its_compiler_and_leaves_nothing(tmp_path):
     assert b"KeyboardInterrupt" in output
     assert not _runs(int(mark.read_text()))
     assert left_behind(folder) == []
+
+
+def test_an_interrupt_while_a_compiler_starts_stops_it_too(tmp_path, monkeypatch):
+    """The interrupt comes after the process has begun to run, and before the caller knows of it."""
+    started = []
+    popen = subprocess.Popen
+
+    def interrupted(*args, **kwargs):
+        started.append(popen(*args, **kwargs))
+        signal.raise_signal(signal.SIGINT)
+        return started[0]
+
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        build(SOURCE, script(tmp_path, f"exec sleep {FOREVER}"), folder=tmp_path / "cache")
+    assert started[0].poll() == -signal.SIGKILL
+    assert left_behind(tmp_path / "cache") == []
 
 
 # Folders that cannot be used

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from tauloop.codegen.cache import cache_folder, is_intact, keep, private, scratch
 from tauloop.errors import EngineError, InputError
+from tauloop.interrupts import deferred
 from tauloop.processes import following, lifeline
 from tauloop.records import dataclass
 
@@ -255,7 +256,8 @@ def _run(commands: Sequence[list[str]], timeout: float) -> None:
         while waiting or running:
             while waiting and len(running) < CROWD * (os.cpu_count() or 1):
                 command = waiting.popleft()
-                running.append((command, _started(command)))
+                with deferred():
+                    running.append((command, _started(command)))
             _require_success(*running[0], timeout)
             running.popleft()
     finally:
