@@ -3,7 +3,8 @@
 #
 #   make demo    identify a Gantry-Tau from a log that it writes itself
 #   make test    the test suite, under ten minutes on two cores
-#   make nightly what takes too long for it: long tests, 200 000 damaged files, 5 000 random machines
+#   make nightly what takes too long for it: long tests, 200 000 damaged files, 5 000 random machines, older processors
+#   make processors-test  the tests that depend on rounding, as on processors with AVX2 and with SSE2 alone
 #   make fuzz    search for input that breaks a reader, SECONDS=60 each, coverage as the guide
 #   make wheel-test       a wheel, built, installed in an empty environment and used, with a compiler and without
 #   make walk             from the README to a verified machine, in an empty environment; how long it takes
@@ -33,7 +34,7 @@ BENCH := .venv/.installed-bench
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test core-test torch-test nightly nightly-versions wheel-test walk fuzz plant-search check fix bench docs pictures clean
+.PHONY: help demo test core-test torch-test processors-test nightly nightly-versions wheel-test walk fuzz plant-search check fix bench docs pictures clean
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -42,8 +43,8 @@ demo: $(CORE)
 	$(BIN)/python examples/gantry_tau.py $(ARGS)
 
 # One thread each for linear algebra: the two test processes already use two cores.
-test core-test torch-test nightly nightly-versions fuzz: export OMP_NUM_THREADS ?= 1
-test core-test torch-test nightly nightly-versions fuzz: export OPENBLAS_NUM_THREADS ?= 1
+test core-test torch-test processors-test nightly nightly-versions fuzz: export OMP_NUM_THREADS ?= 1
+test core-test torch-test processors-test nightly nightly-versions fuzz: export OPENBLAS_NUM_THREADS ?= 1
 nightly fuzz: export PYTHONPATH := tests
 test: $(ALL)
 	$(BIN)/python -m pytest -n 2 $(ARGS)
@@ -62,9 +63,17 @@ torch-test: $(BIN)/python
 	out/torch/bin/python -m pip install --quiet '$(TORCH)' --editable '.[torch,dev]'
 	out/torch/bin/python -m pytest -n 0 --nightly tests/model/test_torch_face.py tests/gpu/test_strangers_arrays.py $(ARGS)
 
+# Each with compiled code of its own, in out/processors.
+processors-test: TESTS ?= $(addprefix tests/,assembly calibration codegen drives equations estimation hil identification \
+    integrate kinematics model motion programs realtime reduction simulation study)
+processors-test: $(ALL)
+	@for processor in avx2 sse2; do \
+	    echo "== $$processor"; $(BIN)/python -m pytest -n 2 --processor $$processor $(TESTS) $(ARGS) || exit 1; \
+	done
+
 nightly: FILES ?= 200000
 nightly: MACHINES ?= 5000
-nightly: $(ALL) core-test walk
+nightly: $(ALL) core-test walk processors-test
 	$(BIN)/python -m pytest -n 2 --nightly -m nightly $(ARGS)
 	$(BIN)/python -m fuzz --files $(FILES) --machines $(MACHINES)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib.util
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -108,6 +109,49 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_report_header() -> str:
     """Say at the top of the report what is not run."""
     return "absent, hence not run: " + ("; ".join(absent()) or "nothing")
+
+
+#: Beginnings of the reasons to skip that `--strict-skips` accepts: no GPU, no PyTorch, no ordinary user.
+EXPECTED_SKIPS = (
+    "needs the extra `gpu`",
+    "needs the extra `torch`",
+    "PyTorch is installed",
+    "needs a user whom permissions bind",
+)
+#: Further ones where the measured data are not next to the repository.
+DATA_SKIPS = re.compile(r"needs (the measured|data/|models/)|the models of others are not here")
+
+
+def unexpected_skips(terminal: pytest.TerminalReporter) -> list[str]:
+    """Return the place and the reason of each skipped test that `--strict-skips` refuses."""
+    lines = set()
+    for report in terminal.stats.get("skipped", []):
+        path, line, text = report.longrepr
+        reason = text.removeprefix("Skipped: ")
+        is_expected = reason.startswith(EXPECTED_SKIPS)
+        if not shared_folder().is_dir():
+            is_expected = is_expected or DATA_SKIPS.match(reason) is not None
+        if not is_expected:
+            lines.add(f"{os.path.relpath(path, ROOT)}:{line}: {reason}")
+    return sorted(lines)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail with ``--strict-skips`` where a test was skipped that could have run; the summary names it."""
+    terminal = session.config.pluginmanager.get_plugin("terminalreporter")
+    is_strict = session.config.getoption("--strict-skips") and not hasattr(session.config, "workerinput")
+    if is_strict and session.exitstatus == pytest.ExitCode.OK and unexpected_skips(terminal):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Name what ``--strict-skips`` refuses."""
+    lines = unexpected_skips(terminalreporter) if config.getoption("--strict-skips") else []
+    if lines:
+        terminalreporter.section("skipped, although --strict-skips expects it to run", red=True)
+        for line in lines:
+            terminalreporter.write_line(line)
 
 
 def nightly_names() -> list[str]:
