@@ -154,10 +154,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
             terminalreporter.write_line(line)
 
 
-def nightly_names() -> list[str]:
-    """Beginnings of the names of the tests that ``nightly.txt`` leaves to `make nightly`."""
+def nightly_names() -> tuple[list[str], list[str]]:
+    """Beginnings of the names of the tests that ``nightly.txt`` leaves to `make nightly`, and its exceptions."""
     lines = (ROOT / "tests" / "nightly.txt").read_text(encoding="utf-8").splitlines()
-    return [line for line in lines if line and not line.startswith("#")]
+    names = [line for line in lines if line and not line.startswith("#")]
+    exceptions = [name.removeprefix("!") for name in names if name.startswith("!")]
+    return [name for name in names if not name.startswith("!")], exceptions
 
 
 def short_name(nodeid: str) -> str:
@@ -168,9 +170,10 @@ def short_name(nodeid: str) -> str:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what ``nightly.txt`` names, and leave the nightly tests out unless they are asked for."""
-    names = tuple(nightly_names())
+    names, exceptions = map(tuple, nightly_names())
     for item in items:
-        if short_name(item.nodeid).startswith(names):
+        name = short_name(item.nodeid)
+        if name.startswith(names) and not name.startswith(exceptions):
             item.add_marker(pytest.mark.nightly)
     if config.getoption("--nightly"):
         return
