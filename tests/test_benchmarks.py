@@ -85,7 +85,7 @@ def test_wrong_forces_are_not_timed(
 @pytest.mark.parametrize("name", ["five_bar", "delta", "rcid"])
 def test_the_cpp_program_agrees(bench: ModuleType, name: str) -> None:
     try:
-        program = bench.pinocchio_cpp.program(only_cached=True)
+        program = bench.pinocchio_cpp.program()
     except peers("cache").NotBuilt as error:
         pytest.skip(f"Pinocchio in C++: {error}")
     comparison = peers("comparison")
@@ -101,7 +101,7 @@ def test_the_cpp_program_agrees(bench: ModuleType, name: str) -> None:
 
 def test_the_cpp_regressor_gives_the_forces(bench: ModuleType) -> None:
     try:
-        program = bench.pinocchio_cpp.program(only_cached=True)
+        program = bench.pinocchio_cpp.program()
     except peers("cache").NotBuilt as error:
         pytest.skip(f"Pinocchio in C++: {error}")
     settings = peers("comparison").Settings(states=STATES, seconds=0.0, cpp=program)

@@ -15,7 +15,7 @@ class NotBuilt(Exception):
     """A program could not be built; the reason is the text."""
 
 
-def built(name: str, command: Sequence[str], source: Path, salt: str, *, only_cached: bool = False) -> Path:
+def built(name: str, command: Sequence[str], source: Path, salt: str, *, suffix: str = "") -> Path:
     """The program of a compiler command, from the cache or built now.
 
     It is written under a temporary name and renamed, so that two runs at once do not see half a program.
@@ -25,17 +25,15 @@ def built(name: str, command: Sequence[str], source: Path, salt: str, *, only_ca
         command: the compiler with its flags; source and output are appended.
         source: the source file.
         salt: versions of compiler, processor and libraries: whatever else the result depends on.
-        only_cached: do not build.
+        suffix: ending of the file's name; CasADi loads a library by its ending.
 
     Raises:
         NotBuilt: with the compiler's first error.
     """
     text = "\0".join([*command, source.read_text(encoding="utf-8"), salt])
-    program = cache_folder() / "benchmarks" / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
+    program = cache_folder() / "benchmarks" / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:24]}{suffix}"
     if program.is_file():
         return program
-    if only_cached:
-        raise NotBuilt("it has not been built on this computer: `make bench` builds it")
     try:
         program.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=program.parent) as folder:

@@ -53,7 +53,7 @@ class CppResult:
     forward_error: float | None
 
 
-def program(*, only_cached: bool = False) -> Path:
+def program() -> Path:
     """The program, built if need be (one to two minutes, once for a computer and its versions).
 
     Raises:
@@ -70,7 +70,7 @@ def program(*, only_cached: bool = False) -> Path:
     includes = [part for folder in dict.fromkeys(folders) for part in ("-isystem", str(folder))]
     versions = [f"{name} {metadata.version(name)}" for name in ("libpinocchio", "cmeel-boost", "cmeel-eigen")]
     salt = "; ".join([compiler_version(compiler), processor().name, *processor().features, *versions])
-    return built("pinocchio_peer", [compiler, *FLAGS, *DEFINITIONS, *includes], SOURCE, salt, only_cached=only_cached)
+    return built("pinocchio_peer", [compiler, *FLAGS, *DEFINITIONS, *includes], SOURCE, salt)
 
 
 def program_or_reason(is_left_out: bool) -> Path | str:

@@ -224,5 +224,5 @@ def _external(function: ca.Function) -> ca.Function:
         source = Path(folder) / f"{function.name()}.c"
         source.write_text(generator.dump(), encoding="ascii")
         command = [compiler, "-O3", "-march=native", "-fPIC", "-shared"]
-        library = built(function.name(), command, source, compiler_version(compiler))
+        library = built(function.name(), command, source, compiler_version(compiler), suffix=".so")
     return ca.external(function.name(), str(library))
