@@ -31,9 +31,11 @@ class Processor:
     numpy: frozenset[str]
 
 
+#: NumPy's names of the instructions of a processor with AVX2, in its versions from 2.2 on.
+AVX2 = ("SSSE3", "SSE41", "SSE42", "POPCNT", "AVX", "F16C", "FMA3", "AVX2", "X86_V3")
 #: By the option ``--processor``.
 PROCESSORS = {
-    "avx2": Processor("x86-64-v3", "Haswell", frozenset({"X86_V3", "AVX2", "FMA3", "AVX", "F16C", "POPCNT"})),
+    "avx2": Processor("x86-64-v3", "Haswell", frozenset(AVX2)),
     "sse2": Processor("x86-64", "Nehalem", frozenset()),
 }
 #: Compilers that tests start by name.
