@@ -25,7 +25,8 @@ BLOCKS = 3
 PRODUCT_LATENCY = 4
 #: Cycles between divisions of eight numbers on them.
 DIVISION = 16
-#: Runs a function under the processor's single step and counts what lies between two marks.
+#: Runs a function under the processor's single step and counts what lies between two marks. A string instruction stops
+#: at each repetition; it counts once.
 STEPPER = """
 #include <signal.h>
 #include <stdio.h>
@@ -53,13 +54,15 @@ int main(void)
         _exit(0);
     }}
     long count = 0;
+    unsigned long before = 0;
     int status;
     waitpid(child, &status, 0);
     if (WIFEXITED(status)) return 3;
     for (;;) {{
         struct user_regs_struct r;
         if (ptrace(PTRACE_GETREGS, child, 0, &r)) return 3;
-        if (r.rip >= (unsigned long)kernel_begin && r.rip < (unsigned long)kernel_end) ++count;
+        if (r.rip != before && r.rip >= (unsigned long)kernel_begin && r.rip < (unsigned long)kernel_end) ++count;
+        before = r.rip;
         if (ptrace(PTRACE_SINGLESTEP, child, 0, 0)) return 3;
         waitpid(child, &status, 0);
         if (WIFEXITED(status)) break;

@@ -1,6 +1,6 @@
 """The environment of an older processor: what compilers, NumPy and OpenBLAS would use there.
 
-A wrapper of each compiler, first on the path, adds the flag of an older instruction set behind ``-march=native``. NumPy
+A wrapper of each compiler, first on the path, replaces ``-march=native`` by an older instruction set. NumPy
 and OpenBLAS are asked for their older code. Results then have the rounding of that processor, on this one.
 """
 
@@ -40,6 +40,15 @@ PROCESSORS = {
 }
 #: Compilers that tests start by name.
 COMPILERS = ("cc", "gcc", "clang", "c++", "g++", "clang++")
+#: A compiler that is asked for a certain processor compiles for it.
+WRAPPER = """\
+#!/bin/sh
+case " $* " in
+    *" -march=native "*) ;;
+    *" -march="*) exec {path} "$@" ;;
+esac
+exec {path} "$@" -march={architecture}
+"""
 #: Groups of instructions that NumPy would choose on this computer.
 CHOSEN = """
 import json
@@ -68,7 +77,7 @@ def environment(name: str, folder: Path) -> dict[str, str]:
         path = shutil.which(compiler)
         if path is not None:
             wrapper = wrappers / compiler
-            wrapper.write_text(f'#!/bin/sh\nexec {path} "$@" -march={processor.architecture}\n', encoding="ascii")
+            wrapper.write_text(WRAPPER.format(path=path, architecture=processor.architecture), encoding="ascii")
             wrapper.chmod(0o755)
     done = subprocess.run([sys.executable, "-c", CHOSEN], capture_output=True, text=True, check=True)
     newer = [group for group in json.loads(done.stdout) if group not in processor.numpy]
