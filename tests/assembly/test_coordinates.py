@@ -12,6 +12,7 @@ from extras import extra
 
 import tauloop as tl
 from tauloop import Model, load, loads
+from tauloop.assembly.coordinates import independent_rows
 from tauloop.errors import AssemblyError, DescriptionError
 from tauloop.formats.yaml_writer import dumps
 from tauloop.result import Status
@@ -184,3 +185,10 @@ def test_the_suggestion_for_a_choice_that_does_not_work_works(name: str, wrong: 
     assert np.abs(forces.state.q - mended.assembly.q).max() < 1e-9
     assert np.isfinite(forces.force).all()
     assert mended.platform.condition(forces.state.q).max() < 1e6
+
+
+def test_of_equal_rows_the_first_is_taken_whatever_rounding_makes_of_them():
+    """Rows of a machine with a plane of symmetry differ by rounding, which is another one on every processor."""
+    for difference in (-1e-12, 0.0, 1e-12):
+        rows = np.array([[[1.0, 0.0], [1.0 + difference, 0.0], [0.0, 0.5]]])
+        assert independent_rows(rows, 2) == (0, 2)

@@ -21,6 +21,9 @@ SMALLEST = 1e-8
 DRIVEN, ROTATION = 10.0, 0.1
 #: Below this share of its usual pivot a row stands still at a state.
 STANDING = 1e-3
+#: Rows whose sizes differ by less than this share are equal, as in machines with a plane of symmetry. The first one is
+#: taken: rounding, which differs between processors, does not choose. Closed states are exact to 1e-12.
+TIE = 1e-9
 #: What lies between pivots of all states: the worst state counts, but single singular states do not rule a choice out.
 QUANTILE = 0.1
 
@@ -59,7 +62,7 @@ def independent_rows(
         else:
             score = common * weight
             score[chosen] = 0.0
-            row = int(np.argmax(score))
+            row = int(np.argmax(score >= (1.0 - TIE) * score.max()))
             if score[row] <= SMALLEST:
                 break
         if common[row] > SMALLEST or row in fixed:
