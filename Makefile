@@ -73,7 +73,7 @@ processors-test: $(ALL)
 
 nightly: FILES ?= 200000
 nightly: MACHINES ?= 5000
-nightly: $(ALL) core-test walk processors-test
+nightly: $(BENCH) core-test walk processors-test
 	$(BIN)/python -m pytest -n 2 --nightly -m nightly $(ARGS)
 	$(BIN)/python -m fuzz --files $(FILES) --machines $(MACHINES)
 
