@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tauloop.assembly.limits import require_within_limits
-from tauloop.cli.asked import is_quiet
+from tauloop.cli.asked import MACHINE, is_quiet
 from tauloop.cli.completion import machines
 from tauloop.cli.screen import Screen
 from tauloop.equations.formulations import FORMULATIONS
@@ -80,6 +80,10 @@ class BesidePosition:
         str | None,
         typer.Option("--keyframe", metavar="NAME", help="Of an MJCF: the keyframe that the machine starts at."),
     ] = None
+    model: Annotated[
+        str | None,
+        typer.Option("--model", metavar="NAME", help="Of an SDF world with several machines: the one that is meant."),
+    ] = None
     origins: Annotated[
         bool,
         typer.Option("--origins", help="Of a URDF: parameters of all six numbers of every origin, zeros too."),
@@ -94,6 +98,7 @@ class BesidePosition:
             motors=_names("--motors", self.motors),
             rods=RodRecognition() if self.rods else None,
             keyframe=self.keyframe or "",
+            model=self.model or "",
             origins=self.origins,
         )
         return None if options == ImportOptions() else options
@@ -137,7 +142,9 @@ ThreadsOption = Annotated[
 def load_machine(name: str, beside: BesidePosition | None = None) -> Mechanism:
     """The machine of that name or file."""
     beside = beside or Beside()
-    return load(name, beside.side, options=beside.options())
+    mechanism = load(name, beside.side, options=beside.options())
+    MACHINE.set(mechanism)
+    return mechanism
 
 
 def load_model(

@@ -137,7 +137,8 @@ def _joint_kind(place: Cursor, word: str) -> tuple[str, tuple[AxisName, ...]] | 
 
 def _of_kind(joint: UrdfJoint, kind: str, axes: tuple[AxisName, ...]) -> UrdfJoint:
     """A joint of another kind in the same frame; nothing of what acted on its axis is left."""
-    place = {name: getattr(joint, name) for name in ("name", "parent", "child", "xyz", "rpy", "axis")}
+    kept = ("name", "parent", "child", "xyz", "rpy", "axis", "child_xyz", "child_rpy")
+    place = {name: getattr(joint, name) for name in kept}
     return UrdfJoint(kind=kind, axes=axes, **place)
 
 
@@ -154,13 +155,16 @@ def _frame(name: str, tree: UrdfTree, place: Cursor) -> LinkFrame | None:
     """The frame of that name: a link's, or that of a joint, which moves with its child link."""
     wanted = identifier(name)
     links = {link.name: link.name for link in tree.links}
-    children = {joint.name: joint.child for joint in tree.joints}
-    link = links.get(tree.link_name(name)) or children.get(wanted)
-    if link is None:
-        remedy = suggestion(wanted, (*links, *children)) or "name a link or a joint"
+    joints = {joint.name: joint for joint in tree.joints}
+    link = links.get(tree.link_name(name))
+    if link is not None:
+        return LinkFrame(link=link)
+    joint = joints.get(wanted)
+    if joint is None:
+        remedy = suggestion(wanted, (*links, *joints)) or "name a link or a joint"
         place.problem(f"there is no frame {name!r}", remedy)
         return None
-    return LinkFrame(link=link)
+    return LinkFrame(link=joint.child, xyz=joint.child_xyz, rpy=joint.child_rpy)
 
 
 def _kind(place: Cursor) -> str:

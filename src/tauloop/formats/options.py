@@ -34,6 +34,7 @@ class ImportOptions(Options):
             description states which joints have motors (see `tauloop.formats.motors`).
         rods: makes rods of links with ball joints at both ends, telescopic ones of legs on slides; None:
             every body stays what the file says.
+        model: name of the model in a world (SDF) with several machines.
         keyframe: name of the MJCF keyframe that the machine starts at; the file's own pose if empty.
         origins: makes parameters of all six numbers of every origin in a URDF, zeros too, so that a calibration may
             estimate them; without it zeros are structure.
@@ -44,5 +45,6 @@ class ImportOptions(Options):
     independent: tuple[str, ...] = ()
     motors: tuple[str, ...] = ()
     rods: RodRecognition | None = None
+    model: str = ""
     keyframe: str = ""
     origins: bool = False

@@ -8,17 +8,18 @@ joint without ``<effort>`` has none that limits it, as SDF has it.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from tauloop.formats.options import ImportOptions
-from tauloop.formats.sdf_model import SdfJoint, SdfReader
-from tauloop.formats.sdf_tree import urdf_elements
+from tauloop.formats.sdf_model import GEAR_RATIO, ROTOR, SdfJoint, SdfMimic, SdfReader
+from tauloop.formats.sdf_tree import child_frame, origin_element, urdf_elements
 from tauloop.formats.urdf import machine_of
-from tauloop.formats.urdf_parts import UrdfJoint, UrdfTree
+from tauloop.formats.urdf_parts import UrdfCoupling, UrdfJoint, UrdfReader, UrdfTree
 from tauloop.formats.urdf_side import Side, read_side
 from tauloop.formats.urdf_tree import tree_of
-from tauloop.formats.xml_nodes import read_xml
+from tauloop.formats.xml_nodes import XmlNode, read_xml
 from tauloop.mechanism.model import Mechanism
 
 
@@ -31,7 +32,7 @@ def load_sdf(
     """Read the model of an SDF file and, where there is one, its side file.
 
     Args:
-        path: the file, with one model, in a world or alone.
+        path: the file, with one machine, in a world or alone; `options.model` names one of several.
         side_path: gravity, platform, offsets, friction, rotor inertia and actuators.
         options: choices of whoever imports.
 
@@ -41,18 +42,22 @@ def load_sdf(
     Raises:
         DescriptionError: everything that is wrong, each with its file and line.
     """
-    tree = read_sdf_tree(path)
+    tree = read_sdf_tree(path, options.model)
     side = read_side(side_path, tree) if side_path is not None else Side(tree=tree)
-    return machine_of(tree, side, Path(path), options)
+    return machine_of(side.tree, side, Path(path), options)
 
 
-def read_sdf_tree(path: str | Path) -> UrdfTree:
-    """The model of a file as plain numbers.
+def read_sdf_tree(path: str | Path, wanted: str = "") -> UrdfTree:
+    """Return the model of a file as plain numbers.
+
+    Args:
+        path: the file.
+        wanted: name of the model, where a world has several machines.
 
     Raises:
         DescriptionError: everything that is wrong, each with its line.
     """
-    reader = SdfReader(str(path))
+    reader = SdfReader(str(path), wanted)
     model = reader.model(read_xml(path))
     reader.raise_any()
     if model is None:
@@ -60,14 +65,73 @@ def read_sdf_tree(path: str | Path) -> UrdfTree:
     spanned = urdf_elements(reader, model)
     reader.raise_any()
     tree = tree_of(spanned.robot, str(path))
-    joints = tuple(_of_kind(joint, sdf) for joint, sdf in zip(tree.joints, spanned.joints, strict=True))
-    notes = (*model.notes, *spanned.notes, *tree.notes)
-    cut_efforts = tuple(_effort(joint) for joint in model.joints if joint.axes and joint not in spanned.joints)
-    return replace(tree, joints=joints, cut_efforts=cut_efforts, gravity=model.gravity, notes=notes)
+    pairs = tuple(zip(tree.joints, spanned.joints, strict=True))
+    joints = tuple(_completed(reader, _of_kind(joint, sdf), sdf) for joint, sdf in pairs)
+    rotors = {joint.name: _rotor(reader, sdf) for joint, sdf in pairs if joint.kind in ("revolute", "prismatic")}
+    names = {sdf.name: joint.name for joint, sdf in pairs}
+    couplings = tuple(_coupling(mimic, spanned.joints, names) for mimic in model.mimics)
+    reader.raise_any()
+    cut_efforts = tuple(_effort(joint) for joint in model.joints if joint.axes and joint.name not in names)
+    return replace(
+        tree,
+        joints=joints,
+        couplings=(*tree.couplings, *couplings),
+        motors=replace(tree.motors, rotors=rotors),
+        cut_efforts=cut_efforts,
+        gravity=model.gravity,
+        notes=(*model.notes, *spanned.notes, *(note for note in tree.notes if not note.startswith("not used: "))),
+        weightless=tuple(tree.link_name(name) for name in model.weightless),
+        omitted_forces=(*model.omitted_forces, *spanned.omitted_forces),
+        unknown_elements=model.unknown_elements,
+    )
+
+
+def _completed(reader: SdfReader, joint: UrdfJoint, sdf: SdfJoint) -> UrdfJoint:
+    """Return a joint with what URDF has no place for: its frame on the child, its spring and its start."""
+    frame = child_frame(sdf)
+    element = XmlNode(tag="joint", attributes={}, line=sdf.node.line, children=[origin_element(frame, sdf.node)])
+    xyz, rpy = UrdfReader(reader.file).origin(element, joint.name)
+    joint = replace(joint, child_xyz=xyz, child_rpy=rpy)
+    if joint.kind not in ("revolute", "prismatic"):
+        return joint
+    axis = sdf.node.first("axis")
+    dynamics = None if axis is None else axis.first("dynamics")
+    stiffness = 0.0 if dynamics is None else reader.leaf(dynamics, joint.name, "spring_stiffness", 0.0)
+    if stiffness < 0.0:
+        reader.problem(sdf.node, joint.name, f"the stiffness of the spring is {stiffness:g}", "it is zero or positive")
+    return replace(
+        joint,
+        stiffness=stiffness,
+        rest=0.0 if dynamics is None else reader.leaf(dynamics, joint.name, "spring_reference", 0.0),
+        start=0.0 if axis is None else reader.leaf(axis, joint.name, "initial_position", 0.0),
+    )
+
+
+def _rotor(reader: SdfReader, sdf: SdfJoint) -> tuple[float, float]:
+    """Return gear ratio and rotor inertia of a joint, as Drake's elements state them."""
+    inertia = reader.leaf(sdf.node, sdf.name, ROTOR, 0.0)
+    if inertia < 0.0:
+        reader.problem(sdf.node, sdf.name, f"the inertia of the rotor is {inertia:g}", "it is zero or positive")
+    return reader.leaf(sdf.node, sdf.name, GEAR_RATIO, 1.0), inertia
+
+
+def _coupling(mimic: SdfMimic, joints: Sequence[SdfJoint], names: Mapping[str, str]) -> UrdfCoupling:
+    """Return a gear between coordinates: q_follower - multiplier q_leader = offset."""
+    known = {joint.name: joint for joint in joints}
+
+    def coordinate(end: tuple[str, int]) -> str:
+        joint, index = end
+        return f"{names[joint]}{known[joint].coordinate(index)}"
+
+    follower = coordinate(mimic.follower)
+    terms: tuple[tuple[str, float], ...] = ((follower, 1.0), (coordinate(mimic.leader), -mimic.multiplier))
+    if mimic.multiplier == 0.0:  # it is held at the offset
+        terms = terms[:1]
+    return UrdfCoupling(name=f"{follower.replace('.', '_')}_mimic", terms=terms, offset=mimic.offset, mimics=True)
 
 
 def _of_kind(joint: UrdfJoint, sdf: SdfJoint) -> UrdfJoint:
-    """A joint of a kind that URDF has not, in the frame that stands for it; without <effort> it has no limit."""
+    """Return a joint of a kind that URDF lacks, in the frame that represents it; without <effort> it has no limit."""
     if sdf.kind == "universal":
         return replace(joint, kind="universal", axes=("x", "y"))
     if sdf.kind == "spherical":
@@ -76,7 +140,7 @@ def _of_kind(joint: UrdfJoint, sdf: SdfJoint) -> UrdfJoint:
 
 
 def _effort(joint: SdfJoint) -> float:
-    """The effort limit of a joint; SDF takes none, or a negative one, as infinite."""
+    """Return the effort limit of a joint; SDF takes none, or a negative one, as infinite."""
     text = joint.limit("effort")
     try:
         return math.inf if text is None else float(text)

@@ -8,15 +8,16 @@ child of several joints. What is written here follows http://sdformat.org/spec (
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import field
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
 
 import numpy as np
 
+from tauloop.formats.foreign_elements import inventory, plugins, refuse
 from tauloop.formats.urdf_parts import rotation
 from tauloop.formats.xml_nodes import XmlNode, XmlReader
 from tauloop.mechanism.poses import IDENTITY, FramePose, quaternion_rotation
-from tauloop.mechanism.suggestions import listing
+from tauloop.mechanism.suggestions import listing, suggestion
 from tauloop.records import dataclass
 
 WORLD, _MODEL = "world", "__model__"
@@ -32,6 +33,11 @@ KINDS = {
 }
 #: The element for a joint of six freedoms, which SDF has by having none, and the mark of a link without mass.
 FREE, MASSLESS = "tauloop:free", "tauloop:massless"
+#: Elements of an axis that act on it, and Drake's rotor of a joint.
+ACTING = ("damping", "friction", "spring_stiffness")
+ROTOR, GEAR_RATIO, DRAKE_MIMIC = "drake:rotor_inertia", "drake:gear_ratio", "drake:mimic"
+BALL = "drake:ball_constraint"
+_AXES = ("axis", "axis2")
 #: Gravity of a world that says none, m/s^2.
 GRAVITY = (0.0, 0.0, -9.8)
 #: Two axes are at right angles up to this cosine.
@@ -39,8 +45,8 @@ _ACROSS = 1e-9
 #: Figures from which on a limit is none.
 _NO_LIMIT = 1e15
 _OLDEST, _NO_POSE = (1, 5), (0.0,) * 6
-#: What a model holds that ties links together and is not read.
-_TYING = ("model", "include", "gripper")
+#: Frames of a joint lie apart from this distance on, m.
+_APART = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +59,8 @@ class SdfJoint:
         parent, child: links.
         frames: of the joint, in the parent's link and in the child's.
         axes: unit vectors (3,) in these frames.
+        is_cut: whether it only closes a loop.
+        is_reversed: whether parent and child are those of the file exchanged.
     """
 
     name: str
@@ -62,6 +70,25 @@ class SdfJoint:
     child: str
     frames: tuple[FramePose, FramePose]
     axes: tuple[np.ndarray, ...] = ()
+    is_cut: bool = False
+    is_reversed: bool = False
+
+    def coordinate(self, index: int) -> str:
+        """Return what follows its name in that of the coordinate of an axis of the file, 0 or 1."""
+        if len(self.axes) == 1:
+            return ""
+        return (".first", ".second")[index ^ self.is_reversed]
+
+    def texts(self) -> tuple[str, ...]:
+        """Return the numbers that act on its axes, as the file has them: losses, stiffness, rotor inertia."""
+        paths = [(axis, "dynamics", tag) for axis in ("axis", "axis2") for tag in ACTING] + [(ROTOR,)]
+        nodes = [descend(self.node, *path) for path in paths]
+        return tuple(node.content for node in nodes if node is not None and node.content)
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether losses, a spring or a rotor act on it."""
+        return not all(is_zero(text) for text in self.texts())
 
     def limit(self, tag: str) -> str | None:
         """A figure of its limits; None where there is none, or what stands for none."""
@@ -77,6 +104,23 @@ class SdfJoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SdfMimic:
+    """A gear: q = multiplier q_leader + offset, between coordinates by name.
+
+    Attributes:
+        node: where it is in the file.
+        follower, leader: joint and index of the axis of each.
+        multiplier, offset: numbers.
+    """
+
+    node: XmlNode
+    follower: tuple[str, int]
+    leader: tuple[str, int]
+    multiplier: float
+    offset: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SdfModel:
     """A model, checked.
 
@@ -87,7 +131,10 @@ class SdfModel:
         poses: of the links in the model's frame.
         joints: in the order of the file.
         gravity: (3,) m/s^2 in the model's frame.
-        notes: what whoever reads it should know.
+        notes: what the user should know.
+        mimics: gears.
+        weightless: links on which gravity does not act.
+        omitted_forces, unknown_elements: as those of `Mechanism`.
     """
 
     name: str
@@ -97,6 +144,18 @@ class SdfModel:
     joints: tuple[SdfJoint, ...]
     gravity: tuple[float, float, float]
     notes: tuple[str, ...]
+    mimics: tuple[SdfMimic, ...] = ()
+    weightless: tuple[str, ...] = ()
+    omitted_forces: tuple[str, ...] = ()
+    unknown_elements: tuple[str, ...] = ()
+
+
+def is_zero(text: str) -> bool:
+    """Return whether a text is the number zero; what is no number is not."""
+    try:
+        return float(text) == 0.0
+    except ValueError:
+        return False
 
 
 def descend(node: XmlNode | None, *tags: str) -> XmlNode | None:
@@ -109,14 +168,17 @@ def descend(node: XmlNode | None, *tags: str) -> XmlNode | None:
 class SdfReader(XmlReader):
     """Reads one model; keeps notes besides problems."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, wanted: str = "") -> None:
         """Start without notes and problems.
 
         Args:
             file: name of the file for messages.
+            wanted: name of the model, where a world has several machines.
         """
         super().__init__(file)
         self.notes: list[str] = []
+        self._wanted = wanted
+        self._omitted: list[str] = []
         self._frames: dict[str, _Frame] = {}
         self._poses: dict[str, FramePose] = {}
 
@@ -125,19 +187,17 @@ class SdfReader(XmlReader):
         if root.tag != "sdf":
             self.problem(root, root.tag, f"the root element is <{root.tag}>, not <sdf>", "give an SDF file")
             return None
-        world, model = root.first("world"), self._only_model(root)
+        model = self._machine(root)
         if model is None:
             return None
+        world = next((world for world in root.all("world") if model in world.children), None)
         words = root.attributes.get("version", "").split(".")
         version = tuple(int(word) for word in words if word.isdecimal())
         if len(version) != len(words) or version < _OLDEST:
             what = f"version {root.attributes.get('version', '')!r} is older than 1.5, or none"
             self.problem(root, "sdf", what, "convert it with `gz sdf --print FILE`")
             return None
-        for tag in _TYING:
-            for node in model.all(tag):
-                remedy = "put its links and joints into one model: `gz sdf --print FILE`"
-                self.problem(node, node.attributes.get("name", tag), f"<{tag}> in a model is not read", remedy)
+        unknown = self._refuse_ties(root, world, model)
         if self.flag(model.first("static"), "static"):
             self.problem(
                 model, model.attributes.get("name", "model"), "a static model does not move", "remove <static>"
@@ -148,38 +208,118 @@ class SdfReader(XmlReader):
                 if name in self._frames or name in (WORLD, _MODEL):
                     self.problem(node, name, "this name is taken", "rename one of them")
                 self._frames[name] = self._frame(tag, node)
-        joints = [self._joint(name, node, links) for name, node in self._named(model, "joint").items()]
-        joints += [self._free(node, links) for node in model.all(FREE)]
+        read = [self._joint(name, node, links) for name, node in self._named(model, "joint").items()]
+        read += [self._free(node, links) for node in model.all(FREE)]
+        read += [self._ball(k, node, model, links) for k, node in enumerate(model.all(BALL), 1)]
+        joints = tuple(joint for joint in read if joint is not None)
         if not links:
             self.problem(model, "model", "there is no <link>", "give a model with links and joints")
-        self._note_unread(model)
+        weightless = self._read_surroundings(world, model, links)
         field_: tuple[float, ...] = GRAVITY
         gravity = None if world is None else world.first("gravity")
         if gravity is None:
             self.notes.append("gravity is SDF's own, 9.8 m/s^2 along -z: the file does not say it")
         else:
             field_ = self.numbers(gravity, "gravity", GRAVITY)
-        at = self.pose(model, "model")
+        at = self._place(model)
         x, y, z = (float(component) + 0.0 for component in at.rotation.T @ np.array(field_))
         return SdfModel(
             name=model.attributes.get("name", ""),
             node=model,
             links=links,
             poses={name: self.resolved(name, node) for name, node in links.items()},
-            joints=tuple(joint for joint in joints if joint is not None),
+            joints=joints,
             gravity=(x, y, z),
+            mimics=self._mimics(joints),
+            weightless=weightless,
             notes=tuple(self.notes),
+            omitted_forces=tuple(self._omitted),
+            unknown_elements=unknown,
         )
 
-    def _only_model(self, root: XmlNode) -> XmlNode | None:
-        worlds = [*root.all("world")]
-        models = [*root.all("model"), *(model for world in worlds for model in world.all("model"))]
-        if len(models) == 1:
-            return models[0]
-        what = f"there are {len(models)} models" if models else "there is no <model>"
-        names = listing([model.attributes.get("name", "?") for model in models])
-        self.problem(root, "sdf", what + (f": {names}" if models else ""), "give a file with one model, the machine")
-        return None
+    def _machine(self, root: XmlNode) -> XmlNode | None:
+        """Return the model that is the machine: the one that moves, or that of the wanted name."""
+        models = [*root.all("model"), *(model for world in root.all("world") for model in world.all("model"))]
+        names = [model.attributes.get("name", "?") for model in models]
+        if self._wanted:
+            what, remedy = f"there is no model {self._wanted!r}", f"there are {listing(names) or 'none'}"
+            if self._wanted not in names:
+                self.problem(root, "options.model", what, suggestion(self._wanted, names) or remedy)
+                return None
+            return models[names.index(self._wanted)]
+        if not models:
+            included = [node for world in root.all("world") for node in world.all("include")]
+            remedy = "give the file that it includes" if included else "give a file with a model, the machine"
+            self.problem(root, "sdf", "there is no <model>", remedy)
+            return None
+        moving = [model for model in models if not self.flag(model.first("static"), "static")]
+        jointed = [model for model in moving if model.first("joint") is not None]
+        machines = jointed or moving or models
+        if len(machines) > 1:
+            listed = listing([model.attributes.get("name", "?") for model in machines])
+            self.problem(root, "sdf", f"there are {len(machines)} models: {listed}", "name the machine: --model NAME")
+            return None
+        if len(models) > 1:
+            others = [name for name, model in zip(names, models, strict=True) if model is not machines[0]]
+            self.notes.append(f"other models of the world are left out: {listing(others, 10)}")
+        return machines[0]
+
+    def _refuse_ties(self, root: XmlNode, world: XmlNode | None, model: XmlNode) -> tuple[str, ...]:
+        """Refuse elements and plugins that tie links together; list the harmless ones; return the unknown ones."""
+        tops = [replace(root, children=[node for node in root.children if node.tag not in ("world", "model")]), model]
+        if world is not None:
+            tops.append(replace(world, children=[node for node in world.children if node.tag != "model"]))
+        listed = inventory("sdf", *tops)
+        refuse(self, listed.refused, "write loops as joints, gears as <mimic>, springs into <dynamics>")
+        for top in tops:
+            for plugin, effect in plugins(top):
+                name = plugin.attributes.get("name") or plugin.attributes.get("filename", "plugin")
+                if effect == "tie":
+                    what = f"the plugin {name!r} ties links together while the simulation runs"
+                    self.problem(plugin, name, what, "remove it, or write the joint or the gear that it stands for")
+                else:
+                    self._omitted.append(f"the forces of the plugin {name!r}")
+        if listed.harmless:
+            counts = ", ".join(f"{tag} ({count})" for tag, count in sorted(listed.harmless.items()))
+            self.notes.append(f"not used: {counts}")
+        return listed.unknown_texts()
+
+    def _read_surroundings(
+        self, world: XmlNode | None, model: XmlNode, links: Mapping[str, XmlNode]
+    ) -> tuple[str, ...]:
+        """List forces of air and water on links, refuse links that do not obey forces; return the weightless links."""
+        wind = descend(world, "wind", "linear_velocity")
+        blows = wind is not None and any(self.numbers(wind, "wind", (0.0, 0.0, 0.0)))
+        everywhere = self.flag(model.first("enable_wind"), "enable_wind")
+        weightless = []
+        for name, node in links.items():
+            gravity = node.first("gravity")
+            if gravity is not None and gravity.content and not self.flag(gravity, name):
+                weightless.append(name)
+            if blows and (everywhere or self.flag(node.first("enable_wind"), name)):
+                self._omitted.append(f"the wind on link {name}")
+            for path, what in (
+                (("velocity_decay",), "the drag (velocity_decay)"),
+                (("inertial", "fluid_added_mass"), "the added mass of a fluid"),
+            ):
+                numbers = descend(node, *path)
+                if numbers is not None and not all(is_zero(child.content) for child in numbers.children):
+                    self._omitted.append(f"{what} of link {name}")
+            if self.flag(node.first("kinematic"), name):
+                what = "a kinematic link moves as a program says, whatever forces act on it"
+                self.problem(node, name, what, "remove <kinematic>")
+        return tuple(weightless)
+
+    def _place(self, model: XmlNode) -> FramePose:
+        """Return the pose of the model's frame in the world."""
+        pose = model.first("pose")
+        named = "" if pose is None else pose.attributes.get("relative_to", "").strip()
+        if named not in ("", WORLD):
+            what = f"the pose of the model is relative to {named!r}, which is not read"
+            self.problem(model, model.attributes.get("name", "model"), what, "give the pose in the world")
+        placed = model.attributes.get("placement_frame", "").strip()
+        at = self.pose(model, "model")
+        return at if not placed else at @ self.resolved(placed, model).inverse()
 
     def _named(self, model: XmlNode, tag: str) -> dict[str, XmlNode]:
         named: dict[str, XmlNode] = {}
@@ -216,6 +356,13 @@ class SdfReader(XmlReader):
                 roll, pitch, yaw = map(math.radians, (roll, pitch, yaw))
             R = np.eye(3) if roll == pitch == yaw == 0.0 else rotation((roll, pitch, yaw))
         return IDENTITY if not np.isfinite([x, y, z, *R.ravel()]).all() else FramePose(R, np.array([x, y, z]))
+
+    def pose_on(self, link: str, node: XmlNode) -> FramePose:
+        """Return the pose of an element of a link, in the link's frame."""
+        pose = node.first("pose")
+        named = "" if pose is None else pose.attributes.get("relative_to", pose.attributes.get("frame", "")).strip()
+        own = self.pose(node, link)
+        return own if not named else self.resolved(link, node).inverse() @ self.resolved(named, node) @ own
 
     def _is_in_degrees(self, pose: XmlNode) -> bool:
         return pose.attributes.get("degrees", "false").lower() in ("true", "1")
@@ -290,9 +437,20 @@ class SdfReader(XmlReader):
         if count == 2 and abs(axes[0] @ axes[1]) > _ACROSS:
             what = "its two axes are not at right angles"
             self.problem(node, name, what, "write two revolute joints with a link between them")
-        if any(node.first(axis) is not None and descend(node, axis, "mimic") is not None for axis in ("axis", "axis2")):
-            self.problem(node, name, "<mimic> is not read", "couple the joints in a side file: `couplings`")
+        self._note_apart(name, node, at, links)
         return SdfJoint(name=name, kind=kind, node=node, parent=parent, child=child, frames=frames, axes=axes)
+
+    def _note_apart(self, name: str, node: XmlNode, at: FramePose, links: Mapping[str, XmlNode]) -> None:
+        """Note a named frame of the parent that is elsewhere than the joint, which SDF puts where the child is."""
+        parent, child = node.first("parent"), node.first("child")
+        if parent is None or child is None or parent.content in (*links, WORLD, _MODEL):
+            return
+        distance = float(np.linalg.norm(self.resolved(parent.content, node).position - at.position))
+        if distance > _APART:
+            self.notes.append(
+                f"joint {name}: the frames {parent.content!r} and {child.content!r}, which it joins, lie "
+                f"{distance:.4g} m apart in the file's own pose; SDF takes the child's, so the joint is there"
+            )
 
     def _free(self, node: XmlNode, links: Mapping[str, XmlNode]) -> SdfJoint | None:
         """A joint of six freedoms as Tauloop writes it, from the frame of one link to that of another."""
@@ -317,26 +475,100 @@ class SdfReader(XmlReader):
         axis = axis if length == 1.0 else axis / length
         return at.rotation.T @ self.resolved(named, node).rotation @ axis if named else axis
 
-    def _note_unread(self, model: XmlNode) -> None:
-        read = {"link", "joint", "frame", "pose", "static", FREE, *_TYING}
-        counts: dict[str, int] = {}
-        for node in model.children:
-            if node.tag not in read:
-                counts[node.tag] = counts.get(node.tag, 0) + 1
-        for link in model.all("link"):
-            for node in link.children:
-                if node.tag not in ("pose", "inertial", "visual", "collision", MASSLESS):
-                    counts[f"{node.tag} of link"] = counts.get(f"{node.tag} of link", 0) + 1
-        springs = [
-            node.attributes.get("name", "")
-            for node in model.all("joint")
-            if (spring := descend(node, "axis", "dynamics", "spring_stiffness")) is not None
-            and spring.content.strip("0.") not in ("", "e")
-        ]
-        if springs:
-            self.notes.append(f"springs are not read; put them into a side file: {listing(springs)}")
-        if counts:
-            self.notes.append("not used: " + ", ".join(f"{tag} ({count})" for tag, count in sorted(counts.items())))
+    # Gears and loops of Drake
+
+    def _ball(self, k: int, node: XmlNode, model: XmlNode, links: Mapping[str, XmlNode]) -> SdfJoint | None:
+        """Return Drake's ball constraint as a joint that closes a loop."""
+        name = f"ball_constraint_{k}"
+        while name in self._frames:
+            name += "_"
+        ends: list[str] = []
+        frames: list[FramePose] = []
+        for body_tag, point_tag in ((f"{BALL}_body_A", f"{BALL}_p_AP"), (f"{BALL}_body_B", f"{BALL}_p_BQ")):
+            body, point = node.first(body_tag), node.first(point_tag)
+            if body is None or point is None:
+                tag = body_tag if body is None else point_tag
+                self.problem(node, name, f"has no <{tag}>", f"add <{tag}>")
+                return None
+            link = self._link_of(body.content, node, links)
+            frame = FramePose(position=np.array(self.numbers(point, name, (0.0, 0.0, 0.0))))
+            if body.content == WORLD:
+                frame = self._place(model).inverse() @ frame
+            elif link and body.content != link:
+                frame = self.resolved(link, node).inverse() @ self.resolved(body.content, node) @ frame
+            ends.append(link)
+            frames.append(frame)
+        if not all(ends):
+            return None
+        if ends[0] == ends[1]:
+            self.problem(node, name, f"both ends are on {ends[0]!r}", "a loop joins two links")
+            return None
+        parent, child = ends
+        pair = (frames[0], frames[1])
+        if child == WORLD:
+            parent, child, pair = child, parent, (pair[1], pair[0])
+        return SdfJoint(name=name, kind="spherical", node=node, parent=parent, child=child, frames=pair, is_cut=True)
+
+    def _mimics(self, joints: Sequence[SdfJoint]) -> tuple[SdfMimic, ...]:
+        """Return the gears of all joints, SDF's and Drake's."""
+        known = {joint.name: joint for joint in joints if joint.axes}
+        mimics: list[SdfMimic] = []
+        for joint in joints:
+            drake = joint.node.first(DRAKE_MIMIC) if joint.node.tag == "joint" else None
+            if drake is not None and joint.axes:
+                multiplier = self.number(drake, joint.name, "multiplier", 1.0)
+                offset = self.number(drake, joint.name, "offset", 0.0)
+                leader = (self.text(drake, joint.name, "joint"), 0)
+                mimics += self._mimic(drake, (joint.name, 0), leader, multiplier, offset, known)
+            for index, tag in enumerate(_AXES[: len(joint.axes)]):
+                node = descend(joint.node, tag, "mimic")
+                if node is None:
+                    continue
+                axis = node.attributes.get("axis", "axis").strip()
+                if axis not in _AXES:
+                    self.problem(node, joint.name, f"{axis!r} is not an axis", "write axis or axis2")
+                    continue
+                leader = (self.text(node, joint.name, "joint"), _AXES.index(axis))
+                multiplier = self.leaf(node, joint.name, "multiplier", 1.0)
+                offset = self.leaf(node, joint.name, "offset", 0.0)
+                reference = self.leaf(node, joint.name, "reference", 0.0)
+                offset -= multiplier * reference
+                mimics += self._mimic(node, (joint.name, index), leader, multiplier, offset, known)
+            follows = joint.node.tag == "joint" and (drake is not None or descend(joint.node, "axis", "mimic"))
+            if follows and not joint.axes:
+                what = f"a {joint.kind} joint follows another"
+                self.problem(joint.node, joint.name, what, "only a joint that turns or slides can: remove <mimic>")
+        return tuple(mimics)
+
+    def _mimic(
+        self,
+        node: XmlNode,
+        follower: tuple[str, int],
+        leader: tuple[str, int],
+        multiplier: float,
+        offset: float,
+        known: Mapping[str, SdfJoint],
+    ) -> list[SdfMimic]:
+        """Return one gear, checked; none where it is wrong, which is noted."""
+        name, (other, index) = follower[0], leader
+        if not other:
+            return []
+        if other not in known:
+            remedy = suggestion(other, known) or "name a joint that turns or slides"
+            self.problem(node, name, f"it mimics {other!r}, which is no joint that turns or slides", remedy)
+            return []
+        if index >= len(known[other].axes):
+            self.problem(node, name, f"it mimics the second axis of {other!r}, which has one", 'write axis="axis"')
+            return []
+        if follower == leader:
+            self.problem(node, name, "it mimics itself", "remove <mimic>")
+            return []
+        return [SdfMimic(node=node, follower=follower, leader=leader, multiplier=multiplier, offset=offset)]
+
+    def leaf(self, node: XmlNode, where: str, tag: str, default: float) -> float:
+        """Return the number in a child element; the default where there is none."""
+        child = node.first(tag)
+        return default if child is None else self.numbers(child, where, (default,))[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

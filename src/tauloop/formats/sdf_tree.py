@@ -1,7 +1,7 @@
 """A model of an SDF file as the elements of a URDF: a spanning tree of its joints, and the others as loops.
 
-URDF puts a link's frame where its joint is. So the figures of a link are those of the file where its joint has no pose
-of its own, and are brought to the joint's frame where it has one.
+URDF puts a link's frame where its joint is, and SDF anywhere. Links keep their frames of the file, with all their
+numbers; where a joint is on its child is in `child_frame`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from dataclasses import field, replace
 import numpy as np
 
 from tauloop.formats.expression_writer import number
-from tauloop.formats.sdf_model import MASSLESS, WORLD, SdfJoint, SdfModel, SdfReader, descend
+from tauloop.formats.sdf_inertia import collision_inertia, is_automatic
+from tauloop.formats.sdf_model import MASSLESS, WORLD, SdfJoint, SdfModel, SdfReader, descend, is_zero
 from tauloop.formats.xml_nodes import XmlNode
+from tauloop.mechanism.expression import steps_from
 from tauloop.mechanism.poses import IDENTITY, FramePose
-from tauloop.mechanism.rigid_tree import constant_angles
+from tauloop.mechanism.rigid_tree import LinkInertia, constant_angles
 from tauloop.records import dataclass
 
 #: Joints of few freedoms are kept in the tree, and loops cut at the others.
@@ -34,12 +36,16 @@ class SdfTree:
     Attributes:
         robot: the root element.
         joints: those of the tree, in the order of its elements.
-        notes: what whoever reads it should know.
+        root: the link that is the base.
+        notes: what the user should know.
+        omitted_forces: as those of `Mechanism`.
     """
 
     robot: XmlNode
     joints: tuple[SdfJoint, ...]
+    root: str
     notes: tuple[str, ...]
+    omitted_forces: tuple[str, ...]
 
 
 def urdf_elements(reader: SdfReader, model: SdfModel) -> SdfTree:
@@ -53,14 +59,19 @@ class _Spanning:
     model: SdfModel
     notes: list[str] = field(default_factory=list)
     frames: dict[str, FramePose] = field(default_factory=dict)
+    resting: frozenset[str] = frozenset()
+    automatic: list[str] = field(default_factory=list)
+    omitted: list[str] = field(default_factory=list)
 
     def tree(self) -> SdfTree:
         joints, root = self._with_root()
         links = [*self.model.links] if root != WORLD else [WORLD, *self.model.links]
         hung, cut = self._spanned(joints, links, root)
-        # the base is the model's frame, wherever its link has its own
+        # the base is the model's frame, wherever its link has its own; all other links keep their frames
         self.frames = {root: IDENTITY if root == WORLD else self.model.poses[root].inverse()}
-        self.frames |= {joint.child: joint.frames[1] @ _turn(joint) for joint in hung}
+        self.frames |= {joint.child: IDENTITY for joint in hung}
+        welds = ((joint.parent, joint.child) for joint in hung if joint.kind == "fixed")
+        self.resting = frozenset(steps_from(root, welds))
         robot = XmlNode(tag="robot", attributes={"name": self.model.name or "model"}, line=self.model.node.line)
         for name in sorted(links, key=lambda name: name != root):
             node = self.model.links.get(name)
@@ -69,14 +80,28 @@ class _Spanning:
             )
         robot.children.extend([self._joint(joint) for joint in hung])
         robot.children.extend([self._cut(joint) for joint in cut])
-        return SdfTree(robot=robot, joints=tuple(hung), notes=tuple(self.notes))
+        if self.automatic:
+            self.notes.append(f"mass and inertia follow from collisions: {', '.join(self.automatic)}")
+        for joint in hung:
+            if joint.kind == "universal" and joint.is_loaded:
+                self.omitted.append(f"what acts on the axes of the universal joint {joint.name}")
+        return SdfTree(
+            robot=robot,
+            joints=tuple(hung),
+            root=root,
+            notes=tuple(self.notes),
+            omitted_forces=tuple(self.omitted),
+        )
 
     def _with_root(self) -> tuple[list[SdfJoint], str]:
         """The joints that count, and the link that is the base."""
-        joints, grounded = list(self.model.joints), [joint for joint in self.model.joints if joint.parent == WORLD]
+        joints = list(self.model.joints)
+        grounded = [joint for joint in joints if joint.parent == WORLD and not joint.is_cut]
         if len(grounded) == 1 and grounded[0].kind == "fixed":
             joints.remove(grounded[0])
-            return joints, grounded[0].child
+            root = grounded[0].child
+            at = self.model.poses[root].inverse()
+            return [joint if joint.parent != WORLD else _on(joint, root, at) for joint in joints], root
         if grounded or not self.model.links:
             return joints, WORLD
         root = self.model.node.attributes.get("canonical_link", "").strip()
@@ -95,8 +120,17 @@ class _Spanning:
                 name = group[name]
             return name
 
+        coupled = {name for mimic in self.model.mimics for name, _ in (mimic.follower, mimic.leader)}
+
+        def order(joint: SdfJoint) -> tuple[int, bool, bool]:
+            """Joints that a gear or a load needs a coordinate for come before others of their rank."""
+            is_needed = joint.is_loaded or (joint.name in coupled)
+            rank = min(_RANKS[joint.kind], 2) if is_needed else _RANKS[joint.kind]
+            is_passive = is_zero(joint.limit("effort") or "-1")
+            return rank, joint.name not in coupled, is_passive and not joint.is_loaded
+
         kept: list[SdfJoint] = []
-        for joint in sorted(joints, key=lambda joint: (_RANKS[joint.kind], joint.limit("effort") == "0")):
+        for joint in sorted((joint for joint in joints if not joint.is_cut), key=order):
             first, second = top(joint.parent), top(joint.child)
             if first != second:
                 group[second] = first
@@ -112,7 +146,13 @@ class _Spanning:
                 left.remove(near)
             hung.append(near if near.parent in reached else _reversed(near))
             reached.append(hung[-1].child)
-        return hung, [joint for joint in joints if joint not in kept]
+        cut = [joint for joint in joints if joint not in kept]
+        for joint in cut:
+            if joint.name in coupled:
+                what = "it closes a loop, so that it has no coordinate, and a gear needs one"
+                remedy = "close the loop at another joint: make that one a ball joint"
+                self.reader.problem(joint.node, joint.name, what, remedy)
+        return hung, cut
 
     def _loose(self, name: str, root: str) -> SdfJoint:
         """A link that hangs on nothing moves freely."""
@@ -123,12 +163,13 @@ class _Spanning:
 
     def _link(self, name: str, node: XmlNode) -> XmlNode:
         link = _element("link", node, name=name)
-        if node.first(MASSLESS) is None:
+        rests = name in self.resting and is_automatic(node.first("inertial"))  # nothing depends on its inertia
+        if node.first(MASSLESS) is None and not rests:
             link.children.append(self._inertial(name, node))
         for tag in ("visual", "collision"):
             for shape in node.all(tag):
-                at = self.frames[name].inverse() @ self.reader.pose(shape, name)
-                link.children.append(_element(tag, shape, [_origin(at, shape), *_looks(shape)]))
+                at = self.frames[name].inverse() @ self.reader.pose_on(name, shape)
+                link.children.append(_element(tag, shape, [origin_element(at, shape), *_looks(shape)]))
         return link
 
     def _inertial(self, name: str, link: XmlNode) -> XmlNode:
@@ -136,7 +177,14 @@ class _Spanning:
         node = link.first("inertial")
         if node is None:
             self.notes.append(f"{name}: without <inertial>, SDF gives it 1 kg and 1 kg m^2 about each axis")
+        elif not is_automatic(node):
+            for tag, default in (("mass", "a mass of 1 kg"), ("inertia", "moments of inertia of 1 kg m^2")):
+                if node.first(tag) is None:
+                    self.notes.append(f"{name}: without <{tag}>, SDF gives it {default}")
         source = node or link
+        if node is not None and is_automatic(node):
+            made = collision_inertia(self.reader, name, link, node)
+            return _element("inertial", node) if made is None else self._computed(name, node, made)
         mass, inertia = source.first("mass"), source.first("inertia")
         moments = dict(_MOMENTS)
         for key in moments:
@@ -147,9 +195,25 @@ class _Spanning:
             "inertial",
             source,
             [
-                _origin(at, source),
+                origin_element(at, source),
                 _element("mass", mass or source, value="1" if mass is None else mass.content),
                 replace(_element("inertia", inertia or source), attributes=moments),
+            ],
+        )
+
+    def _computed(self, name: str, node: XmlNode, made: LinkInertia) -> XmlNode:
+        """Return an ``<inertial>`` of numbers, about the mass centre in the axes of the joint's frame."""
+        self.automatic.append(name)
+        at = self.frames[name].inverse() @ FramePose(position=made.center)
+        inertia = at.rotation @ made.about_center @ at.rotation.T
+        moments = {key: number(float(inertia["xyz".index(key[1]), "xyz".index(key[2])]) + 0.0) for key in _MOMENTS}
+        return _element(
+            "inertial",
+            node,
+            [
+                origin_element(FramePose(position=at.position), node),
+                _element("mass", node, value=number(made.mass)),
+                replace(_element("inertia", node), attributes=moments),
             ],
         )
 
@@ -161,7 +225,7 @@ class _Spanning:
         limited = joint.kind == "prismatic" or (limits["lower"] is not None and limits["upper"] is not None)
         kind = "continuous" if joint.kind == "revolute" and not limited else kind
         children = [
-            _origin(at, joint.node),
+            origin_element(at, joint.node),
             _element("parent", joint.node, link=joint.parent),
             _element("child", joint.node, link=joint.child),
         ]
@@ -178,23 +242,38 @@ class _Spanning:
 
     def _cut(self, joint: SdfJoint) -> XmlNode:
         """A joint that closes a loop."""
-        acting = [descend(joint.node, "axis", "dynamics", tag) for tag in ("damping", "friction")]
-        if any(node is not None and node.content.strip("0.") for node in acting) or joint.limit("lower"):
-            self.notes.append(f"{joint.name}: it closes a loop, and its limits and losses are not read")
+        if joint.is_loaded:
+            self.omitted.append(f"what acts on the joint {joint.name}, which closes a loop")
+        if joint.limit("lower"):
+            self.notes.append(f"{joint.name}: it closes a loop, and its limits are not read")
         children = []
         for side, link, frame in zip(("parent", "child"), (joint.parent, joint.child), joint.frames, strict=True):
             at = self.frames[link].inverse() @ frame
-            children += [_element(side, joint.node, link=link), replace(_origin(at, joint.node), tag=f"{side}_origin")]
+            children += [
+                _element(side, joint.node, link=link),
+                replace(origin_element(at, joint.node), tag=f"{side}_origin"),
+            ]
         for side, axis in zip(("parent", "child"), (joint.axes * 2)[:2], strict=False):
             children.append(_element(f"{side}_axis", joint.node, xyz=_text(axis)))
         kind = _CUTS.get(joint.kind, joint.kind)
         return _element("constraint", joint.node, children, name=joint.name, type=kind)
 
 
+def _on(joint: SdfJoint, link: str, at: FramePose) -> SdfJoint:
+    """Return a joint of the world as one of a link that the world holds at rest."""
+    return replace(joint, parent=link, frames=(at @ joint.frames[0], joint.frames[1]))
+
+
+def child_frame(joint: SdfJoint) -> FramePose:
+    """Return the frame of a joint of the tree on its child; of a universal joint, x and y are its axes."""
+    return joint.frames[1] @ _turn(joint)
+
+
 def _reversed(joint: SdfJoint) -> SdfJoint:
     """The same joint from its child to its parent; its coordinate keeps its sign."""
     axes = tuple(-axis for axis in reversed(joint.axes))
-    return replace(joint, parent=joint.child, child=joint.parent, frames=(joint.frames[1], joint.frames[0]), axes=axes)
+    frames = (joint.frames[1], joint.frames[0])
+    return replace(joint, parent=joint.child, child=joint.parent, frames=frames, axes=axes, is_reversed=True)
 
 
 def _turn(joint: SdfJoint) -> FramePose:
@@ -212,7 +291,8 @@ def _text(values: np.ndarray) -> str:
     return " ".join(number(float(value) + 0.0) for value in values)
 
 
-def _origin(pose: FramePose, like: XmlNode) -> XmlNode:
+def origin_element(pose: FramePose, like: XmlNode) -> XmlNode:
+    """Return a pose as URDF's ``<origin>``."""
     angles = constant_angles(pose.rotation) if pose.is_turned else {}
     rpy = np.array([angles.get("x", 0.0), angles.get("y", 0.0), angles.get("z", 0.0)])
     return _element("origin", like, xyz=_text(pose.position), rpy=_text(rpy))

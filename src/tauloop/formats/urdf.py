@@ -85,13 +85,18 @@ def machine_of(tree: UrdfTree, side: Side, path: Path, options: ImportOptions) -
     joints += tuple(make_loop(loop, tree.root, leaves) for loop in loops)
     kinds = {joint.name: joint.kind for joint in tree.joints}
     couplings = tuple(
-        make_coupling(_counted_from(coupling, chosen.offsets), kinds[coupling.terms[0][0]] == "revolute", leaves)
+        make_coupling(_counted_from(coupling, chosen.offsets), kinds.get(coupling.terms[0][0]) != "prismatic", leaves)
         for coupling in tree.couplings
     )
     couplings += side.couplings
     actuators, renamed = make_actuators(chosen, tree, leaves)
     notes = [*_notes(tree, side), *chosen.notes, *renamed]
     platform = _platform(tree, joints, side, options, notes, problems)
+    weightless = _weightless(tree)
+    has_weight = len(weightless) < len(_heavy(tree))
+    if weightless and not has_weight and side.gravity is None:
+        tree = replace(tree, gravity=(0.0, 0.0, 0.0))
+        notes.append("gravity is zero: the file switches it off for all links that move")
     field = _gravity(tree, side, options.gravity, leaves.parameters, notes, problems)
     DescriptionError.raise_if_any(problems)
     mechanism = Mechanism(
@@ -106,6 +111,8 @@ def machine_of(tree: UrdfTree, side: Side, path: Path, options: ImportOptions) -
         unstated_motors=chosen.unstated,
         platform=platform,
         solids=tree.solids,
+        omitted_forces=(*tree.omitted_forces, *(_weights(weightless) if has_weight else ())),
+        unknown_elements=tree.unknown_elements,
         file=str(path),
     )
     has_loops = bool(couplings) or any(joint.is_cut for joint in joints)
@@ -153,6 +160,23 @@ def _counted_from(coupling: UrdfCoupling, offsets: Mapping[str, float]) -> UrdfC
     """A coupling between coordinates that are counted from offsets of transmissions."""
     shift = sum(ratio * offsets.get(name, 0.0) for name, ratio in coupling.terms)
     return replace(coupling, offset=coupling.offset - shift) if shift else coupling
+
+
+def _heavy(tree: UrdfTree) -> list[str]:
+    """Return the links that have a mass and move."""
+    resting = _welded_to(tree, tree.root)
+    massive = [link.name for link in tree.links if link.inertial is not None and link.inertial.mass > 0.0]
+    return [name for name in massive if name not in resting]
+
+
+def _weightless(tree: UrdfTree) -> list[str]:
+    """Return the links that have a mass, move, and are switched off gravity."""
+    return [name for name in _heavy(tree) if name in tree.weightless]
+
+
+def _weights(links: Sequence[str]) -> tuple[str, ...]:
+    """Return what is missing where gravity acts here on links that it does not act on in the file."""
+    return tuple(f"gravity is switched off for link {name} in the file, and acts on it here" for name in links)
 
 
 def _platform(

@@ -9,7 +9,7 @@ import numpy as np
 
 from tauloop.formats.leaves import Leaves
 from tauloop.formats.urdf_parts import LinkFrame, Triple, UrdfCoupling, UrdfJoint, UrdfLoop
-from tauloop.mechanism.expression import ZERO, Constant, Expression, add, multiply, negate, triple
+from tauloop.mechanism.expression import ZERO, Constant, Expression, multiply, negate, triple
 from tauloop.mechanism.model import (
     BASE,
     JOINT_KINDS,
@@ -19,9 +19,11 @@ from tauloop.mechanism.model import (
     Friction,
     Joint,
     Placement,
+    Spring,
     Turn,
+    Vector,
 )
-from tauloop.mechanism.placements import turns_to_axes, turns_to_axis, with_turns
+from tauloop.mechanism.placements import placed, turns_to_axes, turns_to_axis, with_turns
 from tauloop.records import dataclass
 
 #: A turn after which z points where the axis of a letter did: a planar joint moves across z.
@@ -77,24 +79,27 @@ def make_joint(joint: UrdfJoint, root: str, extra: JointExtra, leaves: Leaves) -
         start, freedoms = floating.reference, floating.freedoms
         return Joint(name=joint.name, kind="free", parent=frame, child=child, reference=start, freedoms=freedoms)
     origin = LinkFrame(link=joint.parent, xyz=joint.xyz, rpy=joint.rpy)
-    parent, child = _placement(origin, root, f"{joint.name}.origin", leaves), Placement(body=joint.child)
+    parent = _placement(origin, root, f"{joint.name}.origin", leaves)
+    child = Placement(body=joint.child)
+    if any((*joint.child_xyz, *joint.child_rpy)):
+        on_child = LinkFrame(link=joint.child, xyz=joint.child_xyz, rpy=joint.child_rpy)
+        child = _placement(on_child, root, f"{joint.name}.child", leaves)
     neutral = JOINT_KINDS[joint.kind].neutral
     axes = joint.axes
     if joint.kind in ("revolute", "prismatic", "planar"):
         axes, turns = _along(joint.kind, joint.axis)
+        if extra.offset != ZERO and joint.kind == "prismatic":
+            child = placed(child, _along_axis(joint.axis, negate(extra.offset)), ())
         parent, child = with_turns(parent, turns), with_turns(child, turns)
-    if extra.offset != ZERO:
-        if joint.kind == "revolute":
-            parent = with_turns(parent, (Turn(axes[0], extra.offset),))
-        else:
-            child = _shifted(child, joint.axis, negate(extra.offset))
+    if extra.offset != ZERO and joint.kind == "revolute":
+        parent = with_turns(parent, (Turn(axes[0], extra.offset),))
     return Joint(
         name=joint.name,
         kind=joint.kind,
         parent=parent,
         child=child,
         axes=axes,
-        reference=neutral if len(neutral) != 1 else (0.0 - extra.offset_value,),  # URDF's zero position
+        reference=neutral if len(neutral) != 1 else (joint.start - extra.offset_value,),
         freedoms=_freedoms(joint, extra, leaves),
     )
 
@@ -152,9 +157,9 @@ def _placement(frame: LinkFrame, root: str, name: str, leaves: Leaves) -> Placem
     return Placement(body=BASE if frame.link == root else frame.link, position=position, turns=turns)
 
 
-def _shifted(placement: Placement, axis: Triple, distance: Expression) -> Placement:
-    pairs = zip(placement.position, axis, strict=True)
-    return replace(placement, position=triple(add(p, multiply(Constant(x), distance)) for p, x in pairs))
+def _along_axis(axis: Triple, distance: Expression) -> Vector:
+    """Return a distance along a unit vector, as a vector."""
+    return triple(multiply(Constant(component), distance) for component in axis)
 
 
 def _freedoms(joint: UrdfJoint, extra: JointExtra, leaves: Leaves) -> tuple[Freedom, ...]:
@@ -166,9 +171,21 @@ def _freedoms(joint: UrdfJoint, extra: JointExtra, leaves: Leaves) -> tuple[Free
     losses = {"viscous": joint.damping, "coulomb": joint.friction}
     left = {key: value for key, value in losses.items() if getattr(friction, key) is None}
     friction = replace(friction, **leaves.friction(joint.name, joint.kind == "revolute", **left))
+    turns = joint.kind == "revolute"
+    spring = own.spring
+    if spring is None and joint.stiffness:
+        spring = Spring(
+            stiffness=leaves.leaf(
+                f"{joint.name}.spring.stiffness", joint.stiffness, "N m/rad" if turns else "N/m", "spring"
+            ),
+            rest=leaves.structural(
+                f"{joint.name}.spring.rest", joint.rest - extra.offset_value, "rad" if turns else "m", "spring"
+            ),
+        )
     freedom = replace(
         own,
         friction=friction if friction != Friction() else None,
+        spring=spring,
         speed=own.speed if math.isfinite(own.speed) else joint.velocity,
     )
     if not extra.has_limits:

@@ -50,6 +50,8 @@ class UrdfJoint:
     """A joint of the tree. `kind` is a key of `JOINT_KINDS`; angles in rad, lengths in m, effort in N m or N.
 
     `axes` are those of a universal joint, which URDF itself does not have. `effort` is None where the file states none.
+    `stiffness` and `rest` belong to a spring, and `start` is the coordinate at the start. The joint's frame on its
+    child is at `child_xyz`, turned by `child_rpy`; URDF itself puts the child's frame there.
     """
 
     name: str
@@ -65,6 +67,11 @@ class UrdfJoint:
     velocity: float = math.inf
     damping: float = 0.0
     friction: float = 0.0
+    stiffness: float = 0.0
+    rest: float = 0.0
+    start: float = 0.0
+    child_xyz: Triple = (0.0, 0.0, 0.0)
+    child_rpy: Triple = (0.0, 0.0, 0.0)
     axes: tuple[AxisName, ...] = ()
 
     @property
@@ -168,6 +175,8 @@ class UrdfTree:
         motors: what elements of the file state of motors.
         cut_efforts: efforts of the joints that close loops, where the format states them.
         gravity: (3,) m/s^2, where the file says it.
+        weightless: links on which gravity does not act.
+        omitted_forces, unknown_elements: as those of `Mechanism`.
     """
 
     name: str
@@ -184,6 +193,9 @@ class UrdfTree:
     motors: MotorElements = MotorElements()
     cut_efforts: tuple[float, ...] = ()
     gravity: Triple | None = None
+    weightless: tuple[str, ...] = ()
+    omitted_forces: tuple[str, ...] = ()
+    unknown_elements: tuple[str, ...] = ()
 
     def link_name(self, original: str) -> str:
         """What the link of that name in the file is called here, whether there is one or not."""

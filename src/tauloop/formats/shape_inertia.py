@@ -1,0 +1,117 @@
+"""Volume, mass and inertia of solids, and of several parts together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from tauloop.mechanism.bodies import offset_inertia
+from tauloop.mechanism.poses import FramePose
+from tauloop.mechanism.rigid_tree import LinkInertia
+
+
+def solid_volume(kind: str, size: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return the volume of a solid and its moments of inertia by unit mass (3,), about its mass centre and axes.
+
+    Args:
+        kind: "sphere", "box", "ellipsoid", "cylinder", "capsule" or "cone".
+        size: radii and half lengths (m): (r,), half edges or half axes (3,), or (r, half length along z); the half
+            length of a capsule is that of its cylinder.
+    """
+    if kind == "sphere":
+        (r,) = size
+        return 4 / 3 * math.pi * r**3, np.full(3, 0.4 * r * r)
+    if kind in ("box", "ellipsoid"):
+        a2, b2, c2 = size**2
+        factor, share = (8, 3) if kind == "box" else (4 / 3 * math.pi, 5)
+        return factor * float(np.prod(size)), np.array([b2 + c2, a2 + c2, a2 + b2]) / share
+    r, h = size
+    tube = 2 * math.pi * r * r * h
+    tube_across, tube_along = r * r / 4 + h * h / 3, r * r / 2
+    if kind == "cylinder":
+        return tube, np.array([tube_across, tube_across, tube_along])
+    if kind == "cone":
+        across = 3 / 20 * (r * r + h * h)  # 3/80 (2 h)^2
+        return tube / 3, np.array([across, across, 0.3 * r * r])
+    # two half balls, each with its mass centre 3/8 r beyond the end of the cylinder
+    balls = 4 / 3 * math.pi * r**3
+    across = tube * tube_across + balls * (0.4 * r * r + h * h + 0.75 * h * r)
+    along = tube * tube_along + balls * 0.4 * r * r
+    return tube + balls, np.array([across, across, along]) / (tube + balls)
+
+
+def solid_inertia(kind: str, size: np.ndarray, mass: float, pose: FramePose) -> LinkInertia:
+    """Return the inertia of a homogeneous solid of a mass (kg) at a pose, in the axes that the pose is given in.
+
+    The frame of a cone is in the middle of its height; its mass centre is a quarter of the height below that.
+    """
+    _, gyration = solid_volume(kind, size)
+    below = -0.5 * float(size[1]) if kind == "cone" else 0.0
+    center = pose.position + pose.rotation @ np.array([0.0, 0.0, below])
+    return LinkInertia(
+        mass=mass, center=center, about_center=pose.rotation @ np.diag(mass * gyration) @ pose.rotation.T
+    )
+
+
+def mesh_volume(corners: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    """Return the volume of a closed surface, its mass centre (3,) and its inertia by unit mass (3, 3) about that.
+
+    The solid is a sum of tetrahedra from the origin to each triangle, with signs; the second moments of one with the
+    corners a, b, c and the volume v are v/20 (a a^T + b b^T + c c^T + s s^T), s = a + b + c.
+
+    Args:
+        corners: of triangles (n, 3, 3), counter-clockwise from outside.
+    """
+    middle = corners.mean(axis=(0, 1))
+    corners = corners - middle
+    a, b, c = corners[:, 0], corners[:, 1], corners[:, 2]
+    volumes = np.einsum("ij,ij->i", a, np.cross(b, c)) / 6.0
+    volume = float(volumes.sum())
+    center = np.einsum("i,ij->j", volumes, a + b + c) / (4.0 * volume)
+    second = sum(np.einsum("i,ij,ik->jk", volumes, x, x) for x in (a, b, c, a + b + c)) / (20.0 * volume)
+    second = second - np.outer(center, center)
+    return abs(volume), middle + center, np.trace(second) * np.eye(3) - second
+
+
+def shell_area(corners: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    """Return the area of a thin shell, its mass centre (3,) and its inertia by unit mass (3, 3) about that.
+
+    The second moments of a triangle with the corners a, b, c and the area A are A/12 (a a^T + b b^T + c c^T + s s^T),
+    s = a + b + c.
+
+    Args:
+        corners: of triangles (n, 3, 3).
+    """
+    middle = corners.mean(axis=(0, 1))
+    corners = corners - middle
+    a, b, c = corners[:, 0], corners[:, 1], corners[:, 2]
+    areas = 0.5 * np.linalg.norm(np.cross(b - a, c - a), axis=1)
+    area = float(areas.sum())
+    center = np.einsum("i,ij->j", areas, a + b + c) / (3.0 * area)
+    second = sum(np.einsum("i,ij,ik->jk", areas, x, x) for x in (a, b, c, a + b + c)) / (12.0 * area)
+    second = second - np.outer(center, center)
+    return area, middle + center, np.trace(second) * np.eye(3) - second
+
+
+def is_closed(corners: np.ndarray) -> bool:
+    """Return whether triangles (n, 3, 3) make a closed surface: every edge is run once in each direction."""
+    points, numbers = np.unique(corners.reshape(-1, 3), axis=0, return_inverse=True)
+    faces = numbers.reshape(-1, 3)
+    edges = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]])
+    edges = edges[edges[:, 0] != edges[:, 1]]
+    keys = edges[:, 0] * len(points) + edges[:, 1]
+    backwards = edges[:, 1] * len(points) + edges[:, 0]
+    return len(np.unique(keys)) == len(keys) and np.array_equal(np.sort(keys), np.sort(backwards))
+
+
+def summed(parts: Sequence[LinkInertia]) -> LinkInertia:
+    """Return the inertia of several parts of one body, about their common mass centre."""
+    mass = sum(part.mass for part in parts)
+    center = sum((part.mass * part.center for part in parts), np.zeros(3)) / mass
+    inertia = np.zeros((3, 3))
+    for part in parts:
+        d = part.center - center
+        inertia += part.about_center + part.mass * offset_inertia(d)
+    return LinkInertia(mass=mass, center=center, about_center=inertia)

@@ -1,0 +1,360 @@
+"""SDF files of others: gears, rotors, springs, loops of Drake, automatic inertia, worlds, and where tools are."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tauloop as tl
+from tauloop import DescriptionError, load
+from tauloop.formats import ImportOptions
+
+#: The same numbers by another route.
+ROUNDING = 1e-12
+INERTIA = "<inertia><ixx>0.01</ixx><iyy>0.012</iyy><izz>0.003</izz><ixy>0</ixy><ixz>0</ixz><iyz>0</iyz></inertia>"
+UPPER = f"<inertial><pose>0 0 0.1 0 0 0</pose><mass>1</mass>{INERTIA}</inertial>"
+LOWER = f"<inertial><pose>0.2 0 0.1 0 0 0</pose><mass>0.7</mass>{INERTIA}</inertial>"
+
+
+def arm(
+    *, lower: str = LOWER, elbow: str = "", axis: str = "", upper: str = "", ends: str = "", kind: str = "revolute"
+) -> str:
+    """Return a model of two links on hinges about y, with more elements where they are given."""
+    return f"""<model name="arm"><link name="stand"><inertial><mass>1</mass>{INERTIA}</inertial></link>
+<joint name="floor" type="fixed"><parent>world</parent><child>stand</child></joint>
+<link name="upper"><pose>0 0 0.1 0 0 0</pose>{UPPER}{upper}</link>
+<link name="lower"><pose>0 0 0.3 0 0 0</pose>{lower}</link>
+<joint name="shoulder" type="revolute"><parent>stand</parent><child>upper</child><axis><xyz>0 1 0</xyz></axis></joint>
+<joint name="elbow" type="{kind}"><parent>upper</parent><child>lower</child>{elbow}
+<axis><xyz>0 1 0</xyz>{axis}</axis></joint>{ends}</model>"""
+
+
+def read(folder: Path, text: str, side: str = "", **options: object) -> tl.Mechanism:
+    """Return the machine of the contents of an SDF file."""
+    (folder / "m.sdf").write_text(f'<sdf version="1.11">{text}</sdf>', encoding="utf-8")
+    path = None
+    if side:
+        path = folder / "m.sdf.side.yaml"
+        path.write_text(f"format: tauloop-urdf-side/1\n{side}", encoding="utf-8")
+    return load(folder / "m.sdf", path, options=ImportOptions(**options))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "gear",
+    [
+        {"elbow": '<drake:mimic joint="shoulder" multiplier="1.5" offset="0.1"/>'},
+        {
+            "axis": '<mimic joint="shoulder"><multiplier>1.5</multiplier><offset>0.4</offset>'
+            "<reference>0.2</reference></mimic>"
+        },
+        {"axis": '<mimic joint="shoulder" axis="axis"><multiplier>1.5</multiplier><offset>0.1</offset></mimic>'},
+    ],
+)
+def test_a_joint_that_mimics_another_is_a_gear(tmp_path: Path, gear: dict[str, str]) -> None:
+    """The elbow is at 1.5 times the shoulder + 0.1 rad, and has no motor."""
+    model = tl.Model(read(tmp_path, arm(**gear)))
+    assert model.assembly.mobility == 1
+    assert [actuator.name for actuator in model.mechanism.actuators] == ["shoulder"]
+    state = model.forward_kinematics([0.3])
+    assert state.coordinate("elbow").item() == pytest.approx(1.5 * 0.3 + 0.1, abs=ROUNDING)
+
+
+def test_a_gear_of_an_axis_of_a_universal_joint(tmp_path: Path) -> None:
+    gear = '<axis2><xyz>1 0 0</xyz><mimic joint="shoulder"><multiplier>2</multiplier><offset>0</offset></mimic></axis2>'
+    model = tl.Model(read(tmp_path, arm(kind="universal", elbow=gear)))
+    assert model.assembly.mobility == 2
+    state = model.platform.kinematics(model.platform.ports.at(model.assembly.q) + 0.1)
+    assert state.coordinate("elbow.second").item() == pytest.approx(2 * state.coordinate("shoulder").item())
+
+
+@pytest.mark.parametrize(
+    ("gear", "what"),
+    [
+        ('<drake:mimic joint="shoulders"/>', "it mimics 'shoulders', which is no joint that turns or slides"),
+        ('<drake:mimic joint="elbow"/>', "it mimics itself"),
+        ('<drake:mimic joint="floor"/>', "it mimics 'floor'"),
+        ('<drake:mimic multiplier="2"/>', "has no attribute 'joint'"),
+    ],
+)
+def test_a_gear_that_is_wrong_is_refused(tmp_path: Path, gear: str, what: str) -> None:
+    with pytest.raises(DescriptionError, match=what):
+        read(tmp_path, arm(elbow=gear))
+
+
+def test_a_rotor_counts_with_the_square_of_its_gear_ratio(tmp_path: Path) -> None:
+    rotor = "<drake:rotor_inertia>0.002</drake:rotor_inertia><drake:gear_ratio>5</drake:gear_ratio>"
+    plain, geared = (tl.Model(read(tmp_path, arm(elbow=text))) for text in ("", rotor))
+    at = np.zeros((1, 2))
+    added = geared.platform.mass_matrix(at)[0] - plain.platform.mass_matrix(at)[0]
+    assert added == pytest.approx(np.diag([0.0, 25 * 0.002]), abs=ROUNDING)
+
+
+def test_a_spring_of_an_axis_pulls_back_to_its_reference(tmp_path: Path) -> None:
+    spring = "<dynamics><spring_stiffness>3</spring_stiffness><spring_reference>0.2</spring_reference></dynamics>"
+    plain, sprung = (tl.Model(read(tmp_path, arm(axis=text))) for text in ("", spring))
+    at, still = np.array([[0.1, 0.5]]), np.zeros((1, 2))
+    added = sprung.platform.bias(at, still)[0] - plain.platform.bias(at, still)[0]
+    assert added == pytest.approx([0.0, 3 * (0.5 - 0.2)], abs=ROUNDING)
+    assert sprung.mechanism.omitted_forces == ()
+
+
+def test_the_initial_position_is_the_start(tmp_path: Path) -> None:
+    machine = read(tmp_path, arm(axis="<initial_position>0.4</initial_position>"))
+    assert machine.joint("elbow").reference == (0.4,)
+
+
+def test_drakes_ball_constraint_closes_a_loop(tmp_path: Path) -> None:
+    """A slide under the end of the arm, which a ball joint ties to it: three freedoms less two."""
+    ball = """<link name="cart"><pose>0.3 0 0.3 0 0 0</pose><inertial><mass>1</mass></inertial></link>
+<joint name="rail" type="prismatic"><parent>stand</parent><child>cart</child><axis><xyz>1 0 0</xyz></axis></joint>
+<drake:ball_constraint><drake:ball_constraint_body_A>lower</drake:ball_constraint_body_A>
+<drake:ball_constraint_p_AP>0.3 0 0</drake:ball_constraint_p_AP>
+<drake:ball_constraint_body_B>cart</drake:ball_constraint_body_B>
+<drake:ball_constraint_p_BQ>0 0 0</drake:ball_constraint_p_BQ></drake:ball_constraint>"""
+    model = tl.Model(read(tmp_path, arm(ends=ball), platform="lower", independent=("rail",)))
+    assert model.assembly.mobility == 1
+    state = model.platform.kinematics([[0.05]])
+    shoulder, elbow = state.coordinate("shoulder").item(), state.coordinate("elbow").item()
+    knee = np.array([math.sin(shoulder), math.cos(shoulder)]) * 0.2
+    end = knee + 0.3 * np.array([math.cos(shoulder + elbow), -math.sin(shoulder + elbow)])
+    assert end == pytest.approx([0.35, 0.2], abs=1e-9)
+
+
+def test_a_ball_constraint_of_the_world_is_in_the_frame_of_the_world(tmp_path: Path) -> None:
+    ball = """<drake:ball_constraint><drake:ball_constraint_body_A>world</drake:ball_constraint_body_A>
+<drake:ball_constraint_p_AP>1 2 3.3</drake:ball_constraint_p_AP>
+<drake:ball_constraint_body_B>lower</drake:ball_constraint_body_B>
+<drake:ball_constraint_p_BQ>0 0 0</drake:ball_constraint_p_BQ></drake:ball_constraint>"""
+    text = arm(ends=ball).replace('<model name="arm">', '<model name="arm"><pose>1 2 3 0 0 0</pose>')
+    assembly = tl.Model(read(tmp_path, text)).assembly
+    assert assembly.residual < ROUNDING
+    assert len(assembly.loops.names) == 3
+
+
+# Automatic inertia
+
+
+def slices(radius: object, z: np.ndarray) -> tuple[float, float, float, float]:
+    """Return volume, mass centre, moments across and along of a solid of revolution, by its slices."""
+    r2 = np.square(radius(z))  # type: ignore[operator]
+    dz = z[1] - z[0]
+    volume = float(np.pi * r2.sum() * dz)
+    center = float(np.pi * (r2 * z).sum() * dz / volume)
+    along = float(np.pi / 2 * (r2**2).sum() * dz)
+    across = float((np.pi / 4 * r2**2 + np.pi * r2 * (z - center) ** 2).sum() * dz)
+    return volume, center, across, along
+
+
+def midpoints(low: float, high: float) -> np.ndarray:
+    return low + (np.arange(200_000) + 0.5) * (high - low) / 200_000
+
+
+SOLIDS = {
+    "<cylinder><radius>0.2</radius><length>0.6</length></cylinder>": slices(
+        lambda z: 0.2 + 0 * z, midpoints(-0.3, 0.3)
+    ),
+    "<sphere><radius>0.2</radius></sphere>": slices(lambda z: np.sqrt(0.04 - z * z), midpoints(-0.2, 0.2)),
+    "<cone><radius>0.2</radius><length>0.6</length></cone>": slices(
+        lambda z: 0.2 * (0.3 - z) / 0.6, midpoints(-0.3, 0.3)
+    ),
+    "<capsule><radius>0.2</radius><length>0.6</length></capsule>": slices(
+        lambda z: np.sqrt(0.04 - np.square(np.maximum(np.abs(z) - 0.3, 0.0))), midpoints(-0.5, 0.5)
+    ),
+    "<ellipsoid><radii>0.2 0.2 0.4</radii></ellipsoid>": slices(
+        lambda z: 0.2 * np.sqrt(1 - (z / 0.4) ** 2), midpoints(-0.4, 0.4)
+    ),
+}
+
+
+def inertia_of(machine: tl.Mechanism, body: str) -> tuple[float, np.ndarray, np.ndarray]:
+    """Return mass, mass centre, and inertia about that."""
+    value, parameters = machine.value, machine.body(body).inertia
+    assert parameters is not None
+    mass = value(f"{body}.mass")
+    center = np.array([value(f"{body}.center[{k}]") for k in range(3)])
+    names = ("xx", "xy", "yy", "xz", "yz", "zz")
+    xx, xy, yy, xz, yz, zz = (value(f"{body}.inertia.{name}") for name in names)
+    return mass, center, np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+
+
+@pytest.mark.parametrize("shape", SOLIDS)
+def test_automatic_inertia_is_that_of_the_collision(tmp_path: Path, shape: str) -> None:
+    """The solid lies along x of the link, half a metre above it."""
+    volume, height, across, along = SOLIDS[shape]
+    collision = (
+        f'<collision name="c"><pose>0 0 0.5 0 {math.pi / 2!r} 0</pose><density>2000</density>'
+        f"<geometry>{shape}</geometry></collision>"
+    )
+    machine = read(tmp_path, arm(lower=f'<inertial auto="true"/>{collision}'))
+    mass, center, inertia = inertia_of(machine, "lower")
+    assert mass == pytest.approx(2000 * volume, rel=1e-8)
+    assert center == pytest.approx([height, 0.0, 0.5], abs=1e-8)
+    assert np.diag(inertia) == pytest.approx(2000 * np.array([along, across, across]), rel=1e-6)
+
+
+def test_densities_masses_and_several_collisions(tmp_path: Path) -> None:
+    """Two cubes of 0.1 m: one of 500 kg/m^3 by its own density, one of that of the inertial."""
+    cube = "<geometry><box><size>0.1 0.1 0.1</size></box></geometry>"
+    both = (
+        f'<collision name="a"><pose>0.1 0 0 0 0 0</pose><density>500</density>{cube}</collision>'
+        f'<collision name="b"><pose>-0.1 0 0 0 0 0</pose>{cube}</collision>'
+    )
+    stated = read(tmp_path, arm(lower=f'<inertial auto="1"><density>1500</density></inertial>{both}'))
+    mass, center, inertia = inertia_of(stated, "lower")
+    assert mass == pytest.approx(2.0)
+    assert center == pytest.approx([-0.05, 0.0, 0.0])
+    assert np.diag(inertia) == pytest.approx(
+        [2 * 0.01 / 6, 2 * 0.01 / 6 + 0.5 * 0.15**2 + 1.5 * 0.05**2, 2 * 0.01 / 6 + 0.5 * 0.15**2 + 1.5 * 0.05**2]
+    )
+    water = read(tmp_path, arm(lower=f'<inertial auto="true"/>{both}'))
+    assert inertia_of(water, "lower")[0] == pytest.approx(1.5)
+    scaled = read(tmp_path, arm(lower=f'<inertial auto="true"><density>1500</density><mass>6</mass></inertial>{both}'))
+    assert inertia_of(scaled, "lower")[0] == 6.0
+    assert inertia_of(scaled, "lower")[2] == pytest.approx(3 * inertia)
+
+
+@pytest.mark.parametrize(
+    ("collision", "what"),
+    [
+        ("", "it has no <collision>"),
+        ("<mesh><uri>a.stl</uri></mesh>", r"collision 'c' \(mesh\) is not computed here"),
+        ("<plane/>", r"collision 'c' \(plane\) is not computed here"),
+        ("<sphere><radius>-1</radius></sphere>", "has the sizes"),
+        ("<box/>", "has no <size>"),
+    ],
+)
+def test_automatic_inertia_that_is_not_computed_is_refused(tmp_path: Path, collision: str, what: str) -> None:
+    shape = f'<collision name="c"><geometry>{collision}</geometry></collision>' if collision else ""
+    with pytest.raises(DescriptionError, match=what) as caught:
+        read(tmp_path, arm(lower=f'<inertial auto="true"/>{shape}'))
+    assert [problem.where for problem in caught.value.problems] == ["lower"]
+
+
+def test_a_link_that_is_fixed_to_the_world_needs_no_inertia(tmp_path: Path) -> None:
+    """Its collision is a mesh, and so is that of a link that is welded to it."""
+    mesh = '<inertial auto="true"/><collision name="c"><geometry><mesh><uri>a.stl</uri></mesh></geometry></collision>'
+    weld = '<joint name="weld" type="fixed"><parent>stand</parent><child>cover</child></joint>'
+    cover = f'<link name="cover">{mesh}</link>{weld}'
+    stand = f"<inertial><mass>1</mass>{INERTIA}</inertial>"
+    machine = read(tmp_path, arm(ends=cover).replace(stand, mesh))
+    assert {body.name for body in machine.bodies} >= {"upper", "lower"}
+
+
+# Frames
+
+
+def test_a_tool_is_in_the_frame_of_its_link(tmp_path: Path) -> None:
+    """The joint is away from the origin of the link and turned: neither moves the tool."""
+    joint = "<pose>0.05 0.1 0.2 0.3 0.2 0.1</pose>"
+    text = arm(elbow=joint)
+    side = "platform: {body: lower, tool: {at: [0.3 m, 0, 0.1 m], turn: [{z: 90 deg}]}, independent: [shoulder, elbow]}"
+    model = tl.Model(read(tmp_path, text, side))
+    tool = model.platform.tool(np.zeros(2))
+    assert tool.place == pytest.approx([0.3, 0.0, 0.4], abs=ROUNDING)
+    assert tool.rotation[:, 0] == pytest.approx([0.0, 1.0, 0.0], abs=ROUNDING)
+    alone = tl.Model(read(tmp_path, text, platform="lower")).platform.tool(np.zeros(2))
+    assert alone.place == pytest.approx([0.0, 0.0, 0.3], abs=ROUNDING)
+    assert alone.rotation == pytest.approx(np.eye(3), abs=ROUNDING)
+    assert inertia_of(model.mechanism, "lower")[1] == pytest.approx([0.2, 0.0, 0.1], abs=ROUNDING)
+
+
+def test_frames_of_a_joint_that_lie_apart_are_noted(tmp_path: Path) -> None:
+    frame = '<frame name="tip" attached_to="upper"><pose relative_to="upper">0 0 0.25 0 0 0</pose></frame>'
+    apart = arm(ends=frame).replace("<parent>upper</parent>", "<parent>tip</parent>")
+    description = read(tmp_path, apart).description
+    assert "joint elbow: the frames 'tip' and 'lower', which it joins, lie 0.05 m apart" in description
+    together = apart.replace("0 0 0.25 0 0 0", "0 0 0.2 0 0 0")
+    assert "apart" not in read(tmp_path, together).description
+
+
+# Worlds
+
+GROUND = '<model name="ground"><static>true</static><link name="plane"/></model>'
+BALL = '<model name="ball"><link name="ball"/></model>'
+
+
+@pytest.mark.parametrize("others", [GROUND, BALL, GROUND + BALL])
+def test_the_machine_of_a_world_is_the_model_that_moves_on_joints(tmp_path: Path, others: str) -> None:
+    machine = read(tmp_path, f'<world name="w">{others}{arm()}</world>')
+    assert machine.name == "arm"
+    assert "other models of the world are left out" in machine.description
+
+
+def test_an_option_names_the_machine_among_several(tmp_path: Path) -> None:
+    other = arm(lower="").replace('"arm"', '"left"')
+    world = f'<world name="w">{GROUND}{other}{arm()}</world>'
+    with pytest.raises(DescriptionError, match="there are 2 models: left, arm"):
+        read(tmp_path, world)
+    assert read(tmp_path, world, model="left").name == "left"
+    with pytest.raises(DescriptionError, match="there is no model 'lef'"):
+        read(tmp_path, world, model="lef")
+
+
+# Forces that are left out
+
+
+def test_weight_that_is_switched_off(tmp_path: Path) -> None:
+    off = "<gravity>false</gravity>"
+    some = read(tmp_path, arm(lower=LOWER + off))
+    assert some.omitted_forces == ("gravity is switched off for link lower in the file, and acts on it here",)
+    every = read(tmp_path, arm(lower=LOWER + off, upper=off))
+    assert every.omitted_forces == ()
+    assert [every.value(x) for x in every.gravity] == [0.0, 0.0, 0.0]
+
+
+def test_what_acts_in_the_file_and_not_here_is_left_out_by_name(tmp_path: Path) -> None:
+    drag = "<velocity_decay><linear>0.1</linear></velocity_decay>"
+    buoyancy = '<plugin filename="gz-sim-buoyancy-system" name="gz::sim::systems::Buoyancy"/>'
+    text = (
+        f'<world name="w">{buoyancy}{arm(lower=LOWER + drag, axis="<dynamics><damping>1</damping></dynamics>")}</world>'
+    )
+    assert set(read(tmp_path, text).omitted_forces) == {
+        "the drag (velocity_decay) of link lower",
+        "the forces of the plugin 'gz::sim::systems::Buoyancy'",
+    }
+
+
+@pytest.mark.parametrize(
+    "element",
+    [
+        '<plugin filename="libgazebo_ros_link_attacher.so" name="attacher"/>',
+        '<plugin filename="libroboticsgroup_gazebo_mimic_joint_plugin.so" name="p"/>',
+        '<plugin filename="gz-sim-detachable-joint-system" name="gz::sim::systems::DetachableJoint"/>',
+        "<drake:weld_constraint/>",
+        "<drake:linear_bushing_rpy/>",
+        '<drake:joint name="j" type="planar"/>',
+        "<my_loop_closure/>",
+    ],
+)
+def test_what_ties_links_together_and_is_not_read_is_refused(tmp_path: Path, element: str) -> None:
+    with pytest.raises(DescriptionError, match=r"is not read|ties links together"):
+        read(tmp_path, arm(ends=element))
+
+
+def test_a_gear_of_a_universal_joint_that_the_tree_enters_by_its_child(tmp_path: Path) -> None:
+    """The second axis of the file stays the one that is coupled."""
+    gear = '<axis2><xyz>1 0 0</xyz><mimic joint="shoulder"><multiplier>2</multiplier><offset>0</offset></mimic></axis2>'
+    text = arm(kind="universal", elbow=gear)
+    turned = text.replace("<parent>upper</parent><child>lower</child>", "<parent>lower</parent><child>upper</child>")
+    turned = turned.replace("<parent>lower</parent>", '<pose relative_to="lower"/><parent>lower</parent>')
+    angles = []
+    for each in (text, turned):
+        model = tl.Model(read(tmp_path, each, platform="lower", independent=("shoulder",)))
+        (coupling,) = model.mechanism.couplings
+        angles.append(coupling.terms[0][0])
+    assert angles == ["elbow.second", "elbow.first"]
+
+
+def test_the_placement_frame_turns_gravity(tmp_path: Path) -> None:
+    """The model hangs upside down: its frame `foot` is turned by half a revolution and put on the world."""
+    foot = '<frame name="foot"><pose>0 0 0 3.141592653589793 0 0</pose></frame>'
+    text = arm(ends=foot).replace(
+        '<model name="arm">', '<model name="arm" placement_frame="foot"><pose>0 0 1 0 0 0</pose>'
+    )
+    machine = read(tmp_path, text)
+    assert [machine.value(x) for x in machine.gravity] == pytest.approx([0.0, 0.0, 9.8])
+    with pytest.raises(DescriptionError, match="is relative to 'table', which is not read"):
+        read(tmp_path, arm().replace('name="arm">', 'name="arm"><pose relative_to="table">0 0 1 0 0 0</pose>', 1))
