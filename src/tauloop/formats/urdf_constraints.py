@@ -23,6 +23,7 @@ In a coupling, a link stands for the joints from the nearest common ancestor of 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from tauloop.formats.urdf_cut_elements import CUT, read_cut
@@ -33,6 +34,8 @@ from tauloop.records import dataclass
 
 BALL = "drake:ball_constraint"
 ELEMENTS = ("loop", "coupling", CUT, BALL)
+#: The first of two links whose origins coincide.
+_CLOSING = re.compile(r"(closing_.+)_1")
 #: Types of GRBDA's loops, and what they are here.
 _LOOP_KINDS = {kind: kind for kind in ("revolute", "prismatic", "cylindrical", "spherical", "fixed")}
 _LOOP_KINDS["continuous"] = "revolute"
@@ -66,7 +69,39 @@ def read_loops(reader: UrdfReader, robot: XmlNode, links: Mapping[str, XmlNode])
         if loop.predecessor.link and loop.predecessor.link == loop.successor.link:
             reader.problem(node, name, f"both ends are on {loop.predecessor.link!r}", "a loop joins two links")
         loops.append(loop)
-    return tuple(loops)
+    return (*loops, *closing_frames(reader, loops, links))
+
+
+def closing_frames(reader: UrdfReader, loops: Sequence[UrdfLoop], links: Mapping[str, XmlNode]) -> list[UrdfLoop]:
+    """Return the loops that pairs of links ``closing_NAME_1``, ``closing_NAME_2`` stand for (onshape-to-robot).
+
+    Their origins coincide. A pair of which another element joins a link is left alone.
+    """
+    joined = {end.link for loop in loops for end in (loop.predecessor, loop.successor)}
+    closing: list[UrdfLoop] = []
+    for first in links:
+        match = _CLOSING.fullmatch(first)
+        if match is None or first in joined:
+            continue
+        second = f"{match[1]}_2"
+        if second not in links:
+            reader.note(first, f"it looks like one of two frames that coincide, and there is no {second}")
+        elif second not in joined:
+            name = match[1] if match[1] not in links else f"{match[1]}_loop"
+            reader.note(name, f"the origins of {first} and {second} coincide, as their names state: a ball joint")
+            ends = (LinkFrame(link=first), LinkFrame(link=second))
+            closing.append(UrdfLoop(name=name, kind="spherical", predecessor=ends[0], successor=ends[1]))
+    return closing
+
+
+def without_closing(loops: Sequence[UrdfLoop], others: Sequence[UrdfLoop]) -> tuple[UrdfLoop, ...]:
+    """Return loops without those of `closing_frames` of which others join a link."""
+    joined = {end.link for loop in others for end in (loop.predecessor, loop.successor)}
+    return tuple(
+        loop
+        for loop in loops
+        if not (_CLOSING.fullmatch(loop.predecessor.link) and {loop.predecessor.link, loop.successor.link} & joined)
+    )
 
 
 def _end(reader: UrdfReader, node: XmlNode, name: str, tag: str, links: Mapping[str, XmlNode]) -> LinkFrame:

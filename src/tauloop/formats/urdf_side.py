@@ -47,6 +47,7 @@ import numpy as np
 from tauloop.formats.loop_side import is_loop_side, read_closures, read_motors, with_joint_types
 from tauloop.formats.side_grammar import LOOP_SIDE, side_shape, without_origins
 from tauloop.formats.urdf_builder import Floating, JointExtra
+from tauloop.formats.urdf_constraints import without_closing
 from tauloop.formats.urdf_parts import UrdfJoint, UrdfLoop, UrdfTree, identifier, rotation
 from tauloop.mechanism import yaml_nodes
 from tauloop.mechanism.cursor import Collector, Cursor
@@ -119,7 +120,7 @@ def read_side(path: str | Path, tree: UrdfTree) -> Side:
         if isinstance(top.node, yaml_nodes.Mapping) and top.node.get("provenance") is None:
             side = replace(side, notes=(f"{path.name} states no provenance: its values are {status}",))
     root.collector.raise_any()
-    return side
+    return replace(side, tree=replace(side.tree, loops=without_closing(side.tree.loops, side.loops)))
 
 
 class _SideReader:
@@ -131,8 +132,7 @@ class _SideReader:
         self._joints = {joint.name: joint for joint in tree.joints}
         self._coordinates = Coordinates()
         for joint in tree.joints:
-            if joint.kind in ("revolute", "prismatic"):
-                self._coordinates.add_joint(joint.name, joint.kind)
+            self._coordinates.add_joint(joint.name, joint.kind)
 
     def side(self) -> Side:
         values = self._values
