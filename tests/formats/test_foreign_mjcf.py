@@ -68,9 +68,12 @@ def test_what_would_make_another_machine_is_refused(tmp_path: Path, where: str, 
 
 def test_what_acts_from_outside_is_named(tmp_path: Path) -> None:
     text = machine(option='density="1.2" wind="1 0 0"', body='gravcomp="1"', compiler='boundmass="1e-14"')
-    messages = read(tmp_path, text).description
-    assert "- the drag of a medium (density, wind) acts in MuJoCo and is not carried over" in messages
-    assert "- a: the compensation of weight (gravcomp) is not carried over: motors carry it" in messages
+    arm = read(tmp_path, text)
+    drag = "the drag of a medium (density 1.2, wind 1 0 0)"
+    weight = "the compensation of the weight of body a (gravcomp=1)"
+    assert set(arm.omitted_forces) == {drag, weight}
+    assert f"- left out: {drag}" in arm.description
+    assert f"- left out: {weight}" in arm.description
 
 
 @pytest.mark.parametrize(

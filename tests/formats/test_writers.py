@@ -586,7 +586,8 @@ def test_losses_of_a_tendon_go_to_its_motor(tmp_path: Path) -> None:
     assert value(motor.inertia) == pytest.approx(0.08 / 16)
     rows = [motor.friction.viscous, motor.friction.coulomb]
     assert [value(x) for x in rows if x is not None] == pytest.approx([0.5 / 16, 0.3 / 4])
-    assert "tendon idle: no motor is on it, and its damping=2 is not carried over" in machine.description
+    assert [loss.name for loss in machine.losses] == ["idle_length"]
+    assert value(machine.losses[0].friction.viscous) == 2.0
     assert "tendon pull" not in machine.description
     mujoco = extra("mujoco")
     engine = mujoco.MjModel.from_xml_path(str(file))

@@ -132,4 +132,7 @@ def _model(mj: Any, tree: RigidTree) -> Any:
         number = model.body(f"link {i}").id
         model.body_mass[number] = 0.0 if link.inertia is None else link.inertia.mass
         model.body_inertia[number] = moments[i]
+    # the compiler keeps the unit inertia of bodies whose mass matrix is a diagonal, unless they are marked as others
+    model.body_simple[:] = 0
+    model.dof_simplenum[:] = 0
     return model

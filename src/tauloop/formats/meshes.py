@@ -39,6 +39,12 @@ def is_binary_stl(path: Path) -> bool:
     return path.stat().st_size == 84 + _TRIANGLE.itemsize * int.from_bytes(head[80:], "little")
 
 
+def stl_corners(path: Path) -> np.ndarray:
+    """Return the corners (n, 3, 3) of the triangles of a binary STL file."""
+    triangles = np.frombuffer(path.read_bytes()[84:], _TRIANGLE)
+    return np.asarray(triangles["corners"], dtype=float)
+
+
 def colour_of(rgba: Sequence[float]) -> str:
     """A colour ``#rrggbb`` of numbers from 0 to 1."""
     return "#" + "".join(f"{round(255 * min(max(share, 0.0), 1.0)):02x}" for share in rgba[:3])

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from tauloop.errors import DescriptionError
+from tauloop.formats.foreign_elements import inventory, refuse
 from tauloop.formats.leaves import Leaves
 from tauloop.formats.mjcf_constraints import ConstraintReader
 from tauloop.formats.mjcf_geoms import GeomReader
@@ -28,8 +29,8 @@ from tauloop.formats.options import ImportOptions
 from tauloop.formats.rod_recognition import finished
 from tauloop.formats.urdf_parts import identifier
 from tauloop.formats.xml_nodes import XmlNode, read_xml, unread
-from tauloop.mechanism.expression import ONE, ParameterTable
-from tauloop.mechanism.model import ZERO_VECTOR, Actuator, Coupling, Joint, Mechanism, Platform, Vector
+from tauloop.mechanism.expression import ONE, ParameterTable, steps_from
+from tauloop.mechanism.model import BASE, ZERO_VECTOR, Actuator, Coupling, Joint, Mechanism, Platform, Vector
 from tauloop.mechanism.poses import FramePose
 from tauloop.mechanism.suggestions import listing, suggestion
 
@@ -77,6 +78,9 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
         if node.tag in GENERATORS:
             what = f"<{node.tag}> is not followed"
             reader.problem(node, node.tag, what, "let MuJoCo write the model out: mj_saveLastXML")
+    listed = inventory("mjcf", root)
+    others = [item for item in listed.refused if item.node.tag not in GENERATORS and item.parent != "equality"]
+    refuse(reader, tuple(others), "write it as connect, weld, joint or tendon of <equality>")
     refuse_what_acts(reader, root)
     for world in root.all("worldbody"):
         bodies = tree.read(world)
@@ -87,7 +91,8 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
     constraints.read_tendons(root)
     loops, couplings = constraints.equality(root)
     actuators = _motors(reader, root, constraints.actuators(root), bodies.joints, options.motors)
-    gravity = _gravity(reader, root, options, leaves)
+    lengths = constraints.tendon_lengths()
+    gravity = _gravity(reader, root, options, leaves, _weight_share(reader, bodies, leaves))
     joints = started_at(reader, root, bodies.joints, bodies.kinds, options.keyframe)
     platform = _platform(reader, root, tree, (*bodies.joints, *loops), couplings, options)
     reader.raise_any()
@@ -106,12 +111,15 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
         name=identifier(root.attributes.get("model", "").replace(".", "_")) or "mujoco",
         parameters=ParameterTable(tuple(leaves.parameters)),
         gravity=gravity,
-        bodies=tuple(bodies.bodies),
-        joints=(*joints, *loops),
-        couplings=couplings,
+        bodies=(*bodies.bodies, *lengths.bodies),
+        joints=(*joints, *lengths.joints, *loops),
+        couplings=(*couplings, *lengths.couplings),
+        losses=tuple(lengths.losses),
         actuators=actuators,
         platform=platform,
         solids=tuple(geoms.solids),
+        omitted_forces=tuple(reader.omitted),
+        unknown_elements=listed.unknown_texts(),
         file=file,
     )
     is_open = (bool(couplings) or bool(loops)) and not (options.platform or reader.listed("platform"))
@@ -140,7 +148,27 @@ def _motors(
     return tuple(chosen.values())
 
 
-def _gravity(reader: MjcfReader, root: XmlNode, options: ImportOptions, leaves: Leaves) -> Vector:
+def _weight_share(reader: MjcfReader, bodies: Bodies, leaves: Leaves) -> float:
+    """Return the share of gravity that is left where the weight of all bodies is compensated alike, else 1.
+
+    The weight of some bodies, or of all by different shares, is no gravity of the machine: that is left out.
+    """
+    pairs = ((joint.parent.body, joint.child.body) for joint in bodies.joints if joint.kind == "fixed")
+    resting = set(steps_from(BASE, pairs))
+    moving = [body for body in bodies.bodies if body.inertia is not None and body.name not in resting]
+    heavy = [body.name for body in moving if body.inertia is not None and leaves.value(body.inertia.mass) > 0.0]
+    shares = [bodies.compensated.get(name, 0.0) for name in heavy]
+    if len(set(shares)) == 1:
+        if shares[0]:
+            reader.notes.append(f"gravity is {1.0 - shares[0]:g} of the file's: gravcomp={shares[0]:g} on all bodies")
+        return 1.0 - shares[0]
+    for name, share in zip(heavy, shares, strict=True):
+        if share:
+            reader.omitted.append(f"the compensation of the weight of body {name} (gravcomp={share:g})")
+    return 1.0
+
+
+def _gravity(reader: MjcfReader, root: XmlNode, options: ImportOptions, leaves: Leaves, share: float) -> Vector:
     components: Sequence[float] | None = None
     for node in root.all("option"):
         reader.use(node, "gravity")
@@ -158,7 +186,7 @@ def _gravity(reader: MjcfReader, root: XmlNode, options: ImportOptions, leaves: 
     if field.shape != (3,) or not np.isfinite(field).all():
         reader.problem(root, "gravity", f"{field.tolist()} is not three finite numbers", "give x, y, z in m/s^2")
         return ZERO_VECTOR
-    return leaves.vector("gravity", field, "m/s^2", "gravity")
+    return leaves.vector("gravity", share * field, "m/s^2", "gravity")
 
 
 def _platform(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -13,16 +13,39 @@ from tauloop.formats.mjcf_tree import Bodies, TreeReader
 from tauloop.formats.urdf_builder import closing_joint
 from tauloop.formats.urdf_parts import identifier
 from tauloop.formats.xml_nodes import XmlNode
-from tauloop.mechanism.expression import ONE, Expression, add, multiply
-from tauloop.mechanism.model import Actuator, Coupling, Friction, Joint
+from tauloop.mechanism.expression import ONE, Constant, Expression, add, multiply
+from tauloop.mechanism.model import (
+    BASE,
+    Actuator,
+    Body,
+    CombinedFriction,
+    Coupling,
+    Freedom,
+    Friction,
+    Joint,
+    Placement,
+    Spring,
+)
 from tauloop.mechanism.poses import FramePose
+from tauloop.records import dataclass
 
 #: What a fixed tendon may put on its length that its motor can have.
 _TENDON_LOSSES = ("armature", "damping", "frictionloss")
+MINUS_ONE = Constant(-1.0)
 #: Kinds of joints with one coordinate.
 _SCALAR = ("revolute", "prismatic")
 #: What an ideal motor says of its control law.
 _IDEAL = ("", "none", "fixed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TendonLengths:
+    """What acts on lengths of fixed tendons: losses, or joints of massless bodies that are tied to the lengths."""
+
+    bodies: list[Body] = field(default_factory=list)
+    joints: list[Joint] = field(default_factory=list)
+    couplings: list[Coupling] = field(default_factory=list)
+    losses: list[CombinedFriction] = field(default_factory=list)
 
 
 class ConstraintReader:
@@ -43,6 +66,7 @@ class ConstraintReader:
         self._names: set[str] = set()
         self._tendons: dict[str, list[tuple[str, float]]] = {}
         self._losses: dict[str, dict[str, float]] = {}
+        self._springs: dict[str, tuple[float, float]] = {}
 
     # Equality
 
@@ -196,11 +220,81 @@ class ConstraintReader:
                 drives = self._drives(node, name)
                 if drives:
                     actuators.append(self._actuator(node, self._motor_name(node, name), drives))
-        for tendon, losses in self._losses.items():  # what motors took is gone
-            if losses:
-                listed = ", ".join(f"{key}={value:g}" for key, value in losses.items())
-                self._reader.notes.append(f"tendon {tendon}: no motor is on it, and its {listed} is not carried over")
         return tuple(actuators)
+
+    def tendon_lengths(self) -> TendonLengths:
+        """Return what acts on the lengths s = sum of c_i q_i of fixed tendons, where no motor has it.
+
+        Losses are those of a combination of joints. With a spring or an inertia, s is the coordinate of a joint of a
+        massless body: a coupling ties it to the joints, and spring, losses and inertia act on it.
+        """
+        lengths = TendonLengths()
+        for tendon, terms in self._tendons.items():
+            acting, spring = self._losses[tendon], self._springs.get(tendon)
+            if not terms or not (acting or spring):
+                continue
+            if len({self._bodies.kinds[joint] for joint, _ in terms}) > 1:
+                self._reader.omitted.append(f"spring and losses of tendon {tendon}, which is over hinges and slides")
+                continue
+            name = self._free_name(f"{tendon or 'tendon'}_length")
+            turns = self._bodies.kinds[terms[0][0]] == "revolute"
+            ratios = tuple((joint, self._leaves.leaf(f"{name}.of.{joint}", c, "", "drive")) for joint, c in terms)
+            viscous, coulomb = acting.get("damping", 0.0), acting.get("frictionloss", 0.0)
+            friction = Friction(**self._leaves.friction(name, turns, viscous=viscous, coulomb=coulomb))
+            armature = acting.get("armature", 0.0)
+            if not (spring or armature):
+                lengths.losses.append(CombinedFriction(name=name, terms=ratios, friction=friction, turns=turns))
+                continue
+            freedom = Freedom(
+                friction=friction if viscous or coulomb else None,
+                spring=self._spring(name, *spring, turns=turns) if spring else None,
+                inertia=self._leaves.rotor(name, armature, turns),
+            )
+            self._add_length(lengths, name, ratios, freedom, turns=turns)
+        return lengths
+
+    def _add_length(
+        self,
+        lengths: TendonLengths,
+        name: str,
+        ratios: tuple[tuple[str, Expression], ...],
+        freedom: Freedom,
+        *,
+        turns: bool,
+    ) -> None:
+        """Add a joint whose coordinate is the length of a tendon."""
+        value = self._leaves.value
+        start = sum(value(ratio) * value(self._bodies.references[joint]) for joint, ratio in ratios)
+        end = self._free_name(f"{name}_end")
+        lengths.bodies.append(Body(name=end))
+        lengths.joints.append(
+            Joint(
+                name=name,
+                kind="revolute" if turns else "prismatic",
+                parent=Placement(body=BASE),
+                child=Placement(body=end),
+                axes=("x",),
+                reference=(start,),
+                freedoms=(freedom,),
+            )
+        )
+        lengths.couplings.append(Coupling(name=f"{name}_of_joints", terms=((name, MINUS_ONE), *ratios), turns=turns))
+
+    def _free_name(self, wanted: str) -> str:
+        """Return a name that nothing has, as near to the wanted one as possible."""
+        name = identifier(wanted)
+        taken = {*self._bodies.world, *self._bodies.joint_names.values(), *self._names}
+        while name in taken:
+            name += "_"
+        self._names.add(name)
+        return name
+
+    def _spring(self, name: str, stiffness: float, rest: float, *, turns: bool) -> Spring:
+        stiffness_unit, rest_unit = ("N m/rad", "rad") if turns else ("N/m", "m")
+        return Spring(
+            stiffness=self._leaves.leaf(f"{name}.spring.stiffness", stiffness, stiffness_unit, "spring"),
+            rest=self._leaves.structural(f"{name}.spring.rest", rest, rest_unit, "spring"),
+        )
 
     def _motor_name(self, node: XmlNode, name: str) -> str:
         """Its own where a motor with losses is called as a joint, whose losses have that name."""
@@ -226,14 +320,33 @@ class ConstraintReader:
                 self._tendons[name] = terms
                 values = {key: self._reader.value(node, name or "tendon", key) for key in _TENDON_LOSSES}
                 self._losses[name] = {key: value for key, value in values.items() if value}
-                self._reader.use(node, "range", "limited", "springlength")
-                if self._reader.value(node, name or "tendon", "stiffness") or "range" in node.attributes:
-                    self._reader.notes.append(f"tendon {name}: its spring and its limits are not carried over")
-            for node in section.children:
-                if node.tag != "fixed":
-                    self._reader.notes.append(
-                        f"tendon {node.attributes.get('name', '')}: <{node.tag}> is not carried over"
-                    )
+                self._reader.use(node, "range", "limited")
+                if "range" in node.attributes:
+                    self._reader.notes.append(f"tendon {name}: its limits are not carried over")
+                self._read_spring(node, name)
+            for plain in section.children:
+                if plain.tag != "fixed":
+                    node = self._reader.resolved(replace(plain, tag="tendon"), "")
+                    name = node.attributes.get("name", "")
+                    self._reader.notes.append(f"tendon {name}: <{plain.tag}> is not carried over")
+                    acting = [key for key in (*_TENDON_LOSSES, "stiffness") if self._reader.value(node, name, key)]
+                    if acting:
+                        self._reader.omitted.append(f"{', '.join(acting)} of the {plain.tag} tendon {name}")
+
+    def _read_spring(self, node: XmlNode, name: str) -> None:
+        """Take up stiffness and rest length; without a length it is that at the springs' rest of the joints."""
+        stiffness = self._reader.value(node, name or "tendon", "stiffness")
+        ends = self._reader.numbers(node, name or "tendon", "springlength")
+        if not stiffness:
+            return
+        if len(ends) == 2 and ends[0] != ends[1]:
+            what = f"the spring of tendon {name}, which is slack from length {ends[0]:g} to {ends[1]:g}"
+            self._reader.omitted.append(what)
+            return
+        rest = ends[0] if ends and ends[0] >= 0.0 else None
+        if rest is None:
+            rest = sum(c * self._bodies.rests.get(joint, 0.0) for joint, c in self._tendons[name])
+        self._springs[name] = (stiffness, rest)
 
     def _drives(self, node: XmlNode, name: str) -> tuple[tuple[str, Expression], ...]:
         """Coordinates with their ratios; none where the transmission cannot be represented, which is noted."""

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from tauloop.errors import Problems
-from tauloop.formats.meshes import MeshFiles, colour_of
+from tauloop.formats.meshes import MeshFiles, colour_of, is_binary_stl, stl_corners
 from tauloop.formats.mjcf_inertia import SIZES, geom_shape
 from tauloop.formats.mjcf_settings import MjcfReader
 from tauloop.formats.xml_nodes import XmlNode
-from tauloop.mechanism.poses import FramePose, quaternion_rotation
+from tauloop.mechanism.poses import FramePose, quaternion_rotation, rotation_matrix
 from tauloop.mechanism.solid import SHAPES, Mesh, Solid, convex
 from tauloop.mechanism.visual import solid_at
 
@@ -64,6 +64,35 @@ class GeomReader:
             solid = self._primitive(node, body, frame, kind, colour)
         if solid is not None and len(reader.problems) == before:
             self.solids.append(solid)
+
+    def triangles(self, body: str, geom: XmlNode, frame: FramePose) -> tuple[np.ndarray | None, str]:
+        """Return the corners (n, 3, 3) of a mesh geom's triangles in body axes; what is wrong where there are none.
+
+        Args:
+            body: that it is on.
+            geom: with its class applied.
+            frame: that it is in, on the body.
+        """
+        reader, problems = self._reader, self._reader.problems
+        reader.problems = Problems()
+        solid = self._mesh(geom, body, frame, "")
+        wrong = [problem.what for problem in reader.problems]
+        reader.problems = problems
+        if solid is None or wrong:
+            return None, wrong[0] if wrong else f"the file of mesh {reader.word(geom, 'mesh')!r} is not there"
+        if isinstance(solid.mesh, Mesh):
+            corners = solid.mesh.vertices[solid.mesh.faces]
+        elif solid.mesh is not None and solid.mesh.suffix.lower() == ".stl" and is_binary_stl(solid.mesh):
+            corners = stl_corners(solid.mesh)
+        else:
+            return None, f"{solid.mesh.name if solid.mesh else 'the mesh'} is not a binary STL file"
+        corners = corners * np.array(solid.size)
+        return corners @ rotation_matrix(solid.turns).T + np.array(solid.position), ""
+
+    def is_shell(self, geom: XmlNode) -> bool:
+        """Return whether the mesh of a geom stands for a thin shell."""
+        asset = self._meshes.get(self._reader.word(geom, "mesh"))
+        return asset is not None and self._reader.word(asset, "inertia") == "shell"
 
     def notes(self) -> list[str]:
         """What is not drawn as the file has it."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 
 from tauloop.formats.mjcf_settings import MjcfReader, shortest_turn
+from tauloop.formats.shape_inertia import is_closed, mesh_volume, shell_area, solid_inertia, solid_volume, summed
 from tauloop.formats.xml_nodes import XmlNode, impossible_inertia
-from tauloop.mechanism.bodies import offset_inertia
 from tauloop.mechanism.poses import FramePose
 from tauloop.mechanism.rigid_tree import LinkInertia
 
@@ -21,8 +22,18 @@ _FLAT = ("plane", "hfield")
 SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}
 
 
+class MeshSource(Protocol):
+    """What gives the triangles of mesh geoms (`mjcf_geoms.GeomReader`)."""
+
+    def triangles(self, body: str, geom: XmlNode, frame: FramePose) -> tuple[np.ndarray | None, str]:
+        """Return corners (n, 3, 3) in body axes; where there are none, what is wrong."""
+
+    def is_shell(self, geom: XmlNode) -> bool:
+        """Return whether the mesh stands for a thin shell."""
+
+
 def body_inertia(
-    reader: MjcfReader, name: str, node: XmlNode, geoms: Sequence[tuple[XmlNode, FramePose]]
+    reader: MjcfReader, name: str, node: XmlNode, geoms: Sequence[tuple[XmlNode, FramePose]], meshes: MeshSource
 ) -> LinkInertia | None:
     """Inertia of a body about its mass centre, in body axes; None where it has no mass.
 
@@ -31,6 +42,7 @@ def body_inertia(
         name: of the body.
         node: the body.
         geoms: its geoms, with their class applied, each with the pose of the ``<frame>`` that it stands in.
+        meshes: gives the triangles of meshes.
     """
     inertial = node.first("inertial")
     how = reader.compiler.from_geoms
@@ -38,11 +50,11 @@ def body_inertia(
         return _inertial(reader, name, inertial)
     if how == "false":
         return None
-    parts = [part for geom, frame in geoms if (part := _geom(reader, name, geom, frame)) is not None]
+    parts = [part for geom, frame in geoms if (part := _geom(reader, name, geom, frame, meshes)) is not None]
     if not parts:
         return None
     reader.solids.append(name)
-    return _sum(parts)
+    return summed(parts)
 
 
 def _inertial(reader: MjcfReader, name: str, node: XmlNode) -> LinkInertia:
@@ -68,7 +80,7 @@ def _inertial(reader: MjcfReader, name: str, node: XmlNode) -> LinkInertia:
     return LinkInertia(mass=mass, center=center, about_center=inertia)
 
 
-def _geom(reader: MjcfReader, body: str, node: XmlNode, frame: FramePose) -> LinkInertia | None:
+def _geom(reader: MjcfReader, body: str, node: XmlNode, frame: FramePose, meshes: MeshSource) -> LinkInertia | None:
     kind = reader.word(node, "type", "sphere")
     low, high = reader.compiler.groups
     if kind in _FLAT or not low <= reader.value(node, body, "group") <= high:
@@ -77,6 +89,10 @@ def _geom(reader: MjcfReader, body: str, node: XmlNode, frame: FramePose) -> Lin
     density = reader.value(node, body, "density", _DENSITY)
     if given_mass == 0.0 or (given_mass is None and density == 0.0):
         return None
+    is_shell = reader.word(node, "shellinertia") == "true"
+    if kind == "mesh":
+        is_shell = is_shell or meshes.is_shell(node)
+        return _mesh(reader, body, node, frame, meshes, given_mass, density, is_shell=is_shell)
     if kind not in SIZES:
         what = f"its mass follows from the volume of a {kind} geom, which is not worked out here"
         reader.problem(node, body, what, "write <inertial mass=... pos=... fullinertia=.../> into the body")
@@ -84,13 +100,35 @@ def _geom(reader: MjcfReader, body: str, node: XmlNode, frame: FramePose) -> Lin
     size, pose = geom_shape(reader, body, kind, node, frame)
     if size is None:
         return None
-    if reader.word(node, "shellinertia") == "true":
+    if is_shell:
         reader.problem(node, body, "the inertia of a shell is not worked out here", "write <inertial> into the body")
         return None
-    volume, gyration = _solid(kind, size)
-    mass = density * volume if given_mass is None else given_mass
-    inertia = pose.rotation @ np.diag(mass * gyration) @ pose.rotation.T
-    return LinkInertia(mass=mass, center=pose.position, about_center=inertia)
+    mass = density * solid_volume(kind, size)[0] if given_mass is None else given_mass
+    return solid_inertia(kind, size, mass, pose)
+
+
+def _mesh(
+    reader: MjcfReader,
+    body: str,
+    node: XmlNode,
+    frame: FramePose,
+    meshes: MeshSource,
+    given_mass: float | None,
+    density: float,
+    *,
+    is_shell: bool,
+) -> LinkInertia | None:
+    """Return the inertia of a mesh: of the solid that it encloses, or of the shell that it is."""
+    corners, wrong = meshes.triangles(body, node, frame)
+    if corners is not None and not is_shell and not is_closed(corners):
+        wrong = f"mesh {reader.word(node, 'mesh')!r} is not a closed surface"
+    if corners is None or wrong:
+        what = f"its inertia follows from a mesh geom, which is not worked out here: {wrong}"
+        reader.problem(node, body, what, "write <inertial mass=... pos=... fullinertia=.../> into the body")
+        return None
+    size, center, unit = shell_area(corners) if is_shell else mesh_volume(corners)
+    mass = density * size if given_mass is None else given_mass
+    return LinkInertia(mass=mass, center=center, about_center=mass * unit)
 
 
 def geom_shape(
@@ -118,34 +156,3 @@ def geom_shape(
         reader.problem(node, body, what, "correct size")
         return None, frame
     return size[: SIZES[kind]], frame @ pose
-
-
-def _solid(kind: str, size: np.ndarray) -> tuple[float, np.ndarray]:
-    """Volume of a solid and its moments of inertia by unit mass (3,), about its centre and axes."""
-    if kind == "sphere":
-        (r,) = size
-        return 4 / 3 * math.pi * r**3, np.full(3, 0.4 * r * r)
-    if kind in ("box", "ellipsoid"):
-        a2, b2, c2 = size**2
-        factor, share = (8, 3) if kind == "box" else (4 / 3 * math.pi, 5)
-        return factor * float(np.prod(size)), np.array([b2 + c2, a2 + c2, a2 + b2]) / share
-    r, h = size  # h is half the length between the ends of the cylinder
-    tube = 2 * math.pi * r * r * h
-    tube_across, tube_along = r * r / 4 + h * h / 3, r * r / 2
-    if kind == "cylinder":
-        return tube, np.array([tube_across, tube_across, tube_along])
-    # two half balls, each with its mass centre 3/8 r beyond the end of the cylinder
-    balls = 4 / 3 * math.pi * r**3
-    across = tube * tube_across + balls * (0.4 * r * r + h * h + 0.75 * h * r)
-    along = tube * tube_along + balls * 0.4 * r * r
-    return tube + balls, np.array([across, across, along]) / (tube + balls)
-
-
-def _sum(parts: Sequence[LinkInertia]) -> LinkInertia:
-    mass = sum(part.mass for part in parts)
-    center = sum((part.mass * part.center for part in parts), np.zeros(3)) / mass
-    inertia = np.zeros((3, 3))
-    for part in parts:
-        d = part.center - center
-        inertia += part.about_center + part.mass * offset_inertia(d)
-    return LinkInertia(mass=mass, center=center, about_center=inertia)

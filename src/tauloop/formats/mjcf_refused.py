@@ -1,7 +1,7 @@
 """What an MJCF file may say beside the machine that changes its motion, and is not read: refused, or named on its own.
 
 Masses that MuJoCo's compiler changes, and forces that an option switches off, would give another machine without a
-word. Forces of the surroundings and of a controller (drag, compensation of weight) are left out and named.
+word. The drag of the surroundings is left out, and results that need forces are doubtful.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _MEDIUM = ("density", "viscosity", "wind")
 
 
 def refuse_what_acts(reader: MjcfReader, root: XmlNode) -> None:
-    """Note problems for settings that change the machine and are not read; and what acts on it and is left out."""
+    """Add problems for settings that change the machine and are not read; list the drag that is left out."""
     for node in root.all("compiler"):
         for key, least in _MASSES.items():
             if reader.number(node, "compiler", key, 0.0) > least:
@@ -29,12 +29,7 @@ def refuse_what_acts(reader: MjcfReader, root: XmlNode) -> None:
                 if reader.word(flag, key) == "disable":
                     what = f"{key}=disable switches forces off that the file describes"
                     reader.problem(flag, f"option.flag.{key}", what, "remove the flag, or what it switches off")
-        medium = [key for key in _MEDIUM if any(reader.numbers(option, "option", key))]
-        if medium:
-            reader.notes.append(f"the drag of a medium ({', '.join(medium)}) acts in MuJoCo and is not carried over")
-    bodies = [node for world in root.all("worldbody") for node in world.walk() if node.tag == "body"]
-    heavy = [body for body in bodies if reader.value(body, "body", "gravcomp") != 0.0]
-    carried = [body.attributes.get("name", "body") for body in heavy]
-    if carried:
-        what = "the compensation of weight (gravcomp) is not carried over: motors carry it"
-        reader.notes.append(f"{', '.join(carried)}: {what}")
+        medium = {key: reader.numbers(option, "option", key) for key in _MEDIUM}
+        acting = [f"{key} {' '.join(f'{x:g}' for x in numbers)}" for key, numbers in medium.items() if any(numbers)]
+        if any(medium["density"]) or any(medium["viscosity"]):
+            reader.omitted.append(f"the drag of a medium ({', '.join(acting)})")

@@ -65,6 +65,7 @@ class MjcfReader(XmlReader):
         """
         super().__init__(file)
         self.notes: list[str] = []
+        self.omitted: list[str] = []
         self.solids: list[str] = []
         self.massless: list[str] = []
         self._used: set[tuple[int, str]] = set()

@@ -8,6 +8,7 @@ from dataclasses import field
 
 import numpy as np
 
+from tauloop.errors import Problems
 from tauloop.formats.leaves import Leaves
 from tauloop.formats.mjcf_geoms import GeomReader
 from tauloop.formats.mjcf_inertia import body_inertia
@@ -51,7 +52,9 @@ class Bodies:
         references: initial coordinate of every hinge and slide.
         sites: sites by name: their body and pose on it.
         names: names of bodies and joints as the file has them, and what they are here.
-        last: the last body of the file that has mass.
+        rests: coordinate at which the spring of every hinge and slide is at rest.
+        compensated: share of the weight of a body that is compensated (gravcomp), where it is not zero.
+        last: the last body of the file that has mass and moves.
     """
 
     bodies: list[Body] = field(default_factory=list)
@@ -62,6 +65,8 @@ class Bodies:
     sites: dict[str, tuple[str, FramePose]] = field(default_factory=dict)
     body_names: dict[str, str] = field(default_factory=lambda: {"world": BASE})
     joint_names: dict[str, str] = field(default_factory=dict)
+    rests: dict[str, float] = field(default_factory=dict)
+    compensated: dict[str, float] = field(default_factory=dict)
     last: str = ""
 
 
@@ -80,6 +85,7 @@ class TreeReader:
         self._reader = reader
         self._leaves = leaves
         self._taken: set[str] = {BASE}
+        self._resting: set[str] = {BASE}
         self.bodies = Bodies()
 
     def read(self, world: XmlNode) -> Bodies:
@@ -142,14 +148,24 @@ class TreeReader:
         self.bodies.world[name] = self.bodies.world[parent] @ pose
         inside = list(self._flattened(node, FramePose(), childclass))
         geoms = [(reader.resolved(child, own), outer) for child, outer, own in inside if child.tag == "geom"]
-        inertia = body_inertia(reader, name, node, geoms)
         joints = [(child, outer, own) for child, outer, own in inside if child.tag in ("joint", "freejoint")]
+        if not joints and parent in self._resting:
+            self._resting.add(name)  # nothing depends on its inertia
+            problems, reader.problems = reader.problems, Problems()
+            inertia = body_inertia(reader, name, node, geoms, self._geoms)
+            inertia = None if len(reader.problems) else inertia
+            reader.problems = problems
+        else:
+            inertia = body_inertia(reader, name, node, geoms, self._geoms)
         self._joints(node, name, parent, pose, joints)
+        share = reader.value(node, name, "gravcomp")
+        if share:
+            self.bodies.compensated[name] = share
         if inertia is None or inertia.mass == 0.0:
             reader.massless.append(name)
         own = None if inertia is None else self._leaves.inertia(name, inertia)
         self.bodies.bodies.append(Body(name=name, inertia=own))
-        if inertia is not None and inertia.mass > 0.0:
+        if inertia is not None and inertia.mass > 0.0 and name not in self._resting:
             self.bodies.last = name
         self._children(node, name, FramePose(), childclass)
 
@@ -256,12 +272,15 @@ class TreeReader:
             )
         stiffness = reader.value(node, name, "stiffness")
         rest = reader.value(node, name, "springref") * (reader.compiler.angle if turns else 1.0)
+        self.bodies.rests[name] = rest
+        if any(reader.numbers(node, name, "springyield")):
+            reader.omitted.append(f"the yield of the spring of joint {name}")
         lower, upper = self._limits(node, name, kind)
         offset = reader.extra("joint", node, "friction.offset")
         if kind in ("spherical", "free"):  # these depend on the axes that the freedoms are measured in
-            for value, what in ((stiffness, "the spring"), (loss, "the dry friction")):
+            for value, what in ((stiffness, "spring"), (loss, "dry friction")):
                 if value:
-                    reader.notes.append(f"{name}: {what} of a joint that turns freely is not carried over")
+                    reader.omitted.append(f"the {what} ({value:g}) of joint {name}, which turns freely")
             stiffness = loss = 0.0
         friction = leaves.friction(name, turns, viscous=damping, coulomb=loss, offset=offset)
         spring = None
@@ -285,12 +304,13 @@ class TreeReader:
         limited = reader.word(node, "limited", "auto")
         ends = reader.numbers(node, name, "range")
         is_limited = limited == "true" or (limited == "auto" and reader.compiler.has_autolimits and bool(ends))
+        if kind in ("spherical", "free"):
+            if is_limited and any(ends):
+                reader.notes.append(f"{name}: the range of a joint that turns freely is not carried over")
+            return -math.inf, math.inf
         if not is_limited or len(ends) != 2:
             if is_limited:
                 reader.problem(node, name, f"the range has {len(ends)} numbers, not 2", "write a lower and upper end")
-            return -math.inf, math.inf
-        if kind in ("spherical", "free"):
-            reader.notes.append(f"{name}: the range of a joint that turns freely is not carried over")
             return -math.inf, math.inf
         scale = reader.compiler.angle if kind == "revolute" else 1.0
         if ends[0] >= ends[1]:

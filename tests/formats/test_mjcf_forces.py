@@ -1,0 +1,179 @@
+"""MJCF files of others: forces that are modelled or left out, and masses that follow from meshes or play no part."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from extras import extra
+
+import tauloop as tl
+from tauloop import DescriptionError
+from tauloop.formats.mjcf import load_mjcf
+from tauloop.result import Status
+
+#: Accelerations and inertias by MuJoCo, of the largest.
+SAME = 1e-9
+UPPER = '<inertial pos="0 0 0.1" mass="1" diaginertia="0.01 0.011 0.002"/>'
+LOWER = '<inertial pos="0.2 0 0.1" mass="0.7" diaginertia="0.01 0.012 0.003"/>'
+WEDGE = '<mesh name="wedge" vertex="0 0 0  0.1 0 0  0 0.2 0  0 0 0.3"%s/>'
+
+
+def arm(
+    *,
+    stand: str = "",
+    lower: str = LOWER,
+    body: str = "",
+    upper: str = "",
+    wrist: str = 'axis="0 1 0"',
+    ends: str = "",
+    option: str = "",
+    default: str = "",
+    mesh: str = "",
+) -> str:
+    """Return an arm of two links on hinges about y, with more elements and attributes where they are given."""
+    return f"""<mujoco model="arm"><compiler angle="radian"/><option {option}/><default>{default}</default>
+<asset>{WEDGE % mesh}</asset><worldbody>{stand}
+<body name="upper" {upper}><joint name="shoulder" axis="0 1 0" range="-3 3"/>{UPPER}
+<body name="lower" pos="0 0 0.2" {body}><joint name="wrist" {wrist}/>{lower}</body></body></worldbody>
+<actuator><motor name="motor" joint="shoulder"/></actuator>{ends}</mujoco>"""
+
+
+def read(folder: Path, text: str) -> tl.Mechanism:
+    (folder / "m.xml").write_text(text, encoding="utf-8")
+    return load_mjcf(folder / "m.xml")
+
+
+def accelerations(text: str, q: list[float], v: list[float]) -> np.ndarray:
+    """Return MuJoCo's accelerations without control."""
+    mujoco = extra("mujoco")
+    model = mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(model)
+    data.qpos[:], data.qvel[:] = q, v
+    mujoco.mj_forward(model, data)
+    return np.array(data.qacc)
+
+
+def own_accelerations(machine: tl.Mechanism, q: list[float], v: list[float]) -> np.ndarray:
+    """Return accelerations without control, in shoulder and wrist."""
+    platform = tl.Model(machine).platform
+    assert platform.ports.position.columns == ("shoulder", "wrist")
+    x, xd = np.array([q]), np.array([v])
+    return np.linalg.solve(platform.mass_matrix(x)[0], -platform.bias(x, xd)[0])
+
+
+TENDON = (
+    '<tendon><fixed name="belt" %s><joint joint="shoulder" coef="1"/><joint joint="wrist" coef="-2"/></fixed></tendon>'
+)
+STATES = ([0.2, -0.3], [0.5, 0.4])
+
+
+@pytest.mark.parametrize(
+    "acting",
+    [
+        'stiffness="3" springlength="0.1"',
+        'stiffness="3"',
+        'stiffness="3" damping="0.2" springlength="0.1 0.1"',
+        'damping="0.2"',
+        'armature="0.05"',
+        'stiffness="3" damping="0.2" armature="0.05"',
+    ],
+)
+def test_what_acts_on_a_fixed_tendon_is_modelled(tmp_path: Path, acting: str) -> None:
+    text = arm(ends=TENDON % acting, wrist='axis="0 1 0" springref="0.3"')
+    machine = read(tmp_path, text)
+    assert machine.omitted_forces == ()
+    expected = accelerations(text, *STATES)
+    assert own_accelerations(machine, *STATES) == pytest.approx(expected, rel=SAME)
+
+
+def test_engines_agree_on_the_massless_body_of_a_tendon(tmp_path: Path) -> None:
+    """MuJoCo keeps a diagonal of unit inertias for such a body unless it is told not to."""
+    extra("mujoco")
+    machine = read(tmp_path, arm(ends=TENDON % 'stiffness="3"'))
+    assert tl.verify(machine, tl.VerifyOptions(states=3)).status is Status.OK
+
+
+@pytest.mark.parametrize(
+    ("options", "omitted"),
+    [
+        ({"ends": TENDON % 'stiffness="3" springlength="0.1 0.4"'}, "the spring of tendon belt, which is slack"),
+        ({"body": 'gravcomp="1"'}, "the compensation of the weight of body lower (gravcomp=1)"),
+        ({"option": 'viscosity="0.1"'}, "the drag of a medium (viscosity 0.1)"),
+        ({"wrist": 'type="ball" stiffness="2"'}, "the spring (2) of joint wrist, which turns freely"),
+        ({"wrist": 'type="ball" frictionloss="2"'}, "the dry friction (2) of joint wrist, which turns freely"),
+        (
+            {"ends": '<tendon><spatial name="rope" stiffness="4"><site site="s"/></spatial></tendon>'},
+            "stiffness of the spatial tendon rope",
+        ),
+    ],
+)
+def test_forces_that_are_left_out_make_results_doubtful(tmp_path: Path, options: dict[str, str], omitted: str) -> None:
+    machine = read(tmp_path, arm(**options))
+    (force,) = machine.omitted_forces
+    assert force.startswith(omitted)
+    assert f"- left out: {omitted}" in machine.description
+    assert not tl.check(machine).is_usable
+    assert tl.simulate(machine, tl.SimulationOptions(duration=0.01)).status is Status.DOUBTFUL
+    assert tl.convert(machine, tmp_path / "m.yaml").status is Status.DOUBTFUL
+    assert tl.load(tmp_path / "m.yaml").omitted_forces == machine.omitted_forces
+
+
+def test_wind_without_a_medium_pushes_nothing(tmp_path: Path) -> None:
+    assert read(tmp_path, arm(option='wind="1 0 0"')).omitted_forces == ()
+
+
+def test_weight_that_is_compensated_alike_everywhere_scales_gravity(tmp_path: Path) -> None:
+    text = arm(body='gravcomp="0.4"', upper='gravcomp="0.4"', stand=f'<body name="stand">{LOWER}</body>')
+    machine = read(tmp_path, text)
+    assert machine.omitted_forces == ()
+    expected = accelerations(text, *STATES)
+    assert own_accelerations(machine, *STATES) == pytest.approx(expected, rel=SAME)
+
+
+# Masses
+
+
+@pytest.mark.parametrize(
+    "geom",
+    [
+        '<geom type="mesh" mesh="wedge"/>',
+        '<geom type="box" size="0.1 0.1 0.1" shellinertia="true"/>',
+        '<geom type="mesh" mesh="absent"/>',
+        '<geom type="sdf" mesh="wedge"/>',
+    ],
+)
+def test_a_body_that_is_welded_to_the_world_needs_no_inertia(tmp_path: Path, geom: str) -> None:
+    stand = f'<body name="stand"><body name="top" pos="0 0 1">{geom}</body></body>'
+    expected, machine = (read(tmp_path, arm(stand=text)) for text in ("", stand))
+    assert own_accelerations(machine, *STATES) == pytest.approx(own_accelerations(expected, *STATES), rel=SAME)
+    assert machine.platform.body == "lower"
+
+
+@pytest.mark.parametrize(
+    ("geom", "mesh"),
+    [
+        ('mass="0.4"', ""),
+        ('density="700"', ""),
+        ('mass="0.4" pos="0.1 0.2 0.3" euler="0.1 0.2 0.3"', ' scale="1 2 0.5"'),
+        ('mass="0.4"', ' inertia="shell"'),
+        ('density="30"', ' inertia="shell" scale="1 -1 1"'),
+    ],
+)
+def test_inertia_of_a_mesh_is_that_of_mujoco(tmp_path: Path, geom: str, mesh: str) -> None:
+    text = arm(lower=f'<geom type="mesh" mesh="wedge" {geom}/>', mesh=mesh)
+    expected = accelerations(text, *STATES)
+    assert own_accelerations(read(tmp_path, text), *STATES) == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_mesh_that_is_not_closed_is_refused(tmp_path: Path) -> None:
+    open_mesh = ' face="0 1 2 0 2 3 0 3 1"'
+    with pytest.raises(DescriptionError, match="mesh 'wedge' is not a closed surface"):
+        read(tmp_path, arm(lower='<geom type="mesh" mesh="wedge" mass="1"/>', mesh=open_mesh))
+    with pytest.raises(DescriptionError, match="there is no mesh 'absent'"):
+        read(tmp_path, arm(lower='<geom type="mesh" mesh="absent" mass="1"/>'))
+
+
+def test_ranges_of_balls_by_default_class_are_left_out(tmp_path: Path) -> None:
+    assert tl.Model(read(tmp_path, arm(default='<joint limited="true"/>', wrist='type="ball"'))).assembly.mobility == 4
