@@ -102,7 +102,7 @@ def _converted(ending: str) -> tuple[bytes, ...]:
 
 
 def _read_urdf(path: Path) -> object:
-    return load(path, _written() / "five_bar.side.yaml")
+    return load(path, _written() / "five_bar.urdf.side.yaml")
 
 
 def _read_side(path: Path) -> object:

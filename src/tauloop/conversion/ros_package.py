@@ -129,7 +129,7 @@ def export_ros2(
         refuse_another_project(Path(folder), name)
     written = to_urdf(mechanism, "meshes")
     with tempfile.TemporaryDirectory(prefix="tauloop-") as scratch:
-        urdf, side = Path(scratch) / "machine.urdf", Path(scratch) / "machine.side.yaml"
+        urdf, side = Path(scratch) / "machine.urdf", Path(scratch) / "machine.urdf.side.yaml"
         urdf.write_text(written.text, encoding="utf-8")
         side.write_text(written.side, encoding="utf-8")
         model = Model(load_urdf(urdf, side))
@@ -146,7 +146,7 @@ def export_ros2(
     for target, source in (("CMakeLists.txt", "CMakeLists.txt.in"), ("launch/display.launch.py", "display.launch.in")):
         texts[target] = (folder_of_texts / source).read_text("utf-8").replace("@PACKAGE@", name)
     texts["urdf/machine.urdf"] = _in_package(written.text, name, options.hardware)
-    texts["urdf/machine.side.yaml"] = written.side
+    texts["urdf/machine.urdf.side.yaml"] = written.side
     meshes = {f"{written.meshes.folder}/{file}": content for file, content in written.meshes.contents.items()}
     # last is what makes it a package
     texts["package.xml"] = _package_xml(name, mechanism, options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,15 +11,16 @@ import numpy as np
 
 from tauloop.assembly.cut_freedoms import SEEN, seen_cuts
 from tauloop.datasets import Variable
-from tauloop.errors import InputError, TauloopError
-from tauloop.formats.format import Written, named
+from tauloop.errors import DescriptionError, InputError, TauloopError
+from tauloop.formats.format import Format, Written, named
 from tauloop.formats.library import FORMATS, load
 from tauloop.formats.options import ImportOptions
 from tauloop.formats.sdf_writer import OPEN
 from tauloop.mechanism.model import Freedom, Mechanism
+from tauloop.mechanism.omissions import omission_evidence
 from tauloop.options import Options, option
 from tauloop.records import dataclass
-from tauloop.result import Result, provenance
+from tauloop.result import Evidence, Result, provenance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,15 +79,16 @@ def convert(
     """Write a machine in another format.
 
     A machine file reads back to an equal machine, with all its parameters. The others hold numbers: their loops are
-    cut, rods are bodies, and what they cannot say is listed.
+    cut, rods are bodies, and what they cannot hold is listed. What is written is read again before: a machine that
+    would not be readable is refused, and the result is doubtful where forces at random states or the tool differ.
 
     Args:
         source: the machine, or what `load` takes.
-        target: file to write; ``arm.urdf`` gets ``arm.side.yaml`` and meshes in ``arm_meshes`` beside it.
+        target: file to write; ``arm.urdf`` gets ``arm.urdf.side.yaml`` and meshes in ``arm_meshes`` next to it.
         options: the format, and how the source is read.
 
     Raises:
-        DescriptionError: the source is wrong, or the format cannot hold this machine, and why.
+        DescriptionError: the source is wrong, or the format cannot hold this machine or would not be read again.
         InputError: no format of that name or ending is written, or the file cannot be written.
 
     Examples:
@@ -107,9 +110,35 @@ def convert(
     mechanism = source if isinstance(source, Mechanism) else load(source, options.side, options=options.reading)
     made = provenance(packages=(), options={"to": format_.name}, inputs={"machine": mechanism.name})
     shown, notes = (mechanism, ()) if format_.name == "yaml" else _placed(mechanism, options.solids)
+    checks = _read_back(shown, format_, target) if format_.reads else ()
     written = format_.write(shown, target)
     written = replace(written, notes=(*written.notes, *notes))
-    return Conversion(evidence=(), provenance=made, mechanism=mechanism, format=format_.name, written=written)
+    return Conversion(
+        evidence=(*checks, *omission_evidence(mechanism)),
+        provenance=made,
+        mechanism=mechanism,
+        format=format_.name,
+        written=written,
+    )
+
+
+def _read_back(mechanism: Mechanism, format_: Format, target: Path) -> tuple[Evidence, ...]:
+    """Write a machine into a folder of its own, read it again, and return how well forces agree.
+
+    Raises:
+        DescriptionError: what was written cannot be read.
+    """
+    from tauloop.conversion.read_back import read_back_evidence
+
+    with tempfile.TemporaryDirectory(prefix="tauloop-") as folder:
+        written = format_.write(mechanism, Path(folder) / target.name)
+        try:
+            back = format_.read(written.files[0], written.side, None)
+        except DescriptionError as error:
+            what = f"{format_.title} of this machine would not be read again: {error.problems[0].what}"
+            remedy = "write it in another format; `--to yaml` writes all of a machine"
+            raise DescriptionError.of(error.problems[0].where, what, remedy, file=mechanism.file) from None
+        return read_back_evidence(mechanism, back, written.names)
 
 
 def _placed(mechanism: Mechanism, solids: bool) -> tuple[Mechanism, tuple[str, ...]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import field, fields
 from pathlib import Path
 from typing import ClassVar
 
@@ -23,10 +23,14 @@ class Written(Shown):
     Attributes:
         files: the files, that of the machine first.
         notes: what is not as in the mechanism; empty where the file reads back to an equal one.
+        side: the side file among the files.
+        names: names in the file by those of the mechanism, where they differ: bodies, coordinates, actuators.
     """
 
     files: tuple[Path, ...]
     notes: tuple[str, ...] = ()
+    side: Path | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 class Format(ABC):

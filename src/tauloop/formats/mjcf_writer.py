@@ -21,7 +21,15 @@ from tauloop.errors import DescriptionError
 from tauloop.files import write_text
 from tauloop.formats.meshes import MeshCopies, is_binary_stl
 from tauloop.formats.mjcf_settings import CUSTOM
-from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Coupling, Freedom, Friction, Mechanism
+from tauloop.mechanism.model import (
+    BASE,
+    JOINT_KINDS,
+    Actuator,
+    Coupling,
+    Freedom,
+    Friction,
+    Mechanism,
+)
 from tauloop.mechanism.poses import FramePose, placement_pose, rotation_matrix, rotation_quaternion
 from tauloop.mechanism.primitives import Primitive
 from tauloop.mechanism.rigid_tree import Closure, Link, LinkInertia, Tree, rigid_tree
@@ -84,6 +92,17 @@ def write_mjcf(mechanism: Mechanism, path: str | Path) -> tuple[tuple[Path, ...]
     meshes = written.meshes.write(Path(path).parent)
     write_text(path, written.text)
     return tuple(meshes), written.notes
+
+
+def coordinate_names(mechanism: Mechanism) -> dict[str, str]:
+    """Return names in the file by those of coordinates and velocities, where they differ: a free joint has a ball."""
+    ball = JOINT_KINDS["spherical"]
+    return {
+        f"{joint.name}.{word}": f"{joint.name}.turn.{word}"
+        for joint in mechanism.joints
+        if joint.kind == "free"
+        for word in (*ball.coordinates, *ball.velocities)
+    }
 
 
 @dataclass(slots=True)
@@ -220,14 +239,9 @@ class _MjcfWriter:
         for name, value in self._extras.items():
             ElementTree.SubElement(section, "numeric", name=name, data=_number(value))
         ElementTree.SubElement(section, "text", name=f"{CUSTOM}platform", data="tool")
-        turns = {  # a free joint is three slides and a ball
-            f"{joint.name}.{word}": f"{joint.name}.turn.{word}"
-            for joint in self.mechanism.joints
-            if joint.kind == "free"
-            for word in JOINT_KINDS["spherical"].velocities
-        }
+        names = coordinate_names(self.mechanism)
         if platform.independent:
-            data = " ".join(turns.get(name, name) for name in platform.independent)
+            data = " ".join(names.get(name, name) for name in platform.independent)
             ElementTree.SubElement(section, "text", name=f"{CUSTOM}independent", data=data)
         return section
 
@@ -253,6 +267,9 @@ class _MjcfWriter:
 
     def _solid(self, assets: ElementTree.Element, solid: Solid, name: str) -> None:
         """A geom that is seen and does nothing else; a file that MuJoCo would stop at is left out."""
+        if solid.body not in self.bodies:
+            self.notes.append(f"solid on {solid.body}: it is not written, for that has no mass and is no body")
+            return
         if isinstance(solid.mesh, Path) and (fault := _unreadable(solid.mesh)):
             self.notes.append(f"solid on {solid.body}: {solid.mesh.name} {fault}; it is not written")
             return

@@ -41,7 +41,11 @@ class Mjcf(Format):
     """MuJoCo's format."""
 
     name, title, endings = "mjcf", "an MJCF file", (".mjcf", ".xml")
-    refused: ClassVar[Mapping[str, str]] = {**Format.refused, "origins": "whose zeros are structure"}
+    refused: ClassVar[Mapping[str, str]] = {
+        **Format.refused,
+        "origins": "whose zeros are structure",
+        "model": "which is one model",
+    }
 
     def claims(self, path: Path) -> bool:
         """Whether the root element is MuJoCo's: URDF files may end so too."""
@@ -57,10 +61,10 @@ class Mjcf(Format):
 
     def write(self, mechanism: Mechanism, path: Path) -> Written:
         """See `Format.write`."""
-        from tauloop.formats.mjcf_writer import write_mjcf
+        from tauloop.formats.mjcf_writer import coordinate_names, write_mjcf
 
         meshes, notes = write_mjcf(mechanism, path)
-        return Written(files=(path, *meshes), notes=notes)
+        return Written(files=(path, *meshes), notes=notes, names=coordinate_names(mechanism))
 
 
 @final
@@ -78,10 +82,9 @@ class Sdf(Format):
 
     def write(self, mechanism: Mechanism, path: Path) -> Written:
         """See `Format.write`."""
-        from tauloop.formats.sdf_writer import write_sdf
+        from tauloop.formats.sdf_writer import to_sdf
 
-        beside, notes = write_sdf(mechanism, path)
-        return Written(files=(path, *beside), notes=notes)
+        return to_sdf(mechanism, f"{path.stem}_meshes").write(path)
 
 
 @final
@@ -89,7 +92,7 @@ class Urdf(Format):
     """URDF with a side file; what is no URDF among files that end like its kin is refused by its name."""
 
     name, title, endings = "urdf", "a URDF file", (".urdf", ".xacro", ".xml", ".mjcf")
-    refused: ClassVar[Mapping[str, str]] = {"keyframe": "which has no keyframes"}
+    refused: ClassVar[Mapping[str, str]] = {"keyframe": "which has no keyframes", "model": "which is one model"}
 
     def read(self, path: Path, side: Path | None, options: ImportOptions | None) -> Mechanism:
         """See `Format.read`."""
@@ -99,7 +102,6 @@ class Urdf(Format):
 
     def write(self, mechanism: Mechanism, path: Path) -> Written:
         """See `Format.write`."""
-        from tauloop.formats.urdf_writer import write_urdf
+        from tauloop.formats.urdf_writer import to_urdf
 
-        beside, notes = write_urdf(mechanism, path)
-        return Written(files=(path, *beside), notes=notes)
+        return to_urdf(mechanism, f"{path.stem}_meshes").write(path)

@@ -24,7 +24,7 @@ from tauloop.formats.sdf_model import FREE, MASSLESS, WORLD
 from tauloop.formats.side_writer import SideWriter, WithSideFile, angles_of, in_line, moments_of, signless
 from tauloop.formats.urdf_parts import identifier
 from tauloop.mechanism import units
-from tauloop.mechanism.model import BASE, JOINT_KINDS, Freedom, Mechanism
+from tauloop.mechanism.model import BASE, Freedom, Mechanism
 from tauloop.mechanism.poses import IDENTITY, FramePose, rotation_matrix
 from tauloop.mechanism.primitives import Primitive
 from tauloop.mechanism.rigid_tree import Closure, Link, LinkInertia, rigid_tree
@@ -54,7 +54,7 @@ def to_sdf(mechanism: Mechanism, meshes: str = "meshes") -> WithSideFile:
 
 
 def write_sdf(mechanism: Mechanism, path: str | Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
-    """Write an SDF file and, beside it, ``NAME.sdf.side.yaml`` and meshes in ``NAME_meshes``, each when it is complete.
+    """Write an SDF file and, next to it, ``NAME.sdf.side.yaml`` and meshes in ``NAME_meshes``, each when complete.
 
     Returns:
         Paths of the side file and the meshes, and what is not as in the mechanism.
@@ -63,8 +63,8 @@ def write_sdf(mechanism: Mechanism, path: str | Path) -> tuple[tuple[Path, ...],
         DescriptionError: as `to_sdf`.
         InputError: a file cannot be written.
     """
-    written = to_sdf(mechanism, f"{Path(path).stem}_meshes")
-    return written.write(Path(path), Path(path).with_name(f"{Path(path).name}.side.yaml"))
+    written = to_sdf(mechanism, f"{Path(path).stem}_meshes").write(Path(path))
+    return written.files[1:], written.notes
 
 
 @dataclass(slots=True)
@@ -95,6 +95,13 @@ class _SdfWriter(SideWriter):
         text = '<?xml version="1.0"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
         return self.finished(text, dict(self.side))
 
+    @property
+    def needed(self) -> set[str]:
+        """Names of coordinates that motors, gears, losses and the platform name."""
+        m = self.mechanism
+        driven = {name for actuator in m.actuators for name, _ in actuator.drives}
+        return driven | m.combined | set(m.platform.independent)
+
     def _beside(self, section: str, name: str, content: Any) -> None:
         if content:
             self.side.setdefault(section, {})[name] = content
@@ -124,7 +131,10 @@ class _SdfWriter(SideWriter):
                 self._place(link.name, name, link.frame, link.mass)
                 self._joint(link, [], self.links[name], self.links[link.name], IDENTITY)
             return
-        parts = [chain] if kinds == ["hinge", "hinge"] and _are_across(chain) else [[primitive] for primitive in chain]
+        is_universal = kinds == ["hinge", "hinge"] and _are_across(chain)
+        if is_universal and not self.needed.isdisjoint(primitive.name for primitive in chain):
+            is_universal = False  # two hinges keep the names of their coordinates
+        parts = [chain] if is_universal else [[primitive] for primitive in chain]
         parent = link.parent
         for k, part in enumerate(parts or [[]]):
             is_last = k == max(len(parts) - 1, 0)
@@ -212,12 +222,16 @@ class _SdfWriter(SideWriter):
         attributes = {"name": word, "parent": self.links[link.parent], "child": self.links[child]}
         ElementTree.SubElement(self.model, FREE, attributes)
         self.side.setdefault("floating", {})[word] = self.floating(name, link.at)
-        self.names |= {f"{name}.{freedom}": f"{word}.{freedom}" for freedom in JOINT_KINDS["free"].velocities}
+        self.name_free(name, word)
 
     def _closure(self, closure: Closure) -> None:
         (first, near), (second, far) = closure.first, closure.second
         here, there = self.poses[first] @ near, self.poses[second] @ far
-        apart = float(np.linalg.norm(here.position - there.position))
+        gap = here.position - there.position
+        if closure.kind == "prismatic":  # it slides along its axis
+            axis = here.rotation @ closure.axis
+            gap = gap - (gap @ axis) * axis
+        apart = float(np.linalg.norm(gap))
         if closure.kind == "universal":
             apart = max(apart, abs(float(np.dot(*self._universal(closure)))))
         elif closure.kind != "spherical":
@@ -250,6 +264,9 @@ class _SdfWriter(SideWriter):
 
     def _solid(self, solid: Solid) -> None:
         """What is seen of a link; SDF has meshes as files alone."""
+        if solid.body not in self.elements_of:
+            self.notes.append(f"solid on {solid.body}: it is not written, for that has no mass and is no body")
+            return
         if isinstance(solid.mesh, Path) and not solid.mesh.is_file():
             self.notes.append(f"solid on {solid.body}: {solid.mesh.name} is not there; it is not written")
             return
@@ -276,7 +293,7 @@ _WITH_AXIS = ("continuous", "revolute", "prismatic")
 
 
 def _are_across(chain: Sequence[Primitive]) -> bool:
-    """Whether two hinges are a universal joint, and nothing needs their coordinates one by one."""
+    """Return whether two hinges are a universal joint on which nothing acts."""
     free = all(primitive.freedom == Freedom() for primitive in chain)
     return free and abs(float((chain[1].pose().rotation.T @ chain[0].axis) @ chain[1].axis)) < OPEN
 

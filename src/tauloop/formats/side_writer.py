@@ -14,6 +14,7 @@ import yaml
 from tauloop.files import write_text
 from tauloop.formats.element_writer import ElementWriter
 from tauloop.formats.expression_writer import literal, number
+from tauloop.formats.format import Written
 from tauloop.formats.meshes import MeshCopies
 from tauloop.formats.side_grammar import FORMAT
 from tauloop.formats.urdf_parts import identifier
@@ -41,19 +42,21 @@ class WithSideFile:
     meshes: MeshCopies
     notes: tuple[str, ...]
 
-    def write(self, path: Path, side: Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    def write(self, path: Path) -> Written:
         """Write the file, its side file and its meshes, each when it is complete.
-
-        Returns:
-            Paths of the side file and the meshes, and what is not as in the mechanism.
 
         Raises:
             InputError: a file cannot be written.
         """
-        meshes = self.meshes.write(path.parent)
+        meshes, side = self.meshes.write(path.parent), side_path(path)
         write_text(side, self.side)
         write_text(path, self.text)
-        return (side, *meshes), self.notes
+        return Written(files=(path, side, *meshes), notes=self.notes, side=side, names=self.names)
+
+
+def side_path(path: Path) -> Path:
+    """Return the path of the side file of a file: ``arm.urdf.side.yaml`` next to ``arm.urdf``."""
+    return path.with_name(f"{path.name}.side.yaml")
 
 
 @dataclass(slots=True)
@@ -103,6 +106,11 @@ class SideWriter:
             word += "_"
         self.taken.add(word)
         return word
+
+    def name_free(self, name: str, word: str) -> None:
+        """Enter the names of the coordinates and velocities of a free joint by that of the joint."""
+        kind = JOINT_KINDS["free"]
+        self.names |= {f"{name}.{part}": f"{word}.{part}" for part in (*kind.coordinates, *kind.velocities)}
 
     def floating(self, name: str, frame: FramePose) -> dict[str, Any]:
         """Where the coordinates of a floating joint are counted from, and what acts on them."""

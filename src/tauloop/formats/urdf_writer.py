@@ -27,7 +27,7 @@ from tauloop.formats.transmission_writer import add_ros2_control
 from tauloop.formats.urdf_cut_elements import CUT, CUT_TYPES
 from tauloop.formats.urdf_parts import UNLIMITED, StatedMotor, identifier
 from tauloop.mechanism import units
-from tauloop.mechanism.model import BASE, JOINT_KINDS, Freedom, Mechanism
+from tauloop.mechanism.model import BASE, Freedom, Mechanism
 from tauloop.mechanism.poses import IDENTITY, FramePose, rotation_matrix
 from tauloop.mechanism.primitives import Primitive
 from tauloop.mechanism.rigid_tree import Closure, Link, LinkInertia, rigid_tree
@@ -53,7 +53,7 @@ def to_urdf(mechanism: Mechanism, meshes: str = "meshes") -> WithSideFile:
 
 
 def write_urdf(mechanism: Mechanism, path: str | Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
-    """Write a URDF and, beside it, ``NAME.side.yaml`` and meshes in ``NAME_meshes``, each renamed when it is complete.
+    """Write a URDF and, next to it, ``NAME.urdf.side.yaml`` and meshes in ``NAME_meshes``, each when it is complete.
 
     Returns:
         Paths of the side file and the meshes, and what is not as in the mechanism.
@@ -62,8 +62,8 @@ def write_urdf(mechanism: Mechanism, path: str | Path) -> tuple[tuple[Path, ...]
         DescriptionError: as `to_urdf`.
         InputError: a file cannot be written.
     """
-    written = to_urdf(mechanism, f"{Path(path).stem}_meshes")
-    return written.write(Path(path), Path(path).with_suffix(".side.yaml"))
+    written = to_urdf(mechanism, f"{Path(path).stem}_meshes").write(Path(path))
+    return written.files[1:], written.notes
 
 
 @dataclass(slots=True)
@@ -136,11 +136,14 @@ class _UrdfWriter(SideWriter):
             word = self._joint(name, kind, parent, child, start, axis, moving, moving is not None and name in coupled)
             if kind == "floating":
                 self.floats[word] = self.floating(name, frame)
-                self.names |= {f"{name}.{freedom}": f"{word}.{freedom}" for freedom in JOINT_KINDS["free"].velocities}
+                self.name_free(name, word)
             parent = child
 
     def _solid(self, solid: Solid) -> None:
         """What is seen of a link; URDF has no capsules, and meshes as files alone."""
+        if solid.body not in self.elements_of:
+            self.notes.append(f"solid on {solid.body}: it is not written, for that has no mass and is no body")
+            return
         if isinstance(solid.mesh, Path) and not solid.mesh.is_file():
             self.notes.append(f"solid on {solid.body}: {solid.mesh.name} is not there; it is not written")
             return

@@ -1,0 +1,146 @@
+"""What `convert` writes is read again and compared, and machines that once came back as others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tauloop as tl
+from tauloop.errors import DescriptionError
+from tauloop.formats import load
+from tauloop.formats.format import Written
+from tauloop.formats.own import Sdf
+from tauloop.formats.sdf_writer import to_sdf
+from tauloop.mechanism.model import Mechanism
+from tauloop.result import Status
+
+HEAD = "format: tauloop-machine/1\nprovenance: {status: chosen, source: test}\ngravity: [0, 0, -9.81 m/s^2]\n"
+LINK = "{mass: 1 kg, center: [0.1 m, 0, 0], inertia: {xx: 0.001 kg m^2, yy: 0.01 kg m^2, zz: 0.01 kg m^2}}"
+MACHINES = {
+    "tool on a link whose joint is elsewhere": f"""{HEAD}name: arm
+bodies: {{link: {LINK}}}
+joints:
+  pin: {{type: revolute, axis: z, parent: base, child: {{on: link, at: [0.1 m, 0.2 m, 0], turn: [{{x: 20 deg}}]}}}}
+actuators: {{motor: {{on: pin}}}}
+platform: {{body: link, tool: {{at: [0.3 m, 0, 0], turn: [{{z: 90 deg}}]}}, independent: [pin]}}""",
+    "driven universal joint": f"""{HEAD}name: fork
+bodies: {{link: {LINK}}}
+joints: {{wrist: {{type: universal, axes: [x, y], parent: base, child: link}}}}
+actuators: {{roll: {{on: wrist.first}}, pitch: {{on: wrist.second}}}}
+platform: {{body: link, independent: [wrist.first, wrist.second]}}""",
+    "losses of a universal joint": f"""{HEAD}name: fork
+bodies: {{link: {LINK}}}
+joints: {{wrist: {{type: universal, axes: [x, y], parent: base, child: link}}}}
+actuators: {{roll: {{on: wrist.first}}}}
+losses: {{seal: {{of: {{wrist.first: 1, wrist.second: 2}}, friction: {{viscous: 0.3 N m s/rad}}}}}}
+platform: {{body: link, independent: [wrist.first, wrist.second]}}""",
+    "motor on a free platform": f"""{HEAD}name: freely
+bodies: {{plate: {LINK}}}
+actuators: {{mx: {{on: platform.x}}}}
+platform: {{body: plate, motion: free, independent: [x, y, z, wx, wy, wz]}}""",
+    "loop closed at a slide": f"""{HEAD}name: slider
+bodies: {{crank: {LINK}, rod: {LINK}, piston: {LINK}}}
+joints:
+  shoulder: {{type: revolute, axis: z, parent: base, child: crank, reference: 90 deg}}
+  knee: {{type: revolute, axis: z, parent: {{on: crank, at: [0.3 m, 0, 0]}}, child: rod, reference: -90 deg-asin(0.6)}}
+  pin: {{type: revolute, axis: z, parent: {{on: rod, at: [0.5 m, 0, 0]}}, child: piston, reference: asin(0.6)}}
+  slide: {{type: prismatic, axis: x, parent: base, child: piston, reference: 0.4 m, cut: yes}}
+actuators: {{motor: {{on: shoulder}}}}
+platform: {{body: crank, independent: [shoulder]}}""",
+}
+
+
+def side_of(path: Path) -> Path | None:
+    """Return the side file that is next to a file."""
+    side = path.with_name(f"{path.name}.side.yaml")
+    return side if side.exists() else None
+
+
+@pytest.mark.parametrize("ending", ["yaml", "xml", "urdf", "sdf"])
+@pytest.mark.parametrize("name", MACHINES)
+def test_forces_and_tool_come_back(tmp_path: Path, name: str, ending: str) -> None:
+    machine = tl.loads(MACHINES[name])
+    conversion = tl.convert(machine, tmp_path / f"m.{ending}")
+    has_no_place = bool(machine.losses) and ending == "xml"
+    assert [item.is_good for item in conversion.evidence] == [not has_no_place, True]
+    back = load(tmp_path / f"m.{ending}", side_of(tmp_path / f"m.{ending}"))
+    assert {actuator.name for actuator in back.actuators} == {actuator.name for actuator in machine.actuators}
+    tools = [
+        (model := tl.Model(each)).platform.tool(model.platform_position(model.assembly.q)) for each in (machine, back)
+    ]
+    assert tools[1].place == pytest.approx(tools[0].place, abs=1e-12)
+    assert tools[1].rotation == pytest.approx(tools[0].rotation, abs=1e-12)
+
+
+def test_files_of_two_formats_do_not_share_a_side_file(tmp_path: Path) -> None:
+    for ending in ("urdf", "sdf"):
+        tl.convert("four_bar", tmp_path / f"m.{ending}")
+    names = sorted(path.name for path in tmp_path.glob("*.side.yaml"))
+    assert names == ["m.sdf.side.yaml", "m.urdf.side.yaml"]
+
+
+def test_a_slide_that_does_not_close_in_other_directions_is_refused(tmp_path: Path) -> None:
+    machine = tl.loads(MACHINES["loop closed at a slide"])
+    slide = machine.joint("slide")
+    moved = replace(slide, parent=replace(slide.parent, position=tl.loads(MACHINES["driven universal joint"]).gravity))
+    joints = tuple(moved if joint is slide else joint for joint in machine.joints)
+    with pytest.raises(DescriptionError, match="the start does not close this loop"):
+        to_sdf(replace(machine, joints=joints))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "value"),
+    [
+        (lambda text: text.replace("<mass>1</mass>", "<mass>1.001</mass>"), "forces"),
+        (lambda text: text.replace("0.3 m", "0.301 m"), "tool"),
+    ],
+)
+def test_a_writer_that_loses_something_makes_the_conversion_doubtful(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: object, value: str
+) -> None:
+    plain = Sdf.write
+
+    def write(self: Sdf, mechanism: Mechanism, path: Path) -> Written:
+        written = plain(self, mechanism, path)
+        for file in (path, written.side):
+            assert file is not None
+            file.write_text(wrong(file.read_text()))  # type: ignore[operator]
+        return written
+
+    monkeypatch.setattr(Sdf, "write", write)
+    machine = tl.loads(MACHINES["tool on a link whose joint is elsewhere"])
+    conversion = tl.convert(machine, tmp_path / "m.sdf")
+    assert conversion.status is Status.DOUBTFUL
+    (bad,) = (item for item in conversion.evidence if not item.is_good)
+    assert value in bad.name
+
+
+def test_a_file_that_would_not_be_read_again_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = Sdf.write
+
+    def write(self: Sdf, mechanism: Mechanism, path: Path) -> Written:
+        written = plain(self, mechanism, path)
+        path.write_text(path.read_text().replace("<child>link</child>", "<child>nobody</child>"))
+        return written
+
+    monkeypatch.setattr(Sdf, "write", write)
+    machine = tl.loads(MACHINES["tool on a link whose joint is elsewhere"])
+    with pytest.raises(DescriptionError, match="an SDF file of this machine would not be read again"):
+        tl.convert(machine, tmp_path / "m.sdf")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_machine_that_does_not_assemble_is_written_and_not_compared(tmp_path: Path) -> None:
+    text = MACHINES["loop closed at a slide"].replace("x, parent: base", "x, parent: {on: base, at: [0, 5 m, 0]}")
+    conversion = tl.convert(tl.loads(text), tmp_path / "m.yaml")
+    assert [item.value for item in conversion.evidence] == [None]
+    assert "not compared" in conversion.evidence[0].name
+
+
+def test_solids_of_massless_rods_are_left_out_with_a_note(tmp_path: Path) -> None:
+    written = tl.convert("cable_robot", tmp_path / "m.xml").written
+    assert any("it is not written, for that has no mass" in note for note in written.notes)
+    assert np.isfinite(len(load(tmp_path / "m.xml").bodies))
