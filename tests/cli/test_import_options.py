@@ -15,7 +15,7 @@ from tauloop.cli.app import COMMANDS
 
 #: Angles that a Newton iteration in this file and Tauloop's agree to, rad.
 CLOSED = 1e-9
-GROUP = ("side", "platform_body", "independent", "motors", "rods", "gravity", "keyframe", "origins")
+GROUP = ("side", "platform_body", "independent", "motors", "rods", "gravity", "keyframe", "model", "origins")
 
 PIN = '<joint name="{}" axis="{}"/>'
 INERTIAL = '<inertial pos="0 0 0.05" mass="0.1" diaginertia="1e-4 1e-4 1e-5"/>'

@@ -52,6 +52,23 @@ actuators: {{motor: {{on: shoulder}}}}
 platform: {{body: crank, independent: [shoulder]}}""",
 }
 
+INERTIAL = '<inertial><mass value="1"/><inertia ixx="1e-2" iyy="1e-2" izz="1e-2" ixy="0" ixz="0" iyz="0"/></inertial>'
+
+
+def _hinge(name: str, parent: str, child: str, place: str) -> str:
+    return f"""<joint name="{name}" type="continuous"><parent link="{parent}"/><child link="{child}"/>
+<origin xyz="{place}"/><axis xyz="0 1 0"/></joint>"""
+
+
+#: A four-bar whose file has no word on motors.
+UNSTATED = f"""<robot name="bars"><link name="ground"/><link name="crank">{INERTIAL}</link>
+<link name="coupler">{INERTIAL}</link><link name="rocker">{INERTIAL}</link>
+{_hinge("a", "ground", "crank", "0 0 0")}{_hinge("b", "crank", "coupler", "0 0 0.2")}
+{_hinge("c", "ground", "rocker", "0.3 0 0")}
+<constraint name="d" type="revolute"><parent link="coupler"/><child link="rocker"/>
+<parent_origin xyz="0.3 0 0"/><child_origin xyz="0 0 0.2"/><parent_axis xyz="0 1 0"/><child_axis xyz="0 1 0"/>
+</constraint></robot>"""
+
 
 def side_of(path: Path) -> Path | None:
     """Return the side file that is next to a file."""
@@ -144,3 +161,15 @@ def test_solids_of_massless_rods_are_left_out_with_a_note(tmp_path: Path) -> Non
     written = tl.convert("cable_robot", tmp_path / "m.xml").written
     assert any("it is not written, for that has no mass" in note for note in written.notes)
     assert np.isfinite(len(load(tmp_path / "m.xml").bodies))
+
+
+@pytest.mark.parametrize("ending", ["urdf", "sdf"])
+def test_motors_that_a_file_does_not_state_are_not_stated_by_its_copy(tmp_path: Path, ending: str) -> None:
+    """An empty list of actuators would state that nothing is driven."""
+    (tmp_path / "loop.urdf").write_text(UNSTATED, encoding="utf-8")
+    machine = load(tmp_path / "loop.urdf")
+    assert machine.unstated_motors == ("a", "b", "c")
+    tl.convert(machine, tmp_path / f"m.{ending}")
+    back = load(tmp_path / f"m.{ending}", side_of(tmp_path / f"m.{ending}"))
+    assert set(back.unstated_motors) == set(machine.unstated_motors)
+    assert "the file does not state which joints have motors" in str(tl.check(back).problems)

@@ -434,7 +434,7 @@ def test_a_written_urdf_states_its_motors_without_its_side_file(tmp_path: Path, 
     models = [tl.Model(before), tl.Model(after)]
     start = [model.actuator_position(model.assembly.q) for model in models]
     assert_allclose(start[1], start[0], rtol=1e-12)
-    assert motors_of(load(tmp_path / "again.urdf", tmp_path / "again.side.yaml")) == motors_of(before)
+    assert motors_of(load(tmp_path / "again.urdf", tmp_path / "again.urdf.side.yaml")) == motors_of(before)
 
 
 def test_efforts_are_written_at_the_joint(tmp_path: Path) -> None:

@@ -18,6 +18,11 @@ INERTIA = "<inertia><ixx>0.01</ixx><iyy>0.012</iyy><izz>0.003</izz><ixy>0</ixy><
 UPPER = f"<inertial><pose>0 0 0.1 0 0 0</pose><mass>1</mass>{INERTIA}</inertial>"
 LOWER = f"<inertial><pose>0.2 0 0.1 0 0 0</pose><mass>0.7</mass>{INERTIA}</inertial>"
 
+#: A third link, on a hinge without a motor.
+TAIL = f"""<link name="tail"><pose>0 0 0.5 0 0 0</pose>{UPPER}</link>
+<joint name="tip" type="revolute"><parent>lower</parent><child>tail</child>
+<axis><xyz>0 1 0</xyz><limit><effort>0</effort></limit></axis></joint>"""
+
 
 def arm(
     *, lower: str = LOWER, elbow: str = "", axis: str = "", upper: str = "", ends: str = "", kind: str = "revolute"
@@ -90,6 +95,24 @@ def test_a_rotor_counts_with_the_square_of_its_gear_ratio(tmp_path: Path) -> Non
     at = np.zeros((1, 2))
     added = geared.platform.mass_matrix(at)[0] - plain.platform.mass_matrix(at)[0]
     assert added == pytest.approx(np.diag([0.0, 25 * 0.002]), abs=ROUNDING)
+
+
+def test_the_rotor_of_a_side_file_replaces_that_of_the_file(tmp_path: Path) -> None:
+    rotor = "<drake:rotor_inertia>0.002</drake:rotor_inertia><drake:gear_ratio>5</drake:gear_ratio>"
+    side = "provenance: {status: chosen, source: test}\njoints: {elbow: {inertia: 0.3 kg m^2}}\n"
+    plain, stated = tl.Model(read(tmp_path, arm())), tl.Model(read(tmp_path, arm(elbow=rotor), side))
+    at = np.zeros((1, 2))
+    added = stated.platform.mass_matrix(at)[0] - plain.platform.mass_matrix(at)[0]
+    assert added == pytest.approx(np.diag([0.0, 0.3]), abs=ROUNDING)
+
+
+def test_a_joint_that_follows_has_no_motor_whatever_its_effort(tmp_path: Path) -> None:
+    gear = '<mimic joint="shoulder"><multiplier>1.5</multiplier><offset>0</offset></mimic>'
+    follower = f"{gear}<limit><effort>7</effort></limit>"
+    assert [motor.name for motor in read(tmp_path, arm(axis=follower)).actuators] == ["shoulder"]
+    loose = arm(axis=follower, ends=TAIL)
+    assert [motor.name for motor in read(tmp_path, loose).actuators] == ["shoulder"]
+    assert [motor.name for motor in read(tmp_path, loose, motors=("elbow",)).actuators] == ["elbow"]
 
 
 def test_a_spring_of_an_axis_pulls_back_to_its_reference(tmp_path: Path) -> None:

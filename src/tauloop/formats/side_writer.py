@@ -137,7 +137,8 @@ class SideWriter:
         if m.losses:
             side["losses"] = {self.named(loss.name): write.loss(loss) for loss in m.losses}
         self.name_motors()
-        side["actuators"] = {self.motors[actuator.name]: write.actuator(actuator) for actuator in m.actuators}
+        if not m.unstated_motors:  # an empty section would state that nothing is driven
+            side["actuators"] = {self.motors[actuator.name]: write.actuator(actuator) for actuator in m.actuators}
         self._note_renamed()
         return WithSideFile(
             text=text,
