@@ -15,6 +15,7 @@
 #   make check   formatter, linter, type checker, import order
 #   make fix     let the formatter and the linter mend what they can
 #   make bench   the benchmarks
+#   make guard   compare the speed of generated code with stored ratios; part of `make nightly` and of .ci/run
 #   make docs    the documentation, into site/
 #   make pictures all pictures of the documentation anew
 #   make clean   remove all that these targets have made
@@ -34,7 +35,7 @@ BENCH := .venv/.installed-bench
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test core-test torch-test processors-test nightly nightly-versions wheel-test walk fuzz plant-search check fix bench docs pictures clean
+.PHONY: help demo test core-test torch-test processors-test nightly nightly-versions wheel-test walk fuzz plant-search check fix bench guard docs pictures clean
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -125,6 +126,10 @@ bench: $(BENCH)
 	    test -e "$$file" || { echo "benchmarks/ holds no bench_*.py: nothing was measured"; exit 1; }; \
 	    echo "== $$file"; $(BIN)/python "$$file" $(ARGS) || exit 1; \
 	done
+
+# Run it with every change of codegen, programs, model or the evaluator.
+guard: $(ALL)
+	$(BIN)/python benchmarks/guard.py $(ARGS)
 
 docs: $(DOCS)
 	$(BIN)/python tests/gallery_pages.py --films

@@ -6,7 +6,7 @@ Each row is timed in turn with a fixed reference kernel (`guard_reference.c`), c
 flags. The median of the ratios of neighbouring times hardly depends on the clock or on other programs. It does depend
 on which pages of memory the code happens to lie in (up to a quarter), so the code is loaded several times from copies.
 The ratios are stored for each kind of processor and for each width of its vectors in `guard.json`. A row fails where
-its ratio is more than 7 % above the stored one in two measurements. `--store` writes the ratios of this processor.
+its ratio is more than 7 % above the stored one in three measurements. `--store` writes the ratios of this processor.
 
 Exit codes: 0 all rows pass, or nothing is stored for this processor; 1 a row is slower; 2 nothing can be measured.
 """
@@ -48,7 +48,7 @@ REFERENCE = FOLDER / "guard_reference.c"
 #: Loss of a row that is a failure.
 LIMIT = 0.07
 #: Measurements of a row before it fails.
-TRIES = 2
+TRIES = 3
 #: Copies of the code of which the median counts, pairs of times for each, and runs of which each time is the least.
 COPIES, PAIRS, RUNS = 5, 25, 4
 #: Samples of a loop of single calls, of a batch, and of a regressor's batch, which fits into the core's own cache.
