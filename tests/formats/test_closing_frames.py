@@ -51,3 +51,12 @@ def test_what_a_side_file_states_of_the_frames_holds(tmp_path: Path) -> None:
     )
     cut = [joint for joint in load(tmp_path / "m.urdf", tmp_path / "robot.yaml").joints if joint.is_cut]
     assert [joint.kind for joint in cut] == ["revolute"]
+
+
+def test_a_pair_that_is_written_is_closed_once_when_read_again(tmp_path: Path) -> None:
+    """The frames of the written loop hang on the two links by fixed joints."""
+    (tmp_path / "m.urdf").write_text(four_bar(), encoding="utf-8")
+    tl.convert(load(tmp_path / "m.urdf"), tmp_path / "again.urdf")
+    for side in (None, tmp_path / "again.urdf.side.yaml"):
+        back = load(tmp_path / "again.urdf", side)
+        assert [joint.kind for joint in back.joints if joint.is_cut] == ["spherical"]

@@ -41,8 +41,10 @@ _LOOP_KINDS = {kind: kind for kind in ("revolute", "prismatic", "cylindrical", "
 _LOOP_KINDS["continuous"] = "revolute"
 
 
-def read_loops(reader: UrdfReader, robot: XmlNode, links: Mapping[str, XmlNode]) -> tuple[UrdfLoop, ...]:
-    """All loop closures of a file, in its order; what is wrong goes to the reader's problems."""
+def read_loops(
+    reader: UrdfReader, robot: XmlNode, links: Mapping[str, XmlNode], joints: Sequence[UrdfJoint]
+) -> tuple[UrdfLoop, ...]:
+    """Return all loop closures of a file, in its order; what is wrong goes to the reader's problems."""
     loops: list[UrdfLoop] = []
     for node in robot.children:
         if node.tag == "loop":
@@ -69,15 +71,17 @@ def read_loops(reader: UrdfReader, robot: XmlNode, links: Mapping[str, XmlNode])
         if loop.predecessor.link and loop.predecessor.link == loop.successor.link:
             reader.problem(node, name, f"both ends are on {loop.predecessor.link!r}", "a loop joins two links")
         loops.append(loop)
-    return (*loops, *closing_frames(reader, loops, links))
+    return (*loops, *closing_frames(reader, loops, links, joints))
 
 
-def closing_frames(reader: UrdfReader, loops: Sequence[UrdfLoop], links: Mapping[str, XmlNode]) -> list[UrdfLoop]:
+def closing_frames(
+    reader: UrdfReader, loops: Sequence[UrdfLoop], links: Mapping[str, XmlNode], joints: Sequence[UrdfJoint]
+) -> list[UrdfLoop]:
     """Return the loops that pairs of links ``closing_NAME_1``, ``closing_NAME_2`` stand for (onshape-to-robot).
 
     Their origins coincide. A pair of which another element joins a link is left alone.
     """
-    joined = {end.link for loop in loops for end in (loop.predecessor, loop.successor)}
+    joined = _joined(loops, joints)
     closing: list[UrdfLoop] = []
     for first in links:
         match = _CLOSING.fullmatch(first)
@@ -94,14 +98,29 @@ def closing_frames(reader: UrdfReader, loops: Sequence[UrdfLoop], links: Mapping
     return closing
 
 
-def without_closing(loops: Sequence[UrdfLoop], others: Sequence[UrdfLoop]) -> tuple[UrdfLoop, ...]:
+def without_closing(
+    loops: Sequence[UrdfLoop], others: Sequence[UrdfLoop], joints: Sequence[UrdfJoint]
+) -> tuple[UrdfLoop, ...]:
     """Return loops without those of `closing_frames` of which others join a link."""
-    joined = {end.link for loop in others for end in (loop.predecessor, loop.successor)}
+    joined = _joined(others, joints)
     return tuple(
         loop
         for loop in loops
         if not (_CLOSING.fullmatch(loop.predecessor.link) and {loop.predecessor.link, loop.successor.link} & joined)
     )
+
+
+def _joined(loops: Sequence[UrdfLoop], joints: Sequence[UrdfJoint]) -> set[str]:
+    """Return the links that loops join, and those on which these hang by fixed joints."""
+    above = {joint.child: joint.parent for joint in joints if joint.kind == "fixed"}
+    joined: set[str] = set()
+    for loop in loops:
+        for end in (loop.predecessor, loop.successor):
+            link = end.link
+            while link not in joined:
+                joined.add(link)
+                link = above.get(link, link)
+    return joined
 
 
 def _end(reader: UrdfReader, node: XmlNode, name: str, tag: str, links: Mapping[str, XmlNode]) -> LinkFrame:

@@ -120,7 +120,8 @@ def read_side(path: str | Path, tree: UrdfTree) -> Side:
         if isinstance(top.node, yaml_nodes.Mapping) and top.node.get("provenance") is None:
             side = replace(side, notes=(f"{path.name} states no provenance: its values are {status}",))
     root.collector.raise_any()
-    return replace(side, tree=replace(side.tree, loops=without_closing(side.tree.loops, side.loops)))
+    loops = without_closing(side.tree.loops, side.loops, side.tree.joints)
+    return replace(side, tree=replace(side.tree, loops=loops))
 
 
 class _SideReader:

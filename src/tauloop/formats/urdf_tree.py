@@ -97,7 +97,7 @@ class _TreeReader(UrdfReader):
             self.problem(robot, "robot", "there is no <link>", "give a model with links and joints")
         read_links = tuple(self._link(name, node) for name, node in links.items())
         read_joints = tuple(self._joint(name, node, links) for name, node in joints.items())
-        loops = read_loops(self, robot, links)
+        loops = read_loops(self, robot, links, read_joints)
         couplings = read_couplings(self, robot, joints, read_joints, links)
         moving = [joint.name for joint in read_joints if joint.kind in ("revolute", "prismatic")]
         followers = [coupling.terms[0][0] for coupling in couplings if coupling.mimics]
