@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 
 import casadi as ca
 import numpy as np
@@ -12,7 +12,7 @@ from tauloop.equations.inertial_elements import inertial_elements
 from tauloop.equations.tree import symbolic_motion
 from tauloop.equations.values import BatchFunction, Entries
 from tauloop.kinematics.machine_geometry import machine_geometry
-from tauloop.mechanism.model import BASE
+from tauloop.mechanism.model import BASE, Mechanism
 from tauloop.model import Model
 from tauloop.reduction import BodyMotions, total_mass
 
@@ -38,12 +38,32 @@ def motion(model: Model, states: np.ndarray) -> BodyMotions:
     R, p = geometry.rotations[:, places], geometry.origins[0, places]
     since = np.einsum("nbij,bkj->bnik", R, R[0])
     groups = _grouped(len(names), lambda i, j: bool(np.abs(since[i] - since[j]).max() < ALIKE))
+    orientations = dict(zip(names, R.swapaxes(0, 1), strict=True))
     return BodyMotions(
         groups=tuple(frozenset(names[i] for i in group) for group in groups),
         orientation={name: R[0, i] for i, name in enumerate(names)},
         position={name: p[i] for i, name in enumerate(names)},
         steady={name: R[0, i].T @ _steady(since[i]) for i, name in enumerate(names)},
+        rods=dict(_rod_carriers(model.mechanism, geometry.of_kind("rod"), orientations)),
     )
+
+
+def _rod_carriers(
+    mechanism: Mechanism, ends: np.ndarray, orientations: Mapping[str, np.ndarray]
+) -> Iterator[tuple[str, frozenset[str]]]:
+    """Give each rod of fixed length with the bodies in which it keeps its direction.
+
+    Args:
+        mechanism: the machine.
+        ends: both ends of the rods in the base frame (N, rods, 2, 3), m.
+        orientations: of the bodies (N, 3, 3).
+    """
+    for j, rod in enumerate(mechanism.rods):
+        if rod.length is None:
+            continue
+        along = (ends[:, j, 1] - ends[:, j, 0]) / mechanism.value(rod.length)
+        inside = {name: np.einsum("nji,nj->ni", R, along) for name, R in orientations.items()}
+        yield rod.name, frozenset(name for name, u in inside.items() if np.abs(u - u[0]).max() < ALIKE)
 
 
 def _steady(turns: np.ndarray) -> np.ndarray:

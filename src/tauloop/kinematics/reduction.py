@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import permutations
 
 import numpy as np
 
 from tauloop.datasets import Variable, rows
-from tauloop.errors import InputError, PoseError, Problems, solving
+from tauloop.errors import InputError, PoseError, Problems, TauloopError, solving
 from tauloop.kinematics.alike import ALIKE, mass_center, motion, parallel_rods
 from tauloop.kinematics.states import random_states
-from tauloop.mechanism.bodies import struts
-from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.bodies import principal_moments, struts
+from tauloop.mechanism.model import BASE, Inertia, Mechanism
 from tauloop.mechanism.omissions import omission_evidence
 from tauloop.model import Model
 from tauloop.options import Options, option
@@ -23,6 +24,10 @@ from tauloop.records import dataclass
 from tauloop.reduction import (
     BodyMotions,
     Step,
+    carriers,
+    concentrate_mass,
+    distribute_bar,
+    distribute_rod,
     drop_rod_inertia,
     gather_joints,
     group_parallel_links,
@@ -30,9 +35,11 @@ from tauloop.reduction import (
     is_behind,
     is_planar,
     links_as_rods,
+    lump_pinned_body,
     lump_rods,
     lump_translating_body,
     merge_rods,
+    parallel_couplings,
     parallel_joints,
     planar_inertia,
     point_masses,
@@ -138,23 +145,42 @@ class NewtonEulerCount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UndoneStep:
+    """A step that was undone.
+
+    Attributes:
+        name: of the step.
+        elements: bodies and rods that it would have removed or changed.
+        reason: what it changed in the machine's motion.
+    """
+
+    name: str
+    elements: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reduction(Result):
     """A reduced machine, how it came about, and its error.
 
     Attributes:
         full, mechanism: the machine before and after.
         steps: what was done, in order; each says what it preserved and what it approximated.
+        undone: steps that were not kept, because they changed the mobility, each with the reason.
         comparison: measured against the full machine.
-        coordinates, equations: numbers of coordinates and loop equations, before and after.
+        coordinates, equations, couplings: numbers of coordinates, of loop equations without those of couplings, and of
+            couplings, before and after.
         newton_euler: numbers of Newton-Euler equations, stage by stage.
     """
 
     full: Mechanism
     mechanism: Mechanism
     steps: tuple[Step, ...]
+    undone: tuple[UndoneStep, ...]
     comparison: ReductionComparison
     coordinates: tuple[int, int]
     equations: tuple[int, int]
+    couplings: tuple[int, int]
     newton_euler: tuple[NewtonEulerCount, ...]
 
     def variables(self) -> Iterator[Variable]:
@@ -175,8 +201,10 @@ class Reduction(Result):
         return self.plain_data(
             "is_exact",
             "steps",
+            "undone",
             "newton_euler",
             "coordinates",
+            "couplings",
             machine=self.full.name,
             loop_equations=self.equations,
             mass_kg=comparison.mass,
@@ -207,10 +235,12 @@ def reduce(
 ) -> Reduction:
     """The smallest machine with the same motion that the steps here lead to, and its error against the full one.
 
-    Exact steps, each where it applies: parallel rods become one; a platform that does not turn loses its rotations;
-    parallel links become one; coupling elements that never turn become point masses at a joint; joints on the platform
-    meet in one point; bodies that never turn keep their mass alone; planar inertia; links between two revolute joints
-    become rods. Then the approximations that the options ask for.
+    Exact steps, each where it applies: a platform that does not turn loses its rotations; parallel rods become one;
+    parallel links become one; bars that turn as another body does become couplings of angles; pinned bodies and
+    coupling elements that never turn become point masses at a joint; joints on the platform meet in one point; bodies
+    that never turn, or turn as another body does, keep their mass alone; planar inertia; links between two revolute
+    joints become rods. Then the approximations that the options ask for. A step that changes the mobility is undone
+    and listed in `undone`.
 
     Args:
         mechanism: the machine.
@@ -233,14 +263,9 @@ def reduce(
     options = options or ReductionOptions()
     rng = np.random.default_rng(options.seed)
     full, stages = Model(mechanism), Stages(progress, 3)
-    steps: list[Step] = []
-    result = flat = mechanism
-    for after, step in _steps(full, rng, options):
-        result = after
-        flat = after if step.name == BEFORE_AND_BEHIND else flat
-        if step.kept or step.removed:
-            steps.append(step)
-    result = without_unused_parameters(result)
+    taken = _take_steps(full, rng, options)
+    steps, flat = taken.done, taken.flat
+    result = without_unused_parameters(taken.mechanism)
     stages.done()
     reduced = Model(result)
     stages.done()
@@ -252,9 +277,11 @@ def reduce(
         full=mechanism,
         mechanism=result,
         steps=tuple(steps),
+        undone=tuple(dict.fromkeys(taken.undone)),
         comparison=comparison,
         coordinates=(full.topology.n_q, reduced.topology.n_q),
-        equations=(len(full.assembly.loops.names), len(reduced.assembly.loops.names)),
+        equations=(_loop_equations(full), _loop_equations(reduced)),
+        couplings=(len(mechanism.couplings), len(result.couplings)),
         newton_euler=tuple(_newton_euler(mechanism, flat, result)),
         evidence=(
             Evidence(
@@ -280,42 +307,140 @@ def reduce(
     )
 
 
-def _steps(full: Model, rng: np.random.Generator, options: ReductionOptions) -> Iterator[tuple[Mechanism, Step]]:
-    """The machine after every step, each made from the one before."""
-    mechanism = full.mechanism
+class _Steps:
+    """The steps of a reduction, one after another; a step that changes the machine's mobility is undone.
 
-    def done(outcome: tuple[Mechanism, Step]) -> tuple[Mechanism, Step]:
-        nonlocal mechanism
-        mechanism = outcome[0]
-        return outcome
+    Attributes:
+        mechanism: the machine after the steps so far.
+        flat: the machine when links before and behind each other were one.
+        done: the steps that were taken.
+        undone: the steps that were not, each with its reason.
+    """
 
+    def __init__(self, full: Model) -> None:
+        self.mechanism = self.flat = full.mechanism
+        self.mobility = full.assembly.mobility
+        self.done: list[Step] = []
+        self.undone: list[UndoneStep] = []
+
+    def take(self, outcome: tuple[Mechanism, Step]) -> bool:
+        """Go on with the machine after a step; returns whether the step changed it and was not undone."""
+        after, step = outcome
+        if not (step.kept or step.removed):
+            return False
+        reason = self.harm(after)
+        if reason:
+            self.undone.append(UndoneStep(name=step.name, elements=step.removed or step.kept, reason=reason))
+            return False
+        self.mechanism = after
+        self.done.append(step)
+        if step.name == BEFORE_AND_BEHIND:
+            self.flat = after
+        return True
+
+    def harm(self, after: Mechanism) -> str:
+        """Return why the machine after a step is not the same machine; "" where it is."""
+        try:
+            assembly = Model(without_unused_parameters(after)).assembly
+        except TauloopError as error:
+            return str(error)
+        if assembly.mobility != self.mobility:
+            return f"it changes the mobility from {self.mobility} to {assembly.mobility}"
+        return "; ".join(f"{finding.where}: {finding.what}" for finding in assembly.findings)
+
+
+def _take_steps(full: Model, rng: np.random.Generator, options: ReductionOptions) -> _Steps:
+    """Take the exact steps that apply, then the approximations that are asked for."""
+    steps = _Steps(full)
     states = random_states(full, MOTION_STATES, rng).q
     alike = motion(full, states)
-    for names in parallel_rods(full, states):
-        yield done(merge_rods(mechanism, names))
     held = [name for i in full.assembly.frozen if (name := full.topology.velocity_names[i]).startswith("platform.")]
-    platform = mechanism.platform.body
+    platform = full.mechanism.platform.body
     if platform in alike.translating and held:
-        yield done(hold_platform(mechanism, held, alike))
+        steps.take(hold_platform(steps.mechanism, held, alike))
+    for names in parallel_rods(full, states):  # after the platform is held: single rods let it turn
+        steps.take(merge_rods(steps.mechanism, names))
     for behind in (True, False):
-        for outcome in _one_of_each(mechanism, alike, behind=behind):
-            yield done(outcome)
-    for body in [body.name for body in mechanism.bodies if body.name in alike.translating - {platform}]:
+        _one_of_each(steps, alike, behind=behind)
+    _couple_parallel_links(steps, alike)
+    for body in full.mechanism.bodies:
+        with suppress(InputError):  # not pinned
+            steps.take(lump_pinned_body(steps.mechanism, body.name, alike))
+    for body in [body.name for body in steps.mechanism.bodies if body.name in alike.translating - {platform}]:
         with suppress(InputError):  # it has a purpose of its own: a cart, a slide
-            yield done(lump_translating_body(mechanism, body, alike))
+            steps.take(lump_translating_body(steps.mechanism, body, alike))
     if platform in alike.translating:
         with suppress(InputError):
-            yield done(gather_joints(mechanism, platform, alike))
-    yield done(point_masses(mechanism, alike))
-    if is_planar(mechanism):
-        yield done(planar_inertia(mechanism))
-        yield done(links_as_rods(mechanism))
+            steps.take(gather_joints(steps.mechanism, platform, alike))
+    steps.take(point_masses(steps.mechanism, alike))
+    for group in alike.groups:
+        for body in carriers(steps.mechanism, group - alike.translating)[1:]:
+            with suppress(InputError):  # no other body can carry its moments
+                steps.take(concentrate_mass(steps.mechanism, body, alike))
+    if is_planar(steps.mechanism):
+        steps.take(planar_inertia(steps.mechanism))
+        steps.take(links_as_rods(steps.mechanism))
     if options.massless_rods:
-        yield done(drop_rod_inertia(mechanism, options.massless_rods))
+        steps.take(drop_rod_inertia(steps.mechanism, options.massless_rods))
     if options.lumped_rods:
-        yield done(lump_rods(mechanism, options.lumped_rods))
+        steps.take(lump_rods(steps.mechanism, options.lumped_rods))
     if options.shares_parameters:
-        yield done(share_parameters(without_unused_parameters(mechanism)))
+        steps.take(share_parameters(without_unused_parameters(steps.mechanism)))
+    return steps
+
+
+def _couple_parallel_links(steps: _Steps, alike: BodyMotions) -> None:
+    """Remove rods and bars that turn as another body does; a coupling of angles holds what each of them held."""
+    for rod in steps.mechanism.rods:
+        _couple(steps, alike, alike.rods.get(rod.name, frozenset()), partial(_without_rod, rod.name))
+    for body in steps.mechanism.bodies:
+        _couple(steps, alike, alike.group(body.name) - {body.name}, partial(_without_bar, body.name))
+
+
+def _without_rod(name: str, mechanism: Mechanism, carrier: str, alike: BodyMotions) -> tuple[Mechanism, Step]:
+    return distribute_rod(mechanism, name, carrier, alike)
+
+
+def _without_bar(name: str, mechanism: Mechanism, carrier: str, alike: BodyMotions) -> tuple[Mechanism, Step]:
+    return distribute_bar(mechanism, name, carrier, alike)
+
+
+def _couple(
+    steps: _Steps,
+    alike: BodyMotions,
+    group: frozenset[str],
+    remove: Callable[[Mechanism, str, BodyMotions], tuple[Mechanism, Step]],
+) -> None:
+    """Remove a rod or a bar by the first body that can carry it and the first coupling that holds what it held.
+
+    Args:
+        steps: the steps so far.
+        alike: how the bodies move.
+        group: bodies that turn as the rod or bar does.
+        remove: (machine, carrier, motion) -> the machine without it.
+    """
+    for carrier in [*([BASE] if BASE in group else []), *carriers(steps.mechanism, group - {BASE})]:
+        try:
+            rest, step = remove(steps.mechanism, carrier, alike)
+        except InputError:
+            continue  # another body may carry its inertia
+        present = {coupling.name for coupling in rest.couplings}
+        candidates = [c for c in parallel_couplings(rest, alike) if c.name not in present]
+        for added in ((), *((coupling,) for coupling in candidates)):
+            held = replace(rest, couplings=(*rest.couplings, *added))
+            if not steps.harm(held):
+                names = tuple(coupling.name for coupling in added)
+                steps.take((held, replace(step, kept=(*step.kept, *names))))
+                return
+        steps.undone.append(
+            UndoneStep(name=step.name, elements=step.removed, reason=f"{steps.harm(rest)}, and no coupling restores it")
+        )
+        return
+
+
+def _loop_equations(model: Model) -> int:
+    """Return the number of equations that close loops, without those of couplings."""
+    return len(model.assembly.loops.names) - len(model.mechanism.couplings)
 
 
 def _newton_euler(full: Mechanism, flat: Mechanism, reduced: Mechanism) -> Iterator[NewtonEulerCount]:
@@ -323,34 +448,43 @@ def _newton_euler(full: Mechanism, flat: Mechanism, reduced: Mechanism) -> Itera
     is_flat = is_planar(full) and flat is full
     stages = [("full", full, is_flat), *([("in the plane", flat, True)] if is_planar(reduced) and not is_flat else [])]
     for stage, mechanism, in_plane in (*stages, ("reduced", reduced, is_planar(reduced))):
-        turning = [body.inertia.second_moment for body in mechanism.bodies if body.inertia is not None]
-        links = sum(any(mechanism.value(moment) != 0.0 for moment in moments) for moments in turning)
+        inertias = [body.inertia for body in mechanism.bodies if body.inertia is not None]
+        links = sum(_is_link(mechanism, inertia, in_plane=in_plane) for inertia in inertias)
         links += sum(rod.length is not None and rod.lower is not None for rod in mechanism.rods)
         yield NewtonEulerCount(stage=stage, links=links, equations=(3 if in_plane else 6) * links)
 
 
-def _one_of_each(mechanism: Mechanism, alike: BodyMotions, *, behind: bool) -> Iterator[tuple[Mechanism, Step]]:
+def _is_link(mechanism: Mechanism, inertia: Inertia, *, in_plane: bool) -> bool:
+    """Whether a body has moments of inertia; in space those of a point mass off the origin count as none."""
+    numbers = [mechanism.value(parameter) for parameter in inertia.parameters]
+    if not any(numbers[4:]):
+        return False
+    principal = None if in_plane else principal_moments(numbers)
+    return principal is None or bool(np.abs(principal[0]).max() > principal[1])
+
+
+def _one_of_each(steps: _Steps, alike: BodyMotions, *, behind: bool) -> None:
     """Group parallel links until none is left, or those behind one another alone; the one that carries more stays."""
-    is_complete = True
-    while is_complete:
-        is_complete = False
-        for group in alike.groups:
-            present = [body.name for body in mechanism.bodies if body.name in group - alike.translating]
-            pairs = sorted(permutations(present, 2), key=lambda pair: _burden(mechanism, pair[1]))
-            for kept, removed in pairs:
-                if not parallel_joints(mechanism, kept, removed, alike):
-                    continue
-                if behind and not is_behind(mechanism, kept, removed, alike):
-                    continue
-                try:
-                    mechanism, step = group_parallel_links(mechanism, kept, removed, alike)
-                except InputError:
-                    continue  # something hangs on this one that the other cannot carry
-                yield mechanism, replace(step, name=BEFORE_AND_BEHIND) if behind else step
-                is_complete = True
-                break
-            if is_complete:
-                break
+    while any(_group_one_pair(steps, group - alike.translating, alike, behind=behind) for group in alike.groups):
+        pass
+
+
+def _group_one_pair(steps: _Steps, group: frozenset[str], alike: BodyMotions, *, behind: bool) -> bool:
+    """Make one link of the first two in a group that can be one; returns whether there were any."""
+    mechanism = steps.mechanism
+    present = [body.name for body in mechanism.bodies if body.name in group]
+    for kept, removed in sorted(permutations(present, 2), key=lambda pair: _burden(mechanism, pair[1])):
+        if not parallel_joints(mechanism, kept, removed, alike):
+            continue
+        if behind and not is_behind(mechanism, kept, removed, alike):
+            continue
+        try:
+            after, step = group_parallel_links(mechanism, kept, removed, alike)
+        except InputError:
+            continue  # something hangs on this one that the other cannot carry
+        if steps.take((after, replace(step, name=BEFORE_AND_BEHIND) if behind else step)):
+            return True
+    return False
 
 
 def _burden(mechanism: Mechanism, body: str) -> int:

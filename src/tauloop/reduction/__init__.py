@@ -30,6 +30,14 @@ from tauloop.reduction.lumping import (
     lump_rods as lump_rods,
     total_mass as total_mass,
 )
+from tauloop.reduction.parallel import (
+    carriers as carriers,
+    concentrate_mass as concentrate_mass,
+    distribute_bar as distribute_bar,
+    distribute_rod as distribute_rod,
+    lump_pinned_body as lump_pinned_body,
+    parallel_couplings as parallel_couplings,
+)
 from tauloop.reduction.planar import (
     as_laminas as as_laminas,
     is_planar as is_planar,

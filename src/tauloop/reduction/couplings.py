@@ -78,6 +78,8 @@ def gather_joints(
     """
     hanging = _attachments(mechanism, body)
     _require_still(mechanism, body, motion)
+    if not hanging:
+        return mechanism, Step(name="gather joints")
     meet = at if at is not None else mean([a.point for a in hanging])
     if all(a.point == meet for a in hanging):
         return mechanism, Step(name="gather joints")

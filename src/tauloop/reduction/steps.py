@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import field
 
 import numpy as np
 
@@ -50,12 +51,14 @@ class BodyMotions(Shown):
         position: origin (3,) of every body in the base frame at the reference pose, m.
         steady: orthonormal vectors (3, k), in coordinates of every body, that keep their direction in the base frame:
             k = 3 for a body that never turns, 1 for one that turns about one direction.
+        rods: bodies in which a rod of fixed length keeps its direction, by the rod's name.
     """
 
     groups: tuple[frozenset[str], ...]
     orientation: Mapping[str, np.ndarray]
     position: Mapping[str, np.ndarray]
     steady: Mapping[str, np.ndarray]
+    rods: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @property
     def translating(self) -> frozenset[str]:

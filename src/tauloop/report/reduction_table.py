@@ -22,6 +22,8 @@ def reduction_tables(reduction: Reduction) -> Iterator[RenderableType]:
     yield _sizes(reduction)
     yield _steps(reduction) if reduction.steps else "No step applies: nothing moves alike."
     yield _errors(reduction)
+    for undone in reduction.undone:
+        yield f"undone: {undone.name} of {', '.join(undone.elements)}: {undone.reason}"
     for what in dict.fromkeys(what for step in reduction.steps for what in step.lost):
         yield f"no longer known: {what}"
     yield from doubts(reduction)
@@ -35,6 +37,7 @@ def _sizes(reduction: Reduction) -> Table:
     rows = (
         ("coordinates", *reduction.coordinates),
         ("loop equations", *reduction.equations),
+        *((("couplings of angles or lengths", *reduction.couplings),) if any(reduction.couplings) else ()),
         ("Newton-Euler equations of links", *(f"{c.equations} ({c.links})" for c in (counts[0], counts[-1]))),
         *(("the same in the plane", f"{c.equations} ({c.links})", "") for c in counts[1:-1]),
         ("parameters", len(reduction.full.parameters), len(reduction.mechanism.parameters)),
