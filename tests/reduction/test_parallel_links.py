@@ -145,8 +145,8 @@ def test_reduced_palletiser_has_the_torques_of_its_lagrangian(moving: str) -> No
     chosen = [COORDINATES.index(name) for name in MOVING[moving]]
     given[:, :, chosen] = s.position, s.velocity, s.acceleration
     expected = np.array([palletiser_torques()(*row).full().ravel() for row in given.swapaxes(0, 1)])[:, chosen]
-    found = small.platform.inverse_dynamics(s.position, s.velocity, s.acceleration, start=s.q).force
-    assert np.abs(found - expected).max() < EXACT * np.abs(expected).max()
+    torques = small.platform.inverse_dynamics(s.position, s.velocity, s.acceleration, start=s.q).force
+    assert np.abs(torques - expected).max() < EXACT * np.abs(expected).max()
 
 
 @pytest.mark.parametrize("moving", MOVING)

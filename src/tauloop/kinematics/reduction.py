@@ -307,7 +307,7 @@ def reduce(
     )
 
 
-class _Steps:
+class _StepRecord:
     """The steps of a reduction, one after another; a step that changes the machine's mobility is undone.
 
     Attributes:
@@ -349,9 +349,9 @@ class _Steps:
         return "; ".join(f"{finding.where}: {finding.what}" for finding in assembly.findings)
 
 
-def _take_steps(full: Model, rng: np.random.Generator, options: ReductionOptions) -> _Steps:
+def _take_steps(full: Model, rng: np.random.Generator, options: ReductionOptions) -> _StepRecord:
     """Take the exact steps that apply, then the approximations that are asked for."""
-    steps = _Steps(full)
+    steps = _StepRecord(full)
     states = random_states(full, MOTION_STATES, rng).q
     alike = motion(full, states)
     held = [name for i in full.assembly.frozen if (name := full.topology.velocity_names[i]).startswith("platform.")]
@@ -363,9 +363,9 @@ def _take_steps(full: Model, rng: np.random.Generator, options: ReductionOptions
     for behind in (True, False):
         _one_of_each(steps, alike, behind=behind)
     _couple_parallel_links(steps, alike)
-    for body in full.mechanism.bodies:
+    for body in [body.name for body in full.mechanism.bodies]:
         with suppress(InputError):  # not pinned
-            steps.take(lump_pinned_body(steps.mechanism, body.name, alike))
+            steps.take(lump_pinned_body(steps.mechanism, body, alike))
     for body in [body.name for body in steps.mechanism.bodies if body.name in alike.translating - {platform}]:
         with suppress(InputError):  # it has a purpose of its own: a cart, a slide
             steps.take(lump_translating_body(steps.mechanism, body, alike))
@@ -389,7 +389,7 @@ def _take_steps(full: Model, rng: np.random.Generator, options: ReductionOptions
     return steps
 
 
-def _couple_parallel_links(steps: _Steps, alike: BodyMotions) -> None:
+def _couple_parallel_links(steps: _StepRecord, alike: BodyMotions) -> None:
     """Remove rods and bars that turn as another body does; a coupling of angles holds what each of them held."""
     for rod in steps.mechanism.rods:
         _couple(steps, alike, alike.rods.get(rod.name, frozenset()), partial(_without_rod, rod.name))
@@ -406,7 +406,7 @@ def _without_bar(name: str, mechanism: Mechanism, carrier: str, alike: BodyMotio
 
 
 def _couple(
-    steps: _Steps,
+    steps: _StepRecord,
     alike: BodyMotions,
     group: frozenset[str],
     remove: Callable[[Mechanism, str, BodyMotions], tuple[Mechanism, Step]],
@@ -463,13 +463,13 @@ def _is_link(mechanism: Mechanism, inertia: Inertia, *, in_plane: bool) -> bool:
     return principal is None or bool(np.abs(principal[0]).max() > principal[1])
 
 
-def _one_of_each(steps: _Steps, alike: BodyMotions, *, behind: bool) -> None:
+def _one_of_each(steps: _StepRecord, alike: BodyMotions, *, behind: bool) -> None:
     """Group parallel links until none is left, or those behind one another alone; the one that carries more stays."""
     while any(_group_one_pair(steps, group - alike.translating, alike, behind=behind) for group in alike.groups):
         pass
 
 
-def _group_one_pair(steps: _Steps, group: frozenset[str], alike: BodyMotions, *, behind: bool) -> bool:
+def _group_one_pair(steps: _StepRecord, group: frozenset[str], alike: BodyMotions, *, behind: bool) -> bool:
     """Make one link of the first two in a group that can be one; returns whether there were any."""
     mechanism = steps.mechanism
     present = [body.name for body in mechanism.bodies if body.name in group]

@@ -96,7 +96,8 @@ def _turning_path(
     path: list[tuple[Joint, float]] = []
     first_axis: np.ndarray | None = None
     body = end
-    while (joint := arrived[body]) is not None:
+    while (step := arrived[body]) is not None:
+        joint = step
         if joint.kind == "revolute":
             axis = motion.orientation[body] @ axis_on(mechanism, joint, side(joint, body))
             first_axis = axis if first_axis is None else first_axis
@@ -303,10 +304,10 @@ def _with_moments(
     for carrier in carriers(mechanism, motion.group(body) - {body}):
         own = turned(Inertia.of((ZERO,) * 4 + moments), _relative(motion, carrier, body))
         added = with_added(mechanism, carrier, own)
-        found = _impossible(added, {carrier})
-        if not found:
+        impossible = _impossible(added, {carrier})
+        if not impossible:
             return added, carrier
-        problems += found
+        problems += impossible
     if not problems:
         problems.add(f"bodies.{body}", "no other body turns alike", "keep this body")
     require(mechanism, problems)
