@@ -13,7 +13,7 @@ from tauloop.codegen.compiler import find_compiler
 from tauloop.drives import Axis, assess_plant, load_drive, simulate_axis
 from tauloop.result import plain
 from tauloop_papers.dual_motor import printed, search
-from tauloop_papers.dual_motor.family import RIGID, STEPPING, STRUCTURES, rows, with_rigid_racks
+from tauloop_papers.dual_motor.family import RIGID, STEPPING, STRUCTURES, TABLE_1_PLANT, rows, with_rigid_racks
 from tauloop_papers.dual_motor.plant import DrivePlant, run
 from tauloop_papers.dual_motor.plant_figures import figures
 from tauloop_papers.dual_motor.search import (
@@ -22,10 +22,12 @@ from tauloop_papers.dual_motor.search import (
     CYCLE,
     GAPS,
     LIGHTEST,
+    STAGED,
     STILL,
     assessed,
     begun_with_play,
     document,
+    document_stages,
     main,
     swings,
     taken_over,
@@ -42,6 +44,8 @@ CHOSEN = next(item for item in STRUCTURES if item.name == FOUND["structure"])
 STIFF = 1e-2
 #: Kept figures have six digits; the shipped line has eight of each value.
 KEPT = 1e-3
+#: All fits, with which another computer can go on.
+SEARCHED_SO_FAR = json.loads((files("tauloop_papers.dual_motor") / "searched.json").read_text(encoding="utf-8"))
 #: A start that is done again, on another processor or with another library, ends at a loss as far off as this.
 SEARCHED = 0.02
 
@@ -114,7 +118,7 @@ def test_the_document_has_the_rows_that_were_kept() -> None:
 
 
 def test_another_computer_can_go_on_from_the_fits_that_are_kept() -> None:
-    kept = json.loads((files("tauloop_papers.dual_motor") / "searched.json").read_text(encoding="utf-8"))
+    kept = SEARCHED_SO_FAR
     assert kept["core_hours"] == FOUND["core_hours"]
     for item, structure in FOUND["structures"].items():
         for part in ("starts", "again"):
@@ -134,6 +138,59 @@ def test_the_shipped_line_has_the_figures_that_were_kept(tmp_path: Path) -> None
     before, after = load_drive("dual_motor_inferred").parameters.values, load_drive(path).parameters.values
     assert {name for name in before if before[name] != after[name]} == {"preload", "gap"}
     assert (after["preload"], after["gap"]) == (8.125, 1.5e-4)
+
+
+def staged_rows(plant: dict[str, float]) -> dict[str, tuple[float, float, float]]:
+    """Return what a plant with rigid racks gives, what is printed, and the bar, by row and quantity."""
+    item = next(item for item in STRUCTURES if item.name == STAGED)
+    fit = assessed(Axis(item.searched), item, item.held | plant, RIGID)
+    bars = {(row.name, name): bar for row in item.observations for name, bar in row.tolerances.items()}
+    return {f"{row}, {name}": (own, printed, bars[row, name]) for row, name, printed, own, _ in fit.rows}
+
+
+def test_times_and_costs_of_table_1_do_not_conflict() -> None:
+    """One plant of the family has both times and all four costs within their bars."""
+    results = staged_rows(TABLE_1_PLANT)
+    assert results["nominal gains, rise_time"][0] == pytest.approx(1.749, abs=1e-3)
+    assert results["nominal gains, settling_time"][0] == pytest.approx(3.960, abs=1e-3)
+    costs = [results[f"Table 1, {method}, cost"][0] for method in ("pattern search", "SQP", "simplex", "genetic")]
+    assert costs == pytest.approx([1.515, 1.689, 1.803, 1.675], abs=2e-3)
+    chosen = [key for key in results if key.startswith(("nominal gains", "Table 1")) and "overshoot" not in key]
+    assert len(chosen) == 6
+    for key in chosen:
+        own, printed, bar = results[key]
+        assert abs(own - printed) <= bar, key
+
+
+def test_the_plant_of_the_second_stage_keeps_the_conclusion() -> None:
+    """Its kept rows come out again; it saves what the paper prints, and the page has its rows."""
+    kept = SEARCHED_SO_FAR["stages"]["then the switching study"]
+    results = staged_rows(kept["values"])
+    np.testing.assert_allclose([own for own, _, _ in results.values()], kept["rows"], rtol=KEPT, atol=1e-7)
+    assert sum(abs(own - value) <= bar for own, value, bar in results.values()) == kept["met"]
+    before, after = (results[f"Table 3, {at}, energy"][0] for at in ("(0.25, 0.01)", "(0.62, 0.44)"))
+    assert 1.0 - after / before == pytest.approx(0.146, abs=1e-3)
+    text = DOCUMENT.read_text(encoding="utf-8")
+    assert [line for line in document_stages(SEARCHED_SO_FAR["stages"]) if line not in text] == []
+
+
+def test_the_second_stage_goes_on_where_it_was_left(tmp_path: Path) -> None:
+    """With the other two stages kept, it alone is done, in seconds, and comes to what was kept."""
+    path = tmp_path / "kept.json"
+    stages = {name: fit for name, fit in SEARCHED_SO_FAR["stages"].items() if name != "then the switching study"}
+    path.write_text(json.dumps({"stages": stages}), encoding="utf-8")
+    main([str(path), "--part", "stages"])
+    loss = json.loads(path.read_text(encoding="utf-8"))["stages"]["then the switching study"]["loss"]
+    assert loss < 1.5 * SEARCHED_SO_FAR["stages"]["then the switching study"]["loss"]
+
+
+def test_noise_of_the_print() -> None:
+    """A sum of Table 3 is below the best cost of Table 2, and 0.06 below that of a point next to it."""
+    sums = {at: sum(pair) for pair, at in printed.TABLE_3}
+    costs = {at: cost for cost, at in printed.TABLE_2}
+    assert sums[0.67, 0.4] == pytest.approx(9.025, abs=1e-3)
+    assert sums[0.67, 0.4] < min(costs.values()) == pytest.approx(9.061, abs=1e-3)
+    assert costs[0.68, 0.4] - sums[0.67, 0.4] == pytest.approx(0.06, abs=1e-3)
 
 
 def test_rows_are_what_is_printed() -> None:

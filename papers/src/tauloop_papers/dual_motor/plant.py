@@ -199,9 +199,9 @@ def _comparisons(
                 + (
                     "within reach"
                     if fit.own < REACHED
-                    else "in conflict with others within this family"
+                    else "at the expense of others in this plant"
                     if fit.gained > REACHED
-                    else "not met within this family, with the others or without"
+                    else "not met by this plant, with the others or without"
                 ),
             )
         )
