@@ -248,17 +248,33 @@ def _formulation(model: Model, options: DynamicsOptions) -> str:
 def _from_momenta(
     functions: Motion, time: np.ndarray, position: np.ndarray, velocity: np.ndarray, start: np.ndarray | None
 ) -> tuple[Forces, tuple[Evidence, ...]]:
-    """Forces from momenta, and their error: of second order, so a third of what every other sample alone differs by."""
+    """Return the forces from momenta, and their errors: largest of all rows, and on the last row.
+
+    The error is of second order, so it is a third of the difference from the forces of every other sample. Both halves
+    of the samples are taken, so that the last row is in one of them. Its difference is one-sided, and its error is
+    larger than that of the rows before.
+    """
     forces = forces_from_momenta(functions, time, position, velocity, start=start)
     if len(time) < 2 * FEWEST_SAMPLES - 1:
         return forces, ()
-    other = slice(None, None, 2)
-    coarse = forces_from_momenta(
-        functions, time[other], position[other], velocity[other], start=None if start is None else start[other]
+    errors = np.zeros(len(time))
+    for first in range(2 if len(time) > 2 * FEWEST_SAMPLES - 1 else 1):
+        half = slice(first, None, 2)
+        coarse = forces_from_momenta(
+            functions, time[half], position[half], velocity[half], start=None if start is None else start[half]
+        )
+        rows = np.arange(len(time))[half]
+        # an end of a half that is no end of the table has a one-sided difference there, and a two-sided one here
+        alike = [row in (0, len(time) - 1) or row not in (rows[0], rows[-1]) for row in rows]
+        errors[rows[alike]] = np.abs(coarse.force - forces.force[half])[alike].max(axis=1) / 3
+    shares = errors / max(np.abs(forces.force).max(), TINY_FORCE)
+    advice = "sample the motion more often"
+    all_rows = "error of two-point differences, share of the largest force"
+    last_row = "error on the last row, whose difference is one-sided, share of the largest force"
+    return forces, (
+        Evidence(name=all_rows, value=float(shares.max()), upper=COARSE, advice=advice),
+        Evidence(name=last_row, value=float(shares[-1]), upper=COARSE, advice=advice),
     )
-    error = np.abs(coarse.force - forces.force[other]).max() / 3 / max(np.abs(forces.force).max(), TINY_FORCE)
-    name, advice = "error of two-point differences, share of the largest force", "sample the motion more often"
-    return forces, (Evidence(name=name, value=float(error), upper=COARSE, advice=advice),)
 
 
 def motion_table(ports: Mapping[str, Port], path: Path) -> tuple[np.ndarray, dict[str, np.ndarray]]:
