@@ -37,7 +37,7 @@ def _sizes(reduction: Reduction) -> Table:
     rows = (
         ("coordinates", *reduction.coordinates),
         ("loop equations", *reduction.equations),
-        *((("couplings of angles or lengths", *reduction.couplings),) if any(reduction.couplings) else ()),
+        *((("couplings", *reduction.couplings),) if any(reduction.couplings) else ()),
         ("Newton-Euler equations of links", *(f"{c.equations} ({c.links})" for c in (counts[0], counts[-1]))),
         *(("the same in the plane", f"{c.equations} ({c.links})", "") for c in counts[1:-1]),
         ("parameters", len(reduction.full.parameters), len(reduction.mechanism.parameters)),
