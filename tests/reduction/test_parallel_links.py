@@ -141,10 +141,10 @@ def test_reduced_palletiser_has_the_torques_of_its_lagrangian(moving: str) -> No
     assert small.assembly.mobility == len(MOVING[moving])
     s = random_states(small, STATES, np.random.default_rng(1))
     assert tuple(small.platform.ports.position.columns) == MOVING[moving]
-    given = np.zeros((3, STATES, 4))
+    motions = np.zeros((3, STATES, 4))
     chosen = [COORDINATES.index(name) for name in MOVING[moving]]
-    given[:, :, chosen] = s.position, s.velocity, s.acceleration
-    expected = np.array([palletiser_torques()(*row).full().ravel() for row in given.swapaxes(0, 1)])[:, chosen]
+    motions[:, :, chosen] = s.position, s.velocity, s.acceleration
+    expected = np.array([palletiser_torques()(*row).full().ravel() for row in motions.swapaxes(0, 1)])[:, chosen]
     torques = small.platform.inverse_dynamics(s.position, s.velocity, s.acceleration, start=s.q).force
     assert np.abs(torques - expected).max() < EXACT * np.abs(expected).max()
 
