@@ -1,4 +1,4 @@
-"""Which freedoms of a machine are held on request, as data."""
+"""Which freedoms of a machine are held, as data."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ class Locks:
 
     Attributes:
         names: velocities by name; each must be the rate of a coordinate of its own.
-        spins: whether the spins of axisymmetric bodies are held too.
+        spins: which spins of axisymmetric bodies are held too: None, those of links between two ball joints, unless the
+            machine names one as independent; True, all; False, none.
     """
 
     names: tuple[str, ...] = ()
-    spins: bool = False
+    spins: bool | None = None
 
 
-NO_LOCKS = Locks()
+DEFAULT_LOCKS = Locks()

@@ -1,4 +1,4 @@
-"""Freedoms that are held on request: coordinates by name, and the spins of axisymmetric bodies.
+"""Freedoms that are held: coordinates by name, and the spins of axisymmetric bodies.
 
 A body that turns about an axis of symmetry of its own mass, through joints that leave this turn free, moves nothing: a
 rod between two balls, for one. Its spin is a passive freedom, felt by the rest only through its own momentum.
@@ -15,12 +15,23 @@ from tauloop.assembly.assembly import Assembly, assemble
 from tauloop.assembly.locks import Locks
 from tauloop.assembly.loops import Loops, loops, nominal
 from tauloop.equations.topology import Topology
-from tauloop.equations.tree import Configuration, symbolic_motion, tree_motion
+from tauloop.equations.tree import symbolic_motion
 from tauloop.equations.values import BatchFunction
-from tauloop.errors import InputError
+from tauloop.errors import InputError, Problem
 from tauloop.mechanism.bodies import about_center, as_matrices
 from tauloop.mechanism.expression import Constant
-from tauloop.mechanism.model import AxisName, Mechanism, Placement, Turn
+from tauloop.mechanism.model import (
+    BASE,
+    JOINT_KINDS,
+    Actuator,
+    AxisName,
+    Freedom,
+    Friction,
+    Joint,
+    Mechanism,
+    Placement,
+    Turn,
+)
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.records import dataclass
 
@@ -58,18 +69,120 @@ def assemble_locked(loops_of_file: Loops, locks: Locks) -> Assembly:
     current, names = loops_of_file, list(locks.names)
     _require_scalar(current.topology, locks.names)
     assembly = assemble(current, _indices(current, names))
-    if not locks.spins:
+    if locks.spins is False:
         return assembly
+    notes: list[Problem] = []
     for _ in range(len(assembly.passive)):
         spins = find_spins(assembly)
+        if locks.spins is None:
+            spins = tuple(spin for spin in spins if _is_locked_by_default(assembly, spin))
         if not spins:
             break
-        names += [spin.name for spin in spins if current.topology.q_of_v[spin.index] >= 0]
+        held = [*names, *(spin.name for spin in spins if current.topology.q_of_v[spin.index] >= 0)]
         balls = [spin for spin in spins if current.topology.q_of_v[spin.index] < 0]
-        if balls:
-            current = loops(_with_universal_joint(assembly, balls[0]))
-        assembly = assemble(current, _indices(current, names))
-    return assembly
+        changed = loops(_with_universal_joints(assembly, balls)) if balls else current
+        locked = assemble(changed, _indices(changed, held))
+        if locks.spins is None and locked.findings and not assembly.findings:
+            break  # held, the machine would not work: these spins do more than they seem to
+        notes += map(_note, spins, [assembly.mechanism.file] * len(spins))
+        current, names, assembly = changed, held, locked
+    return replace(assembly, notes=(*assembly.notes, *notes)) if notes else assembly
+
+
+def _note(spin: Spin, file: str) -> Problem:
+    bodies = ", ".join(spin.bodies)
+    return Problem(
+        where=spin.name,
+        what=f"the spin of {bodies} is locked: nothing drives it, and it moves nothing else",
+        remedy="to keep it free, name it in `platform.independent` (`--independent`), or in Python use "
+        "`Model(..., locks=Locks(spins=False))`",
+        file=file,
+    )
+
+
+def _is_locked_by_default(assembly: Assembly, spin: Spin) -> bool:
+    """Whether a spin is that of a link between two ball joints, which nothing names and on which nothing acts."""
+    mechanism, topology = assembly.mechanism, assembly.topology
+    if mechanism.platform.body in spin.bodies or not _lies_between_balls(mechanism, spin.bodies):
+        return False
+    joint = next(tree.joint for tree in topology.tree if spin.index in tree.v)
+    is_ball = topology.q_of_v[spin.index] < 0
+    lost_names = joint.velocity_names if is_ball else (spin.name,)
+    loads = [*mechanism.actuators, *mechanism.couplings, *mechanism.losses]
+    terms = [load.drives if isinstance(load, Actuator) else load.terms for load in loads]
+    named = {*mechanism.platform.independent, *(name for pairs in terms for name, _ in pairs)}
+    if named.intersection(lost_names):
+        return False
+    return _acts_alike(joint.freedoms) if is_ball else not _acts(mechanism.freedoms[spin.name])
+
+
+def _lies_between_balls(mechanism: Mechanism, spinning: tuple[str, ...]) -> bool:
+    """Whether bodies are a link with two ends, each with three rotations to its neighbour.
+
+    A ball may be one joint, or several with massless bodies between them.
+    """
+    massless = {body.name for body in mechanism.bodies if body.inertia is None}
+    link = {name for name in spinning if name not in massless} or set(spinning)
+    ends = []
+    for joint in mechanism.joints:
+        sides = {joint.parent.body, joint.child.body}
+        if len(sides & link) != 1:
+            continue
+        rotations, neighbor = _rotations_to_neighbor(mechanism, joint, (sides - link).pop(), massless)
+        if neighbor is not None:
+            ends.append(rotations)
+    return ends == [3, 3]
+
+
+def _rotations_to_neighbor(
+    mechanism: Mechanism, joint: Joint, body: str, massless: set[str]
+) -> tuple[float, str | None]:
+    """Rotations that are free between a link and the first body with mass behind a joint; None for that at a dead end.
+
+    Args:
+        mechanism: the machine.
+        joint: at the link.
+        body: on its other side.
+        massless: bodies without inertia.
+
+    Returns:
+        Their number, infinite where the body can slide as well; and the body.
+    """
+    rotations, passed = 0.0, {joint.name}
+    while True:
+        angular = JOINT_KINDS[joint.kind].angular
+        rotations += len(angular) if all(angular) else np.inf
+        if body not in massless or body == mechanism.platform.body:
+            return rotations, body
+        further = [
+            other
+            for other in mechanism.joints
+            if other.name not in passed and body in (other.parent.body, other.child.body)
+        ]
+        if len(further) != 1:
+            return rotations, body if further else None
+        joint = further[0]
+        passed.add(joint.name)
+        body = joint.child.body if joint.parent.body == body else joint.parent.body
+
+
+def _acts(freedom: Freedom) -> bool:
+    """Whether a freedom has forces, inertia or stops of its own."""
+    stops = np.isfinite([freedom.lower, freedom.upper]).any()
+    return bool(stops or any(part is not None for part in (freedom.friction, freedom.spring, freedom.inertia)))
+
+
+def _acts_alike(freedoms: tuple[Freedom, ...]) -> bool:
+    """Whether two perpendicular axes of a ball joint have together what its three have without a spin.
+
+    Viscous friction and inertia that are equal about all axes do not depend on the axes' directions; everything else does.
+    """
+    for freedom in freedoms:
+        friction = freedom.friction
+        is_viscous = friction is None or friction == Friction(viscous=friction.viscous)
+        if freedom != freedoms[0] or not is_viscous or _acts(replace(freedom, friction=None, inertia=None)):
+            return False
+    return True
 
 
 def _indices(loops: Loops, names: list[str]) -> tuple[int, ...]:
@@ -190,39 +303,64 @@ def _is_axisymmetric(inertia: tuple[float, np.ndarray, np.ndarray], axes: np.nda
     return bool(np.abs(along).max() < SYMMETRIC * size and np.abs(across - mean * P).max() < SYMMETRIC * size)
 
 
-def _with_universal_joint(assembly: Assembly, spin: Spin) -> Mechanism:
-    """The machine at its assembled pose with a universal joint for the ball joint that leaves a spin free."""
+def _with_universal_joints(assembly: Assembly, spins: list[Spin]) -> Mechanism:
+    """The machine at its assembled pose with universal joints for the ball joints that leave spins free."""
     topology, mechanism, q = assembly.topology, assembly.mechanism, assembly.q
-    at_rest = ca.SX(topology.n_v, 1)
-    motion = tree_motion(topology, nominal(mechanism), Configuration(ca.SX(ca.DM(q)), {}), at_rest, at_rest)
-    ball = next(tree for tree in topology.tree if spin.index in tree.v)
-
-    def orientation(name: str) -> np.ndarray:
-        return np.array(ca.DM(motion.bodies[name].R))
-
     moved = _body_motions(assembly)
-    k, b = assembly.passive.index(spin.index), moved.names.index(spin.bodies[0])
-    axis = moved.turn[0, b, :, k] / np.linalg.norm(moved.turn[0, b, :, k])
-    first = np.cross(axis, np.eye(3)[np.argmin(np.abs(axis))])
-    first /= np.linalg.norm(first)
-    frame = np.stack([first, np.cross(axis, first), axis], axis=1)
-
-    def turned(placement: Placement) -> Placement:
-        from scipy.spatial.transform import Rotation  # all of scipy.spatial, for a rare case
-
-        angles = Rotation.from_matrix(orientation(placement.body).T @ frame).as_euler("XYZ")
-        letters: tuple[AxisName, ...] = ("x", "y", "z")
-        turns = tuple(Turn(letter, Constant(float(x))) for letter, x in zip(letters, angles, strict=True))
-        return replace(placement, turns=turns)
-
+    orientation = {name: moved.rotation[:, b] for b, name in enumerate(moved.names)}
+    orientation[BASE] = np.broadcast_to(np.eye(3), (len(assembly.states), 3, 3))
+    changed = {}
+    for spin in spins:
+        ball = next(tree.joint for tree in topology.tree if spin.index in tree.v)
+        turn = moved.turn[:, moved.names.index(spin.bodies[0]), :, assembly.passive.index(spin.index)]
+        is_child = ball.child.body in spin.bodies
+        frame = _axes_across(turn, orientation[ball.parent.body if is_child else ball.child.body], is_first=is_child)
+        changed[ball.name] = replace(
+            ball,
+            kind="universal",
+            parent=_turned(ball.parent, orientation[ball.parent.body][0].T @ frame),
+            child=_turned(ball.child, orientation[ball.child.body][0].T @ frame),
+            axes=("x", "y"),
+            reference=(0.0, 0.0),
+            freedoms=ball.freedoms[:2],
+        )
+    trees = {tree.joint.name: tree for tree in topology.tree}
     joints = []
     for joint in mechanism.joints:
-        tree = next((tree for tree in topology.tree if tree.joint.name == joint.name), None)
-        if tree is ball:
-            changed = replace(
-                joint, kind="universal", parent=turned(joint.parent), child=turned(joint.child), axes=("x", "y")
-            )
-            joints.append(replace(changed, reference=(0.0, 0.0), freedoms=joint.freedoms[:2]))
-        else:
-            joints.append(joint if tree is None else replace(joint, reference=tuple(map(float, q[list(tree.q)]))))
+        if joint.name not in changed and joint.name in trees:
+            joint = replace(joint, reference=tuple(map(float, q[list(trees[joint.name].q)])))
+        joints.append(changed.get(joint.name, joint))
     return replace(mechanism, joints=tuple(joints))
+
+
+def _axes_across(turn: np.ndarray, neighbor: np.ndarray, *, is_first: bool) -> np.ndarray:
+    """Axes (3, 3) of a universal joint in the base frame at the reference pose, the spin's axis last.
+
+    The joint cannot hold the spin where the axis that its neighbour carries is along the spin. So this axis is the one
+    from which the link stays away farthest over all states, across the spin at the reference pose.
+
+    Args:
+        turn: angular velocity (N, 3) of the spin, the reference pose first.
+        neighbor: orientation (N, 3, 3) of the body on the other side of the joint.
+        is_first: whether that body carries the joint's first axis.
+    """
+    directions = turn / np.linalg.norm(turn, axis=1, keepdims=True)
+    axis = directions[0]
+    seen = np.einsum("nji,nj->ni", neighbor, directions) @ neighbor[0].T
+    basis = np.linalg.svd(axis[None, :])[2][1:]
+    _, vectors = np.linalg.eigh(basis @ seen.T @ seen @ basis.T)
+    carried = vectors[:, 0] @ basis
+    if is_first:
+        return np.stack([carried, np.cross(axis, carried), axis], axis=1)
+    return np.stack([np.cross(carried, axis), carried, axis], axis=1)
+
+
+def _turned(placement: Placement, R: np.ndarray) -> Placement:
+    """A placement with the orientation R (3, 3) in its body."""
+    from scipy.spatial.transform import Rotation  # all of scipy.spatial, for a rare case
+
+    letters: tuple[AxisName, ...] = ("x", "y", "z")
+    angles = Rotation.from_matrix(R).as_euler("XYZ")
+    return replace(
+        placement, turns=tuple(Turn(letter, Constant(float(x))) for letter, x in zip(letters, angles, strict=True))
+    )

@@ -4,8 +4,8 @@ All consistent motions of an assembled pose are the null space of the loop Jacob
 
 - of type 1 (serial, leg side) where a motion leaves the platform's independent coordinates at rest: a leg is stretched
   or folded, and the platform cannot leave its workspace there;
-- of type 2 (parallel, platform side) where a motion leaves all actuators at rest: the actuators lose hold of the
-  machine, and the forces that they would need grow without bound;
+- of type 2 (parallel, platform side) where a motion leaves all actuators at rest, apart from the passive motions that
+  do so at every pose: the actuators lose hold of the machine, and the forces that they would need grow without bound;
 - a constraint singularity where K itself loses rank: the machine gains a freedom.
 
 Each has a measure free of units between zero (singular) and one.
@@ -49,7 +49,8 @@ class Singularities:
 
     Attributes:
         serial: type 1 (N,): smallest length of the independent (platform) velocities over all motions of unit length.
-        parallel: type 2 (N,): the same of the actuator velocities; zero where the machine moves with actuators at rest.
+        parallel: type 2 (N,): the same of the actuator velocities, over all motions across the passive ones; zero where
+            the machine moves with actuators at rest although it has no passive freedom for this motion.
         constraint: smallest over largest singular value (N,) of the loop Jacobian.
         serial_determinant, parallel_determinant: determinants (N,) of the loops together with the platform's, or the
             actuators', velocities: they change sign where a motion passes a singularity of that type.
@@ -73,7 +74,8 @@ def singularities(model: Model, q: np.ndarray) -> Singularities:
     """Measure how far assembled poses are from singularities.
 
     With K and the actuators' map A free of units and N an orthonormal basis of all motions (K N = 0): the smallest
-    singular values of P N (P picks the independent velocities) and of A N, and those of K.
+    singular values of P N (P picks the independent velocities) and of A N, and those of K. With p passive freedoms, p
+    singular values of A N are zero at every pose; the next one counts.
 
     Args:
         model: the machine.
@@ -156,7 +158,7 @@ def _distances(model: Model, K: np.ndarray, moving: np.ndarray) -> Sequence[np.n
         motions = np.broadcast_to(np.eye(n_v), (n, n_v, n_v))
         constraint = np.ones(n)
     serial = _smallest(_picks(model, moving) @ motions)
-    parallel = _smallest(actuator_map(model)[:, moving] @ motions)
+    parallel = _smallest(actuator_map(model)[:, moving] @ motions, passive=len(model.assembly.passive))
     return serial, parallel, constraint
 
 
@@ -178,13 +180,19 @@ def actuator_map(model: Model) -> np.ndarray:
     return np.asarray(A / np.maximum(np.linalg.norm(A, axis=1, keepdims=True), 1e-300))
 
 
-def _smallest(matrices: np.ndarray) -> np.ndarray:
-    """Least stretch (N,) of matrices (N, r, m): zero where r < m."""
-    if matrices.shape[2] == 0:
+def _smallest(matrices: np.ndarray, passive: int = 0) -> np.ndarray:
+    """Return the least stretch (N,) of matrices (N, r, m): zero where r < m - passive.
+
+    Args:
+        matrices: the matrices.
+        passive: number of the least stretches that are left out: of motions that the rows never see.
+    """
+    driven = matrices.shape[2] - passive
+    if driven == 0:
         return np.ones(len(matrices))
-    if matrices.shape[1] < matrices.shape[2]:
+    if matrices.shape[1] < driven:
         return np.zeros(len(matrices))
-    return np.asarray(np.linalg.svd(matrices, compute_uv=False)[:, -1])
+    return np.asarray(np.linalg.svd(matrices, compute_uv=False)[:, driven - 1])
 
 
 def _determinant(K: np.ndarray, rows: np.ndarray) -> np.ndarray:

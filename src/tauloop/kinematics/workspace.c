@@ -117,12 +117,13 @@ static void tl_singular(double *A, int rows, int columns, double *least, double 
     }
 }
 
-/* Least stretch of all motions N by rows (n x V): how far motions of unit length move what the rows pick. */
-static double tl_stretch(const double *rows, int n, const double *N, double *room)
+/* Least stretch of motions N by rows (n x V): how far motions of unit length move what the rows pick. The `passive`
+   least stretches, those of motions that the rows never see, are left out. */
+static double tl_stretch(const double *rows, int n, int passive, const double *N, double *room)
 {
     double least, most;
-    if (TL_FREE == 0) return 1.0;
-    if (n < TL_FREE) return 0.0;
+    if (TL_FREE == passive) return 1.0;
+    if (n < TL_FREE - passive) return 0.0;
     for (int j = 0; j < TL_FREE; ++j)
         for (int i = 0; i < n; ++i) {
             double sum = 0.0;
@@ -130,6 +131,16 @@ static double tl_stretch(const double *rows, int n, const double *N, double *roo
             room[j * n + i] = sum;
         }
     tl_singular(room, n, TL_FREE, &least, &most);
+    for (int left_out = 0; left_out < passive; ++left_out) {
+        int smallest = 0;
+        for (int j = 1; j < TL_FREE; ++j)
+            if (tl_length(room + j * n, 0, n) < tl_length(room + smallest * n, 0, n)) smallest = j;
+        for (int i = 0; i < n; ++i) room[smallest * n + i] = HUGE_VAL;
+    }
+    for (int j = 0; j < TL_FREE; ++j) {
+        const double length = tl_length(room + j * n, 0, n);
+        least = j == 0 || length < least ? length : least;
+    }
     return least;
 }
 
@@ -251,8 +262,8 @@ TL_KERNEL tl_workspace(size_t n, size_t from, size_t to, size_t is_near, const d
             first += TL_STOPS;
             for (int i = 0; i < TL_ROWS; ++i) for (int k = 0; k < TL_V; ++k) T[i * TL_V + k] = pose.K[k * TL_ROWS + i];
             tl_motions(T, R, N);
-            measures[0] = tl_stretch(own, TL_OWN, N, room);
-            measures[1] = tl_stretch(driven, TL_DRIVEN, N, room);
+            measures[0] = tl_stretch(own, TL_OWN, 0, N, room);
+            measures[1] = tl_stretch(driven, TL_DRIVEN, TL_PASSIVE, N, room);
             tl_singular(R, TL_ROWS, TL_ROWS, &least, &most);
             measures[2] = TL_ROWS ? least / (most > 1e-300 ? most : 1e-300) : 1.0;
             side = tl_side(pose.K, own, TL_OWN, room);

@@ -187,6 +187,7 @@ class PoseKernel:
             "OWN": len(assembly.independent),
             "DRIVEN": len(model.mechanism.actuators),
             "LEADING": len(assembly.leading),
+            "PASSIVE": len(assembly.passive),
             "STOPS": len(self._stops),
             "RODS": sizes["ends"] // 6,
             "PAIRS": len(self._clearance.pairs),

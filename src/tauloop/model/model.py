@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from tauloop.assembly.assembly import Assembly, assemble
+from tauloop.assembly.assembly import Assembly
 from tauloop.assembly.elsewhere import assembled_at
 from tauloop.assembly.limits import Limits, limits_of
-from tauloop.assembly.locks import NO_LOCKS, Locks
+from tauloop.assembly.locks import DEFAULT_LOCKS, Locks
 from tauloop.assembly.loops import loops
 from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, entry_ports, force_port, motor_port, numbers
+from tauloop.assembly.spins import assemble_locked
 from tauloop.equations.formulations import NEWTON_EULER, Formulation, formulation_named
 from tauloop.equations.topology import Topology
 from tauloop.equations.values import DynamicParameter, dynamic_parameters
@@ -75,7 +76,7 @@ class Model(Shown):
         *,
         formulation: str | Formulation = NEWTON_EULER,
         evaluator: Evaluator | None = None,
-        locks: Locks = NO_LOCKS,
+        locks: Locks = DEFAULT_LOCKS,
     ) -> None:
         """Assemble the machine.
 
@@ -86,7 +87,7 @@ class Model(Shown):
                 dynamics and regressors.
             evaluator: how functions are run. Without it they are interpreted, and machine code for large batches;
                 `Compiled()` is machine code from the first sample on.
-            locks: freedoms that are held, such as the spins of axisymmetric rods.
+            locks: freedoms that are held; without it the spins of axisymmetric links between two ball joints.
 
         Raises:
             AssemblyError: the loops do not close.
@@ -103,12 +104,7 @@ class Model(Shown):
 
             require_type(evaluator, Evaluator, "evaluator", "give tl.codegen.Compiled() or Interpreted()")
         described = loops(mechanism)
-        if locks == NO_LOCKS:
-            assembly = assemble(described)
-        else:
-            from tauloop.assembly.spins import assemble_locked
-
-            assembly = assemble_locked(described, locks)
+        assembly = assemble_locked(described, locks)
         # ends that the loops need are no part of the description; joints that locks have put in place of others are
         if assembly.mechanism is not described.mechanism:
             mechanism = assembly.mechanism

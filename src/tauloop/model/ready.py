@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tauloop.assembly.locks import NO_LOCKS, Locks
+from tauloop.assembly.locks import DEFAULT_LOCKS, Locks
 from tauloop.assembly.ports import PLATFORM, Entry
 from tauloop.codegen.cache import cache_folder, is_intact, is_own, put
 from tauloop.codegen.caller import prepare
@@ -71,7 +71,7 @@ class FunctionOptions(Options):
     entry: Entry = PLATFORM
     free: tuple[str, ...] = ()
     formulation: str = "newton-euler"
-    locks: Locks = NO_LOCKS
+    locks: Locks = DEFAULT_LOCKS
     side: Path | None = None
     imported: ImportOptions | None = None
     threads: int = 1

@@ -21,8 +21,10 @@ from functools import cached_property
 
 import numpy as np
 
-from tauloop.assembly.assembly import Assembly, assemble
+from tauloop.assembly.assembly import Assembly
+from tauloop.assembly.locks import DEFAULT_LOCKS
 from tauloop.assembly.loops import loops
+from tauloop.assembly.spins import assemble_locked
 from tauloop.calibration.measurements.instruments import Nuisance, require_instruments
 from tauloop.calibration.measurements.series import Series
 from tauloop.calibration.problem.building import build_station
@@ -297,7 +299,9 @@ def calibration_problem(
     series = tuple(series)
     if not series:
         raise InputError.of("series", "no measurements are given", "give at least one series")
-    assembly = assemble(loops(mechanism))
+    assembly = assemble_locked(loops(mechanism), DEFAULT_LOCKS)
+    if any(joint not in mechanism.joints for joint in assembly.mechanism.joints):
+        mechanism = assembly.mechanism
     shape = assembly.topology
     _require_encoders(series, mechanism)
     require_instruments([s.instrument for s in series], mechanism, shape)
