@@ -89,7 +89,7 @@ def test_kinematics_print_orientation_and_all_joints(ankle: Path) -> None:
     np.testing.assert_allclose(result["tool_rotation_vector_rad"], turn.as_rotvec(), atol=1e-12)
     np.testing.assert_allclose(result["tool_quaternion"], turn.as_quat(scalar_first=True), atol=1e-12)
     text = text_of("fk", ankle, "--platform-body", "foot", "--actuators", "left=0.1")
-    for name in ("pitch", "roll", "drive_1", "drive_2", "ball_1.qw", "tool rx", "tool ry", "tool rz"):
+    for name in ("pitch", "roll", "drive_1", "drive_2", "ball_1.first", "tool rx", "tool ry", "tool rz"):
         assert f" {name} " in text
 
 

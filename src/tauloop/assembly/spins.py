@@ -113,7 +113,7 @@ def _is_locked_by_default(assembly: Assembly, spin: Spin) -> bool:
     named = {*mechanism.platform.independent, *(name for pairs in terms for name, _ in pairs)}
     if named.intersection(lost_names):
         return False
-    return _acts_alike(joint.freedoms) if is_ball else not _acts(mechanism.freedoms[spin.name])
+    return _acts_alike(joint.freedoms) if is_ball else not _acts(mechanism.freedoms.get(spin.name, Freedom()))
 
 
 def _lies_between_balls(mechanism: Mechanism, spinning: tuple[str, ...]) -> bool:
