@@ -195,3 +195,37 @@ def test_cables_are_no_formulas() -> None:
 def test_text_that_does_more_than_calculate_is_not_run(text: str) -> None:
     with pytest.raises(AssertionError, match="line 1 of written equations"):
         require_plain(ast.parse(text))
+
+
+def test_all_loop_equations_are_written_and_those_that_state_nothing_are_named() -> None:
+    """Six rods hold the orientation of the platform; three of them suffice only where it is known to stay."""
+    model = tl.Model(tl.load("gantry_tau_6link"))
+    written = tl.write_equations(model, tl.EquationOptions(parts=("loops",)))
+    names = model.assembly.loops.names
+    assert (written.identical, written.redundant) == ((), tuple(names[i] for i in model.assembly.dropped))
+    assert len(written.redundant) == 3
+    loop_equations = ran(written.python)["loop_equations"]
+    closed = model.assembly.q
+    np.testing.assert_allclose(loop_equations(closed), np.zeros(6), atol=CLOSED)
+    turned = closed.copy()
+    first = model.topology.coordinate_names.index("platform.qw")
+    half = np.deg2rad(2.5)
+    turned[first : first + 4] = np.cos(half), np.sin(half), 0.0, 0.0
+    expected = model.assembly.loops.residuals(turned[None])[0][0]
+    np.testing.assert_allclose(loop_equations(turned), expected, atol=ROUNDING)
+    assert np.abs(expected[list(model.assembly.dropped)]).max() > 1e-4
+    for text in (written.text, written.latex, written.python):
+        assert "Following from the others for these parameters: 3 of 6 loop equations" in text
+    assert "platform.qw = 1, platform.qx = 0" in written.text
+
+
+def test_equations_that_are_zero_everywhere_are_written_where_parameters_are_letters() -> None:
+    numbers = tl.write_equations(tl.load("five_bar"), tl.EquationOptions(parts=("loops",)))
+    letters = tl.write_equations(tl.load("five_bar"), tl.EquationOptions(parts=("loops",), keep=("all",)))
+    assert len(numbers.identical) == 6
+    assert numbers.redundant == ()
+    assert letters.identical == numbers.identical
+    assert numbers.text.count("\n  0 = ") == 4
+    assert letters.text.count("\n  0 = ") == 10
+    assert "and not written: 6 of 10 loop equations (elbow_1: z," in numbers.text
+    assert letters.as_dict()["identical"] == list(numbers.identical)

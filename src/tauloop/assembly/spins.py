@@ -175,7 +175,7 @@ def _acts(freedom: Freedom) -> bool:
 def _acts_alike(freedoms: tuple[Freedom, ...]) -> bool:
     """Whether two perpendicular axes of a ball joint have together what its three have without a spin.
 
-    Viscous friction and inertia that are equal about all axes do not depend on the axes' directions; everything else does.
+    Viscous friction and inertia that are equal about all axes do not depend on the axes' directions; all else does.
     """
     for freedom in freedoms:
         friction = freedom.friction

@@ -63,6 +63,7 @@ class Part:
         lines: assignments behind these.
         results: what comes of them, with titles, by name.
         arguments: names of the numbers of every argument.
+        notes: what is true of them for the current parameters alone.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Part:
     lines: tuple[Line, ...]
     results: Mapping[str, tuple[Line, ...]]
     arguments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @property
     def every_line(self) -> Iterator[Line]:
@@ -117,6 +119,7 @@ def plain_text(heading: str, symbols: Sequence[Symbol], blocks: Sequence[SolvedB
         lines.append("  start: all coordinates of a pose nearby, such as the reference pose")
     for part in parts:
         lines += ["", TITLES[part.name], "", *([] if any(part.every_line) else ["  none"])]
+        lines += [f"  {note}" for note in part.notes]
         if part.name == "solved":
             lines += [f"  {block}" for block in _blocks(blocks)]
         for before, loop in part.before:
@@ -145,6 +148,7 @@ def latex_text(heading: str, symbols: Sequence[Symbol], blocks: Sequence[SolvedB
     lines += [r"\item $\left[ a < b \right]$: one where it holds, else zero", r"\end{itemize}"]
     for part in parts:
         lines += [rf"\subsection*{{{_escaped(TITLES[part.name])}}}", *([] if any(part.every_line) else ["None."])]
+        lines += [rf"{_escaped(note)}\par" for note in part.notes]
         if part.name == "solved" and blocks:
             lines += [r"\begin{itemize}", *(rf"\item {_escaped(line)}" for line in _blocks(blocks)), r"\end{itemize}"]
         for before, loop in part.before:
@@ -197,6 +201,7 @@ def _function(part: Part, letters: Sequence[str]) -> Iterator[str]:
     further = (["start=REFERENCE"] if part.name == "solved" else []) + (["parameters=PARAMETERS"] if letters else [])
     yield f"def {FUNCTION_NAMES[part.name]}({', '.join([*arguments.values(), *further])}):"
     yield f'    """{TITLES[part.name]}."""'
+    yield from (f"    # {_comment(note)}" for note in part.notes)
     for key, numbers in part.arguments.items():
         if numbers:
             yield f"    [{', '.join(numbers)}] = {arguments[key]}"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from keyword import iskeyword
 from typing import Any
 
 import casadi as ca
+import numpy as np
 
-from tauloop.assembly.loops import stacked
+from tauloop.assembly.loops import closure, stacked
 from tauloop.assembly.ports import PLATFORM, Entry, coordinate_units, force_port, velocity_units
 from tauloop.codegen.notation import LATEX, PLAIN, PYTHON, Formula, Notation, Writer
 from tauloop.equations.tree import Configuration
@@ -37,6 +39,9 @@ PARTS = ("loops", "dynamics", "solved")
 EVERYTHING = "all"
 #: What the solved equations yield.
 YIELDED = ("q", "force", "closure_force")
+#: A loop equation is zero at every position if it is, to this share of the machine's characteristic length, at positions
+#: anywhere off the loops: this many.
+IDENTITY, IDENTITY_STATES = 1e-10, 8
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
@@ -76,6 +81,9 @@ class WrittenEquations(Result):
         machine: its name.
         symbols: what every letter stands for.
         blocks: how the positions are solved, in order.
+        identical: loop equations that are zero at every position for the current parameters.
+        redundant: further ones that follow from the others for the current parameters; dynamics and solved equations
+            do without both.
         text: to be read.
         latex: a document.
         python: a module that needs NumPy alone: `loop_equations`, `dynamic_equations`, `inverse_dynamics`.
@@ -84,6 +92,8 @@ class WrittenEquations(Result):
     machine: str
     symbols: tuple[Symbol, ...]
     blocks: tuple[SolvedBlock, ...]
+    identical: tuple[str, ...]
+    redundant: tuple[str, ...]
     text: str
     latex: str
     python: str
@@ -91,7 +101,9 @@ class WrittenEquations(Result):
     def as_dict(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
         symbols = [{"name": item.python, "meaning": item.meaning, "unit": item.unit} for item in self.symbols]
-        return self.plain_data("machine", "blocks", "text", "latex", "python", symbols=symbols)
+        return self.plain_data(
+            "machine", "blocks", "identical", "redundant", "text", "latex", "python", symbols=symbols
+        )
 
 
 def write_equations(
@@ -99,7 +111,8 @@ def write_equations(
 ) -> WrittenEquations:
     """Write a machine's equations as text, LaTeX and Python, in the variables and parameters that are chosen.
 
-    Loops: phi(q) = 0 for every kept row. Dynamics: M a + h - S u - K^T lambda = 0 for every moving velocity, by the
+    Loops: phi(q) = 0 for every row; the notes name rows that are zero at every position for the current parameters (not
+    written where all parameters are numbers), and those that follow from the others. Dynamics: M a + h - S u - K^T lambda = 0 for every moving velocity, by the
     model's formulation. Solved: the same, sorted into blocks, from a motion to coordinates, actuator forces u and
     multipliers lambda. All in SI units; h has gravity, springs and friction.
 
@@ -128,10 +141,13 @@ def write_equations(
     model = Model(model.mechanism, kept, formulation=model.formulation)
     letters, stages = _Letters(model, options), Stages(progress, 5)
     program = model.motion(options.entry).program(INVERSE_DYNAMICS) if "solved" in options.parts else None
-    texts, functions = [], {name: f for name, f in _implicit_functions(model).items() if name in options.parts}
+    loop_rows = _loop_rows(model)
+    implicit = _implicit_functions(model, loop_rows)
+    texts, functions = [], {name: f for name, f in implicit.items() if name in options.parts}
     stages.done()
     for notation in stages.over((PLAIN, LATEX, PYTHON)):
         parts = [_implicit(name, *function, letters, notation) for name, function in functions.items()]
+        parts = [replace(part, notes=loop_rows.notes(model)) if part.name == "loops" else part for part in parts]
         if program is not None:
             parts.append(_solved(model, program, letters, notation))
         texts.append(parts)
@@ -153,6 +169,8 @@ def write_equations(
         machine=model.mechanism.name,
         symbols=used,
         blocks=blocks,
+        identical=loop_rows.identical,
+        redundant=loop_rows.redundant,
         text=plain_text(heading, used, blocks, texts[0]),
         latex=latex_text(heading, used, blocks, texts[1]),
         python=python,
@@ -218,7 +236,70 @@ def _formulas(symbols: list[Symbol], notation: Notation) -> list[Formula]:
     return [Formula(text=symbol.latex if notation is LATEX else symbol.python) for symbol in symbols]
 
 
-def _implicit_functions(model: Model) -> dict[str, tuple[ca.Function, list[str]]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _LoopRows:
+    """Which loop equations are written, and which of them state nothing for the current parameters.
+
+    Attributes:
+        written: indices of the rows that are written.
+        identical: names of rows that are zero at every position.
+        redundant: names of further rows that follow from the others.
+    """
+
+    written: tuple[int, ...]
+    identical: tuple[str, ...]
+    redundant: tuple[str, ...]
+
+    def title(self, name: str) -> str:
+        """A row's name, and why dynamics and solved equations do without it."""
+        if name in self.identical:
+            return f"{name}; zero at every position for these parameters"
+        return f"{name}; follows from the others for these parameters" if name in self.redundant else name
+
+    def notes(self, model: Model) -> tuple[str, ...]:
+        """What is true for the current parameters alone."""
+        notes, assembly = [], model.assembly
+        count = len(assembly.loops.names)
+        if self.identical:
+            is_left_out = not model.free
+            notes.append(
+                f"Zero at every position for these parameters{', and not written' if is_left_out else ''}: "
+                f"{len(self.identical)} of {count} loop equations ({', '.join(self.identical)})."
+            )
+        if self.redundant:
+            notes.append(
+                f"Following from the others for these parameters: {len(self.redundant)} of {count} loop equations "
+                f"({', '.join(self.redundant)})."
+            )
+        constant = assembly.topology.coordinates_of(assembly.frozen)
+        if constant and count:
+            names = [f"{assembly.topology.coordinate_names[i]} = {assembly.q[i]:.6g}" for i in constant]
+            notes.append(f"Constant on every motion for these parameters: {', '.join(names)}.")
+        return tuple(notes)
+
+
+def _loop_rows(model: Model) -> _LoopRows:
+    """Sort the loop equations by their residuals at positions off the loops, at the current parameters."""
+    loops, rng = model.assembly.loops, np.random.default_rng(0)
+    q = model.assembly.states[:IDENTITY_STATES]
+    if not loops.names:
+        return _LoopRows(written=(), identical=(), redundant=())
+    unit = np.ones(loops.topology.n_q)
+    for i, is_angle in zip(loops.topology.q_of_v, loops.topology.angular, strict=True):
+        if i >= 0 and not is_angle:
+            unit[i] = loops.length
+    residuals, _ = loops.residuals(q + unit * rng.normal(size=q.shape))
+    scale = np.where(loops.is_length, loops.length, 1.0)
+    is_zero = np.abs(residuals).max(axis=0) < IDENTITY * scale
+    identical = tuple(name for name, zero in zip(loops.names, is_zero, strict=True) if zero)
+    return _LoopRows(
+        written=tuple(i for i in range(len(loops.names)) if model.free or not is_zero[i]),
+        identical=identical,
+        redundant=tuple(loops.names[i] for i in model.assembly.dropped if not is_zero[i]),
+    )
+
+
+def _implicit_functions(model: Model, loop_rows: _LoopRows) -> dict[str, tuple[ca.Function, list[str]]]:
     """Loop and dynamic equations as functions of all coordinates, with the names of their rows."""
     assembly, free = model.assembly, model.free
     mechanism, shape = assembly.mechanism, assembly.topology
@@ -229,12 +310,14 @@ def _implicit_functions(model: Model) -> dict[str, tuple[ca.Function, list[str]]
     kept = {name: theta[i] for i, name in enumerate(free)}
     machine = Expressions(assembly, ProgramBuilder("equations", {}), model.formulation, kept)
     machine.configuration = Configuration(q, {})
-    phi, rate, _ = stacked(tuple(machine.rows(v, a)))
+    every_row = closure(machine.mechanism, machine.motion(v, a)) if loop_rows.written else ()
+    phi, _, _ = stacked(tuple(every_row[i] for i in loop_rows.written))
+    _, rate, _ = stacked(tuple(machine.rows(v, a)))
     missing = machine.forces(v, a) - machine.transmission.T @ u - ca.jacobian(rate, v).T @ multipliers
     return {
         name: (ca.Function(name, list(symbols.values()), [ca.cse(ca.densify(expression))]), titles)
         for name, expression, titles in (
-            ("loops", phi, [assembly.loops.names[i] for i in assembly.rows]),
+            ("loops", phi, [loop_rows.title(assembly.loops.names[i]) for i in loop_rows.written]),
             ("dynamics", missing[machine.moving], [f"forces on {shape.velocity_names[i]}" for i in machine.moving]),
         )
     }
