@@ -39,8 +39,8 @@ PARTS = ("loops", "dynamics", "solved")
 EVERYTHING = "all"
 #: What the solved equations yield.
 YIELDED = ("q", "force", "closure_force")
-#: A loop equation is zero at every position if it is, to this share of the machine's characteristic length, at positions
-#: anywhere off the loops: this many.
+#: A loop equation counts as zero at every position if it is at this many positions anywhere off the loops, to this
+#: share of the machine's characteristic length.
 IDENTITY, IDENTITY_STATES = 1e-10, 8
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
@@ -111,10 +111,11 @@ def write_equations(
 ) -> WrittenEquations:
     """Write a machine's equations as text, LaTeX and Python, in the variables and parameters that are chosen.
 
-    Loops: phi(q) = 0 for every row; the notes name rows that are zero at every position for the current parameters (not
-    written where all parameters are numbers), and those that follow from the others. Dynamics: M a + h - S u - K^T lambda = 0 for every moving velocity, by the
-    model's formulation. Solved: the same, sorted into blocks, from a motion to coordinates, actuator forces u and
-    multipliers lambda. All in SI units; h has gravity, springs and friction.
+    Loops: phi(q) = 0 for every row. The notes name rows that are zero at every position for the current parameters
+    (they are not written where all parameters are numbers), and those that follow from the others. Dynamics:
+    M a + h - S u - K^T lambda = 0 for every moving velocity, by the model's formulation. Solved: the same, sorted into
+    blocks, from a motion to coordinates, actuator forces u and multipliers lambda. All in SI units; h has gravity,
+    springs and friction.
 
     Args:
         machine: a mechanism, or its model (whose formulation is used).
