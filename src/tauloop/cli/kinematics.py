@@ -38,7 +38,7 @@ def fk(
     """Forward kinematics: where the platform and the tool are at given positions of the actuators.
 
     The machine is followed from its reference pose; --all-modes lists every pose in which its loops close. Exit code
-    1 when a pose lies beyond a stop.
+    1 when a pose lies beyond a stop, or when the straight line from the reference pose does not lead to it.
     """
     model = load_model(machine, side, within_limits=options.within_limits, threads=threads)
     with bars(not options.all_modes) as report:
@@ -56,7 +56,7 @@ def ik(
     """Inverse kinematics: where the actuators are at a given position of the platform.
 
     On the working mode of the reference pose; --all-modes lists every posture of the legs. Exit code 1 when a
-    pose lies beyond a stop.
+    pose lies beyond a stop, or when the straight line from the reference pose does not lead to it.
     """
     model = load_model(machine, side, within_limits=options.within_limits, threads=threads)
     with bars(not options.all_modes) as report:

@@ -14,6 +14,7 @@ from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, Port, coordinate_
 from tauloop.datasets import TIME, Variable, columns, time_axis
 from tauloop.errors import InputError, PoseError, Problems, solving
 from tauloop.kinematics.singularities import require_regular, singularity_report
+from tauloop.kinematics.straight_path import reached_along_line
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.omissions import omission_evidence
 from tauloop.model import HybridForces, Model, Motion
@@ -214,6 +215,12 @@ def inverse_dynamics(
     if model.assembly.rows and (entry is ACTUATORS or (table is not None and functions.turning)):
         reached = (functions.kinematics if entry is PLATFORM else functions.follow)(arrays["position"])
         start = reached.q if table is None else functions.counted(reached).q
+    path: tuple[Evidence, ...] = ()
+    if table is None and functions.runner.iterates:
+        position = arrays["position"][0]
+        pose = functions.kinematics(position).q if start is None else start[0]
+        pose, path = reached_along_line(functions, position, np.asarray(pose))
+        start = pose[None]
     sharing, motion, hybrid = sharing_of(model.mechanism, options.preload), tuple(arrays.values()), None
     evidence: tuple[Evidence, ...] = ()
     if options.from_momenta:
@@ -236,7 +243,7 @@ def inverse_dynamics(
         forces=forces,
         hybrid=hybrid,
         condition=deferred(lambda: functions.condition(q)),
-        evidence=(*forces.evidence, *evidence, *omission_evidence(model.mechanism)),
+        evidence=(*forces.evidence, *path, *evidence, *omission_evidence(model.mechanism)),
         provenance=provenance(options=made_by, inputs={"machine": model.mechanism.name}),
     )
 

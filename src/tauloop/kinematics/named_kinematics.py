@@ -17,6 +17,7 @@ from tauloop.kinematics.actuator_positions import actuator_values, agreement
 from tauloop.kinematics.homotopy_monodromy import Report, unreported
 from tauloop.kinematics.machine_geometry import machine_geometry
 from tauloop.kinematics.modes import CLOSED, ModeOptions, assembly_modes, working_modes
+from tauloop.kinematics.straight_path import reached_along_line
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.poses import rotation_quaternion, rotation_vector
 from tauloop.model import Model
@@ -136,8 +137,9 @@ def forward_kinematics(
 ) -> Poses:
     """Poses of the platform at given positions of the actuators.
 
-    Without further modes the machine is followed from its reference pose (`Model.forward_kinematics`); all assembly
-    modes are found by polynomial continuation (`assembly_modes`).
+    Without further modes the machine is followed from its reference pose (`Model.forward_kinematics`); a pose to which
+    the straight line of positions from there does not lead is doubtful, as of `inverse_kinematics`. All assembly modes
+    are found by polynomial continuation (`assembly_modes`).
 
     Args:
         machine: a mechanism, or its model.
@@ -170,6 +172,10 @@ def inverse_kinematics(
     report: Report = unreported,
 ) -> Poses:
     """Positions of the actuators at a given position of the platform; with all modes every posture of the legs.
+
+    The pose is on the working mode of the reference pose. Where a loop is solved by Newton's method, the straight line
+    of positions from there is walked: a pose to which it does not lead, such as one beyond a fold, is doubtful.
+    Functions for batches (`Model.inverse_kinematics`) do not walk it.
 
     Args:
         machine: a mechanism, or its model.
@@ -205,8 +211,12 @@ def _poses(model: Model, entry: Entry, position: object, options: KinematicsOpti
         q, evidence = modes.q, (*evidence, *modes.evidence)
     else:
         reached = model.forward_kinematics if entry is ACTUATORS else model.inverse_kinematics
-        q = np.atleast_2d(reached(values).q)
-        evidence = (*evidence, *_limited(model, q[0], options.within_limits))
+        pose = np.asarray(reached(values).q)
+        path: tuple[Evidence, ...] = ()
+        if fit is None:
+            pose, path = reached_along_line(model.motion(entry), values, pose)
+        q = np.atleast_2d(pose)
+        evidence = (*evidence, *path, *_limited(model, q[0], options.within_limits))
     residual = np.abs(model.assembly.loops.residuals(q)[0]).max(axis=1, initial=0.0)
     geometry = machine_geometry(model, q)
     advice = "the pose is badly conditioned"
@@ -341,6 +351,9 @@ def jacobian(
     else:
         values, fit = actuator_values(model, actuators)
     q = np.asarray((model.inverse_kinematics if at is PLATFORM else model.forward_kinematics)(values).q)
+    path: tuple[Evidence, ...] = ()
+    if fit is None:
+        q, path = reached_along_line(model.motion(at), values, q)
     entry = at if options.wrt is None else Entry(options.wrt)
     motion = model.at(q).motion(entry)
     jacobians = {
@@ -363,6 +376,7 @@ def jacobian(
                 advice="the pose is singular, or nearly so",
             ),
             *agreement(fit),
+            *path,
             *_limited(model, q, options.within_limits),
         ),
         provenance=provenance(options={"of": options.of, "wrt": entry.name}, inputs={"machine": model.mechanism.name}),

@@ -318,7 +318,9 @@ class Model(Shown):
     def inverse_kinematics(self, position: object, start: object | None = None) -> State:
         """Full coordinates from positions of the platform: those of the actuators by `actuator_position`.
 
-        All working modes, one pose each, come from `tauloop.kinematics.modes.working_modes`.
+        Where a loop is solved by Newton's method, a pose far from the start may be one to which no motion leads, such
+        as one beyond a fold: `tauloop.inverse_kinematics` checks one pose for that, `platform.track` a motion. All
+        working modes, one pose each, come from `tauloop.kinematics.modes.working_modes`.
 
         Args:
             position: positions of the independent coordinates (N, n), m, rad or quaternions, as `platform.ports`.

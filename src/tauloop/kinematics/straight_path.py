@@ -1,0 +1,102 @@
+"""Whether a pose is reached from the reference pose along a straight line of its given positions, without a jump.
+
+Newton's method finds a pose in which the loops close, though perhaps one that no motion reaches from the reference
+pose: beyond a fold, the given positions between have no pose, or the motion would have to jump to another part of the
+curve. So the line is walked in steps that are halved until the coordinates go on smoothly.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tauloop.assembly.reference_pose import displacement
+from tauloop.model.motion import Motion
+from tauloop.result import Evidence
+
+#: Share of the line in the first step, and that below which a step is given up.
+FIRST_STEP, LEAST_STEP = 1 / 8, 1 / 8192
+#: A step is smooth where its two halves differ by less than this share of it, or by less than `SMALL`.
+SMOOTH, SMALL = 0.3, 1e-7
+#: Two poses are one where no coordinate differs by more, rad or characteristic lengths.
+SAME_POSE = 1e-5
+
+
+def reached_along_line(motion: Motion, position: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, tuple[Evidence, ...]]:
+    """Return the pose at a position on the reference pose's mode, and the share of the line that leads to it.
+
+    Closed forms say by their branch on which mode they lie; nothing is walked for them.
+
+    Args:
+        motion: of the entry whose position is given.
+        position: given positions (n,).
+        q: a pose (n_q,) there.
+
+    Returns:
+        The pose at the end of the line where that is reached, else the pose `q`; and how far the line leads.
+    """
+    runner = motion.runner
+    if not runner.iterates:
+        return q, ()
+    line = _Line(motion, position)
+    walked, share = _walk(line, runner.assembly.q)
+    port = motion.ports.position
+    last = zip(port.columns, motion.ports.at(walked), port.units, strict=True)
+    place = ", ".join(f"{name} = {value:.4g} {unit}" for name, value, unit in last)
+    evidence = Evidence(
+        name="share of the straight line from the reference pose along which the loops stay closed",
+        value=share,
+        lower=1.0,
+        advice=f"the loops open after {place}: the pose lies beyond a fold or an obstacle, perhaps on another part of "
+        "the curve, to which no motion leads; approach it along other positions, or list all modes with --all-modes",
+    )
+    is_other = share == 1.0 and np.abs(line.difference(walked, q)).max(initial=0.0) > SAME_POSE
+    return (walked if is_other else q), (evidence,)
+
+
+class _Line:
+    """The straight line of given positions from the reference pose to a position."""
+
+    def __init__(self, motion: Motion, position: np.ndarray) -> None:
+        runner, ports = motion.runner, motion.ports
+        self._motion, self._loops = motion, runner.assembly.loops
+        self._quaternions = ports.whole_quaternions(runner.topology)
+        self._start, self._end = ports.at(runner.assembly.q), np.array(position, dtype=float)
+        for i in self._quaternions:  # a quaternion and its negative are one orientation
+            if self._start[i : i + 4] @ self._end[i : i + 4] < 0.0:
+                self._end[i : i + 4] *= -1.0
+        scalar = np.array(runner.topology.q_of_v) >= 0
+        self._is_angle = np.array(runner.topology.angular, dtype=bool) & scalar
+
+    def pose(self, share: float, near: np.ndarray) -> np.ndarray | None:
+        """The pose (n_q,) at a share of the line, from a pose near it; None where the loops do not close."""
+        position = self._start + share * (self._end - self._start)
+        for i in self._quaternions:
+            position[i : i + 4] /= np.linalg.norm(position[i : i + 4])
+        state = self._motion.evaluate(position[None], start=near[None])
+        is_closed = bool(state.health.is_reached.all()) and bool(np.isfinite(state.q).all())
+        return np.asarray(state.q[0]) if is_closed else None
+
+    def difference(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Displacement (n_v,) from one pose to another, rad or characteristic lengths, without whole revolutions."""
+        way = displacement(self._loops, a[None], b[None])[0]
+        wrapped = (way + np.pi) % (2 * np.pi) - np.pi
+        return np.asarray(np.where(self._is_angle, wrapped, way))
+
+
+def _walk(line: _Line, start: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return the last pose along a line that is reached smoothly, and its share of the line."""
+    q, share, step = start, 0.0, FIRST_STEP
+    while share < 1.0:
+        step = min(step, 1.0 - share)
+        middle = line.pose(share + step / 2, q)
+        end = None if middle is None else line.pose(share + step, middle)
+        if middle is not None and end is not None:
+            first, second = line.difference(q, middle), line.difference(middle, end)
+            length = np.linalg.norm(first) + np.linalg.norm(second)
+            if np.linalg.norm(second - first) < max(SMOOTH * length, SMALL):
+                q, share, step = end, share + step, 2 * step
+                continue
+        step /= 2
+        if step < LEAST_STEP:
+            return q, share
+    return q, 1.0

@@ -1,0 +1,70 @@
+"""A pose that no motion along the straight line of positions reaches from the reference pose is doubtful."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tauloop as tl
+from tauloop.kinematics import random_states
+from tauloop.kinematics.straight_path import reached_along_line
+from tauloop.model import Model
+from tauloop.result import Status
+
+FOLD = Path(__file__).parents[1] / "cases" / "fold.yaml"
+#: The curve of poses folds at j0 = 0.581; from there to about 0.33 the loops are open, and below is another part of it.
+BEYOND, REGULAR = 0.28, (0.5837, 0.6, 0.9, 2.0)
+LINE = "share of the straight line"
+
+
+@pytest.fixture(scope="module")
+def fold() -> Model:
+    return Model(tl.load(FOLD))
+
+
+def test_the_loops_are_open_between_the_reference_pose_and_the_pose_beyond(fold: Model) -> None:
+    for position in (0.35, 0.45, 0.55):
+        with pytest.raises(tl.errors.PoseError, match="does not close"):
+            fold.inverse_kinematics([position])
+
+
+def test_poses_beyond_a_fold_are_doubtful_wherever_one_pose_is_asked_for(fold: Model) -> None:
+    results = [
+        tl.inverse_kinematics(fold, {"j0": BEYOND}),
+        tl.forward_kinematics(fold, {"m1": BEYOND}),
+        tl.jacobian(fold, platform={"j0": BEYOND}),
+        tl.inverse_dynamics(fold, tl.DynamicsOptions(position={"j0": BEYOND})),
+    ]
+    for result in results:
+        assert result.status is Status.DOUBTFUL
+        (line,) = (item for item in result.evidence if item.name.startswith(LINE))
+        assert 0.0 <= line.value < 0.02
+        assert "the loops open after j0 = 0.58" in line.advice or "the loops open after m1 = 0.58" in line.advice
+
+
+@pytest.mark.parametrize("position", REGULAR)
+def test_poses_on_the_part_of_the_reference_pose_are_not(fold: Model, position: float) -> None:
+    poses = tl.inverse_kinematics(fold, {"j0": position})
+    assert poses.status is Status.OK
+    (line,) = (item for item in poses.evidence if item.name.startswith(LINE))
+    assert line.value == 1.0
+
+
+def test_a_pose_of_another_mode_is_replaced_by_that_at_the_end_of_the_line() -> None:
+    model = Model(tl.load("three_prs"))
+    (q,) = random_states(model, 1, np.random.default_rng(3)).q
+    position = model.platform_position(q)
+    modes = tl.inverse_kinematics(model, position, tl.KinematicsOptions(all_modes=True)).q
+    assert len(modes) > 1
+    for mode in modes:
+        reached, evidence = reached_along_line(model.platform, position, mode)
+        assert evidence[0].value == 1.0
+        np.testing.assert_allclose(reached, modes[0], atol=1e-6)
+
+
+def test_closed_forms_are_not_walked() -> None:
+    model = Model(tl.load("delta"))
+    position = model.platform_position(model.assembly.q)
+    assert reached_along_line(model.platform, position, model.assembly.q) == (model.assembly.q, ())
