@@ -5,9 +5,11 @@ Oracles are written out here, from the dimensions in the files: cosine rules, Sc
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import casadi as ca
 import numpy as np
 import pytest
 from scipy.linalg import orthogonal_procrustes
@@ -17,6 +19,7 @@ from scipy.spatial.transform import Rotation
 import tauloop as tl
 from tauloop import Model, load
 from tauloop.assembly.locks import Locks
+from tauloop.equations.formulations import NEWTON_EULER
 from tauloop.errors import AssemblyError, PoseError
 from tauloop.formats.library import loads
 from tauloop.kinematics import check as checked, random_states
@@ -358,3 +361,22 @@ def test_a_start_near_a_dead_centre_is_named_and_works(crank, tmp_path):
     there = Model(load(path))
     state = there.inverse_kinematics(there.platform_position(there.assembly.q))
     assert state.q == pytest.approx(there.assembly.q, abs=CLOSED)
+
+
+# Functions that cannot be built
+
+
+def test_functions_that_cannot_be_built_are_a_problem() -> None:
+    """A formulation with a symbol that nothing computes: CasADi refuses each function of its forces."""
+
+    def forces(mechanism: Any, motion: Any, entries: Any) -> ca.SX:
+        return ca.SX.sym("nothing", motion.v.size1())
+
+    broken = replace(NEWTON_EULER, name="broken", forces=forces)
+    inspection = tl.check(Model(load("five_bar"), formulation=broken))
+    assert not inspection.is_usable
+    assert [problem.where for problem in inspection.problems] == ["platform", "actuators"]
+    for problem in inspection.problems:
+        assert "cannot be built" in problem.what
+        assert "nothing" in problem.what
+    assert tl.check(Model(load("five_bar"))).is_usable

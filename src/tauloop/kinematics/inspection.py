@@ -9,7 +9,7 @@ import numpy as np
 
 from tauloop.assembly.assembly import Assembly
 from tauloop.assembly.motor_candidates import unstated_motors
-from tauloop.assembly.ports import coordinate_units
+from tauloop.assembly.ports import ACTUATORS, PLATFORM, coordinate_units
 from tauloop.assembly.reference_pose import closed_from_further_starts, displacement, distance, named_pose
 from tauloop.assembly.spins import find_spins
 from tauloop.datasets import Tabular, Variable, rows
@@ -20,6 +20,7 @@ from tauloop.mechanism.omissions import omission_problems
 from tauloop.model import Model
 from tauloop.model.model import modelled
 from tauloop.options import Options, option
+from tauloop.programs.catalogue import HYBRID_INVERSE_DYNAMICS, INVERSE_DYNAMICS, KINEMATICS
 from tauloop.records import dataclass
 from tauloop.result import Status
 
@@ -63,6 +64,8 @@ class CheckOptions(Options):
     driven: bool = option(False)
 
 
+#: Letters at the end of an error of CasADi that are quoted: its first ones are a path of its sources.
+MAX_REASON = 160
 #: Condition of the reference pose that is named: `verify` leaves such poses out.
 LARGE = 1000.0
 
@@ -140,6 +143,9 @@ def import_notes(mechanism: Mechanism) -> tuple[str, ...]:
 def check(machine: Mechanism | Model, options: CheckOptions | None = None) -> Inspection:
     """Check whether a machine works as described: does it assemble, is it driven, was its assembly mode a guess?
 
+    The kinematics and inverse dynamics of both entries are built (not compiled), so that they are there for a machine
+    that is usable; functions of the actuators' motion that the machine does not have are named in a note.
+
     Args:
         machine: a mechanism, or its model where there is one already.
         options: what it must have.
@@ -169,13 +175,52 @@ def check(machine: Mechanism | Model, options: CheckOptions | None = None) -> In
         what = f"nothing drives {len(free)} of the {assembly.mobility} freedoms: {', '.join(map(str, free))}"
         problems.add("actuators", what, "add actuators, or lock these freedoms", file=mechanism.file)
     others, guessed = _other_modes(assembly)
+    limitations: list[Problem] = []
+    if not problems:
+        faults, limitations = _unbuilt(model)
+        problems += faults
     return Inspection(
         model=model,
         undriven=free,
         other_modes=others,
         problems=tuple(problems),
-        notes=(*assembly.notes, *((guessed,) if guessed else ()), *(() if problems else _near_singular(assembly))),
+        notes=(
+            *assembly.notes,
+            *((guessed,) if guessed else ()),
+            *(() if problems else _near_singular(assembly)),
+            *limitations,
+        ),
     )
+
+
+def _unbuilt(model: Model) -> tuple[list[Problem], list[Problem]]:
+    """Build the kinematics and inverse dynamics of both entries.
+
+    Returns:
+        Faults: functions that cannot be built. And limitations: functions of the actuators' motion that are refused by
+        name, while those of the platform's motion work.
+    """
+    faults, limitations = [], []
+    has_passive = bool(model.assembly.passive)
+    platform_spec = KINEMATICS[-1] if has_passive else INVERSE_DYNAMICS
+    actuator_spec = HYBRID_INVERSE_DYNAMICS if has_passive else INVERSE_DYNAMICS
+    for entry, spec in ((PLATFORM, platform_spec), (ACTUATORS, actuator_spec)):
+        try:
+            model.motion(entry).program(spec)
+        except TauloopError as error:
+            (faults if entry is PLATFORM else limitations).extend(error.problems)
+        except RuntimeError as error:  # CasADi's own, such as of a coordinate that is used before it is solved
+            reason = " ".join(str(error).split())
+            faults.append(
+                Problem(
+                    where=entry.name,
+                    what=f"the functions of its motion cannot be built: {reason[-MAX_REASON:]}",
+                    remedy="name other coordinates in `platform.independent`, or cut other joints (`cut: yes`); please "
+                    "report the machine file, since this is a fault in Tauloop",
+                    file=model.mechanism.file,
+                )
+            )
+    return faults, limitations
 
 
 def _near_singular(assembly: Assembly) -> Iterator[Problem]:
