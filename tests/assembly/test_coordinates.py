@@ -192,3 +192,26 @@ def test_of_equal_rows_the_first_is_taken_whatever_rounding_makes_of_them():
     for difference in (-1e-12, 0.0, 1e-12):
         rows = np.array([[[1.0, 0.0], [1.0 + difference, 0.0], [0.0, 0.5]]])
         assert independent_rows(rows, 2) == (0, 2)
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "{x: 0.1 m, y: 0.2 m, z: 0.3 m, angle: 0.4 rad}",
+        "{at: [0.1 m, 0.2 m, 0.3 m], angle: 0.4 rad}",
+        "{at: [0.1 m, 0.2 m, 0.3 m], turn: [{z: 0.4 rad}]}",
+    ],
+)
+def test_a_schoenflies_joint_takes_its_reference_by_all_documented_keys(reference: str) -> None:
+    text = f"""
+format: tauloop-machine/1
+name: hand
+provenance: {{status: chosen, source: test}}
+gravity: [0, 0, -9.81 m/s^2]
+bodies: {{plate: {{mass: 1 kg}}}}
+joints: {{hand: {{type: schoenflies, parent: base, child: plate, reference: {reference}}}}}
+platform: {{body: plate, independent: [hand.x, hand.y, hand.z, hand.angle]}}
+"""
+    mechanism = loads(text)
+    assert Model(mechanism).assembly.q == pytest.approx([0.1, 0.2, 0.3, 0.4])
+    assert loads(tl.dumps(mechanism)).joints[0].reference == mechanism.joints[0].reference

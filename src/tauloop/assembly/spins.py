@@ -23,7 +23,6 @@ from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import (
     BASE,
     JOINT_KINDS,
-    Actuator,
     AxisName,
     Freedom,
     Friction,
@@ -108,8 +107,9 @@ def _is_locked_by_default(assembly: Assembly, spin: Spin) -> bool:
     joint = next(tree.joint for tree in topology.tree if spin.index in tree.v)
     is_ball = topology.q_of_v[spin.index] < 0
     lost_names = joint.velocity_names if is_ball else (spin.name,)
-    loads = [*mechanism.actuators, *mechanism.couplings, *mechanism.losses]
-    terms = [load.drives if isinstance(load, Actuator) else load.terms for load in loads]
+    terms = [actuator.drives for actuator in mechanism.actuators]
+    terms += [coupling.terms for coupling in mechanism.couplings]
+    terms += [loss.terms for loss in mechanism.losses]
     named = {*mechanism.platform.independent, *(name for pairs in terms for name, _ in pairs)}
     if named.intersection(lost_names):
         return False

@@ -200,7 +200,8 @@ def _unbuilt(model: Model) -> tuple[list[Problem], list[Problem]]:
         Faults: functions that cannot be built. And limitations: functions of the actuators' motion that are refused by
         name, while those of the platform's motion work.
     """
-    faults, limitations = [], []
+    faults: list[Problem] = []
+    limitations: list[Problem] = []
     has_passive = bool(model.assembly.passive)
     platform_spec = KINEMATICS[-1] if has_passive else INVERSE_DYNAMICS
     actuator_spec = HYBRID_INVERSE_DYNAMICS if has_passive else INVERSE_DYNAMICS

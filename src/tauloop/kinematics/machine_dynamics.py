@@ -218,9 +218,9 @@ def inverse_dynamics(
     path: tuple[Evidence, ...] = ()
     if table is None and functions.runner.iterates:
         position = arrays["position"][0]
-        pose = functions.kinematics(position).q if start is None else start[0]
-        pose, path = reached_along_line(functions, position, np.asarray(pose))
-        start = pose[None]
+        q = np.asarray(functions.kinematics(position).q if start is None else start[0])
+        q, path = reached_along_line(functions, position, q)
+        start = q[None]
     sharing, motion, hybrid = sharing_of(model.mechanism, options.preload), tuple(arrays.values()), None
     evidence: tuple[Evidence, ...] = ()
     if options.from_momenta:

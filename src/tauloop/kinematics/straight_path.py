@@ -92,8 +92,8 @@ def _walk(line: _Line, start: np.ndarray) -> tuple[np.ndarray, float]:
         end = None if middle is None else line.pose(share + step, middle)
         if middle is not None and end is not None:
             first, second = line.difference(q, middle), line.difference(middle, end)
-            length = np.linalg.norm(first) + np.linalg.norm(second)
-            if np.linalg.norm(second - first) < max(SMOOTH * length, SMALL):
+            length = float(np.linalg.norm(first) + np.linalg.norm(second))
+            if float(np.linalg.norm(second - first)) < max(SMOOTH * length, SMALL):
                 q, share, step = end, share + step, 2 * step
                 continue
         step /= 2

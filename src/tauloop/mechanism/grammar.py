@@ -195,6 +195,7 @@ REFERENCE = Shape(
         field("slide", value(units.LENGTH), "displacement along the axis"),
         field("x", value(units.LENGTH), "displacement along x"),
         field("y", value(units.LENGTH), "displacement along y"),
+        field("z", value(units.LENGTH), "displacement along z"),
         field("at", ListOf(item=value(units.LENGTH), length=3), "position"),
         field("turn", ListOf(item=CONSTANT_TURN, may_be_empty=True), "successive turns"),
     ),
