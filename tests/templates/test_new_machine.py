@@ -166,12 +166,30 @@ def agree(model: tl.Model, position: np.ndarray, actuators: np.ndarray) -> None:
 # Values, sources, files
 
 
-def test_a_dimension_that_makes_the_stroke_impossible_is_named_with_the_value_that_does():
+def test_what_a_stroke_needs_is_named_and_the_stroke_itself_is_left_as_stated():
     result = tl.new_machine("mine", "delta", tl.NewMachineOptions(values={"stroke_width": "600 mm"}))
     assert result.status.value == "doubtful"
-    assert [cure.where for cure in result.cures] == ["stroke_width"]
-    for text in ("leg1.forearm excludes", "set stroke_width to "):
+    assert [cure.where for cure in result.cures] == ["arm_length", "forearm_length", "depth"]
+    for text in ("leg1.forearm excludes", "set arm_length to "):
         assert text in result.advice[0]
+
+
+def test_lengths_of_a_real_machine_are_never_to_be_changed():
+    """A Fanuc DR-3iB: the template's depth does not suit its forearms of 1.26 m."""
+    lengths = {"motor_radius": "140 mm", "arm_length": "565 mm", "forearm_length": "1260 mm", "plate_radius": "75 mm"}
+    with pytest.raises(tl.InputError, match=r"set depth to") as caught:
+        tl.new_machine("mine", "delta", tl.NewMachineOptions(values=lengths))
+    assert not [problem for problem in caught.value.problems if problem.where in lengths]
+    remedy = caught.value.problems[-1].remedy.rpartition(" to ")[2]
+    made_of_them = tl.new_machine("mine", "delta", tl.NewMachineOptions(values={**lengths, "depth": remedy}))
+    assert made_of_them.status.value == "ok"
+
+
+def test_a_stated_length_is_named_where_no_other_dimension_helps():
+    values = {"arm_length": "240 mm", "forearm_length": "520 mm", "depth": "500 mm", "stroke_width": "20 mm"}
+    values |= {"motor_radius": "200 mm", "plate_radius": "45 mm", "stroke_height": "1 m"}
+    result = tl.new_machine("mine", "delta", tl.NewMachineOptions(values=values))
+    assert [cure.where for cure in result.cures] == ["stroke_height"]
 
 
 @pytest.mark.parametrize(

@@ -287,19 +287,21 @@ def _cures(
 ) -> tuple[Problem, ...]:
     """What to change, one dimension alone each: the value nearest to the present one with which all is reached.
 
-    Own values come first, each towards that of the source; where none of them alone helps, any dimension by `FACTORS`.
+    Values that the user states are those of a real machine: they are never changed where any other dimension helps, by
+    `FACTORS`. Only then each of them is tried, towards that of the source.
     """
     before, after = (
         {item.name: item for item, _ in named_values(body).values() if _value(item) and _unit(item) in _GEOMETRY}
         for body in (text, with_values(text, "trial", own))
     )
-    changed = [(item, _value(after[name]) / _value(item), 1.0) for name, item in before.items() if name in own]
-    any_one = [(after[name], 1.0, factor) for factor in FACTORS for name in after if after[name].bounds]
+    stated = [(item, _value(after[name]) / _value(item), 1.0) for name, item in before.items() if name in own]
+    others = [name for name, item in after.items() if item.bounds and name not in own]
+    any_other = [(after[name], 1.0, factor) for factor in FACTORS for name in others]
     cures: dict[str, Problem] = {}
-    for first, trials in ((0, changed), (len(changed), any_one)):
+    for first, trials in ((0, any_other), (len(any_other), stated)):
         for done, (item, bad, good) in enumerate(trials, first):
             if progress is not None:
-                progress(done, len(changed) + len(any_one))
+                progress(done, len(any_other) + len(stated))
             if item.name in cures or not reaches({**own, item.name: item.scaled(good)}):
                 continue
             for _ in range(NARROWED):
