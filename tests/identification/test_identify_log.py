@@ -11,11 +11,12 @@ import xarray as xr
 from identifying import measured
 from machine_texts import shipped_text
 
+import tauloop as tl
 from tauloop import Model, load
 from tauloop.errors import IdentificationError, InputError, LogError, PoseError
 from tauloop.formats.library import loads
 from tauloop.identification import Identification, RegressionData, WeightedLeastSquares, fit, split
-from tauloop.identification.regression.from_log import dynamic_leaves, leaf_ties, regression_data
+from tauloop.identification.regression.from_log import dynamic_leaves, held_lengths, leaf_ties, regression_data
 from tauloop.logs import Preparation, read_log, write_log
 from tauloop.motion import random_multisine
 
@@ -250,6 +251,20 @@ def test_a_log_that_leaves_the_workspace_says_where_and_when():
 def test_ties_that_are_not_linear_are_refused():
     with pytest.raises(InputError, match="not linear"):
         leaf_ties(model("delta"), ["arm_mass", "arm_length"])
+
+
+def test_lengths_of_a_template_keep_their_values_and_equal_problems_are_one():
+    """The legs' mass centres lie at shares of the shortest leg, in 36 dynamic parameters."""
+    hexapod = tl.Model(tl.new_machine("mine", "hexapod").inspection.model.mechanism)
+    masses = ("plate_mass", "cylinder_mass", "piston_mass")
+    assert dynamic_leaves(hexapod) == masses
+    assert held_lengths(hexapod) == ("leg_least",)
+    assert leaf_ties(hexapod).parameters == masses
+    assert dynamic_leaves(hexapod, ("cylinder_mass", "piston_mass")) == ("plate_mass",)  # its square counts as well
+    with pytest.raises(InputError) as caught:
+        leaf_ties(hexapod, ("leg_least", *masses))
+    assert len(caught.value.problems) == 2
+    assert "(cylinder_mass, leg_least) (and 17 others are not)" in str(caught.value)
 
 
 def test_leaves_that_forces_are_linear_in():

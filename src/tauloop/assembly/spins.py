@@ -19,18 +19,16 @@ from tauloop.equations.tree import symbolic_motion
 from tauloop.equations.values import BatchFunction
 from tauloop.errors import InputError, Problem
 from tauloop.mechanism.bodies import about_center, as_matrices
-from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import (
     BASE,
     JOINT_KINDS,
-    AxisName,
     Freedom,
     Friction,
     Joint,
     Mechanism,
     Placement,
-    Turn,
 )
+from tauloop.mechanism.placements import turns_to_axes
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.records import dataclass
 
@@ -318,8 +316,8 @@ def _with_universal_joints(assembly: Assembly, spins: list[Spin]) -> Mechanism:
         changed[ball.name] = replace(
             ball,
             kind="universal",
-            parent=_turned(ball.parent, orientation[ball.parent.body][0].T @ frame),
-            child=_turned(ball.child, orientation[ball.child.body][0].T @ frame),
+            parent=_with_axes(ball.parent, orientation[ball.parent.body][0].T @ frame),
+            child=_with_axes(ball.child, orientation[ball.child.body][0].T @ frame),
             axes=("x", "y"),
             reference=(0.0, 0.0),
             freedoms=ball.freedoms[:2],
@@ -355,12 +353,6 @@ def _axes_across(turn: np.ndarray, neighbor: np.ndarray, *, is_first: bool) -> n
     return np.stack([np.cross(carried, axis), carried, axis], axis=1)
 
 
-def _turned(placement: Placement, R: np.ndarray) -> Placement:
-    """A placement with the orientation R (3, 3) in its body."""
-    from scipy.spatial.transform import Rotation  # all of scipy.spatial, for a rare case
-
-    letters: tuple[AxisName, ...] = ("x", "y", "z")
-    angles = Rotation.from_matrix(R).as_euler("XYZ")
-    return replace(
-        placement, turns=tuple(Turn(letter, Constant(float(x))) for letter, x in zip(letters, angles, strict=True))
-    )
+def _with_axes(placement: Placement, R: np.ndarray) -> Placement:
+    """Return a placement whose axes are the columns of R (3, 3) in its body."""
+    return replace(placement, turns=turns_to_axes(R[:, 0], R[:, 1]))

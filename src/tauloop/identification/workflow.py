@@ -52,7 +52,13 @@ from tauloop.identification.preparation.prepare import PreparedLogs, prepare_log
 from tauloop.identification.preparation.repairs import Repairs, repairs
 from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.identification.regression.data import RegressionData
-from tauloop.identification.regression.from_log import dynamic_leaves, leaf_ties, regression_data, require_channels
+from tauloop.identification.regression.from_log import (
+    dynamic_leaves,
+    held_lengths,
+    leaf_ties,
+    regression_data,
+    require_channels,
+)
 from tauloop.identification.regression.streaming import merge, split_each
 from tauloop.identification.regression.ties import Ties
 from tauloop.logs import Signals, samples
@@ -289,6 +295,11 @@ def _logged(
         for source, log in zip(options.commanded, logs, strict=False)
     ]
     lines = repaired.lines(prepared.names, [log.log for log in logs])
+    if options.parameters == "file" and (lengths := held_lengths(model, taken)):
+        lines += (
+            f"{', '.join(lengths)}: of the machine file, not sought, since forces depend on products with masses that "
+            "are; give the masses (--known NAME=VALUE) to seek a distance",
+        )
     return _Logged(
         parts=parts,
         machine=machine,

@@ -217,9 +217,13 @@ class Model(Shown):
         bad = np.flatnonzero(deviation > 1e-9 * (1.0 + np.abs(origin) + np.abs(T) @ probe))
         problems = Problems()
         remedy = "give one of them a value (by command --known NAME=VALUE), or an inertia by its moments"
+        alike: dict[str, list[str]] = {}
         for entry in (self.parameters[i] for i in bad):
             chosen = ", ".join(sorted(leaves(entry.expression) & set(names)))
-            problems.add(entry.name, f"is not linear in the chosen parameters ({chosen})", remedy)
+            alike.setdefault(chosen, []).append(entry.name)
+        for chosen, entries in alike.items():
+            others = f" (and {len(entries) - 1} others are not)" if len(entries) > 1 else ""
+            problems.add(entries[0], f"is not linear in the chosen parameters ({chosen}){others}", remedy)
         InputError.raise_if_any(problems)
         untouched = np.array(self.pi)
         untouched[touched] = 0.0

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tauloop.equations.values import DynamicParameter
 from tauloop.errors import AssemblyError, IdentificationError, InputError, LogError, PoseError, Problem, solving
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.ties import Ties
@@ -19,6 +20,8 @@ from tauloop.mechanism.suggestions import suggestion
 from tauloop.mechanism.units import si_unit
 from tauloop.model import Model
 
+#: SI units of lengths and angles.
+GEOMETRIC_UNITS = ("m", "rad")
 #: Groups of leaf parameters that identification may estimate from forces.
 DYNAMIC_GROUPS = ("inertia", "friction", "drive", "spring")
 #: What the rows of the regressor may be: actuator forces, or forces on the driven coordinates.
@@ -32,9 +35,10 @@ FOLLOWED_AT_ONCE = 100_000
 def dynamic_leaves(model: Model, known: Iterable[str] = ()) -> tuple[str, ...]:
     """Leaf parameters of the machine file that forces depend on linearly: inertia, friction, drives, springs.
 
-    Those that are known are not among them, nor are rests of springs and Stribeck speeds (see `held_leaves`).
+    Those that are known are not among them, nor are rests of springs, Stribeck speeds (see `held_leaves`) and lengths
+    (see `held_lengths`).
     """
-    held = {*known, *held_leaves(model, known)}
+    held = {*known, *held_leaves(model, known), *held_lengths(model, known)}
     return tuple(p.name for p in model.mechanism.parameters if p.group in DYNAMIC_GROUPS and p.name not in held)
 
 
@@ -51,6 +55,31 @@ def held_leaves(model: Model, known: Iterable[str] = ()) -> tuple[str, ...]:
     losses += [actuator.friction for actuator in mechanism.actuators] + [loss.friction for loss in mechanism.losses]
     expressions += [friction.stribeck for friction in losses if friction is not None and friction.stribeck is not None]
     return tuple(dict.fromkeys(name for expression in expressions for name in sorted(leaves(expression))))
+
+
+def held_lengths(model: Model, known: Iterable[str] = ()) -> tuple[str, ...]:
+    """Lengths and angles that keep their values, since forces are not linear in them.
+
+    Forces depend on their powers, or on products with other parameters that are sought: a length of a leg that also
+    places its mass centre is one. With a known mass, a distance of its centre is sought.
+    """
+    table = model.mechanism.parameters
+    sought = {p.name for p in table if p.group in DYNAMIC_GROUPS} - set(known)
+    lengths = {name for name in sought if si_unit(table[name].unit) in GEOMETRIC_UNITS}
+    held: set[str] = set()
+    for entry in model.parameters:
+        used = leaves(entry.expression) & sought
+        if len(used) > 1 or not all(_is_linear(model, entry, name) for name in used & lengths):
+            held |= used & lengths
+    return tuple(p.name for p in table if p.name in held)
+
+
+def _is_linear(model: Model, entry: DynamicParameter, name: str) -> bool:
+    """Whether a dynamic parameter is linear in one leaf parameter, by its values at three equal steps."""
+    first, second, third = (
+        model.mechanism.at_values({name: value}).value(entry.expression) for value in (1.0, 2.0, 3.0)
+    )
+    return abs(third - 2.0 * second + first) <= 1e-9 * (abs(first) + abs(second) + abs(third))
 
 
 def leaf_ties(model: Model, names: Iterable[str] | None = None) -> Ties:
