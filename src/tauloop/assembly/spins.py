@@ -355,4 +355,4 @@ def _axes_across(turn: np.ndarray, neighbor: np.ndarray, *, is_first: bool) -> n
 
 def _with_axes(placement: Placement, R: np.ndarray) -> Placement:
     """Return a placement whose axes are the columns of R (3, 3) in its body."""
-    return replace(placement, turns=turns_to_axes(R[:, 0], R[:, 1]))
+    return replace(placement, turns=turns_to_axes(R[:, 0].tolist(), R[:, 1].tolist()))
