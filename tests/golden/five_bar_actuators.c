@@ -233,8 +233,8 @@ void actuators_inverse_dynamics(const double *restrict position, const double *r
             solution_3_pivots[0] = t4;
             solution_3_pivots[1] = t46;
             double longest = 0.0, limit;
-            longest = fabs(dx_0) > longest ? fabs(dx_0) : longest;
-            longest = fabs(dx_1) > longest ? fabs(dx_1) : longest;
+            longest = fabs(4.0 * dx_0) > longest ? fabs(4.0 * dx_0) : longest;
+            longest = fabs(4.0 * dx_1) > longest ? fabs(4.0 * dx_1) : longest;
             longest = fabs(dx_2) > longest ? fabs(dx_2) : longest;
             longest = fabs(dx_3) > longest ? fabs(dx_3) : longest;
             limit = longest > 0.5 ? 0.5 / longest : 1.0;
@@ -288,10 +288,10 @@ void actuators_inverse_dynamics(const double *restrict position, const double *r
         const double t35 = t30 + t34;
         const double t36 = t35 - t9;
         phi_3 = t36;
-        residual[0] += fabs(phi_0);
-        residual[0] += fabs(phi_1);
-        residual[0] += fabs(phi_2);
-        residual[0] += fabs(phi_3);
+        residual[0] += fabs(4.0 * phi_0);
+        residual[0] += fabs(4.0 * phi_1);
+        residual[0] += fabs(4.0 * phi_2);
+        residual[0] += fabs(4.0 * phi_3);
     }
     {
         const double t0 = solution_3[0];
@@ -748,8 +748,8 @@ static void actuators_inverse_dynamics_block(const double position[restrict][TL_
             solution_3_pivots[0][l] = t4;
             solution_3_pivots[1][l] = t46;
             double longest = 0.0, limit;
-            longest = fabs(dx_0) > longest ? fabs(dx_0) : longest;
-            longest = fabs(dx_1) > longest ? fabs(dx_1) : longest;
+            longest = fabs(4.0 * dx_0) > longest ? fabs(4.0 * dx_0) : longest;
+            longest = fabs(4.0 * dx_1) > longest ? fabs(4.0 * dx_1) : longest;
             longest = fabs(dx_2) > longest ? fabs(dx_2) : longest;
             longest = fabs(dx_3) > longest ? fabs(dx_3) : longest;
             limit = longest > 0.5 ? 0.5 / longest : 1.0;
@@ -803,10 +803,10 @@ static void actuators_inverse_dynamics_block(const double position[restrict][TL_
         const double t35 = t30 + t34;
         const double t36 = t35 - t9;
         phi_3 = t36;
-        residual[0][l] += fabs(phi_0);
-        residual[0][l] += fabs(phi_1);
-        residual[0][l] += fabs(phi_2);
-        residual[0][l] += fabs(phi_3);
+        residual[0][l] += fabs(4.0 * phi_0);
+        residual[0][l] += fabs(4.0 * phi_1);
+        residual[0][l] += fabs(4.0 * phi_2);
+        residual[0][l] += fabs(4.0 * phi_3);
     }
     for (int l = 0; l < TL_LANES; ++l) {
         const double t0 = solution_3[0][l];

@@ -352,7 +352,7 @@ def _decided(
     assembly = Assembly(
         loops=loops,
         q=probe.q[0],
-        residual=float(probe.residual[0]),
+        residual=probe.residual,
         states=probe.states,
         singular_values=probe.sigma,
         rank=rank,

@@ -13,15 +13,17 @@ from collections.abc import Iterator
 import numpy as np
 
 from tauloop.assembly.far_start import close_from_afar
-from tauloop.assembly.limits import AT_THE_STOP, limits_of
+from tauloop.assembly.limits import limits_of
 from tauloop.assembly.loops import Loops, aligned
 from tauloop.blas import one_blas_thread
 from tauloop.equations.topology import integrate
 from tauloop.errors import Problem
 from tauloop.records import dataclass
 
-#: Loops count as closed below this residual, m (or pure number).
+#: Loops count as closed below this residual, characteristic lengths (or pure number).
 CLOSED = 1e-10
+#: Steps that close loops end at this residual, characteristic lengths (or pure number): rounding.
+ROUNDING = 1e-14
 #: Singular values of the unit-free Jacobian below this fraction of the largest do not steer the projection.
 PROJECTION_CUTOFF = 1e-6
 #: Singular values below this fraction of the largest belong to loops that are nearly redundant.
@@ -44,7 +46,7 @@ def close_from_reference(loops: Loops, independent: tuple[int, ...]) -> tuple[np
         independent: velocities whose coordinates stay where the file puts them, if the loops close there.
 
     Returns:
-        Coordinates (1, n_q) and the largest residual (1,).
+        Coordinates (1, n_q) and the largest residual (1,), characteristic lengths (or pure number).
     """
     start = np.array([loops.topology.reference])
     q, residual = close_loops(loops, start, held=independent)
@@ -62,7 +64,7 @@ def _facing_right(
 ) -> tuple[np.ndarray, np.ndarray]:
     """A better closure, if there is one, where the loops are open or a joint closed a third or half turn away."""
     strict = aligned(loops) if loops.topology.cuts else loops
-    if residual[0] <= CLOSED and np.abs(strict.residuals(q)[0]).max(initial=0.0) < ALIGNED:
+    if residual[0] <= CLOSED and strict.openings(strict.residuals(q)[0]).max() < ALIGNED:
         return q, residual
     for nearer, left in _attempts(strict, start):
         if left < ALIGNED:
@@ -97,7 +99,7 @@ def _close_weakly(loops: Loops, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     phi, K = loops.residuals(q)
     for _ in range(60):
-        if np.abs(phi).max() < CLOSED:
+        if loops.openings(phi).max() < CLOSED:
             break
         step = _full_step(loops, phi, K, RANK_FLOOR, WEAK)
         step *= np.minimum(1.0, STEP / np.maximum(np.abs(step).max(axis=1), 1e-300))[:, None]
@@ -105,12 +107,12 @@ def _close_weakly(loops: Loops, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             trial = integrate(loops.topology, q, 0.5**halving * step * loops.velocity_scale)
             trial = _close_strongly(loops, trial)
             trial_phi, trial_K = loops.residuals(trial)
-            if np.abs(trial_phi).max() < np.abs(phi).max():
+            if loops.openings(trial_phi).max() < loops.openings(phi).max():
                 q, phi, K = trial, trial_phi, trial_K
                 break
         else:
             break
-    return q, np.abs(phi).max(axis=1)
+    return q, loops.openings(phi)
 
 
 def _close_strongly(loops: Loops, q: np.ndarray) -> np.ndarray:
@@ -144,7 +146,8 @@ def close_loops(
         held: indices of velocities whose coordinates are not moved.
 
     Returns:
-        Coordinates (N, n_q) and largest residuals (N,); infinite where a start is too far away for numbers to hold.
+        Coordinates (N, n_q) and largest residuals (N,), characteristic lengths (or pure numbers); infinite where a
+        start is too far away for numbers to hold.
     """
     if not loops.names:
         return q, np.zeros(len(q))
@@ -157,7 +160,7 @@ def close_loops(
     phi[lost], K[lost] = 0.0, 0.0
     cost = np.sum((weight * phi) ** 2, axis=1)
     for _ in range(iterations):
-        if np.abs(phi).max() < 1e-14:
+        if loops.openings(phi).max() < ROUNDING:
             break
         J = loops.scaled(K) * movable
         U, s, Vt = np.linalg.svd(J, full_matrices=False)
@@ -177,7 +180,7 @@ def close_loops(
         damping = np.where(better, np.where(damping < 1e-12, 0.0, damping * 0.1), np.maximum(damping, 1e-12) * 10)
         if not better.any() and damping.min() > 1e3:
             break
-    return q, np.where(lost, np.inf, np.abs(phi).max(axis=1))
+    return q, np.where(lost, np.inf, loops.openings(phi))
 
 
 def random_walk(
@@ -204,7 +207,7 @@ def random_walk(
         States (walks * steps + 1, n_q), the start first.
     """
     limits = limits_of(loops.mechanism, loops.topology)
-    left = limits.room(q)[0] < -AT_THE_STOP
+    left = limits.margins(q)[0] < 0.0
     current = np.repeat(q, walks, axis=0)
     states = [q]
     for _ in range(steps):
@@ -221,7 +224,7 @@ def random_walk(
         direction *= step / np.maximum(size, 1e-12) * loops.velocity_scale
         trial, residual = close_loops(loops, integrate(loops.topology, current, direction), 25, locked)
         inside = ((limits.room(trial) >= 0.0) | left).all(axis=1)
-        moved = np.abs(trial - current).max(axis=1) < 10 * step * max(loops.length, 1.0)
+        moved = loops.gaps(current, trial) < 10 * step
         good = (residual < CLOSED) & inside & moved
         current = np.where(good[:, None], trial, current)
         states.append(current.copy())
@@ -246,7 +249,8 @@ def open_loops(loops: Loops, q: np.ndarray) -> list[Problem]:
     phi = _misses(loops, q)
     worst: dict[str, tuple[float, bool]] = {}
     for element, value, is_length in zip(loops.elements, phi, loops.is_length, strict=True):
-        if value > CLOSED and value > worst.get(element, (0.0, True))[0]:
+        opening = value / loops.length if is_length else value
+        if opening > CLOSED and value > worst.get(element, (0.0, True))[0]:
             worst[element] = (float(value), bool(is_length))
     return [
         Problem(
@@ -271,21 +275,21 @@ class Probe:
 
     Attributes:
         q: the pose (1, n_q), assembled.
-        residual: largest residual there (1,).
+        residual: largest residual there, m.
         states: states (N, n_q), the pose first.
         K: unit-free Jacobians (N, c, n_v) there, without the columns of locked velocities.
         sigma: their singular values (N, min(c, n_v)).
     """
 
     q: np.ndarray
-    residual: np.ndarray
+    residual: float
     states: np.ndarray
     K: np.ndarray
     sigma: np.ndarray
 
     def standing_still(self, loops: Loops) -> tuple[Problem, ...]:
         """The finding that all states are one pose; none where they differ."""
-        if (np.abs(self.states - self.q) > SAME).any():
+        if (loops.gaps(self.q, self.states) > SAME).any():
             return ()
         return (
             Problem(
@@ -305,10 +309,10 @@ def probed(loops: Loops, q: np.ndarray, locked: tuple[int, ...]) -> Probe:
     states = q
     for step in STEPS:
         states = random_walk(loops, q, np.random.default_rng(0), step=step, locked=locked)
-        if (np.abs(states - q) > SAME).any():
+        if (loops.gaps(q, states) > SAME).any():
             break
     phi, K = loops.residuals(states)
     K_scaled = loops.scaled(K)
     K_scaled[:, :, list(locked)] = 0.0
     sigma = np.linalg.svd(K_scaled, compute_uv=False) if K.shape[1] else np.zeros((len(states), 0))
-    return Probe(q=q, residual=np.abs(phi[:1]).max(axis=1, initial=0.0), states=states, K=K_scaled, sigma=sigma)
+    return Probe(q=q, residual=float(loops.largest_residual(phi)[0]), states=states, K=K_scaled, sigma=sigma)

@@ -33,4 +33,4 @@ def assembled_at(assembly: Assembly, q: np.ndarray) -> Assembly:
             "make it the reference pose of the machine file",
             file=loops.mechanism.file,
         )
-    return replace(assembly, q=closed[0], residual=float(residual[0]), states=probe.states)
+    return replace(assembly, q=closed[0], residual=loops.length * float(residual[0]), states=probe.states)

@@ -31,12 +31,12 @@ def close_from_afar(loops: Loops, q: np.ndarray, *, held: tuple[int, ...] = ()) 
         held: indices of velocities whose coordinates are not moved.
 
     Returns:
-        Coordinates (n_q,) and the largest residual, m (or pure number).
+        Coordinates (n_q,) and the largest residual, characteristic lengths (or pure number).
     """
     topology, weight = loops.topology, loops.row_scale
     movable = [i for i in range(topology.n_v) if i not in held]
     if not loops.names or not movable:
-        return q, float(np.abs(loops.residuals(q[None, :])[0]).max(initial=0.0))
+        return q, float(loops.openings(loops.residuals(q[None, :])[0])[0])
 
     def displacement(x: np.ndarray) -> np.ndarray:
         step = np.zeros((1, topology.n_v))
@@ -65,7 +65,7 @@ def close_from_afar(loops: Loops, q: np.ndarray, *, held: tuple[int, ...] = ()) 
         max_nfev=EVALUATIONS,
     )
     closed = integrate(topology, q[None, :], displacement(solution.x))
-    return closed[0], float(np.abs(loops.residuals(closed)[0]).max())
+    return closed[0], float(loops.openings(loops.residuals(closed)[0])[0])
 
 
 def _rates(topology: Topology, step: np.ndarray) -> np.ndarray:

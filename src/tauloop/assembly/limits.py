@@ -20,7 +20,7 @@ from tauloop.mechanism.model import LIMIT_KINDS, Freedom, LimitKind, Mechanism
 from tauloop.records import dataclass
 from tauloop.result import Evidence
 
-#: A coordinate is beyond a stop from this far on, rad or m: rounding of what was put exactly onto it.
+#: A coordinate is beyond a stop from this far on, rad or characteristic lengths: rounding of what was put onto it.
 AT_THE_STOP = 1e-9
 #: Share of a range by which poses that are sought keep off its ends.
 MARGIN = 0.02
@@ -117,6 +117,7 @@ class Limits:
         names, units: of the coordinates that have any; rad or m.
         columns: their columns among the coordinates; those of cut joints come last and have none.
         lower, upper: their ranges (n,), SI; infinite at an open end.
+        scale: one radian, or the characteristic length of the machine, m (n,).
         is_stop: whether the range is of stops (n,).
         cuts: the cut joints; None where the tree has all joints.
     """
@@ -126,6 +127,7 @@ class Limits:
     columns: tuple[int, ...]
     lower: np.ndarray
     upper: np.ndarray
+    scale: np.ndarray
     is_stop: np.ndarray
     cuts: CutFreedoms | None
 
@@ -148,6 +150,15 @@ class Limits:
         values = self.values(q)
         room = np.minimum(values - self.lower, self.upper - values)
         return np.asarray(np.where(self.of(kinds), room, np.inf))
+
+    def margins(self, q: np.ndarray, kinds: tuple[LimitKind, ...] = LIMIT_KINDS) -> np.ndarray:
+        """Return the room (N, n) in units of `scale`; negative from `AT_THE_STOP` beyond an end on.
+
+        Args:
+            q: coordinates (N, n_q).
+            kinds: the kinds of limits that count, as in `room`.
+        """
+        return np.asarray(self.room(q, kinds) / self.scale + AT_THE_STOP)
 
     def passed(self, q: np.ndarray) -> Passed:
         """What motions do with what is limited.
@@ -207,7 +218,8 @@ class Limits:
 
     def _is_outside(self, least: np.ndarray, greatest: np.ndarray, k: int | slice = slice(None)) -> np.ndarray:
         """Whether values between these leave ranges (of one coordinate), of any kind; not numbers do not."""
-        return np.asarray((self.lower[k] - least > AT_THE_STOP) | (greatest - self.upper[k] > AT_THE_STOP))
+        rounding = AT_THE_STOP * self.scale[k]
+        return np.asarray((self.lower[k] - least > rounding) | (greatest - self.upper[k] > rounding))
 
     def like_degrees(self, q: np.ndarray) -> tuple[str, ...]:
         """Angles of which every value leaves its range, of whatever kind, by more than its width, but none in degrees.
@@ -323,6 +335,7 @@ def limits_of(mechanism: Mechanism, topology: Topology) -> Limits:
         columns=columns,
         lower=np.array([freedom.lower for freedom in every]),
         upper=np.array([freedom.upper for freedom in every]),
+        scale=np.where([unit == "rad" for unit in units], 1.0, mechanism.characteristic_length),
         is_stop=np.array([_stops(freedom) for freedom in every], dtype=bool),
         cuts=cuts,
     )
@@ -346,7 +359,7 @@ def excess(loops: Loops, q: np.ndarray) -> np.ndarray:
     """By how much coordinates (..., n_q) are beyond their limits (..., n_q), m or rad; negative below the lower one."""
     lower, upper = coordinate_limits(loops.topology)
     beyond = q - np.clip(q, lower, upper)
-    return np.asarray(np.where(np.abs(beyond) > AT_THE_STOP, beyond, 0.0))
+    return np.asarray(np.where(np.abs(beyond) > AT_THE_STOP * loops.coordinate_scale, beyond, 0.0))
 
 
 def moved_inside(loops: Loops, q: np.ndarray) -> np.ndarray:

@@ -283,6 +283,23 @@ class Loops(Shown):
         """Unit displacement (n_v,) of every velocity: the characteristic length, or one radian."""
         return np.where(self.topology.angular, 1.0, self.length)
 
+    @property
+    def coordinate_scale(self) -> np.ndarray:
+        """Unit difference (n_q,) of every coordinate: the characteristic length, one radian or one."""
+        return np.where(self.topology.is_length, self.length, 1.0)
+
+    def openings(self, phi: np.ndarray) -> np.ndarray:
+        """Return the largest residual of each row of residuals (N, c), in characteristic lengths or pure numbers."""
+        return np.asarray(np.abs(self.row_scale * phi).max(axis=1, initial=0.0))
+
+    def largest_residual(self, phi: np.ndarray) -> np.ndarray:
+        """Return the largest of each row of residuals (N, c), m; pure numbers count by the characteristic length."""
+        return self.length * self.openings(phi)
+
+    def gaps(self, start: np.ndarray, q: np.ndarray) -> np.ndarray:
+        """Return the largest difference of any coordinate of poses (N, n_q), rad or characteristic lengths."""
+        return np.asarray((np.abs(q - start) / self.coordinate_scale).max(axis=-1, initial=0.0))
+
     def scaled(self, K: np.ndarray) -> np.ndarray:
         """Jacobians made free of units."""
         return np.asarray(self.row_scale[:, None] * K * self.velocity_scale)

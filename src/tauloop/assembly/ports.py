@@ -409,9 +409,9 @@ def _position_port(topology: Topology, q: list[int]) -> Port:
 
 def coordinate_units(topology: Topology, q: list[int] | None = None) -> tuple[str, ...]:
     """Units of coordinates: rad for angles, 1 for quaternions, m for the rest."""
-    quaternion = {j for q0, _ in topology.quaternions for j in range(q0, q0 + 4)}
     indices = range(topology.n_q) if q is None else q
-    return tuple("1" if i in quaternion else "rad" if topology.is_angle[i] else "m" for i in indices)
+    is_length = topology.is_length
+    return tuple("m" if is_length[i] else "rad" if topology.is_angle[i] else "1" for i in indices)
 
 
 def velocity_units(topology: Topology, v: tuple[int, ...] | None = None) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ class ReferencePose:
 
     Attributes:
         q: coordinates (1, n_q).
-        residual: largest residual there (1,).
+        residual: largest residual there (1,), characteristic lengths (or pure number).
         notes, findings: what was done about limits, and what could not be.
     """
 
@@ -139,7 +139,7 @@ def closed_from_further_starts(
     q, residual = close_loops(loops, q, held=held)
     q, residual = _on_the_nearest_turn(loops, start, q, residual)
     strict = aligned(loops) if topology.cuts else loops
-    upright = np.abs(strict.residuals(q)[0]).max(axis=1, initial=0.0) < ALIGNED
+    upright = strict.openings(strict.residuals(q)[0]) < ALIGNED
     lengths = [i for _, i, _ in topology.telescopes]
     good = (residual < CLOSED) & upright & (q[:, lengths] > 0).all(axis=1) & ~excess(loops, q).any(axis=1)
     return _different(loops, q[good])
@@ -167,7 +167,7 @@ def _on_the_nearest_turn(
     if not turns.any():
         return q, residual
     turned, left = close_loops(loops, q - 2 * np.pi * turns, iterations=3)
-    same = np.abs(turned - q + 2 * np.pi * turns).max(axis=1) < SAME
+    same = loops.gaps(q - 2 * np.pi * turns, turned) < SAME
     better = same & ((left <= CLOSED) | (residual > CLOSED))
     return np.where(better[:, None], turned, q), np.where(better, left, residual)
 

@@ -20,7 +20,8 @@ NEWTON_ITERATIONS = 20
 LARGEST = 1e12
 #: A pivot below this share of its typical size means a singular pose: rounding alone may be 1e-6 of it.
 SMALLEST_PIVOT = 1e-4
-#: Position residuals above this mean that Newton's method has not arrived: a float's rounding of metres, tenfold.
+#: Position residuals above this mean that Newton's method has not arrived: a float's rounding of ten characteristic
+#: lengths, tenfold.
 CONVERGED = 1e-5
 #: A way back onto the loops has arrived where it leaves less than this, m or pure numbers.
 RETURNED = 1e-6

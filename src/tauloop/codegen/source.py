@@ -53,7 +53,8 @@ CHAINS_OF_SQUARES = 4
 NUMBERS_OF_VECTOR = 4
 #: The array of values that outlive their piece.
 KEPT = "kept"
-#: Newton's loop ends after a step this short (m, rad or pure numbers), unless a function has its own.
+#: Newton's loop ends after a step this short (characteristic lengths, rad or pure numbers), unless a function has its
+#: own.
 LAST_STEP = 1e-8
 #: An array that a kernel declares: how many numbers of each sample it holds.
 _ARRAY_OF_LANES = re.compile(r"^    double \w+\[(\d+)\]\[TL_LANES\];$", re.MULTILINE)
@@ -84,7 +85,7 @@ class CFunction(CSignature):
 
     Attributes:
         program: the steps.
-        last_step: Newton's loop ends after a step this short (m, rad or pure numbers).
+        last_step: Newton's loop ends after a step this short (characteristic lengths, rad or pure numbers).
         most_steps: it gives up after this many.
         largest: root of the sum of squares of inputs and outputs from which on the first number of health is -1e300.
     """
@@ -496,9 +497,11 @@ def _newton(step: Newton, layout: _Layout, function: CFunction) -> list[str]:
         return f"{name}_{i}" if name in ("phi", "dx") else access(step.solution if name == "x" else name, i)
 
     ports = (("x", *step.inputs), ("phi", "dx", step.pivot_values))
+    left = [_in_units(f"phi_{i}", size) for i, size in enumerate(step.residual_sizes)]
     update = [f"{inner}double longest = 0.0, limit;"]
-    for i in range(step.size):
-        update.append(f"{inner}longest = fabs(dx_{i}) > longest ? fabs(dx_{i}) : longest;")
+    for i, size in enumerate(step.sizes):
+        length = f"fabs({_in_units(f'dx_{i}', size)})"
+        update.append(f"{inner}longest = {length} > longest ? {length} : longest;")
     update.append(f"{inner}limit = longest > {NEWTON_LONGEST_STEP} ? {NEWTON_LONGEST_STEP} / longest : 1.0;")
     update += [f"{inner}{access(step.solution, i)} += limit * dx_{i};" for i in range(step.size)]
     update += [f"{inner}{access('step_length', 0)} = longest;"]
@@ -519,10 +522,15 @@ def _newton(step: Newton, layout: _Layout, function: CFunction) -> list[str]:
         *(f"        double phi_{i};" for i in range(step.size)),
         *_whole(step.function.function, *ports, {"phi"}, inside, " " * 8),
         # a sum, so that not-a-number stays visible
-        *(f"        {access('residual', 0)} += fabs(phi_{i});" for i in range(step.size)),
-        *(f"        {access(step.residual_values, i)} = phi_{i};" for i in range(step.size) if is_kept),
+        *(f"        {access('residual', 0)} += fabs({text});" for text in left),
+        *(f"        {access(step.residual_values, i)} = {text};" for i, text in enumerate(left) if is_kept),
         "    }",
     ]
+
+
+def _in_units(name: str, size: float) -> str:
+    """Return C text of a value over its unit."""
+    return name if size == 1.0 else f"{number(1.0 / size)} * {name}"
 
 
 def _health(function: CFunction, layout: _Layout) -> list[str]:

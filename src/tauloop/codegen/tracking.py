@@ -19,12 +19,12 @@ from tauloop.codegen.signature import HEALTH
 from tauloop.codegen.source import CFunction, block_text, c_text, scalar_text
 from tauloop.errors import AssemblyError
 
-#: Newton's loop ends after a step this short (m, rad or pure numbers). It leaves about the square of this over the
-#: length of a rod, which is rounding; the residual is computed apart, behind the step.
+#: Newton's loop ends after a step this short (characteristic lengths, rad or pure numbers). It leaves about the square
+#: of this, which is rounding; the residual is computed apart, behind the step.
 LAST_STEP = 3e-8
 #: Samples from which on a motion is worth cutting into parts, whose starts must be reached in the interpreter.
 LONG_MOTION = 20_000
-#: Parts of one motion must meet at their seams: m, rad or pure numbers.
+#: Parts of one motion must meet at their seams: characteristic lengths, rad or pure numbers.
 SEAM = 1e-8
 
 
@@ -144,7 +144,7 @@ class Tracker:
         self._track(n, self._length(n), *arrays)
         first = self.starts(n)[1:]
         gap = np.abs(seam[:-1] - q[first])[np.diff(self.starts(n)) == self._length(n)]
-        return q, health, float(gap.max(initial=0.0))
+        return q, health, gap.max(axis=0, initial=0.0)
 
 
 #: A step of a coordinate this many times longer than the longest usual one (the 99th percentile) is a jump.

@@ -30,18 +30,28 @@ from tauloop.equations.values import Entries, Values
 from tauloop.mechanism.expression import Expression
 from tauloop.mechanism.model import BASE, Actuator, Friction, Inertia, Mechanism, Placement, Rod
 
-#: Speed up to which an element rests but for rounding, m/s or rad/s.
+#: Speed up to which an element rests but for rounding, characteristic lengths per second or rad/s.
 AT_REST = 1e-12
 
 
-def friction_force(entries: Entries, element: str, velocity: ca.SX, friction: Friction | None, values: Values) -> ca.SX:
-    """Friction force of one element, as `Friction` says: linear in its coefficients, not in the Stribeck speed.
+def friction_force(
+    entries: Entries, element: str, velocity: ca.SX, friction: Friction | None, values: Values, scale: float
+) -> ca.SX:
+    """Return the friction force of one element as `Friction` defines it: linear in all but the Stribeck speed.
 
     Rounding does not decide the side of Coulomb friction: up to `AT_REST` there is none.
+
+    Args:
+        entries: dynamic parameters.
+        element: its name.
+        velocity: m/s or rad/s.
+        friction: its law.
+        values: of the parameters.
+        scale: unit of the velocity: the characteristic length of the machine, m, or one for an element that turns.
     """
     if friction is None:
         return ca.SX(0)
-    sign = ca.sign(velocity * (ca.fabs(velocity) > AT_REST))
+    sign = ca.sign(velocity * (ca.fabs(velocity) > AT_REST * scale))
     factors = {
         "viscous": velocity,
         "coulomb": sign,
@@ -69,10 +79,13 @@ def friction_forces(mechanism: Mechanism, topology: Topology, values: Values, v:
         v: velocities (n_v,).
         entries: dynamic parameters.
     """
-    tau = ca.SX(topology.n_v, 1)
+    tau, length = ca.SX(topology.n_v, 1), mechanism.characteristic_length
     for i, (name, freedom) in enumerate(zip(topology.velocity_names, topology.freedoms, strict=True)):
-        tau[i] = friction_force(entries, name, v[i], freedom.friction, values)
-    motors = [(motor.name, motor.drives, motor.friction) for motor in mechanism.actuators]
+        tau[i] = friction_force(entries, name, v[i], freedom.friction, values, 1.0 if topology.angular[i] else length)
+    motors = [
+        (motor.name, motor.drives, motor.friction, 1.0 if topology.motor_turns(motor) else length)
+        for motor in mechanism.actuators
+    ]
     _add_combined(tau, [*motors, *_losses(mechanism)], topology, values, v, entries)
     return tau
 
@@ -90,22 +103,24 @@ def combined(ratios: list[tuple[int, Any]], rates: ca.SX) -> ca.SX:
     return sum((ratio * rates[i] for i, ratio in ratios), ca.SX(0))
 
 
-def _losses(mechanism: Mechanism) -> list[tuple[str, Terms, Friction | None]]:
-    return [(loss.name, loss.terms, loss.friction) for loss in mechanism.losses]
+def _losses(mechanism: Mechanism) -> list[tuple[str, Terms, Friction | None, float]]:
+    """Return name, terms, friction and unit of the velocity of all combinations of coordinates with friction."""
+    length = mechanism.characteristic_length
+    return [(loss.name, loss.terms, loss.friction, 1.0 if loss.turns else length) for loss in mechanism.losses]
 
 
 def _add_combined(
     tau: ca.SX,
-    laws: Iterable[tuple[str, Terms, Friction | None]],
+    laws: Iterable[tuple[str, Terms, Friction | None, float]],
     topology: Topology,
     values: Values,
     v: ca.SX,
     entries: Entries,
 ) -> None:
     """Add friction of combinations of coordinates to forces (n_v,): ratio_j F on each, by virtual work."""
-    for name, terms, friction in laws:
+    for name, terms, friction, scale in laws:
         ratios = combination(terms, topology, values)
-        force = friction_force(entries, name, combined(ratios, v), friction, values)
+        force = friction_force(entries, name, combined(ratios, v), friction, values, scale)
         for i, ratio in ratios:
             tau[i] += ratio * force
 
@@ -130,9 +145,10 @@ def tree_forces(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> c
         if rod.lower is not None or rod.upper is not None:
             _add_rod(rod, motion, gravity, entries, wrenches)
     tau = wrenches.project()
-    _add_freedoms(tau, motion, entries)
+    length = mechanism.characteristic_length
+    _add_freedoms(tau, motion, entries, length)
     for actuator in mechanism.actuators:
-        _add_actuator(tau, actuator, motion, entries)
+        _add_actuator(tau, actuator, motion, entries, length)
     _add_combined(tau, _losses(mechanism), motion.topology, motion.values, motion.v, entries)
     return tau
 
@@ -244,23 +260,26 @@ def _add_rod(rod: Rod, motion: TreeMotion, gravity: ca.SX, entries: Entries, wre
         wrenches.add_in_base(rod.start.body, ca.SX(3, 1), ends.couple_A)
 
 
-def _add_freedoms(tau: ca.SX, motion: TreeMotion, entries: Entries) -> None:
+def _add_freedoms(tau: ca.SX, motion: TreeMotion, entries: Entries, length: float) -> None:
+    """Add inertia, friction and springs of all freedoms; `length` is the characteristic length, m."""
     topology = motion.topology
     for i, (name, freedom) in enumerate(zip(topology.velocity_names, topology.freedoms, strict=True)):
         inertia = entries.get(name, "inertia")
         if freedom.inertia is not None and inertia is not None:
             tau[i] += inertia * motion.a[i]
-        tau[i] += friction_force(entries, name, motion.v[i], freedom.friction, motion.values)
+        scale = 1.0 if topology.angular[i] else length
+        tau[i] += friction_force(entries, name, motion.v[i], freedom.friction, motion.values, scale)
         stiffness, preload = entries.get(name, "stiffness"), entries.get(name, "preload")
         if stiffness is not None and preload is not None:
             tau[i] += stiffness * motion.q[topology.q_of_v[i]] - preload
 
 
-def _add_actuator(tau: ca.SX, actuator: Actuator, motion: TreeMotion, entries: Entries) -> None:
-    """Rotor inertia and motor friction, carried to the coordinates by the transmission."""
+def _add_actuator(tau: ca.SX, actuator: Actuator, motion: TreeMotion, entries: Entries, length: float) -> None:
+    """Add rotor inertia and motor friction; `length` is the characteristic length, m."""
     ratios = combination(actuator.drives, motion.topology, motion.values)
     velocity, acceleration = combined(ratios, motion.v), combined(ratios, motion.a)
-    force = friction_force(entries, actuator.name, velocity, actuator.friction, motion.values)
+    scale = 1.0 if motion.topology.motor_turns(actuator) else length
+    force = friction_force(entries, actuator.name, velocity, actuator.friction, motion.values, scale)
     inertia = entries.get(actuator.name, "inertia")
     if actuator.inertia is not None and inertia is not None:  # a motor may be called as its joint, which may have one
         force += inertia * acceleration

@@ -84,6 +84,12 @@ class Topology(Shown):
         """Number of velocities."""
         return len(self.velocity_names)
 
+    @property
+    def is_length(self) -> tuple[bool, ...]:
+        """Whether each coordinate is a length in metres: neither an angle nor a part of a quaternion."""
+        in_quaternion = {i + k for i, _ in self.quaternions for k in range(4)}
+        return tuple(not turns and i not in in_quaternion for i, turns in enumerate(self.is_angle))
+
     def coordinates_of(self, velocities: Collection[int]) -> tuple[int, ...]:
         """Coordinates that rest where these velocities are zero; a quaternion where all its rotations are."""
         q = [self.q_of_v[i] for i in velocities if self.q_of_v[i] >= 0]

@@ -47,8 +47,8 @@ static void tl_explain(tl_instance *of, double time)
 #endif
     (void)most, (void)gap, (void)margin;
     if (worst[2] >= TL_CONVERGED)
-        snprintf(text, sizeof text, "at %.9g s: %s: the loops do not close: they miss by %.4g mm", time, TL_LOOPS,
-            1e3 * worst[2]);
+        snprintf(text, sizeof text, "at %.9g s: %s: the loops do not close: they miss by %.4g of the machine's "
+            "characteristic length", time, TL_LOOPS, worst[2]);
     else
         snprintf(text, sizeof text, "at %.9g s: %s: singular pose: smallest pivot %.3g of its usual size", time, TL_LOOPS,
             worst[1]);

@@ -101,7 +101,7 @@ class SampledTrace:
         if self.outcome in known:
             return known[self.outcome]
         if (least < 0 and least > NOT_FINITE) or residual >= CONVERGED:
-            return f"a loop does not close {when}: out of reach (residual {residual:.3g})"
+            return f"a loop does not close {when}: out of reach (residual {residual:.3g} of the characteristic length)"
         if pivot <= SMALLEST_PIVOT:
             return f"singular pose ({singular_kind(assembly, q)}) {when}: pivot at {pivot:.3g} of its typical size"
         return f"the motion is no longer finite {when}"
@@ -123,9 +123,8 @@ class SampledTrace:
                 advice="the motion came near a singularity",
             ),
             Evidence(
-                name="largest loop residual",
+                name="largest loop residual over the characteristic length",
                 value=residual,
-                unit="m",
                 upper=CONVERGED,
                 advice="a loop did not close",
             ),

@@ -31,14 +31,14 @@ from tauloop.options import Options, option
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
 
-#: A mode's loops must close within this, m (or pure number): the toolkit's limit for a closed loop.
+#: A mode's loops must close within this, characteristic lengths: the toolkit's limit for a closed loop.
 CLOSED = 1e-9
 #: Axes that a cut joint makes coincide do so within this; turned over, they differ by 2 (a third of a turn: by 1.4).
 UPRIGHT = 1e-4
 #: From this condition number on a pose is taken for singular: a double solution is known to the root of rounding, and
 #: its condition is 1e7 or more; of two modes 9e-7 rad apart it is 2e6, of two 3e-5 rad apart 7e4 (five-bar).
 SINGULAR = 1e6
-#: Modes are the same when no coordinate differs by more than this, m or rad.
+#: Modes are the same when no coordinate differs by more than this, characteristic lengths or rad.
 SAME_POSE = 1e-6
 
 
@@ -70,7 +70,7 @@ class Mode:
 
     Attributes:
         q: coordinates (n_q,), m, rad, or components of unit quaternions.
-        residual: largest residual of all loop equations, m (or pure number).
+        residual: largest residual of all loop equations, m; pure numbers count by the characteristic length.
         condition: condition number of the unit-free loop equations in the unknown coordinates; infinite where modes
             meet.
         is_reference: whether the machine gets here from its reference pose without passing a singularity, and this
@@ -301,7 +301,7 @@ def _modes(
                 name="largest loop residual of a mode",
                 value=max((mode.residual for mode in modes), default=None),
                 unit="m",
-                upper=CLOSED,
+                upper=CLOSED * model.assembly.loops.length,
                 advice="a mode is so badly conditioned that it cannot be made exact",
             ),
             Evidence(
@@ -374,8 +374,9 @@ def _sifted(model: Model, q: np.ndarray) -> tuple[np.ndarray, dict[str, int]]:
     lengths = [i for _, i, _ in model.topology.telescopes]
     is_long = (q[:, lengths] > 0).all(axis=1)
     phi, _ = loops.residuals(q)
-    is_closed = np.abs(phi).max(axis=1, initial=0.0) < CLOSED
-    is_upright = np.abs(aligned(loops).residuals(q)[0]).max(axis=1, initial=0.0) < UPRIGHT
+    strict = aligned(loops)
+    is_closed = loops.openings(phi) < CLOSED
+    is_upright = strict.openings(strict.residuals(q)[0]) < UPRIGHT
     is_mode = is_long & is_closed & is_upright
     left_out = {
         "a telescopic rod would have a negative length": int((~is_long).sum()),
@@ -401,6 +402,7 @@ def _described(
 
     q = q[np.argsort(distance(assembly.q), kind="stable")]
     phi, K = loops.residuals(q)
+    residual = loops.largest_residual(phi)
     moving = [i for i in range(topology.n_v) if i not in ports.v]
     condition = conditions(loops.scaled(K)[:, list(problem.rows)][:, :, moving])
     counted = _turned_inside(model.limits, q, is_angle & ~np.isin(np.arange(topology.n_q), ports.q))
@@ -410,7 +412,7 @@ def _described(
     return tuple(
         Mode(
             q=q[i],
-            residual=float(np.abs(phi[i]).max(initial=0.0)),
+            residual=float(residual[i]),
             condition=float(condition[i]),
             is_reference=bool(is_reference[i]),
             beyond=model.limits.beyond(counted[i]),
@@ -431,8 +433,10 @@ def _turned_inside(limits: Limits, q: np.ndarray, free: np.ndarray) -> np.ndarra
 
 def _reached(model: Model, ports: EntryPorts, position: np.ndarray) -> np.ndarray | None:
     """Where the machine gets from its reference pose; None where it passes a singularity or cannot move so."""
-    if np.abs(ports.at(model.assembly.q) - position).max(initial=0.0) < SAME_POSE:
-        return np.asarray(model.assembly.q)
+    assembly, q = model.assembly, list(ports.q)
+    gap = np.abs(assembly.q[q] - position @ ports.to_q.T) / assembly.loops.coordinate_scale[q]
+    if gap.max(initial=0.0) < SAME_POSE:
+        return np.asarray(assembly.q)
     try:
         functions = model.motion(ports.entry)
         return np.asarray(functions.follow(position).q)

@@ -69,7 +69,7 @@ class Poses(Result):
         platform_position, actuator_position: (M, n) and (M, n_u).
         tool: tool centre points (M, 3), m, base frame.
         tool_rotation: orientations of the tool's frame (M, 3, 3), base frame.
-        residual: largest loop residual of each (M,), m (or pure number).
+        residual: largest loop residual of each (M,), m; pure numbers count by the characteristic length.
         misfit: positions that are given of redundant actuators less those of the pose, by name, m or rad.
         beyond: what is beyond a stop, for each.
     """
@@ -217,11 +217,12 @@ def _poses(model: Model, entry: Entry, position: object, options: KinematicsOpti
             pose, path = reached_along_line(model.motion(entry), values, pose)
         q = np.atleast_2d(pose)
         evidence = (*evidence, *path, *_limited(model, q[0], options.within_limits))
-    residual = np.abs(model.assembly.loops.residuals(q)[0]).max(axis=1, initial=0.0)
+    loops = model.assembly.loops
+    residual = loops.largest_residual(loops.residuals(q)[0])
     geometry = machine_geometry(model, q)
     advice = "the pose is badly conditioned"
     value = float(residual.max()) if len(residual) else None
-    closing = Evidence(name="largest loop residual", value=value, unit="m", upper=CLOSED, advice=advice)
+    closing = Evidence(name="largest loop residual", value=value, unit="m", upper=CLOSED * loops.length, advice=advice)
     platform = model.platform.ports.position
     return Poses(
         machine=model.mechanism.name,

@@ -12,7 +12,7 @@ from tauloop.shown import Shown
 
 #: Walks run side by side when many states are wanted.
 PARALLEL_WALKS = 64
-#: States that differ by less than this are one, m or rad.
+#: States that differ by less than this are one, characteristic lengths or rad.
 SAME = 1e-6
 
 
@@ -75,14 +75,14 @@ def random_states(
     state = model.platform.evaluate(position, velocity, acceleration, start=q)
     conditions = model.platform.condition(q)
     good = state.health.is_reached & (conditions < condition)
-    good &= np.abs(state.q - q).max(axis=1) < 1e-6  # the closed forms' branch is the walk's
+    good &= assembly.loops.gaps(q, state.q) < SAME  # the closed forms' branch is the walk's
     chosen = np.flatnonzero(good)[:n]
     if len(chosen) == 0:
         what = f"none of {len(q)} states around the reference pose is regular: {state.health.is_reached.sum()} are "
         what += f"reached, and the smallest condition number is {conditions.min():.3g} (limit {condition:.3g})"
         remedy = "choose a reference pose away from singularities, or accept larger condition numbers"
         raise PoseError.of(model.mechanism.name, what, remedy)
-    if assembly.mobility and (np.abs(state.q[good] - assembly.q) < SAME).all():
+    if assembly.mobility and (assembly.loops.gaps(assembly.q, state.q[good]) < SAME).all():
         what = f"all {len(chosen)} regular states found are the reference pose: walks with steps of {step:g} do not "
         remedy = "take shorter steps, widen the limits, or choose a reference pose away from their ends"
         raise PoseError.of(model.mechanism.name, what + "leave it within the limits", remedy)

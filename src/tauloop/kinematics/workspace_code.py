@@ -39,7 +39,7 @@ class Verdicts:
         clearance: of rods, m (N,).
         side: of all singularities (N,).
         reason, blame: why a pose cannot be used, and the element to blame (N,).
-        residual: largest of all loops (N,).
+        residual: largest of all loops (N,), m; pure numbers count by the characteristic length.
         q: coordinates (N, n_q).
     """
 
@@ -111,8 +111,8 @@ class PoseKernel:
             self._own.T,
             driven.T,
             driven[list(assembly.leading)].T,
-            limits.lower[self._stops],
-            limits.upper[self._stops],
+            (limits.lower / limits.scale)[self._stops],
+            (limits.upper / limits.scale)[self._stops],
             self._clearance.pairs,
             np.array([least, clearance, ranges, parallel, AT_THE_STOP, CONVERGED], dtype=float),
         )
@@ -156,6 +156,7 @@ class PoseKernel:
         phi, K = ca.SX(0, 1), ca.SX(0, len(self._moving))
         if loops.names:
             phi, flat = loops.function.function(q)
+            phi *= ca.DM(loops.length * loops.row_scale)
             K = ca.reshape(flat, len(loops.names), topology.n_v)
             K = ca.diag(ca.DM(loops.row_scale)) @ K @ ca.diag(ca.DM(loops.velocity_scale))
             K = K[list(assembly.rows), self._moving] if assembly.rows else ca.SX(0, len(self._moving))
@@ -164,7 +165,8 @@ class PoseKernel:
             cut = limits.cuts.function.function(q, ca.DM.zeros(topology.n_v))
             limited += ca.vertsplit(cut)[: len(limits.cuts.names)]
         ends = ca.SX(0, 1) if self._clearance.ends is None else self._clearance.ends.function(q)
-        outputs = [phi, ca.reshape(K, -1, 1), ca.vertcat(ca.SX(0, 1), *(limited[i] for i in self._stops)), ends]
+        bounded = ca.vertcat(ca.SX(0, 1), *(limited[i] / limits.scale[i] for i in self._stops))
+        outputs = [phi, ca.reshape(K, -1, 1), bounded, ends]
         return BatchFunction(ca.Function("judged", [q], [ca.densify(output) for output in outputs], {"cse": True}))
 
     @cached_property

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from tauloop.assembly.limits import AT_THE_STOP
 from tauloop.assembly.ports import numbers
 from tauloop.datasets import Variable
 from tauloop.errors import InputError, PoseError, Problems, solving
@@ -25,6 +24,7 @@ from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
 from tauloop.model.tension_terms import NO_WRENCH
 from tauloop.programs.catalogue import KINEMATICS
+from tauloop.programs.limits import CONVERGED
 from tauloop.programs.state import State
 from tauloop.progress import Stages
 from tauloop.records import dataclass
@@ -309,7 +309,12 @@ def workspace_grid(
         border=border,
         model=model,
         evidence=(
-            Evidence(name="largest loop residual of usable poses", value=judge.residual, unit="m", upper=1e-9),
+            Evidence(
+                name="largest loop residual of usable poses",
+                value=judge.residual,
+                unit="m",
+                upper=CONVERGED * model.assembly.loops.length,
+            ),
             Evidence(
                 name="usable share of the grid",
                 value=share,
@@ -420,7 +425,7 @@ class _Poses:
             least = np.concatenate(
                 [
                     np.where(np.isfinite(health.discriminants), health.discriminants, -1.0),
-                    *((1e-9 - np.abs(residual))[:, None] for residual in health.residuals.values()),
+                    *((CONVERGED - np.abs(residual))[:, None] for residual in health.residuals.values()),
                 ],
                 axis=1,
             )
@@ -528,8 +533,7 @@ class _Judge:
         good = np.flatnonzero(reason == Reason.USABLE)
         q = state.q[good]
         if len(good) and self._limits.ranges:
-            room = self._model.limits.room(q)[:, self._bounded] + AT_THE_STOP
-            exclude(room, first, Reason.JOINT_LIMIT, good)
+            exclude(self._model.limits.margins(q)[:, self._bounded], first, Reason.JOINT_LIMIT, good)
         first += len(self._bounded)
         if len(good):
             distances = singularities(self._model, q)
@@ -544,8 +548,9 @@ class _Judge:
                 exclude(apart - self._limits.clearance, first + 3, Reason.INTERFERENCE, good)
             usable = self._held(good[reason[good] == Reason.USABLE], state.q, reason, blame, result)
             if len(usable):
-                phi, _ = self._model.assembly.loops.residuals(state.q[usable])
-                self.residual = max(self.residual, float(np.abs(phi).max(initial=0.0)))
+                loops = self._model.assembly.loops
+                left = loops.largest_residual(loops.residuals(state.q[usable])[0])
+                self.residual = max(self.residual, float(left.max()))
         return result | {"reason": reason, "blame": blame}
 
     def _held(

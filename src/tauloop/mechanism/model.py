@@ -40,6 +40,8 @@ Vector = tuple[Expression, Expression, Expression]
 ZERO_VECTOR: Vector = (ZERO, ZERO, ZERO)
 #: Where the six moments of an `Inertia` stand in the matrix, in their order.
 MOMENT_ENTRIES = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
+#: Lengths below this share of the largest one are rounding, and say nothing of a machine's size.
+_ZERO_LENGTH = 1e-9
 
 #: Name of the immovable body to which a machine is bolted.
 BASE = "base"
@@ -505,7 +507,8 @@ class Mechanism(Shown):
         frames = [frame for joint in self.joints for frame in (joint.parent, joint.child)]
         frames += [frame for rod in self.rods for frame in (rod.start, rod.end)]
         lengths += [float(np.linalg.norm([self.value(x) for x in frame.position])) for frame in frames]
-        lengths = sorted(length for length in lengths if length > 1e-9) or [1.0]
+        least = _ZERO_LENGTH * max(lengths, default=0.0)
+        lengths = sorted(length for length in lengths if length > least) or [1.0]
         return 0.5 * (lengths[(len(lengths) - 1) // 2] + lengths[len(lengths) // 2])
 
     def with_freedoms(self, change: Callable[[str, Freedom], Freedom]) -> Mechanism:

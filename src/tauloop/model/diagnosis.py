@@ -52,13 +52,14 @@ def gaps(extremes: np.ndarray, discriminants: np.ndarray) -> np.ndarray:
     return np.where(discriminants >= 0, 0.0, np.where(known, gap, np.nan))
 
 
-def unreached(health: Health, gap: np.ndarray, what: str) -> list[Problem]:
+def unreached(health: Health, gap: np.ndarray, what: str, length: float) -> list[Problem]:
     """Loops that do not close.
 
     Args:
         health: evidence of the run.
         gap: see `gaps`; not a number where an earlier loop of the chain is open already.
         what: what was given, for the remedy.
+        length: characteristic length of the machine, m.
     """
     problems = Problems()
     for form, column in zip(health.closed_forms, gap.T, strict=True):
@@ -73,7 +74,7 @@ def unreached(health: Health, gap: np.ndarray, what: str) -> list[Problem]:
             continue
         direction = "too far away" if column[worst] > 0 else "too near"
         amount = f"{1e3 * abs(column[worst]):.4g} mm ({direction}) in {where}"
-        if abs(column[worst]) < CONVERGED:
+        if abs(column[worst]) < CONVERGED * length:
             text = f"at a dead centre: the end of its reach, which rounding passes by {amount}"
             remedy = f"move the {what} away from it, or give a motion that does not turn back there"
         else:
@@ -88,7 +89,7 @@ def unreached(health: Health, gap: np.ndarray, what: str) -> list[Problem]:
         bad = np.flatnonzero(~(np.abs(residual) < CONVERGED))
         if len(bad):
             worst = bad[np.argmax(np.abs(residual[bad]))]
-            amount = abs(residual[worst])
+            amount = length * abs(residual[worst])
             text = f"misses by {1e3 * amount:.4g} mm" if np.isfinite(amount) else "the iteration diverged"
             problems.add(
                 name,

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 USUAL_DEVIATION = 1e-5
 #: Standardised residual up to which a reading agrees with the others.
 AGREES = 4.0
-#: Steps of Gauss and Newton, and the longest that counts as an end, m or rad.
+#: Steps of Gauss and Newton, and the longest that counts as an end, characteristic lengths or rad.
 STEPS, STILL = 8, 1e-12
 #: Share of an encoder's noise that the others leave unwatched below which nothing is known of its error.
 WATCHED = 1e-6
@@ -97,6 +97,8 @@ def least_squares(
         PoseError: out of reach or singular.
     """
     n = entry.ports.velocity.size
+    length = entry.runner.assembly.loops.length
+    scale = np.array([length if unit == "m/s" else 1.0 for unit in entry.ports.velocity.units[:moving]])
     step = 0
     while True:
         arguments: dict[str, object] = {"position": position, "velocity": np.zeros((len(position), n))}
@@ -108,7 +110,7 @@ def least_squares(
         normal = weighted.transpose(0, 2, 1) @ H
         move = np.linalg.solve(normal, weighted.transpose(0, 2, 1) @ residual[:, :, None])[:, :, 0]
         step += 1
-        if np.abs(move).max(initial=0.0) < STILL or step == steps:
+        if (np.abs(move) / scale).max(initial=0.0) < STILL or step == steps:
             break
         position = np.concatenate([position[:, :moving] + move, position[:, moving:]], axis=1)
     spread = H @ np.linalg.solve(normal, H.transpose(0, 2, 1))

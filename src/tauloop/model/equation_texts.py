@@ -23,12 +23,12 @@ FUNCTION_NAMES = {"loops": "loop_equations", "dynamics": "dynamic_equations", "s
 #: Names of intermediate values, which letters may not have.
 _INTERMEDIATE = re.compile(r"t\d+")
 _NEWTON = f'''
-def newton(step, x):
-    """Newton's method for a block of loop equations, from a start."""
+def newton(step, x, units):
+    """Newton's method for a block of loop equations, from a start; steps are measured in the units of x."""
     x = np.asarray(x, dtype=float)
     for _ in range({NEWTON_ITERATIONS}):
         change = np.array(step(x))
-        length = abs(change).max()
+        length = abs(change / units).max()
         x = x + change * min(1.0, {NEWTON_LONGEST_STEP} / max(length, 1e-300))
         if length <= {NEWTON_STEP}:
             return x
@@ -209,12 +209,12 @@ def _function(part: Part, letters: Sequence[str]) -> Iterator[str]:
         yield f"    [{', '.join(letters)}] = parameters"
     for before, loop in part.before:
         yield from (f"    {left} = {right}" for left, right in before)
-        unknowns = ", ".join(loop.arguments["unknowns"])
+        unknowns, units = (", ".join(loop.arguments[name]) for name in ("unknowns", "units"))
         yield "    def step(x):"
         yield f"        [{unknowns}] = x"
         yield from (f"        {left} = {right}" for left, right in loop.lines)
         yield f"        return [{', '.join(right for _, right in loop.results['step'])}]"
-        yield f"    [{unknowns}] = newton(step, [{', '.join(loop.arguments['start'])}])"
+        yield f"    [{unknowns}] = newton(step, [{', '.join(loop.arguments['start'])}], [{units}])"
     yield from (f"    {left} = {right}" for left, right in part.lines)
     if part.name != "solved":
         yield f"    return np.array([{', '.join(right for _, right in part.results['residual'])}])"

@@ -45,13 +45,15 @@ def follow(runner: Runner, position: object, start: object | None = None) -> Sta
 def _require_assembled(runner: Runner, start: np.ndarray) -> None:
     """Raise where positions lead from a start's own position to another pose: then its loops are open."""
     state = runner.reached({"position": runner.ports.at(start)}, start)
-    gap = np.abs(state.q - start)
+    scale = runner.assembly.loops.coordinate_scale
+    gap = np.abs(state.q - start) / scale
     is_angle = np.array(runner.topology.is_angle, dtype=bool)
     gap[is_angle] = np.abs((gap[is_angle] + np.pi) % (2 * np.pi) - np.pi)
     worst = int(np.argmax(np.nan_to_num(gap, nan=np.inf)))
-    if state.health.is_reached.all() and gap[worst] > OTHER_MODE * max(1.0, runner.assembly.loops.length):
+    if state.health.is_reached.all() and gap[worst] > OTHER_MODE:
         name, unit = runner.topology.coordinate_names[worst], coordinate_units(runner.topology)[worst]
-        what = f"is not assembled: its loops are open; where they close {name} differs by {gap[worst]:.3g} {unit}"
+        difference = gap[worst] * scale[worst]
+        what = f"is not assembled: its loops are open; where they close {name} differs by {difference:.3g} {unit}"
         raise AssemblyError.of("start", what, "give an assembled pose; `tauloop modes` lists those of a position")
 
 
@@ -128,4 +130,5 @@ def _tracked(
         raise
     q, numbers, gap = tracker(np.ascontiguousarray(target), np.ascontiguousarray(first), runner.nominal["theta"])
     health = compiled_health(numbers)
-    return None if in_lanes and not (health.is_reached.all() and gap < SEAM) else (q, health)
+    meets = bool((gap / runner.assembly.loops.coordinate_scale < SEAM).all())
+    return None if in_lanes and not (health.is_reached.all() and meets) else (q, health)

@@ -459,7 +459,8 @@ class Runner:
         problems = []
         if not reached.all():
             outputs, _ = self.evaluate(DIAGNOSIS, inputs, len(reached))
-            problems += unreached(health, gaps(outputs["extremes"], health.discriminants), what)
+            gap = gaps(outputs["extremes"], health.discriminants)
+            problems += unreached(health, gap, what, self.assembly.loops.length)
         if overflow.any():
             problems.append(overflowed(np.flatnonzero(overflow), len(reached), what))
         if len(bad):

@@ -394,6 +394,7 @@ def _solved(model: Model, program: Program, letters: _Letters, notation: Notatio
             arguments={
                 "unknowns": tuple(item.text for item in unknowns),
                 "start": tuple(item.text for item in values[step.start]),
+                "units": tuple(map(repr, step.sizes)),
             },
         )
         loops.append((tuple(writer.lines[begun:]), loop))

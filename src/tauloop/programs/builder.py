@@ -133,6 +133,8 @@ class ProgramBuilder:
         what: tuple[str, ...],
         unknowns: tuple[str, ...],
         samples: np.ndarray,
+        residual_sizes: np.ndarray,
+        sizes: np.ndarray,
     ) -> ca.SX:
         """Solve residual(unknown) = 0 by Newton's method; returns the symbols that stand for the solution.
 
@@ -143,6 +145,8 @@ class ProgramBuilder:
             what: names of the equations.
             unknowns: names of the unknowns.
             samples: the solution (M, n) at the sampled states.
+            residual_sizes: units (n,) of the equations, in which what is left of them is an output.
+            sizes: units (n,) of the unknowns, in which steps are measured.
         """
         start_name, fixed_name, solution = self._fresh("start"), self._fresh("fixed"), self._fresh("solution")
         known = ca.vertcat(ca.SX(0, 1), *(self._symbols[name] for name in self._needed(residual)))
@@ -175,6 +179,8 @@ class ProgramBuilder:
                 what=what,
                 unknowns=unknowns,
                 pivots=records,
+                residual_sizes=tuple(map(float, residual_sizes)),
+                sizes=tuple(map(float, sizes)),
             )
         )
         return result

@@ -1,6 +1,6 @@
 """From where on the evidence of a run says that it failed."""
 
-#: Position residuals (m or pure numbers) above this mean that Newton's method has not arrived.
+#: Position residuals (characteristic lengths or pure numbers) above this mean that Newton's method has not arrived.
 CONVERGED = 1e-9
 #: Bounds of tensions are kept where they are missed by less than this share of the largest figure: rounding is 1e-11.
 WITHIN = 1e-9

@@ -116,7 +116,7 @@ def solve_positions(
     equations = position_equations(mechanism, topology, values, rows, unknown)
     if len(equations.names) != len(unknown):
         raise ValueError(f"{len(equations.names)} position equations for {len(unknown)} unknown coordinates")
-    solver = _Solver(builder, topology, equations, start, reference, theta, states)
+    solver = _Solver(builder, topology, equations, start, reference, theta, states, mechanism.characteristic_length)
     for i, expression in fixed.items():
         solver.set_coordinate(i, expression)
     solved = []
@@ -164,6 +164,7 @@ class _Solver:
         reference: np.ndarray,
         theta: tuple[ca.SX, np.ndarray],
         states: np.ndarray,
+        length: float,
     ) -> None:
         self._builder = builder
         self._topology = topology
@@ -172,6 +173,7 @@ class _Solver:
         self._reference = reference
         self._theta = theta
         self._states = states
+        self._length = length
         self._q = ca.SX(equations.q)
         self._c, self._s = ca.SX(equations.c), ca.SX(equations.s)
         self._plain: set[int] = set()
@@ -376,6 +378,8 @@ class _Solver:
             tuple(e.names[r] for r in rows),
             tuple(names[i] for i in unknown),
             self._states[:, list(unknown)],
+            e.sizes[rows],
+            np.where(np.array(self._topology.is_length)[list(unknown)], self._length, 1.0),
         )
         by_value = entering_by_value(e, self._topology)
         for j, i in enumerate(unknown):

@@ -28,7 +28,8 @@ class PositionEquations:
     Attributes:
         q: coordinates (n_q,).
         c, s: cosines and sines (n_q,), used where the coordinate is an angle.
-        psi, scales: of the kept loop equations, then of the norms of unknown quaternions.
+        psi, scales: of the kept loop equations, then of the norms of unknown quaternions; phi = psi / scale.
+        sizes: unit of each phi: the characteristic length, m, or one.
         names, elements: of the same.
         differences: d from A to B and length L where a row is a rod's, d.d = L^2; else None.
         redundant: name, element and residual, a pure number, of every loop equation that is not kept.
@@ -39,6 +40,7 @@ class PositionEquations:
     s: ca.SX
     psi: ca.SX
     scales: ca.SX
+    sizes: np.ndarray
     names: tuple[str, ...]
     elements: tuple[str, ...]
     differences: tuple[tuple[ca.SX, ca.SX] | None, ...]
@@ -58,6 +60,7 @@ def position_equations(
     length = mechanism.characteristic_length
     psi = [row.psi for row in kept]
     scales = [row.scale for row in kept]
+    sizes = [length if row.is_length else 1.0 for row in kept]
     names = [row.name for row in kept]
     elements = [row.element for row in kept]
     differences = [None if row.difference is None else (row.difference, row.scale) for row in kept]
@@ -65,6 +68,7 @@ def position_equations(
         if set(range(iq, iq + 4)) & set(unknown):
             psi.append((ca.sumsqr(q[iq : iq + 4]) - 1) / 2)
             scales.append(ca.SX(1))
+            sizes.append(1.0)
             differences.append(None)
             elements.append(topology.coordinate_names[iq].removesuffix(".qw"))
             names.append(f"{elements[-1]}: unit quaternion")
@@ -74,6 +78,7 @@ def position_equations(
         s=s,
         psi=ca.vertcat(ca.SX(0, 1), *psi),
         scales=ca.vertcat(ca.SX(0, 1), *scales),
+        sizes=np.array(sizes, dtype=float),
         names=tuple(names),
         elements=tuple(elements),
         differences=tuple(differences),

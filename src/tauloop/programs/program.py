@@ -16,8 +16,8 @@ from tauloop.programs.bounded import Bounded
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
-#: Newton stops when no unknown moves by more than this (m, rad or pure numbers) in a step; since it converges
-#: quadratically, what is left then is rounding.
+#: Newton stops when no unknown moves by more than this (characteristic lengths, rad or pure numbers) in a step; since
+#: it converges quadratically, what is left then is rounding.
 NEWTON_STEP = 1e-9
 #: It gives up after this many steps; none is longer than the next figure.
 NEWTON_ITERATIONS = 60
@@ -56,6 +56,8 @@ class Newton:
         what: the loops that the block closes.
         unknowns: names of the coordinates it finds.
         pivots: records of the pivots that change.
+        residual_sizes: unit of each residual: the characteristic length, m, or one.
+        sizes: unit of each unknown, of the same kind.
     """
 
     function: BatchFunction
@@ -66,6 +68,8 @@ class Newton:
     what: tuple[str, ...]
     unknowns: tuple[str, ...]
     pivots: tuple[Pivot, ...]
+    residual_sizes: tuple[float, ...]
+    sizes: tuple[float, ...]
 
     @property
     def pivot_values(self) -> str:
@@ -74,7 +78,7 @@ class Newton:
 
     @property
     def residual_values(self) -> str:
-        """Name of what is left of the equations, where that is an output of code."""
+        """Name of what is left of the equations, pure numbers, where that is an output of code."""
         return f"{self.solution}_residuals"
 
     def run(self, values: dict[str, np.ndarray], n: int, evidence: RunEvidence) -> None:
@@ -85,7 +89,7 @@ class Newton:
         counts = np.zeros(n, dtype=int)
         for _ in range(NEWTON_ITERATIONS):
             _, step, _ = self.function([x[active], *(k[active] for k in known)], len(active))
-            length = np.abs(step).max(axis=1)
+            length = (np.abs(step) / self.sizes).max(axis=1)
             usable = np.isfinite(length)
             step *= np.minimum(1.0, NEWTON_LONGEST_STEP / np.maximum(length, 1e-300))[:, None]
             x[active[usable]] += step[usable]
@@ -96,7 +100,8 @@ class Newton:
                 break
         final, _, pivots = self.function([x, *known], n)
         evidence.add_pivots(pivots, self.pivots)
-        evidence.newton.append((self, np.where(np.isfinite(final), final, np.inf), counts))
+        left = final / self.residual_sizes
+        evidence.newton.append((self, np.where(np.isfinite(left), left, np.inf), counts))
         values[self.solution] = x
 
 
@@ -154,7 +159,7 @@ class RunEvidence:
     Attributes:
         discriminants: of the closed forms (N, n); negative where a loop cannot close.
         pivots: pivots of the eliminations over their typical size (N, n), in the order of `Program.all_pivots`.
-        newton: (step, residuals (N, size), iterations (N,)) of every Newton block.
+        newton: (step, residuals (N, size), iterations (N,)) of every Newton block; residuals are pure numbers.
         missed: by how much the conditions of nearest points are missed, of their largest side (N,).
     """
 

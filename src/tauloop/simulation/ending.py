@@ -7,7 +7,7 @@ import numpy as np
 from tauloop.assembly.singular_kinds import singular_kind
 from tauloop.errors import Problem
 from tauloop.integrate.integrators import Integrator
-from tauloop.programs.state import Health, health
+from tauloop.programs.state import CONVERGED, Health, health
 from tauloop.simulation.stepping.steps import Ending, Steps
 from tauloop.simulation.system import System
 
@@ -111,7 +111,7 @@ def _typical_discriminants(system: System) -> np.ndarray:
 def _open_loop(health: Health) -> str:
     residuals = {name: abs(float(value[0])) for name, value in health.residuals.items()}
     worst = max(residuals, key=residuals.__getitem__, default="")
-    return worst if worst and not residuals[worst] < 1e-9 else ""
+    return worst if worst and not residuals[worst] < CONVERGED else ""
 
 
 def _condition(system: System, q: np.ndarray) -> str:

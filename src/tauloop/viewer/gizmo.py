@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from tauloop.assembly.limits import AT_THE_STOP, Limits
+from tauloop.assembly.limits import Limits
 from tauloop.errors import AssemblyError, PoseError, TauloopError
 from tauloop.kinematics.machine_geometry import MachineGeometry, MachineShape
 from tauloop.records import dataclass
@@ -102,8 +102,8 @@ class Puller:
 
     def _require_before_stops(self, q: np.ndarray, tried: np.ndarray) -> None:
         """Refuse a pose that is farther beyond a stop than the present one."""
-        room, before = self._limits.room(np.stack([tried, q]), ("stop",))
-        if ((room < -AT_THE_STOP) & (room < before)).any():
+        margin, before = self._limits.margins(np.stack([tried, q]), ("stop",))
+        if ((margin < 0.0) & (margin < before)).any():
             (worst, *_) = self._limits.beyond(tried[None])
             raise PoseError.of(worst.coordinate, worst.amount, "that is as far as it goes")
 

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 from scipy.stats import qmc
 
-from tauloop.assembly.limits import AT_THE_STOP, coordinate_limits
+from tauloop.assembly.limits import coordinate_limits
 from tauloop.assembly.named_values import ranges_of
 from tauloop.assembly.ports import Port
 from tauloop.calibration.measurements.instruments import Instrument
@@ -215,8 +215,7 @@ def _kept(
         # `--range` takes the place of the ranges in which a given coordinate is drawn
         is_named = np.zeros(len(ranges.names), dtype=bool)
         is_named[: len(ranges.columns)] = [i in held for i in ranges.columns]
-        room = ranges.room(state.q[good]) + AT_THE_STOP
-        is_inside = ((room >= 0.0) | is_named & ~ranges.is_stop).all(axis=1)
+        is_inside = ((ranges.margins(state.q[good]) >= 0.0) | is_named & ~ranges.is_stop).all(axis=1)
         excluded["joint range"] += int((~is_inside).sum())
         good = good[is_inside]
     if len(good):

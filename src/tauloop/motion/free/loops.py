@@ -29,7 +29,7 @@ from tauloop.programs.state import health
 
 #: Passes, each of which makes derivatives of an order more exact.
 PASSES = 2
-#: By how much (m, rad or pure numbers) loops may lie elsewhere than where their path leads.
+#: By how much (characteristic lengths, rad or pure numbers) loops may lie elsewhere than where their path leads.
 SAME = 1e-6
 
 
@@ -131,7 +131,8 @@ class IteratedLoops:
         """
         k, before = len(self._columns), self.at(u, free)
         self.follow(stroke.grid, stroke.q)
-        gap = np.abs(self.at(u, free) - before)[:, :k].max(axis=1, initial=0.0)
+        scale = self._runner.assembly.loops.coordinate_scale[self._columns]
+        gap = (np.abs(self.at(u, free) - before)[:, :k] / scale).max(axis=1, initial=0.0)
         if not (gap < SAME).all():
             what = f"leaves its assembly mode at {stroke.place(float(u[np.argmax(np.nan_to_num(gap, nan=np.inf))]))}"
             raise PoseError.of("motion", what, "ends that are nearer to each other, or a smaller condition")

@@ -61,7 +61,7 @@ class ManyControlledMotions(Result):
         is_whole: whether that was the end (N,).
         steps: of the integrator (N,).
         pivot: least over its typical size (N,).
-        residual: largest of the loops (N,), m or pure number.
+        residual: largest of the loops (N,), over the characteristic length or a pure number.
         model: of the machine that moves.
     """
 
@@ -89,7 +89,7 @@ class ManyControlledMotions(Result):
         yield from columns("force", *self.model.output_ports("actuators"), self.force, over)
         yield Variable(name="tool_error", values=self.tool_error, over=over, unit="m")
         yield Variable(name="turn_error", values=self.turn_error, over=over, unit="rad")
-        for name, unit in {"reached": "", "steps": "", "pivot": "", "residual": "m"}.items():
+        for name, unit in {"reached": "", "steps": "", "pivot": "", "residual": ""}.items():
             yield Variable(name=name, values=getattr(self, name), over=over[:1], unit=unit)
 
 
@@ -249,9 +249,8 @@ def _evidence(result: ManyControlledMotions) -> tuple[Evidence, ...]:
             advice="a motion came near a singularity",
         ),
         Evidence(
-            name="largest loop residual",
+            name="largest loop residual over the characteristic length",
             value=float(result.residual.max()),
-            unit="m",
             upper=CONVERGED,
             advice="a loop did not close",
         ),
