@@ -37,8 +37,11 @@ if TYPE_CHECKING:
 MEASURES = ("serial", "parallel", "constraint", "clearance", "tension")
 #: Poses handled at once.
 CHUNK = 8192
-#: Poses along the longest axis of a grid whose resolution is not given, and the step to which its length is measured.
+#: Poses along the longest axis of a grid whose resolution is not given, and the step to which its length is measured:
+#: rad, or of the power of ten above the characteristic length.
 FINENESS, ROUGH = 120, 1e-3
+#: A logarithm this near to a whole number is one; and share of a step that is rounding.
+ROUNDING = 1e-9
 #: Poses of a grid at most.
 LARGEST_GRID = 10_000_000
 #: Tensions are not judged at poses whose measure of singularity is below this.
@@ -629,14 +632,24 @@ def section_axes(
         low, high = ends[name]
         return float(np.floor(float(low) / step)), float(np.ceil(float(high) / step))
 
+    def extent(name: str) -> float:
+        step = ROUGH if name in angles else ROUGH * _decade(model.assembly.loops.length)
+        first, last = steps(name, step)
+        return (last - first) * step
+
     if resolution is None:
-        widest = max((last - first) * ROUGH for first, last in (steps(name, ROUGH) for name in names))
-        resolution = float(f"{widest / FINENESS:.1g}")
+        # a step halfway between two round ones becomes the longer one, whatever rounding makes of it
+        resolution = float(f"{(1.0 + ROUNDING) * max(map(extent, names)) / FINENESS:.1g}")
     spans = {name: steps(name, resolution) for name in names}
     _require_size([last + 1 - first for first, last in spans.values()])
     grid = {name: np.arange(first, last + 1) * resolution for name, (first, last) in spans.items()}
     turned = {name for name in names if name not in (ranges or {}) and np.isclose(np.subtract(*ends[name]), -2 * np.pi)}
     return grid | {name: np.linspace(*ends[name], len(grid[name])) for name in turned}  # a turn, and no step more
+
+
+def _decade(length: float) -> float:
+    """Return the power of ten above a length, m: a round number of the same size at every scale."""
+    return float(10.0 ** (np.floor(np.log10(length) + ROUNDING) + 1.0))
 
 
 def _reach(model: Model, poses: _Poses, name: str) -> tuple[float, float]:

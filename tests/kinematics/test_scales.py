@@ -1,0 +1,179 @@
+"""Verdicts and numbers do not depend on the size of a machine, its mass, or how fast its time runs."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scaled_machines import Scale, scaled
+
+import tauloop as tl
+from tauloop import Model
+from tauloop.assembly.closing import CLOSED
+from tauloop.assembly.limits import AT_THE_STOP
+from tauloop.codegen import Interpreted
+from tauloop.kinematics.states import random_states
+from tauloop.mechanism import shipped_machines
+
+UNSCALED = Scale()
+#: Micrometres, millimetres in hundredths of a second, and kilometres; densities and strengths change with the second.
+MICRO, MILLI, KILO = Scale(1e-6, 1e-18, 1.0), Scale(1e-3, 1e-9, 1e-2), Scale(1e3, 1e9, 1.0)
+#: Share of the largest number: rounding, 1e-16, times the condition of the worst state.
+AGREEMENT = 1e-9
+#: Modes whose condition is beyond this are singular: rounding decides how far.
+SINGULAR = 1e6
+STATES = 4
+
+TINY_STAGE = """
+format: tauloop-machine/1
+name: tiny_stage
+provenance: {status: chosen, source: two slides on one tether}
+gravity: [0, 0, -9.81 m/s^2]
+bodies:
+  first: {mass: 1e-9 kg}
+  second: {mass: 1e-9 kg}
+joints:
+  a: {type: prismatic, axis: x, parent: base, child: first}
+  b: {type: prismatic, axis: y, parent: {on: base, at: [2 UNIT, 0, 0]}, child: second}
+rods:
+  tether:
+    {from: {on: first, at: [0, 1 UNIT, 0]}, to: {on: second, at: [0, 0, 1 UNIT]}, length: 2.4 UNIT, model: massless}
+actuators: {motor: {on: a}}
+platform: {body: second, independent: [a]}
+"""
+
+
+def model_at(machine: str, scale: Scale) -> Model:
+    return Model(scaled(machine, scale), evaluator=Interpreted())
+
+
+@cache
+def verdicts(machine: str, scale: Scale) -> dict[str, object]:
+    """What the checks decide about a machine, and the condition numbers."""
+    model = model_at(machine, scale)
+    assembly, inspection = model.assembly, tl.check(model)
+    return {
+        "problems": [problem.where for problem in inspection.problems],
+        "notes": [note.where for note in inspection.notes],
+        "other modes": inspection.other_modes,
+        "rank": (assembly.rank, assembly.mobility, assembly.rows, assembly.frozen),
+        "choices": (assembly.independent, assembly.passive, assembly.leading),
+        "reference": assembly.q / scale.coordinates(model.topology),
+        "platform condition": 1.0 / assembly.platform_condition,
+        "actuator condition": 1.0 / assembly.actuator_condition,
+    }
+
+
+@cache
+def motions(machine: str, scale: Scale) -> dict[str, object]:
+    """Kinematics and dynamics at random states, in the units of the file."""
+    model = model_at(machine, scale)
+    position_scale, velocity_scale = scale.coordinates(model.topology), scale.velocities(model.topology)
+    rng = np.random.default_rng(1)
+    states = random_states(model, STATES, rng)
+    given = velocity_scale[list(model.platform.ports.v)]
+    motion = SimpleNamespace(
+        position=states.position,
+        velocity=rng.normal(size=states.velocity.shape) * given,
+        acceleration=rng.normal(size=states.velocity.shape) * given / scale.time,
+    )
+    forces = model.platform.inverse_dynamics(motion.position, motion.velocity, motion.acceleration, start=states.q)
+    forward = model.platform.forward_dynamics(motion.position, motion.velocity, forces.force, start=states.q)
+    inverse = model.inverse_kinematics(states.position, start=states.q)
+    direct = model.forward_kinematics(model.actuator_position(states.q[:1]), start=states.q[0])
+    units = tuple("N" if unit == "m" else "N m" for unit in model.actuator_units)
+    return {
+        "different": states.different,
+        "states": states.q / position_scale,
+        "velocities": np.asarray(forces.state.v) / velocity_scale,
+        "accelerations": np.asarray(forces.state.a) / (velocity_scale / scale.time),
+        "forces": forces.force / scale.factors(units),
+        "forward dynamics": np.asarray(forward.a) / (velocity_scale / scale.time),
+        "inverse kinematics": inverse.q / position_scale,
+        "forward kinematics": direct.q / position_scale,
+    }
+
+
+@cache
+def usable_share(machine: str, scale: Scale) -> dict[str, object]:
+    """The number of usable poses of the map, and all poses; borders that lie on the grid may fall to either side."""
+    usable = tl.workspace(model_at(machine, scale)).usable
+    return {"poses": usable.shape, "usable": int(usable.sum())}
+
+
+@cache
+def modes(machine: str, scale: Scale) -> dict[str, object]:
+    """The assembly modes at the reference pose."""
+    found_modes = tl.assembly_modes(model_at(machine, scale)).modes
+    return {
+        "modes": [(mode.is_reference, mode.is_singular, mode.within_limits) for mode in found_modes],
+        "conditions": np.array([1.0 / mode.condition for mode in found_modes if mode.condition < SINGULAR]),
+    }
+
+
+def require_same(original: dict[str, object], other: dict[str, object]) -> None:
+    for name, value in original.items():
+        if isinstance(value, np.ndarray):
+            assert other[name] == pytest.approx(value, rel=0, abs=AGREEMENT * np.abs(value).max(initial=1e-12)), name
+        else:
+            assert other[name] == value, name
+
+
+BY_DAY = [("linear_delta", MICRO), ("gantry_tau_3dof", MICRO), ("planar_3rrr", MILLI), ("cable_robot", KILO)]
+
+
+@pytest.mark.parametrize(("machine", "scale"), BY_DAY)
+def test_verdicts_and_motions_do_not_depend_on_the_scale(machine: str, scale: Scale) -> None:
+    require_same(verdicts(machine, UNSCALED), verdicts(machine, scale))
+    require_same(motions(machine, UNSCALED), motions(machine, scale))
+
+
+def test_the_workspace_does_not_depend_on_the_scale() -> None:
+    require_same(usable_share("linear_delta", UNSCALED), usable_share("linear_delta", MICRO))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("scale", [MICRO, MILLI, KILO])
+@pytest.mark.parametrize("machine", shipped_machines())
+def test_no_shipped_machine_depends_on_the_scale(machine: str, scale: Scale) -> None:
+    require_same(verdicts(machine, UNSCALED), verdicts(machine, scale))
+    require_same(motions(machine, UNSCALED), motions(machine, scale))
+    require_same(usable_share(machine, UNSCALED), usable_share(machine, scale))
+    require_same(modes(machine, UNSCALED), modes(machine, scale))
+
+
+@pytest.mark.parametrize("unit", ["um", "mm", "m", "km"])
+def test_a_stage_of_any_size_is_usable(unit: str) -> None:
+    """The micrometre stage was 'not usable': all its states seemed to be one pose."""
+    model = Model(tl.loads(TINY_STAGE.replace("UNIT", unit)), evaluator=Interpreted())
+    assert tl.check(model).is_usable
+    assert random_states(model, STATES, np.random.default_rng(0)).different == STATES
+
+
+def test_a_stop_is_passed_by_a_share_of_the_machine(tmp_path: Path) -> None:
+    """A nanometre is rounding on a machine of a metre, and a thousandth of one of a micrometre."""
+    file = tmp_path / "stage.yaml"
+    file.write_text(TINY_STAGE.replace("UNIT", "m").replace("child: first}", "child: first, limits: [-1 m, 1 m]}"))
+    for scale in (UNSCALED, MICRO):
+        model = model_at(str(file), scale)
+        at_stop = np.array([1.0, 0.0]) * scale.length
+        rounding = np.array([0.5 * AT_THE_STOP * model.assembly.loops.length, 0.0])
+        assert not model.limits.beyond(at_stop + rounding)
+        assert model.limits.beyond(at_stop + 4.0 * rounding)
+
+
+def test_loops_are_open_by_a_share_of_the_machine() -> None:
+    """A millionth of its size is as far from closed at every scale; reports give it in metres."""
+    openings = []
+    for scale in (UNSCALED, MICRO, KILO):
+        assembly = model_at("linear_delta", scale).assembly
+        moved = assembly.q + 1e-6 * scale.coordinates(assembly.topology) * np.arange(assembly.topology.n_q)
+        phi, _ = assembly.loops.residuals(moved[None, :])
+        openings.append(assembly.loops.openings(phi)[0])
+        assert assembly.loops.largest_residual(phi) == pytest.approx(np.abs(phi).max())
+        assert assembly.residual < CLOSED * assembly.loops.length
+    assert openings[0] > 1e3 * CLOSED
+    assert openings[1:] == pytest.approx(openings[:1] * 2, rel=1e-6)
