@@ -605,7 +605,8 @@ def section_axes(
     Args:
         model: the machine.
         names: platform positions that vary.
-        resolution: step, m or rad; a round one that makes some 120 of the longest axis where it is None.
+        resolution: step, m or rad; where it is None a round one for lengths and one for angles, which make some 120 of
+            the longest axis of each.
         ranges: from and to, by name; without it the largest range in which the machine closes along that axis from the
             reference pose, and a tenth more on both sides, and of angles no more than half a turn in all.
 
@@ -616,7 +617,7 @@ def section_axes(
     if resolution is not None and not 0 < resolution < np.inf:
         raise InputError.of("resolution", f"is {resolution}", "give a positive step, m or rad")
     ends, poses = dict(ranges or {}), _Poses(model)
-    angles = poses.axes.angles
+    angles, units = poses.axes.angles, dict(zip(poses.axes.columns, poses.axes.units, strict=True))
     turns = max(sum(name in angles for name in names), 1)
     for name in names:
         if name not in ends:
@@ -633,16 +634,20 @@ def section_axes(
         return float(np.floor(float(low) / step)), float(np.ceil(float(high) / step))
 
     def extent(name: str) -> float:
-        step = ROUGH if name in angles else ROUGH * _decade(model.assembly.loops.length)
+        step = ROUGH * (_decade(model.assembly.loops.length) if units[name] == "m" else 1.0)
         first, last = steps(name, step)
         return (last - first) * step
 
-    if resolution is None:
+    def resolution_of(name: str) -> float:
+        if resolution is not None:
+            return resolution
+        widest = max(extent(other) for other in names if units[other] == units[name])
         # a step halfway between two round ones becomes the longer one, whatever rounding makes of it
-        resolution = float(f"{(1.0 + ROUNDING) * max(map(extent, names)) / FINENESS:.1g}")
-    spans = {name: steps(name, resolution) for name in names}
+        return float(f"{(1.0 + ROUNDING) * widest / FINENESS:.1g}")
+
+    spans = {name: steps(name, resolution_of(name)) for name in names}
     _require_size([last + 1 - first for first, last in spans.values()])
-    grid = {name: np.arange(first, last + 1) * resolution for name, (first, last) in spans.items()}
+    grid = {name: np.arange(first, last + 1) * resolution_of(name) for name, (first, last) in spans.items()}
     turned = {name for name in names if name not in (ranges or {}) and np.isclose(np.subtract(*ends[name]), -2 * np.pi)}
     return grid | {name: np.linspace(*ends[name], len(grid[name])) for name in turned}  # a turn, and no step more
 
