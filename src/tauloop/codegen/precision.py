@@ -39,7 +39,7 @@ class Precision(Enum):
 
     @property
     def converged(self) -> float:
-        """Residual above which a loop is missed, m or pure numbers."""
+        """Residual above which a loop is missed, characteristic lengths or pure numbers."""
         return CONVERGED if self is Precision.DOUBLE else single.CONVERGED
 
     @property

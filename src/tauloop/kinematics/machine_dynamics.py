@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 #: Differences over steps that leave a larger share of the largest force as an error are too coarse to build on.
 COARSE = 0.01
-#: Forces below this, N or N m, are none.
-TINY_FORCE = 1e-12
+#: Least divisor of a share of the largest force, N or N m, where there is no force at all.
+TINY_FORCE = 1e-300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

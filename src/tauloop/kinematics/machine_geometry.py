@@ -24,7 +24,7 @@ from tauloop.mechanism.poses import placement_pose
 from tauloop.model import Model
 from tauloop.records import dataclass
 
-#: Points nearer than this are one, m.
+#: Points nearer than this are one, characteristic lengths.
 SAME_POINT = 1e-9
 #: Points that leave a line or a plane by less than this share of their extent lie in it.
 FLAT = 1e-6
@@ -210,7 +210,7 @@ class MachineGeometry:
     def plane(self) -> tuple[int, ...]:
         """The axes of the base in which the machine is to be drawn: the two of its plane, or all three."""
         low, high = self.extent
-        thin = np.flatnonzero(high - low < FLAT * max(float(np.max(high - low)), SAME_POINT))
+        thin = np.flatnonzero(high - low < FLAT * self.size)
         return tuple(i for i in range(3) if not len(thin) or i != thin[-1])
 
 
@@ -234,12 +234,13 @@ def machine_shape(loops: Loops) -> MachineShape:
     )
     for body in mechanism.bodies:
         centre = _mass_centre(mechanism, body)
-        if centre is not None and len(_distinct(np.array(places[body.name]).reshape(-1, 3))) == 1:
+        if centre is not None and len(_distinct(np.array(places[body.name]).reshape(-1, 3), loops.length)) == 1:
             places[body.name].append(centre)
     tool = placement_pose(mechanism, mechanism.platform.tool)
     return MachineShape(
         bodies=tuple(
-            _body_shape(name, np.array(points).reshape(-1, 3), spherical.get(name)) for name, points in places.items()
+            _body_shape(name, np.array(points).reshape(-1, 3), spherical.get(name), loops.length)
+            for name, points in places.items()
         ),
         platform=mechanism.platform.body,
         segments=tuple(_segments(mechanism)),
@@ -326,9 +327,9 @@ def _at_arcs(axis: DriveAxis, spherical: Mapping[str, SphericalBody]) -> DriveAx
     return replace(axis, origin=ends[along.argmax()])
 
 
-def _body_shape(name: str, points: np.ndarray, spherical: SphericalBody | None) -> BodyShape:
+def _body_shape(name: str, points: np.ndarray, spherical: SphericalBody | None, length: float) -> BodyShape:
     """A body by its joint centres (k, 3); a spherical one by the ends of its axes, and a mass centre that is away."""
-    points = _distinct(points)
+    points = _distinct(points, length)
     edges, faces = body_lines(points)
     if spherical is None:
         return BodyShape(name=name, points=points, edges=edges, faces=faces, arcs=np.zeros((0, 2, 3)))
@@ -337,10 +338,10 @@ def _body_shape(name: str, points: np.ndarray, spherical: SphericalBody | None) 
     return BodyShape(name=name, points=points, edges=edges, faces=faces, arcs=spherical.pieces)
 
 
-def _distinct(points: np.ndarray) -> np.ndarray:
-    """Those of points (k, 3) that do not lie on an earlier one."""
+def _distinct(points: np.ndarray, length: float) -> np.ndarray:
+    """Return those of points (k, 3) that do not lie on an earlier one, on a machine of some characteristic length."""
     distance = np.linalg.norm(points[:, None] - points[None], axis=-1)
-    return points[[i for i in range(len(points)) if not (distance[i, :i] < SAME_POINT).any()]]
+    return points[[i for i in range(len(points)) if not (distance[i, :i] < SAME_POINT * length).any()]]
 
 
 def body_lines(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -39,7 +39,7 @@ VECTORS: dict[str, Array] = {letter: np.array(vector) for letter, vector in UNIT
 _CLEAR = 0.5
 #: Asymmetry about the rod's axis, relative to its inertia, that counts as rounding.
 _ROUNDING = 1e-12
-#: Below this mass, kg, there is no mass centre, and must be no first moment either.
+#: Below this share of the heaviest mass of the machine there is no mass centre, and must be no first moment either.
 LEAST_MASS = 1e-12
 
 
@@ -276,6 +276,13 @@ class _TreeBuilder:
             return _hinge_frame(first / np.linalg.norm(first), along)
         return _hinge_frame(first_hinge(self.mechanism, rod, along), along)
 
+    def _heaviest(self) -> float:
+        """Return the largest mass of a body, or of a part of a rod, kg."""
+        parts: list[SlenderPart | Inertia | None] = [body.inertia for body in self.mechanism.bodies]
+        parts += [part for rod in self.mechanism.rods for part in (rod.lower, rod.upper)]
+        masses = (abs(self.mechanism.value(part.parameters[0])) for part in parts if part is not None)
+        return max(masses, default=0.0)
+
     def _mass(self, where: str, inertia: Inertia | None) -> LinkInertia | None:
         if inertia is None:
             return None
@@ -292,8 +299,9 @@ class _TreeBuilder:
         m, hx, hy, hz, xx, xy, yy, xz, yz, _ = map(self.mechanism.value, part.parameters)
         if rod.spin == "universal":
             return self._mass(where, part)
+        offset = max(abs(hz), abs(m) * self.mechanism.characteristic_length)
         skewness = max(abs(xx - yy), abs(xy), abs(xz), abs(yz))
-        if skewness > _ROUNDING * max(abs(xx), abs(yy)) or max(abs(hx), abs(hy)) > _ROUNDING * max(abs(hz), abs(m)):
+        if skewness > _ROUNDING * max(abs(xx), abs(yy)) or max(abs(hx), abs(hy)) > _ROUNDING * offset:
             self.problems.add(
                 where,
                 f"a rod without spin whose inertia is not that of a body of revolution (I_xx = {xx:.6g}, "
@@ -309,7 +317,7 @@ class _TreeBuilder:
     def _about_center(self, where: str, *parameters: float) -> LinkInertia | None:
         """About the mass centre, from the ten parameters about the origin."""
         m, h, about = as_matrices(parameters)
-        if abs(m) < LEAST_MASS:
+        if abs(m) <= LEAST_MASS * self._heaviest():
             if h.any():
                 what = f"first moment {np.linalg.norm(h):.3g} kg m with mass {m:.3g} kg has no centre of mass"
                 remedy = "engines and other formats take masses and mass centres: give this part a mass"

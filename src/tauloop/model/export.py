@@ -54,7 +54,7 @@ from tauloop.result import Evidence, Status, content, plain, provenance
 SAMPLES = 5
 #: States with a larger condition number are left out of the test program, so that rounding stays far below its limit.
 WORST_CONDITION = 1e3
-#: Start values of Newton's method in the test program lie this far from the solution (m, rad).
+#: Start values of Newton's method in the test program lie this far from the solution (characteristic lengths, rad).
 ASTRAY = 1e-3
 #: States over which single precision is compared with double: walks side by side, steps of each, and their size (rad or
 #: characteristic lengths), so that they come to the ends of the workspace.
@@ -437,7 +437,7 @@ def _samples(model: Model, entry: Motion, q: np.ndarray, rng: np.random.Generato
     state = model.platform.evaluate(model.platform_position(q), velocity, acceleration, start=q)
     condition = entry.condition(q)
     good = state.health.is_reached & state.health.is_regular & (condition < WORST_CONDITION)
-    good &= np.abs(state.q - q).max(axis=1, initial=0.0) < ASTRAY
+    good &= model.assembly.loops.gaps(q, state.q) < ASTRAY
     chosen = np.flatnonzero(good)[:most]
     if not len(chosen):
         what = f"none of {len(q)} states around the reference pose is regular enough for the test program: the "
@@ -454,7 +454,7 @@ def _samples(model: Model, entry: Motion, q: np.ndarray, rng: np.random.Generato
     table = model.mechanism.parameters
     return {
         **dict(zip(entry.ports.motion, motion, strict=True)),
-        "start": q + ASTRAY * rng.normal(size=q.shape),
+        "start": q + ASTRAY * assembly.loops.coordinate_scale * rng.normal(size=q.shape),
         "force": rng.normal(size=(most, len(model.mechanism.actuators))),
         "momentum_rate": rng.normal(size=(most, model.topology.n_v)),
         "last_momentum": rng.normal(size=(most, model.topology.n_v)),
