@@ -16,6 +16,7 @@ from tauloop.assembly.closing import CLOSED
 from tauloop.assembly.limits import AT_THE_STOP
 from tauloop.codegen import Interpreted
 from tauloop.kinematics.states import random_states
+from tauloop.kinematics.workspace_map import section_axes
 from tauloop.mechanism import shipped_machines
 
 UNSCALED = Scale()
@@ -133,6 +134,14 @@ def test_verdicts_and_motions_do_not_depend_on_the_scale(machine: str, scale: Sc
 
 def test_the_workspace_does_not_depend_on_the_scale() -> None:
     require_same(usable_share("linear_delta", UNSCALED), usable_share("linear_delta", MICRO))
+
+
+@pytest.mark.parametrize("scale", [UNSCALED, MICRO, MILLI, KILO])
+def test_ends_on_the_grid_are_its_last_lines(scale: Scale) -> None:
+    """0.14 / 0.02 is 7.000000000000001, which made one line more."""
+    step, ends = 0.02 * scale.length, (-0.14 * scale.length, 0.14 * scale.length)
+    (axis,) = section_axes(model_at("five_bar", scale), ("platform.x",), step, {"platform.x": ends}).values()
+    assert axis == pytest.approx(np.linspace(*ends, 15))
 
 
 @pytest.mark.nightly

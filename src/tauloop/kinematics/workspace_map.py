@@ -631,7 +631,8 @@ def section_axes(
 
     def steps(name: str, step: float) -> tuple[float, float]:
         low, high = ends[name]
-        return float(np.floor(float(low) / step)), float(np.ceil(float(high) / step))
+        # an end on the grid is its last line, whatever rounding makes of the quotient
+        return float(np.floor(low / step + ROUNDING)), float(np.ceil(high / step - ROUNDING))
 
     def extent(name: str) -> float:
         step = ROUGH * (_decade(model.assembly.loops.length) if units[name] == "m" else 1.0)
