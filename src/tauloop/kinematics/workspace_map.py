@@ -666,6 +666,7 @@ def _reach(model: Model, poses: _Poses, name: str) -> tuple[float, float]:
     column = columns.index(name)
     largest = 4.0 * model.assembly.loops.length if units[column] == "m" else np.pi
     offsets = np.linspace(-largest, largest, 801)
+    offsets[1:-1] *= 1.0 - ROUNDING  # rounding does not decide about a dead centre at a round share of the length
     values = np.tile(reference, (len(offsets), 1))
     values[:, column] += offsets
     closed = poses.closes(values)
