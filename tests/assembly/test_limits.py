@@ -129,9 +129,8 @@ def test_a_range_of_drawing_is_no_stop_to_mujoco_and_to_a_reader_of_urdf(tmp_pat
         write_urdf(pendulum(limits), tmp_path / "machine.urdf")
         theirs = mujoco.MjModel.from_xml_path(str(tmp_path / "machine.xml"))
         assert bool(theirs.joint("hinge").limited[0]) is stops
-        (joint,) = (
-            j for j in ElementTree.parse(tmp_path / "machine.urdf").getroot().iter("joint") if j.get("name") == "hinge"
-        )
+        joints = ElementTree.parse(tmp_path / "machine.urdf").getroot().findall("joint")
+        (joint,) = (joint for joint in joints if joint.get("name") == "hinge")
         assert joint.get("type") == ("revolute" if stops else "continuous")
 
 

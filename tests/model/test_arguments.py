@@ -130,7 +130,7 @@ def test_arrays_of_other_shapes_and_without_numbers_are_refused_by_name(machine:
     arrays = {key: accepted for key, accepted in arguments.items() if isinstance(accepted, np.ndarray)}
     for key, accepted in arrays.items():
         count = accepted.shape[-1]
-        wrong = [np.zeros(count + 1), np.zeros((3, count + 1)), np.zeros((2, 0)), np.array(0.5), [0.1] * (count + 2)]
+        wrong = [np.zeros(count + 1), np.zeros((3, count + 1)), np.zeros((2, 0)), np.array(0.5), [0.1] * (count + 3)]
         if name not in ("Model.platform_position", "Model.actuator_position"):  # samples that were not reached have NaN
             wrong += [np.full(count, np.nan), np.full((2, count), np.inf), [np.nan] * count]
         for spoiled in wrong:

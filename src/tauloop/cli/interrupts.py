@@ -52,6 +52,9 @@ def ends_soon(grace: float = GRACE) -> Iterator[None]:
                 raise SystemExit(128 + received[0]) from None
             raise
         except SystemExit as end:
+            if received and end.code == INTERRUPTED:  # typer has taken the signal for Ctrl-C
+                end_children()
+                raise SystemExit(128 + received[0]) from None
             if not is_ending.is_set():
                 if was_asked.is_set():
                     end_children()
