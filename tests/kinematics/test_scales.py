@@ -109,11 +109,11 @@ def usable_share(machine: str, scale: Scale) -> dict[str, object]:
 
 @cache
 def modes(machine: str, scale: Scale) -> dict[str, object]:
-    """The assembly modes at the reference pose."""
-    found_modes = tl.assembly_modes(model_at(machine, scale)).modes
+    """The regular assembly modes at the reference pose; of double solutions rounding decides how many are found."""
+    regular = [mode for mode in tl.assembly_modes(model_at(machine, scale)).modes if mode.condition < SINGULAR]
     return {
-        "modes": [(mode.is_reference, mode.is_singular, mode.within_limits) for mode in found_modes],
-        "conditions": np.array([1.0 / mode.condition for mode in found_modes if mode.condition < SINGULAR]),
+        "modes": [(mode.is_reference, mode.within_limits) for mode in regular],
+        "conditions": np.array([1.0 / mode.condition for mode in regular]),
     }
 
 
