@@ -251,8 +251,9 @@ def test_one_sample_is_drawn_by_name(delta: tl.Model):
 
 
 def test_lines_of_several_quantities_are_told_apart(delta: tl.Model):
-    (axes,) = tl.forward_kinematics(delta).plot("position.platform.x", "tool")
+    axes, angles = tl.forward_kinematics(delta).plot("position.platform.x", "tool")
     assert [tick.get_text() for tick in axes.get_yticklabels()] == ["position.platform.x", "tool.x", "tool.y", "tool.z"]
+    assert [tick.get_text() for tick in angles.get_yticklabels()] == ["rx", "ry", "rz"]
 
 
 def test_a_volume_is_drawn_by_its_section_through_the_reference(delta: tl.Model):
