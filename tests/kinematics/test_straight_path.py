@@ -15,7 +15,7 @@ from tauloop.result import Status
 
 FOLD = Path(__file__).parents[1] / "cases" / "fold.yaml"
 #: The curve of poses folds at j0 = 0.581; from there to about 0.33 the loops are open, and below is another part of it.
-BEYOND, REGULAR = 0.28, (0.5837, 0.6, 0.9, 2.0)
+BEYOND, REGULAR = 0.15, (0.5837, 0.6, 0.9, 2.0)
 LINE = "share of the straight line"
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tauloop as tl
-from tauloop.assembly.locks import NO_LOCKS
+from tauloop.assembly.locks import DEFAULT_LOCKS
 from tauloop.codegen import Interpreted
 from tauloop.errors import InputError
 from tauloop.model import Payload
@@ -84,7 +84,7 @@ def methods(name: str) -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
         "forward_kinematics": {"position": machine.actuators.ports.at(q), "start": q},
     }
     cases |= {f"Model.{key}": (getattr(machine, key), accepted) for key, accepted in of_models.items()}
-    settings = {"free": (parameter,), "formulation": "newton-euler", "evaluator": Interpreted(), "locks": NO_LOCKS}
+    settings = {"free": (parameter,), "formulation": "newton-euler", "evaluator": Interpreted(), "locks": DEFAULT_LOCKS}
     return cases | {"Model": (tl.Model, {"mechanism": machine.mechanism} | settings)}
 
 
