@@ -112,11 +112,12 @@ def _followed(model: Model, function: CFunction, compiler: Compiler, position: n
     tracker = Tracker(function, in_lanes=in_lanes)
     start = np.ascontiguousarray(model.actuators.follow(position[tracker.starts(LONG)]).q)
 
-    def work() -> tuple[np.ndarray, np.ndarray, float]:
+    def work() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return tracker(position, start, NOTHING)
 
     def found() -> tuple[np.ndarray, float]:
-        q, health, gap = work()
+        q, health, gaps = work()
+        gap = float((gaps / model.assembly.loops.coordinate_scale).max(initial=0.0))
         if not gap <= TOLERANCE:
             raise Disagreement(f"{model.mechanism.name}: parts of the motion do not meet, by {gap:.1e}")
         return q, float(health[:, 3].mean())

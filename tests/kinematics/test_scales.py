@@ -77,11 +77,11 @@ def motions(machine: str, scale: Scale) -> dict[str, object]:
     position_scale, velocity_scale = scale.coordinates(model.topology), scale.velocities(model.topology)
     rng = np.random.default_rng(1)
     states = random_states(model, STATES, rng)
-    given = velocity_scale[list(model.platform.ports.v)]
+    velocity_unit = velocity_scale[list(model.platform.ports.v)]
     motion = SimpleNamespace(
         position=states.position,
-        velocity=rng.normal(size=states.velocity.shape) * given,
-        acceleration=rng.normal(size=states.velocity.shape) * given / scale.time,
+        velocity=rng.normal(size=states.velocity.shape) * velocity_unit,
+        acceleration=rng.normal(size=states.velocity.shape) * velocity_unit / scale.time,
     )
     forces = model.platform.inverse_dynamics(motion.position, motion.velocity, motion.acceleration, start=states.q)
     forward = model.platform.forward_dynamics(motion.position, motion.velocity, forces.force, start=states.q)
