@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import casadi as ca
 import numpy as np
 import pytest
 from compiled_machines import compilers, function, model, motion
@@ -10,7 +11,11 @@ from tauloop.codegen.batch_source import MOST_LINES
 from tauloop.codegen.checked_values import checked_values
 from tauloop.codegen.compiled import compile_function
 from tauloop.codegen.evaluator import c_function
+from tauloop.codegen.signature import CPort
+from tauloop.codegen.source import CFunction
+from tauloop.equations.values import BatchFunction
 from tauloop.programs.limits import CONVERGED, SMALLEST_PIVOT
+from tauloop.programs.program import Evaluate, Program
 
 pytestmark = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
 #: A closed form, Newton's method with a start for each sample, a serial machine, and one with quaternions.
@@ -60,6 +65,24 @@ def test_all_inputs_are_checked_where_an_output_is_not():
     checked = function("five_bar", "platform", "inverse_dynamics")
     values = checked_values(checked.program, checked.inputs, checked.outputs, 0)
     assert values.inputs == tuple((port.name, i) for port in checked.inputs for i in range(port.size))
+
+
+def test_ports_may_have_the_names_of_what_the_health_is_computed_from():
+    """A port named p ended in an error of the compiler, so that calibrations with one ran interpreted."""
+    x = ca.SX.sym("x", 2)
+    names = ("p", "d", "squares", "s_0")
+    step = Evaluate(
+        function=BatchFunction(ca.Function("f", [x], [2 * x, x + 1, -x])), inputs=names[:1], outputs=names[1:]
+    )
+    made = CFunction(
+        name="named",
+        inputs=(CPort(name="p", size=2),),
+        outputs=tuple(CPort(name=name, size=2) for name in names[1:]),
+        program=Program(name="named", outputs=names[1:], steps=(step,), closed_forms=(), pivots=()),
+    )
+    results, is_sound = compile_function(made).run({"p": np.array([[1.0, 2.0]])}, 1)
+    assert is_sound
+    np.testing.assert_array_equal(results["squares"], [[2.0, 3.0]])
 
 
 def test_pivots_that_are_one_expression_are_compared_once():

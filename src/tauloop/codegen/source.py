@@ -51,6 +51,8 @@ SHORT = 600
 CHAINS_OF_SQUARES = 4
 #: Numbers of an input from which on its squares are summed in vectors (`tl_squares`).
 NUMBERS_OF_VECTOR = 4
+#: In front of the names of values that the health is computed from, which no port has.
+LOCAL = "health_"
 #: The array of values that outlive their piece.
 KEPT = "kept"
 #: Newton's loop ends after a step this short (characteristic lengths, rad or pure numbers), unless a function has its
@@ -546,12 +548,13 @@ def _health(function: CFunction, layout: _Layout) -> list[str]:
     residual = access("residual", 0) if _has_residual(program) else "0.0"
     count = "(double)iterations" if _has_newton(program) else "0.0"
     lines = [
-        *_least("d", discriminants, 1.0, -1e300),
-        *_least("p", pivots, 1e300, 0.0),
+        *_least(f"{LOCAL}d", discriminants, 1.0, -1e300),
+        *_least(f"{LOCAL}p", pivots, 1e300, 0.0),
         *_squares(function, checked, layout),
     ]
-    within = f"squares < {function.largest**2!r} ? d : -1e300"
-    lines += [f"{access('health', i)} = {value};" for i, value in enumerate((within, "p", residual, count))]
+    within = f"{LOCAL}squares < {function.largest**2!r} ? {LOCAL}d : -1e300"
+    values = (within, f"{LOCAL}p", residual, count)
+    lines += [f"{access('health', i)} = {value};" for i, value in enumerate(values)]
     return ["        " + line for line in lines]
 
 
@@ -572,9 +575,9 @@ def _squares(function: CFunction, checked: CheckedValues, layout: _Layout) -> li
     outputs = [layout.access(port.name, i) for port in small for i in range(port.size)]
     # the sum of the inputs is done long before the last output is there
     return [
-        *_sum_of_squares("of_inputs", one_by_one, in_vectors),
-        *_sum_of_squares("of_outputs", outputs, []),
-        "const double squares = of_inputs + of_outputs;",
+        *_sum_of_squares(f"{LOCAL}in", one_by_one, in_vectors),
+        *_sum_of_squares(f"{LOCAL}out", outputs, []),
+        f"const double {LOCAL}squares = {LOCAL}in + {LOCAL}out;",
     ]
 
 
