@@ -26,7 +26,7 @@ class _Limit:
         holder: the Python thread that set the limit, and that alone takes it back.
         contexts: number of contexts that the holder is in.
         limited: loaders whose libraries are limited now.
-        restore: gives back the numbers of threads.
+        restore: restores the numbers of threads.
         controller: the libraries that were found; a search for them takes milliseconds.
         searched: loaders that were imported when it was made.
     """

@@ -78,7 +78,7 @@ def test_a_gear_of_an_axis_of_a_universal_joint(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("gear", "what"),
     [
-        ('<drake:mimic joint="shoulders"/>', "it mimics 'shoulders', which is no joint that turns or slides"),
+        ('<drake:mimic joint="shoulders"/>', "it mimics 'shoulders', which is not a joint that turns or slides"),
         ('<drake:mimic joint="elbow"/>', "it mimics itself"),
         ('<drake:mimic joint="floor"/>', "it mimics 'floor'"),
         ('<drake:mimic multiplier="2"/>', "has no attribute 'joint'"),

@@ -410,8 +410,13 @@ def _position_port(topology: Topology, q: list[int]) -> Port:
 def coordinate_units(topology: Topology, q: list[int] | None = None) -> tuple[str, ...]:
     """Units of coordinates: rad for angles, 1 for quaternions, m for the rest."""
     indices = range(topology.n_q) if q is None else q
-    is_length = topology.is_length
-    return tuple("m" if is_length[i] else "rad" if topology.is_angle[i] else "1" for i in indices)
+
+    def unit(i: int) -> str:
+        if topology.is_length[i]:
+            return "m"
+        return "rad" if topology.is_angle[i] else "1"
+
+    return tuple(unit(i) for i in indices)
 
 
 def velocity_units(topology: Topology, v: tuple[int, ...] | None = None) -> tuple[str, ...]:

@@ -48,8 +48,10 @@ def require_unpackable(path: Path, limit: float | None = None) -> None:
     if limit is None and len(members) > MEMBERS:
         what = f"has {len(members)} members, and {MEMBERS} are allowed"
         problems.add("fmu", what, larger, file=name)
-    faults = [(member.filename, fault) for member in members if (fault := _fault(member))]
-    twice = [(member, "is there twice") for member, count in Counter(m.filename for m in members).items() if count > 1]
+    checked = [(member.filename, _fault(member)) for member in members]
+    faults = [(name, fault) for name, fault in checked if fault]
+    counts = Counter(member.filename for member in members)
+    twice = [(name, "is there twice") for name, count in counts.items() if count > 1]
     for member, fault in [*faults, *twice][:_LISTED]:
         remedy = "it is damaged or made to do harm: export it again"
         problems.add("fmu", f"the member {member!r} {fault}", remedy, file=name)

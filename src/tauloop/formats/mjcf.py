@@ -151,7 +151,7 @@ def _motors(
 def _weight_share(reader: MjcfReader, bodies: Bodies, leaves: Leaves) -> float:
     """Return the share of gravity that is left where the weight of all bodies is compensated alike, else 1.
 
-    The weight of some bodies, or of all by different shares, is no gravity of the machine: that is left out.
+    The weight of some bodies, or of all by different shares, is not gravity of the machine, and is left out.
     """
     pairs = ((joint.parent.body, joint.child.body) for joint in bodies.joints if joint.kind == "fixed")
     resting = set(steps_from(BASE, pairs))

@@ -268,7 +268,7 @@ class _MjcfWriter:
     def _solid(self, assets: ElementTree.Element, solid: Solid, name: str) -> None:
         """A geom that is seen and does nothing else; a file that MuJoCo would stop at is left out."""
         if solid.body not in self.bodies:
-            self.notes.append(f"solid on {solid.body}: it is not written, for that has no mass and is no body")
+            self.notes.append(f"solid on {solid.body}: it is not written, since that has no mass and is not a body")
             return
         if isinstance(solid.mesh, Path) and (fault := _unreadable(solid.mesh)):
             self.notes.append(f"solid on {solid.body}: {solid.mesh.name} {fault}; it is not written")

@@ -151,7 +151,7 @@ class SdfModel:
 
 
 def is_zero(text: str) -> bool:
-    """Return whether a text is the number zero; what is no number is not."""
+    """Return whether a text is the number zero; False for a text that is not a number."""
     try:
         return float(text) == 0.0
     except ValueError:
@@ -555,7 +555,7 @@ class SdfReader(XmlReader):
             return []
         if other not in known:
             remedy = suggestion(other, known) or "name a joint that turns or slides"
-            self.problem(node, name, f"it mimics {other!r}, which is no joint that turns or slides", remedy)
+            self.problem(node, name, f"it mimics {other!r}, which is not a joint that turns or slides", remedy)
             return []
         if index >= len(known[other].axes):
             self.problem(node, name, f"it mimics the second axis of {other!r}, which has one", 'write axis="axis"')

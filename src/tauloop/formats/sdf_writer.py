@@ -265,7 +265,7 @@ class _SdfWriter(SideWriter):
     def _solid(self, solid: Solid) -> None:
         """What is seen of a link; SDF has meshes as files alone."""
         if solid.body not in self.elements_of:
-            self.notes.append(f"solid on {solid.body}: it is not written, for that has no mass and is no body")
+            self.notes.append(f"solid on {solid.body}: it is not written, since that has no mass and is not a body")
             return
         if isinstance(solid.mesh, Path) and not solid.mesh.is_file():
             self.notes.append(f"solid on {solid.body}: {solid.mesh.name} is not there; it is not written")

@@ -4,7 +4,7 @@ Zero of all joints in the URDF is the machine's start; ``offsets`` in the side f
 with their dots, where URDF lets them: a joint and a link have two names, and the side file's motors a third. The side
 file is that of `tauloop.formats.urdf_side`; its ``closed_loop`` and ``type`` are those of Gepetto's
 robot.yaml, with kinds of joints beside ``3d`` and ``6d``. The same loops stand in the URDF as ``<constraint>``, the
-element that is proposed for it, where that has their kind; whoever reads both files takes them once. Motors are in the
+element that is proposed for it, where that has their kind; a reader of both files takes them once. Motors are in the
 URDF as ``<ros2_control>`` with transmissions, where it has their kind. Joints with several freedoms become chains of
 massless links.
 """
@@ -142,7 +142,7 @@ class _UrdfWriter(SideWriter):
     def _solid(self, solid: Solid) -> None:
         """What is seen of a link; URDF has no capsules, and meshes as files alone."""
         if solid.body not in self.elements_of:
-            self.notes.append(f"solid on {solid.body}: it is not written, for that has no mass and is no body")
+            self.notes.append(f"solid on {solid.body}: it is not written, since that has no mass and is not a body")
             return
         if isinstance(solid.mesh, Path) and not solid.mesh.is_file():
             self.notes.append(f"solid on {solid.body}: {solid.mesh.name} is not there; it is not written")

@@ -114,7 +114,7 @@ def _parsed(path: Path, content: bytes, encoding: str | None) -> XmlNode:
     def start(tag: str, attributes: dict[str, str]) -> None:
         if len(open_nodes) > DEEPEST_NESTING:
             what = f"elements are nested more than {DEEPEST_NESTING} deep"
-            raise _refused(path, what, "this is no description of a machine", parser.CurrentLineNumber)
+            raise _refused(path, what, "this is not a description of a machine", parser.CurrentLineNumber)
         bodies[0] += tag in ("body", "link")
         if bodies[0] > MOST_BODIES:
             what = f"there are more than {MOST_BODIES} bodies"

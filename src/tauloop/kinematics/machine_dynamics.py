@@ -271,7 +271,7 @@ def _from_momenta(
             functions, time[half], position[half], velocity[half], start=None if start is None else start[half]
         )
         rows = np.arange(len(time))[half]
-        # an end of a half that is no end of the table has a one-sided difference there, and a two-sided one here
+        # an inner end of a half has a one-sided difference there and a two-sided one here
         alike = [row in (0, len(time) - 1) or row not in (rows[0], rows[-1]) for row in rows]
         errors[rows[alike]] = np.abs(coarse.force - forces.force[half])[alike].max(axis=1) / 3
     shares = errors / max(np.abs(forces.force).max(), TINY_FORCE)

@@ -144,7 +144,7 @@ class BagTable(Table):
         return bag_columns(Path(self.file), wanted)
 
     def _leave_zero_stamps(self, loaded: Mapping[str, np.ndarray], topics: Iterable[str]) -> None:
-        """Take times of receipt where publishers left stamps empty, and note it: zero is no time."""
+        """Take times of receipt where publishers left stamps empty, and note it: zero is not a time."""
         for topic in topics:
             stamps = loaded[f"{topic} stamped"]
             zeros = int((stamps == 0).sum())

@@ -7,7 +7,7 @@ step of Gauss and Newton from a state q that closes the loops is
 
 The residual r = m - S shows the misfit. A reading that disagrees stands out by r_i / (sigma_i sqrt(R_ii)) with
 R = 1 - H (H^T P H)^-1 H^T P; it alone would explain the misfit if it were wrong by r_i / R_ii. With one reading beyond
-the freedoms all readings stand out alike, and which of them is wrong cannot be told.
+the freedoms all readings stand out alike, and which of them is wrong cannot be determined.
 
 Source: Baarda 1968, A testing procedure for use in geodetic networks (the standardised residual).
 """
@@ -40,7 +40,7 @@ AGREES = 4.0
 STEPS, STILL = 8, 1e-12
 #: Share of an encoder's noise that the others leave unwatched below which nothing is known of its error.
 WATCHED = 1e-6
-#: Readings whose standardised residuals are this near to the largest are not told apart.
+#: Readings whose standardised residuals are this near to the largest cannot be distinguished.
 NOT_TOLD_APART = 0.99
 #: Steps of the straight line in readings along which poses are followed.
 WAYPOINTS = 12
@@ -90,7 +90,7 @@ def least_squares(
         readings: (N, n_e), m or rad.
         deviations: of the readings (n_e,), m or rad.
         position, q: start of the given motion (N, m), and coordinates (N, n_q) near it.
-        moving: the first so many numbers of the given motion are sought, the others held.
+        moving: the count of leading numbers of the given motion that are sought, the others held.
         steps: most steps of Gauss and Newton.
 
     Raises:
@@ -166,7 +166,7 @@ class ActuatorFit:
         where = f" in sample {sample}" if len(standardised) > 1 else ""
         if len(amounts) == 1:
             return f"{amounts[0]} disagrees with the other actuators{where}"
-        return f"one of these is wrong{where}, which cannot be told from so few: {', '.join(amounts)}"
+        return f"one of these is wrong{where}, which needs more positions to decide: {', '.join(amounts)}"
 
 
 def all_positions(assembly: Assembly, position: Port) -> Port:

@@ -129,7 +129,7 @@ class FrictionSides(Shown):
     sides: np.ndarray
 
     def at(self, u: np.ndarray) -> np.ndarray:
-        """Return the sides (N, k) at parameters u (N,); at a reversal those behind it."""
+        """Return the sides (N, k) at parameters u (N,); at a reversal those after it."""
         return np.asarray(self.sides[np.searchsorted(self.reversals, u, side="right")])
 
 

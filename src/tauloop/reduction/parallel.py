@@ -110,7 +110,7 @@ def _turning_path(
 
 
 def _angle(mechanism: Mechanism, joint: Joint, motion: BodyMotions) -> float:
-    """Return the angle of a revolute joint at the reference pose, rad; its start value says which revolution."""
+    """Return the angle of a revolute joint at the reference pose, rad; its start value decides the revolution."""
     parent = motion.orientation[joint.parent.body] @ frame(mechanism, joint.parent)
     child = motion.orientation[joint.child.body] @ frame(mechanism, joint.child)
     R = parent.T @ child

@@ -26,8 +26,8 @@ from tauloop.shown import Shown
 INTERVALS = 1000
 #: Points in each interval at which limits are looked at.
 BETWEEN = 10
-#: Points in so many intervals at either end, in the outermost ones even in time: next to rest, viscous friction goes
-#: with the root of the way.
+#: Points in each of the outermost intervals, even in time, and the number of these intervals at either end: next to
+#: rest, viscous friction goes with the root of the distance.
 BETWEEN_ENDS, END_INTERVALS = 100, 5
 #: Halvings of an interval next to rest or a reversal where friction falls with speed.
 HALVED = 8
