@@ -61,6 +61,29 @@ def test_inputs_that_a_checked_output_depends_on_need_no_check_of_their_own():
     assert values.inputs == ()
 
 
+def test_checks_from_which_a_checked_output_follows_need_no_sum():
+    checked = function("five_bar", "platform", "inverse_dynamics")
+    small = tuple(port for port in checked.outputs if port.name == "force")
+    assert checked_values(checked.program, checked.inputs, small, MOST_LINES).implied == {"discriminants", "pivots"}
+    assert checked_values(checked.program, checked.inputs, small, 0).implied == frozenset()
+
+
+def test_outputs_from_which_another_follows_need_no_check():
+    """y1 = x y0, y2 = y1 + x, y3 = 1 / x: of the first three the last one is checked, and the fourth."""
+    x = ca.SX.sym("x")
+    y0 = ca.sin(x)
+    y1 = x * y0
+    step = Evaluate(
+        function=BatchFunction(ca.Function("f", [x], [ca.vertcat(y0, y1, y1 + x, 1 / x)])),
+        inputs=("x",),
+        outputs=("y",),
+    )
+    program = Program(name="chain", outputs=("y",), steps=(step,), closed_forms=(), pivots=())
+    values = checked_values(program, (CPort(name="x", size=1),), (CPort(name="y", size=4),), MOST_LINES)
+    assert values.outputs == (("y", 2), ("y", 3))
+    assert values.inputs == ()
+
+
 def test_all_inputs_are_checked_where_an_output_is_not():
     checked = function("five_bar", "platform", "inverse_dynamics")
     values = checked_values(checked.program, checked.inputs, checked.outputs, 0)

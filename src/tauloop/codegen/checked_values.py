@@ -37,6 +37,12 @@ _KEEP_ALL = frozenset(
         ca.OP_FABS,
     }
 )
+#: Further operations whose result is not a number where any operand is not.
+_KEEP_NAN = _KEEP_ALL | {ca.OP_DIV, ca.OP_INV}
+#: Operations that leave a number's magnitude as it is.
+_KEEP_MAGNITUDE = frozenset({ca.OP_ASSIGN, ca.OP_NEG, ca.OP_FABS})
+#: Arrays of checks that straight-line code writes.
+_CHECKS = ("discriminants", "pivots")
 #: The values that starts of Newton's method have where nothing else is known.
 START = "start"
 #: Functions whose checks are kept: one is printed for single samples and for lanes.
@@ -49,16 +55,20 @@ class CheckedValues:
 
     Attributes:
         inputs: elements of inputs, in order.
+        outputs: elements of outputs, in order: those from which no other checked one follows.
         pivot_factors: for each array of pivots, one over the typical size of those that are compared, by place.
+        implied: arrays of discriminants and pivots that need no check for not-a-number, since a checked output follows.
     """
 
     inputs: tuple[Element, ...]
+    outputs: tuple[Element, ...]
     pivot_factors: Mapping[str, Mapping[int, float]]
+    implied: frozenset[str]
 
 
 @functools.lru_cache(maxsize=_KEPT_FUNCTIONS)
 def checked_values(program: Program, inputs: tuple[CPort, ...], outputs: tuple[CPort, ...], most: int) -> CheckedValues:
-    """Return what the code of a program checks besides its outputs.
+    """Return what the code of a program checks.
 
     Args:
         program: the steps.
@@ -72,7 +82,14 @@ def checked_values(program: Program, inputs: tuple[CPort, ...], outputs: tuple[C
     read = _read(program, codes)
     elements = [(port.name, i) for port in inputs for i in range(port.size)]
     needed = (x for x in elements if x not in implied and (x in read or x[0] != START or not is_whole))
-    return CheckedValues(inputs=tuple(needed), pivot_factors=MappingProxyType(factors))
+    small = [(port.name, i) for port in outputs if port.size <= most for i in range(port.size)]
+    followed = _followed(program, codes, set(small))
+    return CheckedValues(
+        inputs=tuple(needed),
+        outputs=tuple(x for x in small if x not in followed),
+        pivot_factors=MappingProxyType(factors),
+        implied=_implied_checks(program, codes, outputs) if is_whole else frozenset(),
+    )
 
 
 def _codes(program: Program, outputs: Set[str]) -> list[tuple[Instruction, ...]]:
@@ -144,25 +161,96 @@ def _implied(program: Program, codes: Sequence[Sequence[Instruction]], outputs: 
         if isinstance(step, Newton):
             implied |= {(step.residual_values, i) for i in range(step.size)}
         if isinstance(step, Evaluate | Newton):
-            implied |= set(_spread(step, code, implied))
+            implied |= set(_read_elements(step, code, _spoiling(step, code, implied, _KEEP_ALL)))
         if isinstance(step, Newton):
             implied |= {(step.start, i) for i in range(step.size) if (step.solution, i) in implied}
     return frozenset(implied)
 
 
-def _spread(step: Evaluate | Newton, code: Sequence[Instruction], implied: Set[Element]) -> Iterator[Element]:
-    """Yield the elements that a step reads and that make one of the elements it writes not finite."""
-    names, results = _ports(step)
+def _followed(program: Program, codes: Sequence[Sequence[Instruction]], checked: Set[Element]) -> set[Element]:
+    """Return the checked elements that make another checked one not finite where they are not finite.
+
+    Back substitution, for instance, computes each unknown from those before it.
+    """
+    followed: set[Element] = set()
+    for step, code in zip(program.steps, codes, strict=True):
+        if not isinstance(step, Evaluate):
+            continue
+        spoiling = _spoiling(step, code, checked, _KEEP_ALL)
+        used: set[int] = set()
+        for instruction in code:
+            if instruction.number in spoiling and instruction.operation in _KEEP_ALL:
+                used |= set(instruction.operands)
+            elif instruction.number in spoiling and instruction.operation == ca.OP_DIV:
+                used.add(instruction.operands[0])
+        for instruction in code:
+            if instruction.operation == ca.OP_OUTPUT and instruction.port is not None:
+                element = step.outputs[instruction.port[0]], instruction.port[1]
+                if element in checked and instruction.operands[0] in used:
+                    followed.add(element)
+    return followed
+
+
+def _implied_checks(
+    program: Program, codes: Sequence[Sequence[Instruction]], outputs: Sequence[CPort]
+) -> frozenset[str]:
+    """Return the arrays of checks in which no element can be not-a-number unless a checked output is, too."""
+    later: set[Element] = {(port.name, i) for port in outputs for i in range(port.size)}
+    implied: set[str] = set()
+    for step, code in zip(reversed(program.steps), reversed(codes), strict=True):
+        if isinstance(step, Newton):
+            later |= {(step.residual_values, i) for i in range(step.size)}
+        if not isinstance(step, Evaluate | Newton):
+            continue
+        spoiling = _spoiling(step, code, later, _KEEP_NAN)
+        _, results = _ports(step)
+        for name in set(_CHECKS) & set(results):
+            if all(origin in spoiling for origin in _origins(code, results.index(name))):
+                implied.add(name)
+        later |= set(_read_elements(step, code, spoiling))
+        if isinstance(step, Newton):
+            later |= {(step.start, i) for i in range(step.size) if (step.solution, i) in later}
+    return frozenset(implied)
+
+
+def _origins(code: Sequence[Instruction], port: int) -> Iterator[int]:
+    """Yield the number of the instruction that each element of an output has its magnitude from."""
+    by_number = {instruction.number: instruction for instruction in code}
+    for instruction in code:
+        if instruction.operation == ca.OP_OUTPUT and instruction.port is not None and instruction.port[0] == port:
+            origin = by_number[instruction.operands[0]]
+            while origin.operation in _KEEP_MAGNITUDE:
+                origin = by_number[origin.operands[0]]
+            yield origin.number
+
+
+def _spoiling(
+    step: Evaluate | Newton, code: Sequence[Instruction], implied: Set[Element], keeping: Set[int]
+) -> set[int]:
+    """Return the instructions whose values make an implied element that the step writes not finite.
+
+    Args:
+        step: of the program.
+        code: its instructions.
+        implied: elements that are checked, or from which checked ones follow.
+        keeping: operations that pass the fault of any operand on.
+    """
+    _, results = _ports(step)
     spoiling: set[int] = set()
     for instruction in reversed(code):
-        is_output = instruction.operation == ca.OP_OUTPUT and instruction.port is not None
-        if is_output and (results[instruction.port[0]], instruction.port[1]) in implied:  # type: ignore[index]
-            spoiling.add(instruction.operands[0])
-        elif instruction.number not in spoiling:
-            continue
-        elif instruction.operation == ca.OP_INPUT and instruction.port is not None:
-            yield names[instruction.port[0]], instruction.port[1]
-        elif instruction.operation in _KEEP_ALL:
+        if instruction.operation == ca.OP_OUTPUT and instruction.port is not None:
+            if (results[instruction.port[0]], instruction.port[1]) in implied:
+                spoiling.add(instruction.operands[0])
+        elif instruction.number in spoiling and instruction.operation in keeping:
             spoiling |= set(instruction.operands)
-        elif instruction.operation == ca.OP_DIV:
+        elif instruction.number in spoiling and instruction.operation == ca.OP_DIV:
             spoiling.add(instruction.operands[0])
+    return spoiling
+
+
+def _read_elements(step: Evaluate | Newton, code: Sequence[Instruction], numbers: Set[int]) -> Iterator[Element]:
+    """Yield the elements that some instructions read."""
+    names, _ = _ports(step)
+    for instruction in code:
+        if instruction.operation == ca.OP_INPUT and instruction.port is not None and instruction.number in numbers:
+            yield names[instruction.port[0]], instruction.port[1]

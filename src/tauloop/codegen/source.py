@@ -548,8 +548,8 @@ def _health(function: CFunction, layout: _Layout) -> list[str]:
     residual = access("residual", 0) if _has_residual(program) else "0.0"
     count = "(double)iterations" if _has_newton(program) else "0.0"
     lines = [
-        *_least(f"{LOCAL}d", discriminants, 1.0, -1e300),
-        *_least(f"{LOCAL}p", pivots, 1e300, 0.0),
+        *_least(f"{LOCAL}d", discriminants, 1.0, -1e300, is_a_number="discriminants" in checked.implied),
+        *_least(f"{LOCAL}p", pivots, 1e300, 0.0, is_a_number=checked.implied >= {*checked.pivot_factors}),
         *_squares(function, checked, layout),
     ]
     within = f"{LOCAL}squares < {function.largest**2!r} ? {LOCAL}d : -1e300"
@@ -571,8 +571,7 @@ def _squares(function: CFunction, checked: CheckedValues, layout: _Layout) -> li
             in_vectors.append(f"tl_squares({f'{name} + {first}' if first else name}, {count})")
         else:
             one_by_one += [layout.access(name, i) for i in range(first, first + count)]
-    small = [port for port in function.outputs if port.size <= MOST_LINES]
-    outputs = [layout.access(port.name, i) for port in small for i in range(port.size)]
+    outputs = [layout.access(name, i) for name, i in checked.outputs]
     # the sum of the inputs is done long before the last output is there
     return [
         *_sum_of_squares(f"{LOCAL}in", one_by_one, in_vectors),
@@ -601,11 +600,17 @@ def _sum_of_squares(name: str, terms: Sequence[str], further: Sequence[str]) -> 
     return [*lines, f"const double {name} = {' + '.join(sums) or '0.0'};"]
 
 
-def _least(name: str, values: Sequence[str], most: float, worst: float) -> list[str]:
-    """The least of some values, at most `most`; `worst` where one is not a number.
+def _least(name: str, values: Sequence[str], most: float, worst: float, *, is_a_number: bool) -> list[str]:
+    """Return C lines for the least of some values, at most `most`; `worst` where one is not a number.
 
-    Pairs of pairs, so that no long chain of operations is waited for; without a comparison with a constant before the
-    last one: compilers would merge the choices to branches, or to masks of lanes.
+    Values are compared in pairs of pairs, so that no long chain of operations is waited for. The constant comes at the
+    end: compilers would merge the choices to branches, or to masks of lanes.
+
+    Args:
+        name: of the least value.
+        values: C text of each.
+        most, worst: its bounds.
+        is_a_number: whether a value that is not a number is found by another check.
     """
     lines = [f"const double {name}_0_{i} = {value};" for i, value in enumerate(values)]
     least = total = [f"{name}_0_{i}" for i in range(len(values))]
@@ -615,13 +620,16 @@ def _least(name: str, values: Sequence[str], most: float, worst: float) -> list[
         pairs = [(i, i + 1) for i in range(0, len(least) - 1, 2)]
         for k, (i, j) in enumerate(pairs):
             lines.append(f"const double {name}_{level}_{k} = {least[i]} < {least[j]} ? {least[i]} : {least[j]};")
-            lines.append(f"const double {name}s_{level}_{k} = {total[i]} + {total[j]};")
+            if not is_a_number:
+                lines.append(f"const double {name}s_{level}_{k} = {total[i]} + {total[j]};")
         odd = slice(2 * len(pairs), None)
         least = [*(f"{name}_{level}_{k}" for k in range(len(pairs))), *least[odd]]
         total = [*(f"{name}s_{level}_{k}" for k in range(len(pairs))), *total[odd]]
     if not least:
         return [f"const double {name} = {most!r};"]
     within = f"{least[0]} < {most!r} ? {least[0]} : {most!r}"
+    if is_a_number:
+        return [*lines, f"const double {name} = {within};"]
     return [*lines, f"const double {name} = {total[0]} == {total[0]} ? ({within}) : {number(worst)};"]
 
 
