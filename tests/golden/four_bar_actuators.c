@@ -296,13 +296,15 @@ void actuators_inverse_dynamics(const double *restrict position, const double *r
     }
     {
         const double health_d_0_0 = discriminants[0];
-        const double health_d = health_d_0_0 < 1.0 ? health_d_0_0 : 1.0;
+        const double health_d = health_d_0_0 == health_d_0_0 ? (health_d_0_0 < 1.0 ? health_d_0_0 : 1.0) : (-1e+300);
         const double health_p_0_0 = fabs(pivots[0]) * 4.546105107902206;
         const double health_p_0_1 = fabs(pivots[1]) * 4.093314729290382;
         const double health_p_0_2 = fabs(pivots[5]) * 4.093314729290382;
         const double health_p_1_0 = health_p_0_0 < health_p_0_1 ? health_p_0_0 : health_p_0_1;
+        const double health_ps_1_0 = health_p_0_0 + health_p_0_1;
         const double health_p_2_0 = health_p_1_0 < health_p_0_2 ? health_p_1_0 : health_p_0_2;
-        const double health_p = health_p_2_0 < 1e+300 ? health_p_2_0 : 1e+300;
+        const double health_ps_2_0 = health_ps_1_0 + health_p_0_2;
+        const double health_p = health_ps_2_0 == health_ps_2_0 ? (health_p_2_0 < 1e+300 ? health_p_2_0 : 1e+300) : 0.0;
         double health_in_0 = start[1] * start[1];
         double health_in_1 = start[2] * start[2];
         const double health_in = health_in_0 + health_in_1;
