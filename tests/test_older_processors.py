@@ -26,7 +26,10 @@ def macros(folder: Path, flags: list[str]) -> str:
 @pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="needs an x86-64 processor")
 @pytest.mark.parametrize("name", PROCESSORS)
-def test_compilers_make_code_for_an_older_processor(name: str, tmp_path: Path) -> None:
+def test_compilers_make_code_for_an_older_processor(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # with `--processor` the compilers on the path are wrapped already
+    folders = [folder for folder in os.environ["PATH"].split(os.pathsep) if "processors" not in Path(folder).parts]
+    monkeypatch.setenv("PATH", os.pathsep.join(folders))
     settings = environment(name, tmp_path)
     assert settings["PATH"].startswith(str(tmp_path / "bin"))
     for flags in ([], ["-march=native"]):

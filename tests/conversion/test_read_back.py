@@ -159,7 +159,7 @@ def test_a_machine_that_does_not_assemble_is_written_and_not_compared(tmp_path: 
 
 def test_solids_of_massless_rods_are_left_out_with_a_note(tmp_path: Path) -> None:
     written = tl.convert("cable_robot", tmp_path / "m.xml").written
-    assert any("it is not written, for that has no mass" in note for note in written.notes)
+    assert any("it is not written, since that has no mass" in note for note in written.notes)
     assert np.isfinite(len(load(tmp_path / "m.xml").bodies))
 
 
