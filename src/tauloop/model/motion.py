@@ -655,7 +655,7 @@ def _given_motion(position: object, velocity: object | None, acceleration: objec
     """Return what is given of a motion, by name; the position always, which is refused where it is None."""
     if acceleration is not None and velocity is None:
         remedy = "give the velocity too; zeros for a motion that starts from rest"
-        raise InputError.of("velocity", "is missing beside the acceleration", remedy)
+        raise InputError.of("velocity", "is missing next to the acceleration", remedy)
     further = {"velocity": velocity, "acceleration": acceleration}
     return {"position": position} | {name: array for name, array in further.items() if array is not None}
 
