@@ -84,6 +84,13 @@ def test_outputs_from_which_another_follows_need_no_check():
     assert values.inputs == ()
 
 
+def test_angles_whose_turns_are_taken_away_are_checked_themselves():
+    """1e200 rad less its whole turns is zero or 1e184, by rounding: without fused products the result looked sound."""
+    wrapping = function("five_bar", "actuators", "kinematics_2")
+    values = checked_values(wrapping.program, wrapping.inputs, wrapping.outputs, MOST_LINES)
+    assert {("start", 3), ("start", 4), ("position", 0), ("position", 1)} <= set(values.inputs)
+
+
 def test_all_inputs_are_checked_where_an_output_is_not():
     checked = function("five_bar", "platform", "inverse_dynamics")
     values = checked_values(checked.program, checked.inputs, checked.outputs, 0)

@@ -72,6 +72,23 @@ static inline int tl_all_below(const double *length, double last)
     return above == 0;
 }
 
+static inline double tl_squares(const double *x, int n)
+{
+#ifdef TL_SHUFFLE
+    tl_four sum = *(const tl_four *)(x + n - 4);
+    sum *= sum;
+    for (int i = 0; i + 4 < n; i += 4) {
+        const tl_four four = *(const tl_four *)(x + i);
+        sum += four * four;
+    }
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+#else
+    double sum = 0.0;
+    for (int i = 0; i < n; ++i) sum += x[i] * x[i];
+    return sum;
+#endif
+}
+
 static inline void tl_turn(const double *restrict rows, int size, double *restrict first, double *restrict second)
 {
 #ifdef TL_SHUFFLE
@@ -124,25 +141,25 @@ void actuators_inverse_dynamics(const double *restrict position, const double *r
         const double t19 = floor(t18);
         const double t20 = 6.283185307179586 * t19;
         const double t21 = t16 - t20;
-        const double t22 = (-0.16618982021969034) * t21;
+        const double t22 = (-0.1661898202196904) * t21;
         const double t23 = t12 + t22;
         const double t24 = t0 + t23;
         start_1[0] = t24;
         const double t26 = start[1];
         const double t28 = (-0.18967032440070525) * t11;
-        const double t30 = 0.18967032440070536 * t21;
+        const double t30 = 0.18967032440070508 * t21;
         const double t31 = t28 + t30;
         const double t32 = t26 + t31;
         start_1[1] = t32;
         const double t34 = start[2];
         const double t36 = (-0.10038399308279689) * t11;
-        const double t38 = 0.7205093906845828 * t21;
+        const double t38 = 0.7205093906845825 * t21;
         const double t39 = t36 + t38;
         const double t40 = t34 + t39;
         start_1[2] = t40;
         const double t42 = start[5];
-        const double t44 = 0.7205093906845822 * t11;
-        const double t46 = (-1.1003839930827968) * t21;
+        const double t44 = 0.7205093906845823 * t11;
+        const double t46 = (-1.1003839930827963) * t21;
         const double t47 = t44 + t46;
         const double t48 = t42 + t47;
         start_1[3] = t48;
@@ -550,11 +567,11 @@ void actuators_inverse_dynamics(const double *restrict position, const double *r
     }
     {
         const double health_d = 1.0;
-        const double health_p_0_0 = fabs(solution_3_pivots[0]) * 3.719727878905536;
-        const double health_p_0_1 = fabs(solution_3_pivots[1]) * 2.2045507144800194;
-        const double health_p_0_2 = fabs(pivots[0]) * 3.719727878905536;
-        const double health_p_0_3 = fabs(pivots[1]) * 2.2045507144800194;
-        const double health_p_0_4 = fabs(pivots[5]) * 2.2045507144800194;
+        const double health_p_0_0 = fabs(solution_3_pivots[0]) * 3.7197278789055352;
+        const double health_p_0_1 = fabs(solution_3_pivots[1]) * 2.204550714480019;
+        const double health_p_0_2 = fabs(pivots[0]) * 3.7197278789055352;
+        const double health_p_0_3 = fabs(pivots[1]) * 2.204550714480019;
+        const double health_p_0_4 = fabs(pivots[5]) * 2.204550714480019;
         const double health_p_1_0 = health_p_0_0 < health_p_0_1 ? health_p_0_0 : health_p_0_1;
         const double health_ps_1_0 = health_p_0_0 + health_p_0_1;
         const double health_p_1_1 = health_p_0_2 < health_p_0_3 ? health_p_0_2 : health_p_0_3;
@@ -564,7 +581,9 @@ void actuators_inverse_dynamics(const double *restrict position, const double *r
         const double health_p_3_0 = health_p_2_0 < health_p_0_4 ? health_p_2_0 : health_p_0_4;
         const double health_ps_3_0 = health_ps_2_0 + health_p_0_4;
         const double health_p = health_ps_3_0 == health_ps_3_0 ? (health_p_3_0 < 1e+300 ? health_p_3_0 : 1e+300) : 0.0;
-        const double health_in = 0.0;
+        double health_in_0 = position[0] * position[0];
+        double health_in_1 = position[1] * position[1];
+        const double health_in = tl_squares(start + 2, 4) + health_in_0 + health_in_1;
         double health_out_0 = q[0] * q[0];
         double health_out_1 = q[1] * q[1];
         double health_out_2 = q[2] * q[2];
@@ -617,25 +636,25 @@ static void actuators_inverse_dynamics_block(const double position[restrict][TL_
         const double t19 = floor(t18);
         const double t20 = 6.283185307179586 * t19;
         const double t21 = t16 - t20;
-        const double t22 = (-0.16618982021969034) * t21;
+        const double t22 = (-0.1661898202196904) * t21;
         const double t23 = t12 + t22;
         const double t24 = t0 + t23;
         start_1[0][l] = t24;
         const double t26 = start[1][l];
         const double t28 = (-0.18967032440070525) * t11;
-        const double t30 = 0.18967032440070536 * t21;
+        const double t30 = 0.18967032440070508 * t21;
         const double t31 = t28 + t30;
         const double t32 = t26 + t31;
         start_1[1][l] = t32;
         const double t34 = start[2][l];
         const double t36 = (-0.10038399308279689) * t11;
-        const double t38 = 0.7205093906845828 * t21;
+        const double t38 = 0.7205093906845825 * t21;
         const double t39 = t36 + t38;
         const double t40 = t34 + t39;
         start_1[2][l] = t40;
         const double t42 = start[5][l];
-        const double t44 = 0.7205093906845822 * t11;
-        const double t46 = (-1.1003839930827968) * t21;
+        const double t44 = 0.7205093906845823 * t11;
+        const double t46 = (-1.1003839930827963) * t21;
         const double t47 = t44 + t46;
         const double t48 = t42 + t47;
         start_1[3][l] = t48;
@@ -1043,11 +1062,11 @@ static void actuators_inverse_dynamics_block(const double position[restrict][TL_
     }
     for (int l = 0; l < TL_LANES; ++l) {
         const double health_d = 1.0;
-        const double health_p_0_0 = fabs(solution_3_pivots[0][l]) * 3.719727878905536;
-        const double health_p_0_1 = fabs(solution_3_pivots[1][l]) * 2.2045507144800194;
-        const double health_p_0_2 = fabs(pivots[0][l]) * 3.719727878905536;
-        const double health_p_0_3 = fabs(pivots[1][l]) * 2.2045507144800194;
-        const double health_p_0_4 = fabs(pivots[5][l]) * 2.2045507144800194;
+        const double health_p_0_0 = fabs(solution_3_pivots[0][l]) * 3.7197278789055352;
+        const double health_p_0_1 = fabs(solution_3_pivots[1][l]) * 2.204550714480019;
+        const double health_p_0_2 = fabs(pivots[0][l]) * 3.7197278789055352;
+        const double health_p_0_3 = fabs(pivots[1][l]) * 2.204550714480019;
+        const double health_p_0_4 = fabs(pivots[5][l]) * 2.204550714480019;
         const double health_p_1_0 = health_p_0_0 < health_p_0_1 ? health_p_0_0 : health_p_0_1;
         const double health_ps_1_0 = health_p_0_0 + health_p_0_1;
         const double health_p_1_1 = health_p_0_2 < health_p_0_3 ? health_p_0_2 : health_p_0_3;
@@ -1057,7 +1076,13 @@ static void actuators_inverse_dynamics_block(const double position[restrict][TL_
         const double health_p_3_0 = health_p_2_0 < health_p_0_4 ? health_p_2_0 : health_p_0_4;
         const double health_ps_3_0 = health_ps_2_0 + health_p_0_4;
         const double health_p = health_ps_3_0 == health_ps_3_0 ? (health_p_3_0 < 1e+300 ? health_p_3_0 : 1e+300) : 0.0;
-        const double health_in = 0.0;
+        double health_in_0 = position[0][l] * position[0][l];
+        double health_in_1 = position[1][l] * position[1][l];
+        double health_in_2 = start[2][l] * start[2][l];
+        double health_in_3 = start[3][l] * start[3][l];
+        health_in_0 += start[4][l] * start[4][l];
+        health_in_1 += start[5][l] * start[5][l];
+        const double health_in = health_in_0 + health_in_1 + health_in_2 + health_in_3;
         double health_out_0 = q[0][l] * q[0][l];
         double health_out_1 = q[1][l] * q[1][l];
         double health_out_2 = q[2][l] * q[2][l];

@@ -305,9 +305,10 @@ void actuators_inverse_dynamics(const double *restrict position, const double *r
         const double health_p_2_0 = health_p_1_0 < health_p_0_2 ? health_p_1_0 : health_p_0_2;
         const double health_ps_2_0 = health_ps_1_0 + health_p_0_2;
         const double health_p = health_ps_2_0 == health_ps_2_0 ? (health_p_2_0 < 1e+300 ? health_p_2_0 : 1e+300) : 0.0;
-        double health_in_0 = start[1] * start[1];
-        double health_in_1 = start[2] * start[2];
-        const double health_in = health_in_0 + health_in_1;
+        double health_in_0 = position[0] * position[0];
+        double health_in_1 = start[1] * start[1];
+        double health_in_2 = start[2] * start[2];
+        const double health_in = health_in_0 + health_in_1 + health_in_2;
         double health_out_0 = q[1] * q[1];
         double health_out_1 = q[2] * q[2];
         double health_out_2 = v[1] * v[1];
@@ -553,9 +554,10 @@ static void actuators_inverse_dynamics_block(const double position[restrict][TL_
         const double health_p_1_0 = health_p_0_0 < health_p_0_1 ? health_p_0_0 : health_p_0_1;
         const double health_p_2_0 = health_p_1_0 < health_p_0_2 ? health_p_1_0 : health_p_0_2;
         const double health_p = health_p_2_0 < 1e+300 ? health_p_2_0 : 1e+300;
-        double health_in_0 = start[1][l] * start[1][l];
-        double health_in_1 = start[2][l] * start[2][l];
-        const double health_in = health_in_0 + health_in_1;
+        double health_in_0 = position[0][l] * position[0][l];
+        double health_in_1 = start[1][l] * start[1][l];
+        double health_in_2 = start[2][l] * start[2][l];
+        const double health_in = health_in_0 + health_in_1 + health_in_2;
         double health_out_0 = q[1][l] * q[1][l];
         double health_out_1 = q[2][l] * q[2][l];
         double health_out_2 = v[1][l] * v[1][l];

@@ -164,7 +164,19 @@ def _implied(program: Program, codes: Sequence[Sequence[Instruction]], outputs: 
             implied |= set(_read_elements(step, code, _spoiling(step, code, implied, _KEEP_ALL)))
         if isinstance(step, Newton):
             implied |= {(step.start, i) for i in range(step.size) if (step.solution, i) in implied}
-    return frozenset(implied)
+    return frozenset(implied - set(_wrapped(program, codes)))
+
+
+def _wrapped(program: Program, codes: Sequence[Sequence[Instruction]]) -> Iterator[Element]:
+    """Yield the elements of which whole turns are taken away: a huge one may become a small one by rounding."""
+    for step, code in zip(program.steps, codes, strict=True):
+        if not isinstance(step, Evaluate | Newton):
+            continue
+        sources: set[int] = set()
+        for instruction in reversed(code):
+            if instruction.operation == ca.OP_FLOOR or instruction.number in sources:
+                sources |= set(instruction.operands)
+        yield from _read_elements(step, code, sources)
 
 
 def _followed(program: Program, codes: Sequence[Sequence[Instruction]], checked: Set[Element]) -> set[Element]:
