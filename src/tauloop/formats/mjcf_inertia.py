@@ -50,7 +50,8 @@ def body_inertia(
         return _inertial(reader, name, inertial)
     if how == "false":
         return None
-    parts = [part for geom, frame in geoms if (part := _geom(reader, name, geom, frame, meshes)) is not None]
+    computed = [_geom(reader, name, geom, frame, meshes) for geom, frame in geoms]
+    parts = [part for part in computed if part is not None]
     if not parts:
         return None
     reader.solids.append(name)

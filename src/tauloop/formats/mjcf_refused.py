@@ -30,6 +30,10 @@ def refuse_what_acts(reader: MjcfReader, root: XmlNode) -> None:
                     what = f"{key}=disable switches forces off that the file describes"
                     reader.problem(flag, f"option.flag.{key}", what, "remove the flag, or what it switches off")
         medium = {key: reader.numbers(option, "option", key) for key in _MEDIUM}
-        acting = [f"{key} {' '.join(f'{x:g}' for x in numbers)}" for key, numbers in medium.items() if any(numbers)]
+        acting: list[str] = []
+        for key, numbers in medium.items():
+            if any(numbers):
+                text = " ".join(f"{number:g}" for number in numbers)
+                acting.append(f"{key} {text}")
         if any(medium["density"]) or any(medium["viscosity"]):
             reader.omitted.append(f"the drag of a medium ({', '.join(acting)})")

@@ -98,12 +98,14 @@ def with_unique_names(motors: Sequence[StatedMotor]) -> tuple[StatedMotor, ...]:
     """The motors, each once; two motors of one name are called after their joints too."""
     motors = tuple(dict.fromkeys(motors))
     count = Counter(motor.name for motor in motors)
-    return tuple(
-        motor
-        if count[motor.name] == 1
-        else StatedMotor(name=f"{'_'.join(name for name, _ in motor.drives)}_{motor.name}", drives=motor.drives)
-        for motor in motors
-    )
+
+    def renamed(motor: StatedMotor) -> StatedMotor:
+        if count[motor.name] == 1:
+            return motor
+        joints = "_".join(name for name, _ in motor.drives)
+        return StatedMotor(name=f"{joints}_{motor.name}", drives=motor.drives)
+
+    return tuple(renamed(motor) for motor in motors)
 
 
 class _JointNames(XmlReader):
@@ -321,10 +323,10 @@ def _rotors(file: str, nodes: Sequence[XmlNode], joints: Collection[str]) -> dic
                 what = f"<{_ROTOR_INERTIA}> is not read in a transmission of several joints"
                 reader.problem(node, where, what, "put the rotor's inertia into a side file: `actuators`")
                 continue
-            numbers = [
-                reader.number(child, where, "value") if (child := actuator.first(tag)) is not None else 1.0
-                for tag in (_GEAR_RATIO, _ROTOR_INERTIA)
-            ]
+            numbers: list[float] = []
+            for tag in (_GEAR_RATIO, _ROTOR_INERTIA):
+                child = actuator.first(tag)
+                numbers.append(1.0 if child is None else reader.number(child, where, "value"))
             if numbers[1] < 0.0:
                 reader.problem(actuator, where, f"the rotor's inertia is {numbers[1]:g}", "it is zero or positive")
             if name := reader.joint(joint, where):

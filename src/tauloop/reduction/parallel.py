@@ -223,7 +223,7 @@ def lump_pinned_body(mechanism: Mechanism, body: str, motion: BodyMotions) -> tu
         problems.add(f"bodies.{body}", "is the platform, or not on a single joint", "keep this body")
         require(mechanism, problems)
     joint = joints[0]
-    holding = [c for c in mechanism.couplings if joint.name in (name for name, _ in c.terms)]
+    holding = [coupling for coupling in mechanism.couplings if joint.name in dict(coupling.terms)]
     uncoupled = replace(mechanism, couplings=tuple(c for c in mechanism.couplings if c not in holding))
     if joint.kind != "revolute" or len(holding) != 1 or uncoupled.is_loaded(joint):
         what = "is not revolute and held by one coupling alone"
