@@ -70,7 +70,12 @@ if TYPE_CHECKING:
         tune as tune,
     )
     from tauloop.engines.verification import VerifyOptions as VerifyOptions, verify as verify
-    from tauloop.estimation import HitOptions as HitOptions, detect_hit as detect_hit
+    from tauloop.estimation import (
+        ExternalWrenchOptions as ExternalWrenchOptions,
+        HitOptions as HitOptions,
+        detect_hit as detect_hit,
+        estimate_external_wrench as estimate_external_wrench,
+    )
     from tauloop.fmu import (
         FmuCoupling as FmuCoupling,
         FmuOptions as FmuOptions,

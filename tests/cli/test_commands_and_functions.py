@@ -155,6 +155,13 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
         tl.load("delta"),
         tl.ControlOptions(stroke=tl.StrokeOptions(end={"z": -0.55}, time=0.02), controller=("computed-torque",)),
     ),
+    "forces five_bar FOLDER/log.csv --cutoff 40 --components fx,fy --bandwidth 60": lambda folder: (
+        tl.estimate_external_wrench(
+            tl.load("five_bar"),
+            folder / "log.csv",
+            tl.ExternalWrenchOptions(cutoff=40.0, components=("fx", "fy"), bandwidth=60.0),
+        )
+    ),
     "detect-hit five_bar --to x=0.02 --time 0.1 --hit fx=40 --draws 4": lambda _: tl.detect_hit(
         tl.load("five_bar"),
         tl.HitOptions(stroke=tl.StrokeOptions(end={"x": 0.02}, time=0.1), hit={"fx": 40}, draws=4),

@@ -32,6 +32,7 @@ WORDS = {
     "export": ("c", "{machine}", "--out", "{out}"),
     "excite": ("{machine}", "--random", "4", "--starts", "0", "--harmonics", "2"),
     "identify": ("{machine}", "{given}/log.csv"),
+    "forces": ("{machine}", "{given}/log.csv"),
     "fold": ("{machine}", "{given}/log.csv", "--folder", "{out}/folded", "--errors", "independent"),
     "calibrate": ("{machine}", "{given}/poses.csv", "--parameters", "*length*", "--noise", "0.01 mm"),
     "poses": ("{machine}", "--count", "4", "--candidates", "20", "--parameters", "link_length"),

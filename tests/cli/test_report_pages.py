@@ -212,6 +212,7 @@ REPORTED = {
     "workspace five_bar --resolution 0.05": (5, 1),
     "modes five_bar": (1, 1),
     "detect-hit five_bar --to x=0.02 --time 0.1 --hit fx=40 --draws 4": (2, 0),
+    "forces five_bar INPUTS/log.csv": (4, 1),
     "cost five_bar": (1, 1),
     "fastest five_bar --to x=0.02 --intervals 60": (5, 1),
     "transfer five_bar --to x=0.02 --intervals 12": (5, 1),

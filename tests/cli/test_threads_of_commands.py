@@ -12,7 +12,7 @@ from tauloop.cli.app import COMMANDS, LazyGroup, app
 GROUP: LazyGroup = typer.main.get_command(app)  # type: ignore[assignment]
 #: Commands with the option; what others compute is no batch: few poses, or fits whose steps follow one another.
 HAVING = (
-    *("dynamics", "workspace", "play", "poses", "identify", "detect-hit", "control", "simulate", "excite"),
+    *("dynamics", "workspace", "play", "poses", "identify", "detect-hit", "forces", "control", "simulate", "excite"),
     *("tune", "fit-plant", "study", "fold", "modes", "fk", "ik", "calibrate"),
 )
 #: More samples than two threads share out.

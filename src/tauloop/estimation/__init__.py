@@ -7,8 +7,15 @@ Examples:
     1.0
 """
 
+from tauloop.estimation.alarm_threshold import FalseAlarms as FalseAlarms
 from tauloop.estimation.encoder_export import export_encoder_fit as export_encoder_fit
 from tauloop.estimation.encoders import EncoderFit as EncoderFit, fit_encoders as fit_encoders
+from tauloop.estimation.external_wrench import (
+    ContactInterval as ContactInterval,
+    ExternalWrench as ExternalWrench,
+    ExternalWrenchOptions as ExternalWrenchOptions,
+    estimate_external_wrench as estimate_external_wrench,
+)
 from tauloop.estimation.hit import (
     Detection as Detection,
     HitDetection as HitDetection,

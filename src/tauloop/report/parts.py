@@ -89,6 +89,7 @@ _OWN = (
     _OwnPart("DriveStep", "drive_table.drive_tables", "drive_figure", "drive_page"),
     _OwnPart("Excitation", "excitation_table.excitation_tables", "excitation_figure", "excitation_page"),
     _OwnPart("Export", "export_table.export_tables"),
+    _OwnPart("ExternalWrench", "wrench_table.wrench_tables", "wrench_figure", "wrench_page"),
     _OwnPart("FastestMotion", "fastest_table.fastest_tables", "fastest_figure", "motion_page"),
     _OwnPart("FoldedLogs", "fold_table.fold_tables"),
     _OwnPart("FmuExport", "fmu_table.fmu_tables"),

@@ -89,7 +89,10 @@ class Command:
 
 
 #: Commands whose second argument is a file.
-WITH_FILES = ("fold", "fold-scores", "bootstrap", "identify", "calibrate", "link-parameters", "cycle", "fit-plant")
+WITH_FILES = (
+    *("fold", "fold-scores", "bootstrap", "identify", "calibrate", "link-parameters", "cycle", "fit-plant"),
+    "forces",
+)
 #: Commands that take arguments from the options, which all take a model; and others that take one.
 ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("modes", "working-modes"), ("position",)),
@@ -143,6 +146,7 @@ CALCULATIONS: Mapping[str, Command] = {
             "link-parameters": ("identification", "link_parameters", "LinkOptions"),
             "calibrate": ("calibration", "calibrate", "CalibrationOptions"),
             "poses": ("calibration", "plan_poses", "PosePlanOptions"),
+            "forces": ("estimation", "estimate_external_wrench", "ExternalWrenchOptions"),
             "detect-hit": ("estimation", "detect_hit", "HitOptions"),
             "ballbar": ("drives", "ballbar", "BallbarOptions"),
             "play": ("drives", "play", "PlayOptions"),
