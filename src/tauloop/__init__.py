@@ -73,8 +73,10 @@ if TYPE_CHECKING:
     from tauloop.estimation import (
         ExternalWrenchOptions as ExternalWrenchOptions,
         HitOptions as HitOptions,
+        TrackingOptions as TrackingOptions,
         detect_hit as detect_hit,
         estimate_external_wrench as estimate_external_wrench,
+        track_parameters as track_parameters,
     )
     from tauloop.fmu import (
         FmuCoupling as FmuCoupling,

@@ -28,6 +28,11 @@ from tauloop.estimation.observers import (
     MeasuredMotion as MeasuredMotion,
     MomentumObserver as MomentumObserver,
 )
+from tauloop.estimation.parameter_tracking import (
+    ParameterTrack as ParameterTrack,
+    TrackingOptions as TrackingOptions,
+    track_parameters as track_parameters,
+)
 from tauloop.estimation.recursive_fit import RecursiveFit as RecursiveFit, Wander as Wander
 from tauloop.estimation.speeds import differenced as differenced, tracked as tracked
 from tauloop.lazy import public_names

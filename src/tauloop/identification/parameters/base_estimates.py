@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +27,18 @@ class BaseEstimates(Shown):
         regrouping: B (r, n).
         values: b (r,), SI.
         covariance: C (r, r); zero for exact values.
+        representatives: (r,) the parameter of each base parameter whose column of the regressor stands for it.
+        known: values, SI, of the other columns that the forces of the fit hold.
+        noise: standard deviation, SI, of what the fit leaves of each output, by its name.
     """
 
     parameters: tuple[str, ...]
     regrouping: np.ndarray
     values: np.ndarray
     covariance: np.ndarray
+    representatives: tuple[str, ...] = ()
+    known: Mapping[str, float] = field(default_factory=dict)
+    noise: Mapping[str, float] = field(default_factory=dict)
 
     @staticmethod
     def of(identification: Identification | MachineIdentification) -> BaseEstimates:
@@ -63,9 +71,17 @@ def _from_plain(content: dict[str, Any]) -> BaseEstimates:
     rows = content["base_parameters"]
     terms = [{row["representative"]: 1.0} | {t["parameter"]: t["coefficient"] for t in row["terms"]} for row in rows]
     names = tuple(dict.fromkeys(name for row in terms for name in row))
+    representatives = tuple(row["representative"] for row in rows)
     return BaseEstimates(
         parameters=names,
         regrouping=np.array([[row.get(name, 0.0) for name in names] for row in terms]),
         values=np.array([row["value"] for row in rows]),
         covariance=np.array(content["covariance"], dtype=float),
+        representatives=representatives,
+        known={
+            name: float(value)
+            for name, value in content["regressor_parameters"].items()
+            if value and name not in representatives
+        },
+        noise={output["name"]: float(output["noise"]) for output in content["outputs"]},
     )
