@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from tauloop.estimation import (
         ExternalWrenchOptions as ExternalWrenchOptions,
         HitOptions as HitOptions,
-        TrackingOptions as TrackingOptions,
+        TrackOptions as TrackOptions,
         detect_hit as detect_hit,
         estimate_external_wrench as estimate_external_wrench,
         track_parameters as track_parameters,

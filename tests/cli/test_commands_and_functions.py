@@ -257,6 +257,7 @@ BESIDE = {
     "fit-plant": "test_drive_commands.py",
     "link-parameters": "test_identification_commands.py",
     "tune": "test_drive_commands.py",
+    "track": "test_identification_commands.py",
     "doctor": "test_cli.py",
     "run": "test_simulation_commands.py",
 }

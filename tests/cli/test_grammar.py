@@ -84,7 +84,9 @@ WITHOUT: dict[str, dict[str, str]] = {
         **dict.fromkeys(("transfer", "cycle"), NO_CHANCE),
         "study": "its file says it",
         "fold": NO_CHANCE,
-        **dict.fromkeys(("identify", "forces", "subtract", "drive", "ballbar", "convert", "report", "run"), NO_CHANCE),
+        **dict.fromkeys(
+            ("identify", "forces", "track", "subtract", "drive", "ballbar", "convert", "report", "run"), NO_CHANCE
+        ),
     },
 }
 

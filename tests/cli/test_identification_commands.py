@@ -51,6 +51,25 @@ def test_identify_writes_machine_figure_and_result(log: Path, tmp_path: Path) ->
     assert {p.name: value for p, value in zip(again.parameters, again.pi.tolist(), strict=True)} == parameters
 
 
+def test_track_is_its_function_and_writes_c_figure_and_page(log: Path, tmp_path: Path) -> None:
+    fit, track, figure = tmp_path / "fit.json", tmp_path / "track.csv", tmp_path / "track.png"
+    run("identify", "five_bar", log, *FILTER, "--json-file", fit, code=None)
+    words = ("track", "five_bar", log, "--fit", fit, "--payload", "500 g", "--friction-time", "2 min")
+    options = tl.TrackOptions(payload=0.5, friction_time=120.0)
+    result = tl.track_parameters(load("five_bar"), log, fit, options)
+    assert run_json(*words, code=None) == json.loads(json.dumps(result.as_dict()))
+    files = ("--out", track, "--figure", figure, "--tracker-c", tmp_path / "c", "--json-file", tmp_path / "track.json")
+    text = text_of(*words, *files, code=None)
+    assert "payload" in text
+    assert "ms old" in text
+    assert figure.read_bytes().startswith(PNG)
+    estimates = samples(read_log(track), "estimate", ["payload"])[:, 0]
+    assert estimates == pytest.approx(result.of("payload")[0])
+    assert (tmp_path / "c" / "five_bar_tracker.c").is_file()
+    run("report", tmp_path / "track.json", "--out", tmp_path / "page.html")
+    assert "Tracked payload" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
 @pytest.mark.nightly
 def test_the_json_of_identify_with_formulas_is_the_functions(log: Path) -> None:
     """Formulas are found again at other lengths, which takes eight seconds."""

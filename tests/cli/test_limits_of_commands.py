@@ -46,6 +46,7 @@ WITHOUT = {
     "transfer": "keeps within them",
     "cycle": "refuses a way beyond them",
     "detect-hit": "runs a stroke under a controller, whose run says it",
+    "track": "follows the log of a machine, wherever that went",
     "new": "checks the work volume of a new file and says what does not reach",
     "demo": "plans within the limits",
     "report": "shows results and computes no pose",

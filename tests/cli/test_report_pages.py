@@ -247,7 +247,8 @@ def test_pages_of_all_kinds_of_results_are_drawn(inputs: Path, tmp_path: Path) -
 
 
 def test_every_command_with_a_file_for_reports_has_its_page() -> None:
-    assert {words.split()[0] for words in REPORTED} | {"identify"} == set(commands_with_files())
+    of_other_tests = {"identify", "track"}
+    assert {words.split()[0] for words in REPORTED} | of_other_tests == set(commands_with_files())
 
 
 def commands_with_files() -> list[str]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from machine_texts import shipped_text
 
 import tauloop as tl
-from machine_texts import shipped_text
 
 MOTOR_RADIUS, PLATE_RADIUS, ARM, FOREARM = 0.194, 0.03, 0.26, 0.48
 PLATE_MASS, ARM_MASS, ARM_INERTIA, ELBOW_MASS, FOREARM_MASS = 0.62, 0.977, 0.01822, 0.0099, 0.0296

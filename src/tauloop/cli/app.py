@@ -60,6 +60,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "identify": ("identify", "Identify dynamic parameters from logs."),
         "link-parameters": ("link_parameters", "Masses and centres of links from identified parameters."),
         "forces": ("forces", "Forces from outside on the platform, and contacts, from a log."),
+        "track": ("track", "Payload and friction along a log, by a recursive fit."),
         "subtract": ("subtract", "Subtract the actuators' own forces from a log."),
         "poses": ("poses", "Choose the poses of a calibration."),
         "calibrate": ("calibrate", "Calibrate a machine's geometry, with error bars."),

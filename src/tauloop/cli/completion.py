@@ -12,8 +12,8 @@ from typing import Any
 #: Commands whose first argument is a machine.
 TAKES_MACHINE = frozenset(
     "demo show check view verify fk ik jacobian modes workspace play dynamics simulate equations cost reduce regroup "
-    "motion fastest transfer cycle excite identify forces fold link-parameters poses calibrate control detect-hit "
-    "ballbar convert".split()
+    "motion fastest transfer cycle excite identify forces track fold link-parameters poses calibrate control "
+    "detect-hit ballbar convert".split()
 )
 #: Endings of files that hold a machine.
 ENDINGS = (".yaml", ".urdf", ".xml", ".mjcf")

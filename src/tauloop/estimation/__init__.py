@@ -8,6 +8,7 @@ Examples:
 """
 
 from tauloop.estimation.alarm_threshold import FalseAlarms as FalseAlarms
+from tauloop.estimation.causal_rows import CausalFilters as CausalFilters
 from tauloop.estimation.encoder_export import export_encoder_fit as export_encoder_fit
 from tauloop.estimation.encoders import EncoderFit as EncoderFit, fit_encoders as fit_encoders
 from tauloop.estimation.external_wrench import (
@@ -30,11 +31,12 @@ from tauloop.estimation.observers import (
 )
 from tauloop.estimation.parameter_tracking import (
     ParameterTrack as ParameterTrack,
-    TrackingOptions as TrackingOptions,
+    TrackOptions as TrackOptions,
     track_parameters as track_parameters,
 )
 from tauloop.estimation.recursive_fit import RecursiveFit as RecursiveFit, Wander as Wander
 from tauloop.estimation.speeds import differenced as differenced, tracked as tracked
+from tauloop.estimation.tracker_export import export_tracker as export_tracker
 from tauloop.lazy import public_names
 
 __dir__, __all__ = public_names(__name__)

@@ -16,6 +16,7 @@ from scipy.signal import lfilter
 
 from tauloop.identification.regression.from_log import regressor_rows
 from tauloop.model import Model
+from tauloop.options import Options, option
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -26,7 +27,7 @@ MOVING = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CausalFilters(Shown):
+class CausalFilters(Options):
     """The filters of a tracker.
 
     Attributes:
@@ -37,11 +38,11 @@ class CausalFilters(Shown):
         standstill: speed of each motor below which its row does not count, m/s or rad/s (n,).
     """
 
-    period: float
-    motion: float
-    rows: float
-    interval: int
-    standstill: tuple[float, ...]
+    period: float = option(above=0.0, below=np.inf)
+    motion: float = option(above=0.0, below=np.inf)
+    rows: float = option(above=0.0, below=np.inf)
+    interval: int = option(least=1)
+    standstill: tuple[float, ...] = option(least=0.0, below=np.inf)
 
     @property
     def delay(self) -> float:
@@ -100,7 +101,8 @@ class CausalRows:
         smooth, force = self._position(position), self._force(force)
         if self._before is None:
             self._before = np.repeat(smooth[:1], 2, axis=0), force[:1]
-        smooth, force = (np.concatenate([before, now]) for before, now in zip(self._before, (smooth, force), strict=True))
+        smooth = np.concatenate([self._before[0], smooth])
+        force = np.concatenate([self._before[1], force])
         self._before = smooth[-2:], force[-1:]
         period = self._filters.period
         at, before, after = smooth[1:-1], smooth[:-2], smooth[2:]

@@ -55,7 +55,7 @@ LARGEST_MISFIT = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrackingOptions(Options):
+class TrackOptions(Options):
     """What may change, how fast, and how samples become rows.
 
     Attributes:
@@ -74,7 +74,7 @@ class TrackingOptions(Options):
 
     Examples:
         >>> import tauloop as tl
-        >>> tl.TrackingOptions(payload=2.0).payload
+        >>> tl.TrackOptions(payload=2.0).payload
         2.0
     """
 
@@ -133,10 +133,10 @@ class ParameterTrack(Result):
     Attributes:
         model: the machine.
         names, parameter_units: of the tracked parameters (n,).
-        time: of the updates (K,), s; what they tell is `delay` old.
+        time: of the updates (K,), s; what they tell is `filters.delay` old.
         estimates, deviations: of the parameters (K, n), SI.
         frozen: whether nothing more is forgotten of a parameter, as it is not excited (K, n).
-        delay: of the filters, s.
+        filters: through which samples became rows.
         final: all parameters of the fit with their values at the end, by name.
     """
 
@@ -147,7 +147,7 @@ class ParameterTrack(Result):
     estimates: np.ndarray
     deviations: np.ndarray
     frozen: np.ndarray
-    delay: float
+    filters: CausalFilters
     final: Mapping[str, float]
 
     def variables(self) -> Iterator[Variable]:
@@ -171,7 +171,7 @@ class ParameterTrack(Result):
         return self.plain_data(
             machine=self.model.mechanism.name,
             duration_s=self.time[-1] - self.time[0],
-            delay_s=self.delay,
+            delay_s=self.filters.delay,
             tracked=[
                 {
                     "name": name,
@@ -209,7 +209,7 @@ def payload_column(model: Model) -> np.ndarray:
 
 
 def tracker_start(
-    model: Model, fit: BaseEstimates | MachineIdentification | str | Path, options: TrackingOptions
+    model: Model, fit: BaseEstimates | MachineIdentification | str | Path, options: TrackOptions
 ) -> TrackerStart:
     """Return what a tracker starts from.
 
@@ -250,6 +250,9 @@ def tracker_start(
         covariance = np.pad(covariance, (0, 1))
         covariance[-1, -1] = options.payload**2
         wander[PAYLOAD] = Wander(rate=options.payload / np.sqrt(options.payload_time), range=options.payload)
+    if tuple(model.actuators.ports.position.columns) != tuple(actuators):
+        what = "motion is not given by the positions of the actuators alone"
+        raise InputError.of("machine", what, "track a machine with as many actuators as freedoms")
     return TrackerStart(
         names=tuple(tracked),
         parameter_units=tuple(parameter_units),
@@ -283,7 +286,7 @@ def track_parameters(
     machine: Mechanism | Model,
     log: LogSource,
     fit: BaseEstimates | MachineIdentification | str | Path,
-    options: TrackingOptions | None = None,
+    options: TrackOptions | None = None,
     *,
     progress: Progress | None = None,
 ) -> ParameterTrack:
@@ -304,12 +307,30 @@ def track_parameters(
         InputError: the fit is of another machine, or the actuators are redundant.
         LogError: the log is damaged or lacks channels.
         PoseError: the log leaves the workspace of the machine.
+
+    Examples:
+        >>> import numpy as np
+        >>> import tauloop as tl
+        >>> model = tl.Model(tl.load("four_bar"))
+        >>> time = np.arange(0.0, 8.0, 0.002)
+        >>> angle = np.pi * np.sin(2.0 * time) + 0.5 * np.sin(7.0 * time)
+        >>> speed = 2.0 * np.pi * np.cos(2.0 * time) + 3.5 * np.cos(7.0 * time)
+        >>> rate = -4.0 * np.pi * np.sin(2.0 * time) - 24.5 * np.sin(7.0 * time)
+        >>> motion = angle[:, None], speed[:, None], rate[:, None]
+        >>> forces = model.actuators.inverse_dynamics(*motion).force
+        >>> sensors = tl.logs.Sensors(resolution=[1e-5], force_noise=[1e-2])
+        >>> rng = np.random.default_rng(1)
+        >>> log = tl.logs.measure(time, motion[0], forces, ["motor"], ["rad"], ["N m"], sensors, rng)
+        >>> saved = tl.identify(model, log)
+        >>> track = tl.track_parameters(model, log, saved)
+        >>> track.status.value, track.names
+        ('ok', ('crank_pin.viscous', 'crank_pin.coulomb'))
     """
-    options = options or TrackingOptions()
+    options = options or TrackOptions()
     model = modelled(machine)
     start = tracker_start(model, fit, options)
-    entry = recorded(log, "log", None, repairs(model, PreparationOptions(
-        fill_gaps=options.fill_gaps, resample=options.resample)))
+    repaired = repairs(model, PreparationOptions(fill_gaps=options.fill_gaps, resample=options.resample))
+    entry = recorded(log, "log", None, repaired)
     port = model.actuators.ports.position
     force_units = dict(zip(*model.output_ports("actuators"), strict=True))
     InputError.raise_if_any(
@@ -369,12 +390,12 @@ def track_parameters(
         estimates=np.array(estimates),
         deviations=np.array(deviations),
         frozen=np.array(frozen),
-        delay=filters.delay,
+        filters=filters,
         final=dict(zip(start.names, fitted.values.tolist(), strict=True)),
     )
 
 
-def causal_filters(period: float, position: np.ndarray, options: TrackingOptions) -> CausalFilters:
+def causal_filters(period: float, position: np.ndarray, options: TrackOptions) -> CausalFilters:
     """Return the filters for a log with the positions (N, n) of its motors."""
     speed = np.abs(np.diff(position, axis=0)).max(axis=0) / period
     return CausalFilters(

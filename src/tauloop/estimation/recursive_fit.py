@@ -1,9 +1,10 @@
 """A recursive least-squares fit in square-root form: parameters that are held by what is known, and others that wander.
 
 The fit keeps a triangle R and a vector z with R x = z: R^T R is the inverse of the covariance of x. New equations
-W Y x = W f go below the triangle, and QR makes it a triangle again. Between samples each tracked parameter takes a random
-step, x+ = x + w, whose variance grows by rate^2 a second; QR of the equations of x and x+ takes x out. A parameter
-whose standard deviation has reached its range takes no step: without excitation its estimate and interval stay.
+W Y x = W f go below the triangle, and QR makes it a triangle again. Between samples each tracked parameter takes a
+random step, x+ = x + w, whose variance grows by rate^2 a second; QR of the equations of x and x+ takes x out. A
+parameter whose standard deviation has reached its range takes no step: without excitation its estimate and interval
+stay.
 
 Source: Bierman 1977, Factorization methods for discrete sequential estimation, chapters V and VI (square-root
 information filter).
@@ -20,6 +21,10 @@ from tauloop.errors import IdentificationError, InputError, Problems
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.records import dataclass
 from tauloop.shown import Shown
+
+#: Share of the largest variance that a direction has at least which is known exactly; and up to which a negative one is
+#: an error of the estimated covariance (that of correlated errors is not positive definite in itself).
+EXACT, NEGATIVE = 1e-10, 1e-2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +120,8 @@ class RecursiveFit:
         if used is not None:
             rows = rows[np.asarray(used, dtype=bool)]
         if len(rows):
-            self.triangle = np.linalg.qr(np.vstack([self.triangle, rows]), mode="r")[: len(self.names)]
+            triangle = np.asarray(np.linalg.qr(np.vstack([self.triangle, rows]), mode="r"))
+            self.triangle = triangle[: len(self.names)]
 
     def _step(self, elapsed: float) -> None:
         """Let the tracked parameters that are not frozen take their random steps."""
@@ -132,7 +138,8 @@ class RecursiveFit:
         rows[len(moving) :, : len(moving)] = self.triangle[:count, moving]
         rest = np.setdiff1d(np.arange(size + 1), moving)
         rows[len(moving) :, len(moving) + rest] = self.triangle[:count, rest]
-        self.triangle[:count] = np.linalg.qr(rows, mode="r")[len(moving) :, len(moving) :]
+        triangle = np.asarray(np.linalg.qr(rows, mode="r"))
+        self.triangle[:count] = triangle[len(moving) :, len(moving) :]
 
     @property
     def values(self) -> np.ndarray:
@@ -196,11 +203,14 @@ def _known(values: np.ndarray, covariance: np.ndarray, order: np.ndarray) -> np.
         what = f"has shape {covariance.shape} for {len(values)} parameters"
         raise InputError.of("covariance", what, "give a row and a column for each")
     ordered = covariance[np.ix_(order, order)]
-    try:
-        lower = np.linalg.cholesky(ordered)
-    except np.linalg.LinAlgError:
+    scale = np.sqrt(np.maximum(np.diag(ordered), 0.0))
+    scale = np.maximum(scale, EXACT * np.maximum(np.abs(values), scale.max()))
+    sizes, directions = np.linalg.eigh(ordered / np.outer(scale, scale))
+    if not sizes.min() > -NEGATIVE * sizes.max():
         what = "is not positive definite"
-        raise InputError.of("covariance", what, "give the covariance of a fit of base parameters") from None
-    whole = solve_triangular(lower, np.eye(len(values)), lower=True)
+        raise InputError.of("covariance", what, "give the covariance of a fit of base parameters")
+    # directions that are known exactly, up to rounding, are known to a small share
+    sizes = np.maximum(sizes, EXACT * sizes.max())
+    whole = (directions / np.sqrt(sizes)).T / scale
     triangle = np.linalg.qr(whole, mode="r")
     return np.column_stack([triangle, triangle @ values])

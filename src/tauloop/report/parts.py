@@ -113,6 +113,7 @@ _OWN = (
     _OwnPart("MotionForces", "dynamics_table.dynamics_tables"),
     _OwnPart("NewMachine", "new_machine_table.new_machine_tables", "machine_figure.reference_figure"),
     _OwnPart("OperationCounts", "cost_tables", page="comparison_pages.cost_page"),
+    _OwnPart("ParameterTrack", "track_table.track_tables", "track_figure", "track_page"),
     _OwnPart("PlannedMotion", "motion_table.motion_tables", page="motion_page"),
     _OwnPart("PlayMap", "drive_table.play_tables", "play_figure.section_figure"),
     _OwnPart("PosePlan", "poses_table.poses_tables", "poses_figure", "poses_page"),

@@ -80,8 +80,8 @@ def _from_plain(content: dict[str, Any]) -> BaseEstimates:
         representatives=representatives,
         known={
             name: float(value)
-            for name, value in content["regressor_parameters"].items()
+            for name, value in content.get("regressor_parameters", {}).items()
             if value and name not in representatives
         },
-        noise={output["name"]: float(output["noise"]) for output in content["outputs"]},
+        noise={output["name"]: float(output["noise"]) for output in content.get("outputs", ())},
     )
