@@ -262,15 +262,9 @@ def test_the_case_with_a_constraint_is_read_with_its_loop(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("element", "where", "what"),
     [
-        ('<loop_joint name="l" type="continuous"><link1 link="a"/></loop_joint>', "l", "<loop_joint> is not read"),
         ("<drake:linear_bushing_rpy/>", "drake:linear_bushing_rpy", "<drake:linear_bushing_rpy> is not read"),
         ('<drake:joint name="ball" type="ball"/>', "ball", "<drake:joint> is not read"),
         ("<drake:weld_constraint/>", "drake:weld_constraint", "<drake:weld_constraint> is not read"),
-        (
-            '<gazebo><joint name="closing" type="revolute"><parent>a</parent><child>c</child></joint></gazebo>',
-            "closing",
-            "<gazebo> adds a joint that only Gazebo sees",
-        ),
         ('<include filename="hand.urdf"/>', "include", "<include> is not followed"),
         ('<group><link name="z"/></group>', "group", "<group> holds links or joints, which are read at the top only"),
     ],

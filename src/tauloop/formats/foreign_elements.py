@@ -97,6 +97,7 @@ _URDF = (
         ("robot", "loop coupling", "loops and gears of GRBDA"),
         ("robot", "constraint", "loops (urdfdom_headers pull request 108)"),
         ("robot", "drake:ball_constraint", "a ball joint that closes a loop"),
+        ("robot", "loop_joint", "a ball joint that closes a loop (Isaac Sim); other types are refused"),
         ("robot", "transmission ros2_control", "driven joints and transmissions; what is in them is read apart"),
         ("link", "inertial visual", "inertia; shapes, which are drawn and move nothing"),
         ("inertial", "origin mass inertia", "inertia of a link"),
@@ -105,6 +106,7 @@ _URDF = (
         ("predecessor", "origin", "a frame of a loop"),
         ("successor", "origin", "a frame of a loop"),
         ("coupling", "predecessor successor ratio", "the two links of a gear"),
+        ("loop_joint", "link1 link2", "the two frames of a loop"),
         ("constraint", "parent child parent_origin child_origin parent_axis child_axis", "the two frames of a loop"),
         (
             "drake:ball_constraint",
@@ -116,7 +118,8 @@ _URDF = (
     *_rows(
         "urdf",
         Treatment.HARMLESS,
-        ("robot", "gazebo", "extensions of Gazebo; joints, springs, gravity and plugins in it are looked for"),
+        ("robot", "gazebo", "extensions of Gazebo; joints in it are read, springs, gravity and plugins looked for"),
+        ("robot", "fixed_frame", "a named frame (Isaac Sim)"),
         ("robot", "mujoco compiler", "settings for MuJoCo's reader"),
         ("robot", f"sensor camera light {_DRAKE_LOOK}", "sensors and looks"),
         ("robot", "drake:collision_filter_group self_collision_checking disable_collisions contact", "contacts"),
@@ -132,7 +135,6 @@ _URDF = (
     *_rows(
         "urdf",
         Treatment.REFUSED,
-        ("robot", "loop_joint", "it ties links together: close the loop by `<constraint>` or in a side file"),
         ("robot", "drake:joint", "a joint that only Drake sees: write it as `<joint>` or in a side file"),
         ("robot", "drake:linear_bushing_rpy drake:linear_spring_damper", "it pushes links: use springs of joints"),
         ("robot", "drake:weld_constraint drake:distance_constraint drake:tendon_constraint", "it ties links together"),

@@ -409,6 +409,18 @@ class SdfReader(XmlReader):
 
     # Joints
 
+    def joint_between(self, node: XmlNode, links: Mapping[str, FramePose]) -> SdfJoint | None:
+        """Return a joint of its own between links that are at these poses in the model; None where it is wrong."""
+        name = self.text(node, node.tag, "name")
+        if name in links or not name:
+            if name:
+                self.problem(node, name, "a link has this name too", "rename one of them")
+            return None
+        self._poses |= links
+        self._frames |= {link: _Frame(node=node, relative=_MODEL) for link in links}
+        self._frames[name] = self._frame("joint", node)
+        return self._joint(name, node, dict.fromkeys(links, node))
+
     def _joint(self, name: str, node: XmlNode, links: Mapping[str, XmlNode]) -> SdfJoint | None:
         word = self.text(node, name, "type")
         remedy = f"use one of {listing(KINDS, 10)}; gears go into a side file"

@@ -14,10 +14,11 @@ import numpy as np
 from tauloop.formats.expression_writer import number
 from tauloop.formats.sdf_inertia import collision_inertia, is_automatic
 from tauloop.formats.sdf_model import MASSLESS, WORLD, SdfJoint, SdfModel, SdfReader, descend, is_zero
+from tauloop.formats.urdf_parts import roll_pitch_yaw
 from tauloop.formats.xml_nodes import XmlNode
 from tauloop.mechanism.expression import steps_from
 from tauloop.mechanism.poses import IDENTITY, FramePose
-from tauloop.mechanism.rigid_tree import LinkInertia, constant_angles
+from tauloop.mechanism.rigid_tree import LinkInertia
 from tauloop.records import dataclass
 
 #: Joints of few freedoms are kept in the tree, and loops cut at the others.
@@ -293,9 +294,7 @@ def _text(values: np.ndarray) -> str:
 
 def origin_element(pose: FramePose, like: XmlNode) -> XmlNode:
     """Return a pose as URDF's ``<origin>``."""
-    angles = constant_angles(pose.rotation) if pose.is_turned else {}
-    rpy = np.array([angles.get("x", 0.0), angles.get("y", 0.0), angles.get("z", 0.0)])
-    return _element("origin", like, xyz=_text(pose.position), rpy=_text(rpy))
+    return _element("origin", like, xyz=_text(pose.position), rpy=_text(np.array(roll_pitch_yaw(pose))))
 
 
 def _looks(node: XmlNode) -> list[XmlNode]:

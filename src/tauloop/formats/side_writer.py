@@ -17,7 +17,7 @@ from tauloop.formats.expression_writer import literal, number
 from tauloop.formats.format import Written
 from tauloop.formats.meshes import MeshCopies
 from tauloop.formats.side_grammar import FORMAT
-from tauloop.formats.urdf_parts import identifier
+from tauloop.formats.urdf_parts import identifier, roll_pitch_yaw
 from tauloop.mechanism import units
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Mechanism
 from tauloop.mechanism.poses import FramePose
@@ -191,8 +191,7 @@ class SideWriter:
 
 def angles_of(pose: FramePose) -> list[float]:
     """Roll, pitch and yaw of a pose, R = Rz(yaw) Ry(pitch) Rx(roll)."""
-    angles = constant_angles(pose.rotation) if pose.is_turned else {}
-    return [angles.get("x", 0.0), angles.get("y", 0.0), angles.get("z", 0.0)]
+    return [*roll_pitch_yaw(pose)]
 
 
 def moments_of(tensor: np.ndarray) -> dict[str, str]:

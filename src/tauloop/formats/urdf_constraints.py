@@ -1,4 +1,4 @@
-"""Elements that close loops or couple joints in a URDF: GRBDA's ``<loop>`` and ``<coupling>``, Drake's ball constraint.
+"""Elements that close loops or couple joints in a URDF: those of GRBDA, of Drake and of Isaac Sim.
 
 ``<constraint>`` is read by `urdf_cut_elements`.
 
@@ -16,6 +16,10 @@
       <drake:ball_constraint_body_A name="link2"/> <drake:ball_constraint_p_AP value="1 0 0"/>
       <drake:ball_constraint_body_B name="link3"/> <drake:ball_constraint_p_BQ value="0.5 0 0"/>
     </drake:ball_constraint>
+    <loop_joint name="loop1" type="spherical">                 <!-- of Isaac Sim, which writes the tag link1 twice -->
+      <link1 link="link2" xyz="1 0 0" rpy="0 0 0"/>
+      <link1 link="link3" xyz="0.5 0 0" rpy="0 0 0"/>
+    </loop_joint>
 
 In a coupling, a link stands for the joints from the nearest common ancestor of both links down to it. URDF's own
 ``<mimic>``, q = multiplier * q_other + offset, is a coupling too.
@@ -25,6 +29,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from tauloop.formats.urdf_cut_elements import CUT, read_cut
 from tauloop.formats.urdf_parts import LinkFrame, UrdfCoupling, UrdfJoint, UrdfLoop, UrdfReader, identifier
@@ -32,8 +37,10 @@ from tauloop.formats.xml_nodes import XmlNode
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.records import dataclass
 
-BALL = "drake:ball_constraint"
-ELEMENTS = ("loop", "coupling", CUT, BALL)
+BALL, LOOP_JOINT = "drake:ball_constraint", "loop_joint"
+ELEMENTS = ("loop", "coupling", CUT, BALL, LOOP_JOINT)
+#: The ends of Isaac Sim's element: its documentation writes the first tag twice, other tools write both.
+_LOOP_JOINT_ENDS = ("link1", "link2")
 #: The first of two links whose origins coincide.
 _CLOSING = re.compile(r"(closing_.+)_1")
 #: Types of GRBDA's loops, and what they are here.
@@ -63,8 +70,9 @@ def read_loops(
             a = _point(reader, node, name, f"{BALL}_body_A", f"{BALL}_p_AP", links)
             b = _point(reader, node, name, f"{BALL}_body_B", f"{BALL}_p_BQ", links)
             loop = UrdfLoop(name=name, kind="spherical", predecessor=a, successor=b)
-        elif node.tag == CUT:
-            loop = read_cut(reader, node, links)
+        elif node.tag in (CUT, LOOP_JOINT):
+            read = read_cut if node.tag == CUT else _loop_joint
+            loop = read(reader, node, links)
             name = loop.name
         else:
             continue
@@ -121,6 +129,26 @@ def _joined(loops: Sequence[UrdfLoop], joints: Sequence[UrdfJoint]) -> set[str]:
                 joined.add(link)
                 link = above.get(link, link)
     return joined
+
+
+def _loop_joint(reader: UrdfReader, node: XmlNode, links: Mapping[str, XmlNode]) -> UrdfLoop:
+    """Return Isaac Sim's ``<loop_joint>``, which is a ball joint; other types are refused."""
+    name = reader.name(node)
+    kind = reader.text(node, name, "type")
+    if kind and kind != "spherical":
+        what = f"a <{LOOP_JOINT}> of type {kind!r} is not read: Isaac Sim has spherical ones alone"
+        reader.problem(node, name, what, f'write <{CUT} type="{kind}"> in its place, or close the loop in a side file')
+    ends = [child for child in node.children if child.tag in _LOOP_JOINT_ENDS]
+    if len(ends) != 2:
+        what = f"has {len(ends)} elements <link1> or <link2>"
+        reader.problem(node, name, what, 'it needs two: <link1 link="..." xyz="..." rpy="..."/> and <link2 .../>')
+        return UrdfLoop(name=name, kind="spherical", predecessor=LinkFrame(link=""), successor=LinkFrame(link=""))
+    frames: list[LinkFrame] = []
+    for end in ends:
+        at = XmlNode(tag=end.tag, attributes={}, line=end.line, children=[replace(end, tag="origin")])
+        xyz, rpy = reader.origin(at, name)
+        frames.append(LinkFrame(link=reader.link(end, name, "link", links), xyz=xyz, rpy=rpy))
+    return UrdfLoop(name=name, kind="spherical", predecessor=frames[0], successor=frames[1])
 
 
 def _end(reader: UrdfReader, node: XmlNode, name: str, tag: str, links: Mapping[str, XmlNode]) -> LinkFrame:

@@ -1,6 +1,6 @@
-"""What ``<gazebo>`` in a URDF changes of the machine: joints, plugins that tie or push links, gravity and springs.
+"""What ``<gazebo>`` in a URDF changes of the machine: plugins that tie or push links, gravity and springs.
 
-Everything else in ``<gazebo>`` draws, senses or steers a simulation.
+`urdf_gazebo_joints` reads the joints in it. Everything else in ``<gazebo>`` draws, senses or steers a simulation.
 """
 
 from __future__ import annotations
@@ -33,17 +33,13 @@ class GazeboExtensions:
 
 
 def read_gazebo(reader: UrdfReader, robot: XmlNode) -> GazeboExtensions:
-    """Return what ``<gazebo>`` elements state of forces; joints and plugins that tie links together are refused."""
+    """Return what ``<gazebo>`` elements state of forces; plugins that tie links together are refused."""
     weightless: list[str] = []
     omitted: list[str] = []
     for node in robot.all("gazebo"):
         subject = node.attributes.get("reference", "").strip()
         for inner in node.walk():
-            if inner.tag == "joint" and inner.first("parent") and inner.first("child"):
-                what = "<gazebo> adds a joint that only Gazebo sees"
-                name = inner.attributes.get("name", "gazebo")
-                reader.problem(inner, name, what, "close this loop in a side file: `closed_loop`, `type`")
-            elif subject and _is_switched_off(inner):
+            if subject and _is_switched_off(inner):
                 name = identifier(subject)
                 weightless.append(reader.renamed.get(name, name))
             elif inner.tag in _FORCES and not _is_zero(inner):

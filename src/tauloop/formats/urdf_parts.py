@@ -14,8 +14,8 @@ from tauloop.formats.xml_nodes import XmlNode, XmlReader
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import AxisName
 from tauloop.mechanism.placements import turns_to_axes
-from tauloop.mechanism.poses import quaternion_rotation, rotation_matrix
-from tauloop.mechanism.rigid_tree import LinkInertia
+from tauloop.mechanism.poses import FramePose, quaternion_rotation, rotation_matrix
+from tauloop.mechanism.rigid_tree import LinkInertia, constant_angles
 from tauloop.mechanism.solid import Solid
 from tauloop.records import dataclass
 
@@ -210,6 +210,17 @@ def rotation(rpy: Triple) -> np.ndarray:
     return np.where(np.abs(R) < _ROUNDING, 0.0, R)
 
 
+def pose_of(xyz: Triple, rpy: Triple) -> FramePose:
+    """Return the pose of an ``<origin>``."""
+    return FramePose(np.eye(3) if rpy == (0.0, 0.0, 0.0) else rotation(rpy), np.array(xyz))
+
+
+def roll_pitch_yaw(pose: FramePose) -> Triple:
+    """Return roll, pitch and yaw of a pose, R = Rz(yaw) Ry(pitch) Rx(roll)."""
+    angles = constant_angles(pose.rotation) if pose.is_turned else {}
+    return angles.get("x", 0.0), angles.get("y", 0.0), angles.get("z", 0.0)
+
+
 class UrdfReader(XmlReader):
     """Reads what several elements of a URDF have in common; keeps notes besides problems."""
 
@@ -311,12 +322,16 @@ class UrdfReader(XmlReader):
         if element is None:
             self.problem(node, name, f"has no <{tag}>", f'add <{tag} {attribute}="..."/>')
             return ""
+        return self.link(element, name, attribute, links)
+
+    def link(self, element: XmlNode, name: str, attribute: str, links: Mapping[str, XmlNode]) -> str:
+        """The link that an attribute names, as an identifier; empty where it names none, which is noted."""
         original = self.text(element, name, attribute)
-        link = identifier(original)
-        link = self.renamed.get(link, link)
         if not original:
             return ""
-        what = f"the {tag} link {original!r} does not exist"
+        link = identifier(original)
+        link = self.renamed.get(link, link)
+        what = f"the {element.tag} link {original!r} does not exist"
         return link if self.look_up(element, name, link, links, what, "add the link or correct the name") else ""
 
 

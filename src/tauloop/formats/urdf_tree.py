@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +11,10 @@ import numpy as np
 from tauloop.formats import urdf_visuals
 from tauloop.formats.foreign_elements import inventory, read_tags, refuse
 from tauloop.formats.motor_elements import ROS2_CONTROL, TRANSMISSION, read_motor_elements
+from tauloop.formats.sdf_model import WORLD
 from tauloop.formats.urdf_constraints import ELEMENTS, read_couplings, read_loops
 from tauloop.formats.urdf_gazebo import read_gazebo
+from tauloop.formats.urdf_gazebo_joints import read_gazebo_joints
 from tauloop.formats.urdf_parts import (
     UNLIMITED,
     UrdfJoint,
@@ -93,11 +95,17 @@ class _TreeReader(UrdfReader):
             self._enter(node, links, taken=())
         for node in robot.all("joint"):
             self._enter(node, joints, taken=links)
+        is_world_implied = self._imply_world(robot, links)
         if not links:
             self.problem(robot, "robot", "there is no <link>", "give a model with links and joints")
         read_links = tuple(self._link(name, node) for name, node in links.items())
         read_joints = tuple(self._joint(name, node, links) for name, node in joints.items())
-        loops = read_loops(self, robot, links, read_joints)
+        if is_world_implied:
+            read_joints += self._floating(read_joints, links)
+        base = self._root(read_joints, links, joints) if links else ""
+        extensions = read_gazebo(self, robot)
+        gazebo = read_gazebo_joints(self, robot, links, read_joints, base)
+        loops = (*read_loops(self, robot, links, read_joints), *gazebo.loops)
         couplings = read_couplings(self, robot, joints, read_joints, links)
         moving = [joint.name for joint in read_joints if joint.kind in ("revolute", "prismatic")]
         followers = [coupling.terms[0][0] for coupling in couplings if coupling.mimics]
@@ -106,12 +114,10 @@ class _TreeReader(UrdfReader):
         self._refuse_taken(robot, (*(loop.name for loop in loops), *(c.name for c in couplings)), {**links, **joints})
         self._list_unread(robot)
         name = identifier(robot.attributes.get("name", "").replace(".", "_")) or "robot"
-        base = self._root(read_joints, links, joints) if links else ""
         listed = inventory("urdf", robot)
         elements = ", ".join(f"<{tag}>" for tag in ELEMENTS)
         refuse(self, listed.refused, f"close loops by {elements} or in a side file")
         refuse_parts(self, robot)
-        extensions = read_gazebo(self, robot)
         refuse_repeats(self, robot)
         for link in read_links:
             has_shape = any(links[link.name].first(tag) is not None for tag in _SHAPES)
@@ -136,8 +142,42 @@ class _TreeReader(UrdfReader):
             renamed=self.renamed,
             motors=motors,
             weightless=extensions.weightless,
-            omitted_forces=(*extensions.omitted_forces, *self._older_losses(joints)),
+            omitted_forces=(*extensions.omitted_forces, *gazebo.omitted_forces, *self._older_losses(joints)),
             unknown_elements=listed.unknown_texts(),
+        )
+
+    def _imply_world(self, robot: XmlNode, links: dict[str, XmlNode]) -> bool:
+        """Add Drake's link ``world``, which is in no file, where joints name it as a parent; whether that was done."""
+        if WORLD in links:
+            return False
+        below = [joint for joint in robot.all("joint") if _names_world(joint.first("child"))]
+        for joint in below:
+            name, what = joint.attributes.get("name", "joint"), "its child is the world, which does not move"
+            self.problem(joint, name, what, "exchange <parent> and <child>")
+        named = [joint for joint in robot.all("joint") if _names_world(joint.first("parent"))]
+        if not named and not below:
+            return False
+        self.note(WORLD, "the file has no link of this name: it is the immovable world, as in Drake")
+        links[WORLD] = XmlNode(tag="link", attributes={"name": WORLD}, line=(named or below)[0].line)
+        return not below
+
+    def _floating(self, joints: Sequence[UrdfJoint], links: Mapping[str, XmlNode]) -> tuple[UrdfJoint, ...]:
+        """Return joints on which links move freely that hang on nothing, as in Drake next to its world."""
+        hung = {joint.child for joint in joints}
+        loose = [link for link in links if link not in hung and link != WORLD]
+        for link in loose:
+            self.note(link, "it hangs on nothing, and moves freely, as in Drake")
+        return tuple(
+            UrdfJoint(
+                name=f"{link}.free",
+                kind="free",
+                parent=WORLD,
+                child=link,
+                xyz=(0.0, 0.0, 0.0),
+                rpy=(0.0, 0.0, 0.0),
+                axis=(0.0, 0.0, 1.0),
+            )
+            for link in loose
         )
 
     def _rename_base(self, robot: XmlNode) -> None:
@@ -313,7 +353,13 @@ class _TreeReader(UrdfReader):
         for child in node.children:
             if child.tag in (ROS2_CONTROL, TRANSMISSION):
                 continue  # `read_motor_elements` lists what is in them
+            if child.tag == "gazebo" and {inner.tag for inner in child.children} == {"joint"}:
+                continue  # `read_gazebo_joints` reads them
             if child.tag in _READ.get(node.tag, ()):
                 self._list_unread(child)
             else:
                 self._unread[child.tag if node.tag == "robot" else f"{child.tag} of {node.tag}"] += 1
+
+
+def _names_world(end: XmlNode | None) -> bool:
+    return end is not None and end.attributes.get("link", "").strip() == WORLD
