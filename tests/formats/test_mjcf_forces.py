@@ -45,10 +45,10 @@ def read(folder: Path, text: str) -> tl.Mechanism:
     return load_mjcf(folder / "m.xml")
 
 
-def accelerations(text: str, q: list[float], v: list[float]) -> np.ndarray:
+def accelerations(text: str, q: list[float], v: list[float], assets: dict[str, bytes] | None = None) -> np.ndarray:
     """Return MuJoCo's accelerations without control."""
     mujoco = extra("mujoco")
-    model = mujoco.MjModel.from_xml_string(text)
+    model = mujoco.MjModel.from_xml_string(text, assets)
     data = mujoco.MjData(model)
     data.qpos[:], data.qvel[:] = q, v
     mujoco.mj_forward(model, data)
@@ -167,10 +167,61 @@ def test_inertia_of_a_mesh_is_that_of_mujoco(tmp_path: Path, geom: str, mesh: st
     assert own_accelerations(read(tmp_path, text), *STATES) == pytest.approx(expected, rel=1e-6)
 
 
-def test_a_mesh_that_is_not_closed_is_refused(tmp_path: Path) -> None:
-    open_mesh = ' face="0 1 2 0 2 3 0 3 1"'
+#: A prism over an L, which is not convex, and the faces around it.
+L_SHAPE = ((0, 0), (0.3, 0), (0.3, 0.1), (0.1, 0.1), (0.1, 0.2), (0, 0.2))
+L_FACES = (
+    *((a, c, b) for a, b, c in ((0, 1, 2), (0, 2, 3), (0, 3, 4), (0, 4, 5))),
+    *((a + 6, b + 6, c + 6) for a, b, c in ((0, 1, 2), (0, 2, 3), (0, 3, 4), (0, 4, 5))),
+    *((k, (k + 1) % 6, (k + 1) % 6 + 6) for k in range(6)),
+    *((k, (k + 1) % 6 + 6, k + 6) for k in range(6)),
+)
+L_CORNERS = [(x, y, z) for z in (0.0, 0.05) for x, y in L_SHAPE]
+
+
+@pytest.mark.parametrize("geom", ['mass="0.4"', 'density="700"'])
+@pytest.mark.parametrize("mode", ["", ' inertia="legacy"', ' inertia="convex"', ' inertia="exact"', ' inertia="shell"'])
+def test_inertia_of_a_mesh_that_is_not_convex_is_that_of_mujoco(tmp_path: Path, mode: str, geom: str) -> None:
+    """MuJoCo's default counts parts of such a mesh twice, which is what the author of the file has simulated."""
+    corners = " ".join(f"{x}" for corner in L_CORNERS for x in corner)
+    faces = " ".join(f"{k}" for face in L_FACES for k in face)
+    text = arm(lower=f'<geom type="mesh" mesh="wedge" {geom}/>').replace(
+        WEDGE % "", f'<mesh name="wedge" vertex="{corners}" face="{faces}"{mode}/>'
+    )
+    expected = accelerations(text, *STATES)
+    assert own_accelerations(read(tmp_path, text), *STATES) == pytest.approx(expected, rel=1e-6)
+
+
+def obj_text(ends: str) -> str:
+    """Return the L as an OBJ file: its two ends as polygons of six corners, counted as `ends` has it."""
+    lines = [f"v {x} {y} {z}" for x, y, z in L_CORNERS]
+    lines += ["f 1 6 5 4 3 2" if ends == "forwards" else "f -12 -7 -8 -9 -10 -11", "f 7/1/1 8/1/1 9/1/1 10/1/1 11 12"]
+    lines += [f"f {k + 1} {(k + 1) % 6 + 1} {(k + 1) % 6 + 7} {k + 7}" for k in range(6)]
+    return "\n".join(["# an L", "o part", *lines, ""])
+
+
+@pytest.mark.parametrize("ends", ["forwards", "backwards"])
+def test_a_mesh_of_an_obj_file_has_the_inertia_of_mujoco(tmp_path: Path, ends: str) -> None:
+    (tmp_path / "part.obj").write_text(obj_text(ends), encoding="utf-8")
+    text = arm(lower='<geom type="mesh" mesh="wedge" mass="0.4" euler="0.1 0.2 0.3"/>').replace(
+        WEDGE % "", '<mesh name="wedge" file="part.obj" inertia="exact" scale="1 2 0.5"/>'
+    )
+    machine = read(tmp_path, text)
+    expected = accelerations(text, *STATES, assets={"part.obj": (tmp_path / "part.obj").read_bytes()})
+    assert own_accelerations(machine, *STATES) == pytest.approx(expected, rel=1e-6)
+    for damage in ("f 1 2 99", "v 1 2 x"):
+        (tmp_path / "part.obj").write_text(obj_text(ends) + damage, encoding="utf-8")
+        with pytest.raises(DescriptionError, match=r"part\.obj is not a binary STL or OBJ file"):
+            read(tmp_path, text)
+
+
+def test_a_mesh_that_is_not_closed_is_read_as_mujoco_reads_it(tmp_path: Path) -> None:
+    geom, faces = '<geom type="mesh" mesh="wedge" mass="1"/>', ' face="0 1 2 0 2 3 0 3 1"'
+    text = arm(lower=geom, mesh=faces)
+    machine = read(tmp_path, text)
+    assert own_accelerations(machine, *STATES) == pytest.approx(accelerations(text, *STATES), rel=1e-6)
+    assert "lower: mesh 'wedge' is not a closed surface; its inertia is what MuJoCo makes of it" in machine.description
     with pytest.raises(DescriptionError, match="mesh 'wedge' is not a closed surface"):
-        read(tmp_path, arm(lower='<geom type="mesh" mesh="wedge" mass="1"/>', mesh=open_mesh))
+        read(tmp_path, arm(lower=geom, mesh=faces + ' inertia="exact"'))
     with pytest.raises(DescriptionError, match="there is no mesh 'absent'"):
         read(tmp_path, arm(lower='<geom type="mesh" mesh="absent" mass="1"/>'))
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import field
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,43 @@ def stl_corners(path: Path) -> np.ndarray:
     """Return the corners (n, 3, 3) of the triangles of a binary STL file."""
     triangles = np.frombuffer(path.read_bytes()[84:], _TRIANGLE)
     return np.asarray(triangles["corners"], dtype=float)
+
+
+def mesh_corners(path: Path) -> np.ndarray | None:
+    """Return the corners (n, 3, 3) of the triangles of a binary STL or an OBJ file; None of another."""
+    if path.suffix.lower() == ".obj":
+        return obj_corners(path)
+    return stl_corners(path) if path.suffix.lower() == ".stl" and is_binary_stl(path) else None
+
+
+def obj_corners(path: Path) -> np.ndarray | None:
+    """Return the corners (n, 3, 3) of the triangles of an OBJ file; None where it is wrong or has none.
+
+    A face of more corners is a fan from its first.
+    """
+    points: list[tuple[float, ...]] = []
+    faces: list[tuple[int, int, int]] = []
+    try:
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+            word, *rest = line.split() or [""]
+            if word == "v":
+                points.append(tuple(map(float, rest[:3])))
+            elif word == "f":
+                first, *others = (_obj_index(text, len(points)) for text in rest)
+                faces += [(first, a, b) for a, b in pairwise(others)]
+        corners = np.array(points).reshape(-1, 3)[np.array(faces).reshape(-1, 3)]
+    except (ValueError, IndexError):
+        return None
+    return corners if len(corners) and np.isfinite(corners).all() else None
+
+
+def _obj_index(text: str, count: int) -> int:
+    """Return the index of a corner from ``7/2/1``: counted from one, or backwards from the last of those so far."""
+    number = int(text.partition("/")[0])
+    index = number - 1 if number > 0 else count + number
+    if not 0 <= index < count:
+        raise IndexError(number)
+    return index
 
 
 def colour_of(rgba: Sequence[float]) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from tauloop.errors import Problems
-from tauloop.formats.meshes import MeshFiles, colour_of, is_binary_stl, stl_corners
+from tauloop.formats.meshes import MeshFiles, colour_of, mesh_corners
 from tauloop.formats.mjcf_inertia import SIZES, geom_shape
 from tauloop.formats.mjcf_settings import MjcfReader
 from tauloop.formats.xml_nodes import XmlNode
@@ -80,19 +80,20 @@ class GeomReader:
         reader.problems = problems
         if solid is None or wrong:
             return None, wrong[0] if wrong else f"the file of mesh {reader.word(geom, 'mesh')!r} is not there"
+        corners = None
         if isinstance(solid.mesh, Mesh):
             corners = solid.mesh.vertices[solid.mesh.faces]
-        elif solid.mesh is not None and solid.mesh.suffix.lower() == ".stl" and is_binary_stl(solid.mesh):
-            corners = stl_corners(solid.mesh)
-        else:
-            return None, f"{solid.mesh.name if solid.mesh else 'the mesh'} is not a binary STL file"
+        elif solid.mesh is not None:
+            corners = mesh_corners(solid.mesh)
+        if corners is None:
+            return None, f"{solid.mesh.name if isinstance(solid.mesh, Path) else 'it'} is not a binary STL or OBJ file"
         corners = corners * np.array(solid.size)
         return corners @ rotation_matrix(solid.turns).T + np.array(solid.position), ""
 
-    def is_shell(self, geom: XmlNode) -> bool:
-        """Return whether the mesh of a geom stands for a thin shell."""
+    def inertia_mode(self, geom: XmlNode) -> str:
+        """Return how the inertia of the mesh of a geom is to be worked out, by MuJoCo's word for it."""
         asset = self._meshes.get(self._reader.word(geom, "mesh"))
-        return asset is not None and self._reader.word(asset, "inertia") == "shell"
+        return "legacy" if asset is None else self._reader.word(asset, "inertia", "legacy")
 
     def notes(self) -> list[str]:
         """What is not drawn as the file has it."""

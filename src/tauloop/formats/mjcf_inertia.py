@@ -9,15 +9,26 @@ from typing import Protocol
 import numpy as np
 
 from tauloop.formats.mjcf_settings import MjcfReader, shortest_turn
-from tauloop.formats.shape_inertia import is_closed, mesh_volume, shell_area, solid_inertia, solid_volume, summed
+from tauloop.formats.shape_inertia import (
+    is_closed,
+    legacy_mesh_volume,
+    mesh_volume,
+    shell_area,
+    solid_inertia,
+    solid_volume,
+    summed,
+)
 from tauloop.formats.xml_nodes import XmlNode, impossible_inertia
 from tauloop.mechanism.poses import FramePose
 from tauloop.mechanism.rigid_tree import LinkInertia
+from tauloop.mechanism.solid import convex
 
 #: Density of a geom that says nothing, kg/m^3.
 _DENSITY = 1000.0
 #: Shapes without volume.
 _FLAT = ("plane", "hfield")
+#: What gives size, mass centre and inertia by unit mass of a mesh, by MuJoCo's names of the ways.
+_MESH_MODES = {"legacy": legacy_mesh_volume, "convex": mesh_volume, "exact": mesh_volume, "shell": shell_area}
 #: How many sizes each shape needs; with `fromto` the length is not among them.
 SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}
 
@@ -28,8 +39,8 @@ class MeshSource(Protocol):
     def triangles(self, body: str, geom: XmlNode, frame: FramePose) -> tuple[np.ndarray | None, str]:
         """Return corners (n, 3, 3) in body axes; where there are none, what is wrong."""
 
-    def is_shell(self, geom: XmlNode) -> bool:
-        """Return whether the mesh stands for a thin shell."""
+    def inertia_mode(self, geom: XmlNode) -> str:
+        """Return how the file wants the inertia of the mesh to be worked out: "legacy" where it does not state it."""
 
 
 def body_inertia(
@@ -92,8 +103,8 @@ def _geom(reader: MjcfReader, body: str, node: XmlNode, frame: FramePose, meshes
         return None
     is_shell = reader.word(node, "shellinertia") == "true"
     if kind == "mesh":
-        is_shell = is_shell or meshes.is_shell(node)
-        return _mesh(reader, body, node, frame, meshes, given_mass, density, is_shell=is_shell)
+        mode = "shell" if is_shell else meshes.inertia_mode(node)
+        return _mesh(reader, body, node, frame, meshes, given_mass, density, mode)
     if kind not in SIZES:
         what = f"its mass follows from the volume of a {kind} geom, which is not worked out here"
         reader.problem(node, body, what, "write <inertial mass=... pos=... fullinertia=.../> into the body")
@@ -116,18 +127,36 @@ def _mesh(
     meshes: MeshSource,
     given_mass: float | None,
     density: float,
-    *,
-    is_shell: bool,
+    mode: str,
 ) -> LinkInertia | None:
-    """Return the inertia of a mesh: of the solid that it encloses, or of the shell that it is."""
+    """Return the inertia of a mesh: of the solid that it encloses, of its hull, or of the shell that it is.
+
+    Args:
+        reader: reads attributes and collects problems.
+        body: that the mesh is on.
+        node: the geom, with its class applied.
+        frame: that it is in, on the body.
+        meshes: gives its triangles.
+        given_mass: kg; None where the mass follows from the density.
+        density: kg/m^3, of a shell kg/m^2.
+        mode: MuJoCo's: "legacy", "convex", "exact" or "shell".
+    """
     corners, wrong = meshes.triangles(body, node, frame)
-    if corners is not None and not is_shell and not is_closed(corners):
+    if corners is not None and mode == "exact" and not is_closed(corners):
         wrong = f"mesh {reader.word(node, 'mesh')!r} is not a closed surface"
+    if mode not in _MESH_MODES:
+        wrong = f"inertia={mode!r} of mesh {reader.word(node, 'mesh')!r} is not known here"
     if corners is None or wrong:
         what = f"its inertia follows from a mesh geom, which is not worked out here: {wrong}"
         reader.problem(node, body, what, "write <inertial mass=... pos=... fullinertia=.../> into the body")
         return None
-    size, center, unit = shell_area(corners) if is_shell else mesh_volume(corners)
+    if mode == "legacy" and not is_closed(corners):
+        mesh = reader.word(node, "mesh")
+        reader.notes.append(f"{body}: mesh {mesh!r} is not a closed surface; its inertia is what MuJoCo makes of it")
+    if mode == "convex":
+        hull = convex(corners.reshape(-1, 3))
+        corners = hull.vertices[hull.faces]
+    size, center, unit = _MESH_MODES[mode](corners)
     mass = density * size if given_mass is None else given_mass
     return LinkInertia(mass=mass, center=center, about_center=mass * unit)
 

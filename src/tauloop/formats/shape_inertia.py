@@ -66,13 +66,50 @@ def mesh_volume(corners: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     """
     middle = corners.mean(axis=(0, 1))
     corners = corners - middle
-    a, b, c = corners[:, 0], corners[:, 1], corners[:, 2]
-    volumes = np.einsum("ij,ij->i", a, np.cross(b, c)) / 6.0
+    volumes = _tetrahedra(corners)
     volume = float(volumes.sum())
-    center = np.einsum("i,ij->j", volumes, a + b + c) / (4.0 * volume)
-    second = sum(np.einsum("i,ij,ik->jk", volumes, x, x) for x in (a, b, c, a + b + c)) / (20.0 * volume)
-    second = second - np.outer(center, center)
+    center = np.einsum("i,ij->j", volumes, corners.sum(axis=1)) / (4.0 * volume)
+    second = _second_moments(corners, volumes) / volume - np.outer(center, center)
     return abs(volume), middle + center, np.trace(second) * np.eye(3) - second
+
+
+def legacy_mesh_volume(corners: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    """Return what `mesh_volume` does, as MuJoCo's mode "legacy" works it out, which is its default.
+
+    All tetrahedra count as positive, so that a solid that is not convex gets too large a volume: the mass centre by
+    tetrahedra from the centroid of the surface, volume and inertia by those from the mass centre.
+
+    Args:
+        corners: of triangles (n, 3, 3).
+    """
+    areas = _areas(corners)
+    middle = np.einsum("i,ij->j", areas, corners.mean(axis=1)) / areas.sum()
+    volumes = np.abs(_tetrahedra(corners - middle))
+    center = middle + np.einsum("i,ij->j", volumes, (corners - middle).sum(axis=1)) / (4.0 * volumes.sum())
+    volumes = np.abs(_tetrahedra(corners - center))
+    volume = float(volumes.sum())
+    second = _second_moments(corners - center, volumes) / volume
+    return volume, center, np.trace(second) * np.eye(3) - second
+
+
+def _tetrahedra(corners: np.ndarray) -> np.ndarray:
+    """Return the volumes (n,) of tetrahedra from the origin to triangles, positive where these face outwards."""
+    volumes: np.ndarray = np.einsum("ij,ij->i", corners[:, 0], np.cross(corners[:, 1], corners[:, 2])) / 6.0
+    return volumes
+
+
+def _second_moments(corners: np.ndarray, volumes: np.ndarray) -> np.ndarray:
+    """Return the second moments of volume (3, 3) of tetrahedra from the origin to triangles."""
+    points = (*corners.transpose(1, 0, 2), corners.sum(axis=1))
+    moments: np.ndarray = sum(np.einsum("i,ij,ik->jk", volumes, x, x) for x in points) / 20.0
+    return moments
+
+
+def _areas(corners: np.ndarray) -> np.ndarray:
+    """Return the areas (n,) of triangles."""
+    a, b, c = corners[:, 0], corners[:, 1], corners[:, 2]
+    areas: np.ndarray = 0.5 * np.linalg.norm(np.cross(b - a, c - a), axis=1)
+    return areas
 
 
 def shell_area(corners: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
@@ -87,7 +124,7 @@ def shell_area(corners: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     middle = corners.mean(axis=(0, 1))
     corners = corners - middle
     a, b, c = corners[:, 0], corners[:, 1], corners[:, 2]
-    areas = 0.5 * np.linalg.norm(np.cross(b - a, c - a), axis=1)
+    areas = _areas(corners)
     area = float(areas.sum())
     center = np.einsum("i,ij->j", areas, a + b + c) / (3.0 * area)
     second = sum(np.einsum("i,ij,ik->jk", areas, x, x) for x in (a, b, c, a + b + c)) / (12.0 * area)
