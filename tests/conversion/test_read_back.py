@@ -163,7 +163,7 @@ def test_solids_of_massless_rods_are_left_out_with_a_note(tmp_path: Path) -> Non
     assert np.isfinite(len(load(tmp_path / "m.xml").bodies))
 
 
-@pytest.mark.parametrize("ending", ["urdf", "sdf"])
+@pytest.mark.parametrize("ending", ["urdf", "sdf", "xml", "yaml"])
 def test_motors_that_a_file_does_not_state_are_not_stated_by_its_copy(tmp_path: Path, ending: str) -> None:
     """An empty list of actuators would state that nothing is driven."""
     (tmp_path / "loop.urdf").write_text(UNSTATED, encoding="utf-8")
@@ -172,4 +172,7 @@ def test_motors_that_a_file_does_not_state_are_not_stated_by_its_copy(tmp_path: 
     tl.convert(machine, tmp_path / f"m.{ending}")
     back = load(tmp_path / f"m.{ending}", side_of(tmp_path / f"m.{ending}"))
     assert set(back.unstated_motors) == set(machine.unstated_motors)
-    assert "the file does not state which joints have motors" in str(tl.check(back).problems)
+    (problem,) = tl.check(back).problems
+    assert "the file does not state which joints have motors" in problem.what
+    assert ("--motors" in problem.remedy) == (ending != "yaml")
+    assert ("actuators: {motor: {on: JOINT}}" in problem.remedy) == (ending == "yaml")

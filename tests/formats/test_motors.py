@@ -451,6 +451,96 @@ def test_efforts_are_written_into_sdf_too(tmp_path: Path) -> None:
     assert [(actuator.name, actuator.force) for actuator in again.actuators] == [("crank_pin", 9.0)]
 
 
+def test_a_joint_without_a_limit_of_speed_may_move_in_other_tools(tmp_path: Path) -> None:
+    """URDF requires the attribute, and zero would forbid all motion; what is as large as 1e15 is none."""
+    free = four_bar(GEARED).replace('velocity="9"', "")
+    write_urdf(read(tmp_path, free), tmp_path / "again.urdf")
+    text = (tmp_path / "again.urdf").read_text()
+    limits = [line.strip() for line in text.splitlines() if "<limit" in line]
+    assert [limit.split()[2] for limit in limits] == ['velocity="1000000000000000"'] * 3
+    again = load(tmp_path / "again.urdf", options=ImportOptions(platform="coupler"))
+    assert {joint.freedoms[0].speed for joint in again.joints if joint.kind == "revolute"} == {np.inf}
+
+
+# SDF
+
+AROUND = [
+    "{}",
+    '<plugin name="control" filename="gz_ros2_control-system">{}</plugin>',
+    '<gazebo><plugin name="control" filename="gz_ros2_control-system">{}</plugin></gazebo>',
+]
+ONE_INTERFACE = (
+    '<ros2_control name="r" type="system"><hardware><plugin>any</plugin></hardware><joint name="crank_pin">'
+    '<command_interface name="effort"/></joint><joint name="knee_pin"><state_interface name="position"/></joint>'
+    '<transmission name="t"><plugin>transmission_interface/SimpleTransmission</plugin><actuator name="motor"/>'
+    '<joint name="crank_pin" role="joint1"><mechanical_reduction>50</mechanical_reduction></joint></transmission>'
+    "</ros2_control>"
+)
+
+
+@pytest.mark.parametrize("around", AROUND, ids=["model", "plugin", "gazebo"])
+@pytest.mark.parametrize("element", [GEARED, ONE_INTERFACE], ids=["transmission", "ros2_control"])
+def test_an_sdf_states_its_motors_as_a_urdf_does(tmp_path: Path, element: str, around: str) -> None:
+    expected, _ = held(read(tmp_path, four_bar(GEARED)))
+    tl.convert(read(tmp_path, four_bar()), tmp_path / "m.sdf")
+    text = (tmp_path / "m.sdf").read_text().replace("</model>", around.format(element) + "</model>")
+    (tmp_path / "m.sdf").write_text(text)
+    machine = load(tmp_path / "m.sdf", options=ImportOptions(platform="coupler"))
+    assert motors_of(machine) == {"motor": {"crank_pin": 50.0}}
+    assert machine.unknown_elements == ()
+    assert_allclose(held(machine)[0], expected, rtol=1e-9)
+
+
+def test_a_driven_joint_of_an_sdf_keeps_its_coordinate(tmp_path: Path) -> None:
+    """All four pins of the loop are alike, and the one that is named last in the file is driven."""
+    link_ = '<link name="{0}"><pose>{1}</pose><inertial><pose>0.1 0 0 0 0 0</pose><mass>1</mass></inertial></link>'
+    links = [link_.format("ground", "0 0 0 0 0 0"), link_.format("left", "0 0 0 0 -1.5707963267948966 0")]
+    links += [link_.format("top", "0 0 0.2 0 0 0"), link_.format("right", "0.4 0 0 0 -1.5707963267948966 0")]
+    pin_ = '<joint name="{0}" type="continuous"><parent>{1}</parent><child>{2}</child>'
+    pin_ += "<axis><xyz>0 1 0</xyz></axis></joint>"
+    pins = [pin_.format("a", "ground", "left"), pin_.format("b", "left", "top"), pin_.format("c", "ground", "right")]
+    closing = '<joint name="d" type="continuous"><pose>0.4 0 0 0 0 0</pose><parent>right</parent><child>top</child>'
+    pins += [closing + "<axis><xyz>0 1 0</xyz></axis></joint>"]
+    for driven in "abcd":
+        motor = GEARED.replace("crank_pin", driven)
+        text = f'<sdf version="1.9"><model name="m">{"".join((*links, *pins))}{motor}</model></sdf>'
+        (tmp_path / "m.sdf").write_text(text)
+        machine = load(tmp_path / "m.sdf", options=ImportOptions(platform="top"))
+        assert motors_of(machine) == {"motor": {driven: 50.0}}
+        assert tl.check(machine).is_usable
+
+
+@pytest.mark.parametrize(
+    ("ending", "text", "element"),
+    [
+        ("urdf", four_bar(efforts=("0", "0", "0"), loop=""), "`<transmission>` or `<ros2_control>` for JOINT"),
+        (
+            "xml",
+            '<mujoco><worldbody><body name="b"><joint name="j"/><geom size="0.1"/></body></worldbody></mujoco>',
+            '`<motor joint="JOINT"/>` in `<actuator>`',
+        ),
+        (
+            "sdf",
+            '<sdf version="1.9"><model name="m"><link name="a"/><link name="b"/>'
+            '<joint name="j" type="ball"><parent>a</parent><child>b</child></joint></model></sdf>',
+            "`<effort>` above 0 in the `<limit>` of JOINT",
+        ),
+    ],
+)
+def test_the_remedy_for_no_motor_is_of_the_files_format(tmp_path: Path, ending: str, text: str, element: str) -> None:
+    path = tmp_path / f"m.{ending}"
+    path.write_text(text)
+    side = None
+    if ending == "urdf":
+        side = tmp_path / "side.yaml"
+        side.write_text("format: tauloop-urdf-side/1\nprovenance: {status: chosen, source: a test}\nactuators: {}")
+    machine = load(path, side, options=ImportOptions(platform="coupler" if ending == "urdf" else "b"))
+    problem = next(problem for problem in tl.check(machine).problems if problem.where == "actuators")
+    assert problem.what == "nothing is driven: the machine has no actuator"
+    assert element in problem.remedy
+    assert "--motors JOINT" in problem.remedy
+
+
 def test_a_motor_that_no_transmission_represents_is_noted(tmp_path: Path) -> None:
     side = NAMED.replace("{on: knee_pin}", "{drives: {crank_pin: 1, knee_pin: 2}}")
     _, notes = write_urdf(read(tmp_path, four_bar(loop=""), side=side), tmp_path / "again.urdf")

@@ -262,7 +262,7 @@ def found_actuation(loops: Loops, motions: np.ndarray, notes: Problems) -> Actua
         notes.add(
             "actuators",
             f"no actuator moves {mobility - rank} of the {mobility} freedoms of the machine; passive: {names}",
-            "hybrid inverse dynamics gives their accelerations; add actuators, or lock the passive freedoms "
+            "hybrid inverse dynamics gives their accelerations; add motors, or lock the passive freedoms "
             "that are not meant to move freely",
             file=loops.mechanism.file,
         )

@@ -11,6 +11,7 @@ from tauloop.assembly.assembly import Assembly, null_space
 from tauloop.assembly.coordinates import SINGULAR, conditions, independent_rows
 from tauloop.equations.values import quantile
 from tauloop.errors import Problem
+from tauloop.formats.library import motor_remedy
 from tauloop.mechanism.model import BASE
 from tauloop.mechanism.suggestions import listing
 
@@ -66,9 +67,11 @@ def unstated_motors(assembly: Assembly) -> Problem:
         f"and the machine has {freedoms}"
     )
     sets = motor_candidates(assembly)
-    remedy = "name them: `--motors JOINT,...`"
+    remedy = motor_remedy(assembly.mechanism.file)
     if sets:
-        choices = [f"`--motors {','.join(chosen)}`" for chosen in sets[:SHOWN_SETS]]
+        has_option = "--motors" in remedy
+        choices = [f"`--motors {','.join(chosen)}`" if has_option else " and ".join(chosen) for chosen in sets]
         more = f" (and {len(sets) - SHOWN_SETS} more sets)" if len(sets) > SHOWN_SETS else ""
-        remedy = f"name them; these move every freedom: {', '.join(choices)}{more}"
+        listed = ", ".join(choices[:SHOWN_SETS])
+        remedy = f"name them; these move every freedom: {listed}{more}" + ("" if has_option else f"; {remedy}")
     return Problem(where="actuators", what=what, remedy=remedy, file=assembly.mechanism.file)

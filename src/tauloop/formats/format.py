@@ -44,6 +44,7 @@ class Format(ABC):
         name: one word, for ``tauloop convert --to``.
         title: what a file of it is called in messages, such as ``a URDF file``.
         endings: of its files, in lower case with the dot.
+        motor_element: how a file of it states a motor on JOINT, for messages.
         refused: import options that mean nothing here, by field of `ImportOptions` (``side`` among them): why,
             as in "... is a URDF file, which has no keyframes".
     """
@@ -51,6 +52,7 @@ class Format(ABC):
     name: ClassVar[str]
     title: ClassVar[str]
     endings: ClassVar[tuple[str, ...]]
+    motor_element: ClassVar[str] = "the element for a motor on JOINT"
     refused: ClassVar[Mapping[str, str]] = {"side": "which has no side file"}
 
     def claims(self, path: Path) -> bool:

@@ -24,6 +24,17 @@ def format_of(path: Path) -> Format:
     return own or next((candidate for candidate in FORMATS.values() if candidate.claims(path)), _OWN[0])
 
 
+def motor_remedy(file: str) -> str:
+    """Return how a motor is stated in the description that a machine was read from.
+
+    Args:
+        file: `Mechanism.file`.
+    """
+    format_ = format_of(Path(file))
+    option = "" if "motors" in format_.refused else ", or name the joints: `--motors JOINT,...`"
+    return f"state what motors act on: {format_.motor_element}{option}"
+
+
 def load(
     name_or_path: str | Path,
     side: str | Path | None = None,

@@ -91,6 +91,7 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
     constraints.read_tendons(root)
     loops, couplings = constraints.equality(root)
     actuators = _motors(reader, root, constraints.actuators(root), bodies.joints, options.motors)
+    unstated = _unstated(reader, root, bodies.joints)
     lengths = constraints.tendon_lengths()
     gravity = _gravity(reader, root, options, leaves, _weight_share(reader, bodies, leaves))
     joints = started_at(reader, root, bodies.joints, bodies.kinds, options.keyframe)
@@ -116,6 +117,7 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
         couplings=(*couplings, *lengths.couplings),
         losses=tuple(lengths.losses),
         actuators=actuators,
+        unstated_motors=() if actuators else unstated,
         platform=platform,
         solids=tuple(geoms.solids),
         omitted_forces=tuple(reader.omitted),
@@ -146,6 +148,17 @@ def _motors(
         else:
             chosen[name] = known[name]
     return tuple(chosen.values())
+
+
+def _unstated(reader: MjcfReader, root: XmlNode, joints: Sequence[Joint]) -> tuple[str, ...]:
+    """Return joints of a file that Tauloop wrote which may have motors, where its source did not state which have."""
+    scalar = [joint.name for joint in joints if joint.kind in ("revolute", "prismatic")]
+    names = reader.listed("unstated_motors")
+    unknown = [name for name in names if name not in scalar]
+    if unknown:
+        what = f"there is no joint {', '.join(unknown)} that turns or slides"
+        reader.problem(root, "custom.unstated_motors", what, f"there are {listing(scalar)}")
+    return names
 
 
 def _weight_share(reader: MjcfReader, bodies: Bodies, leaves: Leaves) -> float:

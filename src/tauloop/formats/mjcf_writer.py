@@ -243,6 +243,9 @@ class _MjcfWriter:
         if platform.independent:
             data = " ".join(names.get(name, name) for name in platform.independent)
             ElementTree.SubElement(section, "text", name=f"{CUSTOM}independent", data=data)
+        if self.mechanism.unstated_motors:
+            data = " ".join(names.get(name, name) for name in self.mechanism.unstated_motors)
+            ElementTree.SubElement(section, "text", name=f"{CUSTOM}unstated_motors", data=data)
         return section
 
     def _inertial(self, name: str, link: LinkInertia | None) -> ElementTree.Element:

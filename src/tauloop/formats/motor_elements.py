@@ -1,4 +1,4 @@
-"""Elements of a URDF that state which joints have motors: ``<ros2_control>`` and ``<transmission>``, in both dialects.
+"""Elements of a URDF or SDF that state which joints have motors: ``<ros2_control>``, and both forms of transmissions.
 
 .. code-block:: xml
 
@@ -39,6 +39,8 @@ from tauloop.formats.xml_nodes import XmlNode, XmlReader, unread
 from tauloop.mechanism.suggestions import listing, suggestion
 
 TRANSMISSION, ROS2_CONTROL = "transmission", "ros2_control"
+#: Elements around them in files for Gazebo.
+_WRAPPERS = ("gazebo", "plugin")
 #: Interfaces by which a motor is commanded; others set gains and switches.
 COMMANDS = ("position", "velocity", "effort")
 #: Numbers of joints and actuators of a transmission, by the last part of its type.
@@ -63,10 +65,13 @@ def read_motor_elements(
         joints: names here of the joints that turn or slide.
         followers: those that follow another by ``<mimic>``.
     """
-    empty = [node for node in robot.all(TRANSMISSION) if node.first("joint") is None]
-    empty += [node for node in robot.all(ROS2_CONTROL) if not any(inner.tag in _STATING for inner in node.walk())]
-    controls = [node for node in robot.all(ROS2_CONTROL) if node not in empty]
-    transmissions = [node for node in robot.all(TRANSMISSION) if node not in empty]
+    stated = motor_nodes(robot)
+    controls = [node for node in stated if node.tag == ROS2_CONTROL]
+    transmissions = [node for node in stated if node.tag == TRANSMISSION]
+    empty = [node for node in transmissions if node.first("joint") is None]
+    empty += [node for node in controls if not any(inner.tag in _STATING for inner in node.walk())]
+    controls = [node for node in controls if node not in empty]
+    transmissions = [node for node in transmissions if node not in empty]
     every = [*transmissions, *(node for control in controls for node in control.all(TRANSMISSION))]
     statements: list[MotorStatement] = []
     couplings: list[UrdfCoupling] = []
@@ -92,6 +97,28 @@ def read_motor_elements(
         couplings=tuple(couplings),
         notes=tuple(_unread(empty, controls, every)),
     )
+
+
+def motor_nodes(parent: XmlNode) -> list[XmlNode]:
+    """Return the elements of a robot or model that state motors, those in ``<gazebo>`` and in plugins too."""
+    nodes: list[XmlNode] = []
+    for child in parent.children:
+        if child.tag in (TRANSMISSION, ROS2_CONTROL):
+            nodes.append(child)
+        elif child.tag in _WRAPPERS:
+            nodes += motor_nodes(child)
+    return nodes
+
+
+def driven_names(nodes: Sequence[XmlNode]) -> set[str]:
+    """Return the names of joints that these elements command, or connect to an actuator."""
+    names: set[str] = set()
+    for node in nodes:
+        for inner in node.walk():
+            has_command = inner.tag == "joint" and inner.first("command_interface") is not None
+            driven = inner.all("joint") if inner.tag == TRANSMISSION else (inner,) if has_command else ()
+            names.update(joint.attributes.get("name", "").strip() for joint in driven)
+    return names
 
 
 def with_unique_names(motors: Sequence[StatedMotor]) -> tuple[StatedMotor, ...]:

@@ -20,6 +20,7 @@ class MachineFile(Format):
     """Machine files (docs/machine-file.md), which read back to an equal mechanism."""
 
     name, title, endings = "yaml", "a machine file", (".yaml", ".yml")
+    motor_element = "`actuators: {motor: {on: JOINT}}`"
     refused: ClassVar[Mapping[str, str]] = {
         **Format.refused,
         **{item.name: "which says everything itself" for item in fields(ImportOptions)},
@@ -41,6 +42,7 @@ class Mjcf(Format):
     """MuJoCo's format."""
 
     name, title, endings = "mjcf", "an MJCF file", (".mjcf", ".xml")
+    motor_element = '`<motor joint="JOINT"/>` in `<actuator>`'
     refused: ClassVar[Mapping[str, str]] = {
         **Format.refused,
         "origins": "whose zeros are structure",
@@ -72,6 +74,7 @@ class Sdf(Format):
     """SDF (Gazebo) with a side file."""
 
     name, title, endings = "sdf", "an SDF file", (".sdf", ".world")
+    motor_element = "`<effort>` above 0 in the `<limit>` of JOINT and 0 in the others, or `actuators` of a side file"
     refused: ClassVar[Mapping[str, str]] = {"keyframe": "which has no keyframes"}
 
     def read(self, path: Path, side: Path | None, options: ImportOptions | None) -> Mechanism:
@@ -92,6 +95,7 @@ class Urdf(Format):
     """URDF with a side file; what is no URDF among files that end like its kin is refused by its name."""
 
     name, title, endings = "urdf", "a URDF file", (".urdf", ".xacro", ".xml", ".mjcf")
+    motor_element = "a `<transmission>` or `<ros2_control>` for JOINT, or `actuators` of a side file"
     refused: ClassVar[Mapping[str, str]] = {"keyframe": "which has no keyframes", "model": "which is one model"}
 
     def read(self, path: Path, side: Path | None, options: ImportOptions | None) -> Mechanism:

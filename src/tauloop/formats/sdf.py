@@ -67,7 +67,8 @@ def read_sdf_tree(path: str | Path, wanted: str = "") -> UrdfTree:
     tree = tree_of(spanned.robot, str(path))
     pairs = tuple(zip(tree.joints, spanned.joints, strict=True))
     joints = tuple(_completed(reader, _of_kind(joint, sdf), sdf) for joint, sdf in pairs)
-    rotors = {joint.name: _rotor(reader, sdf) for joint, sdf in pairs if joint.kind in ("revolute", "prismatic")}
+    scalar = [(joint, sdf) for joint, sdf in pairs if joint.kind in ("revolute", "prismatic")]
+    rotors = {joint.name: _rotor(reader, sdf) for joint, sdf in scalar if sdf.node.first(ROTOR) is not None}
     names = {sdf.name: joint.name for joint, sdf in pairs}
     couplings = tuple(_coupling(mimic, spanned.joints, names) for mimic in model.mimics)
     reader.raise_any()
@@ -76,7 +77,7 @@ def read_sdf_tree(path: str | Path, wanted: str = "") -> UrdfTree:
         tree,
         joints=joints,
         couplings=(*tree.couplings, *couplings),
-        motors=replace(tree.motors, rotors=rotors),
+        motors=replace(tree.motors, rotors={**tree.motors.rotors, **rotors}),
         cut_efforts=cut_efforts,
         gravity=model.gravity,
         notes=(*model.notes, *spanned.notes, *(note for note in tree.notes if not note.startswith("not used: "))),

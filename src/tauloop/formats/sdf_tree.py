@@ -12,6 +12,7 @@ from dataclasses import field, replace
 import numpy as np
 
 from tauloop.formats.expression_writer import number
+from tauloop.formats.motor_elements import driven_names, motor_nodes
 from tauloop.formats.sdf_inertia import collision_inertia, is_automatic
 from tauloop.formats.sdf_model import MASSLESS, WORLD, SdfJoint, SdfModel, SdfReader, descend, is_zero
 from tauloop.formats.urdf_parts import roll_pitch_yaw
@@ -81,6 +82,7 @@ class _Spanning:
             )
         robot.children.extend([self._joint(joint) for joint in hung])
         robot.children.extend([self._cut(joint) for joint in cut])
+        robot.children.extend(motor_nodes(self.model.node))
         if self.automatic:
             self.notes.append(f"mass and inertia follow from collisions: {', '.join(self.automatic)}")
         for joint in hung:
@@ -122,13 +124,15 @@ class _Spanning:
             return name
 
         coupled = {name for mimic in self.model.mimics for name, _ in (mimic.follower, mimic.leader)}
+        driven = driven_names(motor_nodes(self.model.node))
 
         def order(joint: SdfJoint) -> tuple[int, bool, bool]:
-            """Joints that a gear or a load needs a coordinate for come before others of their rank."""
-            is_needed = joint.is_loaded or (joint.name in coupled)
+            """Joints that a gear, a motor or a load needs a coordinate for come before others of their rank."""
+            has_motor = joint.name in driven
+            is_needed = joint.is_loaded or (joint.name in coupled) or has_motor
             rank = min(_RANKS[joint.kind], 2) if is_needed else _RANKS[joint.kind]
             is_passive = is_zero(joint.limit("effort") or "-1")
-            return rank, joint.name not in coupled, is_passive and not joint.is_loaded
+            return rank, not (joint.name in coupled or has_motor), is_passive and not joint.is_loaded
 
         kept: list[SdfJoint] = []
         for joint in sorted((joint for joint in joints if not joint.is_cut), key=order):

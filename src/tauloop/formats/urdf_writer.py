@@ -204,7 +204,7 @@ class _UrdfWriter(SideWriter):
         effort = self.effort(primitive.name)
         limits = {
             "effort": signless(min(effort, UNLIMITED)),
-            "velocity": signless(freedom.speed if np.isfinite(freedom.speed) else 0.0),
+            "velocity": signless(min(freedom.speed, UNLIMITED)),  # zero would forbid that the joint moves
         }
         if has_limits:
             limits |= {"lower": signless(freedom.lower - offset), "upper": signless(freedom.upper - offset)}

@@ -181,7 +181,7 @@ class _YamlWriter:
         file = _Block({"format": FORMAT, "name": m.name})
         if m.description:
             file["description"] = _Prose(m.description) if "\n" in m.description else m.description
-        for key in ("omitted_forces", "unknown_elements"):
+        for key in ("omitted_forces", "unknown_elements", "unstated_motors"):
             if texts := getattr(m, key):
                 file[key] = list(texts)
         file["provenance"] = {"status": status, "source": source}

@@ -14,6 +14,7 @@ from tauloop.assembly.reference_pose import closed_from_further_starts, displace
 from tauloop.assembly.spins import find_spins
 from tauloop.datasets import Tabular, Variable, rows
 from tauloop.errors import PoseError, Problem, Problems, TauloopError, solving
+from tauloop.formats.library import motor_remedy
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.model import BASE, PLATFORM_JOINT, Mechanism
 from tauloop.mechanism.omissions import omission_problems
@@ -169,11 +170,11 @@ def check(machine: Mechanism | Model, options: CheckOptions | None = None) -> In
         problems += [unstated_motors(assembly)]
     elif not mechanism.actuators:
         what = "nothing is driven: the machine has no actuator"
-        remedy = "name the joints or rods that motors act on, such as `actuators: {motor: {on: JOINT}}`"
-        problems.add("actuators", what, remedy, file=mechanism.file)
+        problems.add("actuators", what, motor_remedy(mechanism.file), file=mechanism.file)
     elif driven and free:
         what = f"nothing drives {len(free)} of the {assembly.mobility} freedoms: {', '.join(map(str, free))}"
-        problems.add("actuators", what, "add actuators, or lock these freedoms", file=mechanism.file)
+        remedy = f"{motor_remedy(mechanism.file)}; or lock these freedoms"
+        problems.add("actuators", what, remedy, file=mechanism.file)
     others, guessed = _other_modes(assembly)
     limitations: list[Problem] = []
     if not problems:

@@ -451,6 +451,12 @@ MACHINE = Shape(
             ListOf(item=Text(is_needed=True)),
             "elements of the imported description that are not known: `check` reports them",
         ),
+        field(
+            "unstated_motors",
+            ListOf(item=Text(is_needed=True)),
+            "coordinates that may have motors where the imported description does not state which of them have: "
+            "`check` reports it, and forces are refused; replaced by `actuators`",
+        ),
         need("provenance", PROVENANCE, "status and source of values that say none"),
         need(
             "gravity",

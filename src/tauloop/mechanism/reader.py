@@ -87,6 +87,7 @@ def _read(root: Cursor, parts: list[Scope]) -> Mechanism | None:
     all_joints = {PLATFORM_JOINT: motion, **joints} if motion is not None else joints
     check_connection(places["body"], all_joints, platform_place)
     check_actuators(places["actuator"], actuators)
+    unstated = _unstated_motors(root, coordinates, has_actuators=bool(actuators))
     solids = {n: read_visual(cursor, values, placements, places["rod"]) for n, cursor in places["visual"].items()}
     elements = (bodies, all_joints, rods, couplings, actuators, losses, solids)
     everything = (gravity, platform, *(element for kind in elements for element in kind.values()))
@@ -107,6 +108,7 @@ def _read(root: Cursor, parts: list[Scope]) -> Mechanism | None:
         solids=tuple(solid for solid in solids.values() if solid is not None),
         omitted_forces=_texts(root, "omitted_forces"),
         unknown_elements=_texts(root, "unknown_elements"),
+        unstated_motors=unstated,
         file=root.collector.file,
     )
 
@@ -115,6 +117,17 @@ def _texts(root: Cursor, key: str) -> tuple[str, ...]:
     """Return a list of texts; empty where it is absent."""
     place = root.get(key)
     return () if place is None else tuple(item.text or "" for item in place.items())
+
+
+def _unstated_motors(root: Cursor, coordinates: Coordinates, *, has_actuators: bool) -> tuple[str, ...]:
+    """Return the coordinates that may have motors; those that are unknown, or next to actuators, are problems."""
+    names = _texts(root, "unstated_motors")
+    if names and has_actuators:
+        root.problem("the file has actuators, so its motors are stated", "remove this key", "unstated_motors")
+    place = root.get("unstated_motors")
+    for item in () if place is None else place.items():
+        coordinates.find(item, item.text or "")
+    return names
 
 
 def _parameters(root: Cursor, parts: list[Scope]) -> ValueReader:
