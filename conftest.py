@@ -57,6 +57,7 @@ MODULES = (
     ("pyarrow", "pyarrow", "no Parquet logs"),
     ("FMPy", "fmpy", "no FMU is simulated"),
     ("rosbags", "rosbags", "no bags of ROS"),
+    ("xacro", "xacro", "no xacro is expanded"),
     ("JAX", "jax", "no function is differentiated by it"),
     ("PyTorch", "torch", "no function is differentiated by it"),
 )

@@ -34,6 +34,7 @@ EXTRAS = {
     "trimesh": ("view", "trimesh"),
     "viser": ("view", "viser"),
     "websockets": ("view", "viser"),
+    "xacro": ("xacro", "xacro"),
     "yourdfpy": ("dev", "yourdfpy"),
 }
 

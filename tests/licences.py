@@ -14,7 +14,7 @@ PAGE = ROOT / "docs" / "dependencies.md"
 #: Between these lines the page is written by this program.
 BEGIN, END = "<!-- written by tests/licences.py -->", "<!-- end -->"
 #: What packages say in their licence file only.
-IN_FILE = {"atheris": "Apache-2.0", "fmpy": "BSD-2-Clause"}
+IN_FILE = {"atheris": "Apache-2.0", "fmpy": "BSD-2-Clause", "xacro": "BSD-3-Clause"}
 #: Families of licences by what their names hold: copyleft (whoever passes changes on owes their source), and others.
 COPYLEFT = {
     "LGPL": r"LGPL|Lesser General",

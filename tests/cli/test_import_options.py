@@ -8,14 +8,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import run_json, text_of
+from command_line import problems, run_json, text_of
+from extras import extra
 from scipy.spatial.transform import Rotation
 
 from tauloop.cli.app import COMMANDS
 
 #: Angles that a Newton iteration in this file and Tauloop's agree to, rad.
 CLOSED = 1e-9
-GROUP = ("side", "platform_body", "independent", "motors", "rods", "gravity", "keyframe", "model", "origins")
+GROUP = (
+    *("side", "platform_body", "independent", "motors", "rods", "gravity", "keyframe", "model", "origins"),
+    *("xacro", "package_folder"),
+)
 
 PIN = '<joint name="{}" axis="{}"/>'
 INERTIAL = '<inertial pos="0 0 0.05" mass="0.1" diaginertia="1e-4 1e-4 1e-5"/>'
@@ -64,6 +68,27 @@ def test_every_command_that_takes_a_machine_has_the_group(name: str) -> None:
         flags = [word for word in (option.default, *(option.param_decls or ())) if isinstance(word, str)]
         takes_position = "platform" in parameters or name in ("fk", "new")
         assert flags == (["--platform-body"] if takes_position else ["--platform-body", "--platform"])
+
+
+def test_a_xacro_takes_arguments_and_folders(tmp_path: Path) -> None:
+    extra("xacro")
+    head = '<robot name="r" xmlns:xacro="http://ros.org/wiki/xacro">'
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "mass.xacro").write_text(f'{head}<xacro:property name="mass" value="2"/></robot>')
+    (tmp_path / "machine").mkdir()
+    path = tmp_path / "machine" / "arm.xacro"
+    path.write_text(
+        f"""{head}<xacro:arg name="length" default="0.3"/><xacro:include filename="$(find tools)/mass.xacro"/>
+        <link name="base"/><link name="arm"><inertial><origin xyz="$(arg length) 0 0"/><mass value="${{mass}}"/>
+        <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+        <joint name="j" type="continuous"><parent link="base"/><child link="arm"/><axis xyz="0 1 0"/></joint></robot>"""
+    )
+    (problem,) = problems("dynamics", path)
+    assert "--package-folder FOLDER" in problem["remedy"]
+    words = ("--package-folder", tmp_path / "tools", "--xacro", "length:=0.5")
+    assert run_json("dynamics", path, *words)["force"] == [pytest.approx([-9.81], rel=1e-12)]
+    (problem,) = problems("check", path, *words, "--xacro", "len:=1")
+    assert (problem["where"], problem["what"]) == ("--xacro", "there is no argument len")
 
 
 def test_an_imported_machine_is_moved_by_the_joints_of_its_platform(ankle: Path) -> None:

@@ -46,7 +46,7 @@ def test_names_keep_their_letters(tmp_path: Path) -> None:
         ("<robot>\n<link", 2, "unclosed token", "repair this place"),
         ("<robot>\n\n<!-- a -- b -->\n<link></robot>", 4, "mismatched tag", "repair this place"),
         ("<robot>\n<!-- open", 2, "unclosed token", "repair this place"),
-        ("<robot>\n${x < 3}\n</robot>", 2, "not well-formed", "expand the xacro file first"),
+        ("<robot>\n${x < 3}\n</robot>", 2, "not well-formed", "repair this place"),
     ],
 )
 def test_what_is_no_xml_is_refused_at_its_line(tmp_path: Path, text: str, line: int, what: str, remedy: str) -> None:

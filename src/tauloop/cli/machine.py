@@ -89,6 +89,19 @@ class BesidePosition:
         typer.Option("--origins", help="Of a URDF: parameters of all six numbers of every origin, zeros too."),
     ] = False
 
+    xacro: Annotated[
+        list[str] | None,
+        typer.Option("--xacro", metavar="NAME:=VALUE", help="Of a xacro: the value of an argument. May be repeated."),
+    ] = None
+    package_folder: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--package-folder",
+            metavar="FOLDER",
+            help="Folder of a package or model, or of several, that a URDF, SDF or xacro names. May be repeated.",
+        ),
+    ] = None
+
     def options(self) -> ImportOptions | None:
         """Options of the import; None where none is given."""
         options = ImportOptions(
@@ -100,6 +113,8 @@ class BesidePosition:
             keyframe=self.keyframe or "",
             model=self.model or "",
             origins=self.origins,
+            xacro=tuple(self.xacro or ()),
+            package_folders=tuple(self.package_folder or ()),
         )
         return None if options == ImportOptions() else options
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import field
 from functools import partial
 from itertools import pairwise
@@ -126,16 +126,24 @@ class MeshCopies:
         return paths
 
 
+def package_places(package: str, folders: Iterable[str | Path]) -> list[Path]:
+    """Return where a package may be: folders that have its name, and its name in each of the others."""
+    places = [Path(folder) for folder in folders]
+    return [place if place.absolute().name == package else place / package for place in places]
+
+
 @dataclass(slots=True)
 class MeshFiles:
     """Looks for the meshes of a description; the machine moves without those that are not there.
 
     Attributes:
         folder: of the description.
+        packages: folders of packages, or folders that these are in, which the caller names.
         missing, unread: names of files that are not there, and of those that are of another kind, in their order.
     """
 
     folder: Path
+    packages: tuple[str | Path, ...] = ()
     missing: dict[str, None] = field(default_factory=dict)
     unread: dict[str, None] = field(default_factory=dict)
 
@@ -163,8 +171,7 @@ class MeshFiles:
         here = self.folder.resolve()
         if not package:
             return [here / path.lstrip("/")]
-        above = [here, *here.parents]
-        return [place for top in above for place in ([top / path] if top.name == package else [top / package / path])]
+        return [top / path for top in package_places(package, (*self.packages, here, *here.parents))]
 
     def notes(self, problems: Sequence[Problem]) -> list[str]:
         """What is not drawn as the description has it, and problems with shapes, which stop nothing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from tauloop.options import Options
 from tauloop.records import dataclass
@@ -38,6 +39,9 @@ class ImportOptions(Options):
         keyframe: name of the MJCF keyframe that the machine starts at; the file's own pose if empty.
         origins: makes parameters of all six numbers of every origin in a URDF, zeros too, so that a calibration may
             estimate them; without it zeros are structure.
+        xacro: arguments of a xacro, each as ``name:=value``.
+        package_folders: folders of packages and models, or folders that these are in: ``$(find NAME)``,
+            ``package://NAME`` and ``model://NAME`` are looked for there, and included files may be read from there.
     """
 
     gravity: Sequence[float] | None = None
@@ -48,3 +52,5 @@ class ImportOptions(Options):
     model: str = ""
     keyframe: str = ""
     origins: bool = False
+    xacro: tuple[str, ...] = ()
+    package_folders: tuple[str | Path, ...] = ()

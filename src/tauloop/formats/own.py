@@ -47,6 +47,8 @@ class Mjcf(Format):
         **Format.refused,
         "origins": "whose zeros are structure",
         "model": "which is one model",
+        "xacro": "which is not a xacro",
+        "package_folders": "which names files by their paths",
     }
 
     def claims(self, path: Path) -> bool:
@@ -76,6 +78,13 @@ class Sdf(Format):
     name, title, endings = "sdf", "an SDF file", (".sdf", ".world")
     motor_element = "`<effort>` above 0 in the `<limit>` of JOINT and 0 in the others, or `actuators` of a side file"
     refused: ClassVar[Mapping[str, str]] = {"keyframe": "which has no keyframes"}
+
+    def claims(self, path: Path) -> bool:
+        """Whether the ending is one of SDF, or it is a xacro of an SDF."""
+        from tauloop.formats.xml_nodes import read_xml
+
+        is_xacro = path.suffix.lower() == ".xacro" and unreadable(path) is None
+        return super().claims(path) or (is_xacro and read_xml(path).tag == "sdf")
 
     def read(self, path: Path, side: Path | None, options: ImportOptions | None) -> Mechanism:
         """See `Format.read`."""

@@ -19,7 +19,8 @@ from tauloop.formats.urdf import machine_of
 from tauloop.formats.urdf_parts import UrdfCoupling, UrdfJoint, UrdfReader, UrdfTree
 from tauloop.formats.urdf_side import Side, read_side
 from tauloop.formats.urdf_tree import tree_of
-from tauloop.formats.xml_nodes import XmlNode, read_xml
+from tauloop.formats.xacro import read_source
+from tauloop.formats.xml_nodes import XmlNode
 from tauloop.mechanism.model import Mechanism
 
 
@@ -42,29 +43,30 @@ def load_sdf(
     Raises:
         DescriptionError: everything that is wrong, each with its file and line.
     """
-    tree = read_sdf_tree(path, options.model)
+    tree = read_sdf_tree(path, options)
     side = read_side(side_path, tree) if side_path is not None else Side(tree=tree)
     return machine_of(side.tree, side, Path(path), options)
 
 
-def read_sdf_tree(path: str | Path, wanted: str = "") -> UrdfTree:
+def read_sdf_tree(path: str | Path, options: ImportOptions = ImportOptions()) -> UrdfTree:  # noqa: B008 (frozen)
     """Return the model of a file as plain numbers.
 
     Args:
-        path: the file.
-        wanted: name of the model, where a world has several machines.
+        path: the file, or a xacro of one.
+        options: `model` names the model, where a world has several machines.
 
     Raises:
         DescriptionError: everything that is wrong, each with its line.
     """
-    reader = SdfReader(str(path), wanted)
-    model = reader.model(read_xml(path))
+    source = read_source(path, options)
+    reader = SdfReader(source.file, options.model)
+    model = reader.model(source.root)
     reader.raise_any()
     if model is None:
         raise AssertionError("a file without a model has a problem that was noted")
     spanned = urdf_elements(reader, model)
     reader.raise_any()
-    tree = tree_of(spanned.robot, str(path))
+    tree = tree_of(spanned.robot, source.file, options.package_folders)
     pairs = tuple(zip(tree.joints, spanned.joints, strict=True))
     joints = tuple(_completed(reader, _of_kind(joint, sdf), sdf) for joint, sdf in pairs)
     scalar = [(joint, sdf) for joint, sdf in pairs if joint.kind in ("revolute", "prismatic")]
@@ -72,6 +74,7 @@ def read_sdf_tree(path: str | Path, wanted: str = "") -> UrdfTree:
     names = {sdf.name: joint.name for joint, sdf in pairs}
     couplings = tuple(_coupling(mimic, spanned.joints, names) for mimic in model.mimics)
     reader.raise_any()
+    listed = (note for note in tree.notes if not note.startswith("not used: "))
     cut_efforts = tuple(_effort(joint) for joint in model.joints if joint.axes and joint.name not in names)
     return replace(
         tree,
@@ -80,7 +83,7 @@ def read_sdf_tree(path: str | Path, wanted: str = "") -> UrdfTree:
         motors=replace(tree.motors, rotors={**tree.motors.rotors, **rotors}),
         cut_efforts=cut_efforts,
         gravity=model.gravity,
-        notes=(*model.notes, *spanned.notes, *(note for note in tree.notes if not note.startswith("not used: "))),
+        notes=(*source.notes, *model.notes, *spanned.notes, *listed),
         weightless=tuple(tree.link_name(name) for name in model.weightless),
         omitted_forces=(*model.omitted_forces, *spanned.omitted_forces),
         unknown_elements=model.unknown_elements,

@@ -58,7 +58,7 @@ def load_urdf(
     Raises:
         DescriptionError: everything that is wrong, each with its file and line.
     """
-    tree = read_urdf_tree(urdf_path)
+    tree = read_urdf_tree(urdf_path, options)
     side = read_side(side_path, tree) if side_path is not None else Side(tree=tree)
     if gravity is not None:
         options = replace(options, gravity=gravity)

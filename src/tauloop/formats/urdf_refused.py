@@ -15,7 +15,6 @@ _OTHERS = {
     "mujoco": "an MJCF file; name it NAME.xml",
     "COLLADA": "a COLLADA file, which only draws; give the URDF that refers to it",
 }
-_XACRO = "xacro:"
 #: Elements that name links and joints without adding any; `urdf_gazebo` looks for joints in ``<gazebo>``.
 _REFERRING = ("gazebo", "transmission", "ros2_control")
 #: What an element says once.
@@ -28,10 +27,6 @@ _ONCE = {
 
 def refuse_other_formats(reader: UrdfReader, root: XmlNode) -> bool:
     """Whether a file is of another format, which is then noted as a problem."""
-    if any(node.tag.startswith(_XACRO) for node in root.walk()):
-        what = "the file is a xacro, a template of a URDF"
-        reader.problem(root, root.tag, what, "expand it first: `xacro NAME.xacro > NAME.urdf`")
-        return True
     if root.tag == "robot":
         return False
     what = f"the root element is <{root.tag}>, not <robot>"
@@ -45,7 +40,7 @@ def refuse_parts(reader: UrdfReader, robot: XmlNode) -> None:
         if node.tag in ("link", "joint", *ELEMENTS, *_REFERRING):
             continue
         if node.tag.endswith("include"):
-            what, remedy = f"<{node.tag}> is not followed", "put the parts together into one file, as xacro does"
+            what, remedy = f"<{node.tag}> is not followed", "put the parts together into one file, or write a xacro"
             reader.problem(node, node.tag, what, remedy)
         elif any(_is_part(inner) for inner in node.walk() if inner is not node):
             what = f"<{node.tag}> holds links or joints, which are read at the top only"

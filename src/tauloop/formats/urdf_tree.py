@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from tauloop.formats import urdf_visuals
 from tauloop.formats.foreign_elements import inventory, read_tags, refuse
 from tauloop.formats.motor_elements import ROS2_CONTROL, TRANSMISSION, read_motor_elements
+from tauloop.formats.options import ImportOptions
 from tauloop.formats.sdf_model import WORLD
 from tauloop.formats.urdf_constraints import ELEMENTS, read_couplings, read_loops
 from tauloop.formats.urdf_gazebo import read_gazebo
@@ -25,7 +27,8 @@ from tauloop.formats.urdf_parts import (
     rotation,
 )
 from tauloop.formats.urdf_refused import refuse_other_formats, refuse_parts, refuse_repeats
-from tauloop.formats.xml_nodes import XmlNode, impossible_inertia, read_xml, unread
+from tauloop.formats.xacro import read_source
+from tauloop.formats.xml_nodes import XmlNode, impossible_inertia, unread
 from tauloop.mechanism.model import BASE
 from tauloop.mechanism.rigid_tree import LinkInertia
 
@@ -56,22 +59,30 @@ _ATTRIBUTE = {"name", "type", "link", "value", "xyz", "rpy", "quat_xyzw"}
 _SHAPES = ("visual", "collision")
 
 
-def read_urdf_tree(path: str | Path) -> UrdfTree:
-    """Read a URDF file and check that it is one tree.
+def read_urdf_tree(path: str | Path, options: ImportOptions = ImportOptions()) -> UrdfTree:  # noqa: B008 (frozen)
+    """Read a URDF file, or a xacro of one, and check that it is one tree.
 
     Raises:
         DescriptionError: everything that is wrong, each with its line.
+        InputError: wrong arguments of a xacro.
     """
-    return tree_of(read_xml(path), str(path))
+    source = read_source(path, options)
+    tree = tree_of(source.root, source.file, options.package_folders)
+    return replace(tree, notes=(*source.notes, *tree.notes))
 
 
-def tree_of(robot: XmlNode, file: str) -> UrdfTree:
+def tree_of(robot: XmlNode, file: str, packages: tuple[str | Path, ...] = ()) -> UrdfTree:
     """The tree that the root element of a URDF holds.
 
+    Args:
+        robot: the root element.
+        file: its name for messages; paths of meshes start from its folder.
+        packages: folders of packages that meshes may be in.
+
     Raises:
         DescriptionError: everything that is wrong, each with its line.
     """
-    reader = _TreeReader(file)
+    reader = _TreeReader(file, packages)
     tree = reader.tree(robot)
     reader.raise_any()
     return tree
@@ -80,8 +91,9 @@ def tree_of(robot: XmlNode, file: str) -> UrdfTree:
 class _TreeReader(UrdfReader):
     """One pass over the elements."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, packages: tuple[str | Path, ...]) -> None:
         super().__init__(file)
+        self._packages = packages
         self._unread: Counter[str] = Counter()
         self._unread_attributes: Counter[str] = Counter()
 
@@ -123,7 +135,7 @@ class _TreeReader(UrdfReader):
             has_shape = any(links[link.name].first(tag) is not None for tag in _SHAPES)
             if has_shape and link.inertial is None and link.name != base:
                 self.note(link.name, "it has a shape and no <inertial>, and counts as massless")
-        visuals = urdf_visuals.VisualReader(self.file, robot)
+        visuals = urdf_visuals.VisualReader(self.file, robot, self._packages)
         solids = [
             solid for name, node in links.items() for solid in visuals.solids(BASE if name == base else name, node)
         ]

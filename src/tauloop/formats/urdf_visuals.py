@@ -34,15 +34,16 @@ _NO_COLOUR = (math.nan,) * 4
 class VisualReader(UrdfReader):
     """Reads ``<visual>``; a link of which no visual can be drawn gets the shapes of its ``<collision>``."""
 
-    def __init__(self, file: str, robot: XmlNode) -> None:
+    def __init__(self, file: str, robot: XmlNode, packages: tuple[str | Path, ...] = ()) -> None:
         """Read the colours that links share.
 
         Args:
             file: name of the file, from whose folder paths of meshes start.
             robot: its root element.
+            packages: folders of packages that meshes may be in.
         """
         super().__init__(file)
-        self._files = MeshFiles(Path(file).parent)
+        self._files = MeshFiles(Path(file).parent, packages)
         self._by_collision: list[str] = []
         self._shared = {
             material.attributes.get("name", ""): XmlReader(file).vector(color, "", "rgba", _NO_COLOUR)

@@ -87,9 +87,20 @@ def read_xml(path: str | Path) -> XmlNode:
             # an error of the file as it is, unless that is one of those that were removed
             shown = first if first.lineno == error.lineno else error
             what = f"not well-formed XML: {expat.ErrorString(shown.code)} at column {shown.offset + 1}"
-            is_xacro = b"xacro:" in content or b"${" in content
-            remedy = "expand the xacro file first: `xacro NAME.xacro > NAME.urdf`" if is_xacro else "repair this place"
-            raise _refused(path, what, remedy, shown.lineno) from None
+            raise _refused(path, what, "repair this place", shown.lineno) from None
+
+
+def parse_xml(text: str, file: str) -> XmlNode:
+    """Return the root element of a text that a program wrote.
+
+    Args:
+        text: well-formed XML.
+        file: its name for messages.
+
+    Raises:
+        DescriptionError: as `read_xml`.
+    """
+    return _parsed(Path(file), text.encode("utf-8"), "utf-8")
 
 
 def _refused(path: Path, what: str, remedy: str, line: int | None = None) -> DescriptionError:

@@ -169,8 +169,17 @@ def _make(
         and format_of(source_path(machine)).name in FORMATS.own
         and all(JOINT_KINDS[joint.kind].placement is None for joint in mechanism.joints)
         and (all(a.drive is None for a in mechanism.actuators) or b"file" not in _bytes(source_path(machine)))
+        and not _may_include(source_path(machine))
     )
     return CompiledFunction(signature, Library(made.library), kept, options.threads), is_seen
+
+
+def _may_include(path: Path) -> bool:
+    """Return whether a description of another tool may take numbers from further files: includes, meshes, a xacro."""
+    if path.suffix.lower() in (".yaml", ".yml"):
+        return False
+    content = _bytes(path)
+    return path.suffix.lower() == ".xacro" or any(word in content for word in (b"include", b"<mesh", b"xacro"))
 
 
 def _exportable(function: str) -> ProgramSpec:
