@@ -286,8 +286,12 @@ WRONG = {
         [("a", 3)],
     ),
     "parts that are not shown": (
-        world(BODY, '<replicate count="3"/>', '<include file="robot.xml"/>', behind='<include file="other.xml"/>'),
-        [("replicate", 4), ("include", 5), ("include", 7)],
+        world(BODY, '<replicate count="3"/>', behind='<composite type="cable"/>'),
+        [("replicate", 4), ("composite", 6)],
+    ),
+    "files that are not there": (
+        world(BODY, '<include file="robot.xml"/>', behind='<include file="other.xml"/>'),
+        [("include", 4), ("include", 6)],
     ),
     "free joint inside": (world('<body name="a"><joint/><body name="b"><freejoint/></body></body>'), [("b_joint", 3)]),
     "loops to nowhere": (

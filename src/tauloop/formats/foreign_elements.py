@@ -215,6 +215,7 @@ _MJCF = (
         "mjcf",
         Treatment.READ,
         (ANYWHERE, "mujoco compiler option flag default custom numeric text", "settings"),
+        (ANYWHERE, "include", "another local file, whose elements take its place"),
         (ANYWHERE, "worldbody body frame joint freejoint inertial geom site", "the machine"),
         (ANYWHERE, "asset mesh material", "what is drawn"),
         (ANYWHERE, "equality connect weld tendon fixed", "loops and gears"),
@@ -242,7 +243,7 @@ _MJCF = (
         Treatment.REFUSED,
         (
             ANYWHERE,
-            "include replicate composite flexcomp attach plugin",
+            "replicate composite flexcomp attach plugin",
             "it makes parts that the file does not show: let MuJoCo write the model out (mj_saveLastXML)",
         ),
         (ANYWHERE, "flex flexvert flexstrain pin", "a flexible part: replace it by bodies with joints and springs"),

@@ -147,9 +147,15 @@ class MeshFiles:
     missing: dict[str, None] = field(default_factory=dict)
     unread: dict[str, None] = field(default_factory=dict)
 
-    def find(self, name: str) -> Path | None:
-        """The file of a name; None, which is remembered, where there is none that is read."""
-        path = next((place.resolve() for place in self._places(name) if os.path.isfile(place)), None)
+    def find(self, name: str, beside: Path | None = None) -> Path | None:
+        """The file of a name; None, which is remembered, where there is none that is read.
+
+        Args:
+            name: as the description has it.
+            beside: folder of an included file that has the name, where it is looked for last.
+        """
+        places = [*self._places(name), *((beside / name,) if beside is not None else ())]
+        path = next((place.resolve() for place in places if os.path.isfile(place)), None)
         if path is None:
             self.missing[name] = None
         elif path.suffix.lower() not in MESH_ENDINGS:

@@ -21,6 +21,7 @@ from tauloop.formats.foreign_elements import inventory, refuse
 from tauloop.formats.leaves import Leaves
 from tauloop.formats.mjcf_constraints import ConstraintReader
 from tauloop.formats.mjcf_geoms import GeomReader
+from tauloop.formats.mjcf_include import with_includes
 from tauloop.formats.mjcf_keyframes import keyframe_names, started_at
 from tauloop.formats.mjcf_refused import refuse_what_acts
 from tauloop.formats.mjcf_settings import ACTUATORS, CUSTOM, MjcfReader
@@ -55,7 +56,7 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
     """Read an MJCF file.
 
     Args:
-        path: the file; MuJoCo's ``<include>``, ``<replicate>`` and their like must have been written out.
+        path: the file; MuJoCo's ``<replicate>`` and its like must have been written out.
         options: choices of whoever imports; the platform may also be a site, which then is the tool.
 
     Returns:
@@ -70,6 +71,7 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
     if root.tag != "mujoco":
         what = f"the root element is <{root.tag}>, not <mujoco>"
         raise DescriptionError.of(root.tag, what, "give an MJCF file", file=file, line=root.line)
+    root = with_includes(root, Path(path), options.package_folders)
     reader = MjcfReader(file, root)
     leaves = Leaves(source=Path(path).name)
     geoms = GeomReader(reader, root)

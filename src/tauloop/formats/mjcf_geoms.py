@@ -134,7 +134,8 @@ class GeomReader:
         """The file or the triangles of a mesh; without faces, as of MuJoCo's, the hull of its corners."""
         reader, file = self._reader, self._reader.word(asset, "file")
         if file:
-            return self._files.find(Path(file).name if reader.compiler.has_bare_names else file)
+            name = Path(file).name if reader.compiler.has_bare_names else file
+            return self._files.find(name, Path(asset.file).parent if asset.file else None)
         numbers, faces = reader.numbers(asset, name, "vertex"), np.array(reader.numbers(asset, name, "face"))
         try:
             corners = np.array(numbers).reshape(-1, 3)

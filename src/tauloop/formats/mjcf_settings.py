@@ -68,7 +68,7 @@ class MjcfReader(XmlReader):
         self.omitted: list[str] = []
         self.solids: list[str] = []
         self.massless: list[str] = []
-        self._used: set[tuple[int, str]] = set()
+        self._used: set[tuple[str, int, str]] = set()
         self._classes: dict[str, dict[str, dict[str, str]]] = {MAIN: {}}
         self.compiler = self._compiler(root)
         for node in root.all("default"):
@@ -174,11 +174,11 @@ class MjcfReader(XmlReader):
 
     def use(self, node: XmlNode, *attributes: str) -> None:
         """Remember that attributes of an element were read."""
-        self._used.update((node.line, f"{node.tag} {attribute}") for attribute in attributes)
+        self._used.update((node.file, node.line, f"{node.tag} {attribute}") for attribute in attributes)
 
     def is_used(self, node: XmlNode, attribute: str) -> bool:
         """Whether an attribute of an element was read."""
-        return (node.line, f"{node.tag} {attribute}") in self._used
+        return (node.file, node.line, f"{node.tag} {attribute}") in self._used
 
     def word(self, node: XmlNode, attribute: str, default: str = "") -> str:
         """An attribute that is a word."""

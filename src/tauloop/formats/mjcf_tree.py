@@ -36,7 +36,7 @@ from tauloop.records import dataclass
 #: Joint types and what they are here.
 _KINDS = {"hinge": "revolute", "slide": "prismatic", "ball": "spherical", "free": "free"}
 #: Elements that make bodies of which the file does not show the result.
-GENERATORS = ("replicate", "composite", "flexcomp", "attach", "plugin", "include")
+GENERATORS = ("replicate", "composite", "flexcomp", "attach", "plugin")
 #: Numbers below this, m or rad, are the rounding of a product of poses.
 _ROUNDING = 1e-12
 

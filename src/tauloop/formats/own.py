@@ -48,7 +48,6 @@ class Mjcf(Format):
         "origins": "whose zeros are structure",
         "model": "which is one model",
         "xacro": "which is not a xacro",
-        "package_folders": "which names files by their paths",
     }
 
     def claims(self, path: Path) -> bool:

@@ -12,7 +12,7 @@ from xml.parsers import expat
 
 import numpy as np
 
-from tauloop.errors import DescriptionError, Problems
+from tauloop.errors import DescriptionError, Problem, Problems
 from tauloop.files import unreadable
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.records import dataclass
@@ -29,13 +29,14 @@ LARGEST_NUMBER = 1e30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class XmlNode:
-    """One element: its tag, attributes, the line it starts on, its children, and pieces of its text."""
+    """One element: its tag, attributes, the line it starts on, its children, pieces of its text, and its file."""
 
     tag: str
     attributes: dict[str, str]
     line: int
     children: list[XmlNode] = field(default_factory=list)
     pieces: list[str] = field(default_factory=list)
+    file: str = ""
 
     @property
     def content(self) -> str:
@@ -120,6 +121,7 @@ def _parsed(path: Path, content: bytes, encoding: str | None) -> XmlNode:
         DescriptionError: as `read_xml`.
     """
     parser = expat.ParserCreate(encoding)
+    file = str(path)
     open_nodes, bodies = [XmlNode(tag="", attributes={}, line=0)], [0]
 
     def start(tag: str, attributes: dict[str, str]) -> None:
@@ -130,7 +132,7 @@ def _parsed(path: Path, content: bytes, encoding: str | None) -> XmlNode:
         if bodies[0] > MOST_BODIES:
             what = f"there are more than {MOST_BODIES} bodies"
             raise _refused(path, what, "give the machine alone, without its surroundings", parser.CurrentLineNumber)
-        node = XmlNode(tag=tag, attributes=attributes, line=parser.CurrentLineNumber)
+        node = XmlNode(tag=tag, attributes=attributes, line=parser.CurrentLineNumber, file=file)
         open_nodes[-1].children.append(node)
         open_nodes.append(node)
 
@@ -219,7 +221,7 @@ class XmlReader:
 
     def problem(self, node: XmlNode, where: str, what: str, remedy: str = "") -> None:
         """Note a problem at a node."""
-        self.problems.add(where, what, remedy, file=self.file, line=node.line)
+        self.problems.add(where, what, remedy, file=node.file or self.file, line=node.line)
 
     def look_up(self, node: XmlNode, where: str, word: str, known: Mapping[str, T], what: str, remedy: str) -> T | None:
         """What a word stands for; None for one that is not known, which is noted with what may have been meant."""
@@ -228,8 +230,11 @@ class XmlReader:
         return known.get(word)
 
     def raise_any(self) -> None:
-        """Raise all that was noted, in the order of lines."""
-        DescriptionError.raise_if_any(sorted(self.problems, key=lambda problem: problem.line or 0))
+        """Raise all that was noted, in the order of lines, that of included files last."""
+        DescriptionError.raise_if_any(sorted(self.problems, key=self._place))
+
+    def _place(self, problem: Problem) -> tuple[bool, str, int]:
+        return problem.file != self.file, problem.file, problem.line or 0
 
     def text(self, node: XmlNode, where: str, attribute: str) -> str:
         """A required attribute; an empty text where it is missing."""
