@@ -22,6 +22,7 @@ from tauloop.assembly.coordinates import (
     named_independent,
     platform_conditions,
 )
+from tauloop.assembly.leading_drive import LeadingDrive, leading_drive
 from tauloop.assembly.loops import Loops
 from tauloop.assembly.reference_pose import (
     NEARLY,
@@ -205,9 +206,14 @@ class Assembly(Shown):
         return len(self.leading) < len(self.loops.mechanism.actuators)
 
     @property
+    def leading_drive(self) -> LeadingDrive:
+        """What the leading actuators drive."""
+        return leading_drive(self)
+
+    @property
     def leading_driven(self) -> tuple[int, ...]:
-        """Velocities that the leading actuators drive."""
-        return tuple(np.flatnonzero(np.any(self.loops.transmission[list(self.leading)], axis=0)).tolist())
+        """Velocities that the leading actuators drive, without those that follow others by couplings."""
+        return self.leading_drive.v
 
     @property
     def passive_names(self) -> tuple[str, ...]:

@@ -246,6 +246,7 @@ class Loops(Shown):
         function: q -> (phi, K by columns).
         acceleration: (q, v) -> bias k with K a = k.
         transmission: matrix A (n_u, n_v) of actuator velocities.
+        coupling_ratios, coupling_offsets: matrix (n, n_v) and sums (n,) of the couplings: ratios @ coordinates = sums.
         length: characteristic length of the machine, m; it makes angles and lengths comparable.
     """
 
@@ -257,6 +258,8 @@ class Loops(Shown):
     function: BatchFunction
     acceleration: BatchFunction
     transmission: np.ndarray
+    coupling_ratios: np.ndarray
+    coupling_offsets: np.ndarray
     length: float
 
     def residuals(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -319,6 +322,7 @@ def loops(mechanism: Mechanism) -> Loops:
     rows = closure(mechanism, motion)
     phi, rate, acceleration = stacked(rows)
     K = ca.jacobian(rate, v)
+    coupling_ratios, coupling_offsets = _coupling_equations(mechanism, shape, motion.values)
     return Loops(
         mechanism=mechanism,
         topology=shape,
@@ -328,8 +332,20 @@ def loops(mechanism: Mechanism) -> Loops:
         function=BatchFunction(ca.Function("closure", [q], [ca.densify(phi), ca.densify(ca.vec(K))])),
         acceleration=BatchFunction(ca.Function("bias", [q, v], [ca.densify(-acceleration)])),
         transmission=np.array(ca.DM(transmission(mechanism, shape, motion.values)).full()),
+        coupling_ratios=coupling_ratios,
+        coupling_offsets=coupling_offsets,
         length=mechanism.characteristic_length,
     )
+
+
+def _coupling_equations(mechanism: Mechanism, topology: Topology, values: Values) -> tuple[np.ndarray, np.ndarray]:
+    """Ratios (n, n_v) and sums (n,) of the couplings at the nominal values."""
+    ratios = np.zeros((len(mechanism.couplings), topology.n_v))
+    for row, coupling in zip(ratios, mechanism.couplings, strict=True):
+        for index, ratio in combination(coupling.terms, topology, values):
+            row[index] += float(ratio)
+    offsets = [float(values.scalar(coupling.offset)) for coupling in mechanism.couplings]
+    return ratios, np.array(offsets, dtype=float)
 
 
 #: Axes of both frames that have to coincide in a cut joint, beyond being perpendicular to others; "a": the joint's own.

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tauloop.errors import AssemblyError, InputError, Problems
+from tauloop.errors import AssemblyError, InputError, Problem, Problems
+from tauloop.mechanism.suggestions import listing
 from tauloop.records import dataclass
 
 if TYPE_CHECKING:  # functions out of the cache have ports, and no equations
@@ -231,6 +232,7 @@ class EntryPorts:
         position, velocity: ports of the given positions and velocities; accelerations have the velocity's columns.
         q, v: indices of the coordinates and velocities that the given motion determines at once.
         to_q, to_v: matrices from the given numbers to those coordinates and velocities.
+        offset: those coordinates where the given numbers are zero; couplings whose sum is not zero leave one.
     """
 
     entry: Entry
@@ -240,6 +242,7 @@ class EntryPorts:
     v: tuple[int, ...]
     to_q: np.ndarray
     to_v: np.ndarray
+    offset: np.ndarray
 
     @property
     def name(self) -> str:
@@ -277,7 +280,7 @@ class EntryPorts:
 
     def at(self, q: np.ndarray) -> np.ndarray:
         """The given positions (..., n) at full coordinates (..., n_q)."""
-        return np.asarray(q[..., list(self.q)] @ np.linalg.inv(self.to_q).T)
+        return np.asarray((q[..., list(self.q)] - self.offset) @ np.linalg.inv(self.to_q).T)
 
     def rates(self, v: np.ndarray) -> np.ndarray:
         """The given velocities, or accelerations, (..., n) at those of all coordinates (..., n_v)."""
@@ -286,14 +289,20 @@ class EntryPorts:
     def known_coordinates(self, position: np.ndarray, n_q: int) -> np.ndarray:
         """Coordinates (N, n_q) as far as positions (N, n) give them without closing a loop; else NaN."""
         q = np.full((len(position), n_q), np.nan)
-        q[:, list(self.q)] = position @ self.to_q.T
+        q[:, list(self.q)] = self.given_coordinates(position)
         return q
+
+    def given_coordinates(self, position: np.ndarray) -> np.ndarray:
+        """The coordinates `self.q` (..., n) at the given positions (..., n)."""
+        return np.asarray(position @ self.to_q.T + self.offset)
 
     def coordinates(self, position: ca.SX) -> dict[int, ca.SX]:
         """Coordinates by index, from the given positions."""
         import casadi as ca
 
         values = ca.DM(self.to_q) @ position
+        if self.offset.any():
+            values += ca.DM(self.offset)
         return {i: values[k] for k, i in enumerate(self.q)}
 
 
@@ -324,6 +333,7 @@ def _platform_ports(assembly: Assembly) -> EntryPorts:
         v=independent,
         to_q=np.eye(len(q)),
         to_v=np.eye(len(independent)),
+        offset=np.zeros(len(q)),
     )
 
 
@@ -337,17 +347,15 @@ def _actuator_ports(assembly: Assembly) -> EntryPorts:
     """
     topology, mechanism = assembly.topology, assembly.mechanism
     leading, passive = list(assembly.leading), list(assembly.passive)
-    A_all = assembly.loops.transmission[leading]
-    driven = [i for i in range(topology.n_v) if np.any(A_all[:, i])]
+    drive = assembly.leading_drive
+    driven = list(drive.v)
     given_v = driven + [i for i in passive if i not in driven]
-    A = np.concatenate([A_all, np.eye(topology.n_v)[passive]])[:, given_v]
+    A = np.zeros((len(leading) + len(passive), len(given_v)))
+    A[: len(leading), : len(driven)] = drive.matrix
+    for row, i in enumerate(passive, start=len(leading)):
+        A[row, given_v.index(i)] = 1.0
     if A.shape[0] != A.shape[1] or np.linalg.matrix_rank(A) < A.shape[0]:
-        raise AssemblyError.of(
-            "actuators",
-            f"{len(leading)} actuators drive {len(driven)} coordinates, so their positions do not give these",
-            "drive as many coordinates as there are actuators, with independent transmissions",
-            file=mechanism.file,
-        )
+        raise AssemblyError([_undetermined(assembly, driven)])
     actuators = tuple(mechanism.actuators[i] for i in leading)
     names = tuple(actuator.name for actuator in actuators)
     rotary = [topology.motor_turns(actuator) for actuator in actuators]
@@ -359,6 +367,8 @@ def _actuator_ports(assembly: Assembly) -> EntryPorts:
     columns = [*range(len(leading)), *(len(leading) + k for k, i in enumerate(passive) if topology.q_of_v[i] >= 0)]
     to_q = np.eye(len(rows) + len(turns))
     to_q[: len(rows), : len(rows)] = inverse[np.ix_(rows, columns)]
+    offset = np.zeros(len(to_q))
+    offset[: len(rows)] = -inverse[rows, : len(leading)] @ drive.offset
     return EntryPorts(
         entry=ACTUATORS,
         position=Port(
@@ -375,7 +385,24 @@ def _actuator_ports(assembly: Assembly) -> EntryPorts:
         v=tuple(given_v),
         to_q=to_q if turns else inverse,
         to_v=inverse,
+        offset=offset,
     )
+
+
+def _undetermined(assembly: Assembly, driven: list[int]) -> Problem:
+    """The problem of actuators whose positions do not give the coordinates that they drive."""
+    names = [assembly.mechanism.actuators[i].name for i in assembly.leading]
+    coordinates = [assembly.topology.velocity_names[i] for i in driven]
+    drive = "1 actuator drives" if len(names) == 1 else f"{len(names)} actuators drive"
+    what = (
+        f"{drive} {len(coordinates)} coordinates ({listing(coordinates)}) that loops tie to each other; positions of "
+        f"{listing(names)} do not give these coordinates without the loops"
+    )
+    remedy = (
+        "give the motion of the platform (`ik --platform`, `--entry platform`); or name one joint for each motor "
+        f"(`--motors {','.join(coordinates[: len(names)])}`)"
+    )
+    return Problem(where="actuators", what=what, remedy=remedy, file=assembly.mechanism.file)
 
 
 def force_port(assembly: Assembly) -> Port:

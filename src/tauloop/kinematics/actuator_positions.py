@@ -74,6 +74,22 @@ def agreement(fit: ActuatorFit | None) -> tuple[Evidence, ...]:
     )
 
 
+def stated_columns(port: Port, position: object, where: str = "actuators") -> tuple[str, ...]:
+    """Return the columns of a port that a position states: all of a row, and of the reference pose.
+
+    Args:
+        port: of leading actuators and passive freedoms.
+        position: as `actuator_values` takes it.
+        where: name of the option or argument, for messages.
+    """
+    if isinstance(position, str):
+        position = pairs(where, position, Problems())
+    if not isinstance(position, Mapping) or not position:
+        return port.columns
+    words = [str(name) for name in position]
+    return tuple(full_name(port.columns, word, where) for word in words if not _is_turn(port, word))
+
+
 def _named_actuators(model: Model, port: Port, position: object, where: str) -> list[int]:
     """Indices of the actuators whose positions are stated."""
     count = len(model.mechanism.actuators)

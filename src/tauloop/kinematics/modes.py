@@ -270,7 +270,7 @@ def _modes(
     if options.thorough:
         monodromy = replace(monodromy, traced_angles=len(model.topology.is_angle))
     start = np.array(assembly.q)
-    start[list(ports.q)] = ports.to_q @ values
+    start[list(ports.q)] = ports.given_coordinates(values)
     problem = position_problem(assembly, ports.q, ports.v, start)
     known = problem.variables.values(start[None, :])[0]
     w, counts = solve_blocks(problem.blocks, known, rng, monodromy, report, PathFollower(model.evaluator))
@@ -434,7 +434,7 @@ def _turned_inside(limits: Limits, q: np.ndarray, free: np.ndarray) -> np.ndarra
 def _reached(model: Model, ports: EntryPorts, position: np.ndarray) -> np.ndarray | None:
     """Where the machine gets from its reference pose; None where it passes a singularity or cannot move so."""
     assembly, q = model.assembly, list(ports.q)
-    gap = np.abs(assembly.q[q] - position @ ports.to_q.T) / assembly.loops.coordinate_scale[q]
+    gap = np.abs(assembly.q[q] - ports.given_coordinates(position)) / assembly.loops.coordinate_scale[q]
     if gap.max(initial=0.0) < SAME_POSE:
         return np.asarray(assembly.q)
     try:

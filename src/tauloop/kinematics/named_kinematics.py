@@ -13,7 +13,8 @@ from tauloop.assembly.named_values import named_values
 from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, Port, coordinate_units, motor_port
 from tauloop.datasets import Variable, columns
 from tauloop.errors import InputError, PoseError, solving
-from tauloop.kinematics.actuator_positions import actuator_values, agreement
+from tauloop.kinematics.actuator_positions import actuator_values, agreement, stated_columns
+from tauloop.kinematics.equilibrium import static_equilibrium, unstated_passive
 from tauloop.kinematics.homotopy_monodromy import Report, unreported
 from tauloop.kinematics.machine_geometry import machine_geometry
 from tauloop.kinematics.modes import CLOSED, ModeOptions, assembly_modes, working_modes
@@ -71,6 +72,8 @@ class Poses(Result):
         tool_rotation: orientations of the tool's frame (M, 3, 3), base frame.
         residual: largest loop residual of each (M,), m; pure numbers count by the characteristic length.
         misfit: positions that are given of redundant actuators less those of the pose, by name, m or rad.
+        resting: passive freedoms that no position states: they rest in the equilibrium of gravity, springs and stops.
+        at_stops: coordinates that press against a stop there.
         beyond: what is beyond a stop, for each.
     """
 
@@ -88,6 +91,8 @@ class Poses(Result):
     tool_rotation: np.ndarray
     residual: np.ndarray
     misfit: Mapping[str, float]
+    resting: tuple[str, ...]
+    at_stops: tuple[str, ...]
     beyond: tuple[tuple[Beyond, ...], ...]
 
     def variables(self) -> Iterator[Variable]:
@@ -123,7 +128,7 @@ class Poses(Result):
             }
             for i, beyond in enumerate(self.beyond)
         ]
-        names = ("machine", "platform", "actuators", "coordinates", "units", "misfit")
+        names = ("machine", "platform", "actuators", "coordinates", "units", "misfit", "resting", "at_stops")
         return self.plain_data(*names, given=self.entry.name, poses=poses)
 
 
@@ -139,7 +144,8 @@ def forward_kinematics(
 
     Without further modes the machine is followed from its reference pose (`Model.forward_kinematics`); a pose to which
     the straight line of positions from there does not lead is doubtful, as of `inverse_kinematics`. All assembly modes
-    are found by polynomial continuation (`assembly_modes`).
+    are found by polynomial continuation (`assembly_modes`). Passive freedoms that are not named, where actuators are,
+    come to rest under gravity and springs, or at a stop (`Poses.resting`); a freedom that nothing holds is doubtful.
 
     Args:
         machine: a mechanism, or its model.
@@ -204,6 +210,12 @@ def _poses(model: Model, entry: Entry, position: object, options: KinematicsOpti
     else:
         values = named_values(ports.position, entry.name, position, ports.at(model.assembly.q))
     evidence: tuple[Evidence, ...] = agreement(fit)
+    equilibrium = None
+    if entry is ACTUATORS and fit is None and not options.all_modes:
+        free = unstated_passive(model, stated_columns(ports.position, position))
+        if free:
+            equilibrium = static_equilibrium(model, values, free)
+            values, evidence = equilibrium.position, (*evidence, *equilibrium.evidence(model))
     if options.all_modes:
         search = assembly_modes if entry is ACTUATORS else working_modes
         modes = search(model, values, ModeOptions(seed=options.seed, thorough=options.thorough), report=report)
@@ -238,6 +250,8 @@ def _poses(model: Model, entry: Entry, position: object, options: KinematicsOpti
         tool_rotation=geometry.tool_rotation,
         residual=residual,
         misfit={} if fit is None else dict(zip(fit.names, fit.residual.tolist(), strict=True)),
+        resting=() if equilibrium is None else equilibrium.names,
+        at_stops=() if equilibrium is None else equilibrium.at_stops,
         beyond=tuple(model.limits.beyond(row) for row in q),
         evidence=(closing, *evidence),
         provenance=provenance(

@@ -229,6 +229,10 @@ def _note_unfit_actuators(model: Model, problems: Problems) -> None:
         problems.add("actuators", what, "drive them, or hold them in the machine file")
     if not 1 <= count <= MOST_JOINTS:
         problems.add("actuators", f"there are {count}", f"LinuxCNC has 1 to {MOST_JOINTS} joints")
+    tied = [model.topology.velocity_names[i] for i in assembly.driven if i not in assembly.leading_driven]
+    if tied and not assembly.is_redundant:
+        what = f"{', '.join(tied)}: driven by a motor that drives other coordinates too, to which a coupling ties it"
+        problems.add("couplings", what, "let the motor drive one of the coordinates; the coupling moves the others")
 
 
 def _joints(model: Model) -> tuple[MachineJoint, ...]:

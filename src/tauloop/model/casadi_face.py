@@ -131,7 +131,7 @@ def displacements(topology: Topology, ports: EntryPorts, position: ca.SX) -> ca.
     Raises:
         InputError: only part of a quaternion is among the numbers.
     """
-    q = ca.SX(ca.DM(ports.to_q)) @ position
+    q = ca.SX(ca.DM(ports.to_q)) @ position + ca.DM(ports.offset)
     places = {index: k for k, index in enumerate(ports.q)}
     moved = ca.SX(len(ports.v), len(ports.q))
     for row, i in enumerate(ports.v):

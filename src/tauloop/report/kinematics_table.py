@@ -40,6 +40,10 @@ def poses_tables(poses: Poses) -> Iterator[RenderableType]:
                 rows.add_section()
         yield rows
         yield from (f"beyond a stop: {item}" for item in beyond)
+    if poses.resting:
+        yield f"at rest under gravity and springs: {', '.join(poses.resting)}"
+    if poses.at_stops:
+        yield f"pressed against a stop: {', '.join(poses.at_stops)}"
     yield from doubts(poses)
 
 

@@ -163,5 +163,6 @@ class Handles:
             (rows,) = np.nonzero(entry.to_q[:, i])
             if len(rows) == 1 and np.count_nonzero(entry.to_q[rows[0]]) == 1:
                 j = entry.q[rows[0]]
-                lower[k], upper[k] = sorted(limit[j] / entry.to_q[rows[0], i] / self._scale[i] for limit in (low, high))
+                ends = [limit[j] - entry.offset[rows[0]] for limit in (low, high)]
+                lower[k], upper[k] = sorted(end / entry.to_q[rows[0], i] / self._scale[i] for end in ends)
         return lower, upper

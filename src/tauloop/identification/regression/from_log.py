@@ -223,8 +223,7 @@ def force_mixing(model: Model, log: Log, output: str) -> np.ndarray:
 
 def leading_transmission(model: Model) -> np.ndarray:
     """A (n, n_driven): forces on the coordinates that the leading actuators drive are A^T u of these actuators."""
-    places = np.ix_(list(model.assembly.leading), list(model.assembly.leading_driven))
-    return np.asarray(model.assembly.loops.transmission[places])
+    return model.assembly.leading_drive.matrix
 
 
 def driven_transmission(model: Model) -> np.ndarray:

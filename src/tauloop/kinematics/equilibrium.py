@@ -1,0 +1,279 @@
+"""Where passive freedoms come to rest while the motors hold their positions: the static equilibrium.
+
+Forces of gravity and springs vanish there on every passive freedom, or press a coordinate against its stop. It is found
+as damped motion finds it: along x' = -f(x), with f the forces that would hold the passive freedoms x, in implicit steps
+that grow as the forces vanish. Each step solves
+
+    min d^T (f' + m I) d / 2 + f^T d   over d   with   room + room' d >= 0,
+
+where `room` is the distance of every coordinate from its stops and m falls towards zero, so that the last steps are
+Newton's.
+
+Source: Lawson and Hanson 1974, Solving Least Squares Problems, ch. 23, for the quadratic program by non-negative least
+squares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tauloop.errors import PoseError
+from tauloop.kinematics.inspection import undriven
+from tauloop.mechanism.omissions import omission_evidence
+from tauloop.model import Model
+from tauloop.records import dataclass
+from tauloop.result import Evidence
+
+#: Steps that are tried before the search is given up.
+MAX_STEPS = 400
+#: Largest step of a freedom, rad or characteristic lengths: loops are closed by Newton's method from the step before.
+MAX_STEP = 0.2
+#: A freedom is at rest where its next Newton step is below this, rad or characteristic lengths.
+REST_TOLERANCE = 1e-10
+#: Step of the differences that give f' and room', rad or characteristic lengths.
+DIFFERENCE = 1e-5
+#: A direction whose stiffness is below this share of the largest of the passive freedoms is held by nothing.
+MIN_STIFFNESS = 1e-6
+#: Factors on m after a step that succeeds, and after one that does not.
+LESS_DAMPING, MORE_DAMPING = 0.3, 5.0
+#: Kinds of passive freedoms whose positions are conventions: what is not stated stays as at the reference pose.
+CONVENTIONAL = ("floating base", "spin of")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Equilibrium:
+    """Passive freedoms at rest.
+
+    Attributes:
+        names: of the passive freedoms whose positions were found.
+        position: of leading actuators and passive freedoms (n,).
+        q: coordinates (n_q,) of the pose.
+        at_stops: coordinates that press against a stop.
+        loose: passive freedoms that neither springs, gravity nor stops hold.
+        next_step: largest further step of a freedom that Newton's method would take, rad or characteristic lengths.
+    """
+
+    names: tuple[str, ...]
+    position: np.ndarray
+    q: np.ndarray
+    at_stops: tuple[str, ...]
+    loose: tuple[str, ...]
+    next_step: float
+
+    def evidence(self, model: Model) -> tuple[Evidence, ...]:
+        """Return whether the pose is an equilibrium, and whether it is the only one nearby."""
+        names = ", ".join(self.names)
+        give = f"give their positions too (`--actuators '{self.names[0]}=...'`)"
+        resting = Evidence(
+            name="further step of a passive freedom towards rest, rad or characteristic lengths",
+            value=self.next_step,
+            upper=100 * REST_TOLERANCE,
+            advice=f"no equilibrium of {names} was reached: {give}",
+        )
+        loose = Evidence(
+            name="passive freedoms that nothing holds",
+            value=float(len(self.loose)),
+            upper=0.0,
+            advice=f"neither springs, gravity nor stops determine {', '.join(self.loose)}: {give}",
+        )
+        return (resting, loose, *omission_evidence(model.mechanism))
+
+
+def unstated_passive(model: Model, stated: Sequence[str]) -> tuple[int, ...]:
+    """Return the columns of the actuators' positions that are passive freedoms and that are not stated.
+
+    Freedoms whose positions are conventions (a floating base, spins) and parts of a rotation are left out: they stay as
+    at the reference pose.
+
+    Args:
+        model: the machine.
+        stated: names of the columns that are stated.
+    """
+    if model.mechanism.unstated_motors or not model.assembly.passive:
+        return ()
+    columns = model.actuators.ports.position.columns
+    names = [item.name for item in undriven(model.assembly) if not item.kind.startswith(CONVENTIONAL)]
+    return tuple(columns.index(name) for name in names if name in columns and name not in stated)
+
+
+def static_equilibrium(model: Model, position: np.ndarray, free: tuple[int, ...]) -> Equilibrium:
+    """Return where passive freedoms come to rest as the motors move slowly from the reference pose to their positions.
+
+    Args:
+        model: the machine.
+        position: of leading actuators and passive freedoms (n,); at the free ones the search begins.
+        free: columns of the passive freedoms that are sought.
+
+    Raises:
+        PoseError: the loops do not close where the search begins.
+        AssemblyError: the description does not state where motors are.
+    """
+    ports, loops = model.actuators.ports, model.assembly.loops
+    reference = ports.at(model.assembly.q)
+    moved = ports.given_coordinates(position) - ports.given_coordinates(reference)
+    largest = float(np.abs(moved / loops.coordinate_scale[list(ports.q)]).max())
+    count = max(1, int(np.ceil(largest / MAX_STEP)))
+    x, q = position[list(free)], model.assembly.q
+    for share in np.linspace(1.0 / count, 1.0, count):
+        held = reference + share * (position - reference)
+        held[list(free)] = x
+        equilibrium = _settled(_Search(model, held, free), q)
+        x, q = equilibrium.position[list(free)], equilibrium.q
+    return equilibrium
+
+
+def _settled(search: _Search, near: np.ndarray) -> Equilibrium:
+    """Return where the freedoms of a search come to rest, from a pose (n_q,) nearby."""
+    place = search.at(search.start, near)
+    damping, next_step = search.first_damping(place), np.inf
+    for _ in range(MAX_STEPS):
+        newton, _ = search.step(place, 0.0)
+        next_step = float(np.abs(newton).max())
+        if next_step < REST_TOLERANCE:
+            break
+        step, _ = search.step(place, damping)
+        further = search.moved(place, step) if np.abs(step).max() <= MAX_STEP else None
+        if further is None:
+            damping *= MORE_DAMPING
+        else:
+            place, damping = further, damping * LESS_DAMPING
+    return search.outcome(place, next_step)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Forces and room at one position of the free freedoms.
+
+    Attributes:
+        x: the position (k,), rad or characteristic lengths.
+        q: coordinates (n_q,).
+        force: f (k,), in energy per unit of x.
+        slope: f' (k, k), symmetric.
+        room: distances (m,) from lower stops, then from upper ones.
+        room_slope: room' (m, k).
+    """
+
+    x: np.ndarray
+    q: np.ndarray
+    force: np.ndarray
+    slope: np.ndarray
+    room: np.ndarray
+    room_slope: np.ndarray
+
+
+class _Search:
+    """The forces on the free freedoms of a machine whose motors hold their positions."""
+
+    def __init__(self, model: Model, position: np.ndarray, free: tuple[int, ...]) -> None:
+        ports, topology = model.actuators.ports, model.topology
+        self._model, self._position, self._free = model, position, list(free)
+        self._names = tuple(ports.position.columns[i] for i in free)
+        self._rates = [ports.velocity.columns.index(name) for name in self._names]
+        velocities = [topology.velocity_names.index(name) for name in self._names]
+        self._unit = model.assembly.loops.velocity_scale[velocities]
+        self.start = position[self._free] / self._unit
+        self._stops = model.limits.of(("stop",))
+
+    def at(self, x: np.ndarray, near: np.ndarray) -> _Place:
+        """Return forces and room at a position, whose loops are closed from a pose near it.
+
+        Raises:
+            PoseError: out of reach.
+        """
+        k = len(x)
+        steps = np.concatenate([np.zeros((1, k)), DIFFERENCE * np.eye(k), -DIFFERENCE * np.eye(k)])
+        positions = np.repeat(self._position[None], len(steps), axis=0)
+        positions[:, self._free] = (x + steps) * self._unit
+        motion = self._model.actuators
+        q = np.asarray(motion.follow(positions, near).q)
+        rest = np.zeros((len(steps), motion.ports.velocity.size))
+        force = motion.bias(positions, rest, start=q)[:, self._rates] * self._unit
+        room = self._room(q)
+        slope = (force[1 : k + 1] - force[k + 1 :]) / (2 * DIFFERENCE)
+        return _Place(
+            x=x,
+            q=q[0],
+            force=force[0],
+            slope=0.5 * (slope + slope.T),
+            room=room[0],
+            room_slope=(room[1 : k + 1] - room[k + 1 :]).T / (2 * DIFFERENCE),
+        )
+
+    def _room(self, q: np.ndarray) -> np.ndarray:
+        """Distances (N, m) from the lower stops, then from the upper ones, rad or characteristic lengths."""
+        limits = self._model.limits
+        values = limits.values(q)
+        both = np.concatenate([values - limits.lower, limits.upper - values], axis=1)
+        scaled = both / np.concatenate([limits.scale, limits.scale])
+        return np.asarray(scaled[:, np.concatenate([self._stops, self._stops])])
+
+    def first_damping(self, place: _Place) -> float:
+        """Return m of the first step, which makes it short."""
+        return max(float(np.abs(place.force).max()) / (0.1 * MAX_STEP), self.stiffness(place), 1e-12)
+
+    def stiffness(self, place: _Place) -> float:
+        """Return the largest stiffness of any direction."""
+        return float(np.abs(np.linalg.eigvalsh(place.slope)).max())
+
+    def step(self, place: _Place, damping: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return the step d (k,) of the quadratic program, and the forces of the stops (m,) there."""
+        from scipy.optimize import nnls  # slow to import, and rarely used
+
+        eigenvalues, vectors = np.linalg.eigh(place.slope)
+        # concave directions are left downhill, and those that nothing holds are not left
+        size = np.maximum(np.abs(eigenvalues) + damping, MIN_STIFFNESS * max(self.stiffness(place), 1e-300))
+        root = vectors / np.sqrt(size)
+        near = np.isfinite(place.room) & (place.room < 2 * MAX_STEP)
+        rows = place.room_slope[near] @ root
+        unconstrained = -root.T @ place.force
+        lacking = -place.room[near] - rows @ unconstrained
+        forces = np.zeros(len(place.room))
+        if not (lacking > 0.0).any():
+            return root @ unconstrained, forces
+        target = np.zeros(len(unconstrained) + 1)
+        target[-1] = 1.0
+        dual, _ = nnls(np.vstack([rows.T, lacking]), target)
+        residual = np.append(rows.T @ dual, lacking @ dual) - target
+        forces[near] = dual / -residual[-1]
+        return root @ (unconstrained - residual[:-1] / residual[-1]), forces
+
+    def moved(self, place: _Place, step: np.ndarray) -> _Place | None:
+        """Return the place after a step; None where the loops do not close there."""
+        try:
+            return self.at(place.x + step, place.q)
+        except PoseError:
+            return None
+
+    def outcome(self, place: _Place, next_step: float) -> Equilibrium:
+        """Return the result at the last place."""
+        _, forces = self.step(place, 0.0)
+        pressed = forces > 0.0
+        stopped = [name for name, stops in zip(self._model.limits.names, self._stops, strict=True) if stops] * 2
+        return Equilibrium(
+            names=self._names,
+            position=self._whole(place.x),
+            q=place.q,
+            at_stops=tuple(dict.fromkeys(name for name, is_pressed in zip(stopped, pressed, strict=True) if is_pressed)),
+            loose=self._loose(place, place.room_slope[pressed]),
+            next_step=next_step,
+        )
+
+    def _whole(self, x: np.ndarray) -> np.ndarray:
+        position = np.array(self._position)
+        position[self._free] = x * self._unit
+        return position
+
+    def _loose(self, place: _Place, pressed: np.ndarray) -> tuple[str, ...]:
+        """Freedoms in which a direction that stops leave free has no stiffness, or a negative one."""
+        _, sigma, directions = np.linalg.svd(np.vstack([pressed, np.zeros((1, len(place.x)))]))
+        held = int((sigma > MIN_STIFFNESS).sum())
+        open_directions = directions[held:]
+        if not len(open_directions):
+            return ()
+        eigenvalues, vectors = np.linalg.eigh(open_directions @ place.slope @ open_directions.T)
+        soft = eigenvalues <= MIN_STIFFNESS * max(self.stiffness(place), 1e-300)
+        shares = np.abs(vectors[:, soft].T @ open_directions).max(axis=0, initial=0.0)
+        return tuple(name for name, share in zip(self._names, shares, strict=True) if share > 0.1)
+
