@@ -18,10 +18,10 @@ from tauloop.equations.topology import Topology
 from tauloop.equations.tree import symbolic_motion
 from tauloop.equations.values import BatchFunction
 from tauloop.errors import InputError, Problem
+from tauloop.mechanism.ball_links import lies_between_balls
 from tauloop.mechanism.bodies import about_center, as_matrices
 from tauloop.mechanism.model import (
     BASE,
-    JOINT_KINDS,
     Freedom,
     Friction,
     Joint,
@@ -32,10 +32,13 @@ from tauloop.mechanism.placements import turns_to_axes
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.records import dataclass
 
-#: A spin moves the centre of mass, and turns away from the axis, by less than this share of what the turn itself is.
+#: A spin moves other bodies and the ends of rods by less than this share of what the turn itself is.
 STILL = 1e-6
-#: Moments of inertia across the axis of symmetry agree to this share.
-SYMMETRIC = 1e-4
+#: Mass centres of bodies that spin lie nearer to the axis than this share of the machine's characteristic length.
+OFF_AXIS = 1e-3
+#: Moments of inertia across the axis agree to this share: rods of CAD have clevises and screws. The difference enters
+#: forces by the rod's own rotation alone, and is stated where it is above `EXACT`.
+NEARLY_SYMMETRIC, EXACT = 0.05, 1e-4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +49,13 @@ class Spin:
         index: of the passive velocity.
         name: its name.
         bodies: the bodies that spin with it.
+        asymmetry: by how much moments of inertia across the axis differ, as a share of the largest.
     """
 
     index: int
     name: str
     bodies: tuple[str, ...]
+    asymmetry: float
 
 
 def assemble_locked(loops_of_file: Loops, locks: Locks) -> Assembly:
@@ -88,9 +93,12 @@ def assemble_locked(loops_of_file: Loops, locks: Locks) -> Assembly:
 
 def _note(spin: Spin, file: str) -> Problem:
     bodies = ", ".join(spin.bodies)
+    what = f"the spin of {bodies} is locked: nothing drives it, and it moves nothing else"
+    if spin.asymmetry > EXACT:
+        what += f" (moments of inertia across it differ by {100 * spin.asymmetry:.2g} %: a free spin would change forces a little)"
     return Problem(
         where=spin.name,
-        what=f"the spin of {bodies} is locked: nothing drives it, and it moves nothing else",
+        what=what,
         remedy="to keep it free, name it in `platform.independent` (`--independent`), or in Python use "
         "`Model(..., locks=Locks(spins=False))`",
         file=file,
@@ -100,7 +108,7 @@ def _note(spin: Spin, file: str) -> Problem:
 def _is_locked_by_default(assembly: Assembly, spin: Spin) -> bool:
     """Whether a spin is that of a link between two ball joints, which nothing names and on which nothing acts."""
     mechanism, topology = assembly.mechanism, assembly.topology
-    if mechanism.platform.body in spin.bodies or not _lies_between_balls(mechanism, spin.bodies):
+    if mechanism.platform.body in spin.bodies or not lies_between_balls(mechanism, spin.bodies):
         return False
     joint = next(tree.joint for tree in topology.tree if spin.index in tree.v)
     is_ball = topology.q_of_v[spin.index] < 0
@@ -111,57 +119,10 @@ def _is_locked_by_default(assembly: Assembly, spin: Spin) -> bool:
     named = {*mechanism.platform.independent, *(name for pairs in terms for name, _ in pairs)}
     if named.intersection(lost_names):
         return False
-    return _acts_alike(joint.freedoms) if is_ball else not _acts(mechanism.freedoms.get(spin.name, Freedom()))
-
-
-def _lies_between_balls(mechanism: Mechanism, spinning: tuple[str, ...]) -> bool:
-    """Whether bodies are a link with two ends, each with three rotations to its neighbour.
-
-    A ball may be one joint, or several with massless bodies between them.
-    """
-    massless = {body.name for body in mechanism.bodies if body.inertia is None}
-    link = {name for name in spinning if name not in massless} or set(spinning)
-    ends = []
-    for joint in mechanism.joints:
-        sides = {joint.parent.body, joint.child.body}
-        if len(sides & link) != 1:
-            continue
-        rotations, neighbor = _rotations_to_neighbor(mechanism, joint, (sides - link).pop(), massless)
-        if neighbor is not None:
-            ends.append(rotations)
-    return ends == [3, 3]
-
-
-def _rotations_to_neighbor(
-    mechanism: Mechanism, joint: Joint, body: str, massless: set[str]
-) -> tuple[float, str | None]:
-    """Rotations that are free between a link and the first body with mass behind a joint; None for that at a dead end.
-
-    Args:
-        mechanism: the machine.
-        joint: at the link.
-        body: on its other side.
-        massless: bodies without inertia.
-
-    Returns:
-        Their number, infinite where the body can slide as well; and the body.
-    """
-    rotations, passed = 0.0, {joint.name}
-    while True:
-        angular = JOINT_KINDS[joint.kind].angular
-        rotations += len(angular) if all(angular) else np.inf
-        if body not in massless or body == mechanism.platform.body:
-            return rotations, body
-        further = [
-            other
-            for other in mechanism.joints
-            if other.name not in passed and body in (other.parent.body, other.child.body)
-        ]
-        if len(further) != 1:
-            return rotations, body if further else None
-        joint = further[0]
-        passed.add(joint.name)
-        body = joint.child.body if joint.parent.body == body else joint.parent.body
+    if is_ball:
+        return _acts_alike(joint.freedoms)
+    # at rest within its stops, friction and rotor inertia have no forces; a spring has one
+    return mechanism.freedoms.get(spin.name, Freedom()).spring is None
 
 
 def _acts(freedom: Freedom) -> bool:
@@ -219,19 +180,24 @@ def find_spins(assembly: Assembly) -> tuple[Spin, ...]:
     inertias = {name: _about_center(mechanism, name) for name in moved.names}
     spins = []
     for k, index in enumerate(assembly.passive):
-        turn, shift = moved.turn[..., k], moved.shift[..., k]
+        turn, shift = moved.turn[..., k], np.linalg.norm(moved.shift[..., k], axis=2)
         rate = np.linalg.norm(turn, axis=2)
         largest = rate.max(axis=1, initial=0.0)
-        still = STILL * largest * length
-        if not (largest > 0).all() or (np.linalg.norm(shift, axis=2).max(axis=1, initial=0.0) > still).any():
+        unit = largest * length
+        if not (largest > 0).all():
             continue
-        if (np.linalg.norm(moved.ends[..., k], axis=2).max(axis=1, initial=0.0) > still).any():
+        if (np.linalg.norm(moved.ends[..., k], axis=2).max(axis=1, initial=0.0) > STILL * unit).any():
             continue
-        turning = [b for b in range(len(moved.names)) if (rate[:, b] > STILL * largest).any()]
+        turning = (rate > STILL * largest[:, None]).any(axis=0)
+        if (shift > unit[:, None] * np.where(turning, OFF_AXIS, STILL)).any():
+            continue
         axes = np.einsum("nbji,nbj->nbi", moved.rotation, turn) / np.maximum(rate, 1e-300)[..., None]
-        if all(_is_axisymmetric(inertias[moved.names[b]], axes[:, b]) for b in turning):
+        bodies = np.flatnonzero(turning)
+        asymmetry = max((_asymmetry(inertias[moved.names[b]], axes[:, b]) for b in bodies), default=0.0)
+        if asymmetry < NEARLY_SYMMETRIC:
             name = assembly.topology.velocity_names[index]
-            spins.append(Spin(index=index, name=name, bodies=tuple(moved.names[b] for b in turning)))
+            spinning = tuple(moved.names[b] for b in bodies)
+            spins.append(Spin(index=index, name=name, bodies=spinning, asymmetry=asymmetry))
     return tuple(spins)
 
 
@@ -288,17 +254,17 @@ def _about_center(mechanism: Mechanism, name: str) -> tuple[float, np.ndarray, n
     return (m, *about_center(m, h, origin)) if m > 0 else (0.0, np.zeros(3), origin)
 
 
-def _is_axisymmetric(inertia: tuple[float, np.ndarray, np.ndarray], axes: np.ndarray) -> bool:
-    """Whether turns about any of the axes (N, 3) through the mass centre leave the mass where it is."""
+def _asymmetry(inertia: tuple[float, np.ndarray, np.ndarray], axes: np.ndarray) -> float:
+    """Return by what share of the largest moment of inertia turns about axes (N, 3) through the mass centre move it."""
     about_center = inertia[2]
     size = np.abs(about_center).max()
     if size == 0.0:
-        return True
+        return 0.0
     P = np.eye(3) - axes[:, :, None] * axes[:, None, :]
     along = np.einsum("nij,jk,nk->ni", P, about_center, axes)
     across = P @ about_center @ P
     mean = np.trace(across, axis1=1, axis2=2)[:, None, None] / 2
-    return bool(np.abs(along).max() < SYMMETRIC * size and np.abs(across - mean * P).max() < SYMMETRIC * size)
+    return float(max(np.abs(along).max(), np.abs(across - mean * P).max()) / size)
 
 
 def _with_universal_joints(assembly: Assembly, spins: list[Spin]) -> Mechanism:

@@ -34,7 +34,8 @@ from tauloop.engines.results import EngineAccelerations, EngineForces
 from tauloop.errors import EngineError, Problems, TauloopError, solving
 from tauloop.kinematics import RandomStates, random_states
 from tauloop.mechanism.bodies import cables, struts
-from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.expression import Constant
+from tauloop.mechanism.model import Mechanism, Turn
 from tauloop.model import Model
 from tauloop.programs.extended import tree_inertias
 from tauloop.programs.rates import independent_rate_program
@@ -187,9 +188,10 @@ def check_with_engines(
             problems.add(f"all engines, {quantity}", what, remedy)
             del wanted[quantity]
     stages = Stages(progress, 1 + len(engines) + len(wanted))
-    subject = _subject(Model(smooth), states, rng, condition)
+    model = _with_locked_joints_fixed(Model(smooth))
+    subject = _subject(model, states, rng, condition)
     stages.done()
-    ready = dict(_ready(stages.over(engines.items()), smooth, problems))
+    ready = dict(_ready(stages.over(engines.items()), model.mechanism, problems))
     for quantity, prepare in stages.over(wanted.items()):
         try:
             compared = prepare()
@@ -204,6 +206,25 @@ def check_with_engines(
     different = subject.states.different
     verified = verification(mechanism, states, comparisons, problems, different)
     return replace(verified, q=subject.states.q[:different])
+
+
+def _with_locked_joints_fixed(model: Model) -> Model:
+    """Return the model with fixed joints in place of revolute ones that are locked: engines know no locks."""
+    assembly, topology, mechanism = model.assembly, model.topology, model.mechanism
+    angles = {topology.velocity_names[i]: float(assembly.q[topology.q_of_v[i]]) for i in assembly.locked}
+    if not angles:
+        return model
+    references = {tree.joint.name: tuple(map(float, assembly.q[list(tree.q)])) for tree in topology.tree}
+    joints = []
+    for joint in mechanism.joints:
+        if joint.name in angles and joint.kind == "revolute":
+            turns = (*joint.parent.turns, Turn(joint.axes[0], Constant(angles[joint.name])))
+            parent = replace(joint.parent, turns=turns)
+            joint = replace(joint, kind="fixed", parent=parent, axes=(), reference=(), freedoms=())
+        elif joint.name in references:
+            joint = replace(joint, reference=references[joint.name])
+        joints.append(joint)
+    return Model(replace(mechanism, joints=tuple(joints)))
 
 
 def _subject(model: Model, states: int, rng: np.random.Generator, condition: float) -> _Subject:

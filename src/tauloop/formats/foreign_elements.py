@@ -127,6 +127,7 @@ _URDF = (
         ("robot", "author license description publications publication version verbose capability", "texts"),
         ("link", f"sensor light audio_source {_DRAKE_LOOK}", "sensors, sounds and looks"),
         ("link", "collision", "contacts; drawn where no visual can be"),
+        ("link", "origin", "not part of URDF; readers of URDF do not use it"),
         ("link", "contact self_collision_checking collision_checking capsule verbose", "contacts"),
         ("joint", "joint_properties", "an older form of losses, reported where they are not zero"),
         ("joint", "calibration safety_controller safety", "reference switches and soft limits of a controller"),

@@ -29,6 +29,7 @@ from tauloop.formats.rod_solids import RodLink, rod_solids
 from tauloop.formats.starts import free_joint, starting_inside
 from tauloop.formats.telescopes import driving, legs, telescopic_rod
 from tauloop.formats.welds import with_merged_welds
+from tauloop.mechanism.ball_links import lies_between_balls
 from tauloop.mechanism.expression import Parameter, ParameterTable
 from tauloop.mechanism.model import BASE, Body, Joint, Mechanism, Placement, Rod
 
@@ -141,9 +142,30 @@ def finished(
     mechanism, more = with_merged_welds(mechanism)
     remarks += more
     if is_platform_open:
+        mechanism = _with_platform_that_carries(mechanism)
         remarks.append(f"the platform is {mechanism.platform.body}: the file does not say it")
     head = f"Imported from {Path(mechanism.file).name}."
     return replace(mechanism, description="\n".join([head, *(f"- {note}" for note in remarks)]))
+
+
+def _with_platform_that_carries(mechanism: Mechanism) -> Mechanism:
+    """Return the machine with another platform where it is a link between two balls: the link with the most joints.
+
+    Such a link turns about its own line without effect, so that it does no work; of equals the last link of the file is
+    the platform, as everywhere.
+    """
+    platform = mechanism.platform
+    unnamed = replace(mechanism, platform=replace(platform, body=BASE, tool=Placement(body=BASE)))
+    linkage = Linkage(unnamed)
+    links = [link for link in linkage.links() if any(linkage.mass(body) for body in link)]
+    if not any(platform.body in link and lies_between_balls(unnamed, link) for link in links):
+        return mechanism
+    others = [link for link in links if not lies_between_balls(unnamed, link)]
+    if not others:
+        return mechanism
+    best = max(reversed(others), key=lambda link: len(linkage.joints_out_of(link)))
+    body = max(best, key=linkage.mass)
+    return replace(mechanism, platform=replace(platform, body=body, tool=Placement(body=body)))
 
 
 def _rod(
