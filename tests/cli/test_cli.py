@@ -77,7 +77,7 @@ def test_a_machine_with_findings_is_shown_but_fails_its_check(tmp_path):
     moved = "at: [side * base_outer + (i - 1) * 0.1 mm, 0, 0]"
     path.write_text(shipped_text("spidermill", ("at: [side * base_outer, 0, 0]", moved)), encoding="utf-8")
     answer = run_json("check", path, code=1)
-    assert answer["status"] == "failed"
+    assert answer["status"] == "doubtful"
     (finding,) = answer["assembly"]["findings"]
     assert finding["where"] == "platform.independent"
     assert "the mobility is 1" in finding["what"]
@@ -305,7 +305,7 @@ def test_verify_agrees_and_says_so(engine):
 
 def test_verify_fails_when_engines_disagree(engine, monkeypatch):
     monkeypatch.setattr(tauloop.engines.verification, "TOLERANCE", 0.0)  # nothing agrees to the last bit
-    assert run_json("verify", "delta", "--states", 5, code=1)["status"] == "failed"
+    assert run_json("verify", "delta", "--states", 5, code=1)["status"] == "doubtful"
     assert "DISAGREES" in run("verify", "delta", "--states", 5, code=1).stdout
 
 

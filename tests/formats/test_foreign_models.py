@@ -72,7 +72,9 @@ def folder(name: str) -> Path:
 
 @functools.cache
 def gepetto(name: str) -> Model:
-    return Model(load_urdf(folder(name) / "robot.urdf", folder(name) / "robot.yaml"))
+    """The machine with all its freedoms: Pinocchio locks no spin."""
+    mechanism = load_urdf(folder(name) / "robot.urdf", folder(name) / "robot.yaml")
+    return Model(mechanism, locks=Locks(spins=False))
 
 
 @dataclass
@@ -284,11 +286,12 @@ def test_a_neutral_pose_that_is_singular_is_left_and_says_so(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["digit_like", "robot_delta"])
-def test_spins_are_found_and_locked_on_request(name: str) -> None:
+def test_spins_of_links_and_pins_are_found_and_locked(name: str) -> None:
     free = gepetto(name)
     spins = find_spins(free.assembly)
     assert {spin.name for spin in spins} == set(free.assembly.passive_names)
-    locked = Model(free.mechanism, locks=Locks(spins=True))
+    locked = Model(free.mechanism)
+    assert Model(free.mechanism, locks=Locks(spins=True)).assembly.locked == locked.assembly.locked
     assert locked.assembly.passive == ()
     assert locked.assembly.mobility == locked.assembly.actuator_rank == len(free.mechanism.actuators)
     names = [locked.topology.velocity_names[i] for i in locked.assembly.locked]

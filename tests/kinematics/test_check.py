@@ -56,7 +56,7 @@ def texts(problems: list[dict[str, Any]]) -> str:
 
 def test_a_machine_without_any_motor_is_not_ok():
     code, answer = check(CASES / "no_motor.yaml")
-    assert (code, answer["status"]) == (1, "failed")
+    assert (code, answer["status"]) == (1, "doubtful")
     (problem,) = answer["problems"]
     assert "nothing is driven" in problem["what"]
 

@@ -18,7 +18,7 @@ from tauloop.equations.topology import Topology
 from tauloop.equations.tree import symbolic_motion
 from tauloop.equations.values import BatchFunction
 from tauloop.errors import InputError, Problem
-from tauloop.mechanism.ball_links import lies_between_balls
+from tauloop.mechanism.ball_links import is_pin, lies_between_balls
 from tauloop.mechanism.bodies import about_center, as_matrices
 from tauloop.mechanism.model import (
     BASE,
@@ -106,9 +106,10 @@ def _note(spin: Spin, file: str) -> Problem:
 
 
 def _is_locked_by_default(assembly: Assembly, spin: Spin) -> bool:
-    """Whether a spin is that of a link between two ball joints, which nothing names and on which nothing acts."""
+    """Whether a spin is that of a link between balls, or of a pin, which nothing names and on which nothing acts."""
     mechanism, topology = assembly.mechanism, assembly.topology
-    if mechanism.platform.body in spin.bodies or not lies_between_balls(mechanism, spin.bodies):
+    is_idle = lies_between_balls(mechanism, spin.bodies) or is_pin(mechanism, spin.bodies)
+    if mechanism.platform.body in spin.bodies or not is_idle:
         return False
     joint = next(tree.joint for tree in topology.tree if spin.index in tree.v)
     is_ball = topology.q_of_v[spin.index] < 0

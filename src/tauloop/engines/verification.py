@@ -103,7 +103,7 @@ class VerifiedMachine(Result):
             "wrench": options.wrench,
             "tolerance": TOLERANCE,
             "tolerances": TOLERANCES,
-            "status": "ok" if not self.advice else "failed",
+            "status": self.status,
             "engines": self.comparisons,
             "not_run": [{"engine": where, "reason": reason} for where, reason in self.not_run],
         }

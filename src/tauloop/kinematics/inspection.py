@@ -123,7 +123,7 @@ class Inspection(Tabular):
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``."""
         return {
-            "status": "ok" if self.is_usable else "failed",
+            "status": self.status.value,
             "problems": [problem.as_dict() for problem in self.problems],
             "notes": [note.as_dict() for note in self.notes],
             "undriven": [{"name": freedom.name, "kind": freedom.kind} for freedom in self.undriven],

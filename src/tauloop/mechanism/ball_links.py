@@ -11,22 +11,32 @@ from tauloop.mechanism.model import JOINT_KINDS, Joint, Mechanism
 NEGLIGIBLE_MASS = 1e-6
 
 
-def lies_between_balls(mechanism: Mechanism, spinning: tuple[str, ...]) -> bool:
-    """Whether bodies are a link with two ends, each with three rotations to its neighbour.
+def lies_between_balls(mechanism: Mechanism, bodies: tuple[str, ...]) -> bool:
+    """Whether bodies are a link with two ends, each with three rotations to its neighbour."""
+    return rotations_at_ends(mechanism, bodies) == [3, 3]
+
+
+def is_pin(mechanism: Mechanism, bodies: tuple[str, ...]) -> bool:
+    """Whether bodies are a link between two hinges; where it can spin by itself, these have one axis."""
+    return rotations_at_ends(mechanism, bodies) == [1, 1]
+
+
+def rotations_at_ends(mechanism: Mechanism, bodies: tuple[str, ...]) -> list[float]:
+    """Return how many rotations are free at each end of a link; infinity where it can slide as well.
 
     A ball may be one joint, or several with bodies of no mass or of a negligible one between them.
     """
     massless = _massless(mechanism)
-    link = {name for name in spinning if name not in massless} or set(spinning)
+    link = {name for name in bodies if name not in massless} or set(bodies)
     ends = []
     for joint in mechanism.joints:
         sides = {joint.parent.body, joint.child.body}
         if len(sides & link) != 1:
             continue
         rotations, neighbor = _rotations_to_neighbor(mechanism, joint, (sides - link).pop(), massless)
-        if neighbor is not None:
+        if neighbor is not None and neighbor not in link:  # a link may be cut in two and welded
             ends.append(rotations)
-    return ends == [3, 3]
+    return ends
 
 
 def _massless(mechanism: Mechanism) -> set[str]:

@@ -87,7 +87,7 @@ class Model(Shown):
                 dynamics and regressors.
             evaluator: how functions are run. Without it they are interpreted, and machine code for large batches;
                 `Compiled()` is machine code from the first sample on.
-            locks: freedoms that are held; without it the spins of axisymmetric links between two ball joints.
+            locks: freedoms that are held; without it the spins of links between two ball joints, and of pins.
 
         Raises:
             AssemblyError: the loops do not close.
@@ -340,7 +340,8 @@ class Model(Shown):
         """Full coordinates from actuator positions, followed from an assembled start pose.
 
         All samples walk together along straight lines in actuator space, from the start pose to their own positions,
-        and so stay on its assembly mode.
+        and so stay on its assembly mode. Where the loops stay open at a point of such a line, the rest is followed from
+        the pose before it, which may lead to another mode: `State.has_opened` and `State.evidence` report it.
 
         Args:
             position: actuator positions (N, m), m or rad; of redundant actuators those of all, or of the leading ones

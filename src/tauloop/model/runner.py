@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Self, final
 
@@ -202,28 +203,34 @@ class Runner:
         if not far.any():
             return outputs, evidence
         start = np.array(inputs["start"])
-        start[far] = self.walked({name: inputs[name][far] for name in ("position", "start", "theta")})
+        start[far], _ = self.walked({name: inputs[name][far] for name in ("position", "start", "theta")})
         return self.evaluate(program, inputs | {"start": start}, n)
 
-    def walked(self, inputs: dict[str, np.ndarray], steps: int = WAY) -> np.ndarray:
+    def walked(self, inputs: dict[str, np.ndarray], steps: int = WAY) -> tuple[np.ndarray, np.ndarray]:
         """Coordinates (N, n_q) near positions (N, n), reached in steps along straight lines from those of their starts.
 
         What needs more than a few Newton steps on its way is walked again, in smaller ones.
+
+        Returns:
+            The coordinates, and whether the loops stayed open at a point before the end of each line (N,).
         """
         n, here = len(inputs["start"]), inputs["start"]
-        home, most, is_reached = self.ports.at(here), np.zeros(n), np.zeros(n, dtype=bool)
+        home, most, is_reached = self.ports.at(here), np.zeros(n), np.ones(n, dtype=bool)
+        has_opened = np.zeros(n, dtype=bool)
         for fraction in np.linspace(0.0, 1.0, steps + 1)[1:]:
             position = home + fraction * (inputs["position"] - home)
             for i in self._turning:
                 position[:, i : i + 4] /= np.linalg.norm(position[:, i : i + 4], axis=1, keepdims=True)
+            has_opened |= ~is_reached
             waypoint = inputs | {"position": position, "start": here}
             outputs, health = self.evaluate(KINEMATICS[0], waypoint, n, n * steps)
             most, is_reached = np.maximum(most, health.steps), health.is_reached
             here = np.where(is_reached[:, None], outputs["q"], here)
         strayed = (most > FEW_STEPS) & ((most < NEWTON_ITERATIONS) | is_reached)
         if steps == WAY and strayed.any():
-            here[strayed] = self.walked({name: array[strayed] for name, array in inputs.items()}, WAY**2)
-        return here
+            finer = {name: array[strayed] for name, array in inputs.items()}
+            here[strayed], has_opened[strayed] = self.walked(finer, WAY**2)
+        return here, has_opened
 
     def followed(self, position: np.ndarray, start: np.ndarray) -> State:
         """The state at positions (N, n), reached by ways from the poses of starts (N, n_q).
@@ -236,18 +243,19 @@ class Runner:
         inputs, _, n = self.inputs({"position": position}, start, None)
         kernel = self._kernel(self.program(KINEMATICS[0]), inputs, n * WAY) if self.walks_in_code else None
         if kernel is None:
-            inputs["start"] = self.walked(inputs)
+            inputs["start"], has_opened = self.walked(inputs)
             outputs, evidence = self.settled(KINEMATICS[0], inputs, n)
         else:
             outputs, is_sound = kernel.run(inputs, n, way=(self.ports.at(start[0]) if n else position, WAY))
             evidence = compiled_health(outputs.pop("health"), is_sound)
             far = ~evidence.is_reached | (evidence.steps > FEW_STEPS)
+            has_opened = evidence.steps >= NEWTON_ITERATIONS  # machine code states the longest search of each line
             if not is_sound and far.any():
                 again = np.array(outputs["q"])
-                again[far] = self.walked({name: array[far] for name, array in inputs.items()})
+                again[far], has_opened[far] = self.walked({name: array[far] for name, array in inputs.items()})
                 outputs, evidence = self.evaluate(KINEMATICS[0], inputs | {"start": again}, n)
         self.require(evidence, inputs)
-        return self.state(outputs, evidence, start)
+        return replace(self.state(outputs, evidence, start), has_opened=has_opened)
 
     def inputs(
         self, motion: dict[str, object], start: object | None, theta: object | None

@@ -166,6 +166,8 @@ class State(Shown):
         health: the evidence of every sample.
         limits: the machine's limits, by which `evidence` judges.
         turns: where the whole turns of angles come from.
+        has_opened: of samples that were followed, whether the loops stayed open at a point before the end of each line
+            (N,); None of samples that were not followed.
 
     Examples:
         >>> import tauloop as tl
@@ -182,11 +184,23 @@ class State(Shown):
     health: Health
     limits: Limits = field(repr=False)
     turns: Turns
+    has_opened: np.ndarray | None = None
 
     @property
     def evidence(self) -> tuple[result.Evidence, ...]:
-        """What lies beyond a stop, by how much, and what looks like degrees."""
-        return self.limits.evidence(self.q)
+        """What lies beyond a stop, by how much, what looks like degrees, and poses to which no straight line leads."""
+        rows = self.limits.evidence(self.q)
+        if self.has_opened is None or not self.has_opened.any():
+            return rows
+        first = int(np.flatnonzero(self.has_opened)[0])
+        opened = result.Evidence(
+            name="poses whose loops stay open on the line that leads to them",
+            value=float(self.has_opened.sum()),
+            upper=0.0,
+            advice=f"first at sample {first}: the pose may lie beyond a fold or on another assembly mode; approach it "
+            "along other positions, or list all modes (`tauloop.kinematics.modes.assembly_modes`)",
+        )
+        return (*rows, opened)
 
     def coordinate(self, name: str) -> np.ndarray:
         """One coordinate by name."""

@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
+from tauloop.assembly.motor_candidates import unstated_motors
 from tauloop.assembly.closing import open_loops
 from tauloop.assembly.singular_kinds import singular_kind
 from tauloop.codegen.evaluator import BatchRuns, interpreted_run, reads_start
@@ -59,9 +60,12 @@ class System:
             with_wrench: whether a wrench at the tool acts.
 
         Raises:
+            AssemblyError: the machine's description does not state where motors are.
             InputError: a model with cables, or momenta that give no velocities.
             DescriptionError: Hamilton's equations where a rod has no kinetic energy.
         """
+        if model.mechanism.unstated_motors:
+            raise AssemblyError([unstated_motors(model.assembly)])
         if problems := cable_problems(model.mechanism):
             raise InputError(problems)
         self.model, self.route, self.with_wrench = model, route, with_wrench
