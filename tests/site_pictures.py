@@ -35,6 +35,7 @@ KINDS = {
         (f"-m tauloop {STROKE}", f"-m tauloop view delta --motion stroke.csv --png {DOCS}/viewing.png"),
     ),
     "workspace": Kind(("workspace.png",), (f"-m tauloop workspace delta --plane x,z --figure {DOCS}/workspace.png",)),
+    "dual-motor": Kind(("drives/*.gif",), (f"-m tauloop_papers.dual_motor.film {DOCS}/drives/dual-motor.gif",)),
     "speed": Kind(
         ("speed-scaling.png",), (f"{ROOT}/benchmarks/bench_scaling.py --seconds 5 --figure {DOCS}/speed-scaling.png",)
     ),

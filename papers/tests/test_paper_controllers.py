@@ -11,7 +11,9 @@ import pytest
 from compiled_machines import compilers
 
 import tauloop as tl
+from tauloop.drives import load_drive
 from tauloop_papers.controllers import CONTROLLERS, functions, measured
+from tauloop_papers.dual_motor.settings import SETTINGS as DUAL_MOTOR
 from tauloop_papers.nuwar.settings import SETTINGS as NUWAR
 
 pytestmark = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
@@ -108,7 +110,8 @@ def test_operations_of_the_reduced_model_are_those_that_cost_counts() -> None:
 def test_a_wrong_number_in_the_code_shows() -> None:
     (export,) = CONTROLLERS["dual-motor"]()
     text = export.files[f"{export.name}.c"]
-    number = next(p for p in ("292.01", "200.0", "1.24") if p in text)
+    number = repr(load_drive(DUAL_MOTOR.line).parameters.values["kp"])
+    assert number in text
     damaged = {**export.files, f"{export.name}.c": text.replace(number, f"{float(number) + 0.01}")}
     run = measured(replace(export, files=damaged))
     assert (run.agrees, run.verdict) == (False, "FAILED")

@@ -108,12 +108,9 @@ class Cycling:
     gap: float
     overshoot: float
 
-    @property
-    def slave_share(self) -> float:
-        """Part of the slave in the energy of both motors up to the rise time."""
-        record = self.records["as-written"]
-        early = record.time <= record.criteria.rise_time[0]
-        master, slave = (
-            np.trapezoid(record.signal(f"drive{k}.torque")[early] ** 2, record.time[early]) for k in (1, 2)
-        )
-        return float(slave / (master + slave))
+
+def slave_share(record: Record) -> float:
+    """Return the part of the slave in the energy of both motors up to the rise time."""
+    early = record.time <= record.criteria.rise_time[0]
+    master, slave = (np.trapezoid(record.signal(f"drive{k}.torque")[early] ** 2, record.time[early]) for k in (1, 2))
+    return float(slave / (master + slave))

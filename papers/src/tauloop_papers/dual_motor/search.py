@@ -5,10 +5,10 @@
     python -m tauloop_papers.dual_motor.search out/dual_motor.json --part store --line dual_motor_inferred.yaml
 
 The first takes up to 8 core-hours. What is done is kept in the file at once; after Ctrl-C, or when it was killed, the
-same command goes on from there. The second, of a minute, is a part of it: from a plant that has Table 1, first Table 1
-alone, then the switching study with that plant, then both. The third puts the results where `tauloop reproduce` reads
-them, all fits next to them in ``searched.json``, with which another computer can go on, and the plant into the drive
-line that Tauloop ships.
+same command goes on from there. The second, of a few minutes, is a part of it: from a plant that has Table 1, first
+Table 1 alone, then the switching study with that plant, then both, then both with play. The last plant is the one that
+Tauloop ships. The third puts the results where `tauloop reproduce` reads them, all fits next to them in
+``searched.json``, with which another computer can go on, and the plant into the drive line that Tauloop ships.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ import numpy as np
 import typer
 
 from tauloop.drives import Axis, Observation, PlantFit, PlantUnknown, assess_plant, search_plant, simulate_axis
+from tauloop.errors import InputError
 from tauloop.result import write_json
 from tauloop_papers.dual_motor.family import (
     EARLIER,
@@ -41,10 +41,19 @@ from tauloop_papers.dual_motor.family import (
 from tauloop_papers.dual_motor.stabilised import Chebyshev
 
 STARTS = 20
-#: The structure of the two stages; unknowns of the second one, which Table 1 does not depend on; its generations.
+#: The structure of the stages; unknowns of the second one, which Table 1 does not depend on; its generations.
 STAGED = "free gains in the switching study"
 SWITCHING = (*GAINS, "feed_forward_share")
 STAGE_GENERATIONS = 10
+#: The stage whose plant is shipped.
+WITH_PLAY = "then with play"
+#: In it: the cart's share of the mass, and the play of each rack, m. All friction is at the motors: a cart that its own
+#: friction holds inside the play comes to rest there, also with one motor.
+CART_MASS_SHARE, GAP = 0.5, 0.0005
+#: Also in it: Table 1's costs count in this share of their bars, so that none is given up for another row. A rise time
+#: jumps where the first swing, by the kick of the derivative, just reaches 90 % of the step: with K_p larger by this
+#: share the costs shall be the same. And the most steps.
+COST_SHARE, HIGHER_GAIN, POLISH_STAGE = 0.5, 0.002, 20
 #: Core-hours after which no new fit begins.
 BUDGET = 8.0
 #: Global search of one start, on rows of which none is near another; and the most steps of the local one, on all rows.
@@ -74,18 +83,16 @@ APART = (
 )
 #: Most steps of the fits with a figure left out, and of the best fits before.
 POLISH_REST, POLISH_BEST = 12, 100
-#: Tried with play: the cart's share of mass and of viscous friction, where dry friction is, and the gaps, m.
-SPLITS = tuple(product((0.3, 0.5, 0.8), (0.05,), ("cart", "motors"), (0.0005, 0.002)))
 RADIUS = 0.05
 #: Where a search with play begins, cart and motors weigh at least so much at the rack, kg: the damping of the contacts
 #: (2000 N s/m) makes of less such quick motion that ten seconds take more steps than `STEPPING` allows.
 LIGHTEST = 0.2
 #: What is left out of the fit that the others are compared with.
 NOTHING = "nothing"
-#: Between two moves one motor sticks for up to some minutes, until its integral is large enough (hunting).
+#: Between two moves a motor sticks until its integral is large enough (hunting).
 #: A limit cycle is what the cart still swings, m, in the last quarter of so many seconds, at least; nothing is less.
 CYCLE, STILL, LASTING = 1e-4, 1e-6, 600.0
-#: Of these runs; the lightest plants take more steps, and stay undecided.
+#: Of these runs.
 LONG = replace(CONTACTS, max_steps=1_000_000)
 
 
@@ -95,8 +102,7 @@ class Kept:
     def __init__(self, path: Path) -> None:
         """Go on from what is there."""
         self.path = path
-        self.data: dict[str, Any] = {"core_hours": 0.0, "starts": {}, "again": {}, "left_out": {}, "play": {}}
-        self.data["stages"] = {}
+        self.data: dict[str, Any] = {"core_hours": 0.0, "starts": {}, "again": {}, "left_out": {}, "stages": {}}
         if path.exists():
             self.data |= json.loads(path.read_text(encoding="utf-8"))
         self._since = time.process_time()
@@ -108,8 +114,9 @@ class Kept:
         self._since = now
         self.data[part][name] = entry
         write_json(self.path, self.data)
-        came = f"loss {entry['loss']:.4g}, {entry['met']} met" if "loss" in entry else "no limit cycle as Figure 8 has"
-        typer.echo(f"{self.data['core_hours']:6.3f} core-hours, {part}, {name}: {came}")
+        typer.echo(
+            f"{self.data['core_hours']:6.3f} core-hours, {part}, {name}: loss {entry['loss']:.4g}, {entry['met']} met"
+        )
 
     def lacks(self, part: str, name: str) -> bool:
         """Whether a fit is still to be done, and may be."""
@@ -137,7 +144,6 @@ def main(words: Sequence[str] | None = None) -> None:
         if arguments.part in (None, "again"):
             _again(kept, chosen)
         if arguments.part in (None, "rest"):
-            _with_play(kept, chosen)
             _left_out(kept)
     except KeyboardInterrupt:
         typer.echo(f"interrupted; the same command goes on from {arguments.file}")
@@ -152,7 +158,7 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 def _stages(kept: Kept) -> None:
-    """Fit Table 1 alone, from a plant that has it; then the switching study with that plant; then all rows from there.
+    """Fit Table 1 alone, from a plant that has it; then the switching study with that plant; then all rows; then play.
 
     Times and costs of Table 1 depend on a small part of the unknowns. A global search of all of them at once weighs
     them against the switching study, and has not come to these plants.
@@ -202,6 +208,43 @@ def _stages(kept: Kept) -> None:
         if name not in kept.data["stages"]:
             return
         values = kept.data["stages"][name]["values"]
+    if kept.lacks("stages", WITH_PLAY):
+        plant = _fitted_with_play(item, item.held | values)
+        fit = assessed(Axis(item.line), item, plant)
+        left = swings(Axis(item.line), plant, both=True)
+        if not _shows(left):
+            raise InputError.of(WITH_PLAY, f"no limit cycle as Figure 8 has: {left}", "try another split, or more play")
+        own = [float(f"{row[3]:.6g}") for row in fit.rows]
+        kept.keep("stages", WITH_PLAY, _entry(fit, item) | {"values": plant, "swings": left, "rows": own})
+
+
+def _fitted_with_play(item: Structure, rigid: Mapping[str, float]) -> dict[str, float]:
+    """Return the plant with play that is nearest to all rows, from one with rigid racks."""
+    begun = _split(rigid, CART_MASS_SHARE, 0.0, "motors") | {"gap1": GAP, "gap2": GAP}
+    unknowns, known = _around(item, begun, more=("motor_inertia",))
+    unknowns = [unknown for unknown in unknowns if unknown.name != "cart_mass"]
+    rows = []
+    for row in item.observations:
+        if "cost" in row.printed and row.motors == "preloaded":
+            narrow = replace(row, tolerances={"cost": COST_SHARE * row.tolerances["cost"]})
+            gain = float(row.parameters["kp"]) * (1.0 + HIGHER_GAIN)
+            higher = replace(narrow, name=f"{row.name}, higher gain", parameters={**row.parameters, "kp": gain})
+            rows += [narrow, higher]
+        else:
+            rows.append(row)
+    fit = search_plant(
+        Axis(item.line),
+        unknowns,
+        rows,
+        seed=0,
+        generations=0,
+        polish=POLISH_STAGE,
+        start=np.array([unknown.share(begun[unknown.name]) for unknown in unknowns]),
+        integrator=CONTACTS,
+        known=known | {"cart_mass": begun["cart_mass"]},
+        exact=True,
+    )
+    return {name: float(f"{value:.8g}") for name, value in (begun | dict(fit.values)).items()}
 
 
 def _starts(kept: Kept, structures: Sequence[Structure], count: int) -> None:
@@ -263,18 +306,16 @@ def _local(
     rows: Sequence[Observation] | None = None,
 ) -> PlantFit:
     """A fit along exact gradients from some plant to all rows, or to some."""
-    has_play = not item.after and "motor_coulomb" in values
-    unknowns, known = _around(item, values) if has_play else (list(item.unknowns), item.fixed)
     return search_plant(
         axis,
-        unknowns,
+        item.unknowns,
         rows or item.observations,
         seed=0,
         generations=0,
         polish=steps,
-        start=np.clip([unknown.share(values[unknown.name]) for unknown in unknowns], 0.0, 1.0),
-        integrator=CONTACTS if item.after or has_play else STEPPING,
-        known=known,
+        start=_shares(item, values),
+        integrator=CONTACTS if item.after else STEPPING,
+        known=item.fixed,
         exact=True,
     )
 
@@ -315,49 +356,6 @@ def taken_over(item: Structure, values: Mapping[str, float]) -> dict[str, float]
     return {unknown.name: min(max(known[unknown.name], unknown.lower), unknown.upper) for unknown in item.unknowns}
 
 
-def _with_play(kept: Kept, structures: Sequence[Structure]) -> None:
-    """Plants with play, of all splits: by all rows, and whether one motor and two have a limit cycle.
-
-    The best plant of each structure that shows it is fitted once more. Chosen is that with the most figures within
-    their bars, of these the one of least loss.
-    """
-    chosen: tuple[Structure, Mapping[str, Any]] | None = None
-    for item, starts in in_order(kept.data, structures):
-        axis, shown = Axis(item.line), []
-        best, name = starts[0]["values"], f"{item.name}, loss {starts[0]['loss']:.5g}"
-        splits = {
-            f"{name}, cart {mass:g} of the mass and {viscous:g} of friction, dry at the {where}, {gap:g} m": _split(
-                item.held | best, mass, viscous, where
-            )
-            | {"gap1": gap, "gap2": gap}
-            for mass, viscous, where, gap in SPLITS
-        }
-        for split, values in ({name: item.held | best} if item.after else splits).items():
-            if kept.lacks("play", split):
-                left = swings(axis, values)
-                judged = _entry(assessed(axis, item, values), item) if _shows(left) else {}
-                kept.keep("play", split, judged | {"structure": item.name, "values": values, "swings": left})
-            entry = kept.data["play"].get(split)
-            shown += [entry] if entry and _shows(entry["swings"]) else []
-        if not shown:
-            continue
-        plant = min(shown, key=_rank)
-        if not item.after and kept.lacks("play", f"{name}, fitted with play"):
-            fit = _local(axis, item, plant["values"], POLISH_PLAY)
-            values = plant["values"] | dict(fit.values)
-            entry = _entry(fit, item) | {"values": values, "swings": swings(axis, values)}
-            kept.keep("play", f"{name}, fitted with play", entry)
-        fitted = kept.data["play"].get(f"{name}, fitted with play", plant)
-        plant = fitted if _shows(fitted["swings"]) and _rank(fitted) < _rank(plant) else plant
-        if chosen is None or _rank(plant) < _rank(chosen[1]):
-            chosen = item, plant
-    if chosen is not None:
-        item, plant = chosen
-        rows = [float(f"{row[3]:.6g}") for row in assessed(Axis(item.line), item, plant["values"]).rows]
-        kept.data |= {"structure": item.name, "best": plant["values"], "swings": plant["swings"], "rows": rows}
-        write_json(kept.path, kept.data)
-
-
 def _left_out(kept: Kept) -> None:
     """Fits of the best structure with one printed figure left out at a time; and with none, by as many steps."""
     item, starts = in_order(kept.data, STRUCTURES)[0]
@@ -392,7 +390,14 @@ def stored(data: Mapping[str, Any]) -> dict[str, Any]:
             "values": fit["values"],
             "rows": [float(f"{row[3]:.6g}") for row in evaluated.rows],
         }
-    kept = {name: data[name] for name in ("core_hours", "structure", "best", "swings", "rows")}
+    shipped = data["stages"][WITH_PLAY]
+    kept = {
+        "core_hours": data["core_hours"],
+        "structure": shipped["structure"],
+        "best": shipped["values"],
+        "swings": shipped["swings"],
+        "rows": shipped["rows"],
+    }
     losses = {row: float(f"{fit['loss']:.8g}") for row, fit in left_out.items()}
     return kept | {"structures": structures, "left_out": losses}
 
@@ -404,8 +409,8 @@ def _losses(fits: Sequence[Mapping[str, Any]]) -> list[float]:
 def document(results: Mapping[str, Any]) -> list[str]:
     """Rows of the tables of docs/drives/dual-motor-plant.md.
 
-    Structures; printed figures by the one plant, by the best of the structures and by the nearest of them; and what the
-    others gain without a figure.
+    Structures; printed figures by the shipped plant, by the best of the structures and by the nearest of them; and what
+    the others gain without a figure.
     """
     items = [item for item in STRUCTURES if item.name in results["structures"]]
     off = {item.name: _off(item, results["structures"][item.name]["rows"]) for item in items}
@@ -466,14 +471,11 @@ def _off(item: Structure, rows: Sequence[float]) -> list[float]:
 def write_line(plant: Mapping[str, float], path: Path) -> None:
     """Put a plant's figures in the place of those of a drive line's file."""
     text = path.read_text(encoding="utf-8")
-    figures = dict(plant) | {"gap": plant["gap1"]}
+    gains = {name: plant[f"switching_{name}"] for name in ("kp", "ti", "td")}
+    figures = dict(plant) | gains | {"gap": plant["gap1"]}
     for name, value in figures.items():
         text = re.sub(rf"(?m)^(  {name}: (?:\{{value: )?)[-+.\de]+", rf"\g<1>{value:.8g}", text)
     path.write_text(text, encoding="utf-8")
-
-
-def _rank(fit: Mapping[str, Any]) -> tuple[int, float]:
-    return -int(fit["met"]), float(fit["loss"])
 
 
 def _shows(swing: Mapping[str, float]) -> bool:
@@ -490,7 +492,7 @@ def assessed(
 ) -> PlantFit:
     """A plant of a structure by every row, with what these tell of its unknowns, and of more of them.
 
-    With play the motors may have the dry friction, and the cart less of the viscous one than was searched.
+    With play the motors may have the friction, and the cart none.
     """
     unknowns, known = _around(item, values, held, more)
     shares = np.array([unknown.share(values[unknown.name]) for unknown in unknowns])
@@ -503,24 +505,35 @@ def _around(
 ) -> tuple[list[PlantUnknown], dict[str, float]]:
     """Unknowns of a structure, and of more, whose ranges hold a plant; and all that is known of it."""
     names = [unknown.name for unknown in item.unknowns]
-    if values["cart_coulomb"] == 0.0 and "cart_coulomb" in names:
-        names[names.index("cart_coulomb")] = "motor_coulomb"
+    for friction in ("viscous", "coulomb"):
+        if values[f"cart_{friction}"] == 0.0 and f"cart_{friction}" in names:
+            names[names.index(f"cart_{friction}")] = f"motor_{friction}"
     names += [name for name in more if name not in names]
-    unknowns = [UNKNOWNS[name] for name in names]
-    unknowns = [
-        replace(unknown, lower=min(unknown.lower, values[unknown.name] / 10)) if unknown.logarithmic else unknown
-        for unknown in unknowns
-    ]
+    unknowns = []
+    for name in names:
+        unknown, value = UNKNOWNS[name], values[name]
+        lower = min(unknown.lower, value / 10) if unknown.logarithmic else unknown.lower
+        unknowns.append(replace(unknown, lower=lower, upper=max(unknown.upper, value)))
     known = {**item.held, **values, **(held or {})}
     return unknowns, {name: value for name, value in known.items() if name not in names}
 
 
 def swings(axis: Axis, plant: Mapping[str, float], *, both: bool = False) -> dict[str, float]:
-    """What the cart still does long after a step with the nominal gains: one motor, and if it swings both, too."""
+    """What the cart still does long after a step with the gains of the switching study.
+
+    Args:
+        axis: the line.
+        plant: its parameters.
+        both: whether two motors are asked for also where one does not swing.
+
+    Returns:
+        The swing in the last quarter of the run, m, of one motor, and of two.
+    """
+    gains = {name: plant[f"switching_{name}"] for name in ("kp", "ti", "td") if f"switching_{name}" in plant}
     left = {}
     for motors in ("one", "as-written"):
         used = axis.with_motors(motors)
-        values = {name: value for name, value in plant.items() if name in used.names}
+        values = {name: value for name, value in (dict(plant) | gains).items() if name in used.names}
         left[motors] = float(simulate_axis(used, values, duration=LASTING, integrator=LONG).swing[0])
         if not both and not left["one"] > CYCLE:
             break
