@@ -36,6 +36,10 @@ KINDS = {
     ),
     "workspace": Kind(("workspace.png",), (f"-m tauloop workspace delta --plane x,z --figure {DOCS}/workspace.png",)),
     "dual-motor": Kind(("drives/*.gif",), (f"-m tauloop_papers.dual_motor.film {DOCS}/drives/dual-motor.gif",)),
+    "gantry-tau": Kind(
+        ("reproductions/gantry-tau-*.png",),
+        (f"-m tauloop_papers.gantry_tau.nearest_figures {DOCS}/reproductions/gantry-tau-figures.png",),
+    ),
     "speed": Kind(
         ("speed-scaling.png",), (f"{ROOT}/benchmarks/bench_scaling.py --seconds 5 --figure {DOCS}/speed-scaling.png",)
     ),

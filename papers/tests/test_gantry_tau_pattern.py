@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
+import PIL.Image
 import pytest
 
+from conftest import ROOT
 from tauloop_papers.gantry_tau.fits import multisine, relative_rms
+from tauloop_papers.gantry_tau.nearest_figures import PLANT, figures_3_to_5
 from tauloop_papers.gantry_tau.pattern import FAMILY, Family, Machines, cells, pattern, read
 from tauloop_papers.gantry_tau.pattern_search import searched
 from tauloop_papers.gantry_tau.plant import Plant, built_parameters
@@ -95,6 +99,47 @@ def test_lengths_of_the_experiment_cannot_have_the_pattern_with_all_masses_count
     assert (near < 0.5 * plants.needed).all()
     assert (tilted < plants.needed).any()
     assert (fixed > plants.needed).all()
+
+
+def test_the_nearest_plant_meets_all_nine_cells(plants: Pattern) -> None:
+    """Within 0.95 points, by its forces over time too, of which the figures are drawn."""
+    stated = [SETTINGS.stated.rows[curves.row] for curves in plants.curves]
+    assert len(stated) == 3
+    assert np.abs(plants.nearest[-1].table - stated).max() < 0.95
+    for curves, row in zip(plants.curves, plants.nearest[-1].table, strict=True):
+        assert relative_rms(curves.connected - curves.own, curves.model) == pytest.approx(row, abs=ROUNDING)
+
+
+@pytest.mark.nightly
+def test_the_disconnected_run_is_that_of_the_experiment(machines: Machines, family: Family) -> None:
+    """Mass, friction without load and the frame's vibration under them."""
+    u = np.concatenate([np.zeros(family.size - 5), [0.0, 0.0, 1.0, 0.0, 1.0 / 300.0]])
+    # a law without hysteresis is the same on the experiment's coarser grid
+    viscous = replace(SETTINGS.drive.bristles, coulomb=1e-9, static=1e-9, damping=0.0)
+    settings = replace(
+        family.settings,
+        built=replace(SETTINGS.built, geometry={}),
+        recording=replace(SETTINGS.recording, rate=FAMILY.samples / SETTINGS.recording.period),
+        frame=replace(SETTINGS.frame, mass=300.0),
+        drive=replace(SETTINGS.drive, bristles=viscous),
+    )
+    smooth = Family(machines, settings, FAMILY, FAMILY.lengths[1], FAMILY.motions[0])
+    plant = Plant(smooth.settings, machines.model, np.random.default_rng(7))
+    rng = np.random.default_rng(FAMILY.seed)
+    time = np.arange(FAMILY.samples) / settings.recording.rate
+    for held, curves in zip((FAMILY.lengths[1], None), smooth.curves(u)[1:], strict=True):
+        motion = multisine(smooth.settings, machines.model, held, rng).sample(time)
+        assert curves.own == pytest.approx(plant.own(motion), abs=1e-6)
+        assert curves.velocity == pytest.approx(motion.velocity[:, :3], abs=1e-12)
+
+
+def test_figures_on_the_page_are_of_the_nearest_plant(plants: Pattern) -> None:
+    path = ROOT / "docs" / "reproductions" / "gantry-tau-figures.png"
+    with PIL.Image.open(path) as picture:
+        kept = [float(value) for value in re.findall(r"[\d.]+", picture.text[PLANT])]
+    assert kept == pytest.approx(plants.nearest[-1].table.ravel(), abs=0.011)
+    words = [text.get_text() for axes in figures_3_to_5(plants).axes for text in axes.texts]
+    assert words == ["Figure 3: 3-DOF", "Figure 4: 5-DOF I", "Figure 5: 5-DOF II"]
 
 
 @pytest.mark.nightly

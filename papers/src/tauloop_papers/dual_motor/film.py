@@ -180,7 +180,7 @@ def _magnifier(axes: Axes, film: Story, motors: str, number: int, name: str, tim
         axes.plot([lower, upper], [0, 0.8], color=RED if is_pushed else TEXT, lw=3.5 if is_pushed else 1.0)
     colour = (PREDICTED, MEASURED)[number - 1]
     tooth = np.array([(-0.5, 0.03), (0.5, 0.03), (0.7, 0.8), (0.7, 1.2), (-0.7, 1.2), (-0.7, 0.8)])
-    axes.add_patch(Polygon(tooth + (place, 0.0), color=colour, lw=0))
+    axes.add_patch(Polygon(np.add(tooth, (place, 0.0)), color=colour, lw=0))
     if pushes:
         axes.annotate(
             "",

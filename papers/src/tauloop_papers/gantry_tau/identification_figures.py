@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -9,6 +11,7 @@ from matplotlib.figure import Figure
 import tauloop as tl
 from tauloop.report import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean
 from tauloop.viewer import Playback, View
+from tauloop_papers.gantry_tau.fits import relative_rms
 from tauloop_papers.gantry_tau.identification import FILM_RATE, TwoRunIdentification
 from tauloop_papers.gantry_tau.results import Pattern, Shown
 from tauloop_papers.reproduction import squared
@@ -24,10 +27,11 @@ _CURVES = "Thick: measured with the structure connected. Thin: the disconnected 
 #: The paper's figure of each row of Table 1 by its captions, and what its text calls some of them.
 FIGURES = {"3-DOF": "3", "5-DOF I": "4", "5-DOF II": "5", "identified": "6"}
 _IN_TEXT = {"5-DOF I": " (5 in its text)", "5-DOF II": " (6 in its text)"}
+_NEAREST = " The plant is the one of the search that is nearest to Table 1 in all three rows."
 _MODELS = {
-    "3-DOF": "the 3-dof model, lengths held.",
-    "5-DOF I": "the 5-dof model on the same motion.",
-    "5-DOF II": "the 5-dof model, all actuators moving.",
+    "3-DOF": f"the 3-dof model, lengths held.{_NEAREST}",
+    "5-DOF I": f"the 5-dof model on the same motion.{_NEAREST}",
+    "5-DOF II": f"the 5-dof model, all actuators moving.{_NEAREST}",
     "identified": "the 5-dof model with the parameters of Table 2, on a motion that was not fitted.",
 }
 #: What each figure shows.
@@ -64,7 +68,11 @@ def films(identification: TwoRunIdentification) -> dict[str, View]:
 def figures(identified: TwoRunIdentification) -> dict[str, Figure]:
     """All figures of the experiment by the ending of their files' names."""
     plants = identified.findings.pattern
-    rows = {f"figure-{FIGURES[curves.row]}": _forces(identified, curves) for curves in identified.shown}
+    # Figures 3 to 5 are of the plant that has the printed errors, where it is known
+    nearest = {} if plants is None else {curves.row: curves for curves in plants.curves}
+    shown = [nearest.get(curves.row, curves) for curves in identified.shown]
+    stated = identified.settings.stated.rows
+    rows = {f"figure-{FIGURES[curves.row]}": forces_over_time(curves, stated[curves.row]) for curves in shown}
     return {
         "machine": tl.view(tl.load(identified.settings.machine)).picture(),
         **rows,
@@ -75,12 +83,25 @@ def figures(identified: TwoRunIdentification) -> dict[str, Figure]:
     }
 
 
-def _forces(identification: TwoRunIdentification, curves: Shown) -> Figure:
-    """Forces with the structure and without plus the model's, as the paper draws them."""
+def forces_over_time(curves: Shown, printed: Sequence[float]) -> Figure:
+    """Return a figure of forces with the structure, and without it plus the model's, as the paper draws them.
+
+    Args:
+        curves: a row of Table 1 over time.
+        printed: the errors of that row in the paper, % per actuator.
+    """
     figure = Figure(figsize=(9.4, 6.4), layout="constrained")
-    panels = figure.subplots(len(identification.outputs), 1, sharex=True)
-    errors = identification.findings.rows[curves.row]
-    printed = identification.settings.stated.rows[curves.row]
+    panels = figure.subplots(len(printed), 1, sharex=True)
+    draw_forces(panels, curves, printed)
+    panels[0].legend(
+        fontsize=SMALL, frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0.0, 0.99), borderpad=0.0
+    )
+    return figure
+
+
+def draw_forces(panels: Sequence[Axes], curves: Shown, printed: Sequence[float]) -> None:
+    """Draw a row of Table 1 over time, an actuator in each panel."""
+    errors = relative_rms(curves.connected - curves.own, curves.model)
     for k, axes in enumerate(panels):
         clean(axes)
         axes.plot(curves.time, curves.connected[:, k], color=MEASURED, linewidth=3.0, label="measured, connected")
@@ -95,11 +116,7 @@ def _forces(identification: TwoRunIdentification, curves: Shown) -> Figure:
         axes.set_title(
             f"error by eq. 3: {errors[k]:.2f} % (printed {printed[k]:.2f} %)", fontsize=NORMAL, color=TEXT, loc="right"
         )
-    panels[0].legend(
-        fontsize=SMALL, frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0.0, 0.99), borderpad=0.0
-    )
     panels[-1].set_xlabel("time [s]", fontsize=NORMAL, color=TEXT)
-    return figure
 
 
 def _errors(identification: TwoRunIdentification) -> Figure:

@@ -26,7 +26,7 @@ from tauloop.mechanism import moved
 from tauloop.model import Model
 from tauloop_papers.gantry_tau.fits import multisine, three_freedoms
 from tauloop_papers.gantry_tau.plant import built_parameters, hand_errors
-from tauloop_papers.gantry_tau.results import Nearest, Pattern
+from tauloop_papers.gantry_tau.results import Nearest, Pattern, Shown
 from tauloop_papers.gantry_tau.settings import Held, TwoRunSettings
 
 #: What the search has found (`pattern_search`).
@@ -90,7 +90,9 @@ class _Sampled:
         described: forces (N, 3) of the machine as described, N.
         simple: of the 3-dof model with links of fixed length alone, and with all links as they are (N, 3), N.
         friction: that grows with the load as described, per share of it (N, 3), N.
-        acceleration: of the carts (N, 3), m/s^2.
+        time: (N,), s.
+        velocity, acceleration: of the carts (N, 3), m/s and m/s^2.
+        rubbing: friction of the carts without load (N, 3), N.
         shaking: acceleration of a frame of 1 kg by the force on it, transposed (N, N), 1/kg.
     """
 
@@ -100,7 +102,10 @@ class _Sampled:
     described: np.ndarray
     simple: tuple[np.ndarray, np.ndarray]
     friction: np.ndarray
+    time: np.ndarray
+    velocity: np.ndarray
     acceleration: np.ndarray
+    rubbing: np.ndarray
     shaking: np.ndarray
 
 
@@ -177,6 +182,35 @@ class Family:
             rows += [100.0 * _rms(y - f) / np.abs(y).max(axis=-2) for f in models]
         return np.stack(rows, axis=-2)
 
+    def curves(self, u: np.ndarray) -> tuple[Shown, ...]:
+        """Return the forces over time of one plant u (n,), as the paper's Figures 3 to 5 draw them."""
+        first, moving = self._motions
+        pairs = (
+            (first, self._simple_forces(u[-3])),
+            (first, first.described),
+            (moving, moving.described),
+        )
+        shown = []
+        for name, (motion, model) in zip(ROWS, pairs, strict=True):
+            own = self._own(motion, u)
+            shown.append(
+                Shown(
+                    row=name,
+                    time=motion.time,
+                    connected=own + self._forces(motion, u),
+                    own=own,
+                    model=model,
+                    velocity=motion.velocity,
+                )
+            )
+        return tuple(shown)
+
+    def _own(self, motion: _Sampled, u: np.ndarray) -> np.ndarray:
+        """Forces of the disconnected run of a plant (N, 3), N."""
+        mass = self.settings.drive.mass
+        shaken = -u[-1] * mass * (motion.acceleration.sum(axis=-1) @ motion.shaking)
+        return np.asarray(mass * (motion.acceleration + shaken[:, None]) + motion.rubbing)
+
     def bound(self, share: float) -> np.ndarray:
         """What any plant's printed errors of 3-DOF and 5-DOF I can differ by at most (3,), points.
 
@@ -229,7 +263,8 @@ class Family:
         fine, law = 10, replace(settings.drive.bristles, load_share=1.0)
         rate = fine * family.samples / period
         velocity = motion.sample(np.arange(fine * family.samples) / rate).velocity[:, kept]
-        loaded = law.force(velocity, rate, np.repeat(force, fine, axis=0)) - law.force(velocity, rate)
+        unloaded = law.force(velocity, rate)
+        loaded = law.force(velocity, rate, np.repeat(force, fine, axis=0)) - unloaded
         mode, each = replace(settings.frame, mass=1.0), np.eye(family.samples)
         return _Sampled(
             upright=_transposed(regressor),
@@ -238,6 +273,9 @@ class Family:
             described=force,
             simple=(columns @ machines.fixed, columns @ machines.whole),
             friction=loaded[::fine],
+            time=np.asarray(at.time),
+            velocity=at.velocity[:, kept],
+            rubbing=unloaded[::fine],
             acceleration=at.acceleration[:, kept],
             shaking=np.stack([mode.acceleration(push, family.samples / period) for push in each]),
         )
@@ -299,7 +337,8 @@ def pattern(settings: TwoRunSettings, family: FamilySettings = FAMILY) -> Patter
             (family.lengths[0], 0.0, "masses of fixed links"),
         )
     }
-    nearest = []
+    nearest: list[Nearest] = []
+    curves: dict[int, tuple[Shown, ...]] = {}
     for structure in family.structures:
         for rows in family.rows:
             for k, size in enumerate(family.sizes):
@@ -307,7 +346,9 @@ def pattern(settings: TwoRunSettings, family: FamilySettings = FAMILY) -> Patter
                 misses = [results[cell.key][k]["worst"] for cell in alike]
                 cell = alike[int(np.argmin(misses))]
                 u = np.array(results[cell.key][k]["u"])
-                table = families[cell.held, cell.motion].rows(u)
+                plants = families[cell.held, cell.motion]
+                table = plants.rows(u)
+                curves[len(nearest)] = plants.curves(u)
                 nearest.append(
                     Nearest(
                         structure=structure,
@@ -323,7 +364,7 @@ def pattern(settings: TwoRunSettings, family: FamilySettings = FAMILY) -> Patter
                     )
                 )
     needed = np.abs(np.subtract(*printed_rows(settings, 2)))
-    return Pattern(needed=needed, bounds=bounds, nearest=tuple(nearest))
+    return Pattern(needed=needed, bounds=bounds, nearest=tuple(nearest), curves=curves[len(nearest) - 1])
 
 
 def _rms(values: np.ndarray) -> np.ndarray:

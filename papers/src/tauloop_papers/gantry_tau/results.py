@@ -167,7 +167,7 @@ class Nearest:
     worst: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Pattern:
     """Table 1's pattern over the actuators.
 
@@ -176,11 +176,13 @@ class Pattern:
         bounds: what any plant can have at most (n,), points, by held lengths and the share of the telescopic links'
             masses that the 3-dof model counts.
         nearest: of each structure, number of rows and size.
+        curves: forces over time of the last of them, which is nearest to all rows.
     """
 
     needed: np.ndarray
     bounds: Mapping[str, np.ndarray]
     nearest: tuple[Nearest, ...]
+    curves: tuple[Shown, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
