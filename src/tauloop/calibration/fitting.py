@@ -8,10 +8,21 @@ from dataclasses import fields, replace
 import numpy as np
 
 from tauloop.assembly.limits import limits_of
+from tauloop.calibration.judging.curvature import second_order_share
 from tauloop.calibration.judging.encoder_misfits import encoder_misfits
 from tauloop.calibration.judging.identifiability import identifiability
 from tauloop.calibration.judging.prior_tightness import prior_tightness
-from tauloop.calibration.judging.statistics import correlations, covariance, error_figures, outliers, variance_factor
+from tauloop.calibration.judging.statistics import (
+    correlations,
+    covariance,
+    degrees_of_freedom,
+    error_figures,
+    interval_factor,
+    outliers,
+    undetermined,
+    variance_factor,
+    variance_range,
+)
 from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation
 from tauloop.calibration.problem.unknowns import Bounds, Corrected, read_bounds
 from tauloop.calibration.result import Calibration, EstimatedUnknown
@@ -28,8 +39,13 @@ from tauloop.result import Evidence, plain, provenance
 CLOSED = 1e-8
 #: At an optimum, the residuals' share along any direction of the Jacobian (a cosine).
 STATIONARY = 1e-4
-#: Weighted sums of squares over degrees of freedom within which the stated noise is believed.
+#: Weighted sums of squares over degrees of freedom within which the stated noise is believed; wider for few of them.
 BELIEVED = (0.25, 4.0)
+#: Corrections of a machine's parameters in tolerances, beyond which the result is doubtful: a tolerance is the usual
+#: size, and nominal drawings of prototypes are some ten tolerances off.
+FAR_CORRECTION = 30.0
+#: A trend of residuals less likely than this by chance is a fault of the model.
+CLEAR_TREND = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +111,13 @@ def fit_geometry(
     tightness = prior_tightness(reduced, solution, known_noise=not options.scale_covariance)
     used = factor if options.scale_covariance and factor is not None else 1.0
     C = covariance(solution, used, reduced.tolerances)
+    freedom = degrees_of_freedom(solution)
+    factor_95 = interval_factor(freedom, known_noise=not options.scale_covariance)
+    is_undetermined = undetermined(solution, reduced.tolerances)
+    deviations = [
+        None if factor_95 is None or is_lost else float(np.sqrt(variance))
+        for is_lost, variance in zip(is_undetermined, np.diag(C), strict=True)
+    ]
     forward = reduced.predicting()
     before = error_figures(forward, at_start)
     after_evaluation = solution.evaluation if is_forward else forward.evaluate(solution.correction)
@@ -107,17 +130,21 @@ def fit_geometry(
             nominal=unknown.value,
             value=unknown.value + float(step),
             correction=float(step),
-            deviation=float(np.sqrt(C[k, k])),
-            bound=at_bounds[k],
+            deviation=deviation,
+            half_width=None if deviation is None or factor_95 is None else factor_95 * deviation,
+            bound=bound,
         )
-        for k, (unknown, step) in enumerate(zip(reduced.estimated, solution.correction, strict=True))
+        for unknown, step, deviation, bound in zip(
+            reduced.estimated, solution.correction, deviations, at_bounds, strict=True
+        )
     )
     result = Calibration(
         problem=reduced,
         solution=solution,
         estimates=estimates,
-        covariance=C,
+        covariance=None if all(deviation is None for deviation in deviations) else C,
         correlations=correlations(C),
+        degrees_of_freedom=freedom,
         variance_factor=factor,
         identifiability=identified,
         findings=findings,
@@ -153,11 +180,80 @@ def fit_geometry(
     )
     priors = (tightness.evidence(),) if tightness is not None else ()
     misfits = encoder_misfits(reduced, solution)
-    return replace(result, evidence=(*_evidence(result, after_evaluation), *misfits, *priors))
+    doubts = (*_support(result, noise_is_sized=factor_95 is not None), *_corrections(result), *_trends(result))
+    return replace(result, evidence=(*_evidence(result, after_evaluation), *doubts, *misfits, *priors))
 
 
 def _finite(value: float) -> float | None:
     return value if np.isfinite(value) else None
+
+
+def _support(result: Calibration, *, noise_is_sized: bool) -> tuple[Evidence, ...]:
+    """Whether the readings support error bars: degrees of freedom, rank at the optimum, second-order effects."""
+    without = [estimate.name for estimate in result.estimates if estimate.deviation is None]
+    undetermined_names = without if noise_is_sized else []
+    listed = f" ({', '.join(undetermined_names)})" if undetermined_names else ""
+    share = None
+    if not without:
+        half_widths = np.array([estimate.half_width for estimate in result.estimates], dtype=float)
+        share = second_order_share(result.problem, result.solution, half_widths)
+    return (
+        Evidence(
+            name="degrees of freedom: readings and priors less unknowns",
+            value=float(result.degrees_of_freedom),
+            lower=None if noise_is_sized else 1.0,
+            advice="no reading is left to check the fit or to size its error, so there are no error bars: measure more "
+            "poses, estimate fewer parameters, or give priors from tolerances",
+        ),
+        Evidence(
+            name=f"unknowns that the fitted geometry does not determine{listed}",
+            value=float(len(undetermined_names)),
+            upper=0.0,
+            advice="the search ended at a singular geometry, so these have no error bars: measure more or better "
+            "chosen poses, give priors, or estimate fewer parameters",
+        ),
+        Evidence(
+            name="second-order effect over the 95 % interval, along the least certain direction",
+            value=share,
+            upper=1.0,
+            advice="error bars assume a straight problem, and this one is curved: do not rely on them, measure more or "
+            "better chosen poses, or give priors",
+        ),
+    )
+
+
+def _corrections(result: Calibration) -> tuple[Evidence, ...]:
+    """Corrections of the machine far above their tolerances: a frame or target may start anywhere."""
+    relative = {e.name: abs(e.correction) / e.tolerance for e in result.estimates if not e.is_nuisance}
+    if not relative:
+        return ()
+    worst = max(relative, key=lambda name: relative[name])
+    return (
+        Evidence(
+            name=f"largest correction of the machine over its tolerance ({worst})",
+            value=relative[worst],
+            upper=FAR_CORRECTION,
+            advice="no machine is built so far off: the search may have ended at another solution, or a reading, a "
+            "unit or the machine file is wrong; if the machine really is so, state its tolerance",
+        ),
+    )
+
+
+def _trends(result: Calibration) -> tuple[Evidence, ...]:
+    """The trend of the residuals that chance explains least."""
+    found = [(item, trend) for item in result.residual_analysis.quantities for trend in item.trends]
+    if not found:
+        return ()
+    item, trend = min(found, key=lambda pair: pair[1].p)
+    return (
+        Evidence(
+            name=f"p of the clearest trend of the residuals ({item.quantity} of {item.series} with {trend.against}, "
+            f"{100 * trend.share:.0f} % of its square)",
+            value=trend.p,
+            lower=CLEAR_TREND,
+            advice="the model lacks something that depends on this: parameters left out, deflection, play or heat",
+        ),
+    )
 
 
 def _evidence(result: Calibration, predicted: Evaluation) -> tuple[Evidence, ...]:
@@ -172,8 +268,10 @@ def _evidence(result: Calibration, predicted: Evaluation) -> tuple[Evidence, ...
     gradient[held] = 0.0
     size = np.linalg.norm(columns, axis=0) * max(float(np.linalg.norm(solution.residual)), 1e-9)
     cosine = float((np.abs(gradient) / np.maximum(size, 1e-300)).max(initial=0.0))
+    believed = variance_range(result.degrees_of_freedom, BELIEVED)
     noiseless = float(np.linalg.norm(solution.residual)) < 1e-6
-    weakest = max(estimates, key=lambda e: e.deviation / e.tolerance, default=None)
+    relative = {e.name: e.deviation / e.tolerance for e in estimates if e.deviation is not None}
+    weakest = max(relative, key=lambda name: relative[name], default=None)
     return (
         Evidence(name="largest loop residual", value=open_loops, unit="m", upper=CLOSED, advice="look at the poses"),
         Evidence(
@@ -185,13 +283,13 @@ def _evidence(result: Calibration, predicted: Evaluation) -> tuple[Evidence, ...
         Evidence(
             name="weighted sum of squares over degrees of freedom",
             value=result.variance_factor,
-            lower=BELIEVED[0],
-            upper=BELIEVED[1],
+            lower=believed[0],
+            upper=believed[1],
             advice="the stated noise is not that of the residuals: state another, or look for what the model lacks",
         ),
         Evidence(
-            name="largest standard deviation over tolerance" + (f" ({weakest.name})" if weakest else ""),
-            value=weakest.deviation / weakest.tolerance if weakest else None,
+            name="largest standard deviation over tolerance" + (f" ({weakest})" if weakest else ""),
+            value=relative[weakest] if weakest else None,
             upper=1.0,
             advice="measure more or better chosen poses, give priors, or leave such unknowns out",
         ),

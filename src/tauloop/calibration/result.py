@@ -19,7 +19,7 @@ from tauloop.calibration.solving.exchanges import Exchanges
 from tauloop.calibration.solving.solver import Solution
 from tauloop.datasets import Variable, columns, rows
 from tauloop.errors import Problem
-from tauloop.mechanism.expression import ParameterTable
+from tauloop.mechanism.expression import Parameter, ParameterTable
 from tauloop.mechanism.model import Mechanism
 from tauloop.records import dataclass
 from tauloop.result import Result
@@ -38,15 +38,30 @@ class EstimatedUnknown(Corrected):
         name, members, unit, tolerance, has_prior, is_nuisance: as in `Unknown`.
         nominal: value of its first member before.
         value, correction: after the fit, and their difference.
-        deviation: standard deviation.
+        deviation: standard deviation; None where no degree of freedom is left to size the noise by, or where the
+            fitted geometry does not determine the unknown.
+        half_width: of its 95 % interval, by Student's t with the fit's degrees of freedom; None where `deviation` is.
         bound: the bound at which the estimate ends, SI, where the data would have it go further; None without.
     """
 
     nominal: float
     value: float
     correction: float
-    deviation: float
+    deviation: float | None
+    half_width: float | None
     bound: float | None = None
+
+
+def _number(value: float | None) -> float:
+    """A number for a table: NaN where a value is not defined."""
+    return np.nan if value is None else value
+
+
+def _stated_deviation(deviation: float | None, parameter: Parameter) -> str:
+    """A standard deviation in the unit of a parameter, in words."""
+    if deviation is None:
+        return "no standard deviation: the readings leave none"
+    return f"standard deviation {deviation / parameter.scale:.3g} {parameter.unit}".rstrip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -57,7 +72,9 @@ class Calibration(Result):
         problem: with the unknowns that were estimated free.
         solution: the optimum.
         estimates: all estimated unknowns.
-        covariance, correlations: of the estimates (n, n), SI.
+        covariance: of the estimates (n, n), SI; None where no estimate has a standard deviation.
+        correlations: of the estimates (n, n).
+        degrees_of_freedom: number of residuals and priors less the number of unknowns.
         variance_factor: weighted sum of squares over degrees of freedom; None without any.
         identifiability: what can be told, and what was left out and why.
         findings: what is wrong with the measurements, where it was accepted.
@@ -72,8 +89,9 @@ class Calibration(Result):
     problem: CalibrationProblem
     solution: Solution
     estimates: tuple[EstimatedUnknown, ...]
-    covariance: np.ndarray
+    covariance: np.ndarray | None
     correlations: np.ndarray
+    degrees_of_freedom: int
     variance_factor: float | None
     identifiability: Identifiability
     findings: tuple[Problem, ...]
@@ -89,8 +107,9 @@ class Calibration(Result):
 
     def variables(self) -> Iterator[Variable]:
         """Estimates by `parameter`; errors of every instrument after the fit, by its poses."""
-        unknowns, figures = self.estimates, ("nominal", "value", "correction", "deviation")
-        values = {name: [getattr(unknown, name) for unknown in unknowns] for name in figures}
+        unknowns = self.estimates
+        names = ("nominal", "value", "correction", "deviation", "half_width")
+        values = {name: [_number(getattr(unknown, name)) for unknown in unknowns] for name in names}
         yield from rows("parameter", (u.name for u in unknowns), (u.unit for u in unknowns), **values)
         for k, (series, errors) in enumerate(zip(self.problem.series, self.errors, strict=True)):
             pose = ("pose" if len(self.errors) == 1 else f"pose_{k + 1}",)
@@ -132,8 +151,8 @@ class Calibration(Result):
                     p,
                     value=values[p.name],
                     status="calibrated",
-                    source=f"tauloop calibrate, {poses}; standard deviation "
-                    f"{deviations[p.name] / p.scale:.3g} {p.unit}; nominal {p.value / p.scale:.9g} {p.unit}".rstrip(),
+                    source=f"tauloop calibrate, {poses}; {_stated_deviation(deviations[p.name], p)}; "
+                    f"nominal {p.value / p.scale:.9g} {p.unit}".rstrip(),
                 )
                 if p.name in values
                 else p
@@ -144,9 +163,9 @@ class Calibration(Result):
 
     def as_dict(self) -> dict[str, Any]:
         """The whole result as plain data for JSON."""
-        fitted = ("covariance", "correlations", "strong_correlations", "variance_factor", "identifiability")
+        fitted = ("covariance", "correlations", "strong_correlations", "degrees_of_freedom", "variance_factor")
         return self.plain_data(
-            *(*fitted, "findings", "outliers", "prior_tightness", "residual_analysis"),
+            *(*fitted, "identifiability", "findings", "outliers", "prior_tightness", "residual_analysis"),
             format=FORMAT,
             parameters=self.estimates,
             evaluations=self.solution.evaluations,

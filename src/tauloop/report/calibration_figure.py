@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 #: Inches: width, height of a panel of errors, of a line of parameters, space above and below.
 WIDTH, PANEL, LINE, HEAD, FOOT, GAP = 9.0, 1.9, 0.22, 0.85, 0.5, 0.75
-#: An interval of plus and minus this many standard deviations is drawn.
-INTERVAL = 2.0
 
 
 def calibration_figure(calibration: Calibration) -> Figure:
@@ -65,13 +63,13 @@ def calibration_figure(calibration: Calibration) -> Figure:
 def _corrections(figure: Figure, calibration: Calibration, box: tuple[float, float, float, float]) -> None:
     axes = figure.add_axes(box)
     clean(axes)
-    labels, values, bars = corrections(calibration, INTERVAL)
+    labels, values, bars = corrections(calibration)
     place = np.arange(len(labels))[::-1]
     axes.axvline(0.0, color=FAINT, linewidth=0.8)
     axes.errorbar(values, place, xerr=bars, fmt="o", color=PREDICTED, ecolor=MEASURED, markersize=3.5, elinewidth=2.5)
     axes.set_yticks(place, labels)
     axes.set_ylim(-0.7, len(labels) - 0.3)
-    note = f"correction over the tolerance named at the left; bars are ±{INTERVAL:g} standard deviations"
+    note = "correction over the tolerance named at the left; bars are 95 % intervals"
     axes.set_xlabel(note, fontsize=SMALL, color=TEXT)
     left, bottom, width, height = box
     around = axes.get_tightbbox()

@@ -11,8 +11,6 @@ from tauloop.model import Model
 from tauloop.report.calibration_table import SHOWN, corrections
 from tauloop.report.pieces import Piece, Plot, PlotTrace, by_name, motion, rounded
 
-#: Bars of plus and minus this many standard deviations.
-INTERVAL = 2.0
 #: Errors below this are rounding, and a logarithm has no zero.
 LEAST = 1e-12
 
@@ -58,11 +56,11 @@ def calibration_page(result: Calibration) -> Iterator[Piece]:
                 traces=left,
                 over_time=True,
             )
-    names, values, bars = corrections(result, INTERVAL)
+    names, values, bars = corrections(result)
     yield by_name(
         *("Corrections with error bars", "correction over the tolerance named at the left [1]", names),
         {"correction": values},
         deviation=bars,
         look="points",
-        note=f"0 is the nominal geometry; bars are ±{INTERVAL:g} standard deviations.",
+        note="0 is the nominal geometry; bars are 95 % intervals.",
     )

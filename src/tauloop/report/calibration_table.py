@@ -15,6 +15,8 @@ from tauloop.calibration.judging.identifiability import NOT_TOLD_APART
 from tauloop.report.tables import doubts, table
 from tauloop.result import Status
 
+#: Intervals have a column of their own where there are fewer degrees of freedom: they are wider than two deviations.
+FEW_DEGREES = 30
 #: What one SI unit is in the unit that is shown.
 SHOWN = {"m": (1e3, "mm"), "rad": (180 / math.pi, "deg"), "1": (1.0, "")}
 
@@ -25,15 +27,19 @@ def shown(value: float, unit: str) -> tuple[float, str]:
     return value * factor, name
 
 
-def corrections(calibration: Calibration, interval: float) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """Names with tolerances, corrections over them (n,), and so many standard deviations over them (n,)."""
+def corrections(calibration: Calibration) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """Names with tolerances, corrections over them (n,), and half-widths of 95 % intervals over them (n,).
+
+    A half-width is zero where an estimate has no interval.
+    """
     estimates, names = calibration.estimates, []
     for estimate in estimates:
         tolerance, unit = shown(estimate.tolerance, estimate.unit)
         names.append(f"{estimate.name}, {tolerance:.3g} {unit}".rstrip(" ,"))
     scale = np.array([estimate.tolerance for estimate in estimates])
     values = np.array([estimate.correction for estimate in estimates]) / scale
-    return names, values, interval * np.array([estimate.deviation for estimate in estimates]) / scale
+    half_widths = np.array([estimate.half_width or 0.0 for estimate in estimates])
+    return names, values, half_widths / scale
 
 
 def calibration_tables(calibration: Calibration) -> Iterator[RenderableType]:
@@ -69,9 +75,11 @@ def _judged(calibration: Calibration) -> Iterator[RenderableType]:
         value, unit = shown(calibration.leave_one_out.rms, common)
         yield f"leave-one-out: {value:.4g} {unit} RMS"
     if drawn is not None:
-        ratios = [d / e.deviation for d, e in zip(drawn.standard_deviations, calibration.estimates, strict=True)]
-        times = f"{min(ratios):.2f} to {max(ratios):.2f} times those above"
-        yield f"bootstrap of {len(drawn.corrections)}: standard deviations {times}"
+        both = zip(drawn.standard_deviations, calibration.estimates, strict=True)
+        ratios = [deviation / e.deviation for deviation, e in both if e.deviation]
+        if ratios:
+            times = f"{min(ratios):.2f} to {max(ratios):.2f} times those above"
+            yield f"bootstrap of {len(drawn.corrections)}: standard deviations {times}"
     if calibration.comparison is not None:
         yield from _comparison(calibration.comparison, common)
 
@@ -100,7 +108,10 @@ def _summary(calibration: Calibration) -> Text:
 
 def _parameters(calibration: Calibration) -> Iterator[Table]:
     """Parameters of the machine, and apart those of instruments and encoders."""
-    headings = (("nominal", ".4f"), ("calibrated", ".4f"), ("correction", "+.4f"), ("std. dev.", ".2g"))
+    headings = [("nominal", ".4f"), ("calibrated", ".4f"), ("correction", "+.4f"), ("std. dev.", ".2g")]
+    has_wide_intervals = 0 < calibration.degrees_of_freedom < FEW_DEGREES
+    if has_wide_intervals:
+        headings.append(("± 95 %", ".2g"))
     for title, is_nuisance in (("Parameters", False), ("Of instruments and encoders", True)):
         cells = []
         for estimate in (item for item in calibration.estimates if item.is_nuisance is is_nuisance):
@@ -110,8 +121,11 @@ def _parameters(calibration: Calibration) -> Iterator[Table]:
                 note = f"of {len(estimate.members)}"
             if estimate.bound is not None:
                 note = f"{note}, bound".lstrip(", ")
-            values = (estimate.nominal, estimate.value, estimate.correction, estimate.deviation)
-            cells.append((estimate.name, *(factor * value for value in values), unit, note))
+            values = [estimate.nominal, estimate.value, estimate.correction, estimate.deviation]
+            if has_wide_intervals:
+                values.append(estimate.half_width)
+            shown_values = ("none" if value is None else factor * value for value in values)
+            cells.append((estimate.name, *shown_values, unit, note))
         if cells:
             notes = [""] if any(cell[-1] for cell in cells) else []
             rows = [cell if notes else cell[:-1] for cell in cells]

@@ -13,6 +13,15 @@ from tauloop.records import dataclass
 FALSE_ALARM = 0.01
 #: Outliers taken out one after the other, at most this share of the residuals.
 MOST_OUTLIERS = 0.1
+#: Probability with which an interval covers the true value.
+CONFIDENCE = 0.95
+#: Chance that sound noise has a variance factor below, or above, the range that is believed.
+BY_CHANCE = 1e-3
+#: Eigenvalues of the scaled information below this share of the largest are rounding: the information squares the
+#: Jacobian, whose entries have 1e-8 from Newton's method at worst.
+UNDETERMINED = 1e-14
+#: An unknown takes part in a direction of length one when its share is at least this.
+SMALL_SHARE = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,16 +86,65 @@ def summarised(series: str, quantity: str, unit: str, errors: np.ndarray) -> Err
     )
 
 
+def degrees_of_freedom(solution: Solution) -> int:
+    """Number of residuals and priors less the number of unknowns."""
+    return len(solution.residual) + int((solution.prior > 0).sum()) - len(solution.correction)
+
+
+def interval_factor(freedom: int, *, known_noise: bool) -> float | None:
+    """Half-width of a 95 % interval over the standard deviation; None where nothing sizes the noise.
+
+    Student's quantile where the noise is found from the residuals, the normal one where it is known.
+
+    Args:
+        freedom: degrees of freedom of the fit.
+        known_noise: whether the stated noise is believed.
+    """
+    if known_noise:
+        return float(scipy.special.ndtri(0.5 + CONFIDENCE / 2))
+    if freedom <= 0:
+        return None
+    return float(scipy.special.stdtrit(freedom, 0.5 + CONFIDENCE / 2))
+
+
+def undetermined(solution: Solution, scale: np.ndarray) -> np.ndarray:
+    """Which unknowns (n,) take part in a direction that nothing determines at the optimum.
+
+    A direction counts where its eigenvalue of the information (in units of `scale`) is lost in rounding: the
+    pseudo-inverse would give such a direction no variance at all.
+
+    Args:
+        solution: the optimum.
+        scale: sizes of the unknowns (n,).
+    """
+    sizes, directions = np.linalg.eigh(solution.information * np.outer(scale, scale))
+    is_lost = sizes <= UNDETERMINED * sizes.max(initial=0.0)
+    return np.asarray((np.abs(directions[:, is_lost]) > SMALL_SHARE).any(axis=1))
+
+
 def variance_factor(solution: Solution) -> float | None:
     """Weighted sum of squares (residuals and priors) over degrees of freedom: one where noise is as stated.
 
     Priors count as measurements of zero. None without degrees of freedom.
     """
     prior = solution.prior * solution.correction
-    freedom = len(solution.residual) + int((solution.prior > 0).sum()) - len(solution.correction)
+    freedom = degrees_of_freedom(solution)
     if freedom <= 0:
         return None
     return float((np.sum(solution.weights * solution.residual**2) + prior @ prior) / freedom)
+
+
+def variance_range(freedom: int, usual: tuple[float, float]) -> tuple[float, float]:
+    """Least and largest variance factor that stated noise explains: the usual ones, wider where chance goes further.
+
+    Args:
+        freedom: degrees of freedom of the fit.
+        usual: the range where they are many.
+    """
+    if freedom <= 0:
+        return usual
+    least, largest = (float(scipy.special.chdtri(freedom, p)) / freedom for p in (1.0 - BY_CHANCE, BY_CHANCE))
+    return min(usual[0], least), max(usual[1], largest)
 
 
 def covariance(solution: Solution, factor: float, scale: np.ndarray) -> np.ndarray:

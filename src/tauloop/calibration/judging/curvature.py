@@ -1,0 +1,63 @@
+"""Second-order effects at the ends of a fit's intervals: whether straight error bars are true to a curved problem.
+
+With residuals r(x) and their Jacobian J at the optimum, a step d along the least certain direction leaves
+
+    e = r(x + d) - r(x) - J d,
+
+which a linear problem does not have. It moves the estimates by s = (J^T W J + P)^-1 J^T W e. Where s is as large as the
+interval itself, the interval is not symmetric, and its size is wrong.
+
+Source: Bates and Watts 1980, Relative curvature measures of nonlinearity: parameter effects.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tauloop.calibration.problem.problem import CalibrationProblem
+from tauloop.calibration.solving.solver import Solution
+
+#: Tried lengths of the step, in tolerances: further out poses may be out of reach.
+LENGTHS = (1.0, 0.3, 0.1, 0.03)
+
+
+def second_order_share(problem: CalibrationProblem, solution: Solution, half_widths: np.ndarray) -> float | None:
+    """Return the largest second-order shift of an estimate over the half-width of its interval.
+
+    A step longer than `LENGTHS` allows is shortened, for the shift grows with its square.
+
+    Args:
+        problem: the calibration.
+        solution: its optimum.
+        half_widths: of the intervals (n,), SI.
+
+    Returns:
+        None where poses are out of reach a little away from the optimum, or nothing is estimated.
+    """
+    scale = problem.tolerances
+    if not len(scale):
+        return None
+    inverse = solution.inverse(scale)
+    sizes, directions = np.linalg.eigh(inverse)
+    deviations = np.sqrt(np.maximum(np.diag(inverse), np.finfo(float).tiny))
+    factor = float((half_widths / (scale * deviations)).max())
+    end = factor * float(np.sqrt(sizes[-1])) * directions[:, -1]
+    largest = max(float(np.abs(end).max()), np.finfo(float).tiny)
+    J = solution.jacobian * scale
+
+    def share(step: np.ndarray, fraction: float) -> float | None:
+        """The same for one step (n,), in tolerances, that is a fraction of the one to the interval's end."""
+        evaluation = problem.evaluate(solution.correction + scale * step, solution.evaluation)
+        if not evaluation.is_reached:
+            return None
+        curved = evaluation.residual - solution.residual - J @ step
+        shift = scale * (inverse @ (J.T @ (solution.weights * curved)))
+        return float(np.abs(shift / half_widths).max()) / fraction**2
+
+    for length in LENGTHS:
+        fraction = min(1.0, length / largest)
+        shares = [share(sign * fraction * end, fraction) for sign in (1.0, -1.0)]
+        reached = [value for value in shares if value is not None]
+        if len(reached) == len(shares):
+            return max(reached)
+    return None
