@@ -241,10 +241,10 @@ def _corrections(result: Calibration) -> tuple[Evidence, ...]:
 
 def _trends(result: Calibration) -> tuple[Evidence, ...]:
     """The trend of the residuals that chance explains least."""
-    found = [(item, trend) for item in result.residual_analysis.quantities for trend in item.trends]
-    if not found:
+    trends = [(item, trend) for item in result.residual_analysis.quantities for trend in item.trends]
+    if not trends:
         return ()
-    item, trend = min(found, key=lambda pair: pair[1].p)
+    item, trend = min(trends, key=lambda pair: pair[1].p)
     return (
         Evidence(
             name=f"p of the clearest trend of the residuals ({item.quantity} of {item.series} with {trend.against}, "

@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 from tauloop.calibration.measurements.instruments import Frame, Framed, Pose
 from tauloop.calibration.measurements.series import Series
 from tauloop.calibration.problem.problem import calibration_problem
-from tauloop.calibration.solving.checks import kabsch
+from tauloop.calibration.solving.registration import kabsch
 from tauloop.errors import InputError
 from tauloop.mechanism.model import Mechanism
 

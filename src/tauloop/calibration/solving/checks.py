@@ -15,14 +15,12 @@ from tauloop.calibration.problem.building import exchanged, with_encoders
 from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation
 from tauloop.calibration.problem.stations import Station
 from tauloop.calibration.solving.exchanges import SECONDS, alike_pairs
+from tauloop.calibration.solving.registration import kabsch, rms_distance
+from tauloop.calibration.solving.row_order import FITS_BETTER, LARGE_ERROR, wrong_rows
 from tauloop.errors import Problem, Problems
 
 #: A spread below this share of the next larger one is none: poses on a line, or in a plane.
 FLAT = 1e-2
-#: Another reading of the data (swapped, mirrored, in other units) is believed when it fits so many times better.
-FITS_BETTER = 5.0
-#: And when, as it stands, the error is beyond this share of the spread of the poses.
-LARGE_ERROR = 0.02
 #: A pose is gross when it is also so many times further off than the median one.
 GROSS = 20.0
 #: Gross poses that are named one by one.
@@ -67,7 +65,8 @@ def inspect(
     forward = problem.predicting()
     evaluation = forward.evaluate(np.zeros(n)) if start is None else start
     nothing = np.zeros(len(problem.unknowns))
-    for station, state in zip(forward.stations, evaluation.states, strict=True):
+    jacobians = forward.pose_jacobians(evaluation)
+    for station, state, jacobian in zip(forward.stations, evaluation.states, jacobians, strict=True):
         points = station.points(nothing, state.q)
         problems += _on_a_line(station.series, points)
         if station.series.instrument.position_columns:
@@ -75,6 +74,10 @@ def inspect(
             problems += wrong
             if wrong:
                 continue
+        misplaced = wrong_rows(station, state.residual, state.errors, jacobian * problem.tolerances)
+        problems += misplaced
+        if misplaced:
+            continue
         if gross:
             problems += _beyond_range(forward, station, state.q)
             problems += _gross(forward, station, state.errors, float(np.linalg.norm(_spreads(points))))
@@ -99,24 +102,6 @@ def _on_a_line(series: Series, points: np.ndarray) -> list[Problem]:
     what = f"{what}: they spread by {1e3 * spreads[0]:.3g} mm along it and {1e3 * spreads[1]:.3g} mm across"
     remedy = "touch the plane in two directions" if on_plane else "spread the poses over the whole work volume"
     return [Problem(series.instrument.name, what, remedy)]
-
-
-def kabsch(measured: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, float, float]:
-    """Turn (3, 3) that carries measured points onto predicted ones, best in the least squares (Kabsch 1976).
-
-    Returns:
-        R with p - mean(p) = R (y - mean(y)), the RMS distance left, and that with a mirror instead of a turn.
-    """
-    y, p = measured - measured.mean(axis=0), predicted - predicted.mean(axis=0)
-    U, _, Vt = np.linalg.svd(p.T @ y)
-    sign = np.sign(np.linalg.det(U @ Vt)) or 1.0
-    turn, mirror = (U @ np.diag([1.0, 1.0, side]) @ Vt for side in (sign, -sign))
-    return turn, _rms(p - y @ turn.T), _rms(p - y @ mirror.T)
-
-
-def _rms(distances: np.ndarray) -> float:
-    """Root mean square length of vectors (N, 3)."""
-    return float(np.sqrt(np.mean(np.sum(distances**2, axis=1))))
 
 
 def _wrong_reading(
@@ -145,12 +130,12 @@ def _wrong_reading(
             f"mirrored, {1e3 * turned:.3g} mm as they are",
             "turn the sign of one column, or swap two columns: the instrument's frame is left-handed",
         )
-    as_is = turned if frame_free else _rms(predicted - measured)
+    as_is = turned if frame_free else rms_distance(predicted - measured)
     if as_is <= LARGE_ERROR * spread:
         return problems
     if not frame_free:
         for swapped in permutations(range(3)):
-            other = _rms(predicted - measured[:, swapped])
+            other = rms_distance(predicted - measured[:, swapped])
             if as_is > FITS_BETTER * other:
                 names = "".join("xyz"[c] for c in swapped)
                 problems.add(
@@ -224,7 +209,7 @@ def _left(
         return None
     if frame_free and len(measured) > 3:
         return kabsch(measured, state.errors[:, :3] + station.series.readings[:, :3])[1]
-    return _rms(state.errors[:, :3])
+    return rms_distance(state.errors[:, :3])
 
 
 def _beyond_range(problem: CalibrationProblem, station: Station, q: np.ndarray) -> list[Problem]:
