@@ -22,6 +22,7 @@ from tauloop.calibration import (
     Position,
     Tolerances,
     aligned,
+    aligned_together,
     calibrate,
     calibration_problem,
     fit_geometry,
@@ -187,3 +188,89 @@ def test_the_likelihood_of_a_width_is_that_of_a_normal_distribution() -> None:
 
     assert 2.0 * (density(tightness.width) - density(1.0)) == pytest.approx(tightness.ratio, abs=1e-2)
     assert density(tightness.width) > max(density(0.9 * tightness.width), density(1.1 * tightness.width))
+
+
+def tied(letters: str) -> tuple[str, ...]:
+    """Unknowns that give the frames of both series one correction."""
+    return tuple(f"{letter}=t?.frame.{letter}" for letter in letters.split())
+
+
+@pytest.mark.parametrize("starts", ["equal", "apart"])
+def test_tied_frames_of_one_tracker_with_two_targets_are_as_good_as_untied_ones(starts: str) -> None:
+    """Targets are known to 4 mm. Frames that start apart stay apart: a tie holds their corrections equal."""
+    name, noise = "hexapod", 2e-5
+    radius = machine(name).parameters["base_radius"].value + 0.5e-3
+    draw = rng()
+    positions = encoders(name, 40, draw, 0.05)
+    offsets = {"t1": np.zeros(3), "t2": np.array([0.5, 0.2, -0.1]) if starts == "apart" else np.zeros(3)}
+    targets = {"t1": (0.1, 0.0, 0.05), "t2": (-0.05, 0.1, 0.08)}
+    guesses = {"t1": (0.104, 0.003, 0.05), "t2": (-0.05, 0.097, 0.084)}
+    series = []
+    for seed, (tracker, target) in enumerate(targets.items()):
+        x, y, z = (float(value) for value in np.array(FRAME.position) + offsets[tracker])
+        frame = replace(FRAME, position=(x, y, z))
+        instrument = Position(name=tracker, target=target, frame=frame)
+        read = measured(name, {"base_radius": radius}, instrument, positions, noise, seed=seed)
+        start_x, start_y, start_z = (float(value) for value in offsets[tracker])
+        start = Position(name=tracker, target=guesses[tracker], frame=Frame(position=(start_x, start_y, start_z)))
+        series.append(replace(read, instrument=start))
+    results = {}
+    for case, frames in (("tied", tied("x y z rx ry rz")), ("untied", ("t?.frame.*",))):
+        options = CalibrationOptions(parameters=(*frames, "t?.target.?", "base_radius"), align=True)
+        result = calibrate(machine(name), series, options)
+        assert result.status is Status.OK, result.advice
+        (results[case],) = [estimate for estimate in result.estimates if estimate.name == "base_radius"]
+    assert abs(results["tied"].value - radius) < SURE * results["tied"].deviation
+    assert results["tied"].deviation <= 1.05 * results["untied"].deviation
+
+
+def test_one_target_that_two_trackers_read_has_one_turn() -> None:
+    """The target is mounted half a radian askew, which both series start from alike."""
+    name, noise = "hexapod", 2e-5
+    radius = machine(name).parameters["base_radius"].value + 0.5e-3
+    askew = quaternion(Rotation.from_rotvec([0.3, -0.4, 0.2]))
+    frames = {"t1": FRAME, "t2": Frame(position=(-0.4, 0.1, 0.2), quaternion=(0.6, 0.8, 0.0, 0.0))}
+    draw = rng()
+    series = []
+    for seed, (tracker, frame) in enumerate(frames.items()):
+        positions = encoders(name, 25, draw, 0.05)
+        instrument = Pose(name=tracker, target=(0.0, 0.0, 0.05), target_quaternion=askew, frame=frame)
+        read = measured(name, {"base_radius": radius}, instrument, positions, noise, seed=seed)
+        series.append(replace(read, instrument=Pose(name=tracker, target=(0.0, 0.0, 0.05))))
+    turns = tuple(f"{letter}=t?.target.{letter}" for letter in ("rx", "ry", "rz"))
+    options = CalibrationOptions(parameters=("t?.frame.*", *turns, "base_radius"), align=True)
+    result = calibrate(machine(name), series, options)
+    assert result.status is Status.OK, result.advice
+    (estimate,) = [item for item in result.estimates if item.name == "base_radius"]
+    assert abs(estimate.value - radius) < SURE * estimate.deviation
+    starts = {item.instrument.target_quaternion for item in result.problem.series}
+    assert len(starts) == 1
+
+
+def test_two_series_of_one_tracker_are_aligned_to_one_frame() -> None:
+    """Each by itself would get a frame of its own, and one instrument cannot have two."""
+    name = "gantry_tau_3dof"
+    draw = rng()
+    series = [
+        measured(name, {}, Position(name="t", frame=FRAME), encoders(name, 12, draw), NOISE, seed=seed)
+        for seed in range(2)
+    ]
+    unplaced = [replace(item, instrument=Position(name="t")) for item in series]
+    options = CalibrationOptions(parameters=("track*.length", "t.frame.*"), align=True)
+    assert len({item.instrument for item in calibrate(machine(name), unplaced, options).problem.series}) == 1
+
+
+def test_a_tied_series_of_two_components_takes_the_frame_that_the_other_places() -> None:
+    name = "gantry_tau_3dof"
+    draw = rng()
+    both = [
+        measured(name, {}, Position(name="t1", frame=FRAME), encoders(name, 12, draw), NOISE),
+        measured(name, {}, Position(name="t2", frame=FRAME, components="xz"), encoders(name, 12, draw), NOISE),
+    ]
+    unplaced = [replace(item, instrument=replace(item.instrument, frame=Frame())) for item in both]
+    placed = aligned_together(machine(name), unplaced, tied("x y z rx ry rz"))
+    for item in placed:
+        assert np.allclose(item.instrument.frame.position, FRAME.position, atol=1e-4)
+        assert np.allclose(np.abs(item.instrument.frame.quaternion), np.abs(FRAME.quaternion), atol=1e-4)
+    with pytest.raises(InputError, match="do not place a frame"):
+        aligned_together(machine(name), unplaced)

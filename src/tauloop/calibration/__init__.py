@@ -81,7 +81,7 @@ from tauloop.calibration.problem.unknowns import (
     select_unknowns as select_unknowns,
 )
 from tauloop.calibration.result import Calibration as Calibration, EstimatedUnknown as EstimatedUnknown
-from tauloop.calibration.solving.align import aligned as aligned
+from tauloop.calibration.solving.align import aligned as aligned, aligned_together as aligned_together
 from tauloop.calibration.solving.checks import inspect as inspect
 from tauloop.calibration.solving.exchanges import (
     Exchanges as Exchanges,

@@ -19,7 +19,7 @@ from tauloop.calibration.problem.problem import CalibrationProblem, calibration_
 from tauloop.calibration.problem.residuals import FORWARD_KINEMATICS, RESIDUALS, ResidualKind
 from tauloop.calibration.problem.unknowns import Tolerances
 from tauloop.calibration.result import Calibration
-from tauloop.calibration.solving.align import aligned
+from tauloop.calibration.solving.align import aligned_together
 from tauloop.calibration.solving.exchanges import indistinguishable_swaps
 from tauloop.errors import IdentificationError, InputError, solving
 from tauloop.mechanism.model import Mechanism
@@ -51,7 +51,7 @@ class CalibrationOptions(Options):
         tolerances: usual sizes of corrections; those of the measurement set without them.
         residuals: what the residuals are.
         fit: how they are made small.
-        align: start from the instrument frame that fits the nominal machine best.
+        align: start from the instrument frames that fit the nominal machine best; tied ones are aligned together.
         against: another set of unknowns, as the parameters, to compare with on unseen poses.
         draws: random draws of 5 folds for that comparison.
         replicates: bootstrap replicates; none for 0.
@@ -156,7 +156,9 @@ def _measured(
             item = read_measurements(item, mechanism, kind=kind, noise=noise, folder=folder)
         sets.append(MeasurementSet(series=(item,)) if isinstance(item, Series) else item)
     measured = joined(sets)
-    series = tuple(aligned(mechanism, item) for item in measured.series) if options.align else measured.series
+    series = measured.series
+    if options.align:
+        series = aligned_together(mechanism, series, options.parameters or measured.parameters, options.against)
     tolerances = options.tolerances or measured.tolerances or Tolerances()
     if options.priors:
         tolerances = replace(tolerances, priors=options.priors)
