@@ -27,6 +27,7 @@ from tauloop.calibration.judging.validation import (
     leave_one_out as leave_one_out,
 )
 from tauloop.calibration.measurements.instruments import (
+    Between as Between,
     Contact as Contact,
     Distance as Distance,
     Frame as Frame,
@@ -37,6 +38,7 @@ from tauloop.calibration.measurements.instruments import (
     Orientation as Orientation,
     Pose as Pose,
     Position as Position,
+    StepGauge as StepGauge,
 )
 from tauloop.calibration.measurements.measurement_set import MeasurementSet as MeasurementSet
 from tauloop.calibration.measurements.reading import (

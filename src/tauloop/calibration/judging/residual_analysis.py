@@ -123,7 +123,10 @@ def analyse_residuals(
     start = np.zeros(len(problem.unknowns))
     rows: list[QuantityResiduals] = []
     for station, own, free in zip(problem.predicting().stations, errors, shares, strict=True):
-        against = _coordinates(problem, station.points(start, station.q), station.series.encoders)
+        points, encoders = station.points(start, station.q), station.series.encoders
+        if station.poses > 1:  # of a reading between poses: the middle of them
+            points, encoders = (rows.reshape(len(own), station.poses, -1).mean(axis=1) for rows in (points, encoders))
+        against = _coordinates(problem, points, encoders)
         scale = np.sqrt(np.maximum(free, FREE))
         sound = free > FREE
         for k, (name, unit) in enumerate(station.series.instrument.errors):

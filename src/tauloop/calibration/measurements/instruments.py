@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import MISSING, field, fields
+from dataclasses import MISSING, field, fields, replace
 from typing import Any, ClassVar
 
 import casadi as ca
+import numpy as np
 
 from tauloop.assembly.loops import nominal
 from tauloop.calibration.measurements.surfaces import Plane, Surface, Vector3
@@ -28,6 +29,8 @@ from tauloop.records import dataclass
 ORIGIN: Vector3 = (0.0, 0.0, 0.0)
 #: Usual sizes of corrections: of a length (m), an angle (rad) and a plain number.
 TYPICAL = {"m": 1e-3, "rad": 1e-3, "1": 1e-3}
+#: Distances in both rows of a pair that differ by more than this, m, are two.
+SAME_DISTANCE = 1e-9
 _QUATERNION = (("qw", "1"), ("qx", "1"), ("qy", "1"), ("qz", "1"))
 _TURN = (("turn x", "rad"), ("turn y", "rad"), ("turn z", "rad"))
 
@@ -54,6 +57,7 @@ class Scene:
     Attributes:
         mechanism, topology, values, motion: the machine, its parameters and where its bodies are.
         nuisances: values or symbols of all nuisance parameters by name.
+        others: the same machine at the further poses that a reading belongs to, for instruments with several `poses`.
     """
 
     mechanism: Mechanism
@@ -61,6 +65,7 @@ class Scene:
     values: Values
     motion: TreeMotion
     nuisances: Mapping[str, Any]
+    others: tuple[Scene, ...] = ()
 
     def vector(self, prefix: str, letters: tuple[str, ...] = ("x", "y", "z")) -> ca.SX:
         """Nuisance parameters ``prefix.x`` and so on as a vector."""
@@ -80,11 +85,23 @@ class Scene:
 
 
 def nominal_scene(mechanism: Mechanism, topology: Topology, instrument: Instrument) -> tuple[ca.SX, Scene]:
-    """Symbols of the coordinates, and the machine there at rest with nominal parameters and start values."""
+    """Symbols of the coordinates of all poses of a reading, one after the other, and the machine there.
+
+    The machine is at rest, with nominal parameters and start values.
+    """
     values = nominal(mechanism)
-    motion = symbolic_motion(topology, values, is_moving=False)
     nuisances = {nuisance.name: nuisance.value for nuisance in instrument.nuisances()}
-    return motion.q, Scene(mechanism=mechanism, topology=topology, values=values, motion=motion, nuisances=nuisances)
+    scenes = [
+        Scene(
+            mechanism=mechanism,
+            topology=topology,
+            values=values,
+            motion=symbolic_motion(topology, values, is_moving=False),
+            nuisances=nuisances,
+        )
+        for _ in range(instrument.poses)
+    ]
+    return ca.vertcat(*(scene.motion.q for scene in scenes)), replace(scenes[0], others=tuple(scenes[1:]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +122,45 @@ class Instrument(ABC):
     name: str
 
     @property
+    def poses(self) -> int:
+        """Number of poses that one reading belongs to: one, but for distances between poses and the like."""
+        return 1
+
+    def at_poses(self, count: int) -> Instrument:
+        """The instrument where a table has so many poses for each reading; the same for most kinds."""
+        return self
+
+    @property
+    def assumed(self) -> float | None:
+        """The reading where a table has no column of it; None where there must be one."""
+        return None
+
+    @property
     def columns(self) -> tuple[tuple[str, str], ...]:
         """Name and SI unit of every number that is read."""
         return self.reads
+
+    @property
+    def row_columns(self) -> tuple[tuple[str, str], ...]:
+        """Name and SI unit of every number that a table has in the row of one pose."""
+        return self.columns
+
+    def gathered(self, rows: np.ndarray) -> np.ndarray:
+        """Readings (N, n_columns) from what the rows of their poses hold (N, `poses`, n_row_columns)."""
+        return rows[:, 0]
+
+    def readings_at(self, errors: np.ndarray) -> np.ndarray:
+        """Readings (N, n_columns) that are predicted, from the errors (N, n_errors) at readings of zero.
+
+        From the unit quaternion the error of a turn by a about e is 2 sin(a/2) e, twice the vector part of the
+        quaternion that would be read.
+        """
+        first = self.quaternion_column
+        if first is None:
+            return errors
+        half = errors[:, first : first + 3] / 2
+        real = np.sqrt(np.maximum(1.0 - (half**2).sum(axis=1, keepdims=True), 0.0))
+        return np.concatenate([errors[:, :first], real, half], axis=1)
 
     @property
     def errors(self) -> tuple[tuple[str, str], ...]:
@@ -343,6 +396,11 @@ class Contact(Instrument):
     surface: Surface = field(default_factory=Plane)
     target: Vector3 = ORIGIN
 
+    @property
+    def assumed(self) -> float | None:
+        """No gap."""
+        return 0.0
+
     def nuisances(self) -> tuple[Nuisance, ...]:
         """Place of the surface, and target (3)."""
         return (*_nuisances(self.name, *self.surface.unknowns()), *_vector(f"{self.name}.target", self.target))
@@ -432,9 +490,168 @@ class JointSensor(Instrument):
         return problems
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Between(Instrument):
+    """Distance between two poses of a target on the tool: a width of a printed part, a gauge block, a ball bar.
+
+    What is read is scale |p_B - p_A| + offset, or scale |e.(p_B - p_A)| + offset along a direction e. It does not
+    depend on where the base frame is.
+
+    Attributes:
+        length: of a gauge or ball bar, m: the reading where a table has none.
+        target: start value of the target's offset from the tool centre point, in the tool frame, m.
+        direction: of the measurement in the base frame, of any length, as of a caliper across two walls; none for the
+            distance itself.
+    """
+
+    kind: ClassVar[str] = "between"
+    reads: ClassVar[tuple[tuple[str, str], ...]] = (("distance", "m"),)
+    usual_name: ClassVar[str] = "caliper"
+    length: float | None = None
+    target: Vector3 = ORIGIN
+    direction: Vector3 | None = None
+
+    @property
+    def poses(self) -> int:
+        """Two: both ends."""
+        return 2
+
+    @property
+    def assumed(self) -> float | None:
+        """The length of the gauge."""
+        return self.length
+
+    def gathered(self, rows: np.ndarray) -> np.ndarray:
+        """The distance, which the rows of both ends hold alike.
+
+        Raises:
+            InputError: they do not.
+        """
+        problems = Problems()
+        for i in np.flatnonzero(np.abs(np.diff(rows[:, :, 0], axis=1)[:, 0]) > SAME_DISTANCE):
+            first, second = (1e3 * float(value) for value in rows[i, :, 0])
+            what = f"both ends of distance {i + 1} have other numbers: {first:.6g} and {second:.6g} mm"
+            problems.add(f"{self.name}.distance", what, "give both rows of a pair the same distance")
+        InputError.raise_if_any(problems)
+        return rows[:, 0]
+
+    def nuisances(self) -> tuple[Nuisance, ...]:
+        """Target (3), a constant error (both probe radii, the width of a line) and a scale (shrinkage)."""
+        return (
+            *_vector(f"{self.name}.target", self.target),
+            *_nuisances(self.name, ("offset", 0.0, "m"), ("scale", 1.0, "1")),
+        )
+
+    def error(self, scene: Scene, reading: ca.SX) -> ca.SX:
+        """Predicted less measured distance."""
+        (end,) = scene.others
+        d = end.target(self.name) - scene.target(self.name)
+        if self.direction is None:
+            distance = ca.sqrt(ca.dot(d, d))
+        else:
+            e = np.asarray(self.direction) / np.linalg.norm(self.direction)
+            distance = ca.fabs(ca.dot(ca.DM(e), d))
+        return scene.nuisances[f"{self.name}.scale"] * distance + scene.nuisances[f"{self.name}.offset"] - reading
+
+    def check(self, mechanism: Mechanism, topology: Topology) -> list[Problem]:
+        """A direction has a length, and a gauge a positive one."""
+        problems = Problems()
+        if self.direction is not None and not np.linalg.norm(self.direction) > 0.0:
+            what = "has no direction: all three numbers are zero"
+            problems.add(f"{self.name}.direction", what, "give a vector, or leave it out")
+        if self.length is not None and not self.length > 0.0:
+            problems.add(f"{self.name}.length", f"is {1e3 * self.length:g} mm", "give the length of the gauge")
+        return problems
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepGauge(Instrument):
+    """Places of several touches along a step gauge or scale that lies anywhere, as its certificate has them.
+
+    With the direction e from the first to the last touch, scale e.p_k is the place y_k but for a constant: where the
+    gauge begins is unknown. Of the K differences d_k the K - 1 Helmert contrasts are the errors:
+
+        (d_1 + ... + d_k - k d_(k+1)) / sqrt(k (k + 1)),
+
+    which have the noise of one touch and are independent of each other where the touches are.
+
+    Attributes:
+        count: number K of touches in one placement of the gauge.
+        target: start value of the touching point's offset from the tool centre point, in the tool frame, m.
+    """
+
+    kind: ClassVar[str] = "steps"
+    usual_name: ClassVar[str] = "gauge"
+    count: int = 2
+    target: Vector3 = ORIGIN
+
+    @property
+    def poses(self) -> int:
+        """All touches of one placement."""
+        return self.count
+
+    def at_poses(self, count: int) -> Instrument:
+        """The same gauge with another number of touches."""
+        return replace(self, count=count)
+
+    @property
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        """Places along the gauge."""
+        return tuple((f"place {k + 1}", "m") for k in range(self.count))
+
+    @property
+    def row_columns(self) -> tuple[tuple[str, str], ...]:
+        """The place of one touch."""
+        return (("place", "m"),)
+
+    @property
+    def errors(self) -> tuple[tuple[str, str], ...]:
+        """Helmert contrasts of the differences."""
+        return tuple((f"step {k + 1}", "m") for k in range(self.count - 1))
+
+    def gathered(self, rows: np.ndarray) -> np.ndarray:
+        """The places of all touches."""
+        return rows[:, :, 0]
+
+    def readings_at(self, errors: np.ndarray) -> np.ndarray:
+        """Places whose mean is zero: the contrasts do not depend on it."""
+        return errors @ _contrasts(self.count)
+
+    def nuisances(self) -> tuple[Nuisance, ...]:
+        """Target (3) and a scale (expansion of the gauge)."""
+        return (*_vector(f"{self.name}.target", self.target), *_nuisances(self.name, ("scale", 1.0, "1")))
+
+    def error(self, scene: Scene, reading: ca.SX) -> ca.SX:
+        """Contrasts of predicted less measured places."""
+        points = [place.target(self.name) for place in (scene, *scene.others)]
+        line = points[-1] - points[0]
+        e = line / ca.sqrt(ca.dot(line, line))
+        scale = scene.nuisances[f"{self.name}.scale"]
+        differences = ca.vertcat(*(scale * ca.dot(e, point) for point in points)) - reading
+        return ca.DM(_contrasts(self.count)) @ differences
+
+    def check(self, mechanism: Mechanism, topology: Topology) -> list[Problem]:
+        """At least two touches."""
+        if self.count >= 2:
+            return []
+        what = f"{self.count} touch of the gauge shows no step"
+        return [Problem(where=f"{self.name}.count", what=what, remedy="touch it at two places or more")]
+
+
+def _contrasts(count: int) -> np.ndarray:
+    """Helmert's orthonormal rows (count - 1, count), each across a constant."""
+    rows = np.zeros((count - 1, count))
+    for k in range(1, count):
+        rows[k - 1, :k] = 1.0
+        rows[k - 1, k] = -k
+        rows[k - 1] /= math.sqrt(k * (k + 1))
+    return rows
+
+
 #: Instruments by kind.
 INSTRUMENTS: dict[str, type[Instrument]] = {
-    kind.kind: kind for kind in (Position, Pose, Orientation, Distance, Contact, Inclinometer, JointSensor)
+    kind.kind: kind
+    for kind in (Position, Pose, Orientation, Distance, Between, StepGauge, Contact, Inclinometer, JointSensor)
 }
 
 

@@ -9,6 +9,7 @@ series:
     encoders: {motor1: a, motor2: b, motor3: c}   # left out: columns encoder.motor1, ...
     readings: {gap: d}                      # left out: columns measured.gap, ...; of contacts without them: zero gaps
     units: {encoders: 0.009375 mm}          # of the groups or of single columns
+    together: part                          # of readings between poses: rows with equal numbers here are one reading
     noise: 0.04 mm
 parameters: [tower*.end_stop]
 tolerances: {length: 5 mm, angle: 0.5 deg}
@@ -29,7 +30,7 @@ from tauloop.calibration.measurements.measurement_set import MeasurementSet
 from tauloop.calibration.measurements.series import Series
 from tauloop.calibration.measurements.surfaces import SURFACES, Plane
 from tauloop.calibration.problem.unknowns import DIMENSIONS, Bounds, Tolerances, bounds_of
-from tauloop.errors import InputError, LogError
+from tauloop.errors import InputError, LogError, Problems
 from tauloop.logs.findings import Findings
 from tauloop.logs.opening import open_table
 from tauloop.logs.scales import find_scale
@@ -41,6 +42,9 @@ from tauloop.mechanism.quantities import quantity
 from tauloop.mechanism.suggestions import suggestion, unknown_names
 from tauloop.mechanism.units import UnitError, named
 from tauloop.mechanism.values import ValueReader
+
+#: Column with the number of the reading, in tables of readings that belong to several poses.
+TOGETHER = "reading"
 
 
 def read_measurements(
@@ -83,7 +87,10 @@ def read_measurements(
     if isinstance(instrument, Position):
         columns = {letter: name for letter, name in columns.items() if name in table.names} or columns
         instrument = Position(name="tracker", components="".join(columns))
-    return MeasurementSet(series=(_series(table, instrument, encoders, columns, {}, (noise,), mechanism),))
+    series = _series(
+        table, instrument, encoders, columns, {}, (noise,), mechanism, _standard_together(table, instrument)
+    )
+    return MeasurementSet(series=(series,))
 
 
 def _standard_encoders(mechanism: Mechanism) -> dict[str, str]:
@@ -93,9 +100,14 @@ def _standard_encoders(mechanism: Mechanism) -> dict[str, str]:
 
 def _standard_readings(table: Table, instrument: Instrument) -> dict[str, str]:
     """Columns of the readings in a table with standard headers; none for contacts whose gaps are left out."""
-    columns = {name: f"measured.{name}" for name, _ in instrument.columns}
-    is_zero = instrument.touches and not any(column in table.names for column in columns.values())
-    return {} if is_zero else columns
+    columns = {name: f"measured.{name}" for name, _ in instrument.row_columns}
+    is_left_out = instrument.assumed is not None and not any(column in table.names for column in columns.values())
+    return {} if is_left_out else columns
+
+
+def _standard_together(table: Table, instrument: Instrument) -> str:
+    """Column that numbers the readings, of an instrument that reads several poses together; empty without."""
+    return TOGETHER if instrument.poses > 1 and TOGETHER in table.names else ""
 
 
 def read_instrument(path: str | Path) -> Instrument:
@@ -121,6 +133,7 @@ def _series(
     units: dict[str, str],
     noise: tuple[float, ...],
     mechanism: Mechanism,
+    together: str = "",
 ) -> Series:
     findings = Findings()
 
@@ -131,7 +144,7 @@ def _series(
             return 0, 1.0
         index = table.names.index(column)
         text = units.get(column, units.get(group, table.units[index]))
-        if not text and dict(instrument.columns).get(name) == "1":
+        if not text and (group == "together" or dict(instrument.row_columns).get(name) == "1"):
             text = "1"
         scale = find_scale("position", text, table, index, findings)
         return index, scale.factor if scale is not None else 1.0
@@ -140,27 +153,77 @@ def _series(
     for problem in unknown_names(encoders, actuators, "no such actuator", "encoders.{}"):
         findings.add("actuators", problem.where, problem.what, problem.remedy, table.file)
     chosen = []
-    gaps_are_zero = instrument.touches and not readings
-    measured = [] if gaps_are_zero else [name for name, _ in instrument.columns]
+    assumed = instrument.assumed if not readings else None
+    measured = [] if assumed is not None else [name for name, _ in instrument.row_columns]
     for group, wanted, columns in (("encoders", actuators, encoders), ("readings", measured, readings)):
         for name in wanted:
             if name in columns:
                 chosen.append(channel(group, name, columns[name]))
             else:
                 findings.add("missing", group, f"no column for {name}", "map it", table.file)
+    if together:
+        chosen.append(channel("together", "column", together))
     findings.raise_if_any()
     values = table.numbers([index for index, _ in chosen], findings) * np.array([factor for _, factor in chosen])
     findings.raise_if_any()
     n_u = len(mechanism.actuators)
     lines = [table.line(row) for row in range(len(values))] if len(values) < 1000 else []
-    labels = tuple(f"pose {i + 1}" + (f" (line {line})" if line is not None else "") for i, line in enumerate(lines))
+    positions = values[:, :n_u]
+    read = values[:, n_u : n_u + len(measured)] if assumed is None else np.full((len(values), 1), assumed)
+    if instrument.poses == 1:
+        labels = tuple(
+            f"pose {i + 1}" + (f" (line {line})" if line is not None else "") for i, line in enumerate(lines)
+        )
+        return Series(instrument=instrument, encoders=positions, readings=read, noise=noise, labels=labels)
+    rows = _rows_together(table, instrument, values[:, -1] if together else None, len(values))
+    instrument = instrument.at_poses(rows.shape[1])
+    labels = tuple(_label(i, [lines[row] for row in each]) for i, each in enumerate(rows)) if lines else ()
     return Series(
         instrument=instrument,
-        encoders=values[:, :n_u],
-        readings=np.zeros((len(values), 1)) if gaps_are_zero else values[:, n_u:],
+        encoders=positions[rows.ravel()],
+        readings=instrument.gathered(read[rows]),
         noise=noise,
         labels=labels,
     )
+
+
+def _label(reading: int, lines: list[int | None]) -> str:
+    """Name of a reading of several poses, with the lines of its table."""
+    stated = [str(line) for line in lines if line is not None]
+    return f"reading {reading + 1}" + (f" (lines {', '.join(stated)})" if stated else "")
+
+
+def _rows_together(table: Table, instrument: Instrument, marks: np.ndarray | None, count: int) -> np.ndarray:
+    """Rows (N, poses) of every reading: those with equal marks (count,), or one after the other.
+
+    Raises:
+        InputError: marks that do not give each reading its poses.
+    """
+    is_any_number = instrument.at_poses(instrument.poses + 1) != instrument
+    if marks is None:
+        size = count if is_any_number else instrument.poses
+        if size < 2 or count % size:
+            what = f"has {count} rows, and each reading belongs to {max(size, 2)} poses"
+            remedy = (
+                f"give the poses of one reading one after the other, or number the readings in a column {TOGETHER!r}"
+            )
+            raise InputError.of("rows", what, remedy, file=table.file)
+        return np.arange(count).reshape(-1, size)
+    _, first, group = np.unique(marks, return_index=True, return_inverse=True)
+    sizes = np.bincount(group)
+    size = int(sizes[group[0]]) if is_any_number else instrument.poses
+    problems = Problems()
+    for k in np.flatnonzero((sizes != size) | (sizes < 2)):
+        line = table.line(int(first[k]))
+        place = f"reading {marks[first[k]]:g}" + (f" (line {line})" if line is not None else "")
+        if is_any_number:
+            remedy = "give all placements of one series the same number of touches, at least 2, or make them two series"
+        else:
+            remedy = f"give each reading {size} rows with its number"
+        problems.add(place, f"has {sizes[k]} of {size} poses", remedy, file=table.file)
+    InputError.raise_if_any(problems)
+    order = np.argsort(first[group], kind="stable")
+    return order.reshape(-1, size)
 
 
 def _file(root: Cursor, folder: Path, mechanism: Mechanism) -> MeasurementSet:
@@ -199,6 +262,8 @@ def _series_of(place: Cursor, values: ValueReader, folder: Path, mechanism: Mech
     entry = contents(place, values) or {}
     instrument = instrument_of(place, entry)
     noise = _noise(place, entry.get("noise"), instrument)
+    if instrument is not None and instrument.poses == 1 and "together" in entry:
+        place.problem(f"is no key of a measurement of kind {instrument.kind}", "leave it out", "together")
     if place.collector.count > before or instrument is None or not entry.get("path") or not noise:
         return None
     try:
@@ -206,7 +271,8 @@ def _series_of(place: Cursor, values: ValueReader, folder: Path, mechanism: Mech
         table = CsvTable(path, _several(entry["header"])) if "header" in entry else open_table(path)
         encoders = entry.get("encoders", _standard_encoders(mechanism))
         readings = entry["readings"] if "readings" in entry else _standard_readings(table, instrument)
-        return _series(table, instrument, encoders, readings, entry.get("units", {}), noise, mechanism)
+        together = entry.get("together", _standard_together(table, instrument))
+        return _series(table, instrument, encoders, readings, entry.get("units", {}), noise, mechanism, together)
     except (LogError, InputError) as error:
         place.collector.include(error.problems)
         return None

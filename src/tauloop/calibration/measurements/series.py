@@ -15,16 +15,17 @@ from tauloop.shown import Shown
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Series(Shown):
-    """Readings of one instrument at N poses of the machine.
+    """N readings of one instrument, each at one pose of the machine or at several (`Instrument.poses`).
 
     Several series, of several instruments or of one, make a calibration; they need not share poses.
 
     Attributes:
         instrument: what was read.
-        encoders: readings of all actuators at every pose (N, n_u), in the order of the machine file; m or rad.
+        encoders: readings of all actuators at every pose (N * poses, n_u), in the order of the machine file, the poses
+            of one reading one after the other; m or rad.
         readings: what the instrument read (N, n_columns), SI, columns as `instrument.columns`.
         noise: standard deviation of the instrument's errors, SI: one number, or one for each of `instrument.errors`.
-        labels: a name for each pose, for messages; counted from 1 without them.
+        labels: a name for each reading, for messages; counted from 1 without them.
     """
 
     instrument: Instrument
@@ -38,6 +39,7 @@ class Series(Shown):
         name = self.instrument.name
         encoders = np.atleast_2d(numbers(self.encoders, f"{name}.encoders"))
         readings = numbers(self.readings, f"{name}.readings")
+        poses = self.instrument.poses
         if readings.ndim == 1 and len(self.instrument.columns) == 1:
             readings = readings[:, None]
         object.__setattr__(self, "encoders", encoders)
@@ -47,37 +49,49 @@ class Series(Shown):
         def refuse(where: str, what: str, remedy: str) -> None:
             problems.add(f"{name}.{where}", what, remedy)
 
-        expected = (len(encoders), len(self.instrument.columns))
+        count, rest = divmod(len(encoders), poses)
+        if rest:
+            what = f"have {len(encoders)} rows, and each reading belongs to {poses} poses"
+            refuse("encoders", what, "give the poses of one reading one after the other, none left over")
+        expected = (count, len(self.instrument.columns))
         if readings.shape != expected:
             columns = ", ".join(column for column, _ in self.instrument.columns)
             refuse("readings", f"have shape {readings.shape} instead of {expected}", f"give columns {columns}")
         for where, values in (("encoders", encoders), ("readings", readings)):
             bad = np.argwhere(~np.isfinite(values))
             if len(bad):
-                refuse(where, f"{len(bad)} are not finite, first at pose {bad[0, 0] + 1}", "leave these poses out")
+                refuse(where, f"{len(bad)} are not finite, first in row {bad[0, 0] + 1}", "leave these poses out")
         noise = np.atleast_1d(numbers(self.noise, f"{name}.noise"))
         if noise.shape not in ((1,), (len(self.instrument.errors),)) or not (np.isfinite(noise) & (noise > 0)).all():
             remedy = f"give one standard deviation above zero, or {len(self.instrument.errors)} of them, SI"
             refuse("noise", f"is {self.noise}", remedy)
-        if self.labels and len(self.labels) != len(encoders):
-            refuse("labels", f"are {len(self.labels)} for {len(encoders)} poses", "give one for each pose, or none")
+        if self.labels and len(self.labels) != count:
+            refuse("labels", f"are {len(self.labels)} for {count} readings", "give one for each reading, or none")
         InputError.raise_if_any(problems)
 
     def __len__(self) -> int:
-        """Number of poses."""
-        return len(self.encoders)
+        """Number of readings."""
+        return len(self.readings)
 
     @property
     def sigma(self) -> np.ndarray:
         """Standard deviations (n_errors,), SI."""
         return np.broadcast_to(np.asarray(self.noise, dtype=float), (len(self.instrument.errors),))
 
-    def label(self, pose: int) -> str:
-        """Name of a pose, for messages."""
-        return self.labels[pose] if self.labels else f"pose {pose + 1}"
+    def label(self, reading: int) -> str:
+        """Name of a reading, for messages."""
+        if self.labels:
+            return self.labels[reading]
+        return f"pose {reading + 1}" if self.instrument.poses == 1 else f"reading {reading + 1}"
 
-    def take(self, poses: np.ndarray) -> Series:
-        """The same series at some of its poses (indices or a mask)."""
-        chosen = np.arange(len(self))[poses]
+    def rows(self, readings: np.ndarray) -> np.ndarray:
+        """Rows of the encoders (indices) that belong to some readings (indices or a mask)."""
+        every = np.arange(len(self.encoders)).reshape(len(self), self.instrument.poses)
+        return every[readings].ravel()
+
+    def take(self, readings: np.ndarray) -> Series:
+        """The same series with some of its readings (indices or a mask)."""
+        chosen = np.arange(len(self))[readings]
         labels = tuple(self.label(int(i)) for i in chosen)
-        return replace(self, encoders=self.encoders[chosen], readings=self.readings[chosen], labels=labels)
+        encoders = self.encoders[self.rows(chosen)]
+        return replace(self, encoders=encoders, readings=self.readings[chosen], labels=labels)

@@ -8,19 +8,19 @@ import numpy as np
 from tauloop.calibration.measurements.instruments import Instrument, nominal_scene, require_instruments
 from tauloop.calibration.measurements.series import Series
 from tauloop.equations.values import BatchFunction
+from tauloop.errors import InputError
 from tauloop.model import Model
 
 
 def simulated_readings(model: Model, instrument: Instrument, q: np.ndarray) -> np.ndarray:
     """Readings without noise (N, n_columns), SI, of an instrument with its start values.
 
-    Errors are predictions less readings, so at readings of zero they are the predictions; from the unit quaternion the
-    error of a turn by a about e is 2 sin(a/2) e, twice the vector part of the quaternion that would be read.
+    Errors are predictions less readings, so at readings of zero they are the predictions (`Instrument.readings_at`).
 
     Args:
         model: the machine as it is.
         instrument: what reads.
-        q: assembled coordinates (N, n_q).
+        q: assembled coordinates (N * poses, n_q), those of one reading one after the other.
 
     Raises:
         InputError: the instrument cannot work on this machine.
@@ -31,13 +31,13 @@ def simulated_readings(model: Model, instrument: Instrument, q: np.ndarray) -> n
     names = tuple(name for name, _ in instrument.columns)
     nothing = ca.SX([1.0 if name == "qw" else 0.0 for name in names])
     error = ca.densify(instrument.error(scene, nothing))
-    (errors,) = BatchFunction(ca.Function("readings", [symbol], [error]))([np.ascontiguousarray(q)], len(q))
-    first = instrument.quaternion_column
-    if first is None:
-        return np.asarray(errors)
-    half = errors[:, first : first + 3] / 2
-    real = np.sqrt(np.maximum(1.0 - (half**2).sum(axis=1, keepdims=True), 0.0))
-    return np.concatenate([errors[:, :first], real, half], axis=1)
+    count = len(q) // instrument.poses
+    if count * instrument.poses != len(q):
+        what = f"{len(q)} poses, and each reading belongs to {instrument.poses}"
+        raise InputError.of("q", what, "give the poses of one reading one after the other, none left over")
+    together = np.ascontiguousarray(q).reshape(count, -1)
+    (errors,) = BatchFunction(ca.Function("readings", [symbol], [error]))([together], count)
+    return instrument.readings_at(np.asarray(errors))
 
 
 def simulated_series(
@@ -66,5 +66,5 @@ def simulated_series(
             turned /= np.linalg.norm(turned, axis=1, keepdims=True)
             readings = np.concatenate([readings[:, :first] + draw[:, :first], turned], axis=1)
         else:
-            readings = readings + draw
+            readings = readings + instrument.readings_at(draw)
     return Series(instrument=instrument, encoders=encoders, readings=readings, noise=noise)

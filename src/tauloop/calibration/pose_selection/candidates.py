@@ -29,7 +29,7 @@ from tauloop.shown import Shown
 TRIES = 30
 #: Share of the rods' mean length that their centre lines keep apart where nobody says more.
 SLENDER = 0.02
-#: Steps of the range in which a platform position without limits is tried, as a share of the characteristic length.
+#: StepGauge of the range in which a platform position without limits is tried, as a share of the characteristic length.
 FINENESS = 0.01
 
 

@@ -252,6 +252,9 @@ def plan_poses(
     model = machine if isinstance(machine, Model) else Model(machine)
     rng, count, criterion = np.random.default_rng(options.seed), options.count, options.criterion
     instrument = _instrument(model, options)
+    if instrument.poses > 1:
+        what = f"{instrument.name!r} reads {instrument.poses} poses together, and poses are chosen one by one"
+        raise InputError.of("measure", what, "plan for an instrument that reads single poses, such as a position")
     touching = instrument if instrument.touches else None
     candidates = candidate_poses(model, options.candidates, rng, limits=options.limits, touching=touching)
     noise = tuple(options.noise if unit == "m" else options.turn_noise for _, unit in instrument.errors)

@@ -15,7 +15,7 @@ from tauloop.calibration.problem.residuals import ForwardKinematics, ResidualKin
 from tauloop.calibration.problem.stations import ITERATIONS, STEP, Elimination, Station, square
 from tauloop.errors import InputError, PoseError, Problem, Problems
 
-#: Steps of the straight line in encoder space from the reference pose to the measured ones.
+#: StepGauge of the straight line in encoder space from the reference pose to the measured ones.
 WAYPOINTS = 12
 #: Singular values below this share of the largest are zero: directions that no hard equation holds.
 OPEN = 1e-8
@@ -40,8 +40,13 @@ def build_station(
     """
     assembly = reach.assembly
     functions = twin.functions if twin is not None else station_functions(reach, series.instrument, len(series))
+    if series.instrument.poses > 1 and not isinstance(kind, ForwardKinematics):
+        what = f"one reading belongs to {series.instrument.poses} poses, so it cannot give coordinates"
+        remedy = "use ForwardKinematics() residuals (`--residuals forward-kinematics`)"
+        raise InputError.of(series.instrument.name, what, remedy)
     hard, soft = kind.split(*functions.sizes)
-    n, n_v = len(series), assembly.topology.n_v
+    n = len(series)
+    n_v = series.instrument.poses * assembly.topology.n_v
     nothing = Elimination(
         hard=hard, soft=soft, closing=np.zeros((n, 0, len(soft))), whitening=np.zeros((n, 0, len(soft)))
     )
@@ -52,7 +57,7 @@ def build_station(
         functions=functions,
         leading=assembly.leading,
         elimination=nothing,
-        q=np.broadcast_to(assembly.q, (n, assembly.topology.n_q)).copy(),
+        q=np.broadcast_to(assembly.q, (len(series.encoders), assembly.topology.n_q)).copy(),
     )
     zero = np.zeros(len(reach.unknowns))
     if isinstance(kind, ForwardKinematics):
@@ -61,6 +66,7 @@ def build_station(
     else:
         station = replace(station, q=station.state(zero, station.q).q)
     _, rates = station.evaluate(zero, station.q)
+    _require_finite(station, rates)
     if len(hard) > n_v or (np.linalg.matrix_rank(rates[0, hard], tol=OPEN * np.abs(rates[0]).max()) < len(hard)):
         what = f"{len(hard)} equations are to give {n_v} coordinates, and they are not independent"
         remedy = "use ForwardKinematics() residuals, which need no more than actuators and loops"
@@ -70,14 +76,24 @@ def build_station(
     return replace(station, elimination=_whitened(station, zero, encoder_noise))
 
 
+def _require_finite(station: Station, rates: np.ndarray) -> None:
+    """Refuse readings without derivatives, such as a distance between two poses that coincide."""
+    series = station.series
+    problems = Problems()
+    for i in np.flatnonzero(~np.isfinite(rates).all(axis=(1, 2))):
+        what = "the reading has no derivative there: its poses coincide"
+        problems.add(f"{series.instrument.name}, {series.label(int(i))}", what, "leave it out, or check the encoders")
+    InputError.raise_if_any(problems)
+
+
 def followed(station: Station, x: np.ndarray) -> np.ndarray:
-    """Coordinates (N, n_q) by continuation from the reference pose along straight lines in encoder space."""
+    """Coordinates (N m, n_q) by continuation from the reference pose along straight lines in encoder space."""
     q = station.q
     loops, encoders, _, _ = station.n_equations
     f, _ = station.evaluate(x, q)
     # readings at which the reference pose solves the encoders' equations (their scales are near one)
     origin = station.series.encoders.copy()
-    origin[:, list(station.leading)] += f[:, loops : loops + encoders]
+    origin[:, list(station.leading)] += f[:, loops : loops + encoders].reshape(len(origin), -1)
     for fraction in np.linspace(0.0, 1.0, WAYPOINTS + 1)[1:]:
         waypoint = origin + fraction * (station.series.encoders - origin)
         for _ in range(4):
@@ -114,7 +130,8 @@ def _require_reached(station: Station, x: np.ndarray, assembly: Assembly, where:
     problems = Problems()
     for i in lost[:10]:
         name, gap = _widest_gap(assembly, f[i, :loops]) if loops else ("encoders", "an unknown length")
-        readings = ", ".join(f"{value:.5g}" for value in series.encoders[i])
+        poses = series.encoders[series.rows(np.array([i]))]
+        readings = "; ".join(", ".join(f"{value:.5g}" for value in pose) for pose in poses)
         problems.add(
             f"{where} ({series.instrument.name}), {series.label(int(i))}",
             f"out of reach of the nominal geometry: with encoders at ({readings}) the loop {name!r} stays "
@@ -122,7 +139,7 @@ def _require_reached(station: Station, x: np.ndarray, assembly: Assembly, where:
             "check the units, signs and order of the encoder columns (SI here), or leave the pose out",
         )
     if len(lost) > 10:
-        problems.add(where, f"and {len(lost) - 10} more poses of {len(series)}")
+        problems.add(where, f"and {len(lost) - 10} more readings of {len(series)}")
     problems += _reached_when_swapped(station, x, assembly)
     raise PoseError(problems)
 
@@ -132,7 +149,7 @@ def _widest_gap(assembly: Assembly, phi: np.ndarray) -> tuple[str, str]:
     loops = assembly.loops
     rows = independent_rows(assembly)
     k = int(np.abs(phi).argmax())
-    row, left = rows[k], float(phi[k])
+    row, left = rows[k % len(rows)], float(phi[k])
     rod = next((rod for rod in loops.mechanism.rods if rod.name == loops.elements[row]), None)
     if rod is not None and rod.length is not None:  # phi = (d.d - L^2) / 2L
         length = loops.mechanism.value(rod.length)
@@ -208,7 +225,7 @@ def _inverse(F_v: np.ndarray, station: Station) -> np.ndarray:
 
 def _of_spares(station: Station, encoder_noise: np.ndarray) -> np.ndarray:
     """Standard deviations of the encoders whose misfits are residuals."""
-    return np.delete(encoder_noise, list(station.leading))
+    return np.tile(np.delete(encoder_noise, list(station.leading)), station.poses)
 
 
 def _whitened(station: Station, x: np.ndarray, encoder_noise: np.ndarray) -> Elimination:
@@ -219,7 +236,8 @@ def _whitened(station: Station, x: np.ndarray, encoder_noise: np.ndarray) -> Eli
     part = station.elimination
     loops = station.n_equations[0]
     n, n_soft, k = len(station.series), len(part.soft), part.closing.shape[1]
-    sigma = (encoder_noise[list(station.leading)], station.series.sigma, _of_spares(station, encoder_noise))
+    of_leading = np.tile(encoder_noise[list(station.leading)], station.poses)
+    sigma = (of_leading, station.series.sigma, _of_spares(station, encoder_noise))
     variance = np.concatenate([np.zeros(loops), *(part_sigma**2 for part_sigma in sigma)])
     _, rates = station.evaluate(x, station.q)
     _, F_v = square(np.zeros((n, rates.shape[1])), rates, part)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import casadi as ca
@@ -34,15 +35,14 @@ class Reach:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SymbolicPose:
-    """A pose with symbols: coordinates q, velocities v, corrections x of the unknowns, and the machine seen there.
+    """A pose with symbols: coordinates q, corrections x of the unknowns, and the machine seen there.
 
     Attributes:
-        q, v, x: symbols.
+        q, x: symbols.
         scene: bodies and nuisance parameters at them.
     """
 
     q: ca.SX
-    v: ca.SX
     x: ca.SX
     scene: Scene
 
@@ -51,10 +51,16 @@ class SymbolicPose:
         return ca.jacobian(f, self.q) @ _coordinate_rates(self.scene.topology, self.q)
 
 
-def symbolic_pose(reach: Reach, instrument: Instrument) -> SymbolicPose:
-    """A pose of the machine as an instrument sees it; instruments without a target look at the tool centre point."""
+def symbolic_pose(reach: Reach, instrument: Instrument, x: ca.SX | None = None) -> SymbolicPose:
+    """A pose of the machine as an instrument sees it; instruments without a target look at the tool centre point.
+
+    Args:
+        reach: the machine and the unknowns.
+        instrument: what looks.
+        x: symbols of the corrections, shared with other poses; new ones without it.
+    """
     mechanism, shape = reach.assembly.mechanism, reach.assembly.topology
-    x = ca.SX.sym("x", len(reach.unknowns))
+    x = ca.SX.sym("x", len(reach.unknowns)) if x is None else x
     target = zip("xyz", ORIGIN, strict=True)
     nuisances: dict[str, Any] = {f"{instrument.name}.target.{letter}": value for letter, value in target}
     nuisances |= {nuisance.name: nuisance.value for nuisance in reach.nuisances}
@@ -68,7 +74,7 @@ def symbolic_pose(reach: Reach, instrument: Instrument) -> SymbolicPose:
     values: Values = nominal(mechanism, leaves)
     motion = symbolic_motion(shape, values)
     scene = Scene(mechanism=mechanism, topology=shape, values=values, motion=motion, nuisances=nuisances)
-    return SymbolicPose(q=motion.q, v=motion.v, x=x, scene=scene)
+    return SymbolicPose(q=motion.q, x=x, scene=scene)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,39 +118,55 @@ class PoseFunction:
 
 
 def station_functions(reach: Reach, instrument: Instrument, samples: int) -> StationFunctions:
-    """All equations of a pose with their derivatives, ready for numbers."""
+    """All equations of a reading with their derivatives, ready for numbers: loops and encoders of all its poses."""
     assembly = reach.assembly
-    mechanism, shape = assembly.mechanism, assembly.topology
-    pose = symbolic_pose(reach, instrument)
-    q, x, scene = pose.q, pose.x, pose.scene
-    p = ca.SX.sym("p", len(mechanism.actuators))
+    first = symbolic_pose(reach, instrument)
+    poses = [first, *(symbolic_pose(reach, instrument, first.x) for _ in range(instrument.poses - 1))]
+    x = first.x
+    q = ca.vertcat(*(pose.q for pose in poses))
+    p = ca.SX.sym("p", len(assembly.mechanism.actuators), len(poses))
     y = ca.SX.sym("y", len(instrument.columns))
-    rows = closure(mechanism, scene.motion)
-    phi, _, _ = stacked(tuple(rows[i] for i in independent_rows(assembly)))
-    A = transmission(mechanism, shape, scene.values)
-    scalars = ca.vertcat(*(q[j] if j >= 0 else 0 for j in shape.q_of_v))
-    motors = [actuator.name for actuator in mechanism.actuators]
-    scale, offset = (
-        ca.vertcat(*(scene.nuisances[f"encoder.{name}.{what}"] for name in motors)) for what in ("scale", "offset")
-    )
-    encoders = A @ scalars - (scale * p + offset)
-    leading, spare = list(assembly.leading), list(assembly.spare)
-    error = instrument.error(scene, y)
-    f = ca.densify(ca.vertcat(phi, encoders[leading], error, encoders[spare]))
+    rows = independent_rows(assembly)
+    phi = ca.vertcat(*(_loops(assembly, pose.scene, rows) for pose in poses))
+    misfits = [_encoder_misfits(assembly, pose.scene, pose.q, p[:, k]) for k, pose in enumerate(poses)]
+    leading = ca.vertcat(*(misfit[list(assembly.leading)] for misfit in misfits))
+    spare = ca.vertcat(*(misfit[list(assembly.spare)] for misfit in misfits))
+    error = instrument.error(replace(first.scene, others=tuple(pose.scene for pose in poses[1:])), y)
+    f = ca.densify(ca.vertcat(phi, leading, error, spare))
+    f_v = ca.horzcat(*(pose.rates(f) for pose in poses))
     f_x = ca.jacobian(f, x)
-    inputs, names = [q, x, p, y], ["q", "x", "p", "y"]
+    inputs, names = [q, x, ca.vec(p), y], ["q", "x", "p", "y"]
+    place = ca.densify(first.scene.target(instrument.name))
     made = (
-        ca.Function("equations", inputs, [f, ca.densify(ca.vec(pose.rates(f)))], names, ["f", "f_v"]),
+        ca.Function("equations", inputs, [f, ca.densify(ca.vec(f_v))], names, ["f", "f_v"]),
         ca.Function("sensitivity", inputs, [ca.densify(ca.vec(f_x))], names, ["f_x"]),
-        ca.Function("target", [q, x], [ca.densify(scene.target(instrument.name))], ["q", "x"], ["target"]),
+        ca.Function("target", [first.q, x], [place], ["q", "x"], ["target"]),
     )
     equations, sensitivity, target = (PoseFunction(function, reach.evaluator, samples) for function in made)
     return StationFunctions(
         equations=equations,
         sensitivity=sensitivity,
         target=target,
-        sizes=(phi.numel(), len(leading), error.numel(), len(spare)),
+        sizes=(phi.numel(), leading.numel(), error.numel(), spare.numel()),
     )
+
+
+def _loops(assembly: Assembly, scene: Scene, rows: Sequence[int]) -> ca.SX:
+    """Some of the loop equations at a pose."""
+    equations = closure(assembly.mechanism, scene.motion)
+    phi, _, _ = stacked(tuple(equations[i] for i in rows))
+    return phi
+
+
+def _encoder_misfits(assembly: Assembly, scene: Scene, q: ca.SX, p: ca.SX) -> ca.SX:
+    """Positions of all actuators (n_u,) at coordinates q less those that the encoders read."""
+    mechanism, shape = assembly.mechanism, assembly.topology
+    A = transmission(mechanism, shape, scene.values)
+    scalars = ca.vertcat(*(q[j] if j >= 0 else 0 for j in shape.q_of_v))
+    motors = [actuator.name for actuator in mechanism.actuators]
+    scale = ca.vertcat(*(scene.nuisances[f"encoder.{name}.scale"] for name in motors))
+    offset = ca.vertcat(*(scene.nuisances[f"encoder.{name}.offset"] for name in motors))
+    return A @ scalars - (scale * p + offset)
 
 
 def independent_rows(assembly: Assembly) -> tuple[int, ...]:

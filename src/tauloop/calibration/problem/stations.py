@@ -16,7 +16,7 @@ from tauloop.records import dataclass
 STEP = 1e-7
 #: It need not start where hard equations are left by less than this (m or rad).
 CLOSED = 1e-12
-#: Steps before a pose counts as out of reach, and the longest step (m or rad).
+#: StepGauge before a pose counts as out of reach, and the longest step (m or rad).
 ITERATIONS, LONGEST = 40, 0.3
 #: Hard equations that are left by more than this (m or rad) are not solved.
 SOLVED = 1e-9
@@ -46,9 +46,11 @@ class Elimination:
 class StationState:
     """Coordinates of a series' poses at given corrections.
 
+    Each of the N readings belongs to m poses (one, but for distances between poses and the like).
+
     Attributes:
-        q: coordinates (N, n_q).
-        rates: derivatives (N, n_eq, n_v) of all equations in the velocities.
+        q: coordinates (N m, n_q).
+        rates: derivatives (N, n_eq, m n_v) of all equations in the velocities.
         residual: whitened residuals (N, r).
         errors: errors of the instrument (N, n_errors), SI.
         is_reached: whether the coordinates solve the hard equations (N,).
@@ -72,7 +74,7 @@ class Station:
         functions: of poses and corrections.
         leading: actuators whose encoders give coordinates; the misfits of the others are residuals.
         elimination: which equations give coordinates and which are residuals.
-        q: coordinates (N, n_q) at the start values.
+        q: coordinates (N m, n_q) at the start values, the m poses of each reading one after the other.
     """
 
     series: Series
@@ -85,37 +87,53 @@ class Station:
 
     @property
     def n_equations(self) -> tuple[int, int, int, int]:
-        """Numbers of equations: loops, leading encoders, errors, spare encoders."""
+        """Numbers of equations of a reading: loops, leading encoders, errors, spare encoders."""
         return self.functions.sizes
 
     @property
     def n_rows(self) -> int:
-        """Residuals of one pose."""
+        """Residuals of one reading."""
         return self.elimination.whitening.shape[1]
 
-    def take(self, poses: np.ndarray) -> Station:
-        """The same at some poses."""
-        return replace(self, series=self.series.take(poses), elimination=self.elimination.take(poses), q=self.q[poses])
+    @property
+    def poses(self) -> int:
+        """Number of poses m of one reading."""
+        return self.series.instrument.poses
+
+    @property
+    def n_v(self) -> int:
+        """Number of velocities of the poses of one reading."""
+        return self.poses * self.topology.n_v
+
+    def take(self, readings: np.ndarray) -> Station:
+        """The same with some readings."""
+        return replace(
+            self,
+            series=self.series.take(readings),
+            elimination=self.elimination.take(readings),
+            q=self.q[self.series.rows(readings)],
+        )
 
     def evaluate(
         self, x: np.ndarray, q: np.ndarray, encoders: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """All equations (N, n_eq) and their derivatives in the velocities (N, n_eq, n_v)."""
-        n = len(q)
-        f, columns = self.functions.equations([q, *self._given(x, encoders)], n)
-        return f, columns.reshape(n, self.topology.n_v, -1).transpose(0, 2, 1)
+        """All equations (N, n_eq) and their derivatives in the velocities (N, n_eq, m n_v)."""
+        n = len(self.series)
+        f, columns = self.functions.equations(self._given(x, q, encoders), n)
+        return f, columns.reshape(n, self.n_v, -1).transpose(0, 2, 1)
 
     def points(self, x: np.ndarray, q: np.ndarray) -> np.ndarray:
-        """Targets (N, 3) of the instrument in the base frame, m."""
+        """Targets (N m, 3) of the instrument in the base frame, m."""
         return self.functions.target([q, np.broadcast_to(x, (len(q), len(x)))], len(q))[0]
 
-    def _given(self, x: np.ndarray, encoders: np.ndarray | None) -> list[np.ndarray]:
+    def _given(self, x: np.ndarray, q: np.ndarray, encoders: np.ndarray | None) -> list[np.ndarray]:
+        """Inputs of the functions: coordinates and encoders of the poses of a reading side by side."""
         n = len(self.series)
         p = self.series.encoders if encoders is None else encoders
-        return [np.broadcast_to(x, (n, len(x))), p, self.series.readings]
+        return [q.reshape(n, -1), np.broadcast_to(x, (n, len(x))), p.reshape(n, -1), self.series.readings]
 
     def state(self, x: np.ndarray, q: np.ndarray) -> StationState:
-        """Coordinates by Newton's method from q (N, n_q), and what is left."""
+        """Coordinates by Newton's method from q (N m, n_q), and what is left."""
         part = self.elimination
         f, rates = self.evaluate(x, q)
         F, F_v = square(f, rates, part)
@@ -138,35 +156,38 @@ class Station:
         )
 
     def stepped(self, q: np.ndarray, F: np.ndarray, F_v: np.ndarray) -> tuple[np.ndarray, float]:
-        """Coordinates (N, n_q) a Newton step on for equations F (N, m) that are to be zero, and the longest step."""
+        """Coordinates a Newton step on for equations F (N, m n_v) that are to be zero, and the longest step."""
         step = solved(F_v, F[:, :, None])[:, :, 0]
         length = np.abs(step).max(axis=1, initial=0.0)
         step *= np.minimum(1.0, LONGEST / np.maximum(length, 1e-300))[:, None]
-        return integrate(self.topology, q, -step), float(length.max(initial=0.0))
+        return integrate(self.topology, q, -step.reshape(len(q), -1)), float(length.max(initial=0.0))
 
     def encoder_columns(self, state: StationState) -> np.ndarray:
         """Derivatives of the whitened residuals (N, r, n_u) in errors of all encoders' readings, of scale one."""
-        part, (loops, encoders, errors, spares) = self.elimination, self.n_equations
-        equations = np.zeros((state.rates.shape[1], encoders + spares))
-        equations[loops : loops + encoders, :encoders] = -np.eye(encoders)
-        equations[loops + encoders + errors :, encoders:] = -np.eye(spares)
-        hard = np.broadcast_to(equations[part.hard], (len(state.q), len(part.hard), encoders + spares))
+        part, (loops, encoders, errors, _) = self.elimination, self.n_equations
+        leading, count = len(self.leading), self.series.encoders.shape[1]
+        spares = count - leading
+        equations = np.zeros((state.rates.shape[1], count))
+        equations[loops : loops + encoders, :leading] = np.tile(-np.eye(leading), (self.poses, 1))
+        equations[loops + encoders + errors :, leading:] = np.tile(-np.eye(spares), (self.poses, 1))
+        hard = np.broadcast_to(equations[part.hard], (len(self.series), len(part.hard), count))
         F = np.concatenate([hard, part.closing @ equations[part.soft]], axis=1)
         F_v = np.concatenate([state.rates[:, part.hard], part.closing @ state.rates[:, part.soft]], axis=1)
         moved = -solved(F_v, F)
         columns = part.whitening @ (equations[part.soft] + state.rates[:, part.soft] @ moved)
-        order = np.argsort([*self.leading, *(i for i in range(encoders + spares) if i not in self.leading)])
+        order = np.argsort([*self.leading, *(i for i in range(count) if i not in self.leading)])
         return np.asarray(columns[:, :, order])
 
     def jacobian(self, x: np.ndarray, state: StationState) -> tuple[np.ndarray, np.ndarray]:
-        """Derivatives in all unknowns of the whitened residuals (N, r, n) and of the coordinates (N, n_v, n)."""
-        n, part = len(state.q), self.elimination
-        (columns,) = self.functions.sensitivity([state.q, *self._given(x, None)], n)
+        """Derivatives in all unknowns of the whitened residuals (N, r, n) and of the coordinates (N m, n_v, n)."""
+        n, part = len(self.series), self.elimination
+        (columns,) = self.functions.sensitivity(self._given(x, state.q, None), n)
         f_x = columns.reshape(n, len(x), -1).transpose(0, 2, 1)
         F_x = np.concatenate([f_x[:, part.hard], part.closing @ f_x[:, part.soft]], axis=1)
         F_v = np.concatenate([state.rates[:, part.hard], part.closing @ state.rates[:, part.soft]], axis=1)
         q_x = -solved(F_v, F_x)
-        return np.asarray(part.whitening @ (f_x[:, part.soft] + state.rates[:, part.soft] @ q_x)), q_x
+        residuals = part.whitening @ (f_x[:, part.soft] + state.rates[:, part.soft] @ q_x)
+        return np.asarray(residuals), q_x.reshape(len(state.q), -1, len(x))
 
 
 def square(f: np.ndarray, rates: np.ndarray, part: Elimination) -> tuple[np.ndarray, np.ndarray]:

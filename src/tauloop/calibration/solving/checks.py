@@ -229,8 +229,8 @@ def _beyond_range(problem: CalibrationProblem, station: Station, q: np.ndarray) 
             f"{factor * limits.upper[j]:.4g} {unit}; {len(far)} of {len(q)} are like that"
         )
         remedy = "check the encoders of this pose, their unit and zero, or leave it out; else mend the machine's limits"
-        where = f"{station.series.instrument.name}, {station.series.label(int(pose))}"
-        problems.add(where, what, remedy)
+        label = station.series.label(int(pose) // station.poses)
+        problems.add(f"{station.series.instrument.name}, {label}", what, remedy)
     return problems
 
 
@@ -260,7 +260,8 @@ def _gross(problem: CalibrationProblem, station: Station, errors: np.ndarray, sp
 def _unit_of_one(problem: CalibrationProblem, station: Station, size: float) -> str:
     """What a pose's readings (or encoders) are multiplied by to fit; empty where nothing makes them fit."""
     series = station.series
-    if any(unit != "m" for _, unit in (*series.instrument.columns, *series.instrument.errors)):
+    columns, errors = series.instrument.columns, series.instrument.errors
+    if len(columns) != len(errors) or any(unit != "m" for _, unit in (*columns, *errors)):
         return ""
     zero = np.zeros(len(problem.unknowns))
     predicted = station.state(zero, station.q).errors + series.readings

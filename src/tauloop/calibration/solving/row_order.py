@@ -54,7 +54,7 @@ def wrong_rows(station: Station, residual: np.ndarray, errors: np.ndarray, jacob
         measured = station.series.readings[:, columns]
         predicted = errors[:, columns] + measured
         return _late_points(station, measured, predicted) or _shuffled(station, measured, predicted)
-    if instrument.quaternion_column is None:
+    if instrument.quaternion_column is None and len(instrument.columns) == len(instrument.errors):
         return _late_readings(station, residual, jacobian)
     return []
 
@@ -118,7 +118,8 @@ def _shifted(count: int, late: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _late(station: Station, shift: int, fits: str) -> Problem:
     size, when = abs(shift), "late" if shift > 0 else "early"
-    poses = "pose" if size == 1 else "poses"
+    each = "pose" if station.poses == 1 else "reading"
+    poses = each if size == 1 else f"{each}s"
     where = f"{station.series.instrument.name}.readings"
     remedy = f"move the readings {'up' if shift > 0 else 'down'} by {size} row{'' if size == 1 else 's'}"
     return Problem(where, f"the readings look {size} {poses} {when}: {fits}", f"{remedy}, and leave out rows without")
