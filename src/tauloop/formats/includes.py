@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tauloop.formats.xml_nodes import DEEPEST_NESTING, LARGEST_FILE, MOST_BODIES, XmlNode, XmlReader
 
-#: Most files that one description includes, one in the other.
-DEEPEST_INCLUDES = 20
+#: Most files that are included one in the other, and of all.
+DEEPEST_INCLUDES, MOST_INCLUDES = 20, 500
 _OPTION = "--package-folder FOLDER"
 
 
@@ -27,6 +27,7 @@ class IncludedFiles(XmlReader):
         self._roots = [self.folder.resolve(), *(Path(folder).resolve() for folder in folders)]
         self._bytes = 0
         self._bodies = 0
+        self._files = 0
 
     def allowed(self, node: XmlNode, name: str, places: Iterable[Path]) -> Path | None:
         """Return the first of some places that is a file, links resolved; None where none may be read, which is noted.
@@ -52,11 +53,13 @@ class IncludedFiles(XmlReader):
 
     def count(self, node: XmlNode, path: Path, root: XmlNode) -> bool:
         """Take up the size of an included file; return whether it is not too much, which is noted."""
+        self._files += 1
         self._bytes += path.stat().st_size
         self._bodies += sum(inner.tag in ("body", "link") for inner in root.walk())
         for amount, most, unit in (
             (self._bytes / 1e6, LARGEST_FILE / 1e6, "MB"),
             (self._bodies, MOST_BODIES, "bodies"),
+            (self._files, MOST_INCLUDES, "parts"),
         ):
             if amount > most:
                 what = f"the files that are included have more than {most:g} {unit}"

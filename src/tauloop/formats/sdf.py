@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tauloop.formats.options import ImportOptions
+from tauloop.formats.sdf_include import with_included_models
 from tauloop.formats.sdf_model import GEAR_RATIO, ROTOR, SdfJoint, SdfMimic, SdfReader
 from tauloop.formats.sdf_tree import child_frame, origin_element, urdf_elements
 from tauloop.formats.urdf import machine_of
@@ -59,8 +60,9 @@ def read_sdf_tree(path: str | Path, options: ImportOptions = ImportOptions()) ->
         DescriptionError: everything that is wrong, each with its line.
     """
     source = read_source(path, options)
-    reader = SdfReader(source.file, options.model)
-    model = reader.model(source.root)
+    files = with_included_models(source.root, Path(path), options.package_folders)
+    reader = SdfReader(source.file, options.model, files.unread)
+    model = reader.model(files.root)
     reader.raise_any()
     if model is None:
         raise AssertionError("a file without a model has a problem that was noted")

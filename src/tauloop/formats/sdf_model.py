@@ -13,14 +13,17 @@ from dataclasses import field, replace
 
 import numpy as np
 
+from tauloop.errors import Problem
 from tauloop.formats.foreign_elements import inventory, plugins, refuse
+from tauloop.formats.sdf_include import version_problem
+from tauloop.formats.sdf_nested import MODEL, WORLD, flattened, has_joint
 from tauloop.formats.urdf_parts import rotation
 from tauloop.formats.xml_nodes import XmlNode, XmlReader
 from tauloop.mechanism.poses import IDENTITY, FramePose, quaternion_rotation
 from tauloop.mechanism.suggestions import listing, suggestion
 from tauloop.records import dataclass
 
-WORLD, _MODEL = "world", "__model__"
+_MODEL = MODEL
 #: Types of joints in SDF and what they are here; a joint that Tauloop wrote may leave everything free.
 KINDS = {
     "revolute": "revolute",
@@ -44,7 +47,7 @@ GRAVITY = (0.0, 0.0, -9.8)
 _ACROSS = 1e-9
 #: Figures from which on a limit is none.
 _NO_LIMIT = 1e15
-_OLDEST, _NO_POSE = (1, 5), (0.0,) * 6
+_NO_POSE = (0.0,) * 6
 #: Frames of a joint lie apart from this distance on, m.
 _APART = 1e-6
 
@@ -168,16 +171,18 @@ def descend(node: XmlNode | None, *tags: str) -> XmlNode | None:
 class SdfReader(XmlReader):
     """Reads one model; keeps notes besides problems."""
 
-    def __init__(self, file: str, wanted: str = "") -> None:
+    def __init__(self, file: str, wanted: str = "", unread: Mapping[str, Problem] | None = None) -> None:
         """Start without notes and problems.
 
         Args:
             file: name of the file for messages.
             wanted: name of the model, where a world has several machines.
+            unread: what is wrong with includes of worlds, by their URIs.
         """
         super().__init__(file)
         self.notes: list[str] = []
         self._wanted = wanted
+        self._unread = unread or {}
         self._omitted: list[str] = []
         self._frames: dict[str, _Frame] = {}
         self._poses: dict[str, FramePose] = {}
@@ -191,23 +196,19 @@ class SdfReader(XmlReader):
         if model is None:
             return None
         world = next((world for world in root.all("world") if model in world.children), None)
-        words = root.attributes.get("version", "").split(".")
-        version = tuple(int(word) for word in words if word.isdecimal())
-        if len(version) != len(words) or version < _OLDEST:
-            what = f"version {root.attributes.get('version', '')!r} is older than 1.5, or none"
+        if what := version_problem(root):
             self.problem(root, "sdf", what, "convert it with `gz sdf --print FILE`")
             return None
+        if self._unread:
+            self.notes.append(f"includes of the world that are left out: {listing(list(self._unread), 10)}")
+        model = flattened(self, model)
         unknown = self._refuse_ties(root, world, model)
         if self.flag(model.first("static"), "static"):
             self.problem(
                 model, model.attributes.get("name", "model"), "a static model does not move", "remove <static>"
             )
         links = self._named(model, "link")
-        for tag in ("link", "joint", "frame"):
-            for name, node in self._named(model, tag).items():
-                if name in self._frames or name in (WORLD, _MODEL):
-                    self.problem(node, name, "this name is taken", "rename one of them")
-                self._frames[name] = self._frame(tag, node)
+        self._enter_frames(model)
         read = [self._joint(name, node, links) for name, node in self._named(model, "joint").items()]
         read += [self._free(node, links) for node in model.all(FREE)]
         read += [self._ball(k, node, model, links) for k, node in enumerate(model.all(BALL), 1)]
@@ -237,6 +238,21 @@ class SdfReader(XmlReader):
             unknown_elements=unknown,
         )
 
+    def frame_in(self, model: XmlNode, name: str) -> FramePose:
+        """Return the pose of a frame of a model in the model's own frame."""
+        reader = SdfReader(self.file)
+        reader.problems = self.problems
+        reader._enter_frames(model)
+        return reader.resolved(name, model)
+
+    def _enter_frames(self, model: XmlNode) -> None:
+        """Take up the links, joints and frames of a model by their names."""
+        for tag in ("link", "joint", "frame"):
+            for name, node in self._named(model, tag).items():
+                if name in self._frames or name in (WORLD, _MODEL):
+                    self.problem(node, name, "this name is taken", "rename one of them")
+                self._frames[name] = self._frame(tag, node)
+
     def _machine(self, root: XmlNode) -> XmlNode | None:
         """Return the model that is the machine: the one that moves, or that of the wanted name."""
         models = [*root.all("model"), *(model for world in root.all("world") for model in world.all("model"))]
@@ -248,12 +264,12 @@ class SdfReader(XmlReader):
                 return None
             return models[names.index(self._wanted)]
         if not models:
-            included = [node for world in root.all("world") for node in world.all("include")]
-            remedy = "give the file that it includes" if included else "give a file with a model, the machine"
-            self.problem(root, "sdf", "there is no <model>", remedy)
+            self.problems += self._unread.values()
+            if not self._unread:
+                self.problem(root, "sdf", "there is no <model>", "give a file with a model, the machine")
             return None
         moving = [model for model in models if not self.flag(model.first("static"), "static")]
-        jointed = [model for model in moving if model.first("joint") is not None]
+        jointed = [model for model in moving if has_joint(model)]
         machines = jointed or moving or models
         if len(machines) > 1:
             listed = listing([model.attributes.get("name", "?") for model in machines])
@@ -387,7 +403,7 @@ class SdfReader(XmlReader):
         frame = self._frames.get(name)
         if frame is None or name in seen:
             what = "poses are relative to one another in a circle" if frame else f"there is no frame {name!r}"
-            self.problem(where, name, what, "correct `relative_to`" if "::" not in name else "put all in one model")
+            self.problem(where, name, what, "correct `relative_to`")
             return IDENTITY
         pose = self.resolved(frame.relative, frame.node, (*seen, name)) @ self.pose(frame.node, name)
         self._poses[name] = pose

@@ -14,7 +14,8 @@ import numpy as np
 from tauloop.formats.expression_writer import number
 from tauloop.formats.motor_elements import driven_names, motor_nodes
 from tauloop.formats.sdf_inertia import collision_inertia, is_automatic
-from tauloop.formats.sdf_model import MASSLESS, WORLD, SdfJoint, SdfModel, SdfReader, descend, is_zero
+from tauloop.formats.sdf_model import MASSLESS, SdfJoint, SdfModel, SdfReader, descend, is_zero
+from tauloop.formats.sdf_nested import WORLD
 from tauloop.formats.urdf_parts import roll_pitch_yaw
 from tauloop.formats.xml_nodes import XmlNode
 from tauloop.mechanism.expression import steps_from
@@ -289,7 +290,7 @@ def _turn(joint: SdfJoint) -> FramePose:
 
 
 def _element(tag: str, like: XmlNode, children: Sequence[XmlNode] = (), **attributes: str) -> XmlNode:
-    return XmlNode(tag=tag, attributes=attributes, line=like.line, children=list(children))
+    return XmlNode(tag=tag, attributes=attributes, line=like.line, children=list(children), file=like.file)
 
 
 def _text(values: np.ndarray) -> str:

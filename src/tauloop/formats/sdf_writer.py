@@ -20,7 +20,8 @@ import numpy as np
 from tauloop.errors import DescriptionError
 from tauloop.formats.expression_writer import literal
 from tauloop.formats.meshes import MeshCopies
-from tauloop.formats.sdf_model import FREE, MASSLESS, WORLD
+from tauloop.formats.sdf_model import FREE, MASSLESS
+from tauloop.formats.sdf_nested import WORLD
 from tauloop.formats.side_writer import SideWriter, WithSideFile, angles_of, in_line, moments_of, signless
 from tauloop.formats.urdf_parts import identifier
 from tauloop.mechanism import units

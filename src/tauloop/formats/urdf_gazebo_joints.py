@@ -17,7 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tauloop.formats.sdf_model import WORLD, SdfJoint, SdfReader
+from tauloop.formats.sdf_model import SdfJoint, SdfReader
+from tauloop.formats.sdf_nested import WORLD
 from tauloop.formats.urdf_parts import LinkFrame, UrdfJoint, UrdfLoop, UrdfReader, identifier, pose_of, roll_pitch_yaw
 from tauloop.formats.xml_nodes import XmlNode
 from tauloop.mechanism.expression import triple

@@ -13,7 +13,7 @@ from tauloop.formats import urdf_visuals
 from tauloop.formats.foreign_elements import inventory, read_tags, refuse
 from tauloop.formats.motor_elements import ROS2_CONTROL, TRANSMISSION, read_motor_elements
 from tauloop.formats.options import ImportOptions
-from tauloop.formats.sdf_model import WORLD
+from tauloop.formats.sdf_nested import WORLD
 from tauloop.formats.urdf_constraints import ELEMENTS, read_couplings, read_loops
 from tauloop.formats.urdf_gazebo import read_gazebo
 from tauloop.formats.urdf_gazebo_joints import read_gazebo_joints

@@ -231,9 +231,9 @@ class XmlReader:
 
     def raise_any(self) -> None:
         """Raise all that was noted, in the order of lines, that of included files last."""
-        DescriptionError.raise_if_any(sorted(self.problems, key=self._place))
+        DescriptionError.raise_if_any(sorted(self.problems, key=self._line_order))
 
-    def _place(self, problem: Problem) -> tuple[bool, str, int]:
+    def _line_order(self, problem: Problem) -> tuple[bool, str, int]:
         return problem.file != self.file, problem.file, problem.line or 0
 
     def text(self, node: XmlNode, where: str, attribute: str) -> str:
