@@ -21,6 +21,27 @@ SDF = """<sdf version="1.9"><model name="m"><link name="a"/><link name="b">%s</l
 MJCF = """<mujoco><worldbody><body name="b"><joint name="j"/><geom size="0.1"/>%s</body></worldbody>
 <actuator><motor joint="j"/></actuator>%s</mujoco>"""
 
+#: Elements of SDF by their parents, of the versions 1.5 to 1.12 of the specification together.
+SDF_ELEMENTS = {
+    "axis": "dynamics initial_position limit mimic use_parent_model_frame xyz",
+    "axis2": "dynamics initial_position limit mimic use_parent_model_frame xyz",
+    "dynamics": "damping friction spring_reference spring_stiffness",
+    "frame": "pose",
+    "inertia": "ixx ixy ixz iyy iyz izz",
+    "inertial": "auto_inertia_params density fluid_added_mass frame inertia mass pose",
+    "joint": "axis axis2 child frame gearbox_ratio gearbox_reference_body parent physics pose "
+    "screw_thread_pitch sensor thread_pitch",
+    "limit": "dissipation effort lower stiffness upper velocity",
+    "link": "audio_sink audio_source battery collision enable_wind frame gravity inertial kinematic light "
+    "must_be_base_link particle_emitter pose projector self_collide sensor velocity_decay visual",
+    "mimic": "multiplier offset reference",
+    "model": "allow_auto_disable enable_wind frame gripper include joint link model model_state plugin "
+    "pose self_collide static",
+    "sdf": "actor light model world",
+    "world": "actor atmosphere audio frame gravity gui include joint light magnetic_field model physics "
+    "plugin population road scene spherical_coordinates state wind",
+}
+
 
 def test_the_page_follows_from_the_table() -> None:
     page = foreign_elements_page.PAGE.read_text(encoding="utf-8")
@@ -46,6 +67,17 @@ def test_every_element_of_mujoco_has_a_row() -> None:
         )
         if entered and tag not in harmless:
             missing.append("/".join(path))
+    assert missing == []
+
+
+def test_every_element_of_the_specification_of_sdf_has_a_row() -> None:
+    """Elements inside others that are harmless or refused as a whole are not entered."""
+    missing = [
+        f"{parent}/{tag}"
+        for parent, tags in SDF_ELEMENTS.items()
+        for tag in tags.split()
+        if row_of("sdf", parent, tag) is None
+    ]
     assert missing == []
 
 

@@ -28,8 +28,8 @@ from tauloop.records import dataclass
 INCLUDE, MERGE = "include", "merge"
 #: Versions that are read.
 OLDEST = (1, 5)
-#: Elements of an include that are read.
-_PARTS = ("uri", "name", "static", "pose", "placement_frame", "plugin")
+#: Elements of an include that are read, and those that do not change the machine.
+_PARTS = ("uri", "name", "static", "pose", "placement_frame", "plugin", "namespace", "model_state")
 #: Ways to name the folder of a model, and a file.
 _PACKAGES, _FILE = ("model", "package"), "file"
 _CONFIG, _MODEL = "model.config", "model.sdf"
