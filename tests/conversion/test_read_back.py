@@ -176,3 +176,13 @@ def test_motors_that_a_file_does_not_state_are_not_stated_by_its_copy(tmp_path: 
     assert "the file does not state which joints have motors" in problem.what
     assert ("--motors" in problem.remedy) == (ending != "yaml")
     assert ("actuators: {motor: {on: JOINT}}" in problem.remedy) == (ending == "yaml")
+
+
+def test_unstated_motors_of_a_machine_file_are_coordinates_without_actuators(tmp_path: Path) -> None:
+    (tmp_path / "loop.urdf").write_text(UNSTATED, encoding="utf-8")
+    text = tl.dumps(load(tmp_path / "loop.urdf"))
+    assert tl.loads(text).unstated_motors == ("a", "b", "c")
+    with pytest.raises(DescriptionError, match="there is no coordinate named zz"):
+        tl.loads(text.replace("unstated_motors: [a", "unstated_motors: [zz"))
+    with pytest.raises(DescriptionError, match="the file has actuators, so its motors are stated"):
+        tl.loads(text.replace("\nplatform:", "\nactuators: {m: {on: a}}\nplatform:"))

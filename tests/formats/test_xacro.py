@@ -67,6 +67,40 @@ def test_a_xacro_is_expanded_with_its_arguments(tmp_path: Path) -> None:
     assert machine.file == str(path)
 
 
+def test_numbers_of_a_yaml_file_are_read(tmp_path: Path) -> None:
+    extra("xacro")
+    (tmp_path / "arm.yaml").write_text("link: {mass: 2.5, angle: !degrees 90, length: !millimeters 250}\n")
+    (tmp_path / "arm.xacro").write_text(
+        f"""{HEAD}<xacro:property name="arm" value="${{xacro.load_yaml('arm.yaml')['link']}}"/><link name="base"/>
+        <link name="a"><inertial><origin xyz="${{arm.length}} 0 0"/><mass value="${{arm.mass}}"/>
+        <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+        <joint name="j" type="revolute"><parent link="base"/><child link="a"/><axis xyz="0 1 0"/>
+        <limit lower="0" upper="${{arm.angle}}" effort="1" velocity="1"/></joint></robot>"""
+    )
+    machine = load(tmp_path / "arm.xacro")
+    assert machine.value(machine.bodies[0].inertia.first_moment[0]) == 2.5 * 0.25
+    assert machine.joint("j").freedoms[0].upper == np.pi / 2
+
+
+def test_a_file_of_another_encoding_is_read_and_warnings_are_notes(tmp_path: Path) -> None:
+    extra("xacro")
+    text = f"""<?xml version="1.0" encoding="windows-1252"?>{HEAD}<!-- für -->
+    <xacro:include filename="no*.xacro"/><xacro:property name="x" value="a"/><link name="${{x}}"/><link name="b"/>
+    <joint name="j" type="continuous"><parent link="a"/><child link="b"/></joint></robot>"""
+    (tmp_path / "r.xacro").write_bytes(text.encode("cp1252"))
+    assert "matched no files" in load(tmp_path / "r.xacro").description
+
+
+def test_a_template_that_prints_without_end_fills_its_own_memory_alone(tmp_path: Path) -> None:
+    extra("xacro")
+    body = expression("[xacro.message('x' * 10**7) for k in python.range(10**6)]")
+    (tmp_path / "r.xacro").write_text(f'{HEAD}{body}<link name="base"/></robot>', encoding="utf-8")
+    assert "to too much (MemoryError)" in refusal(tmp_path / "r.xacro")[1]
+    body = expression("fatal('x' * 10**7)").replace("fatal", "xacro.fatal")
+    (tmp_path / "r.xacro").write_text(f'{HEAD}{body}<link name="base"/></robot>', encoding="utf-8")
+    assert len(refusal(tmp_path / "r.xacro")[1]) <= 500
+
+
 def test_a_xacro_of_an_sdf_is_an_sdf(tmp_path: Path) -> None:
     extra("xacro")
     text = """<sdf version="1.9" xmlns:xacro="http://ros.org/wiki/xacro"><xacro:property name="m" value="${1+1}"/>

@@ -72,6 +72,6 @@ def unstated_motors(assembly: Assembly) -> Problem:
         has_option = "--motors" in remedy
         choices = [f"`--motors {','.join(chosen)}`" if has_option else " and ".join(chosen) for chosen in sets]
         more = f" (and {len(sets) - SHOWN_SETS} more sets)" if len(sets) > SHOWN_SETS else ""
-        listed = ", ".join(choices[:SHOWN_SETS])
+        listed = (", " if has_option else " or ").join(choices[:SHOWN_SETS])
         remedy = f"name them; these move every freedom: {listed}{more}" + ("" if has_option else f"; {remedy}")
     return Problem(where="actuators", what=what, remedy=remedy, file=assembly.mechanism.file)

@@ -107,7 +107,13 @@ def _expanded(path: Path, arguments: Mapping[str, str], folders: Iterable[str | 
     command = [sys.executable, "-I", "-B", str(_PROGRAM)]
     try:
         ended = subprocess.run(
-            command, input=json.dumps(request), capture_output=True, timeout=SECONDS, check=False, encoding="utf-8"
+            command,
+            input=json.dumps(request),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=SECONDS,
+            check=False,
+            encoding="utf-8",
         )
     except subprocess.TimeoutExpired:
         what, remedy = f"it is not expanded after {SECONDS} s", "correct what takes so long, or expand it with `xacro`"
@@ -115,8 +121,7 @@ def _expanded(path: Path, arguments: Mapping[str, str], folders: Iterable[str | 
     try:
         reply = json.loads(ended.stdout)
     except ValueError:
-        last = (ended.stderr.strip().splitlines() or [f"exit code {ended.returncode}"])[-1]
-        what = f"xacro ended without a result: {last[:300]}"
+        what = f"xacro ended without a result (exit code {ended.returncode})"
         raise DescriptionError.of("", what, "expand it with `xacro` to see why", file=str(path)) from None
     if "text" not in reply:
         file = reply.get("file") or str(path)

@@ -18,6 +18,8 @@ packages), ``paths`` (where xacro and PyYAML are), ``seconds`` and ``bytes``. Th
 from __future__ import annotations
 
 import ast
+import codecs
+import io
 import json
 import os
 import re
@@ -28,9 +30,13 @@ from xml.dom import expatbuilder, minidom
 from xml.parsers import expat
 
 #: Memory of the process, bytes, and files that it may have open.
-_MEMORY, _OPEN_FILES = 1 << 30, 64
+_MEMORY, _OPEN_FILES = 1 << 29, 64
 #: Time by which the process ends by itself after it should have been ended, s.
 _GRACE = 5
+#: Warnings that are replied, and characters of one message.
+_MOST_WARNINGS, _LONGEST_MESSAGE = 20, 500
+#: Codecs that a file may declare, which Python imports when they are first used.
+_CODECS = ("utf-8", "utf-16", "ascii", "latin-1", "cp1252")
 #: The option that names folders of packages.
 _FOLDERS = "--package-folder FOLDER"
 #: Elements of expressions that are evaluated.
@@ -83,6 +89,11 @@ class _Template:
             what = f"{os.fspath(path)!r} is outside the folder of the file"
             raise Refused("", what, f"name the folder that it may be read from: {_FOLDERS}")
         return place
+
+    def warn(self, *words: object, **_: object) -> None:
+        """Keep a warning of xacro's, of the first few."""
+        if len(self.warnings) < _MOST_WARNINGS:
+            self.warnings.append(" ".join(map(str, words))[:_LONGEST_MESSAGE])
 
     def find(self, package: str) -> str:
         """Return the folder of a package: one that was named, or a folder above the file that has this name."""
@@ -218,7 +229,7 @@ def _expand(template: _Template) -> dict[str, Any]:
         substitutions._eval_dict[name] = function
     xacro.parse = template.parse
     xacro.abs_filename_spec = template.abs_filename
-    xacro.warning = lambda *words, **_: template.warnings.append(" ".join(map(str, words)))
+    xacro.warning = template.warn
     xacro.print_location = lambda *_, **__: None
     _guard(template)
     try:
@@ -254,18 +265,26 @@ def _reply(xacro: Any, error: Exception) -> dict[str, Any]:
         what, remedy = f"it expands without end, or to too much ({too_much})", "correct what calls itself"
     elif "Undefined substitution argument" in what:
         remedy = "give its value: --xacro NAME:=VALUE"
-    return {"where": "", "what": what[:500], "remedy": remedy, "file": file}
+    return {"where": "", "what": what, "remedy": remedy, "file": file}
 
 
 def main() -> None:
     """Read the request, write the reply."""
     request = json.load(sys.stdin)
-    replies, sys.stdout = sys.stdout, sys.stderr
+    replies = sys.stdout
+    sys.stdout = sys.stderr = io.StringIO()  # a template may print without end: into this process's memory
     os.environ.clear()
     sys.path.extend(path for path in request["paths"] if path not in sys.path)
     _limit(request["seconds"] + _GRACE)
-    template = _Template(request)
-    reply = _expand(template)
+    for name in _CODECS:
+        codecs.lookup(name)
+    try:
+        reply = _expand(_Template(request))
+    except Exception as error:
+        what = f"this xacro cannot be used: {type(error).__name__}: {error}"
+        reply = {"where": "", "what": what, "remedy": "pip install 'tauloop[xacro]'"}
+    if "text" not in reply:
+        reply = {key: text[:_LONGEST_MESSAGE] for key, text in reply.items()}
     json.dump(reply, replies)
     replies.flush()
 
