@@ -122,9 +122,26 @@ def test_losses_and_limits_of_a_joint_of_gazebo_are_not_passed_over(tmp_path: Pa
     assert "C: it closes a loop, and its limits are not read" in machine.description
 
 
+def test_what_a_joint_of_gazebo_holds_and_is_not_known_is_a_problem_of_check(tmp_path: Path) -> None:
+    text = (GAZEBO % "").replace("<pose>", "<anchor>0 0 0</anchor><physics><ode/></physics><pose>")
+    machine = read(tmp_path, FOUR_BAR % text, platform="coupler")
+    assert [element.partition(" (")[0] for element in machine.unknown_elements] == ["<anchor> of <joint>"]
+    assert not tl.check(machine).is_usable
+
+
 @pytest.mark.parametrize(
     ("element", "problem"),
     [
+        (
+            GAZEBO % '<mimic joint="A"><multiplier>1</multiplier></mimic>',
+            ("C", "it closes a loop, so that it has no coordinate, and a gear needs one"),
+        ),
+        (
+            (GAZEBO % "")
+            .replace("<pose>", "<drake:screw_thread_pitch/><pose>")
+            .replace("<joint", '<joint xmlns:drake="d"'),
+            ("drake:screw_thread_pitch", "<drake:screw_thread_pitch> in a joint is not read"),
+        ),
         (
             LOOP_JOINT % ("revolute", "link2"),
             ("C", "a <loop_joint> of type 'revolute' is not read: Isaac Sim has spherical ones alone"),

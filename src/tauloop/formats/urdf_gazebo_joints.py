@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tauloop.formats.foreign_elements import inventory, refuse
 from tauloop.formats.sdf_model import SdfJoint, SdfReader
 from tauloop.formats.sdf_nested import WORLD
 from tauloop.formats.urdf_parts import LinkFrame, UrdfJoint, UrdfLoop, UrdfReader, identifier, pose_of, roll_pitch_yaw
@@ -25,6 +26,9 @@ from tauloop.mechanism.expression import triple
 from tauloop.mechanism.poses import IDENTITY, FramePose
 from tauloop.records import dataclass
 
+#: Elements of gears.
+_GEARS = ("mimic", "drake:mimic")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GazeboLoops:
@@ -32,11 +36,12 @@ class GazeboLoops:
 
     Attributes:
         loops: the joints that close loops.
-        omitted_forces: as those of `Mechanism`.
+        omitted_forces, unknown_elements: as those of `Mechanism`.
     """
 
-    loops: tuple[UrdfLoop, ...]
-    omitted_forces: tuple[str, ...]
+    loops: tuple[UrdfLoop, ...] = ()
+    omitted_forces: tuple[str, ...] = ()
+    unknown_elements: tuple[str, ...] = ()
 
 
 def read_gazebo_joints(
@@ -53,7 +58,9 @@ def read_gazebo_joints(
     """
     nodes = [inner for node in robot.all("gazebo") for inner in node.walk() if _is_joint(inner)]
     if not nodes:
-        return GazeboLoops(loops=(), omitted_forces=())
+        return GazeboLoops()
+    listed = inventory("sdf", *nodes)
+    refuse(reader, listed.refused, "write the joint as <joint> of the URDF")
     names = {node.attributes["name"].strip(): name for name, node in links.items()}
     names.setdefault(WORLD, root)
     at_zero = _poses_at_zero(joints, root)
@@ -72,13 +79,16 @@ def read_gazebo_joints(
                 what = f"it moves {ends[0]!r}, the root link, which is the immovable base here"
                 reader.problem(node, joint.name, what, "write it as <joint> of the URDF")
             continue
+        if any(inner.tag in _GEARS for inner in node.walk()):
+            what = "it closes a loop, so that it has no coordinate, and a gear needs one"
+            reader.problem(node, joint.name, what, "write the gear as <mimic> of a <joint> of the URDF")
         if joint.is_loaded:
             omitted.append(f"what acts on the joint {joint.name}, which closes a loop")
         if joint.limit("lower"):
             reader.note(joint.name, "it closes a loop, and its limits are not read")
         _note_merged(reader, joint.name, ends, joints)
         loops.append(_loop(joint, ends))
-    return GazeboLoops(loops=tuple(loops), omitted_forces=tuple(omitted))
+    return GazeboLoops(loops=tuple(loops), omitted_forces=tuple(omitted), unknown_elements=listed.unknown_texts())
 
 
 def _is_joint(node: XmlNode) -> bool:

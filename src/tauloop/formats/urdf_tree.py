@@ -155,7 +155,7 @@ class _TreeReader(UrdfReader):
             motors=motors,
             weightless=extensions.weightless,
             omitted_forces=(*extensions.omitted_forces, *gazebo.omitted_forces, *self._older_losses(joints)),
-            unknown_elements=listed.unknown_texts(),
+            unknown_elements=(*listed.unknown_texts(), *gazebo.unknown_elements),
         )
 
     def _imply_world(self, robot: XmlNode, links: dict[str, XmlNode]) -> bool:

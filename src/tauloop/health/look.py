@@ -40,6 +40,7 @@ USES = {
     "report": "reports and demo: pages that play",
     "film": "films as MP4",
     "fmu": "FMUs: checks, and those of others",
+    "xacro": "xacro: templates of URDF and SDF",
     "sensitivity": "Sobol indices of studies",
     "cluster": "studies on the workers of a cluster",
     "jax": "dynamics and derivatives in JAX",
