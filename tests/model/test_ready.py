@@ -212,6 +212,19 @@ def test_a_change_of_a_drive_line_file_is_seen(tmp_path, built):
     assert len(built) == 2
 
 
+def test_a_change_of_an_included_file_is_seen(tmp_path, built):
+    main = '<mujoco><include file="body.xml"/><actuator><motor joint="j"/></actuator></mujoco>'
+    (tmp_path / "m.xml").write_text(main, encoding="utf-8")
+    body = '<body name="b"><joint name="j"/><geom pos="1 0 0" size="0.1" mass="%g"/></body>'
+    body = f"<mujoco><worldbody>{body}</worldbody></mujoco>"
+    options = FunctionOptions(free=("b.mass",))
+    for mass in (2.0, 3.0):
+        (tmp_path / "body.xml").write_text(body % mass, encoding="utf-8")
+        function = load_function(tmp_path / "m.xml", options=options, folder=tmp_path / "cache")
+        assert function.nominal["theta"].tolist() == [mass]
+    assert len(built) == 2
+
+
 class _Arms(Format):
     """A format that reads machine files under an ending of its own, as a package might bring it."""
 
