@@ -539,6 +539,9 @@ def test_the_remedy_for_no_motor_is_of_the_files_format(tmp_path: Path, ending: 
     assert problem.what == "nothing is driven: the machine has no actuator"
     assert element in problem.remedy
     assert "--motors JOINT" in problem.remedy
+    with pytest.raises(AssemblyError, match="the machine has no actuator") as caught:
+        tl.inverse_dynamics(machine)
+    assert caught.value.problems[0].remedy == problem.remedy
 
 
 def test_a_motor_that_no_transmission_represents_is_noted(tmp_path: Path) -> None:

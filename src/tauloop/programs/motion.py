@@ -11,6 +11,7 @@ import casadi as ca
 from tauloop.assembly.assembly import Assembly
 from tauloop.assembly.ports import ACTUATORS, Entry
 from tauloop.errors import AssemblyError
+from tauloop.formats.library import motor_remedy
 from tauloop.mechanism.bodies import cables
 from tauloop.programs.bounded_forces import bounded_forces_program
 from tauloop.programs.builder import ProgramBuilder
@@ -159,6 +160,10 @@ def require_actuated(assembly: Assembly) -> None:
     Raises:
         AssemblyError: there are passive freedoms.
     """
+    mechanism = assembly.mechanism
+    if assembly.passive and not mechanism.actuators:
+        what = "nothing is driven: the machine has no actuator, so there are no forces that give it a motion"
+        raise AssemblyError.of("actuators", what, motor_remedy(mechanism.file), file=mechanism.file)
     if assembly.passive:
         raise AssemblyError.of(
             "actuators",
@@ -170,7 +175,7 @@ def require_actuated(assembly: Assembly) -> None:
                 "give the actuators' motion to hybrid inverse dynamics (`model.hybrid`, --entry actuators), "
                 "which gives the passive accelerations; or lock the passive freedoms"
             ),
-            file=assembly.mechanism.file,
+            file=mechanism.file,
         )
 
 
