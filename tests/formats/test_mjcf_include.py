@@ -124,6 +124,15 @@ def test_a_folder_that_is_named_may_be_read(tmp_path: Path) -> None:
     assert len(load(path, options=ImportOptions(package_folders=(tmp_path / "common",))).actuators) == 1
 
 
+def test_a_link_to_a_file_reads_what_is_next_to_that_file(tmp_path: Path) -> None:
+    path = write(tmp_path / "source")
+    installed = tmp_path / "installed"
+    (installed / "parts").mkdir(parents=True)
+    for name in ("main.xml", *FILES, "parts/tip.stl"):
+        (installed / name).symlink_to(path.parent / name)
+    assert load(installed / "main.xml").bodies[2].inertia == load(path).bodies[2].inertia
+
+
 def test_files_in_files_and_their_sizes_are_limited(tmp_path: Path) -> None:
     chain = {f"f{k}.xml": f'<mujoco><include file="f{k + 1}.xml"/></mujoco>' for k in range(30)}
     path = write(tmp_path, '<mujoco><include file="f0.xml"/></mujoco>', **chain, **{"f30.xml": "<mujoco/>"})

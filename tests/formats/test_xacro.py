@@ -157,6 +157,17 @@ def test_a_folder_called_xacro_is_not_the_package(tmp_path: Path, monkeypatch: p
     assert xacro._place("someones_xacro_folder") is None
 
 
+def test_a_link_to_a_file_reads_what_is_next_to_that_file(tmp_path: Path) -> None:
+    """As ROS installs packages: each file is a link to the one among the sources."""
+    extra("xacro")
+    path = arm(tmp_path / "source")
+    installed = tmp_path / "installed"
+    (installed / "parts").mkdir(parents=True)
+    (installed / path.name).symlink_to(path)
+    (installed / "parts" / "link.xacro").symlink_to(path.parent / "parts" / "link.xacro")
+    assert load(installed / path.name).bodies[0].name == "upper"
+
+
 def test_wrong_arguments_are_refused(tmp_path: Path) -> None:
     extra("xacro")
     path = arm(tmp_path)

@@ -24,7 +24,9 @@ class IncludedFiles(XmlReader):
         """
         super().__init__(file)
         self.folder = Path(file).absolute().parent
-        self._roots = [self.folder.resolve(), *(Path(folder).resolve() for folder in folders)]
+        # of a link (ROS installs links to its sources) also the folder of the file that it leads to
+        self._roots = [self.folder.resolve(), Path(file).resolve().parent]
+        self._roots += [Path(folder).resolve() for folder in folders]
         self._bytes = 0
         self._bodies = 0
         self._files = 0

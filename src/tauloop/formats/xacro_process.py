@@ -75,7 +75,9 @@ class _Template:
     def __init__(self, request: dict[str, Any]) -> None:
         self.file = Path(request["file"])
         self.packages = [Path(folder) for folder in request["folders"]]
-        self.roots = [self.file.parent.resolve(), *(folder.resolve() for folder in self.packages)]
+        # of a link (ROS installs links to its sources) also the folder of the file that it leads to
+        self.roots = [self.file.parent.resolve(), self.file.resolve().parent]
+        self.roots += [folder.resolve() for folder in self.packages]
         self.arguments: dict[str, str] = request["arguments"]
         self.largest: int = request["bytes"]
         self.known_arguments: set[str] = set()
