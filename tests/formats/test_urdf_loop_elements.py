@@ -193,6 +193,14 @@ def test_drakes_world_needs_no_link(tmp_path: Path) -> None:
     assert machine.joints == same.joints
 
 
+def test_an_inertial_of_the_world_plays_no_part(tmp_path: Path) -> None:
+    """Drake warns of it, complete or not."""
+    text = DRAKE % ("world", "arm", '<link name="world"><inertial><mass value="3"/></inertial></link>')
+    machine = read(tmp_path, text)
+    assert [body.name for body in machine.bodies] == ["arm"]
+    assert "world: its <inertial> plays no part, for the world does not move" in machine.description
+
+
 def test_what_hangs_on_nothing_next_to_drakes_world_moves_freely(tmp_path: Path) -> None:
     loose = f'<link name="loose">{INERTIAL}</link>'
     machine = read(tmp_path, DRAKE % ("world", "arm", loose), platform="loose")

@@ -110,7 +110,11 @@ class _TreeReader(UrdfReader):
         is_world_implied = self._imply_world(robot, links)
         if not links:
             self.problem(robot, "robot", "there is no <link>", "give a model with links and joints")
-        read_links = tuple(self._link(name, node) for name, node in links.items())
+        is_world_hung = any(_names_world(joint.first("child")) for joint in robot.all("joint"))
+        read_links = tuple(
+            self._world(node) if name == WORLD and not is_world_hung else self._link(name, node)
+            for name, node in links.items()
+        )
         read_joints = tuple(self._joint(name, node, links) for name, node in joints.items())
         if is_world_implied:
             read_joints += self._floating(read_joints, links)
@@ -266,6 +270,12 @@ class _TreeReader(UrdfReader):
         # without a turn the figures of the file stay as they are, to the last digit
         inertia = own if turn == (0.0, 0.0, 0.0) else rotation(turn) @ own @ rotation(turn).T + 0.0
         return UrdfLink(name=name, inertial=LinkInertia(mass=mass, center=np.array(xyz), about_center=inertia))
+
+    def _world(self, node: XmlNode) -> UrdfLink:
+        """Return the link ``world`` that hangs on nothing: it is immovable, whatever its ``<inertial>`` has."""
+        if node.first("inertial") is not None:
+            self.note(WORLD, "its <inertial> plays no part, for the world does not move")
+        return UrdfLink(name=WORLD, inertial=None)
 
     def _note_inertia(self, name: str, mass: float, inertia: np.ndarray) -> None:
         if mass == 0.0:

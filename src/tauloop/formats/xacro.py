@@ -118,6 +118,9 @@ def _expanded(path: Path, arguments: Mapping[str, str], folders: Iterable[str | 
     except subprocess.TimeoutExpired:
         what, remedy = f"it is not expanded after {SECONDS} s", "correct what takes so long, or expand it with `xacro`"
         raise DescriptionError.of("", what, remedy, file=str(path)) from None
+    except OSError as error:
+        what = f"no process for it can be started: {error.strerror}"
+        raise DescriptionError.of("", what, "expand it with `xacro`", file=str(path)) from None
     try:
         reply = json.loads(ended.stdout)
     except ValueError:
