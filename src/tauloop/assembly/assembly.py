@@ -208,7 +208,9 @@ class Assembly(Shown):
     @property
     def leading_drive(self) -> LeadingDrive:
         """What the leading actuators drive."""
-        return leading_drive(self)
+        place = self.topology.q_of_v
+        constants = {i: float(self.q[place[i]]) for i in self.frozen if place[i] >= 0}
+        return leading_drive(self.loops, self.leading, self.passive, constants)
 
     @property
     def leading_driven(self) -> tuple[int, ...]:

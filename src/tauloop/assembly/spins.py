@@ -24,7 +24,6 @@ from tauloop.mechanism.model import (
     BASE,
     Freedom,
     Friction,
-    Joint,
     Mechanism,
     Placement,
 )
@@ -95,7 +94,8 @@ def _note(spin: Spin, file: str) -> Problem:
     bodies = ", ".join(spin.bodies)
     what = f"the spin of {bodies} is locked: nothing drives it, and it moves nothing else"
     if spin.asymmetry > EXACT:
-        what += f" (moments of inertia across it differ by {100 * spin.asymmetry:.2g} %: a free spin would change forces a little)"
+        difference = f"moments of inertia across it differ by {100 * spin.asymmetry:.2g} %"
+        what += f" ({difference}: a free spin would change forces a little)"
     return Problem(
         where=spin.name,
         what=what,

@@ -116,12 +116,14 @@ def static_equilibrium(model: Model, position: np.ndarray, free: tuple[int, ...]
     largest = float(np.abs(moved / loops.coordinate_scale[list(ports.q)]).max())
     count = max(1, int(np.ceil(largest / MAX_STEP)))
     x, q = position[list(free)], model.assembly.q
-    for share in np.linspace(1.0 / count, 1.0, count):
+    for share in np.linspace(1.0 / count, 1.0, count)[:-1]:
         held = reference + share * (position - reference)
         held[list(free)] = x
-        equilibrium = _settled(_Search(model, held, free), q)
-        x, q = equilibrium.position[list(free)], equilibrium.q
-    return equilibrium
+        on_the_way = _settled(_Search(model, held, free), q)
+        x, q = on_the_way.position[list(free)], on_the_way.q
+    held = np.array(position)
+    held[list(free)] = x
+    return _settled(_Search(model, held, free), q)
 
 
 def _settled(search: _Search, near: np.ndarray) -> Equilibrium:
@@ -250,15 +252,19 @@ class _Search:
         """Return the result at the last place."""
         _, forces = self.step(place, 0.0)
         pressed = forces > 0.0
-        stopped = [name for name, stops in zip(self._model.limits.names, self._stops, strict=True) if stops] * 2
+        touched = dict.fromkeys(name for name, force in zip(self._stopped(), forces, strict=True) if force > 0.0)
         return Equilibrium(
             names=self._names,
             position=self._whole(place.x),
             q=place.q,
-            at_stops=tuple(dict.fromkeys(name for name, is_pressed in zip(stopped, pressed, strict=True) if is_pressed)),
+            at_stops=tuple(touched),
             loose=self._loose(place, place.room_slope[pressed]),
             next_step=next_step,
         )
+
+    def _stopped(self) -> list[str]:
+        """Names of the coordinates with stops, for the lower and for the upper ones."""
+        return 2 * [name for name, stops in zip(self._model.limits.names, self._stops, strict=True) if stops]
 
     def _whole(self, x: np.ndarray) -> np.ndarray:
         position = np.array(self._position)
@@ -276,4 +282,3 @@ class _Search:
         soft = eigenvalues <= MIN_STIFFNESS * max(self.stiffness(place), 1e-300)
         shares = np.abs(vectors[:, soft].T @ open_directions).max(axis=0, initial=0.0)
         return tuple(name for name, share in zip(self._names, shares, strict=True) if share > 0.1)
-

@@ -6,8 +6,8 @@ from functools import cached_property
 
 import numpy as np
 
-from tauloop.assembly.motor_candidates import unstated_motors
 from tauloop.assembly.closing import open_loops
+from tauloop.assembly.motor_candidates import unstated_motors
 from tauloop.assembly.singular_kinds import singular_kind
 from tauloop.codegen.evaluator import BatchRuns, interpreted_run, reads_start
 from tauloop.codegen.precision import RETURNED
