@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 from machine_texts import shipped_text
 
+import tauloop as tl
 from tauloop import Model, load
 from tauloop.errors import AssemblyError, PoseError
 from tauloop.formats.library import loads
@@ -331,3 +332,42 @@ def test_actuators_out_of_reach():
         machine.forward_kinematics([0.0, 0.0, 0.0])
     assert any("forearm" in problem.where for problem in caught.value.problems)
     assert all(problem.remedy for problem in caught.value.problems)
+
+
+def hand(count: int) -> str:
+    """A chain of joints that all begin at the end of their range, with two coordinates that sway."""
+    links = "".join(
+        f'<body name="b{i}" pos="0.1 0 0"><joint name="j{i}" axis="0 {i % 2} {1 - i % 2}" range="0 1.5"/>'
+        '<inertial mass="0.1" pos="0.05 0 0" diaginertia="1e-4 1e-4 1e-4"/>'
+        for i in range(count)
+    )
+    motors = "".join(f'<motor name="m{i}" joint="j{i}"/>' for i in range(count))
+    text = f'<mujoco><compiler angle="radian" autolimits="true"/><worldbody>{links}{"</body>" * count}</worldbody>'
+    return f"{text}<actuator>{motors}</actuator></mujoco>"
+
+
+def test_many_joints_that_begin_at_their_stops_still_move(tmp_path):
+    path = tmp_path / "hand.xml"
+    path.write_text(hand(16))
+    checked = tl.check(tl.load(path))
+    assert checked.is_usable, checked.problems
+    states = checked.model.assembly.states
+    assert len(np.unique(states.round(9), axis=0)) > 20
+    assert states.min() >= 0.0
+
+
+def test_loops_that_miss_by_rounded_numbers_say_so(tmp_path):
+    """A linkage on a sphere closes in one direction more than its motion needs, which six digits do not satisfy."""
+    text = """<mujoco><worldbody>
+     <body name="a"><joint name="ja" axis="0 0 1"/><inertial mass="1" pos="0.1 0 0" diaginertia="0.01 0.01 0.01"/>
+      <body name="b"><joint name="jb" axis="1 0 0"/><inertial mass="1" pos="0.1 0 0" diaginertia="0.01 0.01 0.01"/>
+       <site name="end" pos="0.3 0.2 0.1"/></body></body>
+     <body name="c"><joint name="jc" axis="0 1 0"/><inertial mass="1" pos="0.1 0 0" diaginertia="0.01 0.01 0.01"/>
+       <site name="hole" pos="0.3 0.2 0.100001"/></body></worldbody>
+     <equality><connect site1="end" site2="hole"/></equality>
+     <actuator><motor name="m" joint="ja"/></actuator></mujoco>"""
+    path = tmp_path / "sphere.xml"
+    path.write_text(text)
+    with pytest.raises(AssemblyError, match="cannot be closed at this geometry") as raised:
+        tl.Model(tl.load(path))
+    assert "rounded numbers of a file" in str(raised.value)

@@ -11,12 +11,13 @@ import pytest
 import tauloop as tl
 from tauloop.assembly import Locks
 from tauloop.assembly.closing import close_loops
+from tauloop.assembly.spins import find_spins
 from tauloop.formats.library import loads
 from tauloop.formats.options import ImportOptions, RodRecognition
 from tauloop.kinematics.singularities import singularities
 from tauloop.kinematics.workspace_map import _Judge
 from tauloop.mechanism.expression import Constant
-from tauloop.mechanism.model import Body, Friction, Joint, Placement
+from tauloop.mechanism.model import Body, Freedom, Friction, Joint, Placement, Spring
 from tauloop.model import Model
 
 #: Two models of one machine close their loops to this, rad or characteristic lengths.
@@ -214,3 +215,104 @@ def test_a_locked_rod_on_a_crank_follows_all_its_revolution() -> None:
     y, z = -0.05 * np.sin(angles[:, 0]), 0.05 * np.cos(angles[:, 0])
     slider = z + np.sqrt(0.2**2 - 0.02**2 - y**2) - 0.25
     np.testing.assert_allclose(state.coordinate("guide"), slider, atol=SAME)
+
+
+def flat_rods(folder: Path, second_moment: str) -> tl.Mechanism:
+    """The ankle whose left rod has another moment of inertia about its second axis."""
+    text = ANKLE.format(ball="").replace('diaginertia="4e-4 4e-4 1e-6"', f'diaginertia="4e-4 {second_moment} 1e-6"')
+    path = folder / "flat.xml"
+    path.write_text(text, encoding="utf-8")
+    return tl.load(path, options=ImportOptions(platform="foot"))
+
+
+def test_rods_that_are_nearly_symmetric_are_locked_and_the_difference_is_stated(tmp_path: Path) -> None:
+    assembly = Model(flat_rods(tmp_path, "4.08e-4")).assembly
+    (note,) = [note for note in assembly.notes if note.where == "rod_l_ball.wz"]
+    assert assembly.passive == ()
+    assert "differ by 0.98 %" in note.what
+    # forces are those of the rod as it is: they differ from a symmetric rod's by no more than its asymmetry
+    forces = [
+        Model(mechanism).platform.inverse_dynamics([0.1, -0.05], [0.3, 0.2], [2.0, -1.0]).force
+        for mechanism in (flat_rods(tmp_path, "4.08e-4"), flat_rods(tmp_path, "4e-4"))
+    ]
+    assert 0.0 < np.abs(forces[0] - forces[1]).max() < 0.02 * np.abs(forces[1]).max()
+
+
+def test_rods_that_are_far_from_symmetric_keep_their_spin(tmp_path: Path) -> None:
+    assert Model(flat_rods(tmp_path, "3e-4")).assembly.passive_names == ("rod_l_ball.wz",)
+
+
+def test_stops_and_friction_of_hinges_do_not_keep_a_spin_free(tmp_path: Path) -> None:
+    """As exporters write them: half a revolution either way, and friction that a hinge at rest does not show."""
+    mechanism = with_hinges(ankle(tmp_path))
+    freedom = Freedom(lower=-np.pi, upper=np.pi, friction=Friction(viscous=Constant(0.01)))
+    hinges = {f"rod_{side}_ball.{axis}" for side in "lr" for axis in "xyz"}
+    joints = [replace(joint, freedoms=(freedom,)) if joint.name in hinges else joint for joint in mechanism.joints]
+    mechanism = replace(mechanism, joints=tuple(joints))
+    assert Model(mechanism).assembly.mobility == 2
+    spring = Spring(stiffness=Constant(1.0))
+    sprung = mechanism.with_freedoms(lambda name, old: replace(old, spring=spring) if name in hinges else old)
+    assert Model(sprung).assembly.mobility == 4
+
+
+PIN = """
+format: tauloop-machine/1
+name: slider_crank
+provenance: {status: chosen, source: test}
+gravity: [0, 0, -9.81 m/s^2]
+bodies:
+  crank: {mass: 1 kg, inertia: {xx: 1e-3 kg m^2, yy: 1e-3 kg m^2, zz: 1e-3 kg m^2}}
+  pin: {mass: 0.1 kg, inertia: {xx: 1e-5 kg m^2, yy: 1e-4 kg m^2, zz: 1e-4 kg m^2}}
+  rod: {mass: 1 kg, center: [0, 0, 0.1 m], inertia: {xx: 3e-3 kg m^2, yy: 3e-3 kg m^2, zz: 1e-5 kg m^2}}
+  slider: {mass: 1 kg}
+joints:
+  motor: {type: revolute, axis: x, parent: base, child: crank, reference: 0.3 rad}
+  seat: {type: revolute, axis: x, parent: {on: crank, at: [0, 0, 0.05 m]}, child: pin}
+  bush: {type: revolute, axis: x, parent: pin, child: rod}
+  upper: {type: revolute, axis: x, parent: slider, child: {on: rod, at: [0, 0, 0.2 m]}}
+  guide: {type: prismatic, axis: z, parent: {on: base, at: [0, 0, 0.25 m]}, child: slider}
+actuators: {motor: {on: motor}}
+platform: {body: slider, independent: [guide]}
+"""
+
+
+def test_the_spin_of_a_pin_between_two_hinges_is_locked() -> None:
+    mechanism = loads(PIN)
+    free = Model(mechanism, locks=Locks(spins=False)).assembly
+    assert (free.mobility, [spin.bodies for spin in find_spins(free)]) == (2, [("pin",)])
+    assert Model(mechanism).assembly.mobility == 1
+    coupler = loads(PIN.replace("independent: [guide]", "independent: [guide, seat]"))
+    assert Model(coupler).assembly.mobility == 2
+
+
+DOOR = """
+<mujoco><worldbody>
+ <body name="door"><joint name="lower" type="ball"/><inertial mass="2" pos="0.4 0 0.5" diaginertia="0.3 0.2 0.1"/>
+  <site name="upper" pos="0 0 1"/></body>
+ <body name="arm" pos="1 0.6 0"><joint name="motor" axis="0 0 1"/>
+  <inertial mass="0.5" pos="-0.2 0 0" diaginertia="0.01 0.02 0.02"/>
+  <body name="rod" pos="-0.4 0 0"><joint name="hand" axis="0 0 1"/>
+   <inertial mass="0.3" pos="-0.1 -0.3 0" diaginertia="0.01 0.01 0.02"/><site name="grip" pos="-0.2 -0.6 0"/></body>
+ </body>
+ <site name="post" pos="0 0 1"/></worldbody>
+ <equality><connect site1="upper" site2="post"/><connect body1="rod" body2="door" anchor="-0.2 -0.6 0"/></equality>
+ <actuator><motor name="closer" joint="motor"/></actuator></mujoco>"""
+
+
+def test_a_ball_that_turns_about_one_axis_only_is_solved(tmp_path: Path) -> None:
+    """A door on two balls: two numbers of its quaternion follow from equations, none is constant."""
+    path = tmp_path / "door.xml"
+    path.write_text(DOOR, encoding="utf-8")
+    machine = tl.load(path)
+    checked = tl.check(machine)
+    assert checked.is_usable, checked.problems
+    assembly = checked.model.assembly
+    assert assembly.mobility == 1
+    turned = [assembly.topology.velocity_names.index(f"lower.w{axis}") for axis in "xyz"]
+    assert not set(turned) & set(assembly.frozen)
+    names = assembly.topology.coordinate_names
+    start = assembly.q[names.index("motor")]
+    for step in (-0.2, 0.2):
+        q = checked.model.forward_kinematics([start + step]).q
+        assert q[[names.index("lower.qx"), names.index("lower.qy")]] == pytest.approx(0.0, abs=1e-12)
+        assert abs(q[names.index("lower.qz")]) > 0.01

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tauloop as tl
+from tauloop.codegen import Compiled, Interpreted
 from tauloop.kinematics import random_states
 from tauloop.kinematics.straight_path import reached_along_line
 from tauloop.model import Model
@@ -68,3 +69,14 @@ def test_closed_forms_are_not_walked() -> None:
     model = Model(tl.load("delta"))
     position = model.platform_position(model.assembly.q)
     assert reached_along_line(model.platform, position, model.assembly.q) == (model.assembly.q, ())
+
+
+@pytest.mark.parametrize("evaluator", [Interpreted(), Compiled()], ids=["interpreted", "compiled"])
+def test_batches_report_poses_whose_line_opens_the_loops(evaluator: Interpreted | Compiled) -> None:
+    model = Model(tl.load(FOLD), evaluator=evaluator)
+    state = model.forward_kinematics([[REGULAR[1]], [BEYOND], [REGULAR[2]]])
+    assert state.has_opened.tolist() == [False, True, False]
+    (row,) = state.evidence
+    assert (row.value, row.is_good) == (1.0, False)
+    assert "first at sample 1" in row.advice
+    assert model.forward_kinematics([REGULAR[2]]).evidence == ()

@@ -348,7 +348,7 @@ def _decided(
     n_v = loops.topology.n_v
     motions = null_space(probe.K, rank, [i for i in range(n_v) if i not in locked])
     extent = np.abs(motions).max(axis=(0, 2)) if motions.shape[2] else np.zeros(n_v)
-    frozen = tuple(int(i) for i in np.flatnonzero(extent < FROZEN))
+    frozen = _whole_rotations(loops.topology, np.flatnonzero(extent < FROZEN).tolist())
     moving = [i for i in range(n_v) if i not in frozen]
     mobility = n_v - rank - len(locked)
     rows = kept_rows(probe.K[:, :, moving], len(moving) - mobility)
@@ -383,6 +383,15 @@ def _decided(
         notes=tuple(notes),
     )
     return assembly, maps_of(loops, motions, independent, actuation)
+
+
+def _whole_rotations(topology: Topology, still: list[int]) -> tuple[int, ...]:
+    """Return the velocities that stay zero, of a rotation by quaternion all three or none.
+
+    Where a ball turns about one axis only, no number of its quaternion is constant: its loop equations are kept.
+    """
+    partly = {iv + k for _, iv in topology.quaternions for k in range(3) if not {iv, iv + 1, iv + 2} <= set(still)}
+    return tuple(i for i in still if i not in partly)
 
 
 def _locked(loops: Loops, mobility: int) -> tuple[Problem, ...]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tauloop.assembly.far_start import close_from_afar
-from tauloop.assembly.limits import limits_of
+from tauloop.assembly.limits import coordinate_limits, limits_of
 from tauloop.assembly.loops import Loops, aligned
 from tauloop.blas import one_blas_thread
 from tauloop.equations.topology import integrate
@@ -22,6 +22,8 @@ from tauloop.records import dataclass
 
 #: Loops count as closed below this residual, characteristic lengths (or pure number).
 CLOSED = 1e-10
+#: Loops that are open by less than this are so for rounded numbers in their file, characteristic lengths: six digits.
+ROUNDED_NUMBERS = 1e-5
 #: Steps that close loops end at this residual, characteristic lengths (or pure number): rounding.
 ROUNDING = 1e-14
 #: Singular values of the unit-free Jacobian below this fraction of the largest do not steer the projection.
@@ -191,6 +193,7 @@ def random_walk(
     steps: int = WALK_STEPS,
     step: float = STEP,
     locked: tuple[int, ...] = (),
+    mirrored: bool = False,
 ) -> np.ndarray:
     """Assembled states along random walks on the loops' manifold, within those limits of the file that the start keeps.
 
@@ -202,6 +205,8 @@ def random_walk(
         steps: steps of each.
         step: size of a step, rad or characteristic lengths.
         locked: indices of velocities that stay zero.
+        mirrored: whether a step that leads a coordinate beyond a limit is mirrored there; else the whole step is left
+            out, as nearly all are where many coordinates begin at a limit.
 
     Returns:
         States (walks * steps + 1, n_q), the start first.
@@ -222,13 +227,23 @@ def random_walk(
             direction -= np.einsum("nji,nj,njk,nk->ni", Vt, kept, Vt, direction)
         size = np.abs(direction).max(axis=1, keepdims=True)
         direction *= step / np.maximum(size, 1e-12) * loops.velocity_scale
-        trial, residual = close_loops(loops, integrate(loops.topology, current, direction), 25, locked)
+        further = integrate(loops.topology, current, direction)
+        if mirrored:
+            further = _mirrored(loops, current, further)
+        trial, residual = close_loops(loops, further, 25, locked)
         inside = ((limits.room(trial) >= 0.0) | left).all(axis=1)
         moved = loops.gaps(current, trial) < 10 * step
         good = (residual < CLOSED) & inside & moved
         current = np.where(good[:, None], trial, current)
         states.append(current.copy())
     return np.concatenate(states)
+
+
+def _mirrored(loops: Loops, inside: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Coordinates (N, n_q) with those beyond a limit mirrored at it, where other coordinates are within it."""
+    lower, upper = coordinate_limits(loops.topology)
+    above = np.where((q > upper) & (inside <= upper), 2.0 * upper - q, q)
+    return np.where((q < lower) & (inside >= lower), 2.0 * lower - q, above)
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -247,6 +262,13 @@ def _misses(loops: Loops, q: np.ndarray) -> np.ndarray:
 def open_loops(loops: Loops, q: np.ndarray) -> list[Problem]:
     """Which rods and joints do not close at coordinates (1, n_q), and by how much; the worst first."""
     phi = _misses(loops, q)
+    remedy = "check lengths and joint positions, or give a reference pose nearer to an assembled one"
+    if loops.openings(loops.residuals(q)[0]).max() < ROUNDED_NUMBERS:
+        remedy = (
+            "this is as much as rounded numbers of a file leave: loops that constrain a machine more often than its "
+            "motion needs close only where the numbers are exact; write them with 15 digits, or leave such "
+            "constraints out (a point of contact fewer, a ball for a hinge)"
+        )
     worst: dict[str, tuple[float, bool]] = {}
     for element, value, is_length in zip(loops.elements, phi, loops.is_length, strict=True):
         opening = value / loops.length if is_length else value
@@ -258,7 +280,7 @@ def open_loops(loops: Loops, q: np.ndarray) -> list[Problem]:
             what=f"the loop cannot be closed at this geometry: it misses by {1e3 * value:.4g} mm"
             if is_length
             else f"the loop cannot be closed at this geometry: directions miss by {value:.4g} rad",
-            remedy="check lengths and joint positions, or give a reference pose nearer to an assembled one",
+            remedy=remedy,
             file=loops.mechanism.file,
         )
         for element, (value, is_length) in sorted(worst.items(), key=lambda item: -item[1][0])
@@ -311,6 +333,8 @@ def probed(loops: Loops, q: np.ndarray, locked: tuple[int, ...]) -> Probe:
         states = random_walk(loops, q, np.random.default_rng(0), step=step, locked=locked)
         if (loops.gaps(q, states) > SAME).any():
             break
+    else:
+        states = random_walk(loops, q, np.random.default_rng(0), step=STEPS[-1], locked=locked, mirrored=True)
     phi, K = loops.residuals(states)
     K_scaled = loops.scaled(K)
     K_scaled[:, :, list(locked)] = 0.0

@@ -157,16 +157,19 @@ def _require_scalar(topology: Topology, names: tuple[str, ...]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _BodyMotions:
-    """Orientation (N, k, 3, 3), turn and shift of the mass centre per unit of each passive freedom (N, k, 3, p).
+    """Where bodies are, and their motions per unit of each passive freedom.
 
     Attributes:
         names: bodies (k,).
-        rotation, turn, shift: of these bodies; massless ones shift nothing.
+        rotation: their orientations (N, k, 3, 3).
+        center: their mass centres (N, k, 3), base frame.
+        turn, shift: of these bodies, and of their mass centres (N, k, 3, p); massless ones shift nothing.
         ends: shift of the ends of all rods (N, r, 3, p).
     """
 
     names: tuple[str, ...]
     rotation: np.ndarray
+    center: np.ndarray
     turn: np.ndarray
     shift: np.ndarray
     ends: np.ndarray
@@ -190,11 +193,10 @@ def find_spins(assembly: Assembly) -> tuple[Spin, ...]:
         if (np.linalg.norm(moved.ends[..., k], axis=2).max(axis=1, initial=0.0) > STILL * unit).any():
             continue
         turning = (rate > STILL * largest[:, None]).any(axis=0)
-        if (shift > unit[:, None] * np.where(turning, OFF_AXIS, STILL)).any():
+        if (shift[:, ~turning] > STILL * unit[:, None]).any():
             continue
-        axes = np.einsum("nbji,nbj->nbi", moved.rotation, turn) / np.maximum(rate, 1e-300)[..., None]
         bodies = np.flatnonzero(turning)
-        asymmetry = max((_asymmetry(inertias[moved.names[b]], axes[:, b]) for b in bodies), default=0.0)
+        asymmetry = max((_asymmetry(group, unit) for group in _rigid_groups(moved, inertias, bodies, k)), default=0.0)
         if asymmetry < NEARLY_SYMMETRIC:
             name = assembly.topology.velocity_names[index]
             spinning = tuple(moved.names[b] for b in bodies)
@@ -221,25 +223,31 @@ def _body_motions(assembly: Assembly) -> _BodyMotions:
     mechanism, topology = loops.mechanism, loops.topology
     motion = symbolic_motion(topology, nominal(mechanism))
     bodies = [body for body in mechanism.bodies if body.name in motion.bodies]
-    rotations, turns, shifts = [], [], []
+    rotations, centers, turns, shifts = [], [], [], []
     for body in bodies:
         moving = motion.bodies[body.name]
         m, center, _ = _about_center(mechanism, body.name)
         rotations.append(ca.vec(ca.densify(moving.R)))
+        centers.append(ca.densify(moving.point(ca.SX(center)).p))
         turns.append(moving.in_base.w)
         shifts.append(moving.point(ca.SX(center)).v if m > 0 else ca.SX(3, 1))
     ends = [motion.point(end).v for rod in mechanism.rods for end in (rod.start, rod.end)]
     jacobians = [ca.jacobian(ca.vertcat(ca.SX(0, 1), *rates), motion.v) for rates in (turns, shifts, ends)]
     function = BatchFunction(
-        ca.Function("bodies", [motion.q], [ca.vertcat(*rotations), *(ca.vec(ca.densify(J).T) for J in jacobians)])
+        ca.Function(
+            "bodies",
+            [motion.q],
+            [ca.vertcat(*rotations), ca.vertcat(*centers), *(ca.vec(ca.densify(J).T) for J in jacobians)],
+        )
     )
     states = assembly.states
     n, D = len(states), _passive_motions(assembly, states)
-    R, *J = function([states], n)
+    R, center, *J = function([states], n)
     turn, shift, end = (matrix.reshape(n, matrix.shape[1] // topology.n_v, topology.n_v) @ D for matrix in J)
     return _BodyMotions(
         names=tuple(body.name for body in bodies),
         rotation=R.reshape(n, len(bodies), 3, 3).transpose(0, 1, 3, 2),
+        center=center.reshape(n, len(bodies), 3),
         turn=turn.reshape(n, len(bodies), 3, D.shape[2]),
         shift=shift.reshape(n, len(bodies), 3, D.shape[2]),
         ends=end.reshape(n, len(ends), 3, D.shape[2]),
@@ -255,15 +263,61 @@ def _about_center(mechanism: Mechanism, name: str) -> tuple[float, np.ndarray, n
     return (m, *about_center(m, h, origin)) if m > 0 else (0.0, np.zeros(3), origin)
 
 
-def _asymmetry(inertia: tuple[float, np.ndarray, np.ndarray], axes: np.ndarray) -> float:
-    """Return by what share of the largest moment of inertia turns about axes (N, 3) through the mass centre move it."""
-    about_center = inertia[2]
-    size = np.abs(about_center).max()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Group:
+    """Bodies that spin as one, at N states.
+
+    Attributes:
+        turn: their angular velocity (N, 3) per unit of the spin.
+        shift: that of their common mass centre (N, 3).
+        inertia: about that centre (N, 3, 3), base frame.
+    """
+
+    turn: np.ndarray
+    shift: np.ndarray
+    inertia: np.ndarray
+
+
+def _rigid_groups(
+    moved: _BodyMotions, inertias: dict[str, tuple[float, np.ndarray, np.ndarray]], bodies: np.ndarray, k: int
+) -> list[_Group]:
+    """Bodies of a spin by their angular velocity: a rod may be two halves that a loop welds together."""
+    groups: list[_Group] = []
+    left = [int(b) for b in bodies if inertias[moved.names[b]][2].any()]
+    while left:
+        turn = moved.turn[:, left[0], :, k]
+        size = np.linalg.norm(turn, axis=1).max()
+        alike = [b for b in left if np.abs(moved.turn[:, b, :, k] - turn).max() < STILL * size]
+        left = [b for b in left if b not in alike]
+        mass = np.array([inertias[moved.names[b]][0] for b in alike])
+        share = mass / mass.sum() if mass.any() else np.zeros(len(mass))
+        center = np.einsum("b,nbi->ni", share, moved.center[:, alike])
+        inertia = np.zeros((len(turn), 3, 3))
+        for m, b in zip(mass, alike, strict=True):
+            R, d = moved.rotation[:, b], moved.center[:, b] - center
+            inertia += R @ inertias[moved.names[b]][2] @ R.transpose(0, 2, 1)
+            inertia += m * ((d * d).sum(axis=1)[:, None, None] * np.eye(3) - d[:, :, None] * d[:, None, :])
+        shift = np.einsum("b,nbi->ni", share, moved.shift[..., k][:, alike])
+        groups.append(_Group(turn=turn, shift=shift, inertia=inertia))
+    return groups
+
+
+def _asymmetry(group: _Group, unit: np.ndarray) -> float:
+    """Return by what share of the largest moment of inertia a spin moves the mass; infinity where its centre moves.
+
+    Args:
+        group: what spins.
+        unit: the turn (N,) times the machine's characteristic length.
+    """
+    if (np.linalg.norm(group.shift, axis=1) > OFF_AXIS * unit).any():
+        return np.inf
+    size = np.abs(group.inertia).max()
     if size == 0.0:
         return 0.0
-    P = np.eye(3) - axes[:, :, None] * axes[:, None, :]
-    along = np.einsum("nij,jk,nk->ni", P, about_center, axes)
-    across = P @ about_center @ P
+    axis = group.turn / np.maximum(np.linalg.norm(group.turn, axis=1, keepdims=True), 1e-300)
+    P = np.eye(3) - axis[:, :, None] * axis[:, None, :]
+    along = np.einsum("nij,njk,nk->ni", P, group.inertia, axis)
+    across = P @ group.inertia @ P
     mean = np.trace(across, axis1=1, axis2=2)[:, None, None] / 2
     return float(max(np.abs(along).max(), np.abs(across - mean * P).max()) / size)
 
