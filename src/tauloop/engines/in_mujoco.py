@@ -132,6 +132,10 @@ def _model(mj: Any, tree: RigidTree) -> Any:
         number = model.body(f"link {i}").id
         model.body_mass[number] = 0.0 if link.inertia is None else link.inertia.mass
         model.body_inertia[number] = moments[i]
+    # about the mass centres of subtrees MuJoCo sums all forces: by unit masses they would be far from the machine
+    model.body_subtreemass[:] = model.body_mass
+    for number in range(model.nbody - 1, 0, -1):
+        model.body_subtreemass[model.body_parentid[number]] += model.body_subtreemass[number]
     # the compiler keeps the unit inertia of bodies whose mass matrix is a diagonal, unless they are marked as others
     model.body_simple[:] = 0
     model.dof_simplenum[:] = 0

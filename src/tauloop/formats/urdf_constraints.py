@@ -185,8 +185,8 @@ def read_couplings(
     chains = _Chains(above={joint.child: joint for joint in joints if joint.child})
     for node in robot.all("coupling"):
         name = reader.name(node)
-        kind = reader.text(node, name, "type")
-        if kind and kind != "rolling":
+        kind = node.attributes.get("type", "rolling")  # GRBDA itself reads the ratio alone
+        if kind != "rolling":
             reader.problem(node, name, f"{kind!r} is not a type of coupling", "write rolling")
         ratio_node = node.first("ratio")
         if ratio_node is None:

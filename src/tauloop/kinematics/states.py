@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from tauloop.assembly.closing import random_walk
@@ -63,9 +65,19 @@ def random_states(
     """
     assembly = model.assembly
     steps = -(-2 * n // PARALLEL_WALKS) + 2
-    q = random_walk(
-        assembly.loops, assembly.q[None, :], rng, walks=PARALLEL_WALKS, steps=steps, step=step, locked=assembly.locked
+    walk = partial(
+        random_walk,
+        assembly.loops,
+        assembly.q[None, :],
+        rng,
+        walks=PARALLEL_WALKS,
+        steps=steps,
+        step=step,
+        locked=assembly.locked,
     )
+    q = walk()
+    if (assembly.loops.gaps(assembly.q, q) < SAME).all():
+        q = walk(mirrored=True)
     entry = model.platform.ports
     scale = assembly.loops.velocity_scale[list(entry.v)]
     q = q[rng.permutation(len(q))]
