@@ -39,13 +39,16 @@ from extras import extra
 from hypothesis import given, strategies as st
 from scipy.spatial.transform import Rotation
 
+from tauloop import load
 from tauloop.engines import NamedMotion
 from tauloop.engines.building import rigid_tree
 from tauloop.engines.least_squares import LeastSquares
+from tauloop.engines.verification import VerifyOptions, verify
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import JOINT_KINDS, Actuator, Body, Joint
 from tauloop.mechanism.poses import quaternion_rotation, rotation_quaternion
 from tauloop.mechanism.primitives import joint_coordinates, joint_pose
+from tauloop.result import Status
 
 extra("pinocchio")
 extra("mujoco")
@@ -212,3 +215,11 @@ def test_four_bar_finds_the_joints_that_are_not_given(given_joints: tuple[str, .
         [[state[order.index(name)] for name in given_joints] for state in states],
     )
     assert_all_near(both(mechanism, motion), np.array(wanted), BY_DIFFERENCES)
+
+
+def test_forces_of_a_machine_with_a_heavy_body_keep_their_digits() -> None:
+    """Forces are summed about a point near the machine, whatever share of its mass one body has."""
+    mechanism = load("four_bar")
+    masses = [name for name in mechanism.parameters.names if name.endswith("mass")]
+    answer = verify(mechanism.at_values({masses[-1]: 1e6}), VerifyOptions(states=5))
+    assert answer.status is Status.OK, answer.advice
