@@ -374,3 +374,31 @@ def test_loops_that_miss_by_rounded_numbers_say_so(tmp_path):
     with pytest.raises(AssemblyError, match="cannot be closed at this geometry") as raised:
         tl.Model(tl.load(path))
     assert "rounded numbers of a file" in str(raised.value)
+
+
+FIVE_BAR = """<mujoco><worldbody>
+ <body name="a"><joint name="ja" axis="0 1 0"/><inertial mass="1" pos="0.1 0 0" diaginertia="0.01 0.01 0.01"/>
+  <body name="b" pos="0.2 0 0.1" quat="{turn}"><joint name="jb" axis="0 1 0"/>
+   <inertial mass="1" pos="0.1 0 0" diaginertia="0.01 0.01 0.01"/><site name="end" pos="0.2 0 0.3"/></body></body>
+ <body name="c" pos="0.8 0 0"><joint name="jc" axis="0 1 0"/>
+  <inertial mass="1" pos="0 0 0.1" diaginertia="0.01 0.01 0.01"/>
+  <body name="d" pos="-0.2 0 0.1"><joint name="jd" axis="0 1 0"/>
+   <inertial mass="1" pos="-0.1 0 0" diaginertia="0.01 0.01 0.01"/><site name="pin" pos="-0.2 0 0.3"/></body></body>
+</worldbody><equality><connect site1="end" site2="pin"/></equality>
+<actuator><motor name="ma" joint="ja"/><motor name="mc" joint="jc"/></actuator></mujoco>"""
+
+
+@pytest.mark.parametrize(("turn", "mobility"), [("1 0 0 0", 2), ("1 1.92e-06 0 3.13e-06", 1)])
+def test_loops_that_rounded_directions_lock_are_a_problem(tmp_path, turn, mobility):
+    """A five-bar in a plane has one equation too many, which a quaternion of six digits turns into a lock."""
+    path = tmp_path / "five_bar.xml"
+    path.write_text(FIVE_BAR.format(turn=turn))
+    checked = tl.check(tl.load(path))
+    assert checked.model.assembly.mobility == mobility
+    assert checked.is_usable is (mobility == 2)
+    if mobility == 1:
+        (problem,) = checked.problems
+        assert "nearly, but not exactly: 1 (" in problem.what
+        assert "15 digits" in problem.remedy
+        with pytest.raises(AssemblyError, match="repeat others nearly"):
+            tl.inverse_dynamics(checked.model)

@@ -221,6 +221,8 @@ def test_a_gear_of_grbda_counts_the_joints_from_the_common_ancestor(tmp_path: Pa
     mechanism = read(tmp_path, chain(gear("link2", "link3", '<ratio value="6"/>')))
     terms = (("one", Leaf("g.of.one")), ("two", Leaf("g.of.two")), ("three", Constant(-1.0)))
     assert mechanism.couplings == (Coupling(name="g", terms=terms),)
+    without_type = gear("link2", "link3", '<ratio value="6"/>').replace(' type="rolling"', "")
+    assert read(tmp_path, chain(without_type)).couplings == mechanism.couplings
     gaps = loops(mechanism)
     columns = [gaps.topology.velocity_names.index(name) for name in ("one", "two", "three")]
     q = np.zeros((1, 3))

@@ -201,6 +201,21 @@ def test_machines_that_linuxcnc_cannot_drive_are_refused(machine: str, says: str
         tl.export_linuxcnc(tl.load(machine))
 
 
+def test_a_motor_over_coupled_joints_is_refused(tmp_path: Path):
+    text = """<mujoco><worldbody>
+     <body name="a"><joint name="qa" type="slide" axis="1 0 0"/>
+      <inertial mass="1" pos="0 0 0" diaginertia="0.01 0.01 0.01"/></body>
+     <body name="b"><joint name="qb" type="slide" axis="1 0 0"/>
+      <inertial mass="1" pos="0 0 0" diaginertia="0.01 0.01 0.01"/></body></worldbody>
+     <tendon><fixed name="belt"><joint joint="qa" coef="1"/><joint joint="qb" coef="1"/></fixed></tendon>
+     <equality><joint joint1="qb" joint2="qa" polycoef="0 2 0 0 0"/></equality>
+     <actuator><motor name="pull" tendon="belt"/></actuator></mujoco>"""
+    path = tmp_path / "belt.xml"
+    path.write_text(text)
+    with pytest.raises(tl.InputError, match="qa: driven by a motor that drives other coordinates too"):
+        tl.export_linuxcnc(tl.load(path))
+
+
 def test_a_work_space_that_is_not_reached_is_refused():
     narrow = ("limits: {drawing: [30 deg, 190 deg]}", "limits: {drawing: [130 deg, 131 deg]}")
     with pytest.raises(tl.InputError, match="a tenth of its work space is not reached"):

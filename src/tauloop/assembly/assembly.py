@@ -44,6 +44,8 @@ from tauloop.shown import Shown
 
 #: Gap between kept and dropped singular values that a rank decision needs (design, "How the general machine works").
 RANK_GAP = 1e3
+#: Singular values below this share of the largest, with such a gap above them, are those of rounded numbers.
+ROUNDED_EQUATIONS = 1e-4
 
 
 def most_regular(sigma: np.ndarray) -> int:
@@ -79,6 +81,37 @@ def common_rank(sigma: np.ndarray, findings: Problems) -> tuple[int, float]:
             "the reference pose is singular, or joints meant to be parallel or equal are not quite so",
         )
     return rank, gap
+
+
+def nearly_repeated(sigma: np.ndarray, rank: int, constant: list[str], file: str) -> tuple[Problem, ...]:
+    """The problem of loop equations that repeat others up to the digits of a file, and hold freedoms thereby.
+
+    Args:
+        sigma: singular values (N, k), the largest first.
+        rank: of the loops.
+        constant: names of the velocities that are zero in every motion.
+        file: the machine's.
+    """
+    if rank < 2 or not (sigma[:, 0] > 0).all():
+        return ()
+    relative = sigma[:, :rank] / sigma[:, :1]
+    gaps = (relative[:, :-1] / relative[:, 1:]).min(axis=0)
+    weak = np.flatnonzero((gaps >= RANK_GAP) & (relative[:, 1:].max(axis=0) < ROUNDED_EQUATIONS))
+    if not len(weak):
+        return ()
+    first = int(weak[0]) + 1
+    least, most, next_one = (f"{relative[0, k]:.2g}" for k in (rank - 1, first, first - 1))
+    what = (
+        f"loop equations that repeat others nearly, but not exactly: {rank - first} (singular values {least} to {most} "
+        f"of the largest, the next is {next_one}); they hold freedoms that exact numbers leave; constant: "
+        f"{', '.join(constant) or 'none'}"
+    )
+    remedy = (
+        "rounded numbers of a file do this, such as quaternions with six digits: write axes that are meant to be "
+        "parallel, and points that are meant to coincide, with 15 digits; or close these loops by joints that "
+        "constrain less"
+    )
+    return (Problem(where="loops", what=what, remedy=remedy, file=file),)
 
 
 def null_space(K_scaled: np.ndarray, rank: int, free: list[int]) -> np.ndarray:
@@ -353,6 +386,9 @@ def _decided(
     mobility = n_v - rank - len(locked)
     rows = kept_rows(probe.K[:, :, moving], len(moving) - mobility)
     findings += [*_locked(loops, mobility), *(probe.standing_still(loops) if mobility else ())]
+    if mobility:
+        constant = [loops.topology.velocity_names[i] for i in frozen if i not in locked]
+        findings += nearly_repeated(probe.sigma, rank, constant, loops.mechanism.file)
     actuation = found_actuation(loops, motions, notes)
     at_start = motions_at(loops, start, rank, locked)
     independent = completed(loops, motions, at_start, wanted, actuation.passive, notes)
