@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from tauloop import Model, load, loads
 from tauloop.assembly.coordinates import independent_rows
 from tauloop.errors import AssemblyError, DescriptionError
 from tauloop.formats.yaml_writer import dumps
+from tauloop.mechanism.expression import Constant
+from tauloop.mechanism.model import Freedom, Spring
 from tauloop.result import Status
 
 CASES = Path(__file__).parents[1] / "cases"
@@ -215,3 +218,17 @@ platform: {{body: plate, independent: [hand.x, hand.y, hand.z, hand.angle]}}
     mechanism = loads(text)
     assert Model(mechanism).assembly.q == pytest.approx([0.1, 0.2, 0.3, 0.4])
     assert loads(tl.dumps(mechanism)).joints[0].reference == mechanism.joints[0].reference
+
+
+def test_springs_and_motors_need_a_coordinate() -> None:
+    """They took the last coordinate of the machine where an angular velocity of a ball has none."""
+    machine = load("hexapod")
+    spring = Freedom(spring=Spring(stiffness=Constant(1.0)))
+    sprung = tuple(replace(joint, freedoms=(spring,) * 6) for joint in machine.joints)
+    driven = (replace(machine.actuators[0], drives=(("platform.wx", Constant(1.0)),)), *machine.actuators[1:])
+    with pytest.raises(
+        DescriptionError, match=r"a spring acts on platform\.wx, an angular velocity without a coordinate"
+    ):
+        Model(replace(machine, joints=sprung))
+    with pytest.raises(DescriptionError, match=r"an actuator acts on platform\.wx, an angular velocity"):
+        Model(replace(machine, actuators=driven))

@@ -8,7 +8,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from tauloop.errors import DescriptionError
+from tauloop.errors import DescriptionError, Problems
 from tauloop.mechanism.model import (
     JOINT_KINDS,
     Actuator,
@@ -112,8 +112,10 @@ def topology(mechanism: Mechanism) -> Topology:
     cuts itself. Nothing may act on these: see `with_ends`.
 
     Raises:
-        DescriptionError: a joint that cannot be turned around would have to be.
+        DescriptionError: a joint that cannot be turned around would have to be; or something needs the coordinate of an
+            angular velocity, which has none.
     """
+    _require_coordinates(mechanism)
     edges = _spanning_tree(mechanism)
     cuts = _left_over(mechanism, edges)
     assert not any(mechanism.is_loaded(joint) for joint in cuts)
@@ -152,6 +154,26 @@ def topology(mechanism: Mechanism) -> Topology:
         q_of_v=tuple(q + i if i < n else -1 for kind, n, q, _ in blocks for i in range(len(kind.velocities))),
         reference=tuple(x for joint, kind in zip(joints, kinds, strict=True) for x in joint.reference or kind.neutral),
     )
+
+
+def _require_coordinates(mechanism: Mechanism) -> None:
+    """Refuse springs, actuators and couplings on angular velocities of balls, which are no rates of coordinates."""
+    without = {
+        name
+        for joint in mechanism.joints
+        for name, suffix in zip(joint.velocity_names, JOINT_KINDS[joint.kind].velocities, strict=True)
+        if suffix not in JOINT_KINDS[joint.kind].coordinates
+    }
+    users = [(name, "a spring", [name]) for name, freedom in mechanism.freedoms.items() if freedom.spring is not None]
+    users += [(motor.name, "an actuator", [name for name, _ in motor.drives]) for motor in mechanism.actuators]
+    users += [(gear.name, "a coupling", [name for name, _ in gear.terms]) for gear in mechanism.couplings]
+    problems = Problems()
+    for where, element, names in users:
+        for name in names:
+            if name in without:
+                what = f"{element} acts on {name}, an angular velocity without a coordinate of its own"
+                problems.add(where, what, "act on a revolute or universal joint", file=mechanism.file)
+    DescriptionError.raise_if_any(problems)
 
 
 def _length(rod: Rod, telescope: Telescope) -> Joint:
