@@ -125,6 +125,23 @@ def require_same(original: dict[str, object], other: dict[str, object]) -> None:
             assert other[name] == value, name
 
 
+@pytest.mark.parametrize("scale", [MICRO, KILO])
+def test_programs_of_derivatives_do_not_depend_on_the_scale(scale: Scale) -> None:
+    """Expressions are told apart at sampled states: at a metre a second, those of a micrometre were all alike."""
+    original, other = (model_at("five_bar", chosen).platform for chosen in (UNSCALED, scale))
+    counts = [motion.program("inverse_dynamics_derivatives").operations for motion in (original, other)]
+    assert counts[1] == pytest.approx(counts[0], rel=0.01)  # rounding decides about one or two
+    unit = scale.velocities(original.assembly.topology)[list(original.ports.v)]
+    position, velocity = original.ports.at(original.assembly.q), np.array([0.3, -0.2])
+    forces = np.array([scale.factor("N m")] * 2)
+    slopes = []
+    for motion, size, force in ((original, np.ones(2), np.ones(2)), (other, unit, forces)):
+        given = position * size, velocity * size / scale.time, np.zeros(2)
+        jacobian = motion.derivatives("inverse_dynamics", *given).jacobian("force", "position")
+        slopes.append(jacobian / force[:, None] * size)
+    assert slopes[1] == pytest.approx(slopes[0], rel=AGREEMENT)
+
+
 BY_DAY = [("linear_delta", MICRO), ("gantry_tau_3dof", MICRO), ("planar_3rrr", MILLI), ("cable_robot", KILO)]
 
 

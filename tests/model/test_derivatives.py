@@ -18,6 +18,8 @@ from tauloop.engines import pinocchio_engine
 from tauloop.equations.topology import integrate
 from tauloop.errors import InputError, PoseError
 from tauloop.mechanism import shipped_machines
+from tauloop.mechanism.expression import Constant
+from tauloop.mechanism.model import Friction, Mechanism
 from tauloop.model import Derivatives, Payload
 
 #: Agreement of Jacobians with differences, of their largest entry (issue 19).
@@ -62,6 +64,26 @@ def skip_what_is_refused(model: Model, function: str) -> None:
 @pytest.mark.parametrize("name", BY_DAY)
 def test_jacobians_are_the_slopes_of_their_functions(name, function):
     check(machine(name), PLATFORM, function)
+
+
+@pytest.mark.parametrize("stribeck", [1.0, 1e-3, 1e-6])
+def test_slopes_of_friction_are_there_at_any_stribeck_speed(stribeck: float) -> None:
+    """In states that are all faster than the curve its slope is nothing, and two motors seemed to have the same."""
+    law = Friction(viscous=Constant(0.2), coulomb=Constant(0.3), static=Constant(0.8), stribeck=Constant(stribeck))
+    machines = [with_friction_of_motors(friction) for friction in (law, None)]
+    motions = [Model(changed, evaluator=Interpreted()).platform for changed in machines]
+    position = motions[0].ports.at(motions[0].assembly.q)
+    J = motions[0].actuator_jacobian(position)
+    speeds = np.array([0.7, -0.3])  # of the motors, over that of Stribeck
+    given = position, np.linalg.solve(J, stribeck * speeds), np.zeros(2)
+    slopes = [motion.derivatives("inverse_dynamics", *given).jacobian("force", "velocity") for motion in motions]
+    falling = (0.8 - 0.3) * 2 * np.abs(speeds) / stribeck * np.exp(-(speeds**2))
+    assert slopes[0] - slopes[1] == pytest.approx((0.2 - falling)[:, None] * J, rel=SAME)
+
+
+def with_friction_of_motors(law: Friction | None) -> Mechanism:
+    five_bar = load("five_bar")
+    return replace(five_bar, actuators=tuple(replace(motor, friction=law) for motor in five_bar.actuators))
 
 
 def test_jacobians_of_shared_forces_are_their_slopes():

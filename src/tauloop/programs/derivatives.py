@@ -23,9 +23,14 @@ from typing import TypeVar
 import casadi as ca
 import numpy as np
 
+from tauloop.assembly.named_values import TOOL
+from tauloop.assembly.natural_units import natural_units, stribeck_speeds
+from tauloop.assembly.ports import force_port
 from tauloop.equations.tree import Configuration, quaternion_rotation
+from tauloop.equations.values import BODY_UNITS
 from tauloop.errors import InputError
 from tauloop.mechanism.bodies import cables
+from tauloop.mechanism.units import si_unit
 from tauloop.programs.accumulation import DerivativeGraph, taken_apart
 from tauloop.programs.expressions import MotionState, column
 from tauloop.programs.motion import balanced_forces, free_accelerations, require_actuated
@@ -35,6 +40,8 @@ from tauloop.records import dataclass
 
 #: States at which expressions are compared: so many that signs of friction do not agree by chance; and fewest poses.
 SAMPLES, LEAST = 32, 4
+#: Speeds of slow states over those of Stribeck: joints that move up to thirty times as fast still show his curve.
+SLOW = (0.3, 0.03)
 _Made = TypeVar("_Made")
 
 
@@ -230,15 +237,28 @@ class Differentiation:
 
     @cached_property
     def _states(self) -> dict[str, np.ndarray]:
-        """Random motions and loads at assembled poses; free parameters a little beside their own values."""
+        """Random motions and loads at assembled poses, all in the machine's natural units, parameters next to theirs.
+
+        Terms of every size have to be seen among them: where speeds are far above that of Stribeck, the slope of his
+        curve is nothing, so some states are slow enough for each friction law.
+        """
         assembly, builder, rng = self.state.assembly, self.state.builder, np.random.default_rng(5)
-        count = len(assembly.states)
-        theta = assembly.mechanism.parameters.vector(self.state.free)
+        count, natural = len(assembly.states), natural_units(assembly.mechanism)
+        parameters = assembly.mechanism.parameters
+        theta = parameters.vector(self.state.free)
         beside = theta * rng.uniform(0.98, 1.02, size=(count, len(theta)))
-        states = {"theta": np.where(theta, beside, 1e-3 * rng.normal(size=beside.shape))}
-        for name in ("velocity", "acceleration", "force", "wrench", "payload"):
-            if builder.declares(name):
-                states[name] = rng.normal(size=(count, builder.declared(name).numel()))
+        small = 1e-3 * natural.sizes(si_unit(parameters[name].unit or "1") for name in self.state.free)
+        states = {"theta": np.where(theta, beside, small * rng.normal(size=beside.shape))}
+        ports = {**self.state.ports.motion, "force": force_port(assembly), "wrench": TOOL}
+        units = {name: port.units for name, port in ports.items()} | {"payload": BODY_UNITS}
+        for name, names in units.items():
+            if builder.declares(name) and name != "position":
+                size = builder.declared(name).numel()
+                states[name] = natural.sizes(names[:size]) * rng.normal(size=(count, size))
+        slow = np.unique(stribeck_speeds(assembly.mechanism, self.topology) * natural.time)
+        speeds = np.resize([1.0, *np.outer(SLOW, slow).ravel()], (count, 1))
+        if "velocity" in states:
+            states["velocity"] = states["velocity"] * speeds
         if builder.declares("weight"):
             states["weight"] = rng.uniform(0.5, 2.0, size=(count, builder.declared("weight").numel()))
         return states
@@ -248,7 +268,7 @@ class Differentiation:
         """Numbers of the states at which everything has a value, the reference pose, which is special, last."""
         values = self.state.builder.values_at(column(self._actual), self._states)
         clear = np.flatnonzero(np.isfinite(values).all(axis=1))[::-1][:SAMPLES]
-        poses = self.state.assembly.states[clear]
+        poses = self.state.assembly.states[clear] / self.state.assembly.loops.coordinate_scale
         return clear if len(np.unique(poses.round(6), axis=0)) >= LEAST else clear[:0]
 
     def _at_hand(self) -> list[ca.SX]:
