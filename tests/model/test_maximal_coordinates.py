@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -22,10 +23,13 @@ MACHINES, STATES = 300, 10
 BY_DAY, STATES_BY_DAY = 12, 2
 #: States are at most so badly conditioned, and so far from the reference pose, natural units or rad.
 WORST_CONDITION, REACH = 1e3, 0.15
-#: Steps and weights of the central difference of eighth order, its step, and the largest step times a condition.
+#: Forward kinematics start this far from the pose that they reach: beyond a fold there is another one.
+NEARBY = 0.01
+#: Steps and weights of the central difference of eighth order, and its steps: that which is changed least by the next
+#: smaller one counts.
 STEPS = np.array([1, 2, 3, 4, -1, -2, -3, -4])
 WEIGHTS = np.array([672, -168, 32, -3, -672, 168, -32, 3]) / 840
-STEP, CONDITIONED_STEP = 1e-3, 0.1
+SIZES = (1e-2, 2e-3, 4e-4, 8e-5)
 #: Number of states of a machine that are differenced; of this number of machines one has its Jacobians compared.
 DIFFERENCES, JACOBIANS = 2, 5
 
@@ -255,7 +259,12 @@ def _kinematics(comparison: Comparison, motions: Sequence[Motion], record: Diffe
     state = functions.kinematics(*motion, **start)
     record.add("inverse kinematics", state.q, q, coordinate_unit)
     lengths = np.array([system.actuator_weights @ np.nan_to_num(system.coordinates(m.pose)) for m in motions])
-    record.add("forward kinematics", model.forward_kinematics(lengths).q, q, coordinate_unit)
+    nearby = [comparison.displaced(s.pose, NEARBY * s.direction) for s in comparison.states]
+    followed = [
+        x if near is None else model.forward_kinematics(p, comparison.q(near)).q
+        for near, p, x in zip(nearby, lengths, q, strict=True)
+    ]
+    record.add("forward kinematics", followed, q, coordinate_unit)
     record.add("velocities", state.v, [(m.rates.J @ m.velocity)[rows] for m in motions], velocity_unit / size.time)
     pairs = zip(motions, _accelerations(comparison, motions), strict=True)
     rates = [(m.rates.J @ acceleration + m.rates.bias)[rows] for m, acceleration in pairs]
@@ -310,7 +319,7 @@ def _dynamics(comparison: Comparison, motions: Sequence[Motion], record: Differe
     speeds = np.einsum("nij,nj->ni", functions.actuator_jacobian(motion[0], **start), motion[1])
     power = [f @ m.velocity for m, f in zip(motions, needed, strict=True)]
     record.add("power", (outcome.force * speeds).sum(axis=1), power, size.force * size.length / size.time)
-    if not model.mechanism.rods:
+    if not model.mechanism.rods and model.assembly.mechanism is model.mechanism:
         record.add("tree forces", outcome.tree_force, *_tree_forces(comparison, motions, needed))
 
 
@@ -363,20 +372,17 @@ def _energies(comparison: Comparison, motions: Sequence[Motion], record: Differe
 def _tree_forces(
     comparison: Comparison, motions: Sequence[Motion], needed: Sequence[np.ndarray]
 ) -> tuple[list[np.ndarray], np.ndarray]:
-    """Return forces on all velocities of the tree, and their units; NaN where a joint ends at a massless body."""
+    """Return forces on all velocities of the tree, and their units; of machines without rods and ends."""
     model, system = comparison.model, comparison.system
-    tree = {edge.joint.name for edge in model.topology.tree if f"{edge.joint.name}.end" not in system.bodies}
-    cut = {joint.name.removesuffix(".end") for joint in model.topology.cuts}
-    spanning = replace(system, joints=tuple(link for link in system.joints if link.name in tree - cut))
-    named = [name for name in model.topology.velocity_names if name in spanning.rates]
+    tree = {edge.joint.name for edge in model.topology.tree}
+    spanning = replace(system, joints=tuple(link for link in system.joints if link.name in tree))
+    joints = sum(len(letters) for link in spanning.links for letters in BLOCKED[link.kind])
+    rows = [spanning.rates.index(name) for name in model.topology.velocity_names]
     expected = []
     for m, force in zip(motions, needed, strict=True):
         opened = spanning.at(m.pose)
-        joints = sum(len(letters) for link in spanning.links for letters in BLOCKED[link.kind])
-        rows = opened.rates.J[[spanning.rates.index(name) for name in named]]
-        partial = np.linalg.solve(np.concatenate([opened.constraints.J[:joints], rows]), np.eye(len(force))[:, joints:])
-        on_tree = dict(zip(named, partial.T @ force, strict=True))
-        expected.append(np.array([on_tree.get(name, np.nan) for name in model.topology.velocity_names]))
+        square = np.concatenate([opened.constraints.J[:joints], opened.rates.J[rows]])
+        expected.append(np.linalg.solve(square.T, force)[joints:])
     return expected, comparison.size.forces(model.topology.angular)
 
 
@@ -472,9 +478,16 @@ def _derivatives(comparison: Comparison, motions: Sequence[Motion], record: Diff
 
 def _difference(comparison: Comparison, motion: Motion, state: State) -> np.ndarray | None:
     """Return the derivative of the motors' forces along a direction; None across a jump of dry friction."""
+    unit = comparison.size.forces(comparison.motors_turn)
+    slopes = [slope for h in SIZES if (slope := _slope(comparison, state, h)) is not None]
+    changes = [np.abs((first - second) / unit).max() for first, second in pairwise(slopes)]
+    return slopes[1 + int(np.argmin(changes))] if changes else None
+
+
+def _slope(comparison: Comparison, state: State, h: float) -> np.ndarray | None:
+    """Return the central difference with a step; None across a jump of dry friction, or out of reach."""
     size, system, signs = comparison.size, comparison.system, []
     total = np.zeros(len(comparison.motors_turn))
-    h = min(STEP, CONDITIONED_STEP / motion.condition(comparison.independent))
     for step, weight in zip(h * STEPS, WEIGHTS / h, strict=True):
         pose = comparison.displaced(state.pose, step * state.direction)
         if pose is None:

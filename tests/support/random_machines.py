@@ -167,7 +167,10 @@ class Layout:
                 child=self.frame(bodies[1], near_R @ turned, near_p + near_R @ offset),
                 axes=axes,  # type: ignore[arg-type]
                 reference=tuple(float(c) for c in np.asarray(x) * units),
-                freedoms=tuple(Freedom() if is_bare else self.freedom(turns) for turns in kinds.angular),
+                freedoms=tuple(
+                    Freedom() if is_bare else self.freedom(turns, has_coordinate=suffix in kinds.coordinates)
+                    for suffix, turns in zip(kinds.velocities, kinds.angular, strict=True)
+                ),
             )
         )
         for suffix, turns in zip(kinds.velocities, kinds.angular, strict=True):
@@ -175,7 +178,7 @@ class Layout:
                 self.turns[f"{name}.{suffix}".rstrip(".")] = turns
         return name
 
-    def freedom(self, turns: bool) -> Freedom:
+    def freedom(self, turns: bool, *, has_coordinate: bool = True) -> Freedom:
         """Return what acts on a freedom: nothing in two of three."""
         rng = self.rng
         if rng.uniform() < 0.66:
@@ -188,7 +191,7 @@ class Layout:
         friction = self.friction(turns)
         return Freedom(
             friction=friction if rng.uniform() < 0.7 else None,
-            spring=spring if rng.uniform() < 0.7 else None,
+            spring=spring if rng.uniform() < 0.7 and has_coordinate else None,
             inertia=inertia if rng.uniform() < 0.7 else None,
         )
 
