@@ -112,6 +112,13 @@ def distance(loops: Loops, start: np.ndarray, q: np.ndarray) -> np.ndarray:
     return np.asarray(np.linalg.norm(displacement(loops, start, q), axis=1))
 
 
+def distance_modulo_turns(loops: Loops, start: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Return the `distance` (N,) without whole turns: an angle of half a turn is the same to either side."""
+    way, turns = displacement(loops, start, q), np.asarray(loops.topology.angular, dtype=bool)
+    way[:, turns] = (way[:, turns] + np.pi) % (2 * np.pi) - np.pi
+    return np.asarray(np.linalg.norm(way, axis=1))
+
+
 def closed_from_further_starts(
     loops: Loops, start: np.ndarray, held: tuple[int, ...] = (), *, count: int = STARTS, searched: Loops | None = None
 ) -> np.ndarray:
@@ -148,13 +155,14 @@ def closed_from_further_starts(
 def nearest_first(loops: Loops, start: np.ndarray, q: np.ndarray) -> np.ndarray:
     """Poses (M, n_q) by their distance from one (1, n_q); among equals the one with larger coordinates comes first."""
     away = np.round(distance(loops, start, q), 3)
-    return q[np.lexsort((*(-np.round(column, 3) for column in q.T[::-1]), away))]
+    sizes = q / loops.coordinate_scale
+    return q[np.lexsort((*(-np.round(column, 3) for column in sizes.T[::-1]), away))]
 
 
 def _different(loops: Loops, q: np.ndarray) -> np.ndarray:
     kept: list[np.ndarray] = []
     for pose in q:
-        if not kept or distance(loops, pose[None, :], np.array(kept)).min() > SAME:
+        if not kept or distance_modulo_turns(loops, pose[None, :], np.array(kept)).min() > SAME:
             kept.append(pose)
     return np.array(kept).reshape(len(kept), q.shape[1])
 

@@ -10,7 +10,13 @@ import numpy as np
 from tauloop.assembly.assembly import Assembly
 from tauloop.assembly.motor_candidates import unstated_motors
 from tauloop.assembly.ports import ACTUATORS, PLATFORM, coordinate_units
-from tauloop.assembly.reference_pose import closed_from_further_starts, displacement, distance, named_pose
+from tauloop.assembly.reference_pose import (
+    closed_from_further_starts,
+    displacement,
+    distance,
+    distance_modulo_turns,
+    named_pose,
+)
 from tauloop.assembly.spins import find_spins
 from tauloop.datasets import Tabular, Variable, rows
 from tauloop.errors import PoseError, Problem, Problems, TauloopError, solving
@@ -278,7 +284,7 @@ def _other_modes(assembly: Assembly) -> tuple[int, Problem | None]:
     held = [j for j in (loops.topology.q_of_v[i] for i in assembly.independent) if j >= 0]
     here[:, held] = q[:, held]
     closed = closed_from_further_starts(loops, here, assembly.independent, count=QUICK_STARTS)
-    others = closed[distance(loops, q, closed) > ONE_MODE] if len(closed) else closed
+    others = closed[distance_modulo_turns(loops, q, closed) > ONE_MODE] if len(closed) else closed
     away = float(distance(loops, start, q)[0])
     if not len(others) or assembly.substitute is not None:
         return len(others), None

@@ -40,6 +40,8 @@ UPRIGHT = 1e-4
 SINGULAR = 1e6
 #: Modes are the same when no coordinate differs by more than this, characteristic lengths or rad.
 SAME_POSE = 1e-6
+#: Digits behind the point by which modes are ordered, characteristic lengths or rad.
+ORDERED = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -400,7 +402,10 @@ def _described(
         difference[:, is_angle] = (difference[:, is_angle] + np.pi) % (2 * np.pi) - np.pi
         return np.asarray(np.abs(difference / unit).max(axis=1))
 
-    q = q[np.argsort(distance(assembly.q), kind="stable")]
+    # rounding does not decide the order of modes that are equally far
+    places = np.column_stack([np.cos(q[:, is_angle]), np.sin(q[:, is_angle]), (q / unit)[:, ~is_angle]])
+    away = np.round(distance(assembly.q), ORDERED)
+    q = q[np.lexsort((*np.round(places, ORDERED).T[::-1], away))]
     phi, K = loops.residuals(q)
     residual = loops.largest_residual(phi)
     moving = [i for i in range(topology.n_v) if i not in ports.v]

@@ -44,7 +44,7 @@ FINENESS, ROUGH = 120, 1e-3
 ROUNDING = 1e-9
 #: Poses of a grid at most.
 LARGEST_GRID = 10_000_000
-#: Tensions are not judged at poses whose measure of singularity is below this.
+#: Tensions are not judged, and postures not determined, at poses whose measure of singularity is below this.
 SOUND = 1e-6
 #: Loops solved by Newton's method are followed from the reference pose in this many steps.
 STEPS = 24
@@ -435,10 +435,19 @@ class _Poses:
         return np.where(np.isnan(least), -1.0, least)
 
     def closes(self, values: np.ndarray) -> np.ndarray:
-        """Whether the loops close (N,), in a posture that is determined."""
-        state = self.state(values)
-        is_closed = state.health.is_reached & ~(self.margins(state) < 0).any(axis=1)
-        return np.asarray(is_closed & np.isfinite(state.q).all(axis=1))
+        """Whether the loops close (N,), in a posture that they determine.
+
+        Where loops are followed, rounding decides where a path arrives that has passed a singular pose. So it has to
+        arrive on the side of the serial singularities on which the reference pose is.
+        """
+        state, reference = self.state(values), self._model.assembly.q[None]
+        is_closed = state.health.is_reached & ~(self.margins(state) < 0).any(axis=1) & np.isfinite(state.q).all(axis=1)
+        distances = singularities(self._model, np.where(is_closed[:, None], state.q, np.nan))
+        is_closed &= np.nan_to_num(distances.constraint) > SOUND
+        if self._model.platform.runner.iterates:
+            side = np.sign(singularities(self._model, reference).serial_determinant)
+            is_closed &= np.sign(distances.serial_determinant) == side
+        return np.asarray(is_closed)
 
 
 class _Judge:
@@ -669,9 +678,13 @@ def _reach(model: Model, poses: _Poses, name: str) -> tuple[float, float]:
     offsets[1:-1] *= 1.0 - ROUNDING  # rounding does not decide about a dead centre at a round share of the length
     values = np.tile(reference, (len(offsets), 1))
     values[:, column] += offsets
-    closed = poses.closes(values)
-    if not closed[len(offsets) // 2]:
+    closed, middle = poses.closes(values), len(offsets) // 2
+    if not closed[middle]:
         raise PoseError.of(name, "the machine does not close at its reference pose", "see `tauloop check`")
+    if model.platform.runner.iterates:  # no path leads beyond a gap
+        behind, ahead = np.flatnonzero(~closed[:middle]), np.flatnonzero(~closed[middle:])
+        closed[: behind.max(initial=-1) + 1] = False
+        closed[middle + ahead.min(initial=len(offsets)) :] = False
     low, high = offsets[closed].min(), offsets[closed].max()
     margin = 0.0 if units[column] == "rad" and closed[[0, -1]].all() else 0.1 * (high - low)
     return float(reference[column] + low - margin), float(reference[column] + high + margin)
