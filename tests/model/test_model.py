@@ -10,12 +10,14 @@ import pytest
 from core_machines import CORE_MACHINES
 from hypothesis import given, strategies as st
 
+import tauloop as tl
 import tauloop.model.runner
 from tauloop import Model, load, loads
 from tauloop.errors import AssemblyError, InputError, PoseError
 from tauloop.kinematics import RandomStates, conditioning, random_states
 from tauloop.kinematics.modes import assembly_modes
 from tauloop.mechanism import machine_path
+from tauloop.result import Status
 
 #: Two routes to the same numbers, of a well conditioned machine: rounding only.
 SAME = 1e-10
@@ -427,6 +429,20 @@ def test_a_regular_pose_at_which_the_order_of_elimination_breaks_down_is_not_cal
     assert elsewhere.force == pytest.approx(beside, abs=BESIDE)
     with pytest.raises(PoseError, match=r"singular pose \(dead centre.*condition number 1\.61e\+08"):
         platform.inverse_dynamics([0.2, 0.0], rest, rest)
+
+
+@pytest.mark.parametrize(("distance", "is_doubtful"), [(1e-14, True), (1e-12, True), (1e-9, False), (1e-3, False)])
+def test_forces_that_are_rounding_are_doubtful(distance: float, is_doubtful: bool) -> None:
+    """All legs of the delta are stretched at once: forces of 1e17 N m, and a condition number of 6."""
+    machine = load("delta")
+    platform = Model(machine).platform
+    hip, arm = machine.value("motor_radius") - machine.value("plate_radius"), machine.value("arm_length")
+    reach = np.sqrt((arm + machine.value("forearm_length")) ** 2 - hip**2)
+    height = float(distance - reach)
+    forces = platform.inverse_dynamics([0.0, 0.0, height], [0.0, 0.0, -0.1], np.zeros(3))
+    assert bool(forces.evidence) is is_doubtful
+    command = tl.inverse_dynamics(machine, tl.DynamicsOptions(position=f"z={height} m", velocity="z=-0.1 m/s"))
+    assert command.status is (Status.DOUBTFUL if is_doubtful else Status.OK)
 
 
 def test_one_free_parameter_is_named_alone():

@@ -6,6 +6,8 @@ CONVERGED = 1e-9
 WITHIN = 1e-9
 #: A pivot below this share of its typical size means a singular pose.
 SMALLEST_PIVOT = 1e-9
+#: Forces whose rounding is above this share of them are doubtful: near a dead centre they grow without bound.
+ACCURATE = 1e-6
 #: Newton steps that a pose near its start takes at most: of 11 000 random poses of 37 machines, all that had left their
 #: mode took more.
 FEW_STEPS = 8

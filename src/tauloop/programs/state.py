@@ -11,7 +11,12 @@ import numpy as np
 from tauloop import result
 from tauloop.assembly.limits import Limits
 from tauloop.mechanism.named import place
-from tauloop.programs.limits import CONVERGED as CONVERGED, SMALLEST_PIVOT as SMALLEST_PIVOT, WITHIN as WITHIN
+from tauloop.programs.limits import (
+    ACCURATE,
+    CONVERGED as CONVERGED,
+    SMALLEST_PIVOT as SMALLEST_PIVOT,
+    WITHIN as WITHIN,
+)
 from tauloop.programs.program import ClosedForm, Program, RunEvidence
 from tauloop.records import dataclass
 from tauloop.shown import Shown
@@ -80,6 +85,22 @@ class Health(Shown):
     def is_regular(self) -> np.ndarray:
         """Whether all linear blocks can be solved, and nothing has overflowed (N,)."""
         return np.asarray((self.smallest_pivot > SMALLEST_PIVOT) & self.finite)
+
+    @property
+    def rounding_of_forces(self) -> tuple[result.Evidence, ...]:
+        """The share of the forces that is rounding, where it is too large; nothing elsewhere.
+
+        A coordinate at a distance d from its dead centre has a pivot p of the size of the root of d, and accelerations
+        that grow as 1 / p^3. Rounding of d, 1e-16, is then a share 1e-16 / p^2 of them.
+        """
+        least = float(self.smallest_pivot.min(initial=np.inf))
+        share = np.finfo(float).eps / max(least, SMALLEST_PIVOT) ** 2
+        if share <= ACCURATE:
+            return ()
+        advice = f"a loop is nearly at a dead centre (smallest pivot {least:.2g} of its usual size), where forces grow "
+        advice += "without bound: keep the motion away from it"
+        name = "rounding of the forces, of themselves"
+        return (result.Evidence(name=name, value=share, upper=ACCURATE, advice=advice),)
 
     @property
     def has_overflowed(self) -> np.ndarray:
@@ -249,8 +270,8 @@ class Forces(Shown):
 
     @property
     def evidence(self) -> tuple[result.Evidence, ...]:
-        """That of the motion (see `State.evidence`)."""
-        return self.state.evidence
+        """That of the motion (see `State.evidence`), and rounding near dead centres."""
+        return (*self.state.evidence, *self.state.health.rounding_of_forces)
 
     @property
     def is_shared(self) -> bool:
