@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
+import casadi as ca
 import numpy as np
 import pytest
 from scaled_machines import Scale, scaled
@@ -18,6 +19,7 @@ from tauloop.codegen import Interpreted
 from tauloop.kinematics.states import random_states
 from tauloop.kinematics.workspace_map import section_axes
 from tauloop.mechanism import shipped_machines
+from tauloop.motion.free.rows import _between
 
 UNSCALED = Scale()
 #: Micrometres, millimetres in hundredths of a second, and kilometres; densities and strengths change with the second.
@@ -196,6 +198,16 @@ def test_a_stage_of_any_size_is_usable(unit: str) -> None:
     model = Model(tl.loads(TINY_STAGE.replace("UNIT", unit)), evaluator=Interpreted())
     assert tl.check(model).is_usable
     assert random_states(model, STATES, np.random.default_rng(0)).different == STATES
+
+
+@pytest.mark.parametrize("length", [1e-6, 1.0, 1e3])
+def test_rods_of_any_size_are_as_far_apart_as_they_are(length: float) -> None:
+    """A term that keeps the distance smooth was a micrometre, whatever the rods."""
+    a, b, c, d = (
+        ca.SX(ca.DM(length * np.array(point))) for point in ([0, 0, 0], [1, 0, 0], [0.5, -1, 0.2], [0.5, 1, 0.2])
+    )
+    assert float(ca.DM(_between(a, b, c, d))) / length == pytest.approx(0.2, abs=1e-9)
+    assert float(ca.DM(_between(a, b, a, b))) / length == pytest.approx(0.0, abs=1e-5)
 
 
 def test_a_stop_is_passed_by_a_share_of_the_machine(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from compiled_machines import compilers
 from core_machines import CORE_MACHINES
+from scaled_machines import Scale, scaled
 from scipy.integrate import solve_ivp
 from simulation_machines import FINE, frictionless, interpreted, simulated, swinger, swinging
 from tabulated import assert_tabulated
@@ -42,7 +43,7 @@ from tauloop.simulation import (
     start_state,
 )
 from tauloop.simulation.controllers.system import pose_error
-from tauloop.simulation.round_trip import round_trip
+from tauloop.simulation.round_trip import RoundTrip, round_trip
 from tauloop.simulation.spline_motion import SplineMotion
 from tauloop.simulation.stepping.compiled import CompiledStepper
 from tauloop.simulation.stepping.interpreted import InterpretedStepper
@@ -623,3 +624,22 @@ def test_a_start_is_stated_in_a_text_or_by_names() -> None:
     )
     assert text.q.tolist() == names.q.tolist()
     assert text.force[0].tolist() == [1.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("scale", [Scale(1e-6, 1e-18, 1.0), Scale(1e3, 1e9, 1.0)])
+def test_limits_of_residuals_and_trips_are_shares_of_the_machine(scale: Scale) -> None:
+    """They were 1e-8 m and 1e-9 m: a tenth of a machine of micrometres, and rounding of one of kilometres."""
+    trips = [returned_trip(chosen) for chosen in (Scale(), scale)]
+    assert trips[1].limit == pytest.approx(trips[0].limit * scale.length)
+    residuals = [next(item for item in trip.simulation.evidence if "residual" in item.name) for trip in trips]
+    assert residuals[1].upper == pytest.approx(residuals[0].upper * scale.length)
+    assert all(residual.is_good for residual in residuals)
+    assert next(item.upper for item in trips[1].evidence if item.unit == "m") == trips[1].limit
+
+
+def returned_trip(scale: Scale) -> RoundTrip:
+    model = Model(scaled("five_bar", scale).without_friction(), evaluator=Interpreted())
+    time = np.linspace(0.0, 0.1, 8)
+    path = 0.005 * np.sin(np.outer(time, [10.0, 20.0]))
+    motion = SplineMotion(model, scale.time * time, model.platform_position(model.assembly.q) + scale.length * path)
+    return round_trip(model, motion, 0.05 * scale.time)

@@ -23,6 +23,7 @@ from tauloop.calibration.judging.statistics import (
     variance_factor,
     variance_range,
 )
+from tauloop.calibration.problem.pose_equations import independent_rows
 from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation
 from tauloop.calibration.problem.unknowns import Bounds, Corrected, read_bounds
 from tauloop.calibration.result import Calibration, EstimatedUnknown
@@ -35,8 +36,8 @@ from tauloop.options import Options, option
 from tauloop.records import dataclass
 from tauloop.result import Evidence, plain, provenance
 
-#: Loops are closed to this at the optimum, m.
-CLOSED = 1e-8
+#: Loops are closed to this at the optimum, characteristic lengths or pure numbers: 10 nm on a machine of 0.2 m.
+CLOSED = 5e-8
 #: At an optimum, the residuals' share along any direction of the Jacobian (a cosine).
 STATIONARY = 1e-4
 #: Weighted sums of squares over degrees of freedom within which the stated noise is believed; wider for few of them.
@@ -259,9 +260,12 @@ def _trends(result: Calibration) -> tuple[Evidence, ...]:
 def _evidence(result: Calibration, predicted: Evaluation) -> tuple[Evidence, ...]:
     problem, solution, estimates = result.problem, result.solution, result.estimates
     open_loops, x = 0.0, problem.whole(solution.correction)
+    loops = problem.assembly.loops
+    factors = loops.length * loops.row_scale[list(independent_rows(problem.assembly))]
     for station, state in zip(problem.predicting().stations, predicted.states, strict=True):
         f, _ = station.evaluate(x, state.q)
-        open_loops = max(open_loops, float(np.abs(f[:, : station.n_equations[0]]).max(initial=0.0)))
+        residuals = np.tile(factors, station.poses) * f[:, : station.n_equations[0]]
+        open_loops = max(open_loops, float(np.abs(residuals).max(initial=0.0)))
     columns = solution.jacobian * problem.tolerances
     gradient = problem.tolerances * solution.gradient
     held = [estimate.bound is not None for estimate in estimates]
@@ -273,7 +277,13 @@ def _evidence(result: Calibration, predicted: Evaluation) -> tuple[Evidence, ...
     relative = {e.name: e.deviation / e.tolerance for e in estimates if e.deviation is not None}
     weakest = max(relative, key=lambda name: relative[name], default=None)
     return (
-        Evidence(name="largest loop residual", value=open_loops, unit="m", upper=CLOSED, advice="look at the poses"),
+        Evidence(
+            name="largest loop residual",
+            value=open_loops,
+            unit="m",
+            upper=CLOSED * loops.length,
+            advice="look at the poses",
+        ),
         Evidence(
             name="largest cosine of residuals and a column of the Jacobian",
             value=None if noiseless else cosine,

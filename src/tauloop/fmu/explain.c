@@ -29,7 +29,7 @@ static void tl_explain(tl_instance *of, double time)
         if (-beyond < margin) margin = -beyond, nearest = i;
         if (within < margin) margin = within, nearest = i;
     }
-    if (most >= 0 && fabs(gap) > 1e-7) {
+    if (most >= 0 && fabs(gap) > 1e-7 * TL_LENGTH) {
         snprintf(text, sizeof text, "at %.9g s: %s: out of reach by %.4g mm (too %s)", time, tl_form[most],
             1e3 * fabs(gap), gap > 0.0 ? "far away" : "near");
         tl_say(of, text);

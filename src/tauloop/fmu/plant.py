@@ -42,6 +42,7 @@ class FmuFunctions:
         outputs, turns: from what is known beside rates.
         diagnosis: what closed forms miss; without calls where there are none.
         forms: element of each closed form.
+        length: characteristic length of the machine, m.
         loops: what does not close, or is singular, where there are none.
         variables: all variables.
         constants: name of each constant of the system.
@@ -57,6 +58,7 @@ class FmuFunctions:
     turns: Routine = field(default_factory=Routine)
     diagnosis: Routine = field(default_factory=Routine)
     forms: tuple[str, ...] = ()
+    length: float = 1.0
     loops: str
     variables: FmuVariables
     constants: tuple[str, ...]
@@ -85,6 +87,7 @@ class FmuFunctions:
             "NG": len(self.variables.turns),
             "NK": self.system.held + self.system.kept,
             "TL_FORMS": len(self.forms),
+            "TL_LENGTH": number(self.length),
             "TL_PERIOD": number(self.period),
             "TL_LOOPS": quoted(self.loops),
             "TL_SAFE": int(bool(self.front)),
@@ -149,6 +152,7 @@ def _free(model: Model) -> FmuFunctions:
         outputs=Routine(calls=(straight("outputs", reads, outputs),)),
         turns=turning,
         **diagnosis_of(model, "p"),  # type: ignore[arg-type]
+        length=model.assembly.loops.length,
         loops=loops_of(made.rate.program),
         variables=FmuVariables(
             parameters=tuple(parameter_variable(table[name]) for name in model.free),
@@ -249,6 +253,7 @@ def _driven(model: Model, tolerance: float) -> FmuFunctions:
         begin=begin,
         outputs=outputs,
         **diagnosis_of(plant, f"p + {len(made.parameters)}"),  # type: ignore[arg-type]
+        length=plant.assembly.loops.length,
         loops=loops_of(made.rate.program),
         variables=FmuVariables(
             parameters=tuple(parameter_variable(p) for p in {p.name: p for p in leaves}.values()),

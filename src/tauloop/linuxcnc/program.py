@@ -16,7 +16,7 @@ from tauloop.records import dataclass
 WAY, TURN = 20.0, 5.0
 #: Shares of the ranges that are tried, the largest first.
 SHARES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
-#: Points of each line and arc at which the machine must be in reach, and how close to a limit it may come (SI).
+#: Points of each line and arc at which the machine must be in reach, and by what share of it it may pass a limit.
 POINTS, ROOM = 12, 1e-9
 
 
@@ -121,4 +121,5 @@ def _is_reached(model: Model, layout: MachineLayout, points: np.ndarray) -> bool
     state = model.platform.evaluate(position)
     if not (state.health.is_reached & state.health.is_regular).all():
         return False
-    return bool(model.limits.room(state.q).min(initial=0.0) >= -ROOM - MM * 1e-6)
+    room = model.limits.room(state.q) + MM * 1e-6  # the last digit of a program
+    return bool((room / model.limits.scale).min(initial=0.0) >= -ROOM)

@@ -12,7 +12,6 @@ from rich.text import Text
 from tauloop.integrate.sensitivity import sensitivity_rows
 from tauloop.report.tables import doubts, table
 from tauloop.simulation import CableSimulation, RoundTrip, Simulation, SwingComparison
-from tauloop.simulation.round_trip import RETURNED
 from tauloop.simulation.swing_comparison import ENERGY_KEPT, EXACT, LOOPS_KEPT
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ def _round_trip(trip: RoundTrip) -> Iterator[RenderableType]:
     rows = zip(trip.columns, np.abs(trip.error).max(axis=0), trip.units, strict=True)
     title = "Round trip: inverse, then forward dynamics"
     yield table(title, "coordinate", ("largest error", ".1e"), "unit", rows=rows)
-    yield f"largest distance {trip.position_error:.1e} m (limit {RETURNED:.0e} m)"
+    yield f"largest distance {trip.position_error:.1e} m (limit {trip.limit:.0e} m)"
 
 
 def _swing(comparison: SwingComparison) -> Iterator[RenderableType]:

@@ -37,7 +37,7 @@ class ManySimulations(Result):
         steps: steps of each (N,).
         energy_error: largest energy missing from T + V - work + loss, over a motion's largest kinetic energy (N,); not
             a number where a rod has no energy.
-        residual: largest residual of all loop equations (N,), m or pure number.
+        residual: largest residual of all loop equations (N,), m; pure numbers count by the characteristic length.
         model: of the machine.
     """
 
@@ -105,7 +105,7 @@ def simulate_many(
     passed = Passed(least=least, greatest=greatest, outside=outside)
     return ManySimulations(
         evidence=(
-            *_evidence(endings, error, residual),
+            *_evidence(endings, error, residual, simulator.model.assembly.loops.length),
             *simulator.model.limits.evidence(q, time, passed),
             *omission_evidence(simulator.model.mechanism),
         ),
@@ -228,7 +228,7 @@ def _spread(rows: np.ndarray, known: np.ndarray) -> np.ndarray:
     return spread
 
 
-def _evidence(endings: np.ndarray, error: np.ndarray, residual: np.ndarray) -> tuple[Evidence, ...]:
+def _evidence(endings: np.ndarray, error: np.ndarray, residual: np.ndarray, length: float) -> tuple[Evidence, ...]:
     return (
         Evidence(
             name="share of the motions that reached the end",
@@ -236,5 +236,5 @@ def _evidence(endings: np.ndarray, error: np.ndarray, residual: np.ndarray) -> t
             lower=1.0,
             advice="see `endings` and `reached`; `Simulator.run` says more of one start",
         ),
-        *kept(float(error.max()) if np.isfinite(error).all() else None, float(residual.max())),
+        *kept(float(error.max()) if np.isfinite(error).all() else None, float(residual.max()), length),
     )

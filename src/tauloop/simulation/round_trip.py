@@ -27,8 +27,8 @@ from tauloop.simulation.simulation import Simulation, Simulator, start_state
 if TYPE_CHECKING:
     import xarray as xr
 
-#: A round trip shall return to within this, m.
-RETURNED = 1e-9
+#: A round trip shall return to within this, characteristic lengths: a nanometre on a machine of 0.2 m.
+RETURNED = 5e-9
 #: Tolerances of a round trip: an error grows on the way, for nothing pulls the machine back.
 TIGHT = DormandPrince(rtol=1e-12, atol=1e-13)
 
@@ -42,6 +42,7 @@ class RoundTrip(Result):
         simulation: forward dynamics.
         wanted: positions that inverse dynamics was given, at the simulation's times (N, n).
         error: positions that came back less these (N, n).
+        length: characteristic length of the machine, m.
     """
 
     columns: tuple[str, ...]
@@ -49,6 +50,12 @@ class RoundTrip(Result):
     simulation: Simulation
     wanted: np.ndarray
     error: np.ndarray
+    length: float
+
+    @property
+    def limit(self) -> float:
+        """Largest distance of a trip that returns, m."""
+        return RETURNED * self.length
 
     @property
     def position_error(self) -> float:
@@ -78,7 +85,7 @@ class RoundTrip(Result):
             "status": self.status.value,
             "largest_position_error_m": self.position_error,
             "largest_turning_error_rad": self.turning_error,
-            "limit_m": RETURNED,
+            "limit_m": self.limit,
             "simulation": self.simulation.as_dict(),
         }
 
@@ -119,12 +126,13 @@ def round_trip(
         simulation=run,
         wanted=wanted,
         error=model.platform_position(run.q) - wanted,
+        length=model.assembly.loops.length,
     )
     distance = Evidence(
         name="largest distance from where it was wanted",
         value=trip.position_error,
         unit="m",
-        upper=RETURNED,
+        upper=trip.limit,
         advice="give smaller tolerances; near singularities errors grow without bound",
     )
     return replace(trip, evidence=(distance, *trip.evidence))

@@ -45,8 +45,8 @@ from tauloop.simulation.system import BALANCE, System
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Loops opened wider than this (m, or pure number) make a simulation doubtful.
-LOOPS_CLOSED = 1e-8
+#: Loops opened wider than this, characteristic lengths, make a simulation doubtful: 10 nm on a machine of 0.2 m.
+LOOPS_CLOSED = 5e-8
 #: So does an energy that misses its balance by more than this share of the largest kinetic energy.
 ENERGY_BALANCED = 1e-6
 
@@ -64,7 +64,8 @@ class Simulation(Result):
         wrench: force and moment at the tool (N, 6); no columns where none acts.
         kinetic, potential: energies (N,), J; not a number where a rod has none.
         work, loss: of actuators and the tool's wrench, and in friction, since the start (N,), J.
-        residual: largest residual of all loop equations, redundant ones too (N,), m or pure number.
+        residual: largest residual of all loop equations, redundant ones too (N,), m; pure numbers count by the
+            characteristic length.
         duration: that was asked for, s.
         ending: why it ended.
         problem: what went wrong, with the remedy; None where it reached the end or a terminal event.
@@ -512,14 +513,24 @@ def _evidence(result: Simulation) -> tuple[Evidence, ...]:
             lower=1.0 if result.ending is not Ending.EVENT else None,
             advice=result.ending.value,
         ),
-        *kept(result.relative_energy_error if has_energy else None, float(result.residual.max())),
+        *kept(
+            result.relative_energy_error if has_energy else None,
+            float(result.residual.max()),
+            result.system.model.assembly.loops.length,
+        ),
         *result.system.model.limits.evidence(result.q, result.time),
         *omission_evidence(result.system.model.mechanism),
     )
 
 
-def kept(energy: float | None, residual: float) -> tuple[Evidence, ...]:
-    """Evidence that energy and loops were kept: what is missing of the largest kinetic energy, largest residual (m)."""
+def kept(energy: float | None, residual: float, length: float) -> tuple[Evidence, ...]:
+    """Return the diagnostics of energy and loops.
+
+    Args:
+        energy: what is missing of the largest kinetic energy.
+        residual: the largest of the loops, m.
+        length: characteristic length of the machine, m.
+    """
     return (
         Evidence(
             name="energy missing from the balance, of the largest kinetic energy",
@@ -531,7 +542,7 @@ def kept(energy: float | None, residual: float) -> tuple[Evidence, ...]:
             name="largest residual of the loops",
             value=residual,
             unit="m",
-            upper=LOOPS_CLOSED,
+            upper=LOOPS_CLOSED * length,
             advice="use independent coordinates or projection, or a stronger stabilisation",
         ),
     )

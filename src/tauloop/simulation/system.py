@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from tauloop.assembly.closing import open_loops
+from tauloop.assembly.loops import Loops
 from tauloop.assembly.motor_candidates import unstated_motors
 from tauloop.assembly.singular_kinds import singular_kind
 from tauloop.codegen.evaluator import BatchRuns, interpreted_run, reads_start
@@ -24,7 +25,8 @@ from tauloop.programs.tool import WRENCH
 from tauloop.records import dataclass
 from tauloop.simulation.routes import Route
 
-#: A start may miss its loops by this much (m, or pure number), for rounded input; it is closed before the first step.
+#: A start may miss its loops by this much, characteristic lengths or pure numbers, for rounded input; it is closed
+#: before the first step.
 START_GAP = 1e-6
 #: Work of what acts, and loss in friction, behind the state's parts.
 BALANCE = 2
@@ -164,8 +166,8 @@ class System:
         return outputs["all_q"], outputs["all_v"]
 
     def residual(self, q: np.ndarray, work: int = 0) -> np.ndarray:
-        """Largest residuals (N,) of all loop equations, redundant ones too, m or pure numbers."""
-        return np.asarray(np.abs(self._loops(q, "residuals", work)).max(axis=1, initial=0.0))
+        """Largest residuals (N,) of all loop equations, m; pure numbers count by the characteristic length."""
+        return self.model.assembly.loops.largest_residual(self._loops(q, "residuals", work))
 
     def _loops(self, q: np.ndarray, output: str, work: int = 0) -> np.ndarray:
         """Residuals (N, c), or Jacobians by columns (N, n_v c), of all loop equations."""
@@ -216,7 +218,7 @@ class System:
             if rows.shape != (len(q), size) or not np.isfinite(rows).all()
         )
         phi = self.residual(q)
-        if phi.max(initial=0.0) > START_GAP:
+        if phi.max(initial=0.0) > START_GAP * loops.length:
             worst = int(np.argmax(phi))
             raise AssemblyError(open_loops(loops, q[worst : worst + 1]))
         norms = [np.abs(np.linalg.norm(q[:, iq : iq + 4], axis=1) - 1.0).max() for iq, _ in shape.quaternions]
@@ -224,7 +226,7 @@ class System:
             what = f"a quaternion of the start misses unit length by {max(norms):.3g}"
             raise AssemblyError.of("q", what, "divide it by its length")
         K = self._loops(q, "jacobian").reshape(len(q), shape.n_v, len(loops.names)).transpose(0, 2, 1)
-        _require_closing(loops.names, K, v)
+        _require_closing(loops, K, v)
         closed_q, closed_v, arrived = self._closed(q, v)
         if not arrived:
             kind = singular_kind(self.model.assembly, q[0])
@@ -233,15 +235,16 @@ class System:
         return closed_q, closed_v
 
 
-def _require_closing(names: tuple[str, ...], K: np.ndarray, v: np.ndarray) -> None:
+def _require_closing(loops: Loops, K: np.ndarray, v: np.ndarray) -> None:
     """Refuse velocities (N, n_v) that open loops, with Jacobians K (N, rows, n_v).
 
     Raises:
         AssemblyError: which loop, how fast.
     """
     rates = np.abs(np.einsum("nij,nj->ni", K, v))
-    excess = rates / np.maximum(1.0, np.abs(v).max(axis=1, initial=0.0))[:, None]
+    speeds = np.abs(v / loops.velocity_scale).max(axis=1, initial=0.0)
+    excess = loops.row_scale * rates / np.maximum(1.0, speeds)[:, None]
     if excess.max(initial=0.0) > START_GAP:
         start, worst = np.unravel_index(int(np.argmax(excess)), excess.shape)
         what = f"the start opens this loop at {rates[start, worst]:.3g} m/s (or 1/s)"
-        raise AssemblyError.of(names[worst], what, "take velocities from kinematics, such as `start_state`")
+        raise AssemblyError.of(loops.names[worst], what, "take velocities from kinematics, such as `start_state`")

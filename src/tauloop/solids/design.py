@@ -129,7 +129,8 @@ def _joined(mechanism: Mechanism) -> set[frozenset[str]]:
         for side in (rod.start, rod.end)
     ]
     joined |= {frozenset((name, body)) for name, body, _ in ends}
-    same = [(a, b) for a, A, p in ends for b, B, r in ends if A == B and np.linalg.norm(p - r) < SAME_POINT]
+    least = SAME_POINT * mechanism.characteristic_length
+    same = [(a, b) for a, A, p in ends for b, B, r in ends if A == B and np.linalg.norm(p - r) < least]
     return joined | {frozenset(pair) for pair in same}
 
 

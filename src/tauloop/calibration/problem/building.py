@@ -58,6 +58,7 @@ def build_station(
         leading=assembly.leading,
         elimination=nothing,
         q=np.broadcast_to(assembly.q, (len(series.encoders), assembly.topology.n_q)).copy(),
+        scale=np.tile(assembly.loops.velocity_scale, series.instrument.poses),
     )
     zero = np.zeros(len(reach.unknowns))
     if isinstance(kind, ForwardKinematics):

@@ -12,13 +12,14 @@ from tauloop.calibration.problem.pose_equations import StationFunctions
 from tauloop.equations.topology import Topology, integrate
 from tauloop.records import dataclass
 
-#: Newton's method stops when no coordinate moves by more than this (m or rad): what is left then is its square.
+#: Newton's method stops when no coordinate moves by more than this, characteristic lengths or rad: what is left then is
+#: its square.
 STEP = 1e-7
-#: It need not start where hard equations are left by less than this (m or rad).
+#: It need not start where a motion by less than this, characteristic lengths or rad, would satisfy each hard equation.
 CLOSED = 1e-12
-#: StepGauge before a pose counts as out of reach, and the longest step (m or rad).
+#: Steps before a pose counts as out of reach, and the longest step, characteristic lengths or rad.
 ITERATIONS, LONGEST = 40, 0.3
-#: Hard equations that are left by more than this (m or rad) are not solved.
+#: Hard equations that need a motion by more than this, characteristic lengths or rad, are not solved.
 SOLVED = 1e-9
 
 
@@ -75,6 +76,8 @@ class Station:
         leading: actuators whose encoders give coordinates; the misfits of the others are residuals.
         elimination: which equations give coordinates and which are residuals.
         q: coordinates (N m, n_q) at the start values, the m poses of each reading one after the other.
+        scale: unit displacement of every velocity of the poses of a reading (m n_v,): the characteristic length, or one
+            radian.
     """
 
     series: Series
@@ -84,6 +87,7 @@ class Station:
     leading: tuple[int, ...]
     elimination: Elimination
     q: np.ndarray
+    scale: np.ndarray
 
     @property
     def n_equations(self) -> tuple[int, int, int, int]:
@@ -138,7 +142,7 @@ class Station:
         f, rates = self.evaluate(x, q)
         F, F_v = square(f, rates, part)
         for _ in range(ITERATIONS):
-            if np.abs(F).max(initial=0.0) < CLOSED:
+            if self._left(F, F_v).max(initial=0.0) < CLOSED:
                 break
             q, length = self.stepped(q, F, F_v)
             f, rates = self.evaluate(x, q)
@@ -152,13 +156,21 @@ class Station:
             rates=rates,
             residual=(part.whitening @ f[:, part.soft, None])[:, :, 0],
             errors=f[:, first : first + errors],
-            is_reached=np.abs(F).max(axis=1, initial=0.0) < SOLVED,
+            is_reached=self._left(F, F_v).max(axis=1, initial=0.0) < SOLVED,
         )
 
+    def _left(self, F: np.ndarray, F_v: np.ndarray) -> np.ndarray:
+        """Motions (N, m), characteristic lengths or rad, that would satisfy each of equations F (N, m) alone."""
+        slopes = np.abs(F_v * self.scale).max(axis=2, initial=0.0)
+        return np.asarray(np.abs(F) / np.maximum(slopes, 1e-300))
+
     def stepped(self, q: np.ndarray, F: np.ndarray, F_v: np.ndarray) -> tuple[np.ndarray, float]:
-        """Coordinates a Newton step on for equations F (N, m n_v) that are to be zero, and the longest step."""
+        """Coordinates a Newton step on for equations F (N, m n_v) that are to be zero, and the longest step.
+
+        The step counts in characteristic lengths and rad.
+        """
         step = solved(F_v, F[:, :, None])[:, :, 0]
-        length = np.abs(step).max(axis=1, initial=0.0)
+        length = np.abs(step / self.scale).max(axis=1, initial=0.0)
         step *= np.minimum(1.0, LONGEST / np.maximum(length, 1e-300))[:, None]
         return integrate(self.topology, q, -step.reshape(len(q), -1)), float(length.max(initial=0.0))
 

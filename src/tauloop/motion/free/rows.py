@@ -41,6 +41,8 @@ from tauloop.records import dataclass
 
 #: Projections that find where a rod is nearest to an obstacle, and points of it that are looked at afterwards.
 PROJECTIONS, LOOKS_ON_RODS = 4, 129
+#: Share of a rod's squared length that keeps the distance of two rods smooth where they cross or are parallel.
+SMOOTHED = 1e-12
 #: Distances are counted in this, m.
 FAR = 0.01
 
@@ -364,8 +366,8 @@ def _between(a: ca.SX, b: ca.SX, c: ca.SX, d: ca.SX) -> ca.SX:
     def clip(value: ca.SX) -> ca.SX:
         return ca.fmin(ca.fmax(value, 0.0), 1.0)
 
-    s = clip((uw * wr - ww * ur) / (uu * ww - uw**2 + 1e-12 * uu * ww))
+    s = clip((uw * wr - ww * ur) / (uu * ww - uw**2 + SMOOTHED * uu * ww))
     t = clip((uw * s + wr) / ww)
     s = clip((uw * t - ur) / uu)
     difference = r + s * u - t * w
-    return ca.SX(ca.sqrt(ca.dot(difference, difference) + 1e-12))
+    return ca.SX(ca.sqrt(ca.dot(difference, difference) + SMOOTHED * uu))

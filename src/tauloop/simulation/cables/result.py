@@ -184,7 +184,7 @@ def evidence(model: Model, simulation: CableSimulation, is_ended: bool) -> tuple
             name="largest residual of the loops",
             value=max(float(each.residual.max()) for each in simulations),
             unit="m",
-            upper=LOOPS_CLOSED,
+            upper=LOOPS_CLOSED * model.assembly.loops.length,
             advice="use projection, or smaller tolerances",
         ),
         Evidence(
