@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from scaled_machines import Scale, scaled
 
 import tauloop as tl
 from tauloop import DescriptionError, load
@@ -156,9 +157,12 @@ def test_what_is_no_model_of_a_machine_is_refused(tmp_path: Path, text: str, wha
         load(tmp_path / "m.world")
 
 
-def test_a_start_that_closes_no_loop_is_not_written() -> None:
-    machine = load("four_bar")
-    leaf = next(parameter for parameter in machine.parameters if parameter.unit == "m" and parameter.value > 0.05)
+@pytest.mark.parametrize("length", [1e-8, 1.0, 1e6])
+def test_a_start_that_closes_no_loop_is_not_written(length: float) -> None:
+    """A machine of a few nanometres seemed closed, and one of kilometres seemed open by rounding."""
+    machine = scaled("four_bar", Scale(length, length**3, 1.0))
+    leaf = next(parameter for parameter in machine.parameters if parameter.unit == "m")
+    to_sdf(machine)
     machine = machine.with_values({leaf.name: leaf.value * 1.01})
     with pytest.raises(DescriptionError, match="the start does not close this loop"):
         to_sdf(machine)

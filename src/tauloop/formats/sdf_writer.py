@@ -36,7 +36,7 @@ _CLOSABLE = ("spherical", "revolute", "prismatic", "universal", "fixed")
 _TYPES = {"hinge": "revolute", "slide": "prismatic", "ball": "ball", "spherical": "ball"}
 #: Mass (kg) of a link that has none, and moment (kg m^2); least share of the largest moment that a body's others have.
 LIGHT, LIGHT_MOMENT, LEAST_SHARE = 1e-9, 1e-12, 1e-9
-#: A loop is closed in the start up to this, m, or as a rotation.
+#: A loop is closed in the start up to this, characteristic lengths or rad.
 OPEN = 1e-9
 
 
@@ -232,13 +232,14 @@ class _SdfWriter(SideWriter):
         if closure.kind == "prismatic":  # it slides along its axis
             axis = here.rotation @ closure.axis
             gap = gap - (gap @ axis) * axis
-        apart = float(np.linalg.norm(gap))
+        apart, turned = float(np.linalg.norm(gap)), 0.0
         if closure.kind == "universal":
-            apart = max(apart, abs(float(np.dot(*self._universal(closure)))))
+            turned = abs(float(np.dot(*self._universal(closure))))
         elif closure.kind != "spherical":
-            apart = max(apart, float(np.abs(self._turned(closure, here, there)).max()))
-        if apart > OPEN:
-            what = f"the start does not close this loop, by {apart:.3g} m or rad, and SDF takes all loops as closed"
+            turned = float(np.abs(self._turned(closure, here, there)).max())
+        if max(apart / self.mechanism.characteristic_length, turned) > OPEN:
+            missed = f"{apart:.3g} m and {turned:.3g} rad"
+            what = f"the start does not close this loop, by {missed}, and SDF takes all loops as closed"
             remedy = "give a reference pose that `tauloop check` says is closed"
             raise DescriptionError.of(closure.name, what, remedy, file=self.mechanism.file)
         kind = {"spherical": "ball", "revolute": "continuous"}.get(closure.kind, closure.kind)
