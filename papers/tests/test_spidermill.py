@@ -10,6 +10,7 @@ import pytest
 
 from tauloop import Model
 from tauloop.errors import IdentificationError, InputError
+from tauloop.identification import ExcitationProblem
 from tauloop.identification.parameters.regrouping_columns import ProductColumns, SetColumns, StandardColumns, parsed
 from tauloop.kinematics.states import random_states
 from tauloop.report import save_figure
@@ -23,6 +24,10 @@ from tauloop_papers.spidermill.settings import SETTINGS, ReducedSettings
 pytestmark = pytest.mark.nightly
 #: The same numbers by other sums of the regressor's columns, whose condition number is under 100.
 ALGEBRA = 1e-10
+#: Kept coefficients have seven digits; accelerations multiply them by some 40.
+KEPT = 1e-4
+#: Local optima of two versions differ by this share.
+OPTIMUM = 0.1
 #: A column that depends on others, over the largest singular value.
 ROUNDING = 1e-12
 
@@ -30,7 +35,7 @@ ROUNDING = 1e-12
 @pytest.fixture(scope="module")
 def settings() -> ReducedSettings:
     """With an excitation that is not optimised, and fewer plants."""
-    return replace(SETTINGS, starts=0, random=120, spindle_factors=(0, 1), offset_sizes=(0, 0.02))
+    return replace(SETTINGS, series=(), starts=0, random=120, spindle_factors=(0, 1), offset_sizes=(0, 0.02))
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +51,20 @@ def result(settings: ReducedSettings, reduced: Reduced) -> ReducedIdentification
         motion = identification.run(steps.append, settings)
     assert len(steps) == 6
     return motion
+
+
+def test_the_kept_motions_keep_the_limits_and_the_first_is_an_optimum() -> None:
+    """Ends at rest too; the search ends at a condition number that is no better by more than a few percent."""
+    reduced = Reduced(replace(SETTINGS, starts=1))
+    kept = identification.motions(SETTINGS, reduced, np.random.default_rng(SETTINGS.seed))
+    problem = ExcitationProblem(reduced.driven_mechanism, kept.search.task)
+    for series in kept.series:
+        judged = problem.judge(series.sample(problem.fine_grid))
+        assert judged.largest_share <= 1.0 + KEPT
+        assert np.abs(judged.channels[1:, 0]).max() < KEPT
+    searched = identification.motions(replace(SETTINGS, series=()), reduced, np.random.default_rng(SETTINGS.seed))
+    assert kept.conditions.si == pytest.approx(searched.conditions.si, rel=OPTIMUM)
+    assert kept.conditions.si < 0.5 * kept.search.random.best_si
 
 
 def hand_written(d: float, D: float) -> np.ndarray:

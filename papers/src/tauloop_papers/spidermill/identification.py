@@ -14,6 +14,7 @@ from tauloop.identification import (
     AnalyticRegrouping,
     BaseEstimates,
     BaseParameters,
+    Conditions,
     ExcitationLimits,
     ExcitationOptions,
     ExcitationProblem,
@@ -33,7 +34,7 @@ from tauloop.result import Evidence, plain, provenance
 from tauloop_papers.reproduction import EXPERIMENTS, Progress
 from tauloop_papers.spidermill.models import Fit, Plant, Reduced, Trajectory, counted, mean_relative
 from tauloop_papers.spidermill.read_out import read_out
-from tauloop_papers.spidermill.results import Findings, Growth, ReducedIdentification, Regrouped
+from tauloop_papers.spidermill.results import Excited, Findings, Growth, ReducedIdentification, Regrouped
 from tauloop_papers.spidermill.settings import SETTINGS, ReducedSettings
 from tauloop_papers.spidermill.table import choices, comparisons, printed_tables
 
@@ -54,11 +55,11 @@ def run(progress: Progress, settings: ReducedSettings = SETTINGS) -> ReducedIden
     progress("regrouping its parameters")
     regrouped = _regrouped(settings, reduced)
     progress("optimising the excitation")
-    task = _task(settings)
-    options = ExcitationOptions(task=task, random=settings.random, starts=settings.starts)
-    excitation = excite(reduced.driven_mechanism, options, rng=rng)
-    first = reduced.trajectory("identification", excitation.series)
-    second = reduced.trajectory("verification", _test_series(settings, reduced, task, rng))
+    excited = motions(settings, reduced, rng)
+    first, second = (
+        reduced.trajectory(name, series)
+        for name, series in zip(("identification", "verification"), excited.series, strict=True)
+    )
     progress("identifying")
     forces = [plant.forces(case)[0] for case in (first, second)]
     training, held_out = (reduced.data(case, u) for case, u in zip((first, second), forces, strict=True))
@@ -87,7 +88,7 @@ def run(progress: Progress, settings: ReducedSettings = SETTINGS) -> ReducedIden
         )
     )
     findings = Findings(
-        excitation=excitation,
+        excited=excited,
         identification=identification,
         verification=verification,
         estimate=estimate,
@@ -133,6 +134,30 @@ def _task(settings: ReducedSettings) -> ExcitationTask:
     limits = ExcitationLimits(stroke=settings.stroke, speed=settings.speed, acceleration=settings.acceleration)
     return ExcitationTask(
         harmonics=settings.harmonics, period=settings.period, limits=limits, first=settings.representatives
+    )
+
+
+def motions(settings: ReducedSettings, reduced: Reduced, rng: np.random.Generator) -> Excited:
+    """Return the motions: those of the settings, or optimised ones where there are none or the machine is another.
+
+    An optimised series is a local optimum. Another version or another processor ends at another one, and the errors
+    follow in their second digit; so the settings keep it.
+    """
+    task = _task(settings)
+    problem = ExcitationProblem(reduced.driven_mechanism, task)
+    is_kept = bool(settings.series) and settings.machine == SETTINGS.machine
+    starts = 0 if is_kept else settings.starts
+    options = ExcitationOptions(task=task, random=settings.random, starts=starts)
+    search = excite(reduced.driven_mechanism, options, rng=rng)
+    if is_kept:
+        first, second = (FourierSeries.of(np.array(rows), settings.period) for rows in settings.series)
+    else:
+        first, second = search.series, _test_series(settings, reduced, task, rng)
+    regressor = problem.judge(first.sample(problem.fine_grid)).regressor
+    return Excited(
+        series=(first, second),
+        conditions=Conditions.of(regressor, problem.before, problem.base(regressor)),
+        search=search,
     )
 
 

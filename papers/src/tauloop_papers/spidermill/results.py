@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tauloop.identification import AnalyticRegrouping, Excitation, Identification
+from tauloop.identification import AnalyticRegrouping, Conditions, Excitation, Identification
+from tauloop.motion import FourierSeries
 from tauloop_papers.reproduction import Reproduction
 from tauloop_papers.spidermill.models import Fit
 from tauloop_papers.spidermill.read_out import ReadOut
@@ -52,11 +53,26 @@ class Growth:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Excited:
+    """The motions of the active joints.
+
+    Attributes:
+        series: for identification, and for verification.
+        conditions: of the first.
+        search: what was searched for them: random series, and an optimised one where the settings have none.
+    """
+
+    series: tuple[FourierSeries, FourierSeries]
+    conditions: Conditions
+    search: Excitation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Findings:
     """Everything that was found.
 
     Attributes:
-        excitation: the identification trajectory.
+        excited: the motions of the active joints.
         identification, verification: forces on the two trajectories.
         estimate: the minimal parameters, estimated on the first trajectory and judged on the second.
         regrouped: the minimal parameters as formulas.
@@ -68,7 +84,7 @@ class Findings:
         actuators: their names.
     """
 
-    excitation: Excitation
+    excited: Excited
     identification: Fit
     verification: Fit
     estimate: Identification

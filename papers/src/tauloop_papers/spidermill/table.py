@@ -278,8 +278,8 @@ def printed_tables(settings: ReducedSettings, findings: Findings) -> tuple[Print
 
 
 def _condition(settings: ReducedSettings, findings: Findings) -> Comparison:
-    conditions, random = findings.excitation.conditions, findings.excitation.random
-    names, units = findings.excitation.outputs
+    conditions, random = findings.excited.conditions, findings.excited.search.random
+    names, units = findings.excited.search.outputs
     return Comparison(
         quantity=f"condition number, n_f = {settings.harmonics}, period {settings.period:g} s",
         stated=f"{settings.stated.condition:g}",
@@ -297,7 +297,7 @@ def choices(settings: ReducedSettings, findings: Findings) -> tuple[str, ...]:
     )
     limits = ", ".join(
         f"{limit.name} {limit.lower:.4g} to {limit.upper:.4g} {limit.unit}"
-        for limit in findings.excitation.limits
+        for limit in findings.excited.search.limits
         if limit.lower is not None and limit.upper is not None and limit.name.startswith("position")
     )
     used = [
