@@ -23,6 +23,7 @@ from tauloop.identification import WeightedLeastSquares, fit, regression_data, s
 from tauloop.kinematics import ReductionOptions
 from tauloop.logs import Preparation, Signals
 from tauloop.logs.channels import Channel
+from tauloop.mechanism import Mechanism
 from tauloop.motion import random_multisine
 
 pytestmark = pytest.mark.nightly
@@ -100,6 +101,12 @@ def test_play_at_the_tool_of_a_gantry() -> None:
         assert_cells(table, row, [1e6 * figures[key] for key in ("least", "median", "largest")])
 
 
+def whole_operations(machine: Mechanism) -> float:
+    """Return the operations of a machine's inverse dynamics in its exported C."""
+    (function,) = tl.export_c(machine, tl.ExportOptions(outputs=("force",))).manifest["functions"]
+    return float(sum(function["operations"]["once"].values()))
+
+
 def test_the_spidermills_reduction() -> None:
     full = tl.load("spidermill")
     reduction = tl.reduce(full)
@@ -108,6 +115,14 @@ def test_the_spidermills_reduction() -> None:
         assert_cells(table, table.row(name), list(pair))
     sizes = [len(machine.parameters.values) for machine in (full, reduction.mechanism)]
     assert_cells(table, table.row("parameters"), [float(size) for size in sizes])
+    counts = [whole_operations(machine) for machine in (full, reduction.mechanism)]
+    assert_cells(table, table.row("operations of inverse dynamics"), counts)
+    (bound,) = numbers(table.row("largest difference of a spindle force, share of the largest")[2])
+    assert max(error.maximum for error in reduction.comparison.errors) < float(bound)
+    shift = reduction.comparison.center_shift
+    (printed,) = numbers(table.row("shift of the mass centre")[2])
+    assert same(printed, -1e3 * shift[1])
+    assert max(abs(shift[0]), abs(shift[2]), reduction.comparison.center_deviation) < 1e-14
     methods = [[block.method for block in tl.Model(machine).platform.blocks] for machine in (full, reduction.mechanism)]
     assert [Counter(kinds)["two circles"] for kinds in methods] == [4, 0]
     assert [sum(kind in ("cosine and sine", "quadratic") for kind in kinds) for kinds in methods] == [4, 4]
