@@ -95,6 +95,7 @@ def test_the_shipped_plant_keeps_the_conclusions() -> None:
         "two motors have none",
         "the step is smooth",
         "both motors drive at the beginning",
+        "the strategy is robust against disturbances",
         "times of the nominal gains",
         "costs of the tuned gains in Table 1",
         "switching at (0.6, 0.4) saves energy",

@@ -17,8 +17,12 @@ from tauloop_papers.dual_motor.settings import SETTINGS, TABLE_1, TABLE_2
 #: A step is smooth with an overshoot up to this share of it; both motors drive with at least this share of the slave in
 #: the energy.
 SMOOTH, DRIVES = 0.01, 0.1
+#: A load on the cart, N, that sets in at a time, s, of a run of so many s.
+LOAD, LOAD_TIME, LOADED = 50.0, 5.0, 20.0
 #: The energy saved is the printed one within this, as a share of the energy: bars of 1 % of both energies.
 SAVED = 2 * BARS["energy"]
+#: How the motors are used: one, and two.
+MOTORS = ("one", "as-written")
 #: The printed optimum of Table 2, and where this plant has a lower cost.
 OPTIMUM, LOWER = (0.62, 0.45), (0.97, 0.87)
 
@@ -86,6 +90,21 @@ def _figure_8(axis: Axis) -> Iterator[Conclusion]:
         ours=f"{share:.0%} of the energy is the slave's",
         holds=share > DRIVES,
     )
+    single, both = (max(_moved(axis.with_motors(motors), load) for load in (-LOAD, LOAD)) for motors in MOTORS)
+    yield Conclusion(
+        statement="the strategy is robust against disturbances",
+        stated="robust",
+        ours=f"±{LOAD:g} N on the cart move it by {1e3 * both:.2f} mm at most; with one motor by {1e3 * single:.2f} mm",
+        holds=both < axis.line.parameters.values["gap"] < single,
+    )
+
+
+def _moved(axis: Axis, load: float) -> float:
+    """Return how far a step of force on the cart moves it at most, m."""
+    record = record_axis(axis, duration=LOADED, samples=20_001, load=load, load_time=LOAD_TIME, integrator=STEPPING)
+    position = record.signal("cart.position")
+    before = position[record.time <= LOAD_TIME][-1]
+    return float(np.abs(position[record.time > LOAD_TIME] - before).max())
 
 
 def _table_1(axis: Axis) -> Iterator[Conclusion]:

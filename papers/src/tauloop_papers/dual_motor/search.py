@@ -209,13 +209,13 @@ def _stages(kept: Kept) -> None:
             return
         values = kept.data["stages"][name]["values"]
     if kept.lacks("stages", WITH_PLAY):
-        plant = _fitted_with_play(item, item.held | values)
-        fit = assessed(Axis(item.line), item, plant)
-        left = swings(Axis(item.line), plant, both=True)
+        with_play = _fitted_with_play(item, item.held | values)
+        fit = assessed(Axis(item.line), item, with_play)
+        left = swings(Axis(item.line), with_play, both=True)
         if not _shows(left):
             raise InputError.of(WITH_PLAY, f"no limit cycle as Figure 8 has: {left}", "try another split, or more play")
         own = [float(f"{row[3]:.6g}") for row in fit.rows]
-        kept.keep("stages", WITH_PLAY, _entry(fit, item) | {"values": plant, "swings": left, "rows": own})
+        kept.keep("stages", WITH_PLAY, _entry(fit, item) | {"values": with_play, "swings": left, "rows": own})
 
 
 def _fitted_with_play(item: Structure, rigid: Mapping[str, float]) -> dict[str, float]:
