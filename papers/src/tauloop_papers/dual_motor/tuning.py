@@ -149,7 +149,7 @@ def run(progress: Progress, settings: DriveSettings = SETTINGS) -> DriveTuning:
 
 
 def _cycling(axis: Axis) -> Cycling:
-    """One plant, one motor and both, with the nominal gains."""
+    """Return the steps of one plant with one motor and with both, with the gains of its file."""
     records = {
         motors: record_axis(axis.with_motors(motors), duration=SHOWN, samples=4001, integrator=STEPPING)
         for motors in ("one", "as-written")
