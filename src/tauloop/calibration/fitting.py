@@ -10,6 +10,7 @@ import numpy as np
 from tauloop.assembly.limits import limits_of
 from tauloop.calibration.judging.curvature import second_order_share
 from tauloop.calibration.judging.encoder_misfits import encoder_misfits
+from tauloop.calibration.judging.hanging import hanging
 from tauloop.calibration.judging.identifiability import identifiability
 from tauloop.calibration.judging.prior_tightness import prior_tightness
 from tauloop.calibration.judging.statistics import (
@@ -163,6 +164,7 @@ def fit_geometry(
                 "leave_out_weak": options.leave_out_weak,
                 "scale_covariance": options.scale_covariance,
                 "encoder_noise": problem.encoder_noise,
+                "equilibrium": problem.equilibrium is not None,
                 "bounds": {name: [_finite(b.lower), _finite(b.upper)] for name, b in options.bounds.items()},
             },
             inputs={
@@ -181,7 +183,12 @@ def fit_geometry(
     )
     priors = (tightness.evidence(),) if tightness is not None else ()
     misfits = encoder_misfits(reduced, solution)
-    doubts = (*_support(result, noise_is_sized=factor_95 is not None), *_corrections(result), *_trends(result))
+    doubts = (
+        *_support(result, noise_is_sized=factor_95 is not None),
+        *_corrections(result),
+        *_trends(result),
+        *hanging(forward, after_evaluation),
+    )
     return replace(result, evidence=(*_evidence(result, after_evaluation), *doubts, *misfits, *priors))
 
 

@@ -51,6 +51,8 @@ class CalibrationOptions(Options):
         tolerances: usual sizes of corrections; those of the measurement set without them.
         residuals: what the residuals are.
         fit: how they are made small.
+        equilibrium: the machine hangs still at every pose, in the freedoms that its actuators leave open, as a platform
+            on fewer cables than freedoms does: weight and springs give the rest of the pose.
         align: start from the instrument frames that fit the nominal machine best; tied ones are aligned together.
         against: another set of unknowns, as the parameters, to compare with on unseen poses.
         draws: random draws of 5 folds for that comparison.
@@ -74,6 +76,7 @@ class CalibrationOptions(Options):
     tolerances: Tolerances | None = option(None, flag="")
     residuals: ResidualKind = option(FORWARD_KINEMATICS, named=RESIDUALS)
     fit: FitOptions = field(default_factory=FitOptions)
+    equilibrium: bool = False
     align: bool = False
     against: tuple[str, ...] = option((), read=listed, repeated=True)
     draws: int = option(30, least=2)
@@ -158,7 +161,8 @@ def _measured(
     measured = joined(sets)
     series = measured.series
     if options.align:
-        series = aligned_together(mechanism, series, options.parameters or measured.parameters, options.against)
+        parameters = options.parameters or measured.parameters
+        series = aligned_together(mechanism, series, parameters, options.against, equilibrium=options.equilibrium)
     tolerances = options.tolerances or measured.tolerances or Tolerances()
     if options.priors:
         tolerances = replace(tolerances, priors=options.priors)
@@ -187,6 +191,7 @@ def _problem(
         residuals=options.residuals,
         tolerances=measured.tolerances,
         encoder_noise=measured.encoder_noise,
+        equilibrium=options.equilibrium,
         bounds={**measured.bounds, **options.fit.bounds},
     )
 

@@ -506,6 +506,20 @@ def _brought_motion(edge: TreeJoint, q: ca.SX, v: ca.SX) -> JointMotion:
     return JointMotion(R=R, p=p, inner=inner, outer=inner.turned(R.T))
 
 
+def coordinate_rates(shape: Topology, q: ca.SX) -> ca.SX:
+    """N (n_q, n_v) with dq/dt = N v; a quaternion turns by half its product with the angular velocity."""
+    N = ca.SX(shape.n_q, shape.n_v)
+    for i, j in enumerate(shape.q_of_v):
+        if j >= 0:
+            N[j, i] = 1
+    for iq, iv in shape.quaternions:
+        w, x, y, z = (q[iq + k] for k in range(4))
+        N[iq : iq + 4, iv : iv + 3] = 0.5 * ca.vertcat(
+            ca.horzcat(-x, -y, -z), ca.horzcat(w, z, -y), ca.horzcat(-z, w, x), ca.horzcat(y, -x, w)
+        )
+    return N
+
+
 def quaternion_rotation(quaternion: ca.SX) -> ca.SX:
     """Rotation matrix (3, 3) of a unit quaternion (w, x, y, z), from the turned frame into the reference frame."""
     w, x, y, z = ca.vertsplit(quaternion)

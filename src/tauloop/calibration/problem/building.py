@@ -10,6 +10,7 @@ import numpy as np
 from tauloop.assembly.assembly import Assembly
 from tauloop.assembly.ports import LISTED
 from tauloop.calibration.measurements.series import Series
+from tauloop.calibration.problem.equilibrium import Equilibrium, least_stiffness
 from tauloop.calibration.problem.pose_equations import Reach, independent_rows, station_functions
 from tauloop.calibration.problem.residuals import ForwardKinematics, ResidualKind
 from tauloop.calibration.problem.stations import ITERATIONS, STEP, Elimination, Station, square
@@ -40,6 +41,10 @@ def build_station(
     """
     assembly = reach.assembly
     functions = twin.functions if twin is not None else station_functions(reach, series.instrument, len(series))
+    if reach.equilibrium is not None and not isinstance(kind, ForwardKinematics):
+        what = "equilibrium gives coordinates together with loops and encoders, and here loops are the residuals"
+        remedy = "use ForwardKinematics() residuals (`--residuals forward-kinematics`)"
+        raise InputError.of(series.instrument.name, what, remedy)
     if series.instrument.poses > 1 and not isinstance(kind, ForwardKinematics):
         what = f"one reading belongs to {series.instrument.poses} poses, so it cannot give coordinates"
         remedy = "use ForwardKinematics() residuals (`--residuals forward-kinematics`)"
@@ -64,6 +69,7 @@ def build_station(
     if isinstance(kind, ForwardKinematics):
         station = replace(station, q=followed(station, zero))
         _require_reached(station, zero, assembly, where)
+        _require_stable(reach, station, zero)
     else:
         station = replace(station, q=station.state(zero, station.q).q)
     _, rates = station.evaluate(zero, station.q)
@@ -130,7 +136,9 @@ def _require_reached(station: Station, x: np.ndarray, assembly: Assembly, where:
     f, _ = station.evaluate(x, state.q)
     problems = Problems()
     for i in lost[:10]:
-        name, gap = _widest_gap(assembly, f[i, :loops]) if loops else ("encoders", "an unknown length")
+        name, gap = "encoders", "an unknown length"
+        if loops:
+            name, gap = _widest_gap(assembly, f[i, :loops], loops // station.poses)
         poses = series.encoders[series.rows(np.array([i]))]
         readings = "; ".join(", ".join(f"{value:.5g}" for value in pose) for pose in poses)
         problems.add(
@@ -145,12 +153,22 @@ def _require_reached(station: Station, x: np.ndarray, assembly: Assembly, where:
     raise PoseError(problems)
 
 
-def _widest_gap(assembly: Assembly, phi: np.ndarray) -> tuple[str, str]:
-    """The loop equation (of the independent ones) that is left most, and by how much, with its unit."""
+def _widest_gap(assembly: Assembly, phi: np.ndarray, count: int) -> tuple[str, str]:
+    """The loop equation (of the independent ones) that is left most, and by how much, with its unit.
+
+    Args:
+        assembly: the machine.
+        phi: what all equations of the poses of a reading leave.
+        count: equations of one pose, those of equilibrium last.
+    """
     loops = assembly.loops
     rows = independent_rows(assembly)
     k = int(np.abs(phi).argmax())
-    row, left = rows[k % len(rows)], float(phi[k])
+    left = float(phi[k])
+    place = k % count
+    if place >= len(rows):
+        return "equilibrium", f"{1e3 * abs(left):.3g} mm of its scaled balance"
+    row = rows[place]
     rod = next((rod for rod in loops.mechanism.rods if rod.name == loops.elements[row]), None)
     if rod is not None and rod.length is not None:  # phi = (d.d - L^2) / 2L
         length = loops.mechanism.value(rod.length)
@@ -158,6 +176,39 @@ def _widest_gap(assembly: Assembly, phi: np.ndarray) -> tuple[str, str]:
     if loops.is_length[row]:
         return loops.names[row], f"{1e3 * abs(left):.3g} mm"
     return loops.names[row], f"{abs(left):.3g} (the cosine of an angle that should be a right one)"
+
+
+def _require_stable(reach: Reach, station: Station, x: np.ndarray) -> None:
+    """Refuse poses at which a machine that hangs freely would not stay."""
+    if reach.equilibrium is None:
+        return
+    stiffness = stiffness_of(station, reach.assembly, reach.equilibrium, x, station.q)
+    problems = Problems()
+    for i in np.flatnonzero(stiffness.min(axis=1) <= 0.0)[:10]:
+        what = f"hangs in an unstable equilibrium with the nominal geometry (scaled stiffness {stiffness[i].min():.3g})"
+        remedy = "check encoders and masses, or give a reference pose near the one that hangs"
+        problems.add(f"{station.series.instrument.name}, {station.series.label(int(i))}", what, remedy)
+    PoseError.raise_if_any(problems)
+
+
+def stiffness_of(
+    station: Station, assembly: Assembly, equilibrium: Equilibrium, x: np.ndarray, q: np.ndarray
+) -> np.ndarray:
+    """Least scaled stiffness (N, m) of all poses against motions with held actuators; see `least_stiffness`."""
+    _, rates = station.evaluate(x, q)
+    loops, encoders, _, _ = station.n_equations
+    m, n_v = station.poses, station.topology.n_v
+    closing, read = loops // m, encoders // m
+    balance_count = len(equilibrium.rows)
+    result = np.empty((len(station.series), m))
+    for k in range(m):
+        columns = slice(k * n_v, (k + 1) * n_v)
+        first = k * closing
+        balance = np.arange(first + closing - balance_count, first + closing)
+        leading = np.arange(loops + k * read, loops + (k + 1) * read)
+        kinematic = np.concatenate([np.arange(first, first + closing - balance_count), leading])
+        result[:, k] = least_stiffness(assembly, equilibrium, rates[:, kinematic, columns], rates[:, balance, columns])
+    return result
 
 
 def _reached_when_swapped(station: Station, x: np.ndarray, assembly: Assembly) -> list[Problem]:

@@ -13,11 +13,11 @@ import scipy.linalg
 from tauloop.assembly.assembly import Assembly
 from tauloop.assembly.loops import closure, nominal, stacked
 from tauloop.calibration.measurements.instruments import ORIGIN, Instrument, Nuisance, Scene
+from tauloop.calibration.problem.equilibrium import Equilibrium, cable_tensions, equilibrium_equations
 from tauloop.calibration.problem.unknowns import Unknown
 from tauloop.codegen.evaluator import Evaluator, Kernel, c_function
 from tauloop.equations.newton_euler import transmission
-from tauloop.equations.topology import Topology
-from tauloop.equations.tree import symbolic_motion
+from tauloop.equations.tree import coordinate_rates, symbolic_motion
 from tauloop.equations.values import BatchFunction, Values
 from tauloop.programs.program import Evaluate, Program
 from tauloop.records import dataclass
@@ -25,12 +25,19 @@ from tauloop.records import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """What all series of a problem share: the machine, the unknowns, nuisances, and how functions run."""
+    """What all series of a problem share: the machine, the unknowns, nuisances, and how functions run.
+
+    Attributes:
+        assembly, unknowns, nuisances: of the problem.
+        evaluator: how functions run.
+        equilibrium: equations by which the machine hangs still; None where it need not.
+    """
 
     assembly: Assembly
     unknowns: tuple[Unknown, ...]
     nuisances: tuple[Nuisance, ...]
     evaluator: Evaluator
+    equilibrium: Equilibrium | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +55,7 @@ class SymbolicPose:
 
     def rates(self, f: ca.SX) -> ca.SX:
         """Derivatives of f in the velocities."""
-        return ca.jacobian(f, self.q) @ _coordinate_rates(self.scene.topology, self.q)
+        return ca.jacobian(f, self.q) @ coordinate_rates(self.scene.topology, self.q)
 
 
 def symbolic_pose(reach: Reach, instrument: Instrument, x: ca.SX | None = None) -> SymbolicPose:
@@ -72,7 +79,7 @@ def symbolic_pose(reach: Reach, instrument: Instrument, x: ca.SX | None = None) 
             else:
                 leaves[member] = mechanism.parameters[member].value + x[i]
     values: Values = nominal(mechanism, leaves)
-    motion = symbolic_motion(shape, values)
+    motion = symbolic_motion(shape, values, is_moving=False)
     scene = Scene(mechanism=mechanism, topology=shape, values=values, motion=motion, nuisances=nuisances)
     return SymbolicPose(q=motion.q, x=x, scene=scene)
 
@@ -85,13 +92,17 @@ class StationFunctions:
         equations: (q, x, p, y) -> all equations and their derivatives in the velocities.
         sensitivity: (q, x, p, y) -> derivatives of all equations in the unknowns.
         target: (q, x) -> point (3,) in the base frame that the instrument looks at, m.
-        sizes: numbers of (loops, leading encoders, errors, spare encoders).
+        sizes: numbers of (loops, leading encoders, errors, spare encoders); equations of equilibrium count as loops.
+        cables: names of the cables that hold a machine at equilibrium.
+        tensions: (q, x) -> their tensions, N; None without any.
     """
 
     equations: PoseFunction
     sensitivity: PoseFunction
     target: PoseFunction
     sizes: tuple[int, int, int, int]
+    cables: tuple[str, ...] = ()
+    tensions: PoseFunction | None = None
 
 
 class PoseFunction:
@@ -127,7 +138,8 @@ def station_functions(reach: Reach, instrument: Instrument, samples: int) -> Sta
     p = ca.SX.sym("p", len(assembly.mechanism.actuators), len(poses))
     y = ca.SX.sym("y", len(instrument.columns))
     rows = independent_rows(assembly)
-    phi = ca.vertcat(*(_loops(assembly, pose.scene, rows) for pose in poses))
+    closings = [_closing(reach, pose.scene, rows) for pose in poses]
+    phi = ca.vertcat(*closings)
     misfits = [_encoder_misfits(assembly, pose.scene, pose.q, p[:, k]) for k, pose in enumerate(poses)]
     leading = ca.vertcat(*(misfit[list(assembly.leading)] for misfit in misfits))
     spare = ca.vertcat(*(misfit[list(assembly.spare)] for misfit in misfits))
@@ -143,7 +155,15 @@ def station_functions(reach: Reach, instrument: Instrument, samples: int) -> Sta
         ca.Function("target", [first.q, x], [place], ["q", "x"], ["target"]),
     )
     equations, sensitivity, target = (PoseFunction(function, reach.evaluator, samples) for function in made)
+    cables: tuple[str, ...] = ()
+    tensions = None
+    if reach.equilibrium is not None:
+        cables, pull = cable_tensions(assembly, first.scene.motion, rows)
+        function = ca.Function("tensions", [first.q, x], [pull], ["q", "x"], ["tensions"])
+        tensions = PoseFunction(function, reach.evaluator, samples) if cables else None
     return StationFunctions(
+        cables=cables,
+        tensions=tensions,
         equations=equations,
         sensitivity=sensitivity,
         target=target,
@@ -151,11 +171,13 @@ def station_functions(reach: Reach, instrument: Instrument, samples: int) -> Sta
     )
 
 
-def _loops(assembly: Assembly, scene: Scene, rows: Sequence[int]) -> ca.SX:
-    """Some of the loop equations at a pose."""
-    equations = closure(assembly.mechanism, scene.motion)
+def _closing(reach: Reach, scene: Scene, rows: Sequence[int]) -> ca.SX:
+    """Some of the loop equations at a pose, and those of equilibrium where there are any."""
+    equations = closure(reach.assembly.mechanism, scene.motion)
     phi, _, _ = stacked(tuple(equations[i] for i in rows))
-    return phi
+    if reach.equilibrium is None:
+        return phi
+    return ca.vertcat(phi, equilibrium_equations(reach.assembly, scene.motion, rows, reach.equilibrium))
 
 
 def _encoder_misfits(assembly: Assembly, scene: Scene, q: ca.SX, p: ca.SX) -> ca.SX:
@@ -179,17 +201,3 @@ def independent_rows(assembly: Assembly) -> tuple[int, ...]:
     columns = np.concatenate(list(loops.scaled(K).transpose(0, 2, 1)))
     _, pivots = scipy.linalg.qr(columns, mode="r", pivoting=True)
     return tuple(sorted(int(i) for i in pivots[: assembly.rank]))
-
-
-def _coordinate_rates(shape: Topology, q: ca.SX) -> ca.SX:
-    """N (n_q, n_v) with dq/dt = N v; a quaternion turns by half its product with the angular velocity."""
-    N = ca.SX(shape.n_q, shape.n_v)
-    for i, j in enumerate(shape.q_of_v):
-        if j >= 0:
-            N[j, i] = 1
-    for iq, iv in shape.quaternions:
-        w, x, y, z = (q[iq + k] for k in range(4))
-        N[iq : iq + 4, iv : iv + 3] = 0.5 * ca.vertcat(
-            ca.horzcat(-x, -y, -z), ca.horzcat(w, z, -y), ca.horzcat(-z, w, x), ca.horzcat(y, -x, w)
-        )
-    return N

@@ -2,7 +2,7 @@
 
 Every pose has unknown coordinates q of the extended space. Its equations are
 
-    phi(q, theta) = 0            loops
+    phi(q, theta) = 0            loops, and equilibrium of a machine that hangs freely (`equilibrium`)
     A q - (s p + o) = 0          encoders, with their scale s and offset o; those beyond the freedoms are soft
     h(q, theta) - y = 0          the instrument
 
@@ -28,7 +28,8 @@ from tauloop.assembly.spins import assemble_locked
 from tauloop.calibration.measurements.instruments import Nuisance, require_instruments
 from tauloop.calibration.measurements.series import Series
 from tauloop.calibration.problem.building import build_station
-from tauloop.calibration.problem.pose_equations import Reach
+from tauloop.calibration.problem.equilibrium import Equilibrium, equilibrium_of
+from tauloop.calibration.problem.pose_equations import Reach, independent_rows
 from tauloop.calibration.problem.residuals import FORWARD_KINEMATICS, ForwardKinematics, ResidualKind
 from tauloop.calibration.problem.stations import Station, StationState
 from tauloop.calibration.problem.unknowns import Bounds, Tolerances, Unknown, bounded, select_unknowns
@@ -103,6 +104,7 @@ class CalibrationProblem(Shown):
         encoder_noise: standard deviation of the encoders' errors, m or rad; zero takes them as exact, but for redundant
             drives: there it is 1e-5 rad, and 1e-5 of the machine's characteristic length.
         free: indices of the unknowns that are estimated; the others stay at their start values.
+        equilibrium: equations by which the machine hangs still at every pose; None where it need not.
     """
 
     mechanism: Mechanism
@@ -113,6 +115,7 @@ class CalibrationProblem(Shown):
     evaluator: Evaluator
     encoder_noise: float
     free: tuple[int, ...]
+    equilibrium: Equilibrium | None = None
 
     @property
     def estimated(self) -> tuple[Unknown, ...]:
@@ -235,6 +238,7 @@ class CalibrationProblem(Shown):
             unknowns=self.unknowns,
             nuisances=tuple(nuisances.values()),
             evaluator=self.evaluator,
+            equilibrium=self.equilibrium,
         )
 
     def predicting(self) -> CalibrationProblem:
@@ -275,6 +279,7 @@ def calibration_problem(
     tolerances: Tolerances | None = None,
     encoder_noise: float = 0.0,
     bounds: Mapping[str, Bounds] | None = None,
+    equilibrium: bool = False,
     evaluator: Evaluator | None = None,
 ) -> CalibrationProblem:
     """Set a calibration up.
@@ -288,6 +293,7 @@ def calibration_problem(
         tolerances: usual sizes of corrections, and priors.
         encoder_noise: standard deviation of encoders, m or rad; propagated into the weights.
         bounds: least and largest values of unknowns by name or pattern, SI, besides those of the machine file.
+        equilibrium: whether the machine hangs still at every pose, in the freedoms that its actuators leave open.
         evaluator: how functions are run. Without it they are interpreted, and compiled for very many poses; use
             `Compiled()` for many fits.
 
@@ -311,7 +317,8 @@ def calibration_problem(
     unknowns = select_unknowns(mechanism, everything, parameters, tolerances or Tolerances())
     unknowns = bounded(unknowns, bounds or {})
     how = Compiled(at_least=WORTH_COMPILING) if evaluator is None else evaluator
-    reach = Reach(assembly=assembly, unknowns=unknowns, nuisances=everything, evaluator=how)
+    balance = equilibrium_of(assembly, independent_rows(assembly)) if equilibrium else None
+    reach = Reach(assembly=assembly, unknowns=unknowns, nuisances=everything, evaluator=how, equilibrium=balance)
     return CalibrationProblem(
         mechanism=mechanism,
         assembly=assembly,
@@ -321,6 +328,7 @@ def calibration_problem(
         evaluator=how,
         encoder_noise=encoder_noise,
         free=tuple(range(len(unknowns))),
+        equilibrium=balance,
     )
 
 

@@ -36,7 +36,7 @@ def aligned(mechanism: Mechanism, series: Series) -> Series:
 
 
 def aligned_together(
-    mechanism: Mechanism, series: Sequence[Series], *parameter_sets: Iterable[str]
+    mechanism: Mechanism, series: Sequence[Series], *parameter_sets: Iterable[str], equilibrium: bool = False
 ) -> tuple[Series, ...]:
     """Return all series, with the instruments' frames where the readings fit the nominal machine best.
 
@@ -51,6 +51,7 @@ def aligned_together(
         series: measurements.
         parameter_sets: unknowns that the calibration names, by pattern, as for `select_unknowns`; of several
             calibrations to compare, the unknowns of each.
+        equilibrium: whether the machine hangs still at every pose, as for `calibration_problem`.
 
     Raises:
         InputError: an instrument has no frame, or reads too little to place it (three components, three poses); names
@@ -59,7 +60,8 @@ def aligned_together(
     """
     InputError.raise_if_any(_without_frame(series))
     names = dict.fromkeys(item.instrument.name for item in series)
-    probe = calibration_problem(mechanism, series, [f"{name}.frame.x" for name in names])
+    frames = [f"{name}.frame.x" for name in names]
+    probe = calibration_problem(mechanism, series, frames, equilibrium=equilibrium)
     unknowns = [unknown for patterns in parameter_sets for unknown in _unknowns(probe, patterns)]
     states = probe.evaluate(np.zeros(len(names))).states
     placed = list(series)

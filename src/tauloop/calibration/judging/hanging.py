@@ -1,0 +1,51 @@
+"""Whether a machine that is taken to hang freely does so at the fitted geometry: taut cables, a stable equilibrium."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tauloop.calibration.problem.building import stiffness_of
+from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation
+from tauloop.result import Evidence
+
+
+def hanging(problem: CalibrationProblem, evaluation: Evaluation) -> tuple[Evidence, ...]:
+    """Return the least tension of all cables, and the least stiffness; nothing where equilibrium was not asked for.
+
+    Args:
+        problem: the calibration, by forward kinematics.
+        evaluation: of it at the optimum.
+    """
+    equilibrium = problem.equilibrium
+    if equilibrium is None:
+        return ()
+    x = problem.whole(evaluation.correction)
+    least, place, stiffness = np.inf, "", np.inf
+    for station, state in zip(problem.stations, evaluation.states, strict=True):
+        stable = stiffness_of(station, problem.assembly, equilibrium, x, state.q)
+        stiffness = min(stiffness, float(stable.min()))
+        function = station.functions.tensions
+        if function is None:
+            continue
+        count = len(state.q)
+        (tensions,) = function([state.q, np.broadcast_to(x, (count, len(x)))], count)
+        row, cable = np.unravel_index(int(tensions.argmin()), tensions.shape)
+        if tensions[row, cable] < least:
+            least = float(tensions[row, cable])
+            label = station.series.label(int(row) // station.poses)
+            place = f"{station.functions.cables[cable]}, {station.series.instrument.name}, {label}"
+    return (
+        Evidence(
+            name=f"least tension of a cable at equilibrium ({place})" if place else "least tension of a cable",
+            value=least if place else None,
+            unit="N",
+            lower=0.0,
+            advice="a cable that would have to push is slack, and its length says nothing: leave such poses out",
+        ),
+        Evidence(
+            name="least stiffness of the equilibrium, over weight per length",
+            value=stiffness,
+            lower=0.0,
+            advice="the machine would not stay at such a pose: check masses and encoders, or leave it out",
+        ),
+    )

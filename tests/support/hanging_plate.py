@@ -1,0 +1,86 @@
+"""A plate that hangs on fewer cables than it has freedoms: its pose from lengths and weight, by lines of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.optimize import root
+from scipy.spatial.transform import Rotation
+
+WEIGHT = np.array([0.0, 0.0, -9.81])
+
+
+@dataclass(frozen=True)
+class HangingPlate:
+    """A rigid plate on k cables: anchors (k, 3) on the frame, points (k, 3) on the plate, mass and its centre (3,)."""
+
+    anchors: np.ndarray
+    points: np.ndarray
+    mass: float = 4.0
+    centre: np.ndarray = field(default_factory=lambda: np.array([0.02, -0.01, -0.03]))
+
+    def pose(self, lengths: np.ndarray, near: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Position (3,), rotation vector (3,) and tensions (k,) by lengths, forces and moments together."""
+
+        def left(z: np.ndarray) -> np.ndarray:
+            turn = Rotation.from_rotvec(z[3:6])
+            arms = turn.apply(self.points)
+            line = self.anchors - (z[:3] + arms)
+            length = np.linalg.norm(line, axis=1)
+            pull = z[6:, None] * line / length[:, None]
+            weight = self.mass * WEIGHT
+            moment = np.cross(arms, pull).sum(axis=0) + np.cross(turn.apply(self.centre), weight)
+            return np.concatenate([length - lengths, (pull.sum(axis=0) + weight) / 40.0, moment / 10.0])
+
+        start = np.concatenate([near, np.zeros(3), np.full(len(lengths), 10.0)])
+        solution = root(left, start, method="lm", tol=1e-13)
+        if np.abs(solution.fun).max() > 1e-10:
+            raise AssertionError(f"no equilibrium near {near}: {solution.message}")
+        return solution.x[:3], solution.x[3:6], solution.x[6:]
+
+    def hung(self, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Lengths (N, k), positions (N, 3), rotation vectors (N, 3) and tensions of hanging poses with taut cables."""
+        rows: list[tuple[np.ndarray, ...]] = []
+        while len(rows) < count:
+            near = rng.uniform([-0.3, -0.3, 0.6], [0.3, 0.3, 1.3])
+            lengths = np.linalg.norm(self.anchors - (near + self.points), axis=1) + rng.uniform(-0.02, 0.02)
+            position, turn, tension = self.pose(lengths, near)
+            if tension.min() > 1.0:
+                rows.append((lengths, position, turn, tension))
+        lengths, positions, turns, tensions = (np.array(column) for column in zip(*rows, strict=True))
+        return lengths, positions, turns, tensions
+
+    def text(self) -> str:
+        """Its machine file; the x of every point on the plate and of the mass centre are parameters."""
+
+        def point(x: object, *others: float) -> str:
+            return f"[{x}, " + ", ".join(f"{float(value)!r} m" for value in others) + "]"
+
+        rows = [
+            f"  cable{i}: {{from: {{on: base, at: {point(f'{float(a[0])!r} m', *a[1:])}}}, "
+            f"to: {{on: plate, at: {point(f'point{i}', *b[1:])}}}, telescopic: {{reference: 1.5 m}}, model: massless, "
+            f"tension: {{least: 1 N, greatest: 500 N}}}}"
+            for i, (a, b) in enumerate(zip(self.anchors, self.points, strict=True), 1)
+        ]
+        parameters = [f"  point{i}: {float(b[0])!r} m" for i, b in enumerate(self.points, 1)]
+        return "\n".join(
+            [
+                "format: tauloop-machine/1",
+                "name: hanging_plate",
+                "provenance: {status: chosen, source: a test}",
+                "gravity: [0, 0, -9.81 m/s^2]",
+                "parameters:",
+                *parameters,
+                f"  centre_x: {float(self.centre[0])!r} m",
+                "bodies:",
+                f"  plate: {{mass: {self.mass!r} kg, center: {point('centre_x', *self.centre[1:])}, "
+                "inertia: {xx: 0.05 kg m^2, yy: 0.06 kg m^2, zz: 0.08 kg m^2}}",
+                "rods:",
+                *rows,
+                "actuators:",
+                *(f"  winch{i}: {{on: cable{i}}}" for i in range(1, len(rows) + 1)),
+                "platform: {body: plate, motion: free, independent: [x, y, z, wx, wy, wz], "
+                "reference: {at: [0 m, 0 m, 1 m]}}",
+            ]
+        )
