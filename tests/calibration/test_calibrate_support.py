@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from tauloop.calibration import (
     Tolerances,
     calibrate,
 )
+from tauloop.calibration.fitting import BELIEVED, CLEAR_TREND, FAR_CORRECTION
 from tauloop.calibration.judging.curvature import second_order_share
 from tauloop.calibration.judging.statistics import undetermined, variance_range
 from tauloop.calibration.solving.solver import Solution
@@ -195,3 +197,16 @@ def test_second_order_effects_are_those_of_the_closed_form():
     item = figure(result, "second-order effect")
     assert item.value == share
     assert result.status is Status.DOUBTFUL
+
+
+def test_limits_on_the_page_are_those_of_the_code():
+    page = (Path(__file__).parents[2] / "docs" / "calibration.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| ")]
+
+    def limit(words: str) -> str:
+        (row,) = [line for line in rows if words in line]
+        return row.split("|")[2].strip()
+
+    assert limit("far above its tolerance") == f"at most {FAR_CORRECTION:g}"
+    assert limit("trend that chance") == f"p at least {CLEAR_TREND:.0e}".replace("e-06", "e-6")
+    assert limit("weighted sum of squares").startswith(f"{BELIEVED[0]:g} to {BELIEVED[1]:g}")

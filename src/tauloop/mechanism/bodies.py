@@ -416,3 +416,13 @@ def read_body(name: str, cursor: Cursor, values: ValueReader) -> Body | None:
             return None if mass is None else Body(name=name)
     inertia = read_inertia(cursor, values)
     return None if inertia is None else Body(name=name, inertia=inertia)
+
+
+def called_winches(mechanism: Mechanism) -> tuple[str, ...]:
+    """Names of the motors that are called winches, or the like, and drive no rod: those of lines over pulleys."""
+    rods = {rod.name for rod in mechanism.rods}
+    return tuple(
+        actuator.name
+        for actuator in mechanism.actuators
+        if _WORDS.search(actuator.name) and not any(name in rods for name, _ in actuator.drives)
+    )

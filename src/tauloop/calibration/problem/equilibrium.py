@@ -27,6 +27,7 @@ from tauloop.equations.newton_euler import transmission, tree_forces
 from tauloop.equations.tree import TreeMotion, coordinate_rates, symbolic_motion
 from tauloop.equations.values import Entries, dynamic_parameters
 from tauloop.errors import InputError
+from tauloop.mechanism.bodies import called_winches
 from tauloop.records import dataclass
 
 
@@ -85,13 +86,21 @@ def equilibrium_equations(
 
 
 def cable_tensions(assembly: Assembly, motion: TreeMotion, kept: Sequence[int]) -> tuple[tuple[str, ...], ca.SX]:
-    """Names of all cables and their tensions at a pose at rest, N: minus the multipliers of their loop equations."""
+    """Names of all cables and their tensions at a pose at rest, N: minus the multipliers of their equations.
+
+    Cables are rods with bounds of their tension, and lines over pulleys, by the winches that let them out.
+    """
     J, tau = _scaled(assembly, motion, kept)
     multipliers = _multipliers(J, tau)
-    elements = assembly.loops.elements
-    cables = {rod.name for rod in assembly.mechanism.rods if rod.tension is not None}
-    rows = [k for k, row in enumerate(kept) if elements[row] in cables]
-    return tuple(elements[kept[k]] for k in rows), ca.densify(-multipliers[rows])
+    elements, mechanism = assembly.loops.elements, assembly.mechanism
+    rods = {rod.name for rod in mechanism.rods if rod.tension is not None}
+    pulling = {elements[row]: k for k, row in enumerate(kept) if elements[row] in rods}
+    winches = called_winches(mechanism)
+    for k, i in enumerate(assembly.leading):
+        actuator = mechanism.actuators[i]
+        if actuator.name in winches and not assembly.topology.motor_turns(actuator):
+            pulling[actuator.name] = len(kept) + k
+    return tuple(pulling), ca.densify(-multipliers[list(pulling.values())])
 
 
 def _multipliers(J: ca.SX, tau: ca.SX) -> ca.SX:
