@@ -25,6 +25,7 @@ from tauloop.calibration import (
     Series,
     calibrate,
     calibration_problem,
+    hanging_coordinates,
 )
 from tauloop.errors import InputError, PoseError
 from tauloop.result import Status
@@ -168,3 +169,15 @@ def test_a_plate_that_stands_on_its_head_is_refused():
     upside_down = tl.loads(FOUR.text().replace("-9.81 m/s^2", "9.81 m/s^2"))
     with pytest.raises(PoseError, match="unstable equilibrium"):
         calibrate(upside_down, series, options("centre_x"))
+
+
+def test_where_a_plate_hangs_follows_from_its_lengths_alone():
+    rng = np.random.default_rng(6)
+    lengths, positions, turns, _ = FOUR.hung(6, rng)
+    model = tl.Model(nominal(FOUR))
+    pose = model.platform_position(hanging_coordinates(nominal(FOUR), lengths))
+    assert np.abs(pose[:, :3] - positions).max() < 1e-9
+    expected = Rotation.from_rotvec(turns)
+    assert (Rotation.from_quat(pose[:, 3:], scalar_first=True) * expected.inv()).magnitude().max() < 1e-9
+    with pytest.raises(PoseError, match="out of reach"):
+        hanging_coordinates(nominal(FOUR), np.array([0.3, 0.3, 0.3, 0.3]))

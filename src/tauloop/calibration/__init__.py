@@ -73,6 +73,7 @@ from tauloop.calibration.problem.problem import (
     CalibrationProblem as CalibrationProblem,
     Evaluation as Evaluation,
     calibration_problem as calibration_problem,
+    hanging_coordinates as hanging_coordinates,
 )
 from tauloop.calibration.problem.residuals import ForwardKinematics as ForwardKinematics, LoopEquations as LoopEquations
 from tauloop.calibration.problem.unknowns import (

@@ -25,7 +25,7 @@ from tauloop.assembly.assembly import Assembly
 from tauloop.assembly.locks import DEFAULT_LOCKS
 from tauloop.assembly.loops import loops
 from tauloop.assembly.spins import assemble_locked
-from tauloop.calibration.measurements.instruments import Nuisance, require_instruments
+from tauloop.calibration.measurements.instruments import Nuisance, Position, require_instruments
 from tauloop.calibration.measurements.series import Series
 from tauloop.calibration.problem.building import build_station
 from tauloop.calibration.problem.equilibrium import Equilibrium, equilibrium_of
@@ -35,7 +35,7 @@ from tauloop.calibration.problem.stations import Station, StationState
 from tauloop.calibration.problem.unknowns import Bounds, Tolerances, Unknown, bounded, select_unknowns
 from tauloop.codegen.evaluator import WORTH_COMPILING, Compiled, Evaluator
 from tauloop.equations.topology import integrate
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, PoseError, Problem, solving
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model.encoder_fit import encoder_deviations
@@ -330,6 +330,30 @@ def calibration_problem(
         free=tuple(range(len(unknowns))),
         equilibrium=balance,
     )
+
+
+@solving(PoseError)
+def hanging_coordinates(mechanism: Mechanism, encoders: np.ndarray) -> np.ndarray:
+    """Return the coordinates (N, n_q) at which a machine hangs still, from positions of its actuators.
+
+    The geometrico-static problem of platforms on fewer cables than freedoms: loops, encoders and static equilibrium,
+    from the reference pose along straight lines of the encoders. `simulated_series` takes such coordinates.
+
+    Args:
+        mechanism: the machine.
+        encoders: positions of all actuators (N, n_u), m or rad.
+
+    Raises:
+        InputError: the actuators leave no freedom open, or no weight acts.
+        PoseError: positions out of reach, or an equilibrium that is not stable.
+        AssemblyError: the machine does not assemble.
+    """
+    encoders = np.atleast_2d(encoders)
+    instrument = Position(name="hanging")
+    series = Series(instrument=instrument, encoders=encoders, readings=np.zeros((len(encoders), 3)), noise=1.0)
+    problem = calibration_problem(mechanism, [series], ["hanging.frame.x"], equilibrium=True)
+    (state,) = problem.evaluate(np.zeros(1)).states
+    return state.q
 
 
 def _stations(
