@@ -27,7 +27,7 @@ from tauloop.calibration import (
     calibration_problem,
     hanging_coordinates,
 )
-from tauloop.errors import InputError, PoseError
+from tauloop.errors import InputError, PoseError, TauloopError
 from tauloop.result import Status
 
 NOISE = 1e-4
@@ -181,3 +181,14 @@ def test_where_a_plate_hangs_follows_from_its_lengths_alone():
     assert (Rotation.from_quat(pose[:, 3:], scalar_first=True) * expected.inv()).magnitude().max() < 1e-9
     with pytest.raises(PoseError, match="out of reach"):
         hanging_coordinates(nominal(FOUR), np.array([0.3, 0.3, 0.3, 0.3]))
+
+
+def test_a_reading_that_leaves_the_pose_open_names_equilibrium():
+    """Height alone: what hangs freely is not determined without the weight."""
+    series, _ = series_of(FOUR, 12, NOISE)
+    instrument = Position(name="camera", target=series.instrument.target, components="z")
+    height = replace(series, instrument=instrument, readings=series.readings[:, 2:])
+    with pytest.raises(TauloopError, match="--equilibrium"):
+        calibrate(nominal(FOUR), height, CalibrationOptions(parameters=("centre_x",)))
+    result = calibrate(nominal(FOUR), height, options("centre_x"))
+    assert result.degrees_of_freedom == 11

@@ -188,6 +188,8 @@ def _away(problem: CalibrationProblem, here: Linearised, rng: np.random.Generato
         "leave them out: they lie at the edge of the work volume or in a singularity (`tauloop workspace`); "
         "or state smaller tolerances"
     )
+    if problem.assembly.passive and problem.equilibrium is None:
+        remedy += "; if the machine hangs still in its passive freedoms, say so: `--equilibrium`"
     raise PoseError.of("poses", what, remedy)
 
 

@@ -233,13 +233,15 @@ def _closed(station: Station, x: np.ndarray, open_count: int, encoder_noise: np.
         _, _, directions = np.linalg.svd(rates[:, part.hard])
         N = directions[:, len(part.hard) :, :].transpose(0, 2, 1)
         U, sizes, _ = np.linalg.svd(rates[:, part.soft] @ N / sigma[:, None], full_matrices=False)
+        # where fewer equations are left than coordinates are open, nothing holds the others
+        sizes = np.pad(sizes, ((0, 0), (0, max(open_count - sizes.shape[1], 0))))
         held = sizes > OPEN * np.maximum(sizes.max(axis=1, keepdims=True), 1e-300)
         if not held.all():
             what = (
                 f"leaves {int((~held).sum(axis=1).max())} of {open_count} coordinates undetermined at "
                 f"{station.series.label(int((~held).any(axis=1).argmax()))}"
             )
-            remedy = "lock the passive freedom, or measure more components"
+            remedy = "lock the passive freedom, measure more components, or use `--equilibrium` where the machine hangs"
             raise InputError.of(station.series.instrument.name, what, remedy)
         closing = U[:, :, :open_count].transpose(0, 2, 1) / sigma
         station = replace(station, elimination=replace(part, closing=closing))
