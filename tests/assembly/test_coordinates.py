@@ -13,7 +13,7 @@ from extras import extra
 
 import tauloop as tl
 from tauloop import Model, load, loads
-from tauloop.assembly.coordinates import independent_rows
+from tauloop.assembly.coordinates import actuation, independent_rows
 from tauloop.errors import AssemblyError, DescriptionError
 from tauloop.formats.yaml_writer import dumps
 from tauloop.mechanism.expression import Constant
@@ -232,3 +232,11 @@ def test_springs_and_motors_need_a_coordinate() -> None:
         Model(replace(machine, joints=sprung))
     with pytest.raises(DescriptionError, match=r"an actuator acts on platform\.wx, an angular velocity"):
         Model(replace(machine, actuators=driven))
+
+
+def test_a_motor_on_a_coordinate_that_moves_by_rounding_alone_moves_nothing() -> None:
+    motions = np.tile([[1e-16], [1.0]], (3, 1, 1))
+    motor = np.array([[1.0, 0.0]])
+    solution = actuation(motions, motor, motor, 1, np.array([True, True]))
+    assert solution.rank == 0
+    assert solution.passive == (1,)

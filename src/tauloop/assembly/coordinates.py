@@ -106,11 +106,12 @@ def actuation(
         motions: unit-free motions (N, n_v, m).
         actuators: unit-free actuator velocities per velocity (n_u, n_v).
         transmission: the same with its units, for which coordinates an actuator drives.
-        rank: of the actuation.
+        rank: of the actuation, at most.
         scalar: which velocities (n_v,) belong to a coordinate of their own, not to a quaternion.
     """
     m = motions.shape[2]
     leading = tuple(sorted(independent_rows(actuators @ motions, rank)))
+    rank = len(leading)  # a motor on a coordinate that never moves has a rank by rounding
     driven = np.flatnonzero(np.abs(transmission[list(leading)]).max(axis=0, initial=0.0) > 0)
     weight = np.where(scalar, 1.0, ROTATION)
     spare = len(driven) - len(leading)
@@ -256,6 +257,7 @@ def found_actuation(loops: Loops, motions: np.ndarray, notes: Problems) -> Actua
     sigma = np.linalg.svd(scaled @ motions, compute_uv=False) if scaled.size and mobility else np.zeros((1, 0))
     rank = int((sigma > 1.0 / SINGULAR * np.maximum(sigma[:, :1], 1e-300)).sum(axis=1).max(initial=0))
     chosen = actuation(motions, scaled, loops.transmission, rank, _scalar(loops))
+    rank = chosen.rank
     actuators = [actuator.name for actuator in loops.mechanism.actuators]
     if rank < mobility and not loops.mechanism.unstated_motors:
         names = ", ".join(loops.topology.velocity_names[i] for i in chosen.passive)
