@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
+from tauloop.assembly.ports import ACTUATORS, PLATFORM
 from tauloop.errors import TauloopError
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
@@ -35,31 +36,26 @@ def read_back_evidence(before: Mechanism, after: Mechanism, names: Mapping[str, 
         models = Model(before), Model(after)
     except TauloopError as error:
         return (_not_compared(f"{error.problems[0].where}: {error.problems[0].what}"),)
-    renamed = {**{name: name for name in _columns(models[0])}, **names}
-    for first, second in zip(*((model.platform, model.actuators) for model in models), strict=True):
-        position = _order(first.ports.position.columns, second.ports.position.columns, renamed)
-        velocity = _order(first.ports.velocity.columns, second.ports.velocity.columns, renamed)
-        if position and velocity:
-            try:
-                return _compared(_Pair(models, (first, second), position, velocity, renamed))
-            except TauloopError as error:
-                return (_not_compared(f"{error.problems[0].where}: {error.problems[0].what}"),)
-    return (_not_compared("the two have different independent coordinates"),)
+    reason = "the two have different independent coordinates"
+    for entry in (PLATFORM, ACTUATORS):
+        try:
+            first, second = (model.platform if entry == PLATFORM else model.actuators for model in models)
+            position = _order(first.ports.position.columns, second.ports.position.columns, names)
+            velocity = _order(first.ports.velocity.columns, second.ports.velocity.columns, names)
+            if position and velocity:
+                return _compared(_Pair(models, (first, second), position, velocity, names))
+        except TauloopError as error:
+            reason = f"{error.problems[0].where}: {error.problems[0].what}"
+    return (_not_compared(reason),)
 
 
 def _not_compared(reason: str) -> Evidence:
     return Evidence(name=f"forces after reading back (not compared: {reason})", value=None)
 
 
-def _columns(model: Model) -> Iterator[str]:
-    for motion in (model.platform, model.actuators):
-        yield from (*motion.ports.position.columns, *motion.ports.velocity.columns)
-    yield from (actuator.name for actuator in model.mechanism.actuators)
-
-
 def _order(names: tuple[str, ...], others: tuple[str, ...], renamed: Mapping[str, str]) -> list[int]:
     """Return where each of the names is among others; nothing where one is not there, or there are more."""
-    wanted = [renamed[name] for name in names]
+    wanted = [renamed.get(name, name) for name in names]
     return [others.index(name) for name in wanted] if sorted(wanted) == sorted(others) else []
 
 
@@ -81,7 +77,7 @@ class _Pair:
         forces, speeds, place = _answers(self.motions[1], self.models[1], length, *others)
         forces = forces[:, self.velocity]
         motors = [actuator.name for actuator in self.models[1].mechanism.actuators]
-        speeds = speeds[:, [motors.index(self.renamed[a.name]) for a in self.models[0].mechanism.actuators]]
+        speeds = speeds[:, [motors.index(self.renamed.get(a.name, a.name)) for a in self.models[0].mechanism.actuators]]
         turns = np.array([unit.startswith("rad") for unit in self.motions[0].ports.velocity.units])
         kinds = [(first[0][:, turns == kind], forces[:, turns == kind]) for kind in (True, False)]
         return [*kinds, (first[1], speeds), (first[2], place)]
