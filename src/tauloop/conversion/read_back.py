@@ -16,9 +16,11 @@ from tauloop.result import Evidence
 
 #: Largest difference of forces and of motor speeds that is rounding, of the largest.
 SAME_FORCES = 1e-9
+#: Speeds of the states, of the usual ones: friction of slow motions is seen, and that of fast ones.
+SPEEDS = np.array([1.0, 0.1, 0.01, 0.001])
 #: States that are compared, and how far they are from the reference pose: rad, or characteristic lengths. Where one is
 #: out of reach, all are taken nearer.
-STATES, DISTANCES = 4, (0.02, 0.002, 0.0)
+STATES, DISTANCES = len(SPEEDS), (0.02, 0.002, 0.0)
 
 
 def read_back_evidence(before: Mechanism, after: Mechanism, names: Mapping[str, str]) -> tuple[Evidence, ...]:
@@ -95,6 +97,7 @@ def _compared(pair: _Pair) -> tuple[Evidence, ...]:
     units = first.ports.velocity.units
     rates = np.array([1.0 if unit.startswith("rad") else length for unit in units])
     v, a = rng.uniform(-1.0, 1.0, size=(2, STATES, len(units))) * rates
+    v *= SPEEDS[:, None]
     answers: list[tuple[np.ndarray, np.ndarray]] = []
     for distance in DISTANCES:
         try:
