@@ -358,7 +358,7 @@ spring: {}
         (8, "joints.turn.friction.viscus", "unknown key in a friction"),
         (8, "joints.turn.inertia", "this is a list"),
         (9, "joints.rotate", "unknown key in a joint"),
-        (11, "actuators.slide", "'slide' is the name of a link, or of a joint that it does not drive alone"),
+        (11, "actuators.slide", "'slide' is the name of a link, or of a joint that it does not drive"),
         (11, "actuators.slide.ratio", "must not be zero, got 0"),
         (13, "actuators.m2", "turn is driven by m1 already"),
         (13, "actuators.m2.drives", "the actuator has both on and drives"),

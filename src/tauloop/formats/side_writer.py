@@ -163,9 +163,9 @@ class SideWriter:
         return total
 
     def _motor(self, actuator: Actuator) -> str:
-        """The name of an actuator; that of the joint which it alone drives stays its own."""
-        is_joints = [self.names.get(joint) for joint, _ in actuator.drives] == [actuator.name]
-        return actuator.name if is_joints else self.named(actuator.name)
+        """The name of an actuator; one that is called as a coordinate which it drives still is."""
+        is_joints = actuator.name in dict(actuator.drives) and actuator.name in self.names
+        return self.names[actuator.name] if is_joints else self.named(actuator.name)
 
     def _note_renamed(self) -> None:
         """Channels of logs are called after motors and coordinates: whoever maps them needs the pairs."""

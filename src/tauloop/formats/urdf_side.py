@@ -28,7 +28,7 @@
     closed_loop: [[frame_A, frame_B]]                   # loops, as in Gepetto's robot.yaml (`loop_side`)
     type: [6d]
 
-A motor may be called as the joint that it alone drives. Values, friction, springs, couplings, losses and actuators are
+A motor may be called as a joint that it drives. Values, friction, springs, couplings, losses and actuators are
 those of machine files; ``provenance`` may stand in any mapping. Friction, rotor inertia and ratios are leaf parameters
 even where they are zero: they are unknowns to be identified. Offsets go into the joints' frames, so that the
 mechanism's coordinates are the measured ones.
@@ -256,8 +256,8 @@ class _SideReader:
                 place = replace(place, leaf=f"{name}.motor")  # what acts on the joint has its name alone
             place = _renamed(place)
             driven = [word for word, _ in place.entries_of("drives")] if place.has("drives") else [place.word("on")]
-            if name in taken and driven != [name]:
-                what = f"{name!r} is the name of a link, or of a joint that it does not drive alone"
+            if name in taken and name not in driven:
+                what = f"{name!r} is the name of a link, or of a joint that it does not drive"
                 place.problem(what, "choose another name")
             actuators[name] = read_actuator(name, place, self._values, self._coordinates)
         check_actuators(places, actuators)
