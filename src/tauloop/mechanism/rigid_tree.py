@@ -159,7 +159,7 @@ def rigid_tree(
     for joint, is_reversed in spanning_joints(mechanism, error, lambda depth, index: (-index,)):
         builder.hang(joint, is_reversed)
     for joint in mechanism.joints:
-        if joint.name not in builder.used and joint.kind != "free":
+        if joint.name not in builder.used and (joint.kind != "free" or (keeps_loaded and mechanism.is_loaded(joint))):
             builder.cut(joint, closable)
     for rod in mechanism.rods:
         builder.hang_rod(rod)
