@@ -218,11 +218,11 @@ class _UrdfWriter(SideWriter):
         return word
 
     def _mimics(self) -> None:
-        """Couplings of two coordinates as ``<mimic>``, those of more in the side file."""
+        """Couplings of two joints as ``<mimic>``, those of more, and of a floating joint, in the side file."""
         value = self.mechanism.value
         elements = {element.get("name"): element for element in self.robot.findall("joint")}
         for coupling in self.mechanism.couplings:
-            if len(coupling.terms) != 2:
+            if len(coupling.terms) != 2 or any(self.names[name] not in elements for name, _ in coupling.terms):
                 self.couplings[self.named(coupling.name)] = self.elements.coupling(coupling)
                 continue
             (first, a), (second, b) = ((name, value(ratio)) for name, ratio in coupling.terms)
