@@ -158,6 +158,7 @@ _SDF = (
         ("inertial", "pose mass inertia density", "inertia; with `auto` it follows from the collisions"),
         ("inertia", "ixx iyy izz ixy ixz iyz", "moments of inertia"),
         ("joint", "parent child axis axis2 pose", "a joint"),
+        ("joint", "tauloop:cut", "a joint that closes a loop, as Tauloop writes it"),
         ("joint", "drake:mimic", "a gear"),
         ("joint", "drake:rotor_inertia drake:gear_ratio", "a rotor: n^2 J at the joint"),
         ("axis", "xyz dynamics limit use_parent_model_frame", "axis, losses, springs and limits"),

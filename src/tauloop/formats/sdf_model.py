@@ -34,8 +34,9 @@ KINDS = {
     "universal": "universal",
     "revolute2": "universal",
 }
-#: The element for a joint of six freedoms, which SDF has by having none, and the mark of a link without mass.
-FREE, MASSLESS = "tauloop:free", "tauloop:massless"
+#: The element for a joint of six freedoms, which SDF has by having none; marks of a link without mass and of a joint
+#: that closes a loop.
+FREE, MASSLESS, CUT = "tauloop:free", "tauloop:massless", "tauloop:cut"
 #: Elements of an axis that act on it, and Drake's rotor of a joint.
 ACTING = ("damping", "friction", "spring_stiffness")
 ROTOR, GEAR_RATIO, DRAKE_MIMIC = "drake:rotor_inertia", "drake:gear_ratio", "drake:mimic"
@@ -466,7 +467,16 @@ class SdfReader(XmlReader):
             what = "its two axes are not at right angles"
             self.problem(node, name, what, "write two revolute joints with a link between them")
         self._note_apart(name, node, at, links)
-        return SdfJoint(name=name, kind=kind, node=node, parent=parent, child=child, frames=frames, axes=axes)
+        return SdfJoint(
+            name=name,
+            kind=kind,
+            node=node,
+            parent=parent,
+            child=child,
+            frames=frames,
+            axes=axes,
+            is_cut=node.first(CUT) is not None,
+        )
 
     def _note_apart(self, name: str, node: XmlNode, at: FramePose, links: Mapping[str, XmlNode]) -> None:
         """Note a named frame of the parent that is elsewhere than the joint, which SDF puts where the child is."""

@@ -20,7 +20,7 @@ import numpy as np
 from tauloop.errors import DescriptionError
 from tauloop.formats.expression_writer import literal
 from tauloop.formats.meshes import MeshCopies
-from tauloop.formats.sdf_model import FREE, MASSLESS
+from tauloop.formats.sdf_model import CUT, FREE, MASSLESS
 from tauloop.formats.sdf_nested import WORLD
 from tauloop.formats.side_writer import SideWriter, WithSideFile, angles_of, in_line, moments_of, signless
 from tauloop.formats.urdf_parts import identifier
@@ -244,6 +244,7 @@ class _SdfWriter(SideWriter):
             raise DescriptionError.of(closure.name, what, remedy, file=self.mechanism.file)
         kind = {"spherical": "ball", "revolute": "continuous"}.get(closure.kind, closure.kind)
         joint = ElementTree.SubElement(self.model, "joint", name=self.named(closure.name), type=kind)
+        ElementTree.SubElement(joint, CUT)  # whoever reads it would choose another joint, and lose its coordinate
         _pose(joint, far)
         _leaf(joint, "parent", self.links[first])
         _leaf(joint, "child", self.links[second])
