@@ -13,7 +13,7 @@ from tauloop.formats.leaves import Leaves
 from tauloop.formats.mjcf_geoms import GeomReader
 from tauloop.formats.mjcf_inertia import body_inertia
 from tauloop.formats.mjcf_settings import MjcfReader
-from tauloop.formats.starts import free_joint
+from tauloop.formats.starts import ball_joint, free_joint
 from tauloop.formats.urdf_parts import identifier
 from tauloop.formats.xml_nodes import XmlNode
 from tauloop.mechanism.expression import ZERO, Constant, Expression, negate
@@ -29,12 +29,14 @@ from tauloop.mechanism.model import (
     Spring,
     Turn,
 )
-from tauloop.mechanism.placements import placed, turns_to_axes, turns_to_axis
+from tauloop.mechanism.placements import placed, turns_to_axes, turns_to_axis, with_turns
 from tauloop.mechanism.poses import FramePose
 from tauloop.records import dataclass
 
 #: Joint types and what they are here.
 _KINDS = {"hinge": "revolute", "slide": "prismatic", "ball": "spherical", "free": "free"}
+#: Axes of the successive turns of a frame.
+_YAW_PITCH_ROLL: tuple[AxisName, ...] = ("z", "y", "x")
 #: Elements that make bodies of which the file does not show the result.
 GENERATORS = ("replicate", "composite", "flexcomp", "attach", "plugin")
 #: Numbers below this, m or rad, are the rounding of a product of poses.
@@ -220,6 +222,8 @@ class TreeReader:
                 axis = np.array([0.0, 0.0, 1.0])
             letter, turns = turns_to_axis(axis / np.linalg.norm(axis))
             axes = (letter,)
+        if kind == "spherical":
+            return self._ball(node, name, placed(outer, anchor, ()), Placement(body=body, position=anchor))
         start = self._start(node, name, kind)
         parent = placed(outer, anchor, turns)
         child = Placement(body=body, position=anchor, turns=turns)
@@ -238,9 +242,32 @@ class TreeReader:
             parent=parent,
             child=child,
             axes=axes,
-            reference=(1.0, 0.0, 0.0, 0.0) if kind == "spherical" else (number,) * len(JOINT_KINDS[kind].coordinates),
+            reference=(number,) * len(JOINT_KINDS[kind].coordinates),
             freedoms=self._freedoms(node, name, kind),
         )
+
+    def _ball(self, node: XmlNode, name: str, outer: Placement, inner: Placement) -> Joint:
+        """A ball; its quaternion is counted from the file's pose, or from where `mjcf_writer` states.
+
+        Args:
+            node: its element.
+            name: its name.
+            outer, inner: frames at its centre on the parent and on the body, in the axes of the body.
+        """
+        frame, start = (self._turns(node, word) for word in ("frame", "start"))
+        return ball_joint(
+            name=name,
+            near=with_turns(outer, frame),
+            far=with_turns(inner, frame),
+            start=start,
+            is_reversed=bool(self._reader.extra("joint", node, "reversed")),
+            freedoms=self._freedoms(node, name, "spherical"),
+        )
+
+    def _turns(self, node: XmlNode, what: str) -> tuple[Turn, ...]:
+        """Turns about z, y and x of a joint that `mjcf_writer` put into ``<custom>``."""
+        angles = [(axis, self._reader.extra("joint", node, f"{what}.{axis}")) for axis in _YAW_PITCH_ROLL]
+        return tuple(Turn(axis, Constant(angle)) for axis, angle in angles if angle)
 
     def _start(self, node: XmlNode, name: str, kind: str) -> Expression:
         """The coordinate (`ref`) that the file's pose belongs to."""

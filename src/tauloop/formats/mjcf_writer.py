@@ -32,7 +32,7 @@ from tauloop.mechanism.model import (
 )
 from tauloop.mechanism.poses import FramePose, placement_pose, rotation_matrix, rotation_quaternion
 from tauloop.mechanism.primitives import Primitive
-from tauloop.mechanism.rigid_tree import Closure, Link, LinkInertia, Tree, rigid_tree
+from tauloop.mechanism.rigid_tree import Closure, Link, LinkInertia, Tree, constant_angles, rigid_tree
 from tauloop.mechanism.solid import Mesh, Solid, colour, rgba
 from tauloop.records import dataclass
 
@@ -174,8 +174,7 @@ class _MjcfWriter:
             attributes["pos"] = _numbers(origin.position)
         freedom = primitive.freedom
         if primitive.kind == "ball":
-            if any(primitive.reference[1:]):
-                self.notes.append(f"ball {primitive.name}: its quaternion is counted from the start of the file")
+            self._ball(primitive, origin)
             if freedom.spring is not None or np.isfinite([freedom.lower, freedom.upper, freedom.speed]).any():
                 self.notes.append(
                     f"ball {primitive.name}: springs, limits, largest speeds of its turns are not written"
@@ -191,6 +190,17 @@ class _MjcfWriter:
         self._beside(f"joint.{primitive.name}", freedom.friction)
         attributes |= _nonzero(self._losses(freedom, others=self.motors.get(primitive.name)))
         return ElementTree.Element("joint", attributes)
+
+    def _ball(self, primitive: Primitive, frame: FramePose) -> None:
+        """Keep from where the quaternion of a ball is counted: MuJoCo counts it from the start, in axes of the body."""
+        for word, pose in (("frame", frame), ("start", primitive.pose())):
+            angles = constant_angles(pose.rotation) if pose.is_turned else {}
+            for axis, angle in angles.items():
+                self._extra(f"joint.{primitive.name}.{word}.{axis}", angle)
+        if primitive.is_reversed:
+            self._extra(f"joint.{primitive.name}.reversed", 1.0)
+        if any(primitive.reference[1:]):
+            self.notes.append(f"ball {primitive.name}: MuJoCo counts its quaternion from the start of the file")
 
     def _range(self, name: str, freedom: Freedom) -> dict[str, str]:
         self._extra(f"joint.{name}.speed", freedom.speed)

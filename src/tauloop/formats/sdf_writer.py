@@ -192,10 +192,11 @@ class _SdfWriter(SideWriter):
             # the first axis, which the parent carries, after both motions
             for tag, axis in (("axis", part[1].pose().rotation.T @ part[0].axis), ("axis2", part[1].axis)):
                 _leaf(_axis(joint, axis, tag), "effort", "0", "limit")
-        elif kind != "ball" and part:
+        elif kind == "ball":
+            self._beside("balls", joint.attrib["name"], self.ball(part[0]))
+            self.name_ball(part[0].velocities[0].rpartition(".")[0], joint.attrib["name"])
+        elif part:
             self._freedom(joint, part[0])
-        if (len(part) == 2 or kind == "ball") and any(primitive.freedom != Freedom() for primitive in part):
-            self.notes.append(f"joint {name}: limits, and what acts on it, are not written of a {kind} joint")
 
     def _freedom(self, joint: ElementTree.Element, primitive: Primitive) -> None:
         """Axis, limits and effort of a scalar joint; what SDF cannot say goes to the side file."""

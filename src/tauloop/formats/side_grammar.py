@@ -7,7 +7,7 @@ from dataclasses import replace
 from tauloop.formats.urdf_parts import UrdfTree
 from tauloop.mechanism import units
 from tauloop.mechanism.cursor import Choice, Cursor, Kind, ListOf, MapOf, Shape, Text, field, need, value
-from tauloop.mechanism.grammar import ACTUATOR, COUPLING, FREEDOM, LOSS, PROVENANCE, SPRING, TOOL
+from tauloop.mechanism.grammar import ACTUATOR, CONSTANT_TURN, COUPLING, FREEDOM, LOSS, PROVENANCE, SPRING, TOOL
 from tauloop.mechanism.model import JOINT_KINDS
 from tauloop.mechanism.structure import check_structure
 from tauloop.mechanism.yaml_nodes import Mapping, Node, Sequence
@@ -58,6 +58,15 @@ def side_shape(tree: UrdfTree) -> Shape:
             field("freedoms", _each(list(JOINT_KINDS["free"].velocities), acting, "freedom"), "what acts on each"),
         ),
     )
+    ball = Shape(
+        name="ball joint",
+        doc="From where the quaternion of a ball joint is counted, and what acts on it.",
+        fields=(
+            field("start", ListOf(item=CONSTANT_TURN, may_be_empty=True), "how far it is turned where the file has it"),
+            field("reversed", Choice(options=("yes", "no")), "whether the link nearer the base is its child"),
+            field("freedoms", _each(list(JOINT_KINDS["spherical"].velocities), acting, "freedom"), "what acts on each"),
+        ),
+    )
     platform = Shape(
         name="platform",
         doc="The link that does the work.",
@@ -70,6 +79,7 @@ def side_shape(tree: UrdfTree) -> Shape:
     )
     gravity = ListOf(item=value(units.ACCELERATION, "gravity"), length=3)
     free = [joint.name for joint in tree.joints if joint.kind == "free"]
+    balls = [joint.name for joint in tree.joints if joint.kind == "spherical"]
     return Shape(
         name="side file",
         doc="What URDF cannot say.",
@@ -80,6 +90,7 @@ def side_shape(tree: UrdfTree) -> Shape:
             field("offsets", Shape(name="offsets", doc="By joint.", fields=offsets), "URDF's coordinate less measured"),
             field("joints", _each([joint.name for joint in moving], acting, "joint"), "what acts on joints"),
             field("floating", _each(free, floating, "floating joint"), "floating joints"),
+            field("balls", _each(balls, ball, "ball joint"), "ball joints"),
             field("couplings", MapOf(item=COUPLING, key="coupling"), "gears between joints"),
             field("losses", MapOf(item=LOSS, key="loss"), "friction of combinations"),
             field("actuators", MapOf(item=ACTUATOR, key="actuator"), "motors"),

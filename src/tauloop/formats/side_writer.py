@@ -19,8 +19,9 @@ from tauloop.formats.meshes import MeshCopies
 from tauloop.formats.side_grammar import FORMAT
 from tauloop.formats.urdf_parts import identifier, roll_pitch_yaw
 from tauloop.mechanism import units
-from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Mechanism
+from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Freedom, Mechanism
 from tauloop.mechanism.poses import FramePose
+from tauloop.mechanism.primitives import Primitive
 from tauloop.mechanism.rigid_tree import Tree, constant_angles
 from tauloop.records import dataclass
 
@@ -112,14 +113,35 @@ class SideWriter:
         kind = JOINT_KINDS["free"]
         self.names |= {f"{name}.{part}": f"{word}.{part}" for part in (*kind.coordinates, *kind.velocities)}
 
+    def name_ball(self, name: str, word: str) -> None:
+        """Enter the names of the coordinates and velocities of a ball joint by that of the joint."""
+        kind = JOINT_KINDS["spherical"]
+        self.names |= {f"{name}.{part}": f"{word}.{part}" for part in (*kind.coordinates, *kind.velocities)}
+
+    def ball(self, primitive: Primitive) -> dict[str, Any]:
+        """From where the quaternion of a ball is counted, and what acts on it."""
+        kind, content = JOINT_KINDS["spherical"], dict[str, Any]()
+        start = primitive.pose()
+        if start.is_turned:
+            content["start"] = _turns(start)
+        if primitive.is_reversed:
+            content["reversed"] = "yes"
+        if written := self.elements.freedoms(kind.velocities, kind.angular, self._ball_freedoms(primitive)):
+            content["freedoms"] = written
+        return content
+
+    def _ball_freedoms(self, primitive: Primitive) -> tuple[Freedom, ...]:
+        """What acts on the three velocities of a ball."""
+        joint = self.mechanism.joint(primitive.velocities[0].rpartition(".")[0])
+        return joint.freedoms[-3:]
+
     def floating(self, name: str, frame: FramePose) -> dict[str, Any]:
         """Where the coordinates of a floating joint are counted from, and what acts on them."""
         kind, content = JOINT_KINDS["free"], dict[str, Any]()
         if frame.position.any():
             content["at"] = [literal(x, units.LENGTH) for x in frame.position]
         if frame.is_turned:
-            angles = constant_angles(frame.rotation)
-            content["turn"] = [{axis: literal(angle, units.ANGLE)} for axis, angle in angles.items()]
+            content["turn"] = _turns(frame)
         if written := self.elements.freedoms(kind.velocities, kind.angular, self.mechanism.joint(name).freedoms):
             content["freedoms"] = written
         return content
@@ -187,6 +209,11 @@ class SideWriter:
         elif known:
             content["independent"] = known
         return content
+
+
+def _turns(pose: FramePose) -> list[dict[str, str]]:
+    """Return the turns of a pose, as a side file has them."""
+    return [{axis: literal(angle, units.ANGLE)} for axis, angle in constant_angles(pose.rotation).items()]
 
 
 def angles_of(pose: FramePose) -> list[float]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from tauloop.mechanism.model import BASE, JOINT_KINDS, Freedom, Joint, Mechanism, Placement
+from tauloop.mechanism.expression import evaluate, negate
+from tauloop.mechanism.model import BASE, JOINT_KINDS, Freedom, Joint, Mechanism, Placement, Turn
+from tauloop.mechanism.placements import quaternion, with_turns
 from tauloop.mechanism.poses import FramePose, rotation_quaternion
 
 #: A start value is outside a range by more than rounding, m or rad.
@@ -58,3 +60,28 @@ def free_joint(name: str, body: str, pose: FramePose, freedoms: tuple[Freedom, .
         reference=tuple(float(value) for value in (*pose.position, *rotation_quaternion(pose.rotation))),
         freedoms=freedoms,
     )
+
+
+def ball_joint(
+    *,
+    name: str,
+    near: Placement,
+    far: Placement,
+    start: tuple[Turn, ...],
+    is_reversed: bool,
+    freedoms: tuple[Freedom, ...],
+) -> Joint:
+    """Return a ball joint from its frames where the file has it, which coincide there.
+
+    Args:
+        name: of the joint.
+        near, far: frames on the body nearer the base and on the other.
+        start: from the near frame to the far one, where its quaternion is 1; constant turns.
+        is_reversed: whether the far body is its parent.
+        freedoms: of its three velocities.
+    """
+    back = tuple(Turn(turn.axis, negate(turn.angle)) for turn in reversed(start))
+    near = with_turns(near, back)
+    parent, child, turns = (far, near, back) if is_reversed else (near, far, start)
+    reference = quaternion([(turn.axis, float(evaluate(turn.angle, {}))) for turn in turns])
+    return Joint(name=name, kind="spherical", parent=parent, child=child, reference=reference, freedoms=freedoms)

@@ -8,6 +8,7 @@ from dataclasses import field, replace
 import numpy as np
 
 from tauloop.formats.leaves import Leaves
+from tauloop.formats.starts import ball_joint
 from tauloop.formats.urdf_parts import LinkFrame, Triple, UrdfCoupling, UrdfJoint, UrdfLoop
 from tauloop.mechanism.expression import ZERO, Constant, Expression, multiply, negate, triple
 from tauloop.mechanism.model import (
@@ -52,6 +53,15 @@ class Floating:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ball:
+    """A ball joint whose quaternion is not counted from the pose of the file (see `starts.ball_joint`)."""
+
+    start: tuple[Turn, ...]
+    is_reversed: bool
+    freedoms: tuple[Freedom, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JointExtra:
     """What URDF does not say about a joint.
 
@@ -61,6 +71,7 @@ class JointExtra:
         freedom: what acts on it; friction wins over that of URDF's ``<dynamics>``, a speed over URDF's.
         has_limits: whether its range holds, and not that of URDF.
         floating: of a floating joint, what it says beside URDF.
+        ball: of a ball joint.
     """
 
     offset: Expression = ZERO
@@ -68,6 +79,7 @@ class JointExtra:
     freedom: Freedom = field(default_factory=Freedom)
     has_limits: bool = False
     floating: Floating | None = None
+    ball: Ball | None = None
 
 
 def make_joint(joint: UrdfJoint, root: str, extra: JointExtra, leaves: Leaves) -> Joint:
@@ -84,6 +96,15 @@ def make_joint(joint: UrdfJoint, root: str, extra: JointExtra, leaves: Leaves) -
     if any((*joint.child_xyz, *joint.child_rpy)):
         on_child = LinkFrame(link=joint.child, xyz=joint.child_xyz, rpy=joint.child_rpy)
         child = _placement(on_child, root, f"{joint.name}.child", leaves)
+    if extra.ball is not None:
+        return ball_joint(
+            name=joint.name,
+            near=parent,
+            far=child,
+            start=extra.ball.start,
+            is_reversed=extra.ball.is_reversed,
+            freedoms=extra.ball.freedoms,
+        )
     neutral = JOINT_KINDS[joint.kind].neutral
     axes = joint.axes
     if joint.kind in ("revolute", "prismatic", "planar"):

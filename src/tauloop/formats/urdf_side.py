@@ -16,6 +16,8 @@
       joint_3: {limits: {drawing: [-90 deg, 90 deg]}}   # which it may leave; a list alone, and URDF's own, are stops
     floating:                                           # the frame on the parent that its coordinates are counted from
       platform: {at: [0, 0, 0.1 m], turn: [], freedoms: {x: {limits: [-1 m, 1 m]}, wx: {friction: {viscous: 0}}}}
+    balls:                                              # of an SDF: how far it is turned in the pose of the file
+      wrist: {start: [{z: 90 deg}], reversed: no, freedoms: {wx: {friction: {viscous: 0.1 N m s/rad}}}}
     couplings:
       belt: {of: {joint_1: 1, joint_2: 2, joint_3: -1}, offset: 5 deg}    # sum of ratio_j q_j = offset
       clamp: {of: {joint_4: 1}, offset: 30 deg}                           # a joint that is held
@@ -46,16 +48,16 @@ import numpy as np
 
 from tauloop.formats.loop_side import is_loop_side, read_closures, read_motors, with_joint_types
 from tauloop.formats.side_grammar import LOOP_SIDE, side_shape, without_origins
-from tauloop.formats.urdf_builder import Floating, JointExtra
+from tauloop.formats.urdf_builder import Ball, Floating, JointExtra
 from tauloop.formats.urdf_constraints import without_closing
 from tauloop.formats.urdf_parts import UrdfJoint, UrdfLoop, UrdfTree, identifier, rotation
 from tauloop.mechanism import yaml_nodes
 from tauloop.mechanism.cursor import Collector, Cursor
 from tauloop.mechanism.elements import Coordinates, read_actuator, read_coupling, read_loss
-from tauloop.mechanism.expression import ZERO, Expression, Parameter
+from tauloop.mechanism.expression import ZERO, Constant, Expression, Parameter
 from tauloop.mechanism.joints import read_freedom
-from tauloop.mechanism.model import JOINT_KINDS, Actuator, CombinedFriction, Coupling, Freedom, Placement, Vector
-from tauloop.mechanism.placements import Placements
+from tauloop.mechanism.model import JOINT_KINDS, Actuator, CombinedFriction, Coupling, Freedom, Placement, Turn, Vector
+from tauloop.mechanism.placements import Placements, constant_turns
 from tauloop.mechanism.poses import rotation_matrix, rotation_quaternion
 from tauloop.mechanism.reader import check_actuators
 from tauloop.mechanism.structure import Names, document
@@ -142,6 +144,7 @@ class _SideReader:
         tool, independent = self._platform(platform)
         gravity = self._root.get("gravity")
         extras = self._extras(offsets) | {name: self._floating(name, place) for name, place in self._fields("floating")}
+        extras |= {name: self._ball(name, place) for name, place in self._fields("balls")}
         couplings = [read_coupling(name, place, values, self._coordinates) for name, place in self._named("couplings")]
         actuators = self._actuators()
         losses = [
@@ -237,6 +240,20 @@ class _SideReader:
                 Freedom() if item is None else read_freedom(replace(item, leaf=leaf), self._values, turns, None)
             )
         return JointExtra(floating=Floating(frame=frame, reference=self._start(frame, joint), freedoms=tuple(acting)))
+
+    def _ball(self, name: str, place: Cursor) -> JointExtra:
+        freedoms = place.get("freedoms")
+        acting: list[Freedom] = []
+        for word in JOINT_KINDS["spherical"].velocities:
+            item = freedoms.get(word) if freedoms is not None else None
+            leaf = f"{name}.{word}"
+            acting.append(
+                Freedom() if item is None else read_freedom(replace(item, leaf=leaf), self._values, True, None)
+            )
+        turns = constant_turns(place.get("start"), self._values) or []
+        start = tuple(Turn(axis, Constant(angle)) for axis, angle in turns)
+        is_reversed = place.word("reversed") == "yes"
+        return JointExtra(ball=Ball(start=start, is_reversed=is_reversed, freedoms=tuple(acting)))
 
     def _start(self, frame: Placement, joint: UrdfJoint) -> tuple[float, ...]:
         """Coordinates (7,) of a floating joint, counted from a frame, where the URDF puts it."""
