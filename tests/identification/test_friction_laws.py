@@ -6,6 +6,7 @@ The oracle is a cart on a track and two motors on a belt by hand, in NumPy: it s
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from tauloop.codegen.c_helpers import mathematics
 from tauloop.equations.formulations import FORMULATIONS
 from tauloop.errors import DescriptionError
 from tauloop.formats.library import loads
+from tauloop.formats.mjcf import load_mjcf
 from tauloop.formats.mjcf_writer import to_mjcf
 from tauloop.formats.urdf import load_urdf
 from tauloop.formats.urdf_writer import write_urdf
@@ -106,18 +108,66 @@ def test_inverse_dynamics_has_all_terms(model, motion):
     np.testing.assert_allclose(force, forces_by_hand(*motion), rtol=SAME, atol=SAME * np.abs(force).max())
 
 
-def test_a_urdf_carries_all_of_it_in_its_side_file_and_mjcf_says_what_it_leaves_out(machine, motion, tmp_path):
+def test_a_urdf_carries_all_of_it_in_its_side_file(machine, motion, tmp_path):
     (side, *_), notes = write_urdf(machine, tmp_path / "belt.urdf")
     assert notes == ("parameters are written as numbers",)
     force = Model(load_urdf(tmp_path / "belt.urdf", side)).platform.inverse_dynamics(*motion).force
     np.testing.assert_allclose(force, forces_by_hand(*motion), rtol=SAME, atol=SAME * np.abs(force).max())
-    left_out = [note for note in to_mjcf(machine).notes if "has no place in MJCF" in note]
+
+
+def test_an_mjcf_keeps_what_mujoco_does_not_apply_and_leaves_out_the_belt(machine, motion, tmp_path):
+    (tmp_path / "belt.xml").write_text(to_mjcf(machine).text)
+    left_out = [note for note in to_mjcf(machine).notes if "friction" in note]
     assert left_out == [
         "loss belt: friction of a combination has no place in MJCF",
-        "x: viscous asymmetry of its friction has no place in MJCF",
-        "x: coulomb asymmetry of its friction has no place in MJCF",
-        "y: static of its friction has no place in MJCF",
+        "x: MuJoCo does not apply the constant part of its friction",
+        "x: MuJoCo does not apply the viscous asymmetry of its friction",
+        "x: MuJoCo does not apply the Coulomb asymmetry of its friction",
+        "y: MuJoCo does not apply the static part of its friction",
     ]
+    without_belt = Model(replace(machine, losses=())).platform.inverse_dynamics(*motion).force
+    force = Model(load_mjcf(tmp_path / "belt.xml")).platform.inverse_dynamics(*motion).force
+    np.testing.assert_allclose(force, without_belt, rtol=SAME, atol=SAME * np.abs(force).max())
+
+
+#: A motor that turns backwards, and one on two joints; LAW is their friction.
+MOTORS = """format: tauloop-machine/1
+name: motors
+provenance: {status: chosen, source: test}
+gravity: [0, 0, 0]
+bodies:
+  upper: {mass: 1 kg, inertia: {xx: 0.01 kg m^2, yy: 0.01 kg m^2, zz: 0.01 kg m^2}}
+  fore: {mass: 1 kg, inertia: {xx: 0.01 kg m^2, yy: 0.01 kg m^2, zz: 0.01 kg m^2}}
+joints:
+  a:
+    type: revolute
+    axis: z
+    parent: base
+    child: upper
+    friction: {coulomb: 1 N m, static: 2 N m, stribeck: 0.1 rad/s}
+  b: {type: revolute, axis: z, parent: upper, child: fore}
+actuators:
+  near: {on: a, ratio: -3, friction: {LAW}}
+  both: {drives: {a: 1, b: 2}, friction: {LAW}}
+platform: {body: fore, independent: [a, b]}
+"""
+LAW = (
+    "viscous: 2 N m s/rad, viscous_asymmetry: 0.7 N m s/rad, coulomb: 0.5 N m, coulomb_asymmetry: 0.2 N m, "
+    "static: 0.9 N m, stribeck: 0.05 rad/s, offset: 0.1 N m"
+)
+
+
+def test_friction_of_motors_comes_back_from_an_mjcf(tmp_path):
+    machine = loads(MOTORS.replace("LAW", LAW))
+    (tmp_path / "motors.xml").write_text(to_mjcf(machine).text)
+    rng = np.random.default_rng(0)
+    q, a = rng.normal(size=(2, 50, 2))
+    v = rng.normal(size=(50, 2)) * 10.0 ** rng.uniform(-3, 0, size=(50, 2))
+    forces = []
+    for each in (machine, load_mjcf(tmp_path / "motors.xml")):
+        motion = Model(each).platform
+        forces.append(np.einsum("kij,kj->ki", motion.mass_matrix(q), a) + motion.bias(q, v))
+    np.testing.assert_allclose(forces[1], forces[0], rtol=SAME, atol=SAME * np.abs(forces[0]).max())
 
 
 @pytest.mark.parametrize(

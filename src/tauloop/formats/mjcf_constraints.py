@@ -299,7 +299,7 @@ class ConstraintReader:
     def _motor_name(self, node: XmlNode, name: str) -> str:
         """Its own where a motor with losses is called as a joint, whose losses have that name."""
         has_losses = any(self._losses.get(node.attributes.get("tendon", ""), ())) or "armature" in node.attributes
-        has_losses = has_losses or bool(self._reader.extra("actuator", node, "friction.offset"))
+        has_losses = has_losses or any(self._reader.kept_friction("actuator", node).values())
         if not has_losses or name not in self._bodies.joint_names.values():
             return name
         self._reader.notes.append(f"the motor {name} is called {name}_motor here: {name} is a joint with losses")
@@ -401,7 +401,7 @@ class ConstraintReader:
             turns,
             viscous=losses.pop("damping", 0.0) / gear**2,
             coulomb=losses.pop("frictionloss", 0.0) / gear,
-            offset=reader.extra("actuator", node, "friction.offset"),
+            **reader.kept_friction("actuator", node),
         )
         return Actuator(
             name=name,

@@ -22,6 +22,14 @@ SERVOS = ("position", "velocity", "intvelocity", "damper", "cylinder", "muscle",
 ACTUATORS = ("general", "motor", *SERVOS)
 #: Names in ``<custom>`` of what MJCF has no place for: ``tauloop.joint.NAME.friction.offset``, ``tauloop.platform``.
 CUSTOM = "tauloop."
+#: Terms of friction that MuJoCo does not have, and what they are; they are in ``<custom>``.
+KEPT_FRICTION = {
+    "offset": "constant part",
+    "viscous_asymmetry": "viscous asymmetry",
+    "coulomb_asymmetry": "Coulomb asymmetry",
+    "static": "static part",
+    "stribeck": "",
+}
 #: Ways to write an orientation, with how many numbers each has.
 _ORIENTATIONS = {"quat": 4, "axisangle": 4, "xyaxes": 6, "zaxis": 3, "euler": 3}
 #: Axes must be longer than this to have a direction.
@@ -83,6 +91,10 @@ class MjcfReader(XmlReader):
     def extra(self, kind: str, node: XmlNode, what: str, default: float = 0.0) -> float:
         """A figure of a joint or actuator, SI, that `mjcf_writer` put into ``<custom>``."""
         return self._extras.get(f"{CUSTOM}{kind}.{node.attributes.get('name', '')}.{what}", default)
+
+    def kept_friction(self, kind: str, node: XmlNode) -> dict[str, float]:
+        """Terms of the friction of a joint or actuator that `mjcf_writer` put there."""
+        return {key: self.extra(kind, node, f"friction.{key}") for key in KEPT_FRICTION}
 
     @property
     def payload(self) -> float:

@@ -303,13 +303,13 @@ class TreeReader:
         if any(reader.numbers(node, name, "springyield")):
             reader.omitted.append(f"the yield of the spring of joint {name}")
         lower, upper = self._limits(node, name, kind)
-        offset = reader.extra("joint", node, "friction.offset")
+        kept = reader.kept_friction("joint", node)
         if kind in ("spherical", "free"):  # these depend on the axes that the freedoms are measured in
             for value, what in ((stiffness, "spring"), (loss, "dry friction")):
                 if value:
                     reader.omitted.append(f"the {what} ({value:g}) of joint {name}, which turns freely")
             stiffness = loss = 0.0
-        friction = leaves.friction(name, turns, viscous=damping, coulomb=loss, offset=offset)
+        friction = leaves.friction(name, turns, viscous=damping, coulomb=loss, **kept)
         spring = None
         if stiffness:
             spring = Spring(

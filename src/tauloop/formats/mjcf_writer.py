@@ -20,7 +20,7 @@ import numpy as np
 from tauloop.errors import DescriptionError
 from tauloop.files import write_text
 from tauloop.formats.meshes import MeshCopies, is_binary_stl
-from tauloop.formats.mjcf_settings import CUSTOM
+from tauloop.formats.mjcf_settings import CUSTOM, KEPT_FRICTION
 from tauloop.mechanism.model import (
     BASE,
     JOINT_KINDS,
@@ -47,6 +47,8 @@ _SMALL_CHANGE = 1e-13
 _APART = 0.1
 #: Attributes of a geom that touches nothing and weighs nothing.
 _SEEN = {"contype": "0", "conaffinity": "0", "mass": "0"}
+#: Terms of a motor's friction that go to the joint which it alone drives.
+_MOVED_FRICTION = ("viscous_asymmetry", "coulomb_asymmetry")
 _CLOSABLE = ("spherical", "revolute", "fixed")
 
 
@@ -115,6 +117,7 @@ class _MjcfWriter:
     bodies: dict[str, ElementTree.Element] = field(default_factory=dict)
     _light: list[str] = field(default_factory=list)
     _extras: dict[str, float] = field(default_factory=dict)
+    _asymmetries: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def write(self) -> MjcfText:
         m = self.mechanism
@@ -187,7 +190,7 @@ class _MjcfWriter:
             if freedom.spring is not None:
                 attributes["stiffness"] = _number(self.mechanism.value(freedom.spring.stiffness))
                 attributes["springref"] = _number(self.mechanism.value(freedom.spring.rest))
-        self._beside(f"joint.{primitive.name}", freedom.friction)
+        self._keep_friction(f"joint.{primitive.name}", self._joint_friction(primitive.name, freedom.friction))
         attributes |= _nonzero(self._losses(freedom, others=self.motors.get(primitive.name)))
         return ElementTree.Element("joint", attributes)
 
@@ -225,16 +228,41 @@ class _MjcfWriter:
         own = {key: 0.0 if x is None else factor * self.mechanism.value(x) for key, (factor, x) in terms.items()}
         return {key: (others or {}).get(key, 0.0) + number for key, number in own.items()}
 
-    def _beside(self, where: str, friction: Friction | None) -> None:
-        """What MuJoCo has no place for; the constant part is kept for who reads the file again."""
-        name, friction = where.partition(".")[2], friction or Friction()
-        if friction.offset is not None and self.mechanism.value(friction.offset):
-            self._extra(f"{where}.friction.offset", self.mechanism.value(friction.offset))
-            self.notes.append(f"{name}: MuJoCo does not apply the constant part of its friction")
-        for key in ("viscous_asymmetry", "coulomb_asymmetry", "static"):
-            term = getattr(friction, key)
-            if term is not None and self.mechanism.value(term):
-                self.notes.append(f"{name}: {key.replace('_', ' ')} of its friction has no place in MJCF")
+    def _terms(self, friction: Friction | None) -> dict[str, float]:
+        """The terms of a friction law that MuJoCo does not have, as numbers; those of zero are left out."""
+        law, terms = friction or Friction(), dict[str, float]()
+        for key in KEPT_FRICTION:
+            term = getattr(law, key)
+            number = 0.0 if term is None else self.mechanism.value(term)
+            if number:
+                terms[key] = number
+        return terms
+
+    def _joint_friction(self, name: str, friction: Friction | None) -> dict[str, float]:
+        """The same of a joint, with what its motors add: static friction is counted from zero."""
+        terms = self._terms(friction)
+        for key, number in self._asymmetries.get(name, {}).items():
+            terms[key] = terms.get(key, 0.0) + number
+        if "static" in terms:
+            terms["static"] += self.motors.get(name, {}).get("frictionloss", 0.0)
+        return terms
+
+    def _motor_friction(self, actuator: Actuator) -> dict[str, float]:
+        """The same of a motor, but for what has moved to the joint that it alone drives."""
+        terms = self._terms(actuator.friction)
+        if len(actuator.drives) > 1:
+            return terms
+        if "static" in terms and actuator.friction is not None and actuator.friction.coulomb is not None:
+            terms["static"] -= self.mechanism.value(actuator.friction.coulomb)
+        return {key: number for key, number in terms.items() if key not in _MOVED_FRICTION}
+
+    def _keep_friction(self, where: str, terms: Mapping[str, float]) -> None:
+        """Keep terms of friction that MuJoCo does not apply for who reads the file again."""
+        name = where.partition(".")[2]
+        for key, number in terms.items():
+            self._extra(f"{where}.friction.{key}", number)
+            if KEPT_FRICTION.get(key):
+                self.notes.append(f"{name}: MuJoCo does not apply the {KEPT_FRICTION[key]} of its friction")
 
     def _extra(self, name: str, value: float) -> None:
         """A figure that MJCF has no place for; what is infinite is none."""
@@ -346,11 +374,17 @@ class _MjcfWriter:
         for actuator in self.mechanism.actuators:
             if len(actuator.drives) == 1:
                 name, ratio = actuator.drives[0]
-                self.motors[name] = self._losses(actuator, self.mechanism.value(ratio), self.motors.get(name))
+                number = self.mechanism.value(ratio)
+                self.motors[name] = self._losses(actuator, number, self.motors.get(name))
+                factors = {"viscous_asymmetry": number * abs(number), "coulomb_asymmetry": number}
+                moved = self._asymmetries.setdefault(name, {})
+                for key, term in self._terms(actuator.friction).items():
+                    if key in factors:
+                        moved[key] = moved.get(key, 0.0) + factors[key] * term
 
     def _actuator(self, tendons: ElementTree.Element, actuators: ElementTree.Element, actuator: Actuator) -> None:
         value = self.mechanism.value
-        self._beside(f"actuator.{actuator.name}", actuator.friction)
+        self._keep_friction(f"actuator.{actuator.name}", self._motor_friction(actuator))
         self._extra(f"actuator.{actuator.name}.speed", actuator.speed)
         self._extra(f"actuator.{actuator.name}.rated_force", actuator.rated_force)
         attributes = {"name": actuator.name}
