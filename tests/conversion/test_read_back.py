@@ -50,7 +50,80 @@ joints:
   slide: {{type: prismatic, axis: x, parent: base, child: piston, reference: 0.4 m, cut: yes}}
 actuators: {{motor: {{on: shoulder}}}}
 platform: {{body: crank, independent: [shoulder]}}""",
+    "one motor on two joints of a loop": f"""{HEAD}name: bars
+bodies: {{crank: {LINK}, coupler: {LINK}, rocker: {LINK}}}
+joints:
+  a: {{type: revolute, axis: z, parent: base, child: crank}}
+  b: {{type: revolute, axis: z, parent: {{on: crank, at: [0, 0.2 m, 0]}}, child: coupler}}
+  c: {{type: revolute, axis: z, parent: {{on: base, at: [0.3 m, 0, 0]}}, child: rocker}}
+  d:
+    type: revolute
+    axis: z
+    parent: {{on: coupler, at: [0.3 m, 0, 0]}}
+    child: {{on: rocker, at: [0, 0.2 m, 0]}}
+actuators: {{motor: {{drives: {{a: 2, c: 1}}}}}}
+platform: {{body: crank, independent: [a]}}""",
+    "motor that is called as one of its joints": f"""{HEAD}name: belt
+bodies: {{upper: {LINK}, fore: {LINK}}}
+joints:
+  shoulder: {{type: revolute, axis: z, parent: base, child: upper}}
+  elbow: {{type: revolute, axis: z, parent: {{on: upper, at: [0.3 m, 0, 0]}}, child: fore}}
+actuators: {{shoulder: {{on: shoulder}}, elbow: {{drives: {{elbow: 2, shoulder: -1}}}}}}
+platform: {{body: fore, independent: [shoulder, elbow]}}""",
+    "losses in the joint that closes the loop": f"""{HEAD}name: bars
+bodies: {{crank: {LINK}, coupler: {LINK}, rocker: {LINK}}}
+joints:
+  a: {{type: revolute, axis: z, parent: base, child: crank, friction: {{viscous: 0.1 N m s/rad}}}}
+  b:
+    type: revolute
+    axis: z
+    parent: {{on: crank, at: [0, 0.2 m, 0]}}
+    child: coupler
+    friction: {{viscous: 0.2 N m s/rad}}
+  c:
+    type: revolute
+    axis: z
+    parent: {{on: base, at: [0.3 m, 0, 0]}}
+    child: rocker
+    friction: {{viscous: 0.3 N m s/rad}}
+  d:
+    type: revolute
+    axis: z
+    parent: {{on: coupler, at: [0.3 m, 0, 0]}}
+    child: {{on: rocker, at: [0, 0.2 m, 0]}}
+    friction: {{viscous: 0.4 N m s/rad}}
+actuators: {{motor: {{on: a}}}}
+platform: {{body: crank, independent: [a]}}""",
+    "free joint that closes a loop, with a loss": f"""{HEAD}name: sledge
+bodies: {{cart: {LINK}}}
+joints:
+  rail: {{type: prismatic, axis: x, parent: base, child: cart}}
+  drag: {{type: free, parent: base, child: cart, freedoms: {{x: {{friction: {{viscous: 5 N s/m}}}}}}}}
+actuators: {{motor: {{on: rail}}}}
+platform: {{body: cart, independent: [rail]}}""",
+    "gear on a free joint": f"""{HEAD}name: nut
+bodies: {{plate: {LINK}, wheel: {LINK}}}
+joints:
+  float: {{type: free, parent: base, child: plate}}
+  spin: {{type: revolute, axis: z, parent: plate, child: wheel}}
+couplings: {{thread: {{of: {{spin: 1, float.z: 3 rad/m}}}}}}
+actuators: {{motor: {{on: spin}}}}
+platform: {{body: plate, independent: [float.x, float.y, float.z, float.wx, float.wy, float.wz]}}""",
 }
+#: A ball between turned frames that is turned at the start, with losses; seen from the base, or the other way round.
+BALL = f"""{HEAD}name: pendulum
+bodies: {{link: {LINK}}}
+joints:
+  wrist:
+    type: spherical
+    parent: {{on: PARENT, at: [0.1 m, 0, 0.2 m], turn: [{{x: 20 deg}}, {{z: 50 deg}}]}}
+    child: {{on: CHILD, at: [0, 0.1 m, 0], turn: [{{y: 40 deg}}]}}
+    reference: {{turn: [{{z: 30 deg}}, {{x: 70 deg}}]}}
+    freedoms: {{ACTING}}
+platform: {{body: link, independent: [wrist.wx, wrist.wy, wrist.wz]}}"""
+EQUAL_LOSSES = ", ".join(f"{word}: {{friction: {{viscous: 0.3 N m s/rad}}}}" for word in ("wx", "wy", "wz"))
+#: What MJCF has no place for: a loss that is not the same about all axes.
+OTHER_LOSSES = "wx: {friction: {viscous: 0.3 N m s/rad, coulomb: 0.1 N m}}"
 
 INERTIAL = '<inertial><mass value="1"/><inertia ixx="1e-2" iyy="1e-2" izz="1e-2" ixy="0" ixz="0" iyz="0"/></inertial>'
 
@@ -90,6 +163,20 @@ def test_forces_and_tool_come_back(tmp_path: Path, name: str, ending: str) -> No
     ]
     assert tools[1].place == pytest.approx(tools[0].place, abs=1e-12)
     assert tools[1].rotation == pytest.approx(tools[0].rotation, abs=1e-12)
+
+
+@pytest.mark.parametrize("ends", [("base", "link"), ("link", "base")])
+@pytest.mark.parametrize(("ending", "acting"), [("sdf", OTHER_LOSSES), ("xml", EQUAL_LOSSES)])
+def test_balls_keep_their_coordinates_and_losses(
+    tmp_path: Path, ends: tuple[str, str], ending: str, acting: str
+) -> None:
+    text = BALL.replace("PARENT", ends[0]).replace("CHILD", ends[1]).replace("ACTING", acting)
+    machine = tl.loads(text)
+    conversion = tl.convert(machine, tmp_path / f"m.{ending}")
+    assert [item.value is not None and item.is_good for item in conversion.evidence] == [True, True]
+    back = load(tmp_path / f"m.{ending}", side_of(tmp_path / f"m.{ending}")).joint("wrist")
+    assert back.bodies.index("link") == ends.index("link")
+    assert back.reference == pytest.approx(machine.joint("wrist").reference, abs=1e-12)
 
 
 def test_files_of_two_formats_do_not_share_a_side_file(tmp_path: Path) -> None:
