@@ -46,7 +46,7 @@ demo: $(CORE)
 # One thread each for linear algebra: the two test processes already use two cores.
 test core-test torch-test processors-test nightly nightly-versions fuzz: export OMP_NUM_THREADS ?= 1
 test core-test torch-test processors-test nightly nightly-versions fuzz: export OPENBLAS_NUM_THREADS ?= 1
-nightly fuzz: export PYTHONPATH := tests
+nightly fuzz: export PYTHONPATH := tests:tests/support
 test: $(ALL)
 	$(BIN)/python -m pytest -n 2 $(ARGS)
 
@@ -74,9 +74,11 @@ processors-test: $(ALL)
 
 nightly: FILES ?= 200000
 nightly: MACHINES ?= 5000
+nightly: ROUND_TRIPS ?= 500
+nightly: FOREIGN ?= 1000
 nightly: $(BENCH) core-test walk processors-test
 	$(BIN)/python -m pytest -n 2 --nightly -m nightly $(ARGS)
-	$(BIN)/python -m fuzz --files $(FILES) --machines $(MACHINES)
+	$(BIN)/python -m fuzz --files $(FILES) --machines $(MACHINES) --round-trips $(ROUND_TRIPS) --foreign $(FOREIGN)
 
 # The wheel alone: neither the sources nor what .venv holds can be imported.
 wheel-test: $(BIN)/python
@@ -104,6 +106,7 @@ fuzz: $(FUZZ)
 	@for target in $$($(BIN)/python -m fuzz --list); do \
 	    echo "== $$target"; $(BIN)/python -m fuzz.guided $$target --seconds $(SECONDS) $(ARGS) || exit 1; \
 	done
+	$(BIN)/python -m fuzz --round-trips 500 --foreign 5000 --seconds $(SECONDS) $(ARGS)
 
 plant-search: FILE ?= out/dual_motor.json
 plant-search: $(ALL)

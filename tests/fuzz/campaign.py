@@ -1,8 +1,13 @@
-"""Pieces of a long search for faults, shared out over processes: damaged files read, random machines built."""
+"""Pieces of a long search for faults, shared out over processes.
+
+Damaged files are read; random machines are built, and written in other formats and read again; files of others are
+read.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import resource
 import signal
@@ -19,14 +24,18 @@ from typing import Any
 
 import numpy as np
 
+from fuzz.foreign_files import TRIALS
 from fuzz.machines import tried
 from fuzz.mutation import mutated
+from fuzz.round_trips import ROUND_TRIPS, machine_text, round_trip
 from fuzz.targets import FOUND, TARGETS, FaultFound, outcome
 
 #: A file may take this long to read, s, and a process this much memory on top of its imports, bytes (issue 13).
 SLOWEST, MOST_MEMORY = 5.0, 2_000_000_000
 #: Trials in one piece of work.
-FILES_AT_ONCE, MACHINES_AT_ONCE = 200, 10
+FILES_AT_ONCE, MACHINES_AT_ONCE, ROUND_TRIPS_AT_ONCE, FOREIGN_AT_ONCE = 200, 10, 5, 20
+#: Readers, and writers with their readers, whose faults are kept as files.
+KEPT = {**TARGETS, **{target.name: target for target in ROUND_TRIPS.values()}}
 
 
 #: Seed, first and last number of the trials in it.
@@ -35,11 +44,15 @@ Piece = tuple[int, int, int]
 Fault = tuple[str, str, bytes]
 
 
+class _TimeIsOver(Exception):
+    """No further piece is wanted."""
+
+
 def keep(target: str, data: bytes) -> Path:
     """Save an input that found a fault, named by its content."""
     folder = FOUND / target
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / (hashlib.sha256(data).hexdigest()[:16] + TARGETS[target].ending)
+    path = folder / (hashlib.sha256(data).hexdigest()[:16] + KEPT[target].ending)
     path.write_bytes(data)
     return path
 
@@ -93,6 +106,42 @@ def build_piece(work: Piece) -> dict[str, object]:
     return {"counts": counts, "faults": faults, "slowest": slowest, "memory": _peak()}
 
 
+def round_trip_piece(work: Piece) -> dict[str, object]:
+    """Outcomes and faults of a stretch of random machines that are written in each format and read again."""
+    seed, first, last = work
+    counts: Counter[str] = Counter()
+    faults: list[Fault] = []
+    slowest = (0.0, "")
+    for index in range(first, last):
+        text = machine_text(seed * 1_000_003 + index)
+        if text is None:
+            counts["no machine"] += 1
+            continue
+        for name, target in ROUND_TRIPS.items():
+            started = time.process_time()
+            try:
+                counts[f"{name}: {round_trip(name, text)}"] += 1
+            except FaultFound as fault:
+                faults.append((f"{name}: {_signature(fault)}", target.name, text))
+            slowest = max(slowest, (time.process_time() - started, f"{name} {index}"))
+    return {"counts": counts, "faults": faults, "slowest": slowest, "memory": _peak()}
+
+
+def foreign_piece(work: Piece) -> dict[str, object]:
+    """Outcomes and faults of a stretch of files with elements of the table of foreign elements."""
+    seed, first, last = work
+    counts: Counter[str] = Counter()
+    faults: list[Fault] = []
+    for index in range(first, last):
+        number = seed * 1_000_003 + index
+        for name, trial in TRIALS.items():
+            try:
+                counts[f"{name}: {trial(number)}"] += 1
+            except Exception as error:
+                faults.append((f"{name}: {_signature(error)}", f"{name} {number}", b""))
+    return {"counts": counts, "faults": faults, "slowest": (0.0, ""), "memory": _peak()}
+
+
 def _signature(error: BaseException) -> str:
     """What an error says, without the numbers and paths in which equal faults differ."""
     return re.sub(r"/\S+|0x\w+|\d+(\.\d+)?|\\x\w\w", "#", str(error))[:200]
@@ -137,9 +186,18 @@ def _shared_out(
 
 
 def search(
-    title: str, work: Callable[[Piece], dict[str, Any]], count: int, seed: int, processes: int, size: int
+    title: str,
+    work: Callable[[Piece], dict[str, Any]],
+    count: int,
+    seed: int,
+    processes: int,
+    size: int,
+    seconds: float = math.inf,
 ) -> dict[str, Any]:
-    """Share `count` trials out in pieces over processes, with progress on standard error; Ctrl-C keeps it all."""
+    """Share `count` trials out in pieces over processes, with progress on standard error; Ctrl-C keeps it all.
+
+    No piece is begun after some seconds.
+    """
     counts: Counter[str] = Counter()
     faults: dict[str, list[Fault]] = {}
     slowest, memory, done = (0.0, ""), 0, 0
@@ -154,9 +212,11 @@ def search(
         done += trials
         left = (time.monotonic() - started) * (count - done) / done
         print(f"{title}: {done} of {count}, {len(faults)} kinds of fault, {left:.0f} s left", file=sys.stderr)
+        if time.monotonic() - started > seconds:
+            raise _TimeIsOver
 
     pieces = list(_pieces(seed, count, size))
-    with suppress(KeyboardInterrupt):
+    with suppress(KeyboardInterrupt, _TimeIsOver):
         while pieces:
             pieces = _shared_out(work, pieces, processes, take)
             # a process has died: one of the next pieces has killed it, and is found out alone
@@ -180,4 +240,4 @@ def search(
 def _shortest(same: list[Fault]) -> dict[str, str]:
     """The shortest input of a kind of fault, kept where it is a file."""
     _, name, data = min(same, key=lambda fault: len(fault[2]))
-    return {"kept": str(keep(name, data))} if name in TARGETS else {"seed": name}
+    return {"kept": str(keep(name, data))} if name in KEPT else {"seed": name}
