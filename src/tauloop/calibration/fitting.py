@@ -271,7 +271,9 @@ def _evidence(result: Calibration, predicted: Evaluation) -> tuple[Evidence, ...
     factors = loops.length * loops.row_scale[list(independent_rows(problem.assembly))]
     for station, state in zip(problem.predicting().stations, predicted.states, strict=True):
         f, _ = station.evaluate(x, state.q)
-        residuals = np.tile(factors, station.poses) * f[:, : station.n_equations[0]]
+        of_a_pose = np.ones(station.n_equations[0] // station.poses)  # those of equilibrium are lengths already
+        of_a_pose[: len(factors)] = factors
+        residuals = np.tile(of_a_pose, station.poses) * f[:, : station.n_equations[0]]
         open_loops = max(open_loops, float(np.abs(residuals).max(initial=0.0)))
     columns = solution.jacobian * problem.tolerances
     gradient = problem.tolerances * solution.gradient

@@ -18,7 +18,7 @@ STEP = 1e-7
 #: It need not start where a motion by less than this, characteristic lengths or rad, would satisfy each hard equation.
 CLOSED = 1e-12
 #: Steps before a pose counts as out of reach, and the longest step, characteristic lengths or rad.
-ITERATIONS, LONGEST = 40, 0.3
+ITERATIONS, LONGEST = 40, 1.0
 #: Hard equations that need a motion by more than this, characteristic lengths or rad, are not solved.
 SOLVED = 1e-9
 
