@@ -111,7 +111,10 @@ REACHY = Other(
     ),
 )
 MODELS = {model.file: model for model in (GRIPPER, G1, TIENKUNG, REACHY)}
-every_model = pytest.mark.parametrize("model", MODELS.values(), ids=list(MODELS))
+every_model = pytest.mark.parametrize(
+    "model",
+    [pytest.param(model, id=name, marks=[pytest.mark.nightly] * (model is REACHY)) for name, model in MODELS.items()],
+)
 
 
 def listed(values: dict[str, float]) -> str:
@@ -189,6 +192,7 @@ def test_a_gripper_whose_motor_leaves_freedoms_names_them_and_the_remedy_works()
     assert "Passive accelerations" in text_of("dynamics", GRIPPER.path, "--entry", "actuators")
 
 
+@pytest.mark.nightly
 @every_model
 def test_engines_agree(model: Other) -> None:
     answer = run_json("verify", model.path, *model.options, "--states", 8)
@@ -223,7 +227,7 @@ def test_a_map_of_some_freedoms_has_usable_poses(model: Other) -> None:
 def test_motors_that_no_file_states_are_asked_for_with_candidates() -> None:
     text = text_of("check", G1.path, code=1)
     assert "`--motors motor_a,motor_b`" in text
-    for words in (("dynamics",), ("simulate", "--duration", "0.01"), ("verify", "--states", 2)):
+    for words in (("dynamics",), ("simulate", "--duration", "0.01")):
         refused = text_of(words[0], G1.path, *words[1:], code=2)
         assert "does not state which joints have motors" in refused
         assert "--motors motor_a,motor_b" in refused
@@ -255,18 +259,13 @@ SHARED_MODELS = {
     "grbda/revolute_rotor_chain.urdf": "",
     "grbda/six_bar.urdf": "",
 }
-#: Their maps take up to a minute.
-LARGE = ("digit_like", "robot_delta", "iso6d")
-
-
-def is_large(name: str) -> bool:
-    """Whether a model is for the night."""
-    return any(part in name for part in LARGE)
+#: Those of the day; maps of others take up to a minute.
+BY_DAY = ("grbda/four_bar.urdf", "grbda/revolute_rotor_chain.urdf")
 
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=pytest.mark.nightly) if is_large(name) else name for name in SHARED_MODELS],
+    [name if name in BY_DAY else pytest.param(name, marks=pytest.mark.nightly) for name in SHARED_MODELS],
 )
 def test_models_of_others_answer_every_command(name: str) -> None:
     path = shared_folder() / "models" / name
