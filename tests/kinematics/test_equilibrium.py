@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -103,3 +104,31 @@ def test_positions_that_are_stated_stay(tmp_path):
     assert poses.status is Status.OK
     assert poses.resting == ()
     assert coordinates["sprung"] == pytest.approx(np.radians(10))
+
+
+FALLING = """<mujoco><worldbody>
+ <body name="cart"><joint name="rail" type="slide" axis="0 0 1" {range}/>
+  <inertial mass="1" pos="0 0 0" diaginertia="0.01 0.01 0.01"/>
+  <body name="arm"><joint name="motor" axis="0 1 0"/>
+   <inertial mass="1" pos="0.2 0 0" diaginertia="0.01 0.01 0.01"/></body>
+ </body></worldbody>
+ <actuator><motor name="drive" joint="motor"/></actuator></mujoco>"""
+
+
+def test_what_falls_without_end_stays_at_the_reference_and_is_named(tmp_path):
+    path = tmp_path / "falling.xml"
+    path.write_text(FALLING.format(range=""))
+    poses, coordinates = at_rest(path, {"drive": 0.4})
+    assert poses.status is Status.DOUBTFUL
+    assert "no equilibrium of rail was reached" in poses.advice[0]
+    assert (coordinates["rail"], poses.resting) == (0.0, ())
+    json.loads(json.dumps(poses.as_dict(), allow_nan=False))
+
+
+def test_what_lies_on_its_stop_stays_there(tmp_path):
+    path = tmp_path / "lying.xml"
+    path.write_text(FALLING.format(range='limited="true" range="0 1"'))
+    poses, coordinates = at_rest(path, {"drive": 0.4})
+    assert poses.status is Status.OK, poses.advice
+    assert coordinates["rail"] == pytest.approx(0.0, abs=1e-12)
+    assert poses.at_stops == ("rail",)

@@ -30,10 +30,16 @@ from tauloop.result import Evidence
 MAX_STEPS = 400
 #: Largest step of a freedom, rad or characteristic lengths: loops are closed by Newton's method from the step before.
 MAX_STEP = 0.2
+#: Way of a freedom beyond which it is taken to fall without end, rad or characteristic lengths.
+MAX_WAY = 20.0
+#: Stiffness that stands for none, so that numbers stay finite.
+NO_STIFFNESS = 1e-60
 #: A freedom is at rest where its next Newton step is below this, rad or characteristic lengths.
 REST_TOLERANCE = 1e-10
 #: Step of the differences that give f' and room', rad or characteristic lengths.
 DIFFERENCE = 1e-5
+#: It is taken for at rest below this: rounding of loops that are badly conditioned.
+SETTLED = 1e-8
 #: A direction whose stiffness is below this share of the largest of the passive freedoms is held by nothing.
 MIN_STIFFNESS = 1e-6
 #: Factors on m after a step that succeeds, and after one that does not.
@@ -62,14 +68,20 @@ class Equilibrium:
     loose: tuple[str, ...]
     next_step: float
 
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether the freedoms have come to rest, at a pose that something holds."""
+        return bool(self.next_step <= SETTLED) and not self.loose
+
     def evidence(self, model: Model) -> tuple[Evidence, ...]:
         """Return whether the pose is an equilibrium, and whether it is the only one nearby."""
         names = ", ".join(self.names)
-        give = f"give their positions too (`--actuators '{self.names[0]}=...'`)"
+        give = f"they stay as at the reference pose; give their positions too (`--actuators '{self.names[0]}=...'`)"
+        has_settled = self.next_step <= SETTLED
         resting = Evidence(
-            name="further step of a passive freedom towards rest, rad or characteristic lengths",
-            value=self.next_step,
-            upper=100 * REST_TOLERANCE,
+            name="passive freedoms that do not come to rest",
+            value=0.0 if has_settled else float(len(self.names)),
+            upper=0.0,
             advice=f"no equilibrium of {names} was reached: {give}",
         )
         loose = Evidence(
@@ -133,7 +145,7 @@ def _settled(search: _Search, near: np.ndarray) -> Equilibrium:
     for _ in range(MAX_STEPS):
         newton, _ = search.step(place, 0.0)
         next_step = float(np.abs(newton).max())
-        if next_step < REST_TOLERANCE:
+        if next_step < REST_TOLERANCE or np.abs(place.x - search.start).max() > MAX_WAY:
             break
         step, _ = search.step(place, damping)
         further = search.moved(place, step) if np.abs(step).max() <= MAX_STEP else None
@@ -225,7 +237,9 @@ class _Search:
 
         eigenvalues, vectors = np.linalg.eigh(place.slope)
         # concave directions are left downhill, and those that nothing holds are not left
-        size = np.maximum(np.abs(eigenvalues) + damping, MIN_STIFFNESS * max(self.stiffness(place), 1e-300))
+        # nor does a force take a step beyond all measure where nothing but a stop may hold it
+        floor = max(MIN_STIFFNESS * self.stiffness(place), np.abs(place.force).max() / MAX_WAY, NO_STIFFNESS)
+        size = np.maximum(np.abs(eigenvalues) + damping, floor)
         root = vectors / np.sqrt(size)
         near = np.isfinite(place.room) & (place.room < 2 * MAX_STEP)
         rows = place.room_slope[near] @ root
@@ -279,6 +293,6 @@ class _Search:
         if not len(open_directions):
             return ()
         eigenvalues, vectors = np.linalg.eigh(open_directions @ place.slope @ open_directions.T)
-        soft = eigenvalues <= MIN_STIFFNESS * max(self.stiffness(place), 1e-300)
+        soft = eigenvalues <= MIN_STIFFNESS * max(self.stiffness(place), NO_STIFFNESS)
         shares = np.abs(vectors[:, soft].T @ open_directions).max(axis=0, initial=0.0)
         return tuple(name for name, share in zip(self._names, shares, strict=True) if share > 0.1)

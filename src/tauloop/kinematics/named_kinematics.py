@@ -215,7 +215,8 @@ def _poses(model: Model, entry: Entry, position: object, options: KinematicsOpti
         free = unstated_passive(model, stated_columns(ports.position, position))
         if free:
             equilibrium = static_equilibrium(model, values, free)
-            values, evidence = equilibrium.position, (*evidence, *equilibrium.evidence(model))
+            evidence = (*evidence, *equilibrium.evidence(model))
+            values = equilibrium.position if equilibrium.is_at_rest else values
     if options.all_modes:
         search = assembly_modes if entry is ACTUATORS else working_modes
         modes = search(model, values, ModeOptions(seed=options.seed, thorough=options.thorough), report=report)
@@ -250,8 +251,8 @@ def _poses(model: Model, entry: Entry, position: object, options: KinematicsOpti
         tool_rotation=geometry.tool_rotation,
         residual=residual,
         misfit={} if fit is None else dict(zip(fit.names, fit.residual.tolist(), strict=True)),
-        resting=() if equilibrium is None else equilibrium.names,
-        at_stops=() if equilibrium is None else equilibrium.at_stops,
+        resting=equilibrium.names if equilibrium is not None and equilibrium.is_at_rest else (),
+        at_stops=equilibrium.at_stops if equilibrium is not None and equilibrium.is_at_rest else (),
         beyond=tuple(model.limits.beyond(row) for row in q),
         evidence=(closing, *evidence),
         provenance=provenance(
