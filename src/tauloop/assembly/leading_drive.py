@@ -44,7 +44,7 @@ def leading_drive(
     Args:
         loops: the machine's.
         leading: indices of the actuators.
-        passive: indices of the velocities that are given beside their motion.
+        passive: indices of the velocities that are given in addition to their motion.
         constants: coordinates that never change, by the index of their velocity.
     """
     transmission = loops.transmission[list(leading)]

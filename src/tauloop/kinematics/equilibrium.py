@@ -237,7 +237,7 @@ class _Search:
 
         eigenvalues, vectors = np.linalg.eigh(place.slope)
         # concave directions are left downhill, and those that nothing holds are not left
-        # nor does a force take a step beyond all measure where nothing but a stop may hold it
+        # a force that only a stop may hold gives a finite step too
         floor = max(MIN_STIFFNESS * self.stiffness(place), np.abs(place.force).max() / MAX_WAY, NO_STIFFNESS)
         size = np.maximum(np.abs(eigenvalues) + damping, floor)
         root = vectors / np.sqrt(size)
