@@ -136,8 +136,8 @@ def test_programs_of_derivatives_do_not_depend_on_the_scale(scale: Scale) -> Non
     forces = np.array([scale.factor("N m")] * 2)
     slopes = []
     for motion, size, force in ((original, np.ones(2), np.ones(2)), (other, unit, forces)):
-        given = position * size, velocity * size / scale.time, np.zeros(2)
-        jacobian = motion.derivatives("inverse_dynamics", *given).jacobian("force", "position")
+        moved = position * size, velocity * size / scale.time, np.zeros(2)
+        jacobian = motion.derivatives("inverse_dynamics", *moved).jacobian("force", "position")
         slopes.append(jacobian / force[:, None] * size)
     assert slopes[1] == pytest.approx(slopes[0], rel=AGREEMENT)
 

@@ -75,8 +75,8 @@ def test_slopes_of_friction_are_there_at_any_stribeck_speed(stribeck: float) -> 
     position = motions[0].ports.at(motions[0].assembly.q)
     J = motions[0].actuator_jacobian(position)
     speeds = np.array([0.7, -0.3])  # of the motors, over that of Stribeck
-    given = position, np.linalg.solve(J, stribeck * speeds), np.zeros(2)
-    slopes = [motion.derivatives("inverse_dynamics", *given).jacobian("force", "velocity") for motion in motions]
+    moved = position, np.linalg.solve(J, stribeck * speeds), np.zeros(2)
+    slopes = [motion.derivatives("inverse_dynamics", *moved).jacobian("force", "velocity") for motion in motions]
     falling = (0.8 - 0.3) * 2 * np.abs(speeds) / stribeck * np.exp(-(speeds**2))
     assert slopes[0] - slopes[1] == pytest.approx((0.2 - falling)[:, None] * J, rel=SAME)
 

@@ -250,9 +250,8 @@ class Relative:
 
     Attributes:
         Jv, Jw: relative velocity and angular velocity per unit of all velocities (3, 6 n).
-        bv, bw: their rates at zero acceleration.
+        bv: rate of the relative velocity at zero acceleration; that of the angular velocity is zero.
         F, C: orientations of both frames.
-        d: from the near to the far origin.
         w_near, w_far: angular velocities.
         v, w: the relative velocities themselves.
     """
@@ -262,7 +261,6 @@ class Relative:
     bv: np.ndarray
     F: np.ndarray
     C: np.ndarray
-    d: np.ndarray
     w_near: np.ndarray
     w_far: np.ndarray
     v: np.ndarray
@@ -492,7 +490,7 @@ class Maximal:
 
     def _relative(self, link: Link, pose: Pose, V: np.ndarray) -> Relative:
         near, far = link.near.body, link.far.body
-        F, near_origin, p_near = pose.of(link.near)
+        F, _, p_near = pose.of(link.near)
         C, far_origin, p_far = pose.of(link.far)
         Jv, Jw = np.zeros((2, 3, len(V)))
         v_near = w_near = v_far = w_far = np.zeros(3)
@@ -509,7 +507,7 @@ class Maximal:
             Jw[:, 6 * far + 3 : 6 * far + 6] = np.eye(3)
         turning = cross(w_far, arm)
         bias = cross(w_far, turning) - cross(w_near, v_far + turning - v_near)
-        return Relative(Jv, Jw, bias, F, C, far_origin - near_origin, w_near, w_far, Jv @ V, w_far - w_near)
+        return Relative(Jv, Jw, bias, F, C, w_near, w_far, Jv @ V, w_far - w_near)
 
     # What the description states
 

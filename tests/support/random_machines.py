@@ -153,12 +153,9 @@ class Layout:
         near_R = self.any_rotation() if R is None else R
         turned, offset = joint_pose(kind, axes, x)
         near_p = np.asarray(place, dtype=float)
-        units = self.size.displacements([c.startswith("q") for c in kinds.coordinates])
-        units[: len(kinds.velocities)] = np.where(
-            [c.startswith("q") for c in kinds.coordinates][: len(kinds.velocities)],
-            1.0,
-            self.size.displacements(kinds.angular)[: len(units)],
-        )
+        scalars = sum(not c.startswith("q") for c in kinds.coordinates)  # a quaternion comes last
+        units = np.ones(len(kinds.coordinates))
+        units[:scalars] = self.size.displacements(kinds.angular[:scalars])
         self.joints.append(
             Joint(
                 name=name,
