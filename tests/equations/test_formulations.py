@@ -630,3 +630,17 @@ def test_documentation_shows_the_same_table() -> None:
     start, end = (f"<!-- generated from formulations/__init__.py: {word} -->" for word in ("start", "end"))
     table = PAGE.read_text(encoding="utf-8").split(start)[1].split(end)[0].strip()
     assert table == formulation_table()
+
+
+@by_name
+def test_an_inertia_on_one_angular_velocity_resists_its_rate_alone(formulation: Formulation) -> None:
+    """It is no body's: Poincaré's term of its momentum made forces on the other two."""
+    machine = six_legs(np.random.default_rng(3))
+    freedoms = tuple(Freedom(inertia=Constant(0.4) if i == 5 else None) for i in range(6))
+    joints = tuple(replace(joint, freedoms=freedoms) if joint.kind == "free" else joint for joint in machine.joints)
+    machine = replace(machine, joints=joints)
+    model, other = Model(machine), Model(machine, formulation=formulation)
+    states = random_states(model, 3, np.random.default_rng(1))
+    motion = states.position, states.velocity, states.acceleration
+    forces, expected = (chosen.platform.inverse_dynamics(*motion, start=states.q).force for chosen in (other, model))
+    assert forces == pytest.approx(expected, rel=0, abs=AGREE * np.abs(expected).max())

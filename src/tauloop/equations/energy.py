@@ -31,6 +31,19 @@ def kinetic_energy(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -
     return sum((element.energy for element in inertial_elements(mechanism, motion, entries)), ca.SX(0))
 
 
+def freedom_momentum(motion: TreeMotion, entries: Entries) -> ca.SX:
+    """Return the momenta (n_v,) of the inertias that move with single freedoms.
+
+    Such an inertia on an angular velocity of a ball resists its rate alone, so Poincare's term leaves it out.
+    """
+    topology, momentum = motion.topology, ca.SX(motion.topology.n_v, 1)
+    for i, (name, freedom) in enumerate(zip(topology.velocity_names, topology.freedoms, strict=True)):
+        inertia = entries.get(name, "inertia")
+        if freedom.inertia is not None and inertia is not None:
+            momentum[i] = inertia * motion.v[i]
+    return momentum
+
+
 def potential_energy(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> ca.SX:
     """Potential energy of gravity and springs, J: -g . sum(m r) + sum(k q^2 / 2 - k q_0 q), up to a constant.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import casadi as ca
 
-from tauloop.equations.energy import kinetic_energy, potential_energy
+from tauloop.equations.energy import freedom_momentum, kinetic_energy, potential_energy
 from tauloop.equations.formulations.state_symbols import StateSymbols
 from tauloop.equations.newton_euler import friction_forces
 from tauloop.equations.tree import TreeMotion
@@ -51,7 +51,8 @@ def canonical_terms(mechanism: Mechanism, motion: TreeMotion, entries: Entries) 
     T = kinetic_energy(mechanism, on_symbols, entries)
     L = T - potential_energy(mechanism, on_symbols, entries)
     p = ca.gradient(T, state.v)
-    remainder = state.poincare(p) @ state.v - state.gradient(L)
+    turning = p - freedom_momentum(on_symbols, entries)
+    remainder = state.poincare(turning) @ state.v - state.gradient(L)
     momentum, rate, remainder = state.at([p, state.rate(p), remainder], motion)
     return CanonicalTerms(
         momentum=momentum,

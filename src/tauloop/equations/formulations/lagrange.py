@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import casadi as ca
 
-from tauloop.equations.energy import kinetic_energy, potential_energy
+from tauloop.equations.energy import freedom_momentum, kinetic_energy, potential_energy
 from tauloop.equations.formulations.state_symbols import StateSymbols
 from tauloop.equations.newton_euler import friction_forces
 from tauloop.equations.tree import TreeMotion
@@ -33,17 +33,22 @@ class KoditschekForm:
     gravity: ca.SX
 
 
-def koditschek_matrices(state: StateSymbols, energy: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
+def koditschek_matrices(state: StateSymbols, energy: ca.SX, of_freedoms: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
     """Matrices (M, M', V) of a kinetic energy that is written on the symbols of a state.
 
     V = (M' + U^T - U)/2 + P with U_ij = sum_k v_k dM_kj/dq_i. P is Poincare's term, skew as well, so that M' - 2 V
     stays skew on angular velocities too.
+
+    Args:
+        state: the symbols.
+        energy: kinetic energy.
+        of_freedoms: the part of the momenta (n_v,) that has no such term (see `freedom_momentum`).
     """
     momentum = ca.gradient(energy, state.v)
     M = ca.jacobian(momentum, state.v)
     M_rate = state.rate_at_constant_velocity(M)
     U = state.along_velocities(momentum).T
-    return M, M_rate, (M_rate + U.T - U) / 2 + state.poincare(momentum)
+    return M, M_rate, (M_rate + U.T - U) / 2 + state.poincare(momentum - of_freedoms)
 
 
 def koditschek_form(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> KoditschekForm:
@@ -59,7 +64,8 @@ def koditschek_form(mechanism: Mechanism, motion: TreeMotion, entries: Entries) 
     """
     state = StateSymbols(motion.topology)
     on_symbols = state.motion(motion.values)
-    matrices = koditschek_matrices(state, kinetic_energy(mechanism, on_symbols, entries))
+    energy, of_freedoms = kinetic_energy(mechanism, on_symbols, entries), freedom_momentum(on_symbols, entries)
+    matrices = koditschek_matrices(state, energy, of_freedoms)
     gravity = state.gradient(potential_energy(mechanism, on_symbols, entries))
     M, M_rate, V, gravity = state.at([*matrices, gravity], motion)
     return KoditschekForm(M=M, M_rate=M_rate, V=V, gravity=gravity)

@@ -108,7 +108,8 @@ def _by_momentum(
 def _by_energy(
     state: StateSymbols, part: InertialElement, motion: TreeMotion, G: ca.SX, G_rate: ca.SX
 ) -> tuple[ca.SX, ca.SX]:
-    M, _, V = koditschek_matrices(state, part.energy)
+    of_freedoms = ca.gradient(part.energy, state.v) if part.kind == "rotor" else ca.SX(state.v.numel(), 1)
+    M, _, V = koditschek_matrices(state, part.energy, of_freedoms)
     M, V = state.at([M, V], motion)
     return G.T @ (M @ G), G.T @ (V @ G + M @ G_rate)
 
