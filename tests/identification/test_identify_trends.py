@@ -128,18 +128,10 @@ def test_a_transmission_that_bends(model: Model, frequency: float) -> None:
 
 
 def test_a_filter_of_the_positions_is_no_transmission_that_bends(model: Model) -> None:
-    """One pole forwards and backwards takes off what a bending transmission adds: what passes says so."""
+    """One pole forwards and backwards takes 1 % off the fastest sine; forces and regressor lose it together."""
     first_order = Preparation(cutoff=6.0, order=1, trim=100, decimation=2)
     data = regression_data(model, arm_log(MOTION, smooth(MOTION)), first_order)
-    spectrum = np.fft.rfftfreq(4 * len(data), float(np.diff(np.asarray(data.time)).mean()))
-    gain = 1.0 / (1.0 + (spectrum / 6.0) ** 2)
-
-    def passed(x: np.ndarray) -> np.ndarray:
-        mirrored = np.concatenate([x, x[::-1], x, x[::-1]])
-        return np.asarray(np.fft.irfft(np.fft.rfft(mirrored) * gain, len(mirrored))[: len(x)])
-
-    assert "compliance" in {trend.kind for trend in residual_trends(data, FRICTION_NAMES)}
-    assert "compliance" not in {trend.kind for trend in residual_trends(data, FRICTION_NAMES, passed=passed)}
+    assert "compliance" not in {trend.kind for trend in residual_trends(data, FRICTION_NAMES)}
 
 
 def test_clocks_that_drift_apart(model: Model) -> None:

@@ -45,8 +45,11 @@ def recorded(model, tmp_path_factory) -> Path:
     rng = np.random.default_rng(7)
     time = np.arange(400) / RATE
     names, force_units = model.output_ports("actuators")
-    waves = np.sin(np.outer(time, rng.uniform(2.0, 6.0, size=len(names))) + rng.uniform(size=len(names)))
-    position = model.actuator_position(model.assembly.q) + 0.3 * waves
+    position = model.actuator_position(model.assembly.q)
+    for _ in range(2):  # in a single sine accelerations are positions, up to a factor
+        position = position + 0.15 * np.sin(
+            np.outer(time, rng.uniform(2.0, 6.0, size=len(names))) + rng.uniform(size=len(names))
+        )
     forces = rng.normal(size=position.shape)
     forces[50:60, 0] = forces[:, 0].max() + 1.0
     rows = [

@@ -25,6 +25,8 @@ from tauloop.identification.estimation.estimators import (
 from tauloop.identification.estimation.robust import IterativelyReweightedLeastSquares
 from tauloop.identification.options import ESTIMATORS, IdentificationOptions
 from tauloop.identification.preparation.measured_log import MeasuredLog
+from tauloop.logs import common_cutoff
+from tauloop.logs.signals import HIGHEST_CUTOFF
 
 
 def chosen_estimator(
@@ -52,14 +54,17 @@ def chosen_errors(options: IdentificationOptions, logs: Sequence[MeasuredLog]) -
     """
     if isinstance(options.errors, ErrorModel):
         return options.errors
-    if options.errors == "autocorrelated":
-        return AutocorrelatedErrors()
     if options.errors == "independent":
         return IndependentErrors()
     if options.errors in ("blocks", "logs"):
         return ClusteredErrors(by=options.errors.removesuffix("s"))
-    factors = sorted({log.factor for log in logs}) or [1]
-    if len(factors) > 1:
-        what = f"logs are decimated by {' and '.join(map(str, factors))}, so their errors correlate differently"
-        raise InputError.of("errors", what, "give one decimation, or take autocorrelated")
-    return FilteredErrors(correlation=decimation_correlation(factors[0]))
+    cutoffs = [common_cutoff(log.log, log.how) or HIGHEST_CUTOFF for log in logs]
+    filters = sorted({(log.factor, min(cutoff, 0.5 / log.factor)) for log, cutoff in zip(logs, cutoffs, strict=True)})
+    known = decimation_correlation(*filters[0]) if len(filters) == 1 else np.ones(1)
+    if options.errors == "autocorrelated":
+        return AutocorrelatedErrors(filtered=tuple(known.tolist()) if len(filters) == 1 else ())
+    if len(filters) > 1:
+        passed = " and ".join(f"{factor} (low-pass at {cutoff:.3g} of the rate)" for factor, cutoff in filters)
+        what = f"logs are decimated by {passed}, so their errors correlate differently"
+        raise InputError.of("errors", what, "give one decimation and one cut-off, or take autocorrelated")
+    return FilteredErrors(correlation=known)

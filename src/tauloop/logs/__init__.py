@@ -19,9 +19,12 @@ from tauloop.logs.gaps import FillGaps as FillGaps
 from tauloop.logs.measuring import Sensors as Sensors, measure as measure
 from tauloop.logs.preparation import (
     Preparation as Preparation,
+    common_cutoff as common_cutoff,
     prepare as prepare,
     prepared_signals as prepared_signals,
+    with_cutoffs as with_cutoffs,
 )
+from tauloop.logs.rates import smooth_rates as smooth_rates
 from tauloop.logs.reading import LogFile as LogFile, read_log as read_log, read_signals as read_signals
 from tauloop.logs.recording import Recording as Recording, load_recording as load_recording
 from tauloop.logs.repairs import held as held, resampled as resampled

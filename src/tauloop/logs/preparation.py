@@ -10,7 +10,8 @@ import numpy as np
 
 from tauloop.errors import InputError
 from tauloop.logs.channels import Channel, Log, Signals, as_signals, channels, samples
-from tauloop.logs.signals import LEAST_FOR_DIFFERENCES, butterworth, central_differences, sample_period, taps
+from tauloop.logs.rates import allowed_cutoff, smooth_rates, wider
+from tauloop.logs.signals import HIGHEST_CUTOFF, LEAST_FOR_DIFFERENCES, require_filter, sample_period, taps
 from tauloop.logs.velocities import SOURCES, velocities_of_source
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.options import Options, option
@@ -32,15 +33,17 @@ class Preparation(Options):
     """How a log is made ready for identification; what has no meaning for any log is an `InputError`.
 
     Attributes:
-        cutoff: -3 dB frequency of one pass of the filter of positions (and measured velocities), Hz; None leaves them
-            as they are.
+        cutoff: -3 dB frequency of one pass of the filter of positions (and measured velocities), Hz; without it each
+            channel has the cut-off that its noise allows (`with_cutoffs`). Forces and regressor together pass the
+            lowest one of all channels (`common_cutoff`); before that accelerations pass twice the cut-off, and
+            positions and velocities what their noise allows.
         order: order of the Butterworth filter; it runs forwards and backwards, so the attenuation is that of twice
             the order and at the cutoff -6 dB.
         standstill: share of a channel's largest speed below which it counts as standing still, with velocity exactly
             zero. Rounding and the filter's tails leave velocities of 1e-12 rad/s there, whose sign means nothing but
             would enter Coulomb friction in full (on a measured arm it moved two joints' errors from 4.1 to 4.7 and
             from 5.9 to 7.6 % of the largest torque, depending on how the same filter was written).
-        trim: samples cut off at each end, where filter and differences suffer from the missing neighbours.
+        trim: samples cut off at each end, where the filter lacks neighbours.
         decimation: factor by which regressor and forces are decimated after the regressor is made (`decimate`).
         cutoffs: cut-off, Hz, of single channels, in place of `cutoff`.
         velocity: where velocities come from, of `SOURCES`: "positions" differentiates these; "measured" takes channels
@@ -59,7 +62,7 @@ class Preparation(Options):
     velocities: Mapping[str, str] = option(factory=dict, choices=SOURCES)
 
     def cutoff_of(self, channel: str) -> float | None:
-        """Cut-off of a channel, Hz; None leaves it as it is."""
+        """Return the cut-off of a channel, Hz; None where its noise is to decide."""
         return self.cutoffs.get(channel, self.cutoff)
 
     def source_of(self, channel: str) -> str:
@@ -70,9 +73,10 @@ class Preparation(Options):
 def prepare(log: Log, preparation: Preparation) -> xr.Dataset:
     """Filter positions, derive velocities and accelerations, trim.
 
-    Velocities are those of `Preparation.velocity`, accelerations always derived. Other quantities are trimmed only:
-    they are neither filtered nor shifted. Nothing is decimated yet, because the regressor is not linear in the motion:
-    decimate its columns and the forces alike with `decimate`.
+    Velocities are those of `Preparation.velocity`, accelerations always derived, both by sine series (`smooth_rates`).
+    Other quantities are trimmed only: they are neither filtered nor shifted. Nothing is decimated yet, because the
+    regressor is not linear in the motion: filter and decimate its columns and the forces alike with `decimate` and
+    `common_cutoff`.
 
     Args:
         log: a log with positions, as of `read_log`.
@@ -86,6 +90,7 @@ def prepare(log: Log, preparation: Preparation) -> xr.Dataset:
             channel that has no position.
         LogError: no positions in the log, or no velocities that shall be used.
     """
+    preparation = with_cutoffs(log, preparation)
     signals = prepared_signals(log, preparation)
     return signals.dataset().assign_attrs(preparation=asdict(preparation), period=sample_period(log))
 
@@ -101,23 +106,63 @@ def prepared_signals(log: Log, preparation: Preparation) -> Signals:
     names, count = channels(raw, "position"), len(raw.time)
     _require_channels(names, preparation)
     _require_length(count, preparation)
-    period = sample_period(raw)
+    rate = 1.0 / sample_period(raw)
+    preparation = with_cutoffs(raw, preparation)
+    for name in names:
+        cutoff = preparation.cutoff_of(name)
+        if cutoff is not None and cutoff < HIGHEST_CUTOFF * rate:
+            require_filter(count, rate, cutoff, preparation.order)
     sources = {name: preparation.source_of(name) for name in names}
     velocities = dict(zip(names, velocities_of_source(raw, sources).T, strict=True))
 
     def motion(channel: Channel) -> Motion:
-        """Positions are low-passed before they are differentiated."""
-        position, velocity = channel.values, velocities[channel.channel]
-        cutoff, is_derived = preparation.cutoff_of(channel.channel), sources[channel.channel] == "positions"
-        if cutoff is not None:
-            position = butterworth(position, rate=1.0 / period, cutoff=cutoff, order=preparation.order)
-            if not is_derived:
-                velocity = butterworth(velocity, rate=1.0 / period, cutoff=cutoff, order=preparation.order)
-        velocity = central_differences(position, period) if is_derived else velocity
-        return position, velocity, central_differences(velocity, period)
+        """Positions, or measured velocities, are low-passed and differentiated."""
+        cutoff, order = preparation.cutoff_of(channel.channel), preparation.order
+        assert cutoff is not None
+        wide = wider(cutoff, rate)
+        if sources[channel.channel] != "positions":
+            (position,) = smooth_rates(channel.values, rate=rate, cutoffs=(cutoff,), order=order)
+            measured = velocities[channel.channel]
+            velocity, acceleration = smooth_rates(measured, rate=rate, cutoffs=(cutoff, wide), order=order)
+            return position, velocity, acceleration
+        # a velocity that is smoothed much reverses early where friction bends it
+        brisk = max(cutoff, allowed_cutoff(channel.values, rate=rate, order=order, derivative=1))
+        cutoffs = (brisk, brisk, wide)
+        position, velocity, acceleration = smooth_rates(channel.values, rate=rate, cutoffs=cutoffs, order=order)
+        return position, velocity, acceleration
 
     prepared = with_motions(raw, motion, preparation.standstill)
     return prepared.part(slice(preparation.trim, count - preparation.trim))
+
+
+def with_cutoffs(log: Log, preparation: Preparation) -> Preparation:
+    """Return the preparation with a cut-off of every channel; where it has none, the one that the noise allows.
+
+    Raises:
+        InputError: the log is not evenly sampled, or too short.
+    """
+    raw = as_signals(log)
+    _require_length(len(raw.time), preparation)
+    rate = 1.0 / sample_period(raw)
+    missing = [
+        channel
+        for channel in raw.channels
+        if channel.quantity == "position" and preparation.cutoff_of(channel.channel) is None
+    ]
+    allowed = {
+        channel.channel: allowed_cutoff(channel.values, rate=rate, order=preparation.order) for channel in missing
+    }
+    return replace(preparation, cutoffs={**allowed, **preparation.cutoffs}) if allowed else preparation
+
+
+def common_cutoff(log: Log, preparation: Preparation) -> float | None:
+    """Return the lowest cut-off of all channels as a share of the sampling rate, which forces and regressor pass.
+
+    What the filter of the positions takes off the regressor is so taken off the forces. None without any.
+    """
+    cutoffs = [preparation.cutoff_of(name) for name in channels(log, "position")]
+    lowest = min((cutoff for cutoff in cutoffs if cutoff is not None), default=None)
+    return None if lowest is None else lowest * sample_period(log)
 
 
 def with_motions(log: Signals, motion: Callable[[Channel], Motion], standstill: float) -> Signals:

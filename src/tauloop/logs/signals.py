@@ -21,6 +21,8 @@ _HALF_LENGTH = 10
 _OUTPUTS_AT_ONCE = 512
 _OUTPUTS_PER_PRODUCT = 16
 LEAST_FOR_DIFFERENCES = 3
+#: Largest cut-off of a low-pass that is chosen, as a share of the sampling rate; up there nothing is filtered.
+HIGHEST_CUTOFF = 0.45
 
 
 def sample_period(log: Log) -> float:
@@ -66,25 +68,53 @@ def butterworth(x: np.ndarray, *, rate: float, cutoff: float, order: int) -> np.
     Raises:
         InputError: cutoff not below half the rate, or too few samples for the order.
     """
-    if not 0.0 < cutoff < 0.5 * rate:
-        what = f"{cutoff:g} Hz is not between zero and half the sampling rate, {0.5 * rate:g} Hz"
-        raise InputError.of("cutoff", what, "choose a lower cutoff, or none to leave positions as they are")
-    needed = 3 * (order + 1) + 1
-    if len(x) < needed:
-        what = f"{len(x)} samples are too few for a filter of order {order}, which needs {needed}"
-        raise InputError.of("log", what, "record longer")
+    require_filter(len(x), rate, cutoff, order)
     last = scipy.fft.next_fast_len(len(x) - 1)
     along = np.linspace(0.0, 1.0, last + 1)
+    gain = gain_of_sines(along, rate=rate, cutoff=cutoff, order=order)
+    smooth = np.empty(x.shape)
+    for own, filtered in zip(x.reshape(len(x), -1).T, smooth.reshape(len(x), -1).T, strict=True):  # columns: memory
+        filtered[:] = _passed(own, along, gain)
+    return smooth
+
+
+def require_filter(count: int, rate: float, cutoff: float, order: int) -> None:
+    """Refuse a low-pass that is none at this rate, or that has too few samples.
+
+    Raises:
+        InputError: cutoff not below half the rate, or too few samples for the order.
+    """
+    require_cutoff(rate, cutoff)
+    needed = 3 * (order + 1) + 1
+    if count < needed:
+        what = f"{count} samples are too few for a filter of order {order}, which needs {needed}"
+        raise InputError.of("log", what, "record longer")
+
+
+def require_cutoff(rate: float, cutoff: float) -> None:
+    """Refuse a cut-off that is not below half the rate.
+
+    Raises:
+        InputError: with both.
+    """
+    if not 0.0 < cutoff < 0.5 * rate:
+        what = f"{cutoff:g} Hz is not between zero and half the sampling rate, {0.5 * rate:g} Hz"
+        raise InputError.of("cutoff", what, "choose a lower cutoff, or none: what the noise allows is taken")
+
+
+def gain_of_sines(along: np.ndarray, *, rate: float, cutoff: float, order: int) -> np.ndarray:
+    """Return the gain (N - 2,) of a Butterworth filter, forwards and backwards, for every sine of a record.
+
+    Args:
+        along: (N,) from zero to one, in even steps: the sines' frequencies over half the rate, with both ends.
+        rate, cutoff, order: as for `butterworth`.
+    """
     with np.errstate(over="ignore"):  # far above the cutoff the gain is zero
         gain = np.tan(0.5 * np.pi * along[1:-1])
         gain /= np.tan(np.pi * cutoff / rate)
         gain **= 2 * order
         gain += 1.0
-        np.reciprocal(gain, out=gain)
-    smooth = np.empty(x.shape)
-    for own, filtered in zip(x.reshape(len(x), -1).T, smooth.reshape(len(x), -1).T, strict=True):  # columns: memory
-        filtered[:] = _passed(own, along, gain)
-    return smooth
+        return np.asarray(np.reciprocal(gain, out=gain))
 
 
 def _passed(x: np.ndarray, along: np.ndarray, gain: np.ndarray) -> np.ndarray:
@@ -117,16 +147,18 @@ def central_differences(x: np.ndarray, period: float) -> np.ndarray:
     return np.asarray(np.gradient(x, period, axis=0, edge_order=2))
 
 
-def decimate(x: np.ndarray, factor: int) -> np.ndarray:
-    """Every `factor`-th sample after a zero-phase low-pass at half the new rate.
+def decimate(x: np.ndarray, factor: int, cutoff: float | None = None) -> np.ndarray:
+    """Return every `factor`-th sample after a zero-phase low-pass at half the new rate, or at a lower cut-off.
 
     The filter is the one of ``scipy.signal.decimate(x, factor, ftype="fir", zero_phase=True)``: 20 factor + 1 taps of
-    a Hamming window, zeros beyond the ends. It is applied as products of matrices to all columns at once, computing
-    only the samples that are kept.
+    a Hamming window, zeros beyond the ends; for a cut-off below half the new rate, that of the factor 1 / (2 cutoff),
+    whole or not. It is applied as products of matrices to all columns at once, computing only the samples that are
+    kept.
 
     Args:
         x: (N, ...) samples; any number of columns, such as a stacked regressor (N, outputs, parameters).
-        factor: 1 leaves everything as it is.
+        factor: 1 keeps every sample.
+        cutoff: -6 dB frequency as a share of the sampling rate; without it half the new rate decides.
 
     Returns:
         (ceil(N / factor), ...); sample k belongs to the time of sample k * factor.
@@ -135,25 +167,32 @@ def decimate(x: np.ndarray, factor: int) -> np.ndarray:
         InputError: the factor is below one, or there are fewer samples than taps.
     """
     _require_taps(len(x), factor)
-    if factor == 1:
+    if is_unfiltered(factor, cutoff):
         return x
-    return decimate_in_parts(lambda part: x[part], len(x), factor)
+    return decimate_in_parts(lambda part: x[part], len(x), factor, cutoff)
 
 
-def decimate_in_parts(evaluate: Callable[[slice], np.ndarray], n: int, factor: int) -> np.ndarray:
+def is_unfiltered(factor: int, cutoff: float | None) -> bool:
+    """Return whether `decimate` leaves everything as it is."""
+    return factor == 1 and (cutoff is None or cutoff >= HIGHEST_CUTOFF)
+
+
+def decimate_in_parts(
+    evaluate: Callable[[slice], np.ndarray], n: int, factor: int, cutoff: float | None = None
+) -> np.ndarray:
     """As `decimate`, for samples that are made part by part and need not be in memory all at once.
 
     Args:
         evaluate: gives the samples (size, ...) of a slice; slices overlap by the length of the filter.
         n: number of samples in all.
-        factor: at least 2.
+        factor, cutoff: as for `decimate`, not both without effect.
 
     Raises:
         InputError: the factor is below one, or there are fewer samples than taps.
     """
     _require_taps(n, factor)
-    band = _band(factor)
-    step, half = _OUTPUTS_PER_PRODUCT * factor, _HALF_LENGTH * factor
+    band = _band(factor, cutoff)
+    step, half = _OUTPUTS_PER_PRODUCT * factor, (band.shape[1] - factor * (_OUTPUTS_PER_PRODUCT - 1)) // 2
     count = -(-n // factor)
     thinned = np.empty(0)
     for first in range(0, count, _OUTPUTS_AT_ONCE):
@@ -171,15 +210,26 @@ def decimate_in_parts(evaluate: Callable[[slice], np.ndarray], n: int, factor: i
     return thinned
 
 
-def _band(factor: int) -> np.ndarray:
+def _band(factor: int, cutoff: float | None) -> np.ndarray:
     """Matrix (outputs, inputs) that makes neighbouring decimated samples of all samples their filters reach."""
-    reach = np.arange(-_HALF_LENGTH * factor, _HALF_LENGTH * factor + 1)
-    impulse_response = np.hamming(len(reach)) * np.sinc(reach / factor)
+    half = half_length(factor, cutoff)
+    reach = np.arange(-half, half + 1)
+    impulse_response = np.hamming(len(reach)) * np.sinc(reach / _stretch(factor, cutoff))
     impulse_response /= impulse_response.sum()
     outputs = np.arange(_OUTPUTS_PER_PRODUCT)
     band = np.zeros((len(outputs), factor * (len(outputs) - 1) + len(impulse_response)))
     band[outputs[:, None], factor * outputs[:, None] + np.arange(len(impulse_response))] = impulse_response
     return band
+
+
+def half_length(factor: int, cutoff: float | None = None) -> int:
+    """Return how many samples to each side the filter of `decimate` reaches."""
+    return 0 if is_unfiltered(factor, cutoff) else int(np.ceil(_HALF_LENGTH * _stretch(factor, cutoff)))
+
+
+def _stretch(factor: int, cutoff: float | None) -> float:
+    """Return half the period of the cut-off frequency, in samples."""
+    return factor if cutoff is None else max(factor, 0.5 / cutoff)
 
 
 def _require_taps(n: int, factor: int) -> None:

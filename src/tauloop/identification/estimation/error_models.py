@@ -18,12 +18,10 @@ import scipy.fft
 from tauloop.errors import IdentificationError
 from tauloop.identification.estimation.base_columns import BaseRegression
 from tauloop.logs import decimate
+from tauloop.logs.signals import half_length, is_unfiltered
 from tauloop.options import option, require
 from tauloop.records import dataclass
 from tauloop.shown import Shown
-
-#: Half the lags kept by `decimation_correlation`, in decimated samples; the filter reaches ten to each side.
-_REACH = 21
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -109,14 +107,30 @@ class AutocorrelatedErrors(ErrorModel):
     errors by what the parameters follow, as in `FilteredErrors`: multiplied by N / (N - t), t = sum over parameters of
     S_jj / G_0,jj, per output.
 
+    Few samples say little of an unknown correlation, and such a covariance is then too small on average. Where forces
+    passed a known filter no deviation is smaller than `FilteredErrors` has it.
+
     Attributes:
         lags: L; None to choose the bandwidth. 0 is White's estimator: independent, but of any size.
+        filtered: correlation that a known filter gives white errors, at lags 0, 1, ..., such as
+            `decimation_correlation` returns; nothing is known of a filter without it.
     """
 
     lags: int | None = option(None, least=0, remedy="give a whole number from 0 on, or None to choose it from the data")
+    filtered: tuple[float, ...] = ()
 
     def covariance(self, equations: EstimatingEquations) -> np.ndarray:
         """See `ErrorModel`."""
+        total = self._correlated(equations)
+        if not self.filtered or len(equations.residual) > MANY_SAMPLES:
+            return total
+        least = np.diag(_filtered(equations, np.array(self.filtered)))
+        sizes = np.diag(total)
+        grown = np.sqrt(np.maximum(least / np.maximum(sizes, np.finfo(float).tiny), 1.0))
+        return np.asarray(total * np.outer(grown, grown))
+
+    def _correlated(self, equations: EstimatingEquations) -> np.ndarray:
+        """Return the covariance (r, r) by the residuals' own correlation."""
         directions = equations.scores @ equations.sensitivity.T
         count, outputs = float(equations.measured.mean()), len(equations.measured)
         kernel = _score_sums(directions, equations.logs).kernel if self.lags is None else self.window
@@ -129,6 +143,16 @@ class AutocorrelatedErrors(ErrorModel):
         """Newey's and West's kernel (L + 1,) of the given lags."""
         lags = self.lags or 0
         return np.asarray(1.0 - np.arange(lags + 1) / (lags + 1))
+
+
+def score_variances(directions: np.ndarray, logs: np.ndarray | None) -> np.ndarray:
+    """Return the variance of the sum of each column of steps (N, m); see `AutocorrelatedErrors`."""
+    variances = []
+    for column in directions.T:
+        d = column[:, None]
+        kernel = _score_sums(d, logs).kernel
+        variances.append(max(float((d.T @ _correlated_within(d, kernel, logs))[0, 0]), 0.0))
+    return np.array(variances)
 
 
 def less_followed(total: np.ndarray, sizes: np.ndarray, count: float, outputs: int) -> np.ndarray:
@@ -214,6 +238,8 @@ def _filtered(equations: EstimatingEquations, correlation: np.ndarray) -> np.nda
     return np.asarray(sensitivity @ total @ sensitivity.T)
 
 
+#: From this many samples on the residuals' own correlation is known well enough.
+MANY_SAMPLES = 50_000
 #: The quadratic spectral kernel is left out beyond this many bandwidths, where it is below 0.002.
 _BANDWIDTHS = 10.0
 
@@ -266,14 +292,19 @@ def _score_sums(d: np.ndarray, logs: np.ndarray | None) -> ScoreSums:
     return reduce(ScoreSums.__add__, map(ScoreSums.of, [d] if logs is None else _parts(d, logs)))
 
 
-def decimation_correlation(factor: int) -> np.ndarray:
-    """Correlation of white noise after `tauloop.logs.decimate`, at lags 0, 1, ... of the decimated samples.
+def decimation_correlation(factor: int, cutoff: float | None = None) -> np.ndarray:
+    """Return the correlation of white noise after `tauloop.logs.decimate`, at lags 0, 1, ... of its samples.
 
-    Taken from the filter itself, M M^T of its matrix M.
+    Taken from the response of the filter itself.
+
+    Args:
+        factor, cutoff: as for `decimate`.
     """
-    if factor == 1:
+    if is_unfiltered(factor, cutoff):
         return np.ones(1)
-    rows = decimate(np.eye(2 * _REACH * factor), factor)
-    middle = len(rows) // 2
-    products = rows[middle:] @ rows[middle]
+    half = half_length(factor, cutoff)
+    impulse = np.zeros(2 * half + 1)
+    impulse[half] = 1.0
+    response = decimate(impulse, 1, min(0.5 / factor, 0.5 if cutoff is None else cutoff))
+    products = np.correlate(response, response, mode="full")[2 * half :: factor]
     return np.asarray(products / products[0])

@@ -15,6 +15,7 @@ import numpy as np
 
 from tauloop.errors import IdentificationError, Problem, solving
 from tauloop.identification.regression.data import RegressionData
+from tauloop.logs.rates import FEWEST, in_band
 from tauloop.records import dataclass
 
 #: Blocks of a log; so many of them must tell the same sign.
@@ -108,7 +109,7 @@ def residual_trends(
         speeds: velocities (N, n) of the motion at these times. A delay is looked for with them only: friction of any
             shape follows velocities, as a delay of inertial forces does.
     """
-    if data.time is None or len(data) < 4 * BLOCKS:
+    if data.time is None or len(data) - 2 * data.reach < max(4 * BLOCKS, FEWEST):
         return ()
     trends: list[ResidualTrend] = []
     for k in data.kept:
@@ -157,19 +158,22 @@ def _of_output(
     predicted = columns @ values
     rubbing = [i for i, j in enumerate(used) if data.unknowns[j] in friction]
     rubbed = columns[:, rubbing] @ values[rubbing]
-    rate = np.gradient(predicted, step)
-    at = np.unique(np.linspace(2, len(time) - 3, min(LOOKED_AT, len(time) - 4)).round().astype(int))
+    rate, _ = _derivatives(predicted - rubbed, step, data.reach)
+    rate += np.gradient(rubbed, step)
+    edge = max(2, data.reach)
+    at = np.linspace(edge, len(time) - 1 - edge, min(LOOKED_AT, len(time) - 2 * edge))
+    at = np.unique(at.round().astype(int))
     left, sizes, _ = np.linalg.svd(columns[at], full_matrices=False)
     basis = left[:, sizes > RANK * sizes[0]]
     basis = _with(basis, np.ones(len(at)))
     force = float(np.std(forces[at]))
-    late = _Column(kind="delay", cause="", values=-np.gradient(predicted - rubbed, step), scale=1.0)
+    late = _Column(kind="delay", cause="", values=-_derivatives(predicted - rubbed, step, data.reach)[0], scale=1.0)
     if speeds is not None and (delayed := _delayed(late, at, basis, forces, speeds)):
         yield delayed
     for nuisance in (rate, late.values):
         basis = _with(basis, nuisance[at])
     residual = _off(basis, forces[at])
-    candidates = list(_columns(time, step, predicted, rate, rubbed))
+    candidates = list(_columns(time, step, predicted, rate, rubbed, data.reach))
     if not _repeats(predicted, rate):
         candidates = [candidate for candidate in candidates if candidate.kind == "compliance"]
     least = _feigned(predicted - passed(predicted), candidates, at, basis) if passed is not None else 0.0
@@ -200,7 +204,7 @@ def _delayed(
 
 
 def _columns(
-    time: np.ndarray, step: float, predicted: np.ndarray, rate: np.ndarray, rubbing: np.ndarray
+    time: np.ndarray, step: float, predicted: np.ndarray, rate: np.ndarray, rubbing: np.ndarray, reach: int
 ) -> Iterator[_Column]:
     """What a residual may follow."""
     along = (time - time.mean()) / (time[-1] - time[0])
@@ -216,7 +220,15 @@ def _columns(
             yield _Column(kind="friction", cause=cause, values=course * rubbing, scale=span)
     yield _Column(kind="clock", cause="", values=-(time - time.mean()) * rate, scale=1.0)
     smooth = predicted - rubbing  # the jumps of friction have no second derivative
-    yield _Column(kind="compliance", cause="", values=-np.gradient(np.gradient(smooth, step), step), scale=1.0)
+    yield _Column(kind="compliance", cause="", values=-_derivatives(smooth, step, reach)[1], scale=1.0)
+
+
+def _derivatives(smooth: np.ndarray, step: float, reach: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first two derivatives (N,) of a force, zero where a filter lacked samples (`RegressionData.reach`)."""
+    first, second = np.zeros(len(smooth)), np.zeros(len(smooth))
+    inside = slice(reach, len(smooth) - reach)
+    _, first[inside], second[inside] = in_band(smooth[inside], rate=1.0 / step)
+    return first, second
 
 
 def _repeats(predicted: np.ndarray, rate: np.ndarray) -> bool:

@@ -28,6 +28,7 @@ from tauloop.identification.preparation.periodic import not_repeated
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.ties import Ties
 from tauloop.logs import Signals, butterworth, channels, sample_period, samples
+from tauloop.logs.rates import wider
 from tauloop.model import Model
 from tauloop.records import dataclass
 from tauloop.result import Evidence
@@ -60,16 +61,16 @@ class FoundMotion:
     order: int
 
     def passed(self, part: RegressionData) -> Callable[[np.ndarray], np.ndarray] | None:
-        """What filter and differences of the positions make of a signal at the times of the regression data."""
+        """Return what the filter of the accelerations makes of a signal at the times of the regression data."""
         if part.time is None or len(part) < 2:
             return None
         step = float(part.time[-1] - part.time[0]) / (len(part) - 1)
+        cutoff = wider(self.cutoff, 1.0 / self.period) if np.isfinite(self.cutoff) else np.inf
 
         def passed(x: np.ndarray) -> np.ndarray:
-            if self.cutoff * step < NYQUIST:
-                x = butterworth(x, rate=1.0 / step, cutoff=self.cutoff, order=self.order)
-            bend = np.gradient(np.gradient(x, step), step)
-            return np.asarray(x + self.period**2 / 3.0 * bend)  # (sin(w T) / (w T))^2 of two central differences
+            if cutoff * step < NYQUIST:
+                x = butterworth(x, rate=1.0 / step, cutoff=cutoff, order=self.order)
+            return x
 
         return passed
 

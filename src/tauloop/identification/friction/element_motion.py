@@ -9,7 +9,16 @@ import numpy as np
 
 from tauloop.errors import IdentificationError, Problem
 from tauloop.identification.regression.from_log import leading_transmission, present_rows, require_positions
-from tauloop.logs import Preparation, Signals, decimate, prepared_signals, sample_period, samples
+from tauloop.logs import (
+    Preparation,
+    Signals,
+    common_cutoff,
+    decimate,
+    prepared_signals,
+    sample_period,
+    samples,
+    with_cutoffs,
+)
 from tauloop.logs.channels import Log
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
@@ -31,6 +40,7 @@ class ElementMotion(Shown):
         mixing: what the forces on the leading actuators are in the outputs (n, n_out), or None for themselves.
         period: s.
         factor: of the decimation.
+        cutoff: that forces and regressor pass, as a share of the sampling rate; None for none.
         present: (N, n_out) rows that count, or None for all.
     """
 
@@ -40,6 +50,7 @@ class ElementMotion(Shown):
     mixing: np.ndarray | None
     period: float
     factor: int
+    cutoff: float | None
     present: np.ndarray | None
 
     def of(self, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -70,8 +81,8 @@ class ElementMotion(Shown):
     def decimated(self, columns: np.ndarray) -> np.ndarray:
         """Columns (N, n_out, n_new) decimated as the regressor is, and zero where it has no row."""
         if self.present is None:
-            return decimate(columns, self.factor)
-        thinned = decimate(columns * self.present[:, :, None], self.factor)
+            return decimate(columns, self.factor, self.cutoff)
+        thinned = decimate(columns * self.present[:, :, None], self.factor, self.cutoff)
         return np.asarray(thinned * self.present[:: self.factor][: len(thinned), :, None])
 
 
@@ -93,11 +104,18 @@ def element_motion(
         PoseError: the motion leaves the workspace of the described machine.
     """
     require_positions(model, log, output)
-    prepared = prepared_signals(log, preparation) if prepared is None else prepared
+    if prepared is None:
+        preparation = with_cutoffs(log, preparation)
+        prepared = prepared_signals(log, preparation)
     port = model.actuators.ports.position.columns
     position, velocity = (samples(prepared, kind, port) for kind in ("position", "velocity"))
     motion = motion_of_elements(model, position, velocity, period=sample_period(log), output=output)
-    return replace(motion, factor=preparation.decimation, present=present_rows(model, prepared, output))
+    return replace(
+        motion,
+        factor=preparation.decimation,
+        cutoff=common_cutoff(prepared, preparation),
+        present=present_rows(model, prepared, output),
+    )
 
 
 def motion_of_elements(
@@ -117,6 +135,7 @@ def motion_of_elements(
         mixing=leading_transmission(model) if output == "joints" else None,
         period=period,
         factor=1,
+        cutoff=None,
         present=None,
     )
 

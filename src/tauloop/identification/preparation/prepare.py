@@ -18,10 +18,11 @@ from tauloop.identification.preparation.channels import (
     without_saturation,
 )
 from tauloop.identification.preparation.filter_scan import OPTIONS, FilterScan, scan_filters
-from tauloop.identification.preparation.measured_log import MeasuredLog
+from tauloop.identification.preparation.measured_log import MeasuredLog, naming_log
 from tauloop.identification.preparation.motion_limits import motion_limits
 from tauloop.identification.preparation.redundant_encoders import with_all_encoders
 from tauloop.identification.regression.ties import Ties
+from tauloop.logs import with_cutoffs
 from tauloop.logs.channels import units_of
 from tauloop.model import Model
 from tauloop.records import dataclass
@@ -77,6 +78,8 @@ def prepare_logs(
     )
     if options.within_limits:
         require_within_limits(beyond)
+    if not how.scan_cutoffs and not periodic:
+        logs = _with_cutoffs(logs)
     errors = chosen_errors(options, logs if not periodic else ())
     scan = None
     if how.scan_cutoffs:
@@ -95,6 +98,7 @@ def prepare_logs(
         )
         best = {name: getattr(scan.trials[scan.chosen], name) for name in OPTIONS}
         logs = [replace(entry, preparation=replace(entry.how, **best)) for entry in logs]
+        errors = chosen_errors(options, logs)
     if how.period is not None and how.highest is not None:
         channels = fourier_channels(logs)
         logs = [entry.averaged(how.period, how.highest) for entry in logs]
@@ -120,3 +124,22 @@ def prepare_logs(
             if entry.average is not None
         ),
     )
+
+
+def _with_cutoffs(logs: Sequence[MeasuredLog]) -> list[MeasuredLog]:
+    """Return the logs with a cut-off of every channel: where they state none, the lowest that one of them allows."""
+    prepared = []
+    for entry in logs:
+        with naming_log(entry, len(logs)):
+            prepared.append(with_cutoffs(entry.log, entry.how))
+    lowest: dict[str, float] = {}
+    for entry, preparation in zip(logs, prepared, strict=True):
+        for name, cutoff in preparation.cutoffs.items():
+            if entry.how.cutoff_of(name) is None:
+                lowest[name] = min(cutoff, lowest.get(name, cutoff))
+    return [
+        replace(entry, preparation=replace(entry.how, cutoffs={**lowest, **entry.how.cutoffs}))
+        if entry.how.cutoff is None
+        else entry
+        for entry in logs
+    ]

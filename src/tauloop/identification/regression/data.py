@@ -39,6 +39,9 @@ class RegressionData(Shown):
             are zero in the others.
         ties: known relations between the parameters.
         logs: (N,) number of the log that each sample is of, where there are several (`merge`).
+        period: time between two samples, s, where it is the same for all.
+        reach: samples at each end of a log that a filter made smaller, of regressor and forces alike, since it found
+            nothing beyond the end.
     """
 
     regressor: np.ndarray
@@ -52,6 +55,8 @@ class RegressionData(Shown):
     ties: Ties | None = None
     present: np.ndarray | None = None
     logs: np.ndarray | None = None
+    period: float | None = None
+    reach: int = 0
 
     def __post_init__(self) -> None:
         """Check shapes, names and numbers.

@@ -11,10 +11,21 @@ from tauloop.equations.values import DynamicParameter
 from tauloop.errors import AssemblyError, IdentificationError, InputError, LogError, PoseError, Problem, solving
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.ties import Ties
-from tauloop.logs import Preparation, channels, decimate, decimate_in_parts, prepared_signals, samples
+from tauloop.logs import (
+    Preparation,
+    channels,
+    common_cutoff,
+    decimate,
+    decimate_in_parts,
+    prepared_signals,
+    sample_period,
+    samples,
+    with_cutoffs,
+)
 from tauloop.logs.channels import Log, Signals, as_signals
 from tauloop.logs.matching import channel_problems
 from tauloop.logs.saturation import LEFT_OUT
+from tauloop.logs.signals import half_length, is_unfiltered
 from tauloop.mechanism.expression import leaves
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.mechanism.units import si_unit
@@ -111,8 +122,9 @@ def regression_data(
     """Regressor and forces of a log whose channels are named after the machine's actuators.
 
     Positions are filtered and differentiated; loops are closed by forward kinematics tracked along the log; the
-    regressor and the forces are decimated alike. Samples of a force that the log marks (``left_out.NAME``, such as of
-    `without_saturated`) are zero on both sides before that, so that they count for nothing in any decimated row.
+    regressor, its columns of dry friction included, and the forces are filtered and decimated alike. Samples of a force
+    that the log marks (``left_out.NAME``, such as of `without_saturated`) are zero on both sides before that, so that
+    they count for nothing in any decimated row.
 
     Args:
         model: the machine.
@@ -122,7 +134,8 @@ def regression_data(
             which all forces must be measured, as they must of redundant actuators: these have one equation per
             leading actuator, or per coordinate that it drives, for the resultant of all forces (`Model.determined`).
         ties: relations between the parameters, such as `leaf_ties(model)`.
-        prepared: the log as `prepared_signals` prepares it, where that is done already.
+        prepared: the log as `prepared_signals` prepares it, where that is done already; then the preparation has the
+            cut-offs of `with_cutoffs`, or none where nothing was filtered.
 
     Raises:
         InputError: no such output.
@@ -130,17 +143,19 @@ def regression_data(
         PoseError: the log leaves the workspace of the described machine.
     """
     require_channels(model, log, output)
-    prepared = prepared_signals(log, preparation) if prepared is None else prepared
+    if prepared is None:
+        preparation = with_cutoffs(log, preparation)
+        prepared = prepared_signals(log, preparation)
     forces, measured = measured_forces(model, prepared, output)
     present = present_rows(model, prepared, output)
-    regressor = _regressor(model, prepared, output, preparation.decimation, present)
+    factor, cutoff = preparation.decimation, common_cutoff(prepared, preparation)
+    regressor = _regressor(model, prepared, output, factor, cutoff, present)
     outputs, units = model.output_ports(model.determined(output))
     time = prepared.time
-    factor = preparation.decimation
     if present is not None:
         forces = forces * present
+    forces = decimate(forces, factor, cutoff)
     if factor > 1:
-        forces = decimate(forces, factor)
         time = time[::factor][: len(forces)].copy()  # a view would keep the whole log's
     if present is not None:
         present = present[::factor][: len(forces)] & measured
@@ -156,6 +171,8 @@ def regression_data(
         measured=measured if present is None else measured & present.any(axis=0),
         ties=ties,
         present=present,
+        period=factor * sample_period(prepared),
+        reach=-(-half_length(factor, cutoff) // factor),
     )
 
 
@@ -188,8 +205,10 @@ def motion_regressor(
         PoseError: the motion leaves the workspace of the described machine.
     """
     require_positions(model, log, output)
-    prepared = prepared_signals(log, preparation) if prepared is None else prepared
-    return _regressor(model, prepared, output, preparation.decimation)
+    if prepared is None:
+        preparation = with_cutoffs(log, preparation)
+        prepared = prepared_signals(log, preparation)
+    return _regressor(model, prepared, output, preparation.decimation, common_cutoff(prepared, preparation))
 
 
 def measured_forces(model: Model, log: Log, output: str) -> tuple[np.ndarray, np.ndarray]:
@@ -257,18 +276,23 @@ def _require_known(output: str) -> None:
 
 
 def _regressor(
-    model: Model, prepared: Signals, output: str, factor: int, present: np.ndarray | None = None
+    model: Model,
+    prepared: Signals,
+    output: str,
+    factor: int,
+    cutoff: float | None,
+    present: np.ndarray | None = None,
 ) -> np.ndarray:
     """Regressor (N', n_out, n_pi) of a prepared log; messages count samples in it."""
     try:
-        return _decimated_regressor(model, prepared, output, factor, present)
+        return _decimated_regressor(model, prepared, output, factor, cutoff, present)
     except PoseError as error:
         counted = f" (counted from 0, which is {prepared.time[0]:g} s in the log)"
         raise PoseError(replace(problem, what=problem.what + counted) for problem in error.problems) from error
 
 
 def _decimated_regressor(
-    model: Model, prepared: Signals, output: str, factor: int, present: np.ndarray | None
+    model: Model, prepared: Signals, output: str, factor: int, cutoff: float | None, present: np.ndarray | None
 ) -> np.ndarray:
     """Regressor (N', n_out, n_pi) at the decimated rate; at the full rate it is never in memory as a whole."""
     names = model.actuators.ports.position.columns
@@ -281,10 +305,10 @@ def _decimated_regressor(
         rows = regressor_rows(model, (position, velocity, acceleration), output, None if along is None else along(part))
         return rows if present is None else rows * present[part][:, :, None]
 
-    if factor == 1:
+    if is_unfiltered(factor, cutoff):
         return regressor(everything)
     try:
-        return decimate_in_parts(regressor, len(prepared.time), factor)
+        return decimate_in_parts(regressor, len(prepared.time), factor, cutoff)
     except (PoseError, AssemblyError):
         if along is not None:
             along = _Along(model, prepared)

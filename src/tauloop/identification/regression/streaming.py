@@ -115,8 +115,11 @@ def merge(logs: Iterable[RegressionData]) -> RegressionData:
     regressor = np.concatenate([part.regressor for part in parts])
     forces = np.concatenate([part.forces for part in parts])
     numbers = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    periods = {part.period for part in parts}
+    period = periods.pop() if len(periods) == 1 else None
+    reach = max(part.reach for part in parts)
     if all(part.present is None and np.array_equal(part.kept, first.kept) for part in parts):
-        return replace(first, regressor=regressor, forces=forces, time=None, logs=numbers)
+        return replace(first, regressor=regressor, forces=forces, time=None, logs=numbers, period=period, reach=reach)
     present = np.concatenate([_present(part) for part in parts])
     regressor[~present] = 0.0
     return replace(
@@ -127,6 +130,8 @@ def merge(logs: Iterable[RegressionData]) -> RegressionData:
         measured=np.asarray(present.any(axis=0)),
         present=present,
         logs=numbers,
+        period=period,
+        reach=reach,
     )
 
 

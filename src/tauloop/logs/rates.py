@@ -1,0 +1,221 @@
+"""Smoothed samples with their time derivatives by sine series, and the cut-off that the noise of positions allows.
+
+Differences of neighbouring samples take a share of every motion: sin(w T) / (w T) is left of a velocity and its square
+of an acceleration. A sine series takes nothing but what its low-pass takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import scipy.fft
+
+from tauloop.errors import InputError
+from tauloop.logs.signals import HIGHEST_CUTOFF, LEAST_FOR_DIFFERENCES, gain_of_sines, require_cutoff
+
+#: Accelerations are low-passed at this multiple of the cut-off that forces and regressor pass together later: what
+#: they had lost of lower frequencies would be missing in the regressor alone.
+WIDER = 2.0
+#: Degree of the polynomials that continue the ends of a record; they are fitted over one period of the cut-off.
+DEGREE = 4
+#: Samples that are filtered at a time, at least; what pieces owe each other fades to this share of it.
+AT_ONCE, FORGOTTEN = 16_384, 1e-10
+#: Samples whose spectrum decides on a cut-off: the first ones of a log.
+INSPECTED = 65_536
+#: Fewest samples that a spectrum is judged by.
+FEWEST = 64
+#: Noise does not matter up to this share of the power of a derivative.
+NOISE_SHARE = 1e-6
+#: Cut-offs that are tried, as shares of the sampling rate: each is 1.19 times the one before.
+TRIED = HIGHEST_CUTOFF * 2.0 ** (-0.25 * np.arange(41)[::-1])
+#: Bands of frequencies, evenly spread on a scale of logarithms; one holds motion where its power is this many times
+#: that of the noise.
+BANDS, ABOVE_NOISE = 80, 3.0
+#: A position that changes by no more than this share of its largest value rests.
+RESTING = 1e-12
+#: A signal's own frequencies hold this share of its power; it is differentiated behind a cut-off of this multiple.
+BAND_POWER, BAND = 0.999, 2.0
+#: Power of the cosine that a record is tapered by; median over mean of the power of noise at one frequency.
+TAPER, MEDIAN_POWER = 8, float(np.log(2.0))
+
+
+def smooth_rates(x: np.ndarray, *, rate: float, cutoffs: Sequence[float], order: int) -> tuple[np.ndarray, ...]:
+    """Return low-passed samples and their time derivatives.
+
+    The record less a cubic is a series of sines; their coefficients are multiplied by the gain of a Butterworth filter
+    that runs forwards and backwards (see `butterworth`), and by powers of the angular frequency. The cubic has the
+    values and curvatures that polynomials fitted to the ends have there, so that the odd continuation of the sines is
+    smooth up to the third derivative. Without it accelerations would go to zero at both ends.
+
+    Args:
+        x: (N,) evenly spaced samples.
+        rate: samples per second, Hz.
+        cutoffs: -3 dB frequency of one pass, Hz: of the samples, of the first and of the second derivative, as far as
+            they are wanted.
+        order: order of one pass.
+
+    Returns:
+        The samples and their derivatives, each (N,).
+
+    Raises:
+        InputError: a cut-off is not below half the rate, or there are too few samples.
+    """
+    for cutoff in cutoffs:
+        require_cutoff(rate, cutoff)
+    if len(x) < LEAST_FOR_DIFFERENCES:
+        what = f"{len(x)} samples are too few to be differentiated"
+        raise InputError.of("x", what, f"give at least {LEAST_FOR_DIFFERENCES}")
+    results = tuple(np.empty(len(x)) for _ in cutoffs)
+    for part, kept in _pieces(len(x), rate / min(cutoffs), order):
+        inside = slice(kept.start - part.start, kept.stop - part.start)
+        for whole, values in zip(results, _smooth_rates(x[part], rate, cutoffs, order), strict=True):
+            whole[kept] = values[inside]
+    return results
+
+
+def _pieces(count: int, length: float, order: int) -> Iterator[tuple[slice, slice]]:
+    """Yield pieces of a record that are filtered at a time, and the samples that each is good for.
+
+    Short transforms stay in the processor's cache. Pieces overlap by what the filter forgets: its slowest pole fades
+    as exp(-2 pi sin(pi / (2 order)) t / length).
+
+    Args:
+        count: number of samples.
+        length: of a period of the cut-off, in samples.
+        order: of the filter.
+    """
+    margin = int(-np.log(FORGOTTEN) / (2.0 * np.pi * np.sin(0.5 * np.pi / order)) * length) + 1
+    size = max(AT_ONCE, 4 * margin)
+    start = 0
+    while start < count:
+        stop = min(start + size, count)
+        if count - stop < margin:
+            stop = count
+        yield slice(max(start - margin, 0), min(stop + margin, count)), slice(start, stop)
+        start = stop
+
+
+def _smooth_rates(x: np.ndarray, rate: float, cutoffs: Sequence[float], order: int) -> list[np.ndarray]:
+    """Return what `smooth_rates` does, of a piece."""
+    count, window = len(x), round(rate / min(cutoffs)) + 1
+    whole = _continued(x, scipy.fft.next_fast_len(count - 1) - count + 1, window, rate)
+    cubics = _cubic(whole, window, rate)[: len(cutoffs)]
+    sines = scipy.fft.dst((whole - cubics[0])[1:-1], type=1, overwrite_x=True)
+    along = np.linspace(0.0, 1.0, len(whole))
+    omega = np.pi * rate * along[1:-1]
+    for k, (cubic, cutoff) in enumerate(zip(cubics, cutoffs, strict=True)):
+        series = sines * gain_of_sines(along, rate=rate, cutoff=cutoff, order=order)
+        if k == 1:
+            cubic += _cosines(series * omega)
+        else:
+            series *= 1.0 if k == 0 else -(omega**2)
+            cubic[1:-1] += scipy.fft.idst(series, type=1, overwrite_x=True)
+    return [cubic[:count] for cubic in cubics]
+
+
+def wider(cutoff: float, rate: float) -> float:
+    """Return the cut-off, Hz, that accelerations pass where forces and regressor pass another together."""
+    return max(cutoff, min(WIDER * cutoff, HIGHEST_CUTOFF * rate))
+
+
+def allowed_cutoff(x: np.ndarray, *, rate: float, order: int, derivative: int = 2) -> float:
+    """Return the cut-off, Hz, at which a position may be differentiated.
+
+    The noise is white, as large as the upper half of the spectrum; of the derivative's power a cut-off lets a share of
+    noise pass and takes a share of the motion away. It is the highest one whose noise is below `NOISE_SHARE`, or below
+    the least sum of both shares where the sum is never so small.
+
+    Args:
+        x: (N,) evenly spaced positions.
+        rate: samples per second, Hz.
+        order: of the filter (see `smooth_rates`).
+        derivative: 1 or 2.
+    """
+    if len(x) < FEWEST or np.ptp(x) <= RESTING * np.abs(x).max():
+        return HIGHEST_CUTOFF * rate
+    share, power = _spectrum(x[:INSPECTED])
+    noise = float(np.median(power[share > 0.25])) / MEDIAN_POWER
+    edges = np.geomspace(share[0], 0.5, BANDS + 1)
+    bands = np.minimum(np.searchsorted(edges, share, side="right") - 1, BANDS - 1)
+    counts = np.bincount(bands, minlength=BANDS)
+    used = counts > 0
+    weights = np.bincount(bands, share ** (2 * derivative), BANDS)[used]
+    powers = np.bincount(bands, power * share ** (2 * derivative), BANDS)[used]
+    motion = np.where(powers > ABOVE_NOISE * noise * weights, powers - noise * weights, 0.0)
+    if not motion.sum() > 0.0:
+        return HIGHEST_CUTOFF * rate
+    centers = np.bincount(bands, share, BANDS)[used] / counts[used]
+    ratios = np.tan(np.pi * centers) / np.tan(np.pi * TRIED[:, None])
+    with np.errstate(over="ignore"):
+        gains = 1.0 / (1.0 + ratios ** (2 * order))
+    noises = gains**2 @ (noise * weights) / motion.sum()
+    losses = (1.0 - gains) @ motion / motion.sum()
+    allowed = max(NOISE_SHARE, float((noises + losses).min()))
+    return float(TRIED[noises <= allowed].max() * rate)
+
+
+def in_band(x: np.ndarray, *, rate: float, order: int = 4) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return a signal and its first two derivatives, each (N,), low-passed above the frequencies that hold its power.
+
+    Args:
+        x: (N,) evenly spaced, at least `FEWEST` samples.
+        rate: samples per second, Hz.
+        order: of the filter (see `smooth_rates`).
+    """
+    share, power = _spectrum(x[:INSPECTED])
+    total = np.cumsum(power)
+    highest = float(share[np.searchsorted(total, BAND_POWER * total[-1])])
+    cutoff = float(np.clip(BAND * highest, 4.0 / len(x), HIGHEST_CUTOFF)) * rate
+    value, first, second = smooth_rates(x, rate=rate, cutoffs=(cutoff, cutoff, cutoff), order=order)
+    return value, first, second
+
+
+def _spectrum(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return frequencies, as shares of the sampling rate, and the power at each, of a record less its line.
+
+    It is tapered, so that its ends do not look like motion of high frequencies.
+    """
+    along = np.linspace(-1.0, 1.0, len(x))
+    line = np.polynomial.Polynomial.fit(along, x, 1)
+    power = np.abs(scipy.fft.rfft((x - line(along)) * np.cos(0.5 * np.pi * along) ** TAPER)[1:]) ** 2
+    return np.arange(1, len(power) + 1) / len(x), power
+
+
+def _cosines(series: np.ndarray) -> np.ndarray:
+    """Return the derivative (N,) of a series of sines whose coefficients are multiplied by their frequencies."""
+    padded = np.zeros(len(series) + 2)
+    padded[1:-1] = series
+    return np.asarray(scipy.fft.dct(padded, type=1, overwrite_x=True) / (2.0 * (len(padded) - 1)))
+
+
+def _ends(x: np.ndarray, window: int, rate: float) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return value and curvature at the first and at the last sample, of polynomials fitted to the ends."""
+    size = min(max(window, DEGREE + 3), len(x))
+    degree = min(DEGREE, size - 1)
+    along = np.linspace(0.0, 1.0, size)
+    powers = np.vander(along, degree + 1, increasing=True)
+    fitted = np.linalg.lstsq(powers, np.stack([x[:size], x[::-1][:size]], axis=1), rcond=None)[0]
+    length = (size - 1) / rate
+    bend = 2.0 * fitted[2] / length**2 if degree >= 2 else np.zeros(2)
+    return (float(fitted[0, 0]), float(bend[0])), (float(fitted[0, 1]), float(bend[1]))
+
+
+def _continued(x: np.ndarray, more: int, window: int, rate: float) -> np.ndarray:
+    """Return the record with samples behind its end, reflected about the even part of the end's polynomial."""
+    if not more:
+        return np.asarray(x, dtype=float)
+    _, (value, bend) = _ends(x, window, rate)
+    behind = np.arange(1, more + 1) / rate
+    return np.concatenate([x, 2.0 * value + bend * behind**2 - x[len(x) - 1 - more : -1][::-1]])
+
+
+def _cubic(x: np.ndarray, window: int, rate: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the cubic (N,) with the values and curvatures of the ends, and its two derivatives."""
+    (first, first_bend), (last, last_bend) = _ends(x, window, rate)
+    time = np.arange(len(x)) / rate
+    length = time[-1]
+    growth = (last_bend - first_bend) / length
+    slope = (last - first) / length - length * (0.5 * first_bend + growth * length / 6.0)
+    value = first + time * (slope + time * (0.5 * first_bend + time * growth / 6.0))
+    return value, slope + time * (first_bend + 0.5 * growth * time), first_bend + growth * time
