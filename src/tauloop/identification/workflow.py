@@ -350,6 +350,7 @@ def _fitted(
         result = fit(training, held_out, chosen_estimator(options, instruments, data.noise), errors=errors)
     stages.done()
     faults = data.faults or faults_of_fit(model, data.motions, parts, result, training, output=options.output)
+    faults = faults or result.timing_problems
     comparison = None
     if options.compare_logs:
         comparison = _compared(logs, data, options, (result if whole is None else whole).base)

@@ -10,9 +10,16 @@ import numpy as np
 from tauloop.errors import IdentificationError, Problems, solving
 from tauloop.identification.estimation.base_columns import BaseRegression
 from tauloop.identification.estimation.error_models import AutocorrelatedErrors, ErrorModel, EstimatingEquations
-from tauloop.identification.estimation.estimators import ROUNDING_SHARE, Estimate, Estimator, require_equations
+from tauloop.identification.estimation.estimators import (
+    ROUNDING_SHARE,
+    CondensedEstimator,
+    Estimate,
+    Estimator,
+    require_equations,
+)
 from tauloop.identification.estimation.evaluation import judge_both
 from tauloop.identification.estimation.result import Identification
+from tauloop.identification.estimation.timing_terms import TimingTerm, counted, timing_terms
 from tauloop.identification.estimation.whiteness import whiteness
 from tauloop.identification.regression.base_parameters import BaseParameters, RankOptions, base_parameters
 from tauloop.identification.regression.data import RegressionData
@@ -64,8 +71,12 @@ def fit(
     regression = BaseRegression(data=training, base=base, triangles=triangles[:, :, [*base.independent, size]])
     estimate = estimator.estimate_from(regression)
     equations = estimator.equations(regression, estimate)
+    terms: tuple[TimingTerm, ...] = ()
     if errors is not None:
         estimate = replace(estimate, covariance=errors.covariance(equations))
+        terms = timing_terms(regression, estimate, equations) if isinstance(estimator, CondensedEstimator) else ()
+    if isinstance(errors, AutocorrelatedErrors):
+        estimate = counted(estimate, terms)
     _refuse_undetermined(base, estimate, condition)
     parameters = training.expand(base.spread(estimate.values))
     training_fit, held_out_fit = judge_both(training, held_out, parameters)
@@ -81,6 +92,7 @@ def fit(
         regressor_parameters=training.parameters,
         outputs=training.outputs,
         measured=np.asarray(training.measured),
+        timing=terms,
         evidence=(),
         provenance=provenance(
             packages=("numpy", "scipy"),
@@ -262,7 +274,7 @@ def _error_evidence(
 ) -> tuple[Evidence, ...]:
     """How far the residuals are from white noise, and what that means for the standard deviations."""
     used = correlated = result.standard_deviations
-    if errors != AutocorrelatedErrors():
+    if not isinstance(errors, AutocorrelatedErrors):
         correlated = np.sqrt(np.diag(AutocorrelatedErrors().covariance(equations)))
     rows = [data.rows(k) for k in data.kept]
     tests = [whiteness(equations.residual[row, k]) for k, row in enumerate(rows)]

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from tauloop.datasets import Variable, rows
-from tauloop.errors import InputError
+from tauloop.errors import InputError, Problem
 from tauloop.identification.estimation.estimators import Estimate, Estimator
 from tauloop.identification.estimation.evaluation import OutputFit
+from tauloop.identification.estimation.timing_terms import TimingTerm
 from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.identification.regression.data import RegressionData
 from tauloop.records import dataclass
@@ -36,6 +37,7 @@ class Identification(Result):
             representatives carry their combinations, known parameters their values, all others zero.
         regressor_parameters, outputs: names of the regressor's columns and rows.
         measured: (n_out,) which outputs were measured.
+        timing: delays and bending transmissions that were looked for, and what they shift.
     """
 
     base: BaseParameters
@@ -49,6 +51,13 @@ class Identification(Result):
     regressor_parameters: tuple[str, ...]
     outputs: tuple[str, ...]
     measured: np.ndarray
+    timing: tuple[TimingTerm, ...] = ()
+
+    @property
+    def timing_problems(self) -> tuple[Problem, ...]:
+        """Delays and bending transmissions that residuals show, as findings."""
+        names = tuple(parameter.short_name() for parameter in self.base.base)
+        return tuple(term.problem(self.standard_deviations, names) for term in self.timing if term.is_shown)
 
     def variables(self) -> Iterator[Variable]:
         """Base parameters with standard deviations, by `parameter`; errors of the fit, by `output`."""
