@@ -148,17 +148,16 @@ def central_differences(x: np.ndarray, period: float) -> np.ndarray:
 
 
 def decimate(x: np.ndarray, factor: int, cutoff: float | None = None) -> np.ndarray:
-    """Return every `factor`-th sample after a zero-phase low-pass at half the new rate, or at a lower cut-off.
+    """Return every `factor`-th sample after a zero-phase low-pass at half the new rate, low-passed again on request.
 
     The filter is the one of ``scipy.signal.decimate(x, factor, ftype="fir", zero_phase=True)``: 20 factor + 1 taps of
-    a Hamming window, zeros beyond the ends; for a cut-off below half the new rate, that of the factor 1 / (2 cutoff),
-    whole or not. It is applied as products of matrices to all columns at once, computing only the samples that are
-    kept.
+    a Hamming window, zeros beyond the ends. It is applied as products of matrices to all columns at once, computing
+    only the samples that are kept.
 
     Args:
         x: (N, ...) samples; any number of columns, such as a stacked regressor (N, outputs, parameters).
         factor: 1 keeps every sample.
-        cutoff: -6 dB frequency as a share of the sampling rate; without it half the new rate decides.
+        cutoff: of `low_pass`, as a share of the rate of x.
 
     Returns:
         (ceil(N / factor), ...); sample k belongs to the time of sample k * factor.
@@ -167,32 +166,41 @@ def decimate(x: np.ndarray, factor: int, cutoff: float | None = None) -> np.ndar
         InputError: the factor is below one, or there are fewer samples than taps.
     """
     _require_taps(len(x), factor)
-    if is_unfiltered(factor, cutoff):
+    thinned = x if factor == 1 else decimate_in_parts(lambda part: x[part], len(x), factor)
+    return thinned if cutoff is None else low_pass(thinned, cutoff * factor)
+
+
+def low_pass(x: np.ndarray, cutoff: float) -> np.ndarray:
+    """Return samples behind a zero-phase low-pass: the filter of `decimate`, for any factor 1 / (2 cutoff).
+
+    Args:
+        x: (N, ...) samples; zeros beyond the ends.
+        cutoff: -6 dB frequency as a share of the sampling rate; from `HIGHEST_CUTOFF` on nothing is filtered.
+    """
+    if cutoff >= HIGHEST_CUTOFF:
         return x
-    return decimate_in_parts(lambda part: x[part], len(x), factor, cutoff)
+    return _filtered_in_parts(lambda part: x[part], len(x), 1, 0.5 / cutoff)
 
 
-def is_unfiltered(factor: int, cutoff: float | None) -> bool:
-    """Return whether `decimate` leaves everything as it is."""
-    return factor == 1 and (cutoff is None or cutoff >= HIGHEST_CUTOFF)
-
-
-def decimate_in_parts(
-    evaluate: Callable[[slice], np.ndarray], n: int, factor: int, cutoff: float | None = None
-) -> np.ndarray:
+def decimate_in_parts(evaluate: Callable[[slice], np.ndarray], n: int, factor: int) -> np.ndarray:
     """As `decimate`, for samples that are made part by part and need not be in memory all at once.
 
     Args:
         evaluate: gives the samples (size, ...) of a slice; slices overlap by the length of the filter.
         n: number of samples in all.
-        factor, cutoff: as for `decimate`, not both without effect.
+        factor: at least 2.
 
     Raises:
         InputError: the factor is below one, or there are fewer samples than taps.
     """
     _require_taps(n, factor)
-    band = _band(factor, cutoff)
-    step, half = _OUTPUTS_PER_PRODUCT * factor, (band.shape[1] - factor * (_OUTPUTS_PER_PRODUCT - 1)) // 2
+    return _filtered_in_parts(evaluate, n, factor, factor)
+
+
+def _filtered_in_parts(evaluate: Callable[[slice], np.ndarray], n: int, factor: int, stretch: float) -> np.ndarray:
+    """Return every `factor`-th sample behind the filter whose cut-off has a period of 2 `stretch` samples."""
+    band = _band(factor, stretch)
+    step, half = _OUTPUTS_PER_PRODUCT * factor, _half_length(stretch)
     count = -(-n // factor)
     thinned = np.empty(0)
     for first in range(0, count, _OUTPUTS_AT_ONCE):
@@ -210,11 +218,11 @@ def decimate_in_parts(
     return thinned
 
 
-def _band(factor: int, cutoff: float | None) -> np.ndarray:
-    """Matrix (outputs, inputs) that makes neighbouring decimated samples of all samples their filters reach."""
-    half = half_length(factor, cutoff)
+def _band(factor: int, stretch: float) -> np.ndarray:
+    """Matrix (outputs, inputs) that makes neighbouring filtered samples of all samples their filters reach."""
+    half = _half_length(stretch)
     reach = np.arange(-half, half + 1)
-    impulse_response = np.hamming(len(reach)) * np.sinc(reach / _stretch(factor, cutoff))
+    impulse_response = np.hamming(len(reach)) * np.sinc(reach / stretch)
     impulse_response /= impulse_response.sum()
     outputs = np.arange(_OUTPUTS_PER_PRODUCT)
     band = np.zeros((len(outputs), factor * (len(outputs) - 1) + len(impulse_response)))
@@ -222,14 +230,16 @@ def _band(factor: int, cutoff: float | None) -> np.ndarray:
     return band
 
 
-def half_length(factor: int, cutoff: float | None = None) -> int:
-    """Return how many samples to each side the filter of `decimate` reaches."""
-    return 0 if is_unfiltered(factor, cutoff) else int(np.ceil(_HALF_LENGTH * _stretch(factor, cutoff)))
+def _half_length(stretch: float) -> int:
+    return int(np.ceil(_HALF_LENGTH * stretch))
 
 
-def _stretch(factor: int, cutoff: float | None) -> float:
-    """Return half the period of the cut-off frequency, in samples."""
-    return factor if cutoff is None else max(factor, 0.5 / cutoff)
+def filter_reach(factor: int, cutoff: float | None = None) -> int:
+    """Return how many decimated samples at each end of a log `decimate` makes of samples beyond it."""
+    own = 0 if factor == 1 else _HALF_LENGTH
+    if cutoff is None or cutoff * factor >= HIGHEST_CUTOFF:
+        return own
+    return own + _half_length(0.5 / (cutoff * factor))
 
 
 def _require_taps(n: int, factor: int) -> None:

@@ -18,7 +18,7 @@ import scipy.fft
 from tauloop.errors import IdentificationError
 from tauloop.identification.estimation.base_columns import BaseRegression
 from tauloop.logs import decimate
-from tauloop.logs.signals import half_length, is_unfiltered
+from tauloop.logs.signals import filter_reach
 from tauloop.options import option, require
 from tauloop.records import dataclass
 from tauloop.shown import Shown
@@ -295,16 +295,19 @@ def _score_sums(d: np.ndarray, logs: np.ndarray | None) -> ScoreSums:
 def decimation_correlation(factor: int, cutoff: float | None = None) -> np.ndarray:
     """Return the correlation of white noise after `tauloop.logs.decimate`, at lags 0, 1, ... of its samples.
 
-    Taken from the response of the filter itself.
+    Taken from the filter itself: its response to an impulse at every sample of one decimated step.
 
     Args:
         factor, cutoff: as for `decimate`.
     """
-    if is_unfiltered(factor, cutoff):
+    reach = filter_reach(factor, cutoff)
+    if not reach:
         return np.ones(1)
-    half = half_length(factor, cutoff)
-    impulse = np.zeros(2 * half + 1)
-    impulse[half] = 1.0
-    response = decimate(impulse, 1, min(0.5 / factor, 0.5 if cutoff is None else cutoff))
-    products = np.correlate(response, response, mode="full")[2 * half :: factor]
+    middle = 2 * reach * factor
+    impulses = np.zeros((4 * reach * factor + factor, factor))
+    impulses[middle + np.arange(factor), np.arange(factor)] = 1.0
+    responses = decimate(impulses, factor, cutoff)
+    lags = 2 * reach + 1
+    size = len(responses)
+    products = np.array([np.sum(responses[lag:] * responses[: size - lag]) for lag in range(lags)])
     return np.asarray(products / products[0])

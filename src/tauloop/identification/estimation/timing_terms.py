@@ -80,8 +80,10 @@ class TimingTerm:
             remedy = "excite less far up, measure on the load's side, or model the drive line"
         else:
             what = f"follows its own second derivative by {-self.value:.3g} +- {self.deviation:.2g} s^2: accelerations "
-            what += "are too small at high frequencies"
-            remedy = "raise the cut-off of the positions, or record faster"
+            what += "are wrong at high frequencies, by the noise of positions or by a cut-off that takes motion away"
+            remedy = (
+                "state no cut-off, so that the noise of the positions decides, or record faster and with finer steps"
+            )
         where = ", ".join(f"force.{name}" for name in self.outputs)
         return Problem(where, f"{what}; {moved}", remedy)
 

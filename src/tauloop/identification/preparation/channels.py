@@ -14,9 +14,10 @@ from tauloop.identification.options import IdentificationOptions
 from tauloop.identification.preparation.channel_choice import ChannelChoice, choose_channels, usable_velocities
 from tauloop.identification.preparation.measured_log import MeasuredLog, left_out_counts
 from tauloop.identification.regression.ties import Ties
-from tauloop.logs import MeasuredVelocity, channels
+from tauloop.logs import MeasuredVelocity, channels, common_cutoff, sample_period
 from tauloop.logs.known_forces import without_known_forces
 from tauloop.logs.saturation import without_saturated
+from tauloop.logs.signals import HIGHEST_CUTOFF
 from tauloop.logs.velocities import wrong_velocities
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.model import Model
@@ -164,10 +165,10 @@ def _of_velocity(name: str, log: MeasuredLog, worth: MeasuredVelocity) -> str:
 
 
 def _of_filters(log: MeasuredLog) -> str:
-    """Which filter forces and regressor share, and which only the motion passes."""
-    p, factor = log.how, log.how.decimation
-    every = (p.cutoff_of(name) for name in channels(log.log, "position"))
-    cutoffs = sorted({x for x in every if x is not None})
-    both = f"forces and regressor pass one filter, the decimation's by {factor}" if factor > 1 else ""
-    alone = f"the motion alone is low-passed before, at {', '.join(f'{x:g}' for x in cutoffs)} Hz"
-    return "; ".join([both or "forces and regressor pass no filter", alone]) if cutoffs else both
+    """Return which filters forces and regressor share, and what the motion is differentiated behind."""
+    factor, cutoff = log.how.decimation, common_cutoff(log.log, log.how)
+    shared = [f"that of the decimation by {factor}"] if factor > 1 else []
+    if cutoff is not None and cutoff * factor < HIGHEST_CUTOFF:
+        shared.append(f"one at {cutoff / sample_period(log.log):.3g} Hz")
+    both = f"forces and regressor pass the same filters: {' and '.join(shared)}" if shared else "nothing is filtered"
+    return both

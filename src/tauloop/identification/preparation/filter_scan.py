@@ -134,7 +134,8 @@ def scan_filters(
 ) -> FilterScan:
     """Try every order, cut-off and standstill on one log, or on several together.
 
-    Forces are not filtered, and trimming and decimation are the same for all, so errors compare. Percentages are of the
+    A fit has its cut-off's filter on forces and regressor; it is judged on forces that trimming and decimation alone
+    have passed, the same for all, so errors compare. Percentages are of the
     largest force of the whole log.
 
     Args:

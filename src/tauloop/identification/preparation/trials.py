@@ -8,6 +8,7 @@ import numpy as np
 
 from tauloop.identification.estimation.error_models import ErrorModel
 from tauloop.identification.estimation.estimators import Estimator
+from tauloop.identification.estimation.evaluation import judge
 from tauloop.identification.estimation.fitting import fit
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.regression.base_parameters import BaseParameters
@@ -15,7 +16,7 @@ from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.from_log import regression_data
 from tauloop.identification.regression.streaming import merge
 from tauloop.identification.regression.ties import Ties
-from tauloop.logs import Preparation
+from tauloop.logs import Preparation, common_cutoff, with_cutoffs
 from tauloop.logs.channels import Log
 from tauloop.model import Model
 
@@ -26,13 +27,22 @@ class Trials:
     def __init__(self, model: Model, logs: Sequence[Log], estimator: Estimator, output: str, ties: Ties | None) -> None:
         """Nothing is fitted yet; the arguments are those of `regression_data` and `fit`."""
         self._model, self._logs, self._estimator, self._output, self._ties = model, logs, estimator, output, ties
+        self._cutoffs: list[float | None] = []
         self.base: BaseParameters | None = None
 
     def parts(self, preparations: Sequence[Preparation]) -> list[RegressionData]:
-        """Regression data of every log, each with its preparation."""
+        """Return regression data of every log, each with its preparation, without their common filter.
+
+        Errors of several cut-offs then compare: the forces are the same.
+        """
+        prepared = [with_cutoffs(log, how) for log, how in zip(self._logs, preparations, strict=True)]
+        self._cutoffs = [
+            None if (cutoff := common_cutoff(log, how)) is None else cutoff * how.decimation
+            for log, how in zip(self._logs, prepared, strict=True)
+        ]
         return [
-            regression_data(self._model, log, preparation, output=self._output, ties=self._ties)
-            for log, preparation in zip(self._logs, preparations, strict=True)
+            regression_data(self._model, log, how, output=self._output, ties=self._ties, common_filter=False)
+            for log, how in zip(self._logs, prepared, strict=True)
         ]
 
     def judged(
@@ -42,9 +52,17 @@ class Trials:
         whole: Sequence[RegressionData],
         errors: ErrorModel | None = None,
     ) -> tuple[Identification, np.ndarray]:
-        """Fit to the first, and its RMSE (n_out,) on the second in % of each output's largest force in the third."""
-        result = fit(merge(training), merge(held_out), self._estimator, base=self.base, errors=errors)
+        """Fit the first behind its common filter, and judge it on the second without.
+
+        Returns:
+            The identification, and its RMSE (n_out,) on the second in % of each output's largest force in the third.
+        """
+        filtered = [
+            [part.low_passed(cutoff) for part, cutoff in zip(parts, self._cutoffs, strict=True)]
+            for parts in (training, held_out)
+        ]
+        result = fit(merge(filtered[0]), merge(filtered[1]), self._estimator, base=self.base, errors=errors)
         self.base = result.base
         largest = np.max([np.abs(part.forces).max(axis=0) for part in whole], axis=0)
-        scales = dict(zip(whole[0].outputs, largest, strict=True))
-        return result, np.array([100.0 * row.rmse / scales[row.output] for row in result.held_out])
+        fits = judge("held-out", merge(held_out), result.parameters, largest)
+        return result, np.array([row.rmse_percent for row in fits])

@@ -15,6 +15,7 @@ from scipy.linalg.lapack import dtpqrt
 from tauloop.assembly.ports import numbers
 from tauloop.errors import IdentificationError, Problem, Problems
 from tauloop.identification.regression.ties import Ties, counted, freeze, named
+from tauloop.logs.signals import HIGHEST_CUTOFF, filter_reach, low_pass
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -196,6 +197,20 @@ class RegressionData(Shown):
         rows[:, :-1] = tied[:, :, :-1].transpose(1, 2, 0)
         rows[:, -1] -= tied[:, :, -1].T
         return rows
+
+    def low_passed(self, cutoff: float | None) -> RegressionData:
+        """Return the data with regressor and forces behind one filter.
+
+        Args:
+            cutoff: as a share of the rate of the data (see `tauloop.logs.signals.low_pass`); None leaves them.
+        """
+        if cutoff is None or cutoff >= HIGHEST_CUTOFF:
+            return self
+        regressor, forces = low_pass(self.regressor, cutoff), low_pass(self.forces, cutoff)
+        if self.present is not None:
+            regressor, forces = regressor * self.present[:, :, None], forces * self.present
+        reach = self.reach + filter_reach(1, cutoff)
+        return dataclasses.replace(self, regressor=regressor, forces=forces, reach=reach)
 
     def part(self, samples: slice | np.ndarray) -> RegressionData:
         """Some of the samples; those of a slice are views."""

@@ -25,7 +25,7 @@ from tauloop.logs import (
 from tauloop.logs.channels import Log, Signals, as_signals
 from tauloop.logs.matching import channel_problems
 from tauloop.logs.saturation import LEFT_OUT
-from tauloop.logs.signals import half_length, is_unfiltered
+from tauloop.logs.signals import filter_reach, low_pass
 from tauloop.mechanism.expression import leaves
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.mechanism.units import si_unit
@@ -118,6 +118,7 @@ def regression_data(
     output: str = "actuators",
     ties: Ties | None = None,
     prepared: Signals | None = None,
+    common_filter: bool = True,
 ) -> RegressionData:
     """Regressor and forces of a log whose channels are named after the machine's actuators.
 
@@ -136,6 +137,8 @@ def regression_data(
         ties: relations between the parameters, such as `leaf_ties(model)`.
         prepared: the log as `prepared_signals` prepares it, where that is done already; then the preparation has the
             cut-offs of `with_cutoffs`, or none where nothing was filtered.
+        common_filter: whether regressor and forces pass `common_cutoff`; without it decimation alone filters them, and
+            data of several cut-offs compare (`RegressionData.low_passed` filters them later).
 
     Raises:
         InputError: no such output.
@@ -148,7 +151,8 @@ def regression_data(
         prepared = prepared_signals(log, preparation)
     forces, measured = measured_forces(model, prepared, output)
     present = present_rows(model, prepared, output)
-    factor, cutoff = preparation.decimation, common_cutoff(prepared, preparation)
+    factor = preparation.decimation
+    cutoff = common_cutoff(prepared, preparation) if common_filter else None
     regressor = _regressor(model, prepared, output, factor, cutoff, present)
     outputs, units = model.output_ports(model.determined(output))
     time = prepared.time
@@ -172,7 +176,7 @@ def regression_data(
         ties=ties,
         present=present,
         period=factor * sample_period(prepared),
-        reach=-(-half_length(factor, cutoff) // factor),
+        reach=filter_reach(factor, cutoff),
     )
 
 
@@ -305,14 +309,23 @@ def _decimated_regressor(
         rows = regressor_rows(model, (position, velocity, acceleration), output, None if along is None else along(part))
         return rows if present is None else rows * present[part][:, :, None]
 
-    if is_unfiltered(factor, cutoff):
-        return regressor(everything)
+    if factor == 1:
+        return _low_passed(regressor(everything), cutoff)
     try:
-        return decimate_in_parts(regressor, len(prepared.time), factor, cutoff)
+        rows = decimate_in_parts(regressor, len(prepared.time), factor)
     except (PoseError, AssemblyError):
         if along is not None:
             along = _Along(model, prepared)
         return regressor(everything)  # raises again, with samples counted from the beginning of the log
+    return _low_passed(rows, None if cutoff is None else cutoff * factor)
+
+
+def _low_passed(regressor: np.ndarray, cutoff: float | None) -> np.ndarray:
+    """Return a regressor (N, n_out, n_pi) low-passed in place, one output at a time: a second one takes much memory."""
+    if cutoff is not None:
+        for k in range(regressor.shape[1]):
+            regressor[:, k] = low_pass(regressor[:, k], cutoff)
+    return regressor
 
 
 class _Along:

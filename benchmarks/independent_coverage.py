@@ -1,0 +1,106 @@
+"""Do 95 % intervals of `identify` cover the truth of an independent simulator?
+
+    python benchmarks/independent_coverage.py [--seeds 200] [--only Delta] [--json] [--markdown PAGE]
+
+A five-bar and a Delta whose torques are closed forms in NumPy (`closed_form.py`), under `CONDITIONS`: logs of 20 s at
+500 Hz, a multisine for each motor, decimated by 5; no cut-off is stated but where the condition has one. Counted are
+the parameters whose true value is inside the interval, over all of them and of the worst, and the results that are ok.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import closed_form
+import numpy as np
+from rows import page
+from scipy.stats import norm
+
+from tauloop import IdentificationOptions, Model, identify
+from tauloop.codegen import Compiled
+from tauloop.identification import PreparationOptions
+
+MARKS = page.marks("independent_coverage.py")
+QUANTILE = float(norm.ppf(0.975))
+#: What a log has, and what its identification is asked for, by condition.
+CONDITIONS: dict[str, tuple[dict[str, float], dict[str, float]]] = {
+    "sound": ({}, {}),
+    "sound, cut-off of 30 Hz": ({}, {"cutoff": 30.0}),
+    "encoder of 16 bits": ({"step": closed_form.COARSE_STEP}, {}),
+    "transmission that bends at 60 Hz": ({"bending": 60.0}, {}),
+    "forces 2 ms late": ({"late": 2e-3}, {}),
+}
+
+
+def coverage(truth: closed_form.Truth, model: Model, condition: str, seeds: int) -> dict[str, Any]:
+    """Return how often intervals cover under one condition, and how often the result is ok."""
+    recorded, asked = CONDITIONS[condition]
+    preparation = PreparationOptions(trim=100, decimation=5, **asked)  # type: ignore[arg-type]
+    options = IdentificationOptions(parameters=truth.parameters, preparation=preparation)
+    errors, are_ok = [], []
+    for seed in range(seeds):
+        log = closed_form.log_of(truth, np.random.default_rng(seed), **recorded)
+        result = identify(model, log, options)
+        fitted = result.identification
+        true = fitted.base.regroup(truth.parameter_values(result.training.unknowns, model))
+        errors.append((fitted.values - true) / fitted.standard_deviations)
+        are_ok.append(result.status.value == "ok")
+    inside = np.abs(errors) < QUANTILE
+    each = inside.mean(axis=0)
+    worst = int(each.argmin())
+    return {
+        "machine": truth.name,
+        "condition": condition,
+        "seeds": seeds,
+        "covered": float(each.mean()),
+        "worst": float(each[worst]),
+        "worst_parameter": fitted.base.base[worst].representative,
+        "largest_mean_error": float(np.abs(np.mean(errors, axis=0)).max()),
+        "ok": float(np.mean(are_ok)),
+    }
+
+
+def rows_of(seeds: int, only: str | None = None) -> Iterator[dict[str, Any]]:
+    """Yield a row for each machine and condition."""
+    for make in (closed_form.five_bar, closed_form.delta):
+        truth = make()
+        if only not in (None, truth.name):
+            continue
+        model = Model(truth.mechanism, evaluator=Compiled(at_least=0))
+        for condition in CONDITIONS:
+            yield coverage(truth, model, condition, seeds)
+
+
+def table(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield the lines of the table in Markdown."""
+    yield "| machine | condition | covered | worst parameter | status ok |"
+    yield "|---|---|---|---|---|"
+    for row in rows:
+        shares = (f"{100.0 * row[name]:.1f} %" for name in ("covered", "worst", "ok"))
+        yield f"| {row['machine']} | {row['condition']} | {' | '.join(shares)} |"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the table, or write it into a page."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--seeds", type=int, default=200)
+    parser.add_argument("--only", help="one machine")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table between the marks of a page")
+    chosen = parser.parse_args(arguments)
+    rows = list(rows_of(chosen.seeds, chosen.only))
+    if chosen.json:
+        print(json.dumps(rows))
+    else:
+        note = f"{chosen.seeds} logs each; `python benchmarks/independent_coverage.py`."
+        page.write_or_print(chosen.markdown, MARKS, list(table(rows)), note)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
