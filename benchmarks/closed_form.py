@@ -169,7 +169,8 @@ def log_of(
     share = truth.noise if noise is None else noise
     forces = forces + share * np.sqrt(np.mean(forces**2, axis=0)) * rng.standard_normal(forces.shape)
     if step:
-        position = step * np.round(position / step)
+        zero = step * rng.uniform(size=position.shape[1])  # where the steps of an encoder lie is chance
+        position = step * np.round((position - zero) / step) + zero
     channels = [
         Channel(quantity=quantity, channel=name, values=np.ascontiguousarray(column), unit=unit)
         for quantity, unit, values in (("position", "rad", position), ("force", "N m", forces))

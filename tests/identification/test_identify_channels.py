@@ -130,7 +130,7 @@ def test_coarse_encoders_with_good_tachometers(model, coarse):
     chosen = replace(PREPARATION, velocities=chosen_sources(used))
     assert np.abs(off(model, coarse, chosen)).max() < DEVIATIONS
     text = " ".join(tables_of(result).split())
-    assert "forces and regressor pass one filter, the decimation's by 5; the motion alone is low-passed" in text
+    assert "forces and regressor pass the same filters: that of the decimation by 5 and one at" in text
     assert "velocity of motor_1: measured" in text or "velocity of motor_1: fused" in text
     assert "validation error over all outputs" in text
 

@@ -60,11 +60,11 @@ def chosen_errors(options: IdentificationOptions, logs: Sequence[MeasuredLog]) -
         return ClusteredErrors(by=options.errors.removesuffix("s"))
     cutoffs = [common_cutoff(log.log, log.how) or HIGHEST_CUTOFF for log in logs]
     filters = sorted({(log.factor, min(cutoff, 0.5 / log.factor)) for log, cutoff in zip(logs, cutoffs, strict=True)})
-    known = decimation_correlation(*filters[0]) if len(filters) == 1 else np.ones(1)
     if options.errors == "autocorrelated":
-        return AutocorrelatedErrors(filtered=tuple(known.tolist()) if len(filters) == 1 else ())
+        lobes = [0.5 / (factor * cutoff) for factor, cutoff in filters]
+        return AutocorrelatedErrors(lobe=max(lobes, default=None))
     if len(filters) > 1:
         passed = " and ".join(f"{factor} (low-pass at {cutoff:.3g} of the rate)" for factor, cutoff in filters)
         what = f"logs are decimated by {passed}, so their errors correlate differently"
         raise InputError.of("errors", what, "give one decimation and one cut-off, or take autocorrelated")
-    return FilteredErrors(correlation=known)
+    return FilteredErrors(correlation=decimation_correlation(*filters[0]) if filters else np.ones(1))

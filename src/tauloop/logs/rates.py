@@ -155,6 +155,28 @@ def allowed_cutoff(x: np.ndarray, *, rate: float, order: int, derivative: int = 
     return float(TRIED[noises <= allowed].max() * rate)
 
 
+def top_of_motion(x: np.ndarray, *, rate: float, order: int) -> float:
+    """Return the frequency, Hz, below which nearly all the power of the velocities of positions (N,) is."""
+    part = x[:INSPECTED]
+    cutoff = allowed_cutoff(part, rate=rate, order=order, derivative=1)
+    _, velocity = smooth_rates(part, rate=rate, cutoffs=(cutoff, cutoff), order=order)
+    return top_frequency(velocity, rate=rate)
+
+
+def top_frequency(x: np.ndarray, *, rate: float) -> float:
+    """Return the frequency, Hz, below which nearly all the power of a signal (N,) is; see `BAND_POWER`."""
+    share, power = _spectrum(x[:INSPECTED])
+    total = np.cumsum(power)
+    place = min(int(np.searchsorted(total, BAND_POWER * total[-1])), len(share) - 1)
+    return float(share[place]) * rate
+
+
+def amplitude_loss(frequency: float, *, rate: float, cutoff: float, order: int) -> float:
+    """Return the share of accelerations that their low-pass takes at a frequency, Hz (see `wider`)."""
+    ratio = np.tan(np.pi * frequency / rate) / np.tan(np.pi * wider(cutoff, rate) / rate)
+    return float(1.0 - 1.0 / (1.0 + ratio ** (2 * order)))
+
+
 def in_band(x: np.ndarray, *, rate: float, order: int = 4) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return a signal and its first two derivatives, each (N,), low-passed above the frequencies that hold its power.
 
@@ -163,10 +185,8 @@ def in_band(x: np.ndarray, *, rate: float, order: int = 4) -> tuple[np.ndarray, 
         rate: samples per second, Hz.
         order: of the filter (see `smooth_rates`).
     """
-    share, power = _spectrum(x[:INSPECTED])
-    total = np.cumsum(power)
-    highest = float(share[np.searchsorted(total, BAND_POWER * total[-1])])
-    cutoff = float(np.clip(BAND * highest, 4.0 / len(x), HIGHEST_CUTOFF)) * rate
+    highest = BAND * top_frequency(x, rate=rate)
+    cutoff = float(np.clip(highest, 4.0 / len(x) * rate, HIGHEST_CUTOFF * rate))
     value, first, second = smooth_rates(x, rate=rate, cutoffs=(cutoff, cutoff, cutoff), order=order)
     return value, first, second
 

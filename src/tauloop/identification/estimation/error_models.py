@@ -107,25 +107,26 @@ class AutocorrelatedErrors(ErrorModel):
     errors by what the parameters follow, as in `FilteredErrors`: multiplied by N / (N - t), t = sum over parameters of
     S_jj / G_0,jj, per output.
 
-    Few samples say little of an unknown correlation, and such a covariance is then too small on average. Where forces
-    passed a known filter no deviation is smaller than `FilteredErrors` has it.
+    Few samples show little of an unknown correlation of the scores, and such a covariance is then too small on average.
+    That of the residuals is known better. Where forces passed a filter whose length is known, no variance is smaller
+    than that of errors of one size with the residuals' own correlation, as `FilteredErrors` has it.
 
     Attributes:
         lags: L; None to choose the bandwidth. 0 is White's estimator: independent, but of any size.
-        filtered: correlation that a known filter gives white errors, at lags 0, 1, ..., such as
-            `decimation_correlation` returns; nothing is known of a filter without it.
+        lobe: samples over which the known filter of the forces correlates errors; None where none is known.
     """
 
     lags: int | None = option(None, least=0, remedy="give a whole number from 0 on, or None to choose it from the data")
-    filtered: tuple[float, ...] = ()
+    lobe: float | None = option(None, above=0.0, below=np.inf, remedy="give a number of samples")
 
     def covariance(self, equations: EstimatingEquations) -> np.ndarray:
         """See `ErrorModel`."""
         total = self._correlated(equations)
-        if not self.filtered or len(equations.residual) > MANY_SAMPLES:
+        if self.lobe is None or len(equations.residual) > MANY_SAMPLES:
             return total
-        least = np.diag(_filtered(equations, np.array(self.filtered)))
         sizes = np.diag(total)
+        lags = max(2, int(np.ceil(LOBES * self.lobe)))
+        least = np.diag(_filtered(equations, _residual_correlation(equations, lags)))
         grown = np.sqrt(np.maximum(least / np.maximum(sizes, np.finfo(float).tiny), 1.0))
         return np.asarray(total * np.outer(grown, grown))
 
@@ -219,6 +220,20 @@ def _parts(columns: np.ndarray, logs: np.ndarray) -> list[np.ndarray]:
     return np.split(columns, np.flatnonzero(np.diff(logs)) + 1)
 
 
+def _residual_correlation(equations: EstimatingEquations, lags: int) -> np.ndarray:
+    """Return the correlation of the residuals at fewer than `lags`, fading as Hann's window, mean of all outputs."""
+    parts = [equations.residual] if equations.logs is None else _parts(equations.residual, equations.logs)
+    lags = min(lags, min(map(len, parts)))
+    sums = np.zeros((lags, equations.residual.shape[1]))
+    for part in parts:
+        for lag in range(lags):
+            sums[lag] += np.sum(part[lag:] * part[: len(part) - lag], axis=0)
+    is_exact = sums[0] <= 0.0
+    correlations = (sums / np.where(is_exact, 1.0, sums[0]))[:, ~is_exact]
+    mean = correlations.mean(axis=1) if correlations.size else np.eye(1, lags)[0]
+    return np.asarray(mean * np.cos(0.5 * np.pi * np.arange(lags) / lags) ** 2)
+
+
 def _filtered(equations: EstimatingEquations, correlation: np.ndarray) -> np.ndarray:
     """B (sum over outputs k of s_k^2 sum over lags of c_l Z_k^T Z_k,shifted) B^T.
 
@@ -238,6 +253,8 @@ def _filtered(equations: EstimatingEquations, correlation: np.ndarray) -> np.nda
     return np.asarray(sensitivity @ total @ sensitivity.T)
 
 
+#: Lobes of a filter up to which the correlation of residuals is taken.
+LOBES = 8.0
 #: From this many samples on the residuals' own correlation is known well enough.
 MANY_SAMPLES = 50_000
 #: The quadratic spectral kernel is left out beyond this many bandwidths, where it is below 0.002.

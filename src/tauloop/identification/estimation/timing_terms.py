@@ -26,9 +26,11 @@ from tauloop.records import dataclass
 #: Last parts of the names of terms whose forces jump; no transmission is taken to bend by these.
 JUMPING = ("coulomb", "coulomb_asymmetry", "stribeck", "presliding")
 #: A term is shown by residuals from this many of its deviations on, ...
-SHOWN = 4.5
+SHOWN = 3.5
 #: ... if it shifts some parameter by as many of the parameter's, and has this share of the force of its output.
 SHIFTED, SIZE = 1.0, 3e-4
+#: From this many of its deviations on a term counts in those of the parameters; below it is noise, and small.
+COUNTED = 1.5
 #: A column of which a smaller share is left next to the regressor cannot be told from it.
 LEFT = 1e-3
 
@@ -57,7 +59,9 @@ class TimingTerm:
     @property
     def expected_square(self) -> np.ndarray:
         """Expected square (r, r) of the shift: that of the estimate less what its own deviation adds."""
-        excess = max(0.0, 1.0 - (self.deviation / self.value) ** 2) if self.value else 0.0
+        if abs(self.value) <= COUNTED * self.deviation:
+            return np.zeros((len(self.shift), len(self.shift)))
+        excess = 1.0 - (self.deviation / self.value) ** 2
         return np.asarray(excess * np.outer(self.shift, self.shift))
 
     def problem(self, deviations: np.ndarray, names: tuple[str, ...]) -> Problem:
@@ -81,9 +85,7 @@ class TimingTerm:
         else:
             what = f"follows its own second derivative by {-self.value:.3g} +- {self.deviation:.2g} s^2: accelerations "
             what += "are wrong at high frequencies, by the noise of positions or by a cut-off that takes motion away"
-            remedy = (
-                "state no cut-off, so that the noise of the positions decides, or record faster and with finer steps"
-            )
+            remedy = "state no cut-off, so that the noise of the positions decides, or record with finer steps"
         where = ", ".join(f"force.{name}" for name in self.outputs)
         return Problem(where, f"{what}; {moved}", remedy)
 

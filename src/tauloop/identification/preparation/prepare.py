@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from tauloop.assembly.limits import require_within_limits
 from tauloop.identification.chosen import chosen_errors, chosen_estimator
@@ -22,11 +24,15 @@ from tauloop.identification.preparation.measured_log import MeasuredLog, naming_
 from tauloop.identification.preparation.motion_limits import motion_limits
 from tauloop.identification.preparation.redundant_encoders import with_all_encoders
 from tauloop.identification.regression.ties import Ties
-from tauloop.logs import with_cutoffs
-from tauloop.logs.channels import units_of
+from tauloop.logs import sample_period, with_cutoffs
+from tauloop.logs.channels import as_signals, units_of
+from tauloop.logs.rates import FEWEST, amplitude_loss, top_of_motion
 from tauloop.model import Model
 from tauloop.records import dataclass
 from tauloop.result import Evidence
+
+#: Largest share of accelerations that the low-pass may take at the top of a motion.
+LARGEST_LOSS = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -104,6 +110,7 @@ def prepare_logs(
         logs = [entry.averaged(how.period, how.highest) for entry in logs]
     else:
         logs, channels = chosen_channels(model, logs, fitted, options, ties)
+        beyond += tuple(item for log in logs for item in _amplitude_losses(log, len(logs)))
     return PreparedLogs(
         logs=tuple(logs),
         names=tuple(entry.name for entry in logs),
@@ -124,6 +131,29 @@ def prepare_logs(
             if entry.average is not None
         ),
     )
+
+
+def _amplitude_losses(log: MeasuredLog, count: int) -> Iterator[Evidence]:
+    """Yield what the low-pass takes off the accelerations of the channel that loses most, at the top of its motion."""
+    raw, how = as_signals(log.log), log.how
+    rate = 1.0 / sample_period(raw)
+    losses = {}
+    for channel in raw.channels:
+        cutoff = how.cutoff_of(channel.channel)
+        if channel.quantity != "position" or cutoff is None or len(raw.time) < FEWEST:
+            continue
+        if np.ptp(channel.values) > 0.0:
+            top = top_of_motion(channel.values, rate=rate, order=how.order)
+            losses[channel.channel, top] = amplitude_loss(top, rate=rate, cutoff=cutoff, order=how.order)
+    if losses:
+        (name, top), loss = max(losses.items(), key=lambda item: item[1])
+        yield Evidence(
+            name=f"{'' if count == 1 else f'{log.name}: '}share of accelerations that the low-pass takes at the top of "
+            f"the motion ({name}, {top:.3g} Hz)",
+            value=loss,
+            upper=LARGEST_LOSS,
+            advice="inertias come out too large: raise the cut-off, or state none so that the noise decides",
+        )
 
 
 def _with_cutoffs(logs: Sequence[MeasuredLog]) -> list[MeasuredLog]:
