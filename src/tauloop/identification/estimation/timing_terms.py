@@ -206,7 +206,7 @@ def _columns(regression: BaseRegression, estimate: Estimate) -> dict[str, np.nda
     parameters = data.expand(regression.base.spread(estimate.values))
     jumps = [name.rpartition(".")[2] in JUMPING for name in data.parameters]
     both = np.stack([parameters, np.where(jumps, 0.0, parameters)], axis=1)
-    predicted = data.regressor[:, data.kept] @ both
+    predicted = (data.regressor @ both)[:, data.kept]
     assert data.period is not None
     late, bent = np.zeros(predicted.shape[:2]), np.zeros(predicted.shape[:2])
     edges = [0, len(data)] if data.logs is None else [0, *(np.flatnonzero(np.diff(data.logs)) + 1), len(data)]
