@@ -61,3 +61,13 @@ def test_what_differs_from_log_to_log_is_covered_by_deviations_clustered_by_log(
     (row,) = coverage.stressed(coverage.Arm(), 6)
     assert row["logs"] > row["independent"]
     assert row["logs"] > 0.85  # 48 parameters
+
+
+def test_coverage_of_a_closed_form_is_counted(monkeypatch):
+    coverage = module("independent_coverage", monkeypatch)
+    monkeypatch.setattr(coverage, "CONDITIONS", {"forces 2 ms late": coverage.CONDITIONS["forces 2 ms late"]})
+    (row,) = coverage.rows_of(2, "Delta")
+    assert row["ok"] == 0.0
+    assert 0.0 <= row["worst"] <= row["covered"] <= 1.0
+    lines = list(coverage.table([row]))
+    assert lines[-1].startswith("| Delta | forces 2 ms late | ")

@@ -368,3 +368,22 @@ def test_intervals_cover_what_the_page_says(
     for name, stem in (("autocorrelated", "`autocorrelated` "), ("independent", "`independent` ")):
         (covered,) = [part["covered"] for part in result["torque_noise"] if part["errors"] == name]
         assert f"{stem}{100.0 * covered:.1f} %" in page
+
+
+#: Logs of each condition, and by how much shares of that many may differ from those of the page, %.
+COVERAGE_LOGS, SHARES_APART = 60, np.array([5.0, 12.0, 20.0])
+
+
+def test_intervals_cover_the_truth_of_closed_forms(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Minutes: what `python benchmarks/independent_coverage.py --markdown docs/identification/error-bars.md` writes."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    rows = list(importlib.import_module("independent_coverage").rows_of(COVERAGE_LOGS))
+    table = page_table("identification/error-bars.md", "| machine | condition | covered |")
+    for printed, row in zip(table.rows, rows, strict=True):
+        assert printed[:2] == (row["machine"], row["condition"])
+        shares = [100.0 * row[name] for name in ("covered", "worst", "ok")]
+        on_page = [float(numbers(cell)[0]) for cell in printed[2:]]
+        assert (np.abs(np.subtract(shares, on_page)) <= SHARES_APART).all(), row
+        if row["ok"] > 0.5:
+            assert row["covered"] > 0.9
+            assert row["worst"] > 0.75

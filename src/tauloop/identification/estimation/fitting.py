@@ -11,7 +11,6 @@ from tauloop.errors import IdentificationError, Problems, solving
 from tauloop.identification.estimation.base_columns import BaseRegression
 from tauloop.identification.estimation.error_models import AutocorrelatedErrors, ErrorModel, EstimatingEquations
 from tauloop.identification.estimation.estimators import (
-    ROUNDING_SHARE,
     CondensedEstimator,
     Estimate,
     Estimator,
@@ -33,6 +32,8 @@ LARGEST_COPIED_SHARE = 0.05
 ROUNDING = 1e-10
 #: Base parameters with a larger standard deviation, as a share of the value, are counted as uncertain.
 UNCERTAIN_SHARE = 0.3
+#: A residual of this share of the largest force is exact: rates are known no better at the end of a log.
+EXACT_SHARE = 1e-7
 #: A residual that is this share of the force in every output says that the force has nothing to do with the motion.
 UNEXPLAINED = 0.9
 
@@ -304,7 +305,7 @@ def _error_evidence(
 def _held_out_evidence(result: Identification, data: RegressionData) -> tuple[Evidence, ...]:
     regressor = data.triangles[:, :, :-1]
     ratios = [
-        judged.rmse / max(fit.rmse, ROUNDING_SHARE * fit.scale)
+        judged.rmse / max(fit.rmse, EXACT_SHARE * fit.scale)
         for fit, judged in zip(result.training, result.held_out, strict=True)
     ]
     return (
