@@ -75,7 +75,7 @@ class PreparationOptions(Options):
         hold: NAME=VALUE, such as 'motor_4=30 deg': this axis is not in the logs and stood still there; without a value
             where the reference pose has it.
         fill_gaps: interpolate up to so many missing samples in a row; they are counted.
-        resample: samples were taken at uneven times, as stamped: take them at even ones.
+        resample: stamps are uneven: take samples at even times; positions decide whether stamps are true or late.
     """
 
     velocity: str | None = option(None, choices=SOURCES)

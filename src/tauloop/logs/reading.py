@@ -14,6 +14,7 @@ from tauloop.logs.channels import TIME, Channel, Signals
 from tauloop.logs.findings import Findings
 from tauloop.logs.gaps import FillGaps, filled, with_missing_rows
 from tauloop.logs.opening import open_table
+from tauloop.logs.repairs import resampled
 from tauloop.logs.scales import Scale, find_scale
 from tauloop.logs.tables import MISSING, CsvTable, Table
 from tauloop.logs.time_base import BETWEEN
@@ -76,7 +77,10 @@ class _Part:
 
 
 def read_log(
-    *files: LogFile | str | Path, sample_rate: float | None = None, gaps: FillGaps | None = None
+    *files: LogFile | str | Path,
+    sample_rate: float | None = None,
+    gaps: FillGaps | None = None,
+    resample: bool = False,
 ) -> xr.Dataset:
     """Read one recording from one or several files, merged row by row.
 
@@ -84,6 +88,8 @@ def read_log(
         files: the files with their columns; a bare path is a file whose names are ``quantity.channel``.
         sample_rate: samples per second, Hz, where no file has a time column; time then starts at zero.
         gaps: how missing samples are interpolated; they are refused without it.
+        resample: whether samples are taken to even times (`resampled`), so that uneven, late and repeated stamps are
+            accepted.
 
     Returns:
         The log: one variable per channel in SI units (see `tauloop.logs.channels`).
@@ -91,11 +97,14 @@ def read_log(
     Raises:
         LogError: everything that is wrong (see `read_signals`).
     """
-    return read_signals(*files, sample_rate=sample_rate, gaps=gaps).dataset()
+    return read_signals(*files, sample_rate=sample_rate, gaps=gaps, resample=resample).dataset()
 
 
 def read_signals(
-    *files: LogFile | str | Path, sample_rate: float | None = None, gaps: FillGaps | None = None
+    *files: LogFile | str | Path,
+    sample_rate: float | None = None,
+    gaps: FillGaps | None = None,
+    resample: bool = False,
 ) -> Signals:
     """As `read_log`, as plain arrays, with how many samples of which channel were interpolated.
 
@@ -106,22 +115,32 @@ def read_signals(
     """
     findings = Findings()
     sources = [file if isinstance(file, LogFile) else LogFile(path=file) for file in files]
-    parts = [part for source in sources if (part := _read_part(source, sample_rate, gaps, findings)) is not None]
+    repairs = _Repairs(gaps=gaps, resample=resample)
+    parts = [part for source in sources if (part := _read_part(source, sample_rate, repairs, findings)) is not None]
     if not sources:
         findings.add("arguments", "files", "no file was given", "give at least one")
     _check_channels(parts, findings)
     _check_counts(parts, findings)
     time = _time_axis(parts, sample_rate, complete=len(parts) == len(sources), findings=findings)
     findings.raise_if_any()
-    return Signals(
+    signals = Signals(
         time=time,
         channels=tuple(signal for part in parts for signal in part.signals),
         interpolated={name: count for part in parts for name, count in part.interpolated.items()},
         notes=tuple(note for part in parts for note in part.table.notes),
     )
+    return resampled(signals, gaps) if resample else signals
 
 
-def _read_part(source: LogFile, sample_rate: float | None, gaps: FillGaps | None, findings: Findings) -> _Part | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Repairs:
+    """What is mended while a log is read."""
+
+    gaps: FillGaps | None
+    resample: bool
+
+
+def _read_part(source: LogFile, sample_rate: float | None, repairs: _Repairs, findings: Findings) -> _Part | None:
     """What the file holds of what is wanted; None when something about it is wrong."""
     try:
         if source.between is not None:
@@ -143,7 +162,7 @@ def _read_part(source: LogFile, sample_rate: float | None, gaps: FillGaps | None
     choices = _choices(source, table, findings, is_timed=sample_rate is not None)
     if not choices:
         return None
-    values, filled_in = _numbers(table, choices, gaps, findings)
+    values, filled_in = _numbers(table, choices, repairs, findings)
     if findings.total > before:
         return None
     signals, time, time_column = [], None, ""
@@ -151,7 +170,7 @@ def _read_part(source: LogFile, sample_rate: float | None, gaps: FillGaps | None
         label = table.names[choice.column]
         if choice.quantity == TIME:
             time, time_column = choice.scale.of(column), label
-            check_time(table, label, time, findings)
+            check_time(table, label, time, findings, resample=repairs.resample, gaps=repairs.gaps)
         else:
             signals.append(
                 Channel(
@@ -173,10 +192,10 @@ def _read_part(source: LogFile, sample_rate: float | None, gaps: FillGaps | None
 
 
 def _numbers(
-    table: Table, choices: Sequence[_Choice], gaps: FillGaps | None, findings: Findings
+    table: Table, choices: Sequence[_Choice], repairs: _Repairs, findings: Findings
 ) -> tuple[np.ndarray, dict[str, int]]:
     """Columns (N, n), and how many samples of each channel were interpolated."""
-    columns = [choice.column for choice in choices]
+    columns, gaps = [choice.column for choice in choices], repairs.gaps
     if gaps is None:
         return table.numbers(columns, findings), {}
     own, before = Findings(), findings.total
@@ -185,7 +204,8 @@ def _numbers(
     stamps = next((k for k, choice in enumerate(choices) if choice.quantity == TIME), None)
     if findings.total > before:
         return values, {}
-    if stamps is not None and np.isfinite(values[:, stamps]).all():
+    # uneven stamps are no whole periods apart: `resampled` counts their missing rows
+    if stamps is not None and not repairs.resample and np.isfinite(values[:, stamps]).all():
         time, kept = with_missing_rows(values[:, stamps], np.delete(values, stamps, axis=1), gaps)
         values = np.insert(kept, stamps, time, axis=1)
     counts = {}

@@ -16,7 +16,7 @@ from tauloop.identification.preparation.repairs import Repairs
 from tauloop.identification.preparation.two_runs import SubtractionOptions, subtract
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.from_log import motion_regressor, require_positions
-from tauloop.logs import Signals, load_recording, read_signals, samples
+from tauloop.logs import Signals, load_recording, samples
 from tauloop.logs.channels import as_signals
 from tauloop.model import Model
 
@@ -59,12 +59,11 @@ def recorded(source: LogSource, name: str, folder: Path | None, repairs: Repairs
         return MeasuredLog(name=name, log=repairs.made(as_signals(source)))
     path = Path(source)
     if path.suffix.lower() not in (".yaml", ".yml"):
-        return MeasuredLog(name=path.name, log=repairs.made(read_signals(path, gaps=repairs.gaps)))
+        return MeasuredLog(name=path.name, log=repairs.read(path))
     stated = load_recording(path, folder)
-    log = read_signals(*stated.files, sample_rate=stated.sample_rate, gaps=repairs.gaps)
     return MeasuredLog(
         name=path.name,
-        log=repairs.made(log),
+        log=repairs.read(*stated.files, sample_rate=stated.sample_rate),
         preparation=stated.preparation,
         known_forces=stated.known_forces,
     )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from pathlib import Path
 
 import numpy as np
 
 from tauloop.errors import InputError, Problems
 from tauloop.identification.options import PreparationOptions
 from tauloop.identification.values import si_value
-from tauloop.logs import FillGaps, Signals, held, resampled
+from tauloop.logs import FillGaps, LogFile, Signals, held, read_signals, resampled
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
 from tauloop.records import dataclass
@@ -30,13 +31,22 @@ class Repairs:
     gaps: FillGaps | None = None
     resample: bool = False
 
-    def made(self, log: Signals) -> Signals:
-        """The log with them.
+    def read(self, *files: LogFile | str | Path, sample_rate: float | None = None) -> Signals:
+        """Read a recording and repair it.
 
         Raises:
-            LogError: an axis is held that the log has.
+            LogError: the files are damaged, or an axis is held that the log has.
         """
-        log = resampled(log) if self.resample else log
+        log = read_signals(*files, sample_rate=sample_rate, gaps=self.gaps, resample=self.resample)
+        return held(log, self.held) if self.held else log
+
+    def made(self, log: Signals) -> Signals:
+        """The log in memory with them.
+
+        Raises:
+            LogError: an axis is held that the log has, or stamps decrease or leave gaps that are not to be filled.
+        """
+        log = resampled(log, self.gaps) if self.resample else log
         return held(log, self.held) if self.held else log
 
     def lines(self, names: Sequence[str], logs: Sequence[Signals]) -> tuple[str, ...]:
