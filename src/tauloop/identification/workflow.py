@@ -349,7 +349,9 @@ def _fitted(
     with naming(data.faults):
         result = fit(training, held_out, chosen_estimator(options, instruments, data.noise), errors=errors)
     stages.done()
-    faults = data.faults or faults_of_fit(model, data.motions, parts, result, training, output=options.output)
+    faults = data.faults or faults_of_fit(
+        model, data.motions, parts, result, training, output=options.output, presliding=data.presliding
+    )
     faults = faults or result.timing_problems
     comparison = None
     if options.compare_logs:

@@ -43,7 +43,26 @@ CLEARLY, BESIDE = 1.2, 1.3
 SCALE = 1.5
 
 
-def wrong_channels(
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ChannelFault:
+    """A fault of a channel, undone.
+
+    Attributes:
+        misfit: what is left.
+        undone: the log without it.
+        problem: the finding.
+        is_hysteresis: whether it is friction that turns round over some length.
+        is_late_force: whether it is that, or the delay of a force: causes that `late_forces` tells apart.
+    """
+
+    misfit: float
+    undone: Misfits
+    problem: Problem
+    is_hysteresis: bool = False
+    is_late_force: bool = False
+
+
+def channel_faults(
     model: Model,
     log: Measured,
     *,
@@ -51,8 +70,8 @@ def wrong_channels(
     ties: Ties | None = None,
     step: int = 1,
     presliding: bool = False,
-) -> tuple[Problem, ...]:
-    """Channels that are turned, exchanged, late or of another scale than the others, one after the other.
+) -> tuple[ChannelFault, ...]:
+    """Find channels that are turned, exchanged, late or of another scale than the others, one after the other.
 
     The misfit of an output is the norm of its residual over that of its force, of all outputs the root of the mean
     square. Tried is every change of a single channel of force or position, and every exchange of two of one unit; the
@@ -68,38 +87,35 @@ def wrong_channels(
         presliding: whether friction that turns round over some way is fitted already, so that it need not be named.
 
     Returns:
-        One problem for each, with the figures, and with other changes that explain it as well; none where there are too
-        few samples, or actuators are redundant.
+        One for each, with the figures, and with other changes that explain it as well; none where there are too few
+        samples, or actuators are redundant.
     """
     if model.assembly.is_redundant:
         return ()  # the rows are resultants of all forces, whose shares depend on the positions
     fit = Misfits(model, log, output, ties, step)
-    problems: list[Problem] = []
+    faults: list[ChannelFault] = []
     for _ in log.names if fit.can_tell else ():
         change = _best(fit)
         if change is None:
             break
         if not (presliding and change.is_hysteresis):
-            problems.append(change.problem)
+            faults.append(change)
         fit = change.undone
-    return tuple(problems)
+    return tuple(faults)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Change:
-    """A fault undone: what is left, and what to say of it."""
-
-    misfit: float
-    undone: Misfits
-    problem: Problem
-    is_hysteresis: bool = False
+def wrong_channels(
+    model: Model, log: Measured, *, output: str = "actuators", ties: Ties | None = None, step: int = 1
+) -> tuple[Problem, ...]:
+    """The findings of `channel_faults`."""
+    return tuple(fault.problem for fault in channel_faults(model, log, output=output, ties=ties, step=step))
 
 
 #: Where a fault is, what it is, and what to do about it.
 _Said = tuple[str, str, str]
 
 
-def _best(fit: Misfits) -> _Change | None:
+def _best(fit: Misfits) -> ChannelFault | None:
     """The change that lessens the misfit most, if one does by enough."""
     if fit.misfit < ROUNDING:
         return None
@@ -129,8 +145,8 @@ def _mixed_up(kind: str, names: Sequence[str], remedy: str, units: Mapping[str, 
             yield exchanged(i, k), (f"{kind}.{name}", what, "correct the columns' names")
 
 
-def _of_forces(fit: Misfits) -> list[_Change]:
-    accepted, drives = list[_Change](), fit.log.drives
+def _of_forces(fit: Misfits) -> list[ChannelFault]:
+    accepted, drives = list[ChannelFault](), fit.log.drives
     remedy = "turn the sign in the column's unit ('-1 N m'), or the actuator's ratio in the machine file"
     for change, texts in _mixed_up("force", drives, remedy, {}):
         accepted += _accepted(fit, "force", change, fit.of(fit.regressor, fit.forces(change)), texts)
@@ -148,8 +164,8 @@ def _of_forces(fit: Misfits) -> list[_Change]:
     return accepted
 
 
-def _of_positions(fit: Misfits, *, thorough: bool) -> list[_Change]:
-    log, accepted = fit.log, list[_Change]()
+def _of_positions(fit: Misfits, *, thorough: bool) -> list[ChannelFault]:
+    log, accepted = fit.log, list[ChannelFault]()
     changes = list(_mixed_up("position", log.names, "turn the sign in the column's unit", fit.units))
     regressors = fit.regressors([change for change, _ in changes])
     for (change, texts), regressor in zip(changes, regressors, strict=True):
@@ -176,7 +192,7 @@ def _scan(fit: Misfits, column: int, tried: dict[int, float]) -> None:
         tried |= fit.shifted(column, [s for s in shifts if s not in tried and abs(s) <= fit.reach])
 
 
-def _late(fit: Misfits, kind: str, column: int, tried: Mapping[int, float]) -> list[_Change]:
+def _late(fit: Misfits, kind: str, column: int, tried: Mapping[int, float]) -> list[ChannelFault]:
     """A delay that lessens the misfit enough, also where only the slow part of the log is looked at."""
     shift = _least(tried)
     if shift is None or min(tried.values()) * LATE_ALL > fit.misfit or abs(shift) < max(fit.step, 2):
@@ -205,7 +221,7 @@ def _late(fit: Misfits, kind: str, column: int, tried: Mapping[int, float]) -> l
         f"({1e3 * abs(shift) * fit.log.step:.3g} ms): shifted back by that {fit.fall(trials.misfits)}"
     )
     problem = Problem(f"{kind}.{name}", what, "align the channels of the log")
-    return [_Change(misfit=trials.misfit, undone=trials, problem=problem)]
+    return [ChannelFault(misfit=trials.misfit, undone=trials, problem=problem, is_late_force=kind == "force")]
 
 
 def _late_or_turning(
@@ -231,7 +247,7 @@ def _late_or_turning(
     return best if is_late and hysteresis > CLEARLY * late else None
 
 
-def _turning(fit: Misfits, drive: str, way: float, misfits: np.ndarray, shift: int) -> list[_Change]:
+def _turning(fit: Misfits, drive: str, way: float, misfits: np.ndarray, shift: int) -> list[ChannelFault]:
     """Friction that turns round over some way, if it lessens the misfit enough."""
     if not fit.lessened(misfits, LATE_ALL, LATE_ONE):
         return []
@@ -241,11 +257,17 @@ def _turning(fit: Misfits, drive: str, way: float, misfits: np.ndarray, shift: i
     )
     problem = Problem(f"force.{drive}", what, f"fit it as well: --presliding {drive}")
     return [
-        _Change(misfit=overall(misfits), undone=fit.again(fit.log, {drive: way}), problem=problem, is_hysteresis=True)
+        ChannelFault(
+            misfit=overall(misfits),
+            undone=fit.again(fit.log, {drive: way}),
+            problem=problem,
+            is_hysteresis=True,
+            is_late_force=True,
+        )
     ]
 
 
-def _accepted(fit: Misfits, kind: str, change: Moved, misfits: np.ndarray, texts: _Said) -> list[_Change]:
+def _accepted(fit: Misfits, kind: str, change: Moved, misfits: np.ndarray, texts: _Said) -> list[ChannelFault]:
     """A change of the channels of a kind, by the misfits with it, if these are enough less."""
     misfit, (where, text, remedy) = overall(misfits), texts
     if misfit * WRONG <= fit.misfit:
@@ -255,7 +277,7 @@ def _accepted(fit: Misfits, kind: str, change: Moved, misfits: np.ndarray, texts
     else:
         return []
     undone = fit.again(fit.log.changed(kind, change))
-    return [_Change(misfit=misfit, undone=undone, problem=Problem(where, text, remedy))]
+    return [ChannelFault(misfit=misfit, undone=undone, problem=Problem(where, text, remedy))]
 
 
 def _least(tried: Mapping[int, float]) -> int | None:

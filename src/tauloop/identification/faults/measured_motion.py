@@ -63,15 +63,28 @@ class Measured:
 
     def slow(self) -> Measured:
         """Low-passed a little above the motion's own frequencies."""
-        power = np.sum(np.abs(scipy.fft.rfft(self.velocity, axis=0)) ** 2 / np.sum(self.velocity**2), axis=1)
+        return self.slow_motion().changed("force", self._low_pass())
+
+    def slow_motion(self) -> Measured:
+        """With its motion alone low-passed a little above the motion's own frequencies; what rests stays at rest."""
+        slow = self.changed("position", self._low_pass())
+        return replace(slow, velocity=np.where(self.velocity == 0.0, 0.0, slow.velocity))
+
+    @property
+    def highest(self) -> float:
+        """Frequency, Hz, below which the share `POWER` of the velocities' power is."""
+        size = np.maximum(np.sum(self.velocity**2), np.finfo(float).tiny)
+        power = np.sum(np.abs(scipy.fft.rfft(self.velocity, axis=0)) ** 2 / size, axis=1)
         highest = np.searchsorted(np.cumsum(power), POWER * power.sum()) / (len(self.velocity) * self.step)
-        cutoff = min(PLAIN * max(highest, 1.0 / (len(self.velocity) * self.step)), 0.4 / self.step)
-        rate = 1.0 / self.step
+        return float(max(highest, 1.0 / (len(self.velocity) * self.step)))
+
+    def _low_pass(self) -> Moved:
+        cutoff, rate = min(PLAIN * self.highest, 0.4 / self.step), 1.0 / self.step
 
         def filtered(x: np.ndarray, at: np.ndarray) -> np.ndarray:
             return butterworth(x, rate=rate, cutoff=cutoff, order=2)
 
-        return self.changed("position", filtered).changed("force", filtered)
+        return filtered
 
 
 def measured(model: Model, log: Log, *, decimation: int = 1, periodic: bool = False) -> Measured:

@@ -98,13 +98,28 @@ class _Law:
         return Problem(self.element, f"{what}: {shown}", remedy)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingLaw:
+    """A law that the model lacks.
+
+    Attributes:
+        element: whose friction or force it is.
+        kind: "friction", "stribeck", "asymmetric", "presliding", "position" or "load".
+        problem: the finding.
+    """
+
+    element: str
+    kind: str
+    problem: Problem
+
+
 @solving(IdentificationError)
 def missing_laws(
     parts: Sequence[RegressionData],
     motions: Sequence[ElementMotion],
     elements: Sequence[str],
     result: Identification,
-) -> tuple[Problem, ...]:
+) -> tuple[MissingLaw, ...]:
     """Laws that the model lacks, by element, the one that explains most first, then what is left.
 
     Samples at which an output's own motion rests do not count: what friction holds there no law tells.
@@ -120,7 +135,7 @@ def missing_laws(
         parts = [whole.part(slice(end - len(part), end)) for part, end in zip(parts, ends, strict=True)]
     speeds = [motion.of_outputs for motion in motions]
     fits = BlockFits.of(parts, result, [np.abs(v) > REST * np.abs(v).max(axis=0) for v in speeds])
-    problems: list[Problem] = []
+    laws: list[MissingLaw] = []
     before = fits.errors(), fits.values()
     if (before[0].max(axis=0) < RESIDUAL * fits.largest).all():
         return ()
@@ -135,9 +150,9 @@ def missing_laws(
         columns = law.columns if fitted is None else tuple(map(_beside, fitted, law.columns))
         after = fits.both(columns)
         if judgement := _told(law, before, after, fits, result):
-            problems.append(judgement[1])
+            laws.append(MissingLaw(element=law.element, kind=law.kind, problem=judgement[1]))
             fitted, before = columns, after
-    return tuple(problems)
+    return tuple(laws)
 
 
 def _told(

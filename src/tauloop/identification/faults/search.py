@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -10,17 +10,18 @@ import numpy as np
 from tauloop.errors import IdentificationError, Problem, Problems
 from tauloop.identification.estimation.block_fits import LONGEST
 from tauloop.identification.estimation.result import Identification
-from tauloop.identification.faults.channels import wrong_channels
+from tauloop.identification.faults.channels import channel_faults
 from tauloop.identification.faults.dead_channels import copied, dead
 from tauloop.identification.faults.forces import unexplained, wrong_signs
-from tauloop.identification.faults.measured_motion import measured
-from tauloop.identification.faults.missing_laws import missing_laws
-from tauloop.identification.faults.residual_trends import residual_trends, trend_problems
+from tauloop.identification.faults.late_forces import LONGEST as LONGEST_LATE, LateForce, late_forces, seem_late
+from tauloop.identification.faults.measured_motion import Measured, measured
+from tauloop.identification.faults.missing_laws import MissingLaw, missing_laws
+from tauloop.identification.faults.residual_trends import ResidualTrend, residual_trends, trend_problems
 from tauloop.identification.faults.signals import clipped, spikes
 from tauloop.identification.faults.time_stamps import jitter
 from tauloop.identification.faults.time_unit import wrong_time_unit
 from tauloop.identification.friction.element_motion import elements, motion_of_elements
-from tauloop.identification.friction.presliding import PRESLIDING
+from tauloop.identification.friction.presliding import PRESLIDING, PreslidingChoice
 from tauloop.identification.options import IdentificationOptions
 from tauloop.identification.preparation.channels import force_limits
 from tauloop.identification.preparation.measured_log import MeasuredLog, naming_log, of_log
@@ -35,6 +36,10 @@ from tauloop.result import Evidence
 
 #: Last parts of the names of friction coefficients, which cannot be negative.
 FRICTION = ("viscous", "coulomb")
+#: A friction coefficient next to a presliding column is negative beyond this many standard deviations.
+NEGATIVE = 4.0
+#: Kinds of trends that `late_forces` explains.
+LATE_TRENDS = ("delay", "compliance")
 #: A filter whose cut-off is no smaller than this share of the decimated rate has no effect on what is left.
 NYQUIST = 0.45
 
@@ -50,6 +55,7 @@ class FoundMotion:
         period: between two samples of the log, s.
         factor: of the decimation.
         cutoff, order: of the filter of its positions; infinite for none.
+        beginning: motion and forces of its first samples, at its own rate.
     """
 
     name: str
@@ -59,6 +65,7 @@ class FoundMotion:
     factor: int
     cutoff: float
     order: int
+    beginning: Measured
 
     def passed(self, part: RegressionData) -> Callable[[np.ndarray], np.ndarray] | None:
         """Return what the filter of the accelerations makes of a signal at the times of the regression data."""
@@ -88,6 +95,7 @@ def found_motion(model: Model, log: MeasuredLog, prepared: Signals, part: Regres
         factor=log.factor,
         cutoff=min((cutoff for cutoff in cutoffs if cutoff is not None), default=np.inf),
         order=log.how.order,
+        beginning=measured(model, prepared.part(slice(None, LONGEST_LATE))),
     )
 
 
@@ -113,9 +121,29 @@ def faults_of_log(
             motion = measured(model, prepared, decimation=log.factor, periodic=log.average is not None)
         output, slides = options.output, bool(options.terms.presliding)
         own = wrong_time_unit(model, motion, output=output)
-        own = own or wrong_channels(model, motion, output=output, ties=ties, step=log.factor, presliding=slides)
+        own = own or _wrong_channels(model, motion, prepared, output=output, ties=ties, log=log, slides=slides)
     own += jitter(log.log, names)
     return tuple(of_log(log.name, count, problem) for problem in own)
+
+
+def _wrong_channels(
+    model: Model,
+    motion: Measured,
+    prepared: Signals,
+    *,
+    output: str,
+    ties: Ties | None,
+    log: MeasuredLog,
+    slides: bool,
+) -> tuple[Problem, ...]:
+    """Channels that are wrong; causes of late forces compete where nothing else is."""
+    faults = channel_faults(model, motion, output=output, ties=ties, step=log.factor, presliding=slides)
+    if faults and all(fault.is_late_force for fault in faults):
+        beginning = measured(model, prepared.part(slice(None, LONGEST_LATE)), periodic=log.average is not None)
+        late = late_forces(model, beginning, output=output)
+        if late:
+            return tuple(force.problem(rubbing_element(model, force.output)) for force in late)
+    return tuple(fault.problem for fault in faults)
 
 
 def faults_of_fit(
@@ -126,32 +154,146 @@ def faults_of_fit(
     training: RegressionData,
     *,
     output: str,
+    presliding: PreslidingChoice | None = None,
 ) -> tuple[Problem, ...]:
     """What the fit shows where channels have no other fault: drives that gain energy from friction, trends, laws.
 
     Friction of a shape that the model lacks can come out negative, so that laws go before the signs of their drives.
-    Without motions, of periods that are averaged, only the signs are looked at.
+    Late forces look like friction of another shape, so that no law is named before `late_forces` has been asked.
+    Without motions, of periods that are averaged, only the signs are checked.
+
+    Args:
+        model: the machine.
+        motions, parts: of the logs.
+        result: the fit to their training data.
+        training: these.
+        output: of the fit.
+        presliding: lengths that were chosen for it.
     """
     mine, drives = friction(model, training)
     turned = wrong_signs(training, mine, drives)
     if not motions:
         return turned
-    problems = Problems()
-    for moved, part in () if turned else zip(motions, parts, strict=True):
-        trends = residual_trends(part, friction(model, part)[0], passed=moved.passed(part), speeds=moved.velocity)
-        problems += (of_log(moved.name, len(motions), problem) for problem in trend_problems(trends))
-    if problems:
+    trends: list[list[ResidualTrend]] = []
+    for moved, part in zip(motions, parts, strict=True):
+        rubbing = friction(model, part)[0]
+        trends.append(list(residual_trends(part, rubbing, passed=moved.passed(part), speeds=moved.velocity)))
+    laws: tuple[MissingLaw, ...] = ()
+    if turned or not any(trends):
+        along = [
+            motion_of_elements(
+                model, moved.position, moved.velocity[:LONGEST], period=moved.period * moved.factor, output=output
+            )
+            for moved in motions
+        ]
+        laws = missing_laws(parts, along, _rubbing(model, parts[0]), result)
+    fitted_lengths = {} if presliding is None else dict(presliding.lengths)
+    late: list[tuple[FoundMotion, LateForce]] = []
+    for moved, part, followed in zip(motions, parts, trends, strict=True):
+        is_suspicious = bool(turned or laws or fitted_lengths)
+        only = {trend.output for trend in followed if trend.kind in LATE_TRENDS} | {*seem_late(part)}
+        if is_suspicious or only:
+            explained = late_forces(model, moved.beginning, output=output, only=None if is_suspicious else only)
+            late += [(moved, force) for force in explained]
+    return _judged(model, late, trends, laws, turned, result, motions, fitted_lengths)
+
+
+def _judged(
+    model: Model,
+    late: Sequence[tuple[FoundMotion, LateForce]],
+    trends: Sequence[Sequence[ResidualTrend]],
+    laws: Sequence[MissingLaw],
+    turned: Sequence[Problem],
+    result: Identification,
+    motions: Sequence[FoundMotion],
+    lengths: Mapping[str, float],
+) -> tuple[Problem, ...]:
+    """The findings: late forces first, then trends, then laws, and signs of drives that no law explains.
+
+    Presliding friction is named where `missing_laws` names no other law of its element: Stribeck's curve, or friction
+    that the machine file has not at all, looks like it as well.
+    """
+    count, problems = len(motions), Problems()
+    sliding = {rubbing_element(model, force.output) for _, force in late if force.kind == "presliding"}
+    problems += presliding_problems(result, lengths, sliding, motions, model)
+    other_laws = {law.element for law in laws if law.kind != "presliding"}
+    for moved, force in late:
+        element = rubbing_element(model, force.output)
+        if not (force.kind == "presliding" and (element in lengths or element in other_laws)):
+            problems.append(of_log(moved.name, count, force.problem(element)))
+    explained = {(moved.name, force.output) for moved, force in late}
+    for moved, followed in zip(motions, trends, strict=True):
+        left = [
+            trend
+            for trend in followed
+            if not turned and not (trend.kind in LATE_TRENDS and (moved.name, trend.output) in explained)
+        ]
+        problems += (of_log(moved.name, count, problem) for problem in trend_problems(left))
+    is_late = any(force.kind != "presliding" for _, force in late)
+    if is_late or (any(trends) and not turned):
         return tuple(problems)
-    along = [
-        motion_of_elements(
-            model, moved.position, moved.velocity[:LONGEST], period=moved.period * moved.factor, output=output
-        )
-        for moved in motions
-    ]
-    laws = missing_laws(parts, along, _rubbing(model, parts[0]), result)
     acting = _acting(model)
-    named = {f"force.{drive}" for law in laws for drive in acting[law.where]}
-    return (*(problem for problem in turned if problem.where not in named), *laws)
+    named: set[str] = set()
+    for law in laws:
+        drives = [f"force.{drive}" for drive in acting[law.element]]
+        named.update(drives)
+        if law.kind != "presliding" or not drives:
+            problems.append(law.problem)
+    named.update(f"force.{force.output}" for _, force in late)
+    return (*(problem for problem in turned if problem.where not in named), *problems)
+
+
+def presliding_problems(
+    result: Identification,
+    lengths: Mapping[str, float],
+    certain: Collection[str],
+    motions: Sequence[FoundMotion],
+    model: Model,
+) -> tuple[Problem, ...]:
+    """Presliding columns that stand for something else: a coefficient below zero, or a length of less than a sample.
+
+    Args:
+        result: the fit with the columns.
+        lengths: over which friction turns round, m or rad, by element.
+        certain: elements whose presliding friction `late_forces` has told from a delay.
+        motions: of the logs.
+        model: the machine.
+    """
+    problems = Problems()
+    names = model.actuators.ports.position.columns
+    acting = _acting(model)
+    for element, length in lengths.items():
+        for kind in (FRICTION[1], PRESLIDING):
+            for parameter, value, deviation in zip(
+                result.base.base, result.values, result.standard_deviations, strict=True
+            ):
+                if parameter.representative == f"{element}.{kind}" and value < -NEGATIVE * deviation:
+                    what = (
+                        f"comes out negative next to the column of presliding friction: {value:.3g} +- {deviation:.2g} "
+                        f"{parameter.unit}, so that this column stands for something else"
+                    )
+                    remedy = f"align force and motion in time, and leave out --presliding {element}"
+                    problems.add(f"{element}.{kind}", what, remedy)
+        for moved in motions if element not in certain else ():
+            own = [list(names).index(drive) for drive in acting.get(element, ()) if drive in names]
+            travel = [float(np.sqrt(np.mean(moved.velocity[:, k] ** 2))) * moved.period for k in own]
+            if travel and length < max(travel):
+                what = (
+                    f"turns round over {length:.2g}, less than the {max(travel):.2g} that its drive moves from one "
+                    "sample to the next: a force that is late by part of a sample looks the same"
+                )
+                problems.add(f"{element}.{PRESLIDING}", what, "align force and motion in time, or sample faster")
+                break
+    return tuple(problems)
+
+
+def rubbing_element(model: Model, output: str) -> str:
+    """The element with dry friction that an output's drive alone acts on, by which `--presliding` names it."""
+    rubbing = {parameter.name.rpartition(".")[0] for parameter in model.parameters if parameter.role == FRICTION[1]}
+    if output in rubbing:
+        return output
+    own = [element for element, drives in _acting(model).items() if drives == (output,) and element in rubbing]
+    return own[0] if own else output
 
 
 def _rubbing(model: Model, data: RegressionData) -> tuple[str, ...]:

@@ -27,9 +27,10 @@ def jitter(log: Log, names: Sequence[str]) -> tuple[Problem, ...]:
     offsets = stamp_jitter(log, names)
     if offsets is None or abs(offsets.share - 1.0) > FOLLOWS or offsets.share < DEVIATIONS * offsets.deviation:
         return ()
+    share_of_period = 100.0 * offsets.size / offsets.period
     what = (
-        f"stamps jitter by {1e3 * offsets.size:.3g} ms (RMS, {100.0 * offsets.size / offsets.period:.3g} % of the period) "
-        f"and positions with them (share {offsets.share:.2f} of the velocity times the jitter, standard deviation "
+        f"stamps jitter by {1e3 * offsets.size:.3g} ms (RMS, {share_of_period:.3g} % of the period) and positions with "
+        f"them (share {offsets.share:.2f} of the velocity times the jitter, standard deviation "
         f"{offsets.deviation:.1g}): samples were taken at uneven times, and are used as if they were even"
     )
     return (Problem("time", what, "resample all channels evenly at their stamps (--resample)"),)

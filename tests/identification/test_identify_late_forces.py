@@ -1,0 +1,167 @@
+"""Forces that follow their motion late: delay, hold, bending transmission and presliding friction get their own names.
+
+Torques are those of the closed formulae of `planar_arm`; delays are exact, since the motion is a formula of time.
+Dahl's friction and the load behind a spring are integrated step by step.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from identifying import identified
+from planar_arm import MACHINE, TRUE, arm_log, arm_regressor
+
+from tauloop import Model
+from tauloop.formats import loads
+
+RATE, DURATION = 500.0, 14.0  # Hz, s
+TIME = np.arange(round(RATE * DURATION)) / RATE
+OPTIONS: dict[str, Any] = {"trim": 100, "decimation": 5}
+#: Coulomb friction, N m, viscous friction, N m s/rad, and noise, N m, of torques of some 10 N m.
+COULOMB, VISCOUS, NOISE = 0.6, 0.1, 0.1
+#: Dahl's friction and the spring are integrated at so many steps a sample.
+STEPS = 20
+
+
+def motion_at(t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """q, v, a of sines up to 1.5 Hz."""
+    w, size = np.array([[2.1, 4.3, 7.9], [3.1, 5.9, 9.1]]), np.array([[0.6, 0.35, 0.15], [0.7, 0.3, 0.12]])
+    angle = w * t[:, None, None] + np.arange(3)
+    parts = size * np.sin(angle), size * w * np.cos(angle), -size * w**2 * np.sin(angle)
+    q, v, a = (part.sum(axis=2) for part in parts)
+    return q, v, a
+
+
+def smooth_at(t: np.ndarray) -> np.ndarray:
+    q, v, a = motion_at(t)
+    return np.asarray(arm_regressor(q, v, a) @ TRUE + VISCOUS * v)
+
+
+def forces_at(t: np.ndarray) -> np.ndarray:
+    return np.asarray(smooth_at(t) + COULOMB * np.sign(motion_at(t)[1]))
+
+
+FORCES = forces_at(TIME)
+
+
+def first_alone(changed: np.ndarray) -> np.ndarray:
+    """The forces with those of motor 1 changed."""
+    return np.stack([changed[:, 0], FORCES[:, 1]], axis=1)
+
+
+def dahl(length: float) -> np.ndarray:
+    """Dahl's friction (N, 2) of both joints, from -1 to 1."""
+    fine = np.arange(len(TIME) * STEPS) / (RATE * STEPS)
+    moved = np.diff(motion_at(fine)[0], axis=0, prepend=motion_at(fine[:1])[0])
+    state, z = np.zeros(2), np.zeros_like(moved)
+    for k, step in enumerate(moved):
+        direction = np.sign(step)
+        state = direction + (state - direction) * np.exp(-np.abs(step) / length)
+        z[k] = state
+    return z[::STEPS]
+
+
+def behind_a_spring(frequency: float, inertia: float = 0.5) -> np.ndarray:
+    """Torque (N,) of motor 1 on a load with dry friction that a spring moves; it swings at a frequency, Hz."""
+    step = 1.0 / (RATE * STEPS)
+    q, v, _ = motion_at(np.arange(len(TIME) * STEPS) * step)
+    stiffness = inertia * (2.0 * math.pi * frequency) ** 2
+    damping = 0.04 * math.sqrt(inertia * stiffness)
+    place, speed, torque = float(q[0, 0]), float(v[0, 0]), np.zeros(len(q))
+    for k, (angle, rate) in enumerate(zip(q[:, 0].tolist(), v[:, 0].tolist(), strict=True)):
+        torque[k] = stiffness * (angle - place) + damping * (rate - speed)
+        speed += step * (torque[k] - COULOMB * math.tanh(speed / 1e-3)) / inertia
+        place += step * speed
+    return torque[::STEPS]
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return Model(loads(MACHINE))
+
+
+def findings(model: Model, forces: np.ndarray, seed: int = 8, noise: float = NOISE, **options: Any) -> dict[str, str]:
+    log = arm_log((TIME, motion_at(TIME)[0]), forces, noise=noise, encoder=1.2e-5, rng=np.random.default_rng(seed))
+    document = identified(model, log, **OPTIONS | options)
+    assert (document["status"] == "ok") is not bool(document["findings"])
+    return {finding["where"]: f"{finding['what']} remedy: {finding['remedy']}" for finding in document["findings"]}
+
+
+def number(pattern: str, text: str) -> float:
+    matched = re.search(pattern.replace("#", r"([-+.e0-9]+)"), text)
+    assert matched, text
+    return float(matched.group(1))
+
+
+@pytest.mark.parametrize("milliseconds", [2.0, 5.0, -3.0])
+@pytest.mark.parametrize("every", [False, True], ids=["one", "all"])
+def test_a_delay_is_named_with_its_size(model: Model, milliseconds: float, every: bool) -> None:
+    late = forces_at(TIME - 1e-3 * milliseconds)
+    problems = findings(model, late if every else first_alone(late))
+    assert set(problems) == ({"force.motor_1", "force.motor_2"} if every else {"force.motor_1"})
+    for text in problems.values():
+        word = "after" if milliseconds > 0.0 else "before"
+        assert number(f"comes # ms {word} the motion", text) == pytest.approx(abs(milliseconds), abs=0.2)
+        assert "--presliding" not in text
+
+
+@pytest.mark.parametrize("decimation", [1, 10])
+def test_the_decimation_does_not_matter(model: Model, decimation: int) -> None:
+    problems = findings(model, first_alone(forces_at(TIME - 5e-3)), decimation=decimation)
+    assert number("comes # ms after the motion", problems["force.motor_1"]) == pytest.approx(5.0, abs=0.2)
+
+
+@pytest.mark.parametrize("length", [4, 8])
+@pytest.mark.parametrize("noise_is_held", [False, True])
+def test_a_held_force_is_named_with_its_samples(model: Model, length: int, noise_is_held: bool) -> None:
+    at = np.arange(len(TIME)) // length * length
+    noisy = FORCES + NOISE * np.random.default_rng(3).normal(size=FORCES.shape)
+    forces, noise = (noisy[at], 0.0) if noise_is_held else (FORCES[at], NOISE)
+    problems = findings(model, first_alone(forces), noise=noise)
+    assert set(problems) == {"force.motor_1"}
+    assert f"is held for {length} samples" in problems["force.motor_1"]
+
+
+@pytest.mark.parametrize("length", [0.003, 0.03])
+@pytest.mark.parametrize("every", [False, True], ids=["one", "all"])
+def test_presliding_friction_is_named_with_its_length(model: Model, length: float, every: bool) -> None:
+    forces = smooth_at(TIME) + COULOMB * dahl(length)
+    problems = findings(model, forces if every else first_alone(forces))
+    assert set(problems) == ({"shoulder", "elbow"} if every else {"shoulder"})
+    for where, text in problems.items():
+        assert number("turns round over # rad", text) == pytest.approx(length, rel=0.25)
+        assert text.endswith(f"--presliding {where}")
+
+
+@pytest.mark.parametrize("frequency", [20.0, 40.0])
+def test_a_load_with_friction_behind_a_spring_is_named(model: Model, frequency: float) -> None:
+    """Only the friction shakes the load, at a frequency that the residual shows."""
+    forces = smooth_at(TIME)
+    forces[:, 0] += behind_a_spring(frequency)
+    problems = findings(model, first_alone(forces))
+    assert set(problems) == {"force.motor_1"}
+    assert number("its load swings at # Hz", problems["force.motor_1"]) == pytest.approx(frequency, rel=0.05)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_nothing_is_named_on_sound_logs(model: Model, seed: int) -> None:
+    assert findings(model, FORCES, seed=seed) == {}
+
+
+def test_presliding_fitted_to_a_late_force_is_a_finding(model: Model) -> None:
+    late = first_alone(forces_at(TIME - 5e-3))
+    problems = findings(model, late, presliding={"shoulder": "0.0003 rad"})
+    assert number("comes # ms after the motion", problems["force.motor_1"]) == pytest.approx(5.0, abs=0.2)
+    assert number("turns round over #, less than", problems["shoulder.presliding"]) == pytest.approx(3e-4)
+    # friction that pushes
+    problems = findings(model, first_alone(smooth_at(TIME) - COULOMB * dahl(0.05)), presliding={"shoulder": "0.05 rad"})
+    assert "comes out negative next to" in problems["shoulder.presliding"]
+
+
+def test_presliding_fitted_to_presliding_friction_is_sound(model: Model) -> None:
+    forces = first_alone(smooth_at(TIME) + COULOMB * dahl(0.01))
+    assert findings(model, forces, presliding={"shoulder": ""}) == {}
