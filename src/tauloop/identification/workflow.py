@@ -191,7 +191,7 @@ def log_data(
     repaired = repairs(model, options.preparation)
     prepared = prepare_logs(model, measured_logs([log], options, repaired), options, ties, 1)
     data = _logged(model, prepared, options, ties, friction, repaired, Stages(None, 1))
-    return data.parts[0], prepared, data.faults
+    return data.parts[0], prepared, (*prepared.bad_samples, *data.faults)
 
 
 def _ties(model: Model, options: IdentificationOptions) -> Ties | None:
@@ -340,13 +340,13 @@ def _fitted(
     errors, parts = logs.errors, data.parts
     whole: Identification | None = None
     if options.validation is None:
-        with naming(data.faults):
+        with naming((*logs.bad_samples, *data.faults)):
             whole = fit(merge(parts), None, chosen_estimator(options, data.instruments, data.noise), errors=errors)
     stages.done()
     fitted, held_out = _split(parts, options)
     training = merge(fitted)
     instruments = [rows[: len(part)] for rows, part in zip(data.instruments, fitted, strict=False)]
-    with naming(data.faults):
+    with naming((*logs.bad_samples, *data.faults)):
         result = fit(training, held_out, chosen_estimator(options, instruments, data.noise), errors=errors)
     stages.done()
     faults = data.faults or faults_of_fit(
@@ -365,6 +365,7 @@ def _fitted(
     if is_held:
         lines += tuple(f"what held axes leave out: {problem.what}" for problem in left_out)
     findings = (
+        *logs.bad_samples,
         *logs.channels.problems,
         *judged_faults(result, faults),
         *(beside_file.findings if data.gains is None else ()),

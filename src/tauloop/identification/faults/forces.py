@@ -19,6 +19,9 @@ CERTAIN = 10.0
 #: A residual of so many percent of an output's force leaves next to nothing explained; forces below this share of the
 #: largest of their unit do not count.
 UNEXPLAINED, SMALL = 90.0, 0.05
+#: Outputs are twins whose largest forces differ by less than this factor. One of them is worse where this many times as
+#: much of it is left, and this many percent.
+TWINS, TIMES_WORSE, LEAST_WORSE = 3.0, 10.0, 2.0
 
 
 def wrong_signs(
@@ -103,6 +106,33 @@ def unexplained(training: Sequence[OutputFit], held_out: Sequence[OutputFit]) ->
         if min(fit.relative_error_percent, judged.get(fit.output, np.inf)) > UNEXPLAINED
         and fit.scale > SMALL * largest[fit.unit]
     )
+
+
+def worse_than_twins(training: Sequence[OutputFit], held_out: Sequence[OutputFit]) -> tuple[Problem, ...]:
+    """Outputs that the model explains far worse than others of the same unit and of about the same size.
+
+    Args:
+        training, held_out: fits of `Identification`; an output counts with the smaller of both errors.
+    """
+    judged = {fit.output: fit.relative_error_percent for fit in held_out}
+    errors = {fit.output: min(fit.relative_error_percent, judged.get(fit.output, np.inf)) for fit in training}
+    problems = Problems()
+    for fit in training:
+        twins = [
+            errors[other.output]
+            for other in training
+            if other.output != fit.output
+            and other.unit == fit.unit
+            and max(other.scale, fit.scale) < TWINS * min(other.scale, fit.scale)
+        ]
+        error = errors[fit.output]
+        if twins and error > max(TIMES_WORSE * float(np.median(twins)), LEAST_WORSE):
+            what = (
+                f"is explained far worse than outputs of its size: the model leaves {error:.3g} % of it, and "
+                f"{np.median(twins):.3g} % of the others"
+            )
+            problems.add(f"force.{fit.output}", what, "check its sensor, its column, and what its joint has of its own")
+    return tuple(problems)
 
 
 def signs_applied(triangles: np.ndarray, signs: np.ndarray) -> np.ndarray:

@@ -12,12 +12,12 @@ from tauloop.identification.estimation.block_fits import LONGEST
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.faults.channels import channel_faults
 from tauloop.identification.faults.dead_channels import copied, dead
-from tauloop.identification.faults.forces import unexplained, wrong_signs
+from tauloop.identification.faults.forces import unexplained, worse_than_twins, wrong_signs
 from tauloop.identification.faults.late_forces import LONGEST as LONGEST_LATE, LateForce, late_forces, seem_late
 from tauloop.identification.faults.measured_motion import Measured, measured
 from tauloop.identification.faults.missing_laws import MissingLaw, missing_laws
 from tauloop.identification.faults.residual_trends import ResidualTrend, residual_trends, trend_problems
-from tauloop.identification.faults.signals import clipped, spikes
+from tauloop.identification.faults.signals import clipped
 from tauloop.identification.faults.time_stamps import jitter
 from tauloop.identification.faults.time_unit import wrong_time_unit
 from tauloop.identification.friction.element_motion import elements, motion_of_elements
@@ -105,13 +105,12 @@ def faults_of_log(
     """Faults of the channels of a log, with its name where it is one of several (`count`).
 
     Forces of unknown scale, whose gains are sought, tell nothing of single channels. Where a channel is clipped, dead
-    or a copy, or has spikes, or the motion does not repeat, no other fault is looked for: the misfit is no sign of it.
+    or a copy, or the motion does not repeat, no other fault is looked for: the misfit is no sign of it.
     """
     names = model.actuators.ports.position.columns
     moved = [name for name in names if name not in options.preparation.hold]
     own = (
         *clipped(log.log, limits=force_limits(model)),
-        *spikes(log.log),
         *dead(log.log, moved),
         *copied(log.log, moved),
     )
@@ -316,8 +315,10 @@ def naming(faults: Sequence[Problem]) -> Iterator[None]:
 
 
 def judged_faults(result: Identification, faults: Sequence[Problem]) -> tuple[Problem, ...]:
-    """The faults; where there are none, outputs of which the model explains next to nothing."""
-    return tuple(faults) or unexplained(result.training, result.held_out)
+    """The faults; where there are none, outputs that the model explains hardly, or far worse than their twins."""
+    if faults:
+        return tuple(faults)
+    return unexplained(result.training, result.held_out) or worse_than_twins(result.training, result.held_out)
 
 
 def fault_evidence(faults: Sequence[Problem]) -> Evidence:

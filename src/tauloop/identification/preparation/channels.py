@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.errors import IdentificationError, InputError, Problem
+from tauloop.errors import IdentificationError, InputError, Problem, Problems
 from tauloop.identification.chosen import chosen_estimator
 from tauloop.identification.options import IdentificationOptions
 from tauloop.identification.preparation.channel_choice import ChannelChoice, choose_channels, usable_velocities
-from tauloop.identification.preparation.measured_log import MeasuredLog, left_out_counts
+from tauloop.identification.preparation.measured_log import MeasuredLog, left_out_counts, of_log
 from tauloop.identification.regression.ties import Ties
 from tauloop.logs import MeasuredVelocity, channels, common_cutoff, sample_period
+from tauloop.logs.bad_samples import without_bad_samples
 from tauloop.logs.known_forces import without_known_forces
 from tauloop.logs.saturation import without_saturated
 from tauloop.logs.signals import HIGHEST_CUTOFF
@@ -62,6 +63,24 @@ def force_limits(model: Model) -> dict[str, float]:
 def without_saturation(model: Model, logs: Sequence[MeasuredLog]) -> list[MeasuredLog]:
     """The logs with marks on the samples of each force that a limit holds."""
     return [replace(entry, log=without_saturated(entry.log, force_limits(model))) for entry in logs]
+
+
+def mended_samples(
+    logs: Sequence[MeasuredLog], count: int, *, marks: bool
+) -> tuple[list[MeasuredLog], tuple[Problem, ...]]:
+    """The logs with bad samples interpolated or marked, and the findings; names of logs where there are several.
+
+    Args:
+        logs: as measured.
+        count: how many are fitted.
+        marks: whether forces may be marked as left out, which averages of periods cannot use.
+    """
+    mended, problems = [], Problems()
+    for entry in logs:
+        log, own = without_bad_samples(entry.log, marks=marks)
+        mended.append(replace(entry, log=log))
+        problems += (of_log(entry.name, count, problem) for problem in own)
+    return mended, tuple(problems)
 
 
 def less_known_forces(logs: Sequence[MeasuredLog]) -> tuple[list[MeasuredLog], tuple[str, ...]]:

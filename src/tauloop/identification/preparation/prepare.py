@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tauloop.assembly.limits import require_within_limits
+from tauloop.errors import Problem
 from tauloop.identification.chosen import chosen_errors, chosen_estimator
 from tauloop.identification.estimation.error_models import ErrorModel
 from tauloop.identification.options import IdentificationOptions
@@ -17,6 +18,7 @@ from tauloop.identification.preparation.channels import (
     chosen_channels,
     fourier_channels,
     less_known_forces,
+    mended_samples,
     without_saturation,
 )
 from tauloop.identification.preparation.filter_scan import OPTIONS, FilterScan, scan_filters
@@ -49,6 +51,7 @@ class PreparedLogs:
         known_forces: what was taken off, in words.
         beyond: coordinates beyond their stops, and angles that look like degrees; how alike two runs were, and how far
             the encoders of redundant drives disagree.
+        bad_samples: spikes and frozen stretches, which are left out.
         periods: how many periods every log has and the noise of its channels.
     """
 
@@ -60,6 +63,7 @@ class PreparedLogs:
     channels: Channels
     known_forces: tuple[str, ...]
     beyond: tuple[Evidence, ...]
+    bad_samples: tuple[Problem, ...]
     periods: tuple[dict[str, Any], ...]
 
 
@@ -74,7 +78,8 @@ def prepare_logs(
     """
     how = options.preparation
     periodic = how.period is not None and how.highest is not None
-    logs = list(logs) if periodic else without_saturation(model, logs)
+    logs, bad_samples = mended_samples(logs, fitted, marks=not periodic)
+    logs = logs if periodic else without_saturation(model, logs)
     logs, known_forces = less_known_forces(logs)
     logs, misfits = with_all_encoders(model, logs)
     beyond = tuple(
@@ -119,6 +124,7 @@ def prepare_logs(
         scan=scan,
         channels=channels,
         known_forces=known_forces,
+        bad_samples=bad_samples,
         beyond=(*beyond, *misfits, *(item for log in logs if log.runs is not None for item in log.runs.evidence)),
         periods=tuple(
             {

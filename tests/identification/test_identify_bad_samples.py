@@ -1,0 +1,165 @@
+"""Samples that no sensor measured: named with their times and left out, so that the estimates stay right.
+
+Torques are those of the closed formulae of `planar_arm`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from identifying import identified
+from planar_arm import FRICTION, MACHINE, TRUE, arm_log, arm_regressor
+
+from tauloop import Model
+from tauloop.formats import loads
+from tauloop.identification.estimation.evaluation import OutputFit
+from tauloop.identification.faults.forces import worse_than_twins
+from tauloop.logs import Signals, samples
+from tauloop.logs.bad_samples import bad_samples, without_bad_samples
+
+RATE, DURATION = 500.0, 12.0  # Hz, s
+TIME = np.arange(round(RATE * DURATION)) / RATE
+OPTIONS: dict[str, Any] = {"trim": 100, "decimation": 5}
+NOISE = 0.1
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return Model(loads(MACHINE))
+
+
+def motion() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    w, size = np.array([[2.1, 4.3, 7.9], [3.1, 5.9, 9.1]]), np.array([[0.6, 0.35, 0.15], [0.7, 0.3, 0.12]])
+    angle = w * TIME[:, None, None] + np.arange(3)
+    parts = size * np.sin(angle), size * w * np.cos(angle), -size * w**2 * np.sin(angle)
+    q, v, a = (part.sum(axis=2) for part in parts)
+    return q, v, a
+
+
+def sound(seed: int = 1) -> Signals:
+    q, v, a = motion()
+    forces = arm_regressor(q, v, a) @ TRUE + FRICTION * (v + np.sign(v))
+    return arm_log((TIME, q), forces, noise=NOISE, encoder=1.2e-5, rng=np.random.default_rng(seed))
+
+
+def changed(log: Signals, name: str, at: Any, values: Any) -> Signals:
+    channels = []
+    for channel in log.channels:
+        if channel.name == name:
+            spoiled = channel.values.copy()
+            spoiled[at] = values(spoiled[at]) if callable(values) else values
+            channel = replace(channel, values=spoiled)
+        channels.append(channel)
+    return replace(log, channels=tuple(channels))
+
+
+SPIKES = np.array([300, 901, 1702, 2500, 3333, 4444, 5200, 5201 + 50])
+DROPOUTS = np.array([250, 777, 1234, 2222, 3210, 4321, 5678])
+FAULTS = {
+    "spikes": ("force.motor_1", SPIKES, lambda x: x + 30.0 * NOISE, "jumps for single samples: 8 of them"),
+    "zeros": ("position.motor_1", DROPOUTS, 0.0, "jumps for single samples: 7 of them"),
+    "two zeros": ("position.motor_2", np.r_[DROPOUTS, DROPOUTS + 1], 0.0, "jumps for single samples: 7 of them"),
+    "frozen force": ("force.motor_2", slice(1500, 2100), lambda x: x[0], "stands still while its motor moves"),
+    "frozen twice": ("force.motor_2", np.r_[1500:1550, 4000:4050], 3.21, "from 3 to 3.098 s, 3.21 from 8 to 8.098 s"),
+    "frozen position": ("position.motor_1", slice(1500, 1800), lambda x: x[0], "stands still while the machine moves"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_it_is_named_and_the_estimates_stay_right(model: Model, fault: str) -> None:
+    name, at, values, what = FAULTS[fault]
+    document = identified(model, changed(sound(), name, at, values), **OPTIONS)
+    assert [finding["where"] for finding in document["findings"]] == [name]
+    assert what in document["findings"][0]["what"]
+    assert document["status"] == "doubtful"
+    reference = {row["name"]: row for row in identified(model, sound(), **OPTIONS)["base_parameters"]}
+    for row in document["base_parameters"]:
+        other = reference[row["name"]]
+        assert abs(row["value"] - other["value"]) < 1.5 * other["standard_deviation"], row["name"]
+        assert row["standard_deviation"] < 1.5 * other["standard_deviation"], row["name"]
+
+
+def test_every_time_is_listed() -> None:
+    (stretch,) = bad_samples(changed(sound(), "position.motor_1", DROPOUTS, 0.0))
+    assert np.flatnonzero(stretch.at).tolist() == DROPOUTS.tolist()
+    for number in DROPOUTS:
+        assert f"{TIME[number]:g}" in stretch.problem.what.rpartition("; at ")[2]
+    many = changed(sound(), "force.motor_1", np.arange(100, 5900, 400), lambda x: x - 40.0 * NOISE)
+    assert "and 5 more s" in bad_samples(many)[0].problem.what
+
+
+def test_positions_are_interpolated_and_forces_marked() -> None:
+    log = changed(changed(sound(), "position.motor_1", DROPOUTS, 0.0), "force.motor_1", SPIKES, 50.0)
+    mended, problems = without_bad_samples(log)
+    assert len(problems) == 2
+    error = samples(mended, "position") - samples(sound(), "position")
+    assert np.abs(error).max() < 1e-4
+    assert np.flatnonzero(samples(mended, "left_out", ("motor_1",))[:, 0]).tolist() == SPIKES.tolist()
+
+
+def coarse(step: float) -> Signals:
+    """Forces of a converter of few bits, without noise of their own."""
+    return changed(sound(), "force.motor_2", slice(None), lambda x: np.round(x / step) * step)
+
+
+def resting() -> Signals:
+    """The machine stands for two seconds, with forces that do not change."""
+    log = sound()
+    for name in ("position.motor_1", "position.motor_2", "force.motor_1", "force.motor_2"):
+        log = changed(log, name, slice(4000, 5000), lambda x: np.full(len(x), x[0]))
+    return log
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        *(sound(seed) for seed in range(3)),
+        coarse(0.5),
+        coarse(2.0),
+        changed(sound(), "force.motor_1", slice(None), lambda x: x[np.arange(len(x)) // 16 * 16]),
+        changed(sound(), "position.motor_1", slice(None), lambda x: np.round(x / 5e-3) * 5e-3),
+        changed(
+            sound(),
+            "force.motor_1",
+            slice(None),
+            lambda x: x + 0.5 * np.random.default_rng(1).laplace(size=len(x)),
+        ),
+    ],
+    ids=["sound", "sound", "sound", "coarse", "coarser", "held", "coarse encoder", "heavy tails"],
+)
+def test_nothing_is_said_of_sound_channels(log: Signals) -> None:
+    assert bad_samples(log) == ()
+
+
+def test_forces_that_rest_with_the_machine_are_not_frozen() -> None:
+    """Only the positions' abrupt stop is no motion of a machine."""
+    assert all(stretch.quantity == "position" for stretch in bad_samples(resting()))
+
+
+def output(name: str, error: float, scale: float = 5.0, unit: str = "N m") -> OutputFit:
+    return OutputFit(
+        output=name,
+        unit=unit,
+        samples=100,
+        rmse=1.0,
+        bias=0.0,
+        largest_residual=1.0,
+        scale=scale,
+        rmse_percent=1.0,
+        relative_error_percent=error,
+        residual_correlation=0.0,
+    )
+
+
+def test_an_output_ten_times_worse_than_its_twins_is_a_finding() -> None:
+    twins = (output("a", 1.0), output("b", 1.3), output("c", 14.0))
+    (problem,) = worse_than_twins(twins, ())
+    assert problem.where == "force.c"
+    assert "leaves 14 % of it, and 1.15 % of the others" in problem.what
+    assert worse_than_twins(twins, (output("c", 3.0),)) == ()
+    assert worse_than_twins((output("a", 1.0), output("c", 14.0, scale=0.5)), ()) == ()
+    assert worse_than_twins((output("a", 1.0), output("c", 14.0, unit="N")), ()) == ()
+    assert worse_than_twins((output("a", 1e-6), output("c", 1e-4)), ()) == ()
