@@ -51,6 +51,7 @@ class MachineIdentification(Result):
         formulas: the base parameters as formulas, of whole logs where these were fitted.
         consistent: all standard parameters, inside physical limits.
         training, held_out: the data that were fitted, and those that judge.
+        not_shown: zeros of encoders and factors of forces that these logs do not show, in words: check them otherwise.
         motion: times (N,), s, and actuator positions (N, n) of the beginning of the first log, SI.
     """
 
@@ -75,6 +76,7 @@ class MachineIdentification(Result):
     consistent: ConsistentIdentification | None
     training: RegressionData
     held_out: RegressionData
+    not_shown: tuple[str, ...] = ()
     motion: tuple[np.ndarray, np.ndarray] | None = None
 
     def variables(self) -> Iterator[Variable]:
@@ -137,6 +139,7 @@ class MachineIdentification(Result):
                     "status": self.status,
                     "findings": [problem.as_dict() for problem in self.findings],
                     "repairs": self.repairs,
+                    "not_shown": self.not_shown,
                     "machine_file": self.machine_file.rows(),
                 }
                 | {name: part for name, part in parts.items() if part is not None}

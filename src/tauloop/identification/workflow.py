@@ -17,6 +17,7 @@ from tauloop.identification.estimation.fitting import fit
 from tauloop.identification.estimation.log_comparison import LogComparison, compare_logs
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.faults.search import (
+    FitFaults,
     FoundMotion,
     fault_evidence,
     faults_of_fit,
@@ -349,10 +350,11 @@ def _fitted(
     with naming((*logs.bad_samples, *data.faults)):
         result = fit(training, held_out, chosen_estimator(options, instruments, data.noise), errors=errors)
     stages.done()
-    faults = data.faults or faults_of_fit(
-        model, data.motions, parts, result, training, output=options.output, presliding=data.presliding
-    )
-    faults = faults or result.timing_problems
+    of_fit = FitFaults(problems=data.faults)
+    if not data.faults:
+        of_fit = faults_of_fit(
+            model, data.motions, parts, result, training, output=options.output, presliding=data.presliding
+        )
     comparison = None
     if options.compare_logs:
         comparison = _compared(logs, data, options, (result if whole is None else whole).base)
@@ -367,7 +369,7 @@ def _fitted(
     findings = (
         *logs.bad_samples,
         *logs.channels.problems,
-        *judged_faults(result, faults),
+        *judged_faults(result, of_fit.problems or result.timing_problems),
         *(beside_file.findings if data.gains is None else ()),
         *(comparison.problems if comparison is not None else ()),
         *(() if is_held else left_out),
@@ -390,6 +392,7 @@ def _fitted(
         whole_log=whole,
         data_findings=findings,
         repairs=lines,
+        not_shown=of_fit.not_shown,
         machine_file=beside_file,
         log_comparison=comparison,
         filter_scan=logs.scan,

@@ -17,7 +17,7 @@ import numpy as np
 
 from tauloop.errors import Problem
 from tauloop.identification.estimation.evaluation import overall
-from tauloop.identification.faults.measured_motion import Measured, Moved, exchanged, late_by, scaled
+from tauloop.identification.faults.measured_motion import Measured, Moved, all_scaled, exchanged, late_by, scaled
 from tauloop.identification.faults.misfits import ROUNDING, STEPS, Misfits
 from tauloop.identification.regression.ties import Ties
 from tauloop.model import Model
@@ -39,6 +39,13 @@ NEAR, PROMISING = 2, 1.05
 #: Hysteresis or delay: one has to lessen the misfit by this factor more than the other, and one beside the other by the
 #: second.
 CLEARLY, BESIDE = 1.2, 1.3
+#: Units that positions may be in, by the unit that they are declared in, and how much of it is one of them; and the
+#: misfit above which they are tried.
+UNITS: Mapping[str, Mapping[str, float]] = {
+    "rad": {"deg": np.pi / 180.0, "rev": 2.0 * np.pi, "mrad": 1e-3},
+    "m": {"mm": 1e-3, "um": 1e-6},
+}
+BAD_UNITS = 0.025
 #: A scale is far from one beyond this factor either way.
 SCALE = 1.5
 
@@ -164,6 +171,36 @@ def _of_forces(fit: Misfits) -> list[ChannelFault]:
     return accepted
 
 
+def _of_units(fit: Misfits) -> list[ChannelFault]:
+    """Positions declared in a unit that they are not in.
+
+    A motion made smaller is nearly linear, which any model fits: it must lessen the misfit by `WRONG`.
+    """
+    accepted = list[ChannelFault]()
+    changes = list(_in_other_units(fit)) if fit.misfit > BAD_UNITS else []
+    regressors = fit.regressors([change for change, _, _ in changes])
+    for (change, texts, factor), regressor in zip(changes, regressors, strict=True):
+        misfits = None if regressor is None else fit.of(regressor, fit.forces())
+        if misfits is not None and (factor > 1.0 or overall(misfits) * WRONG <= fit.misfit):
+            accepted += _accepted(fit, "position", change, misfits, texts)
+    return accepted
+
+
+def _in_other_units(fit: Misfits) -> Iterator[tuple[Moved, _Said, float]]:
+    """Positions of one dimension, all and each, and the factor of the unit that they may be in."""
+    log = fit.log
+    for unit, wrong in UNITS.items():
+        alike = [k for k, name in enumerate(log.names) if fit.units.get(name) == unit]
+        groups = [alike] if len(alike) > 1 else []
+        for group in (*groups, *([k] for k in alike)):
+            where = " and ".join(f"position.{log.names[k]}" for k in group)
+            for actual, factor in wrong.items():
+                remedy = f"correct the unit of the columns: 'position.{log.names[group[0]]} [{actual}]'"
+                verb = "seem" if len(group) > 1 else "seems"
+                what = f"{verb} to be in {actual} where the log has {unit}: with that"
+                yield all_scaled(group, factor), (where, what, remedy), factor
+
+
 def _of_positions(fit: Misfits, *, thorough: bool) -> list[ChannelFault]:
     log, accepted = fit.log, list[ChannelFault]()
     changes = list(_mixed_up("position", log.names, "turn the sign in the column's unit", fit.units))
@@ -171,6 +208,7 @@ def _of_positions(fit: Misfits, *, thorough: bool) -> list[ChannelFault]:
     for (change, texts), regressor in zip(changes, regressors, strict=True):
         if regressor is not None:
             accepted += _accepted(fit, "position", change, fit.of(regressor, fit.forces()), texts)
+    accepted += _of_units(fit)
     for k in range(len(log.names)):
         tried = {0: fit.misfit} | fit.shifted(k, (-NEAR * fit.step, NEAR * fit.step))
         if min(tried.values()) * PROMISING <= fit.misfit or thorough:

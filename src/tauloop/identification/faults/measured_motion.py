@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -123,9 +123,14 @@ def as_is(x: np.ndarray, at: np.ndarray) -> np.ndarray:
 
 def scaled(column: int, factor: float) -> Moved:
     """A channel times a factor."""
+    return all_scaled([column], factor)
+
+
+def all_scaled(columns: Sequence[int], factor: float) -> Moved:
+    """Some channels times a factor."""
 
     def moved(x: np.ndarray, at: np.ndarray) -> np.ndarray:
-        return np.asarray(x[at] * np.where(np.arange(x.shape[1]) == column, factor, 1.0))
+        return np.asarray(x[at] * np.where(np.isin(np.arange(x.shape[1]), columns), factor, 1.0))
 
     return moved
 

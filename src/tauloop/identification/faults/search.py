@@ -20,6 +20,7 @@ from tauloop.identification.faults.residual_trends import ResidualTrend, residua
 from tauloop.identification.faults.signals import clipped
 from tauloop.identification.faults.time_stamps import jitter
 from tauloop.identification.faults.time_unit import wrong_time_unit
+from tauloop.identification.faults.zeros_and_scales import wrong_scale_problem, zeros_and_scales
 from tauloop.identification.friction.element_motion import elements, motion_of_elements
 from tauloop.identification.friction.presliding import PRESLIDING, PreslidingChoice
 from tauloop.identification.options import IdentificationOptions
@@ -145,6 +146,19 @@ def _wrong_channels(
     return tuple(fault.problem for fault in faults)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitFaults:
+    """What a fit shows.
+
+    Attributes:
+        problems: the findings.
+        not_shown: zeros and factors that the forces do not show, in words.
+    """
+
+    problems: tuple[Problem, ...] = ()
+    not_shown: tuple[str, ...] = ()
+
+
 def faults_of_fit(
     model: Model,
     motions: Sequence[FoundMotion],
@@ -154,7 +168,7 @@ def faults_of_fit(
     *,
     output: str,
     presliding: PreslidingChoice | None = None,
-) -> tuple[Problem, ...]:
+) -> FitFaults:
     """What the fit shows where channels have no other fault: drives that gain energy from friction, trends, laws.
 
     Friction of a shape that the model lacks can come out negative, so that laws go before the signs of their drives.
@@ -172,13 +186,19 @@ def faults_of_fit(
     mine, drives = friction(model, training)
     turned = wrong_signs(training, mine, drives)
     if not motions:
-        return turned
+        return FitFaults(problems=turned)
     trends: list[list[ResidualTrend]] = []
     for moved, part in zip(motions, parts, strict=True):
         rubbing = friction(model, part)[0]
         trends.append(list(residual_trends(part, rubbing, passed=moved.passed(part), speeds=moved.velocity)))
+    scales, not_shown = Problems(), list[str]()
+    for moved, part in () if turned else zip(motions, parts, strict=True):
+        search = zeros_and_scales(model, moved.beginning, part, factor=moved.factor, output=output)
+        not_shown += (text if len(motions) == 1 else f"{moved.name}: {text}" for text in search.not_shown)
+        if search.causes:
+            scales.append(of_log(moved.name, len(motions), wrong_scale_problem(search.causes)))
     laws: tuple[MissingLaw, ...] = ()
-    if turned or not any(trends):
+    if turned or not (scales or any(trends)):
         along = [
             motion_of_elements(
                 model, moved.position, moved.velocity[:LONGEST], period=moved.period * moved.factor, output=output
@@ -194,7 +214,10 @@ def faults_of_fit(
         if is_suspicious or only:
             explained = late_forces(model, moved.beginning, output=output, only=None if is_suspicious else only)
             late += [(moved, force) for force in explained]
-    return _judged(model, late, trends, laws, turned, result, motions, fitted_lengths)
+    if scales and all(force.kind == "presliding" for _, force in late):
+        return FitFaults(problems=tuple(scales), not_shown=tuple(not_shown))
+    problems = _judged(model, late, trends, laws, turned, result, motions, fitted_lengths)
+    return FitFaults(problems=problems, not_shown=tuple(not_shown))
 
 
 def _judged(

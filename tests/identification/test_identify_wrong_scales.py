@@ -1,0 +1,117 @@
+"""Wrong units, zeros, gear ratios and torque constants: named with their size, and with what forces cannot tell apart.
+
+Torques are those of the closed formulae of `planar_arm`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from identifying import identified
+from planar_arm import FRICTION, MACHINE, TRUE, arm_log, arm_regressor
+
+from tauloop import Model
+from tauloop.formats import loads
+from tauloop.logs import Signals
+
+RATE, DURATION = 200.0, 20.0  # Hz, s
+TIME = np.arange(round(RATE * DURATION)) / RATE
+OPTIONS: dict[str, Any] = {"cutoff": 30.0, "trim": 60, "decimation": 2}
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return Model(loads(MACHINE))
+
+
+def sound(seed: int = 1) -> Signals:
+    w, size = np.array([[2.1, 4.3, 7.9], [3.1, 5.9, 9.1]]), np.array([[0.6, 0.35, 0.15], [0.7, 0.3, 0.12]])
+    angle = w * TIME[:, None, None] + np.arange(3)
+    parts = size * np.sin(angle), size * w * np.cos(angle), -size * w**2 * np.sin(angle)
+    q, v, a = (part.sum(axis=2) for part in parts)
+    forces = arm_regressor(q, v, a) @ TRUE + FRICTION * (v + np.sign(v))
+    return arm_log((TIME, q), forces, noise=0.1, encoder=1e-5, rng=np.random.default_rng(seed))
+
+
+def changed(changes: dict[str, tuple[float, float]]) -> Signals:
+    """The log with some channels times a factor, plus an offset."""
+    log = sound()
+    channels = tuple(
+        replace(channel, values=channel.values * factor + offset)
+        for channel in log.channels
+        for factor, offset in [changes.get(channel.name, (1.0, 0.0))]
+    )
+    return replace(log, channels=channels)
+
+
+def findings(model: Model, log: Signals, **options: Any) -> dict[str, str]:
+    document = identified(model, log, **OPTIONS | options)
+    return {finding["where"]: f"{finding['what']} remedy: {finding['remedy']}" for finding in document["findings"]}
+
+
+def number(pattern: str, text: str) -> float:
+    matched = re.search(pattern.replace("#", r"([-+.e0-9]+)"), text)
+    assert matched, text
+    return float(matched.group(1))
+
+
+@pytest.mark.parametrize(
+    ("factor", "unit"), [(180.0 / np.pi, "deg"), (0.5 / np.pi, "rev"), (1e3, "mrad")], ids=["deg", "rev", "mrad"]
+)
+@pytest.mark.parametrize("names", [("motor_1", "motor_2"), ("motor_2",)], ids=["all", "one"])
+def test_positions_in_another_unit_than_declared(
+    model: Model, factor: float, unit: str, names: tuple[str, ...]
+) -> None:
+    problems = findings(model, changed({f"position.{name}": (factor, 0.0) for name in names}))
+    where = " and ".join(f"position.{name}" for name in names)
+    assert f"to be in {unit} where the log has rad" in problems[where]
+    assert f"[{unit}]'" in problems[where]
+
+
+@pytest.mark.parametrize(("name", "degrees"), [("motor_1", 5.0), ("motor_1", -8.0)])
+def test_a_zero_that_is_off(model: Model, name: str, degrees: float) -> None:
+    (text,) = findings(model, changed({f"position.{name}": (1.0, np.radians(degrees))})).values()
+    assert number("zero off by # \\+-", text) == pytest.approx(degrees, abs=0.7)
+
+
+def test_what_forces_do_not_show_is_stated(model: Model) -> None:
+    """A turned frame of the last link makes up for the zero of its joint; gravity shows the zero of the first."""
+    for log in (sound(), changed({"position.motor_2": (1.0, np.radians(5.0))})):
+        document = identified(model, log, **OPTIONS)
+        assert document["status"] == "ok"
+        assert [text.partition(":")[0] for text in document["not_shown"]] == ["the zero of position.motor_2"]
+
+
+@pytest.mark.parametrize(("name", "factor"), [("motor_1", 1.2), ("motor_2", 0.8), ("motor_2", 1.5)])
+def test_a_wrong_gear_ratio(model: Model, name: str, factor: float) -> None:
+    """Of the position alone, and of position and force."""
+    problems = findings(model, changed({f"position.{name}": (factor, 0.0)}))
+    assert number("is # \\+- .* times as large as the other", problems[f"position.{name}"]) == pytest.approx(
+        factor, rel=0.03
+    )
+    both = changed({f"position.{name}": (factor, 0.0), f"force.{name}": (1.0 / factor, 0.0)})
+    text = findings(model, both)[f"position.{name}"]
+    assert "belongs to another gear ratio" in text
+    assert number("it is # \\+-", text) == pytest.approx(factor, rel=0.03)
+
+
+@pytest.mark.parametrize(("name", "factor"), [("motor_1", 1.2), ("motor_2", 1.2), ("motor_1", 1.0 / 1.2)])
+def test_a_wrong_torque_constant_and_the_drives_that_forces_do_not_distinguish(
+    model: Model, name: str, factor: float
+) -> None:
+    (text,) = findings(model, changed({f"force.{name}": (factor, 0.0)})).items()
+    whole = " ".join(text)
+    assert "forces do not distinguish this from" in whole
+    other = "motor_2" if name == "motor_1" else "motor_1"
+    sizes = {place: float(size) for place, size in re.findall(r"force\.(motor_\d) is ([.0-9]+) \+-", whole)}
+    assert sizes[name] == pytest.approx(factor, rel=0.03)
+    assert sizes[other] == pytest.approx(1.0 / factor, rel=0.03)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_nothing_is_said_of_sound_logs(model: Model, seed: int) -> None:
+    assert findings(model, sound(seed)) == {}
