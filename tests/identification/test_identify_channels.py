@@ -152,7 +152,6 @@ def test_good_encoders_keep_their_derivative_beside_a_bad_tachometer(model, moti
         (lambda v: np.rad2deg(v), "57.31 times the derivative of position.motor_1: degrees per second for what is in"),
         (lambda v: -v, "is -1 times the derivative of position.motor_1: the wrong sign"),
         (lambda v: -30.0 / np.pi * v, "the wrong sign, and revolutions per minute for what is in rad/s"),
-        (lambda v: np.roll(v, 10), " ms behind the derivative of position.motor_1"),
         (lambda v: np.roll(v, 137), "is not the derivative of position.motor_1"),
     ],
 )
@@ -166,6 +165,23 @@ def test_a_velocity_of_another_unit_sign_or_motion_is_named_and_not_used(model, 
     with pytest.raises(LogError) as caught:
         identified(model, log, **OPTIONS, velocity="measured")
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("samples_late", [5, 10, -5])
+def test_a_late_velocity_is_corrected_and_the_delay_stated(model, coarse, samples_late):
+    """The encoder is so coarse that the measured velocity is worth its correction."""
+    values = next(c.values for c in coarse.channels if c.name == "velocity.motor_1")
+    log = with_channel(coarse, "velocity.motor_1", np.roll(values, samples_late))
+    period = float(np.diff(log.time).mean())
+    worth = measured_velocities(log)["motor_1"]
+    assert worth.delay == pytest.approx(samples_late * period, abs=0.1 * period)
+    sound, late = (identified(model, entry, **OPTIONS) for entry in (coarse, log))
+    assert late["status"] == "ok", late["findings"]
+    assert chosen_sources(late)["motor_1"] != "positions"
+    assert (held_out(late) < 1.1 * held_out(sound)).all()
+    word = "late" if samples_late > 0 else "early"
+    note = next(text for text in late["channels"]["notes"] if "velocity of motor_1" in text)
+    assert f" ms {word}" in note
 
 
 def test_exchanged_velocities_are_named_as_such(coarse):

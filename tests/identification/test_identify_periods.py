@@ -21,7 +21,7 @@ from tauloop.identification import (
     fit,
     split,
 )
-from tauloop.identification.preparation.periodic import force_noise, periodic_regression, periodic_signals
+from tauloop.identification.preparation.periodic import cut_off, force_noise, periodic_regression, periodic_signals
 from tauloop.identification.regression.from_log import leaf_ties, motion_regressor
 from tauloop.logs import Preparation, Sensors, measure, samples, write_log
 from tauloop.motion import SampledMotion
@@ -257,3 +257,22 @@ def test_a_period_that_is_none_and_another_commanded_motion(
         with pytest.raises(InputError) as caught:
             identified(model, logs[0], estimator="iv", commanded=(commanded,))
         assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("encoder", [0.0, ENCODER_NOISE])
+def test_a_highest_frequency_below_the_motions_reports_the_share_above_it(encoder: float) -> None:
+    """The share of the velocity's power is that of three sines of known size."""
+    model = Model(load("five_bar"))
+    size = np.array([[0.2, 0.15, 0.08], [0.2, 0.15, 0.0]])
+    log = recorded(model, one_period(model.actuator_position(model.assembly.q), size), encoder, FORCE_NOISE)
+    average = average_periods(log, PERIOD)
+    assert cut_off(average, 1.1) == ()
+    (problem,) = cut_off(average, 0.9)
+    power = (size[0] * np.array([1.0, 2.0, 4.0])) ** 2
+    assert problem.where == "position.motor_1"
+    share = float(problem.what.split("has ")[1].split(" %")[0])
+    assert share == pytest.approx(100.0 * power[2] / power.sum(), rel=0.1)
+    assert "most of it at 1 Hz" in problem.what
+    document = identified(model, log, period=PERIOD, highest=0.9)
+    assert document["status"] == "doubtful"
+    assert "--highest" in document["findings"][0]["remedy"]

@@ -34,6 +34,8 @@ UNITS = {
 NEAR = 0.02
 #: A velocity is late or early from so many seconds and samples on, if a shift takes so much of the difference's power.
 LATE, SHIFTED = 2e-3, 0.5
+#: Steps by which a delay is found.
+DELAY_STEPS = 3
 #: A velocity is held by a limit where the positions move faster by this factor.
 BEYOND = 1.02
 #: Frequencies over which noise is averaged, evenly spread on a scale of logarithms.
@@ -56,7 +58,8 @@ class MeasuredVelocity:
     Attributes:
         channel: its name.
         correlation: of its integral with the positions, both without their straight line.
-        delay: of the velocity behind the positions, s; zero where a shift explains less than half of the difference.
+        delay: of the velocity after the positions, s; zero where a shift explains less than half of the difference.
+            The other values are those of the channel without it.
         scale, offset: by these; offset in m/s or rad/s.
         noise, position_noise: standard deviations of a sample, m/s or rad/s, m or rad.
         crossover: Hz; below it differentiated positions are the less noisy of the two.
@@ -86,12 +89,6 @@ class MeasuredVelocity:
             if self.scale < 0.0:
                 texts.insert(0, "the wrong sign")
             return Problem(where=where, what=": ".join([what, *filter(None, [", and ".join(texts)])]), remedy=otherwise)
-        if self.delay:
-            what = (
-                f"comes {1e3 * abs(self.delay):.3g} ms {'behind' if self.delay > 0.0 else 'before'} the derivative of "
-            )
-            what += f"position.{self.channel}"
-            return Problem(where=where, what=what, remedy="align the columns in time; it is not used")
         return None
 
 
@@ -142,7 +139,10 @@ def _compared(
     name: str, position: np.ndarray, velocity: np.ndarray, saturated: np.ndarray, period: float
 ) -> MeasuredVelocity:
     """Over the whole log: the integrated velocity is compared, in which a coarse encoder's steps do not grow."""
-    rate, count = 1.0 / period, len(position)
+    rate, count, delay = 1.0 / period, len(position), 0.0
+    if abs(_agreement(position, velocity, period)[0]) >= BELONGS:
+        delay = _whole_delay(position, velocity, period)
+        velocity = earlier(velocity, delay, period)
     correlation, scale = _agreement(position, velocity, period)
     offset = float(np.mean(velocity) - scale * (position[-1] - position[0]) / (period * (count - 1)))
     noise = position_noise = 0.0
@@ -153,7 +153,7 @@ def _compared(
     return MeasuredVelocity(
         channel=name,
         correlation=correlation,
-        delay=_delay(position, velocity, period) if abs(correlation) >= BELONGS else 0.0,
+        delay=delay,
         scale=scale,
         offset=offset,
         noise=abs(scale) * noise,
@@ -171,16 +171,38 @@ def _agreement(position: np.ndarray, velocity: np.ndarray, period: float) -> tup
     return correlation, float(other / common) if common != 0.0 else 0.0
 
 
+def _whole_delay(position: np.ndarray, velocity: np.ndarray, period: float) -> float:
+    """The delay of a velocity, where that is told; a few steps make up for its being taken as small."""
+    delay = _delay(position, velocity, period)
+    for _ in range(DELAY_STEPS if delay else 0):
+        delay += _delay_left(position, earlier(velocity, delay, period), period)[0]
+    return delay
+
+
+def earlier(velocity: np.ndarray, delay: float, period: float) -> np.ndarray:
+    """Samples (N,) earlier by some time, s, by straight lines between them; the last or first value goes on."""
+    if not delay:
+        return velocity
+    places = np.arange(len(velocity), dtype=float)
+    return np.interp(places + delay / period, places, velocity)
+
+
 def _delay(position: np.ndarray, velocity: np.ndarray, period: float) -> float:
-    """By how much a velocity comes behind the positions, p = c (V + d v) with its integral V; zero where not told."""
+    """By how much a velocity comes after the positions; zero where not told."""
+    delay, explained = _delay_left(position, velocity, period)
+    return delay if abs(delay) >= max(LATE, period) and explained >= 1.0 - SHIFTED else 0.0
+
+
+def _delay_left(position: np.ndarray, velocity: np.ndarray, period: float) -> tuple[float, float]:
+    """The delay d of p = c (V + d v) with the integral V of a velocity, and what it explains of the difference."""
     moved, turned, rate = (_without_line(x) for x in (position, integrated(velocity, period), velocity))
     columns = np.stack([turned, rate], axis=1)
     both = np.linalg.lstsq(columns, moved, rcond=None)[0]
     alone = moved - turned * (moved @ turned) / (turned @ turned)
     left = moved - columns @ both
-    delay = float(both[1] / both[0]) if both[0] else 0.0
-    is_late = abs(delay) >= max(LATE, period) and left @ left <= SHIFTED * (alone @ alone)
-    return delay if is_late else 0.0
+    power = float(alone @ alone)
+    explained = 1.0 - float(left @ left) / power if power > 0.0 else 0.0
+    return float(both[1] / both[0]) if both[0] else 0.0, explained
 
 
 def _without_line(x: np.ndarray) -> np.ndarray:
@@ -225,7 +247,7 @@ def _noises(difference: np.ndarray, period: float) -> tuple[float, float]:
 def velocities_of_source(log: Log, sources: Mapping[str, str]) -> np.ndarray:
     """Velocities (N, n) of the channels whose source is not their positions, not yet low-passed; zero of the others.
 
-    Measured: the channel itself, less its offset and divided by its scale (see `MeasuredVelocity`). Fused: with the
+    Measured: the channel without its delay and offset, divided by its scale (see `MeasuredVelocity`). Fused: with the
     noise of both white, the combination of least variance weighs frequencies by 1 / (1 + (f / f_c)^2) for
     differentiated positions and by the rest for the measured velocity (a complementary filter, Brown and Hwang 2012,
     Introduction to random signals and applied Kalman filtering, section 8.12); f_c is the crossover.
@@ -246,7 +268,8 @@ def velocities_of_source(log: Log, sources: Mapping[str, str]) -> np.ndarray:
             continue
         worth, period = velocities[name], sample_period(log)
         position, own, saturated = _read(log, name)
-        own = np.where(saturated, own, (own - worth.offset) / worth.scale)
+        corrected = (earlier(own, worth.delay, period) - worth.offset) / worth.scale
+        own = np.where(saturated, own, corrected)
         if sources[name] == "fused":
             # low-passed before it is differentiated: at the ends of the log the filter keeps the noise as it is
             apart = butterworth(position - integrated(own, period), rate=1.0 / period, cutoff=worth.crossover, order=1)

@@ -26,7 +26,7 @@ from tauloop.identification.friction.presliding import PRESLIDING, PreslidingCho
 from tauloop.identification.options import IdentificationOptions
 from tauloop.identification.preparation.channels import force_limits
 from tauloop.identification.preparation.measured_log import MeasuredLog, naming_log, of_log
-from tauloop.identification.preparation.periodic import not_repeated
+from tauloop.identification.preparation.periodic import cut_off, not_repeated
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.ties import Ties
 from tauloop.logs import Signals, butterworth, channels, sample_period, samples
@@ -115,7 +115,8 @@ def faults_of_log(
         *dead(log.log, moved),
         *copied(log.log, moved),
     )
-    own += not_repeated(log.average) if log.average is not None else ()
+    if log.average is not None:
+        own += (*not_repeated(log.average), *cut_off(log.average, log.highest))
     if not options.terms.gains and not own and not model.assembly.is_redundant:
         with naming_log(log, count):
             motion = measured(model, prepared, decimation=log.factor, periodic=log.average is not None)

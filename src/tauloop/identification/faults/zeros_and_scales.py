@@ -139,7 +139,7 @@ def zeros_and_scales(
     return ScaleSearch(causes=causes, not_shown=tuple(not_shown))
 
 
-def _not_shown(column: _Column, deviation: float) -> str:
+def _not_shown(column: _Derivative, deviation: float) -> str:
     """A zero or a factor that forces do not show."""
     subject = f"the zero of position.{column.channel}"
     if column.kind == "force":
@@ -169,7 +169,7 @@ def wrong_scale_problem(causes: Sequence[WrongScale]) -> Problem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Column:
+class _Derivative:
     """Derivative (M, n_out) of the predicted forces by one size, and the motion or forces with the size taken out."""
 
     kind: str
@@ -235,7 +235,7 @@ class _Comparison:
         self._values = self._ties.expand(values)
         self._residual = (wanted - self._basis @ along).reshape(forces.shape)
 
-    def columns(self) -> Iterator[_Column]:
+    def columns(self) -> Iterator[_Derivative]:
         """All columns that are tried."""
         port = self._model.actuators.ports.position
         units = dict(zip(port.columns, port.units, strict=True))
@@ -247,14 +247,14 @@ class _Comparison:
                 moved = self._rows_at(*self._motion(kind, k, -step))
                 # forces of the true motion less those of the measured one, per unit of the size
                 values = (moved - self._rigid) @ self._values / step
-                yield _Column(kind=kind, channel=name, index=k, range=size, unit=units[name], values=values)
+                yield _Derivative(kind=kind, channel=name, index=k, range=size, unit=units[name], values=values)
                 place = self._place_of(name)
                 if kind == "ratio" and place is not None:
                     both = values - self._prediction_of(place)
-                    yield _Column(kind="gear", channel=name, index=k, range=size, unit=units[name], values=both)
+                    yield _Derivative(kind="gear", channel=name, index=k, range=size, unit=units[name], values=both)
         for place, k in enumerate(self._kept):
             values = self._prediction_of(place)
-            yield _Column(kind="force", channel=self._outputs[k], index=place, range=1.0, unit="", values=values)
+            yield _Derivative(kind="force", channel=self._outputs[k], index=place, range=1.0, unit="", values=values)
 
     def _prediction_of(self, place: int) -> np.ndarray:
         """Predicted forces (M, n_out) of one output, and zero of the others."""
@@ -292,7 +292,7 @@ class _Comparison:
         whole = float(residual @ residual)
         return size, deviation, 1.0 - float(rest @ rest) / max(whole, np.finfo(float).tiny)
 
-    def refined(self, column: _Column, size: float, deviation: float, explained: float) -> WrongScale:
+    def refined(self, column: _Derivative, size: float, deviation: float, explained: float) -> WrongScale:
         """The cause, its size by some steps of Gauss and Newton."""
         if column.kind == "force":
             return self._refined_force(column, size, deviation, explained)
@@ -323,7 +323,7 @@ class _Comparison:
         factor = 1.0 / (1.0 - min(total, LARGEST))
         return _as_cause(column, factor, deviation * factor**2, explained)
 
-    def _refined_force(self, column: _Column, size: float, deviation: float, explained: float) -> WrongScale:
+    def _refined_force(self, column: _Derivative, size: float, deviation: float, explained: float) -> WrongScale:
         """As `refined`, of the factor of a force: it and its weight are divided by the factor."""
         weights, factor, k = self._weights, 1.0, column.index
         for _ in range(REFINED):
@@ -339,7 +339,7 @@ class _Comparison:
         return _as_cause(column, factor * (1.0 + size), factor * deviation, explained)
 
 
-def _as_cause(column: _Column, size: float, deviation: float, explained: float) -> WrongScale:
+def _as_cause(column: _Derivative, size: float, deviation: float, explained: float) -> WrongScale:
     return WrongScale(
         kind=column.kind,
         channel=column.channel,

@@ -177,6 +177,8 @@ def _of_velocity(name: str, log: MeasuredLog, worth: MeasuredVelocity) -> str:
         "fused": f"velocity of {name}: fused, from its positions below {worth.crossover:.3g} Hz and measured above",
     }[source]
     figures = f"scale {worth.scale:.4g}, offset {worth.offset:.2g}"
+    if worth.delay:
+        figures += f", {1e3 * abs(worth.delay):.3g} ms {'late' if worth.delay > 0.0 else 'early'}"
     if source != "positions":
         figures += ", taken out"
         figures += f"; {worth.saturated} samples at its limit are from the positions" if worth.saturated else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import scipy.fft
 
 from tauloop.errors import Problem
 from tauloop.identification.preparation.periods import PeriodAverage, fourier_derivatives
@@ -20,6 +21,9 @@ from tauloop.model import Model
 STANDSTILL = 1e-6
 #: Positions that differ by this share of the largest stroke (RMS) from their mean over all periods do not repeat.
 NOT_REPEATED = 0.1
+#: Power of a velocity above the highest frequency, as a share of all of it and in standard deviations of noise, that is
+#: named.
+CUT_OFF, NOISY = 1e-3, 6.0
 
 
 def periodic_signals(log: Log, *, highest: float, standstill: float = STANDSTILL) -> Signals:
@@ -80,6 +84,37 @@ def not_repeated(average: PeriodAverage) -> tuple[Problem, ...]:
         for name in moves
         if (noise := average.noise[name]) > NOT_REPEATED * largest[units_of(average.log[name])]
     )
+
+
+def cut_off(average: PeriodAverage, highest: float) -> tuple[Problem, ...]:
+    """Positions with more power above the highest frequency than their noise has: it cuts off some of the motion.
+
+    The power is that of the velocity, less the mean of white noise, as a share of all of it.
+    """
+    signals = as_signals(average.log)
+    rate = 1.0 / sample_period(signals)
+    problems = []
+    for channel in signals.channels:
+        if channel.quantity != "position" or not np.ptp(channel.values):
+            continue
+        count = len(channel.values)
+        frequency = scipy.fft.rfftfreq(count, 1.0 / rate)
+        power = np.abs(scipy.fft.rfft(channel.values - channel.values.mean())) ** 2 * frequency**2
+        noise = average.deviation(channel.name) ** 2 * count if channel.name in average.noise else 0.0
+        above = frequency > highest
+        expected = noise * frequency[above] ** 2
+        excess = float(power[above].sum() - expected.sum())
+        whole = float(power[~above].sum()) + max(excess, 0.0)
+        # the power of noise at one frequency has a standard deviation of its mean
+        if excess < max(CUT_OFF * whole, NOISY * float(np.sqrt(np.sum(expected**2)))):
+            continue
+        strongest = frequency[above][int(np.argmax(power[above]))]
+        what = (
+            f"has {100.0 * excess / whole:.2g} % of its velocity's power above the highest frequency of {highest:g} "
+            f"Hz, most of it at {strongest:.3g} Hz: it is cut off"
+        )
+        problems.append(Problem(channel.name, what, "give a higher frequency (--highest)"))
+    return tuple(problems)
 
 
 def force_noise(averages: Sequence[PeriodAverage], model: Model, output: str) -> np.ndarray | None:
