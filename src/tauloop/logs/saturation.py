@@ -24,6 +24,8 @@ RESTING = 0.02
 AT_LIMIT = 0.01
 #: Quantity of the channels that say, by numbers other than zero, which samples of a force count for nothing.
 LEFT_OUT = "left_out"
+#: Source of the marks of samples at a limit.
+SATURATED = "saturated"
 #: A force of which more than this share is at a limit is not to be told from what is left.
 MOSTLY = 0.5
 
@@ -88,10 +90,11 @@ def without_saturated(log: Log, bounds: Mapping[str, float] | None = None) -> Si
         masks = [closed(limit.at) for limit in limits_reached(values, moves, (bounds or {}).get(name))]
         if masks:
             at = np.logical_or.reduce(masks)
-            at |= marked[name].values != 0.0 if name in marked else False
-            marked[name] = Channel(
-                quantity=LEFT_OUT, channel=name, values=at.astype(float), unit="1", source="saturated"
-            )
+            source = SATURATED
+            if name in marked:
+                at |= marked[name].values != 0.0
+                source = f"{marked[name].source}, {SATURATED}"
+            marked[name] = Channel(quantity=LEFT_OUT, channel=name, values=at.astype(float), unit="1", source=source)
     kept = tuple(channel for channel in raw.channels if channel.quantity != LEFT_OUT)
     return replace(raw, channels=(*kept, *marked.values()))
 

@@ -17,7 +17,7 @@ from tauloop.identification.regression.ties import Ties
 from tauloop.logs import MeasuredVelocity, channels, common_cutoff, sample_period
 from tauloop.logs.bad_samples import without_bad_samples
 from tauloop.logs.known_forces import without_known_forces
-from tauloop.logs.saturation import without_saturated
+from tauloop.logs.saturation import SATURATED, without_saturated
 from tauloop.logs.signals import HIGHEST_CUTOFF
 from tauloop.logs.velocities import wrong_velocities
 from tauloop.mechanism.suggestions import suggestion
@@ -134,7 +134,7 @@ def chosen_channels(
         f"{'' if len(logs) == 1 else f'{entry.name}: '}force.{name} is at a limit in {count} samples: these "
         "are left out"
         for entry in logs
-        for name, count in left_out_counts(entry.log).items()
+        for name, count in left_out_counts(entry.log, SATURATED).items()
     ]
     notes += dict.fromkeys(filter(None, (_of_filters(entry) for entry in logs)))
     prepared = tuple(entry.as_dict() for entry in logs)

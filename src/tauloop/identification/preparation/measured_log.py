@@ -93,9 +93,10 @@ class MeasuredLog(Shown):
         }
 
 
-def left_out_counts(log: Signals) -> dict[str, int]:
-    """How many samples of each force a limit holds, so that they are left out."""
-    return {name: int(samples(log, LEFT_OUT, (name,)).sum()) for name in left_out(log)}
+def left_out_counts(log: Signals, source: str = "") -> dict[str, int]:
+    """How many samples of each force are left out; with a source, of forces whose marks are of it."""
+    sources = {channel.channel: channel.source for channel in log.channels if channel.quantity == LEFT_OUT}
+    return {name: int(samples(log, LEFT_OUT, (name,)).sum()) for name in left_out(log) if source in sources[name]}
 
 
 def of_log(name: str, count: int, problem: Problem) -> Problem:
