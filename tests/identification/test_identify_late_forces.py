@@ -147,6 +147,14 @@ def test_a_load_with_friction_behind_a_spring_is_named(model: Model, frequency: 
     assert number("its load swings at # Hz", problems["force.motor_1"]) == pytest.approx(frequency, rel=0.05)
 
 
+def test_friction_that_turns_before_its_motion_is_no_lead_of_the_force(model: Model) -> None:
+    """Soft constraints of a simulator make it: friction follows the speed that there would be without it."""
+    early = smooth_at(TIME) + COULOMB * np.sign(motion_at(TIME + 7e-3)[1])
+    (finding,) = findings(model, first_alone(early)).items()
+    assert finding[0] == "shoulder"
+    assert number("turns # ms before its motion", finding[1]) == pytest.approx(7.0, abs=0.4)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_nothing_is_named_on_sound_logs(model: Model, seed: int) -> None:
     assert findings(model, FORCES, seed=seed) == {}

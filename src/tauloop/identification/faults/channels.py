@@ -59,14 +59,14 @@ class ChannelFault:
         undone: the log without it.
         problem: the finding.
         is_hysteresis: whether it is friction that turns round over some length.
-        is_late_force: whether it is that, or the delay of a force: causes that `late_forces` tells apart.
+        is_late: whether it is that, or a delay.
     """
 
     misfit: float
     undone: Misfits
     problem: Problem
     is_hysteresis: bool = False
-    is_late_force: bool = False
+    is_late: bool = False
 
 
 def channel_faults(
@@ -259,7 +259,7 @@ def _late(fit: Misfits, kind: str, column: int, tried: Mapping[int, float]) -> l
         f"({1e3 * abs(shift) * fit.log.step:.3g} ms): shifted back by that {fit.fall(trials.misfits)}"
     )
     problem = Problem(f"{kind}.{name}", what, "align the channels of the log")
-    return [ChannelFault(misfit=trials.misfit, undone=trials, problem=problem, is_late_force=kind == "force")]
+    return [ChannelFault(misfit=trials.misfit, undone=trials, problem=problem, is_late=True)]
 
 
 def _late_or_turning(
@@ -300,7 +300,7 @@ def _turning(fit: Misfits, drive: str, way: float, misfits: np.ndarray, shift: i
             undone=fit.again(fit.log, {drive: way}),
             problem=problem,
             is_hysteresis=True,
-            is_late_force=True,
+            is_late=True,
         )
     ]
 

@@ -32,7 +32,7 @@ FITTED = 0.7
 #: Blocks of the part that judges, over which the noise of a difference of errors is taken.
 BLOCKS = 15
 #: An explanation must lessen the error (RMS) of the part that judges by this share, ...
-BETTER = 0.03
+BETTER = 0.05
 #: ... and its squared error by this many standard deviations, and in this many blocks.
 CERTAIN, ALIKE = 2.5, 11
 #: Two explanations are told apart where their squared errors differ by this many standard deviations.
@@ -54,11 +54,15 @@ PRODUCTS, LEAST_SOUGHT = 3e6, 2500
 #: Lengths over which friction turns round that are tried first, as shares of a stroke, and multiples of the best.
 LENGTHS = tuple(np.geomspace(1e-4, 0.4, 13).tolist())
 FINER = ((0.6, 0.77, 1.3, 1.7), (0.87, 1.15))
+#: No length is tried below this share of what the drive moves from one sample to the next (RMS).
+SHORTEST = 0.1
 #: Frequencies of a bending transmission: how many are tried between twice that of the motion and this share of the
 #: sampling rate, and multiples of the best; and its damping ratios.
 FREQUENCIES, FASTEST = 14, 0.3
 NEARER = ((0.85, 0.92, 1.08, 1.16), (0.96, 1.04), (0.98, 1.02))
 DAMPINGS = (0.03, 0.1, 0.4)
+#: Kind of dry friction that turns before its reversal, which no machine has.
+EARLY_FRICTION = "early friction"
 #: Directions of unit-norm columns whose squares are below this share of the largest are none.
 RANK = 1e-12
 
@@ -71,9 +75,9 @@ class Explanation:
     """A cause of a late force in its best size, judged on the last part of a log.
 
     Attributes:
-        kind: "delay", "hold", "bending" or "presliding".
-        size: delay, s; samples of a hold; length over which friction turns round, m or rad; frequency at which the load
-            swings with the motor held, Hz.
+        kind: "delay", "hold", "bending", "presliding" or `EARLY_FRICTION`.
+        size: delay, or lead of dry friction alone, s; samples of a hold; length over which friction turns round, m or
+            rad; frequency at which the load swings with the motor held, Hz.
         parameters: how many it adds.
         errors: squared error of every block of the part that judges (BLOCKS,).
         error: RMS of the part that judges, SI.
@@ -127,6 +131,8 @@ class LateForce:
             "hold": f"record the force at its own rate, or keep one row in {best.size:.0f}, the first of each value",
             "bending": "excite less far up, measure on the load's side, or model the drive line",
             "presliding": f"fit it as well: --presliding {element}",
+            EARLY_FRICTION: "make the simulator's friction stiffer (in MuJoCo a shorter solreffriction), or trust no "
+            "value of friction",
         }
         what = (
             f"{self._words(best)}: with that the error on the last {100.0 * (1.0 - FITTED):.0f} % of the log falls "
@@ -135,7 +141,7 @@ class LateForce:
         for number, other in enumerate(others[:1], start=1):
             verdict = "as well explained" if number < self.alike else "next best"
             what += f"; {verdict}: it {self._words(other)} ({other.error:.3g} {self.unit})"
-        where = element if best.kind == "presliding" else f"force.{self.output}"
+        where = element if best.kind in ("presliding", EARLY_FRICTION) else f"force.{self.output}"
         return Problem(where, what, remedies[best.kind])
 
     def _words(self, explanation: Explanation) -> str:
@@ -149,6 +155,11 @@ class LateForce:
             low, high = explanation.interval
             between = f"{low:.3g} to {high:.3g} Hz" if np.isfinite(high) else f"{low:.3g} Hz or more"
             return f"passes a transmission that bends: its load swings at {size:.3g} Hz ({between}) with the motor held"
+        if explanation.kind == EARLY_FRICTION:
+            return (
+                f"has dry friction that turns {1e3 * size:.3g} ms before its motion does, as only simulators with soft "
+                "constraints make it"
+            )
         return f"has friction that turns round over {size:.2g} {self.length_unit} after a reversal, not at once"
 
 
@@ -333,6 +344,15 @@ class _Output:
 
         return columns
 
+    def with_early_friction(self, lead: float) -> _Columns:
+        """Columns of a force whose dry friction alone comes early by some samples."""
+
+        def columns(at: np.ndarray) -> np.ndarray:
+            dry = _delayed(np.abs(self.dry), at, -lead) * np.sign(_delayed(self.viscous, at, -lead))
+            return np.hstack([self.smooth[at], dry])
+
+        return columns
+
     def held(self, length: int, phase: int) -> _Columns:
         """Columns of a force that is held for some samples."""
         return lambda at: np.asarray(self.columns[np.maximum(at - (at - phase) % length, 0)])
@@ -384,6 +404,8 @@ def _explained(single: _Output, speed: np.ndarray, step: float) -> LateForce | N
     every += _as_hold(single, every[0].size / step)
     every += _as_bending(single, step)
     every += _as_presliding(single, speed, step)
+    if every[0].size < 0.0:
+        every += _as_early_friction(single, step)
     certain = [
         explanation
         for explanation in every
@@ -396,7 +418,7 @@ def _explained(single: _Output, speed: np.ndarray, step: float) -> LateForce | N
     certain.sort(key=lambda explanation: explanation.error)
     alike = [other for other in certain if _deviations(other.errors, certain[0].errors) < APART]
     others = [other for other in certain if other not in alike]
-    alike.sort(key=lambda explanation: (explanation.parameters, explanation.error))
+    alike.sort(key=lambda other: (other.parameters, other.kind == EARLY_FRICTION, other.error))
     return LateForce(
         output="", unit="", length_unit="", step=step, plain=plain, ranked=(*alike, *others), alike=len(alike)
     )
@@ -424,6 +446,24 @@ def _as_delay(single: _Output, step: float) -> Explanation:
     best = min(tried, key=tried.__getitem__)
     errors, error = single.judged(single.late(best))
     return Explanation(kind="delay", size=best * step, parameters=1, errors=errors, error=error)
+
+
+def _as_early_friction(single: _Output, step: float) -> list[Explanation]:
+    """Dry friction that turns before its reversal: no machine has it, but simulators with soft constraints do."""
+    if not single.dry.shape[1]:
+        return []
+    tried = {0.0: single.misfit(single.rigid)}
+    tried |= {lead: single.misfit(single.with_early_friction(lead)) for lead in DELAYS if lead <= single.reach - 2}
+    for _ in range(HALVINGS):
+        sizes = sorted(tried)
+        place = sizes.index(min(tried, key=tried.__getitem__))
+        for other in (place - 1, place + 1):
+            if 0 <= other < len(sizes):
+                middle = 0.5 * (sizes[place] + sizes[other])
+                tried[middle] = single.misfit(single.with_early_friction(middle))
+    best = min(tried, key=tried.__getitem__)
+    errors, error = single.judged(single.with_early_friction(best))
+    return [Explanation(kind=EARLY_FRICTION, size=best * step, parameters=1, errors=errors, error=error)]
 
 
 def _as_hold(single: _Output, delay: float) -> list[Explanation]:
@@ -489,7 +529,9 @@ def _as_presliding(single: _Output, speed: np.ndarray, step: float) -> list[Expl
     stroke = float(np.ptp(np.cumsum(speed) * step))
     if stroke <= 0.0:
         return []
-    tried = {share * stroke: single.misfit(single.sliding(speed, step, share * stroke)) for share in LENGTHS}
+    shortest = SHORTEST * float(np.sqrt(np.mean(speed**2))) * step
+    lengths = [share * stroke for share in LENGTHS if share * stroke >= shortest]
+    tried = {length: single.misfit(single.sliding(speed, step, length)) for length in lengths}
     for factors in FINER:
         best = min(tried, key=tried.__getitem__)
         for factor in factors:

@@ -13,7 +13,13 @@ from tauloop.identification.estimation.result import Identification
 from tauloop.identification.faults.channels import channel_faults
 from tauloop.identification.faults.dead_channels import copied, dead
 from tauloop.identification.faults.forces import unexplained, worse_than_twins, wrong_signs
-from tauloop.identification.faults.late_forces import LONGEST as LONGEST_LATE, LateForce, late_forces, seem_late
+from tauloop.identification.faults.late_forces import (
+    EARLY_FRICTION,
+    LONGEST as LONGEST_LATE,
+    LateForce,
+    late_forces,
+    seem_late,
+)
 from tauloop.identification.faults.measured_motion import Measured, measured
 from tauloop.identification.faults.missing_laws import MissingLaw, missing_laws
 from tauloop.identification.faults.residual_trends import ResidualTrend, residual_trends, trend_problems
@@ -39,6 +45,8 @@ from tauloop.result import Evidence
 FRICTION = ("viscous", "coulomb")
 #: A friction coefficient next to a presliding column is negative beyond this many standard deviations.
 NEGATIVE = 4.0
+#: Explanations of `late_forces` that are of friction alone.
+FRICTION_KINDS = ("presliding", EARLY_FRICTION)
 #: Kinds of trends that `late_forces` explains.
 LATE_TRENDS = ("delay", "compliance")
 #: A filter whose cut-off is no smaller than this share of the decimated rate has no effect on what is left.
@@ -139,11 +147,14 @@ def _wrong_channels(
 ) -> tuple[Problem, ...]:
     """Channels that are wrong; causes of late forces compete where nothing else is."""
     faults = channel_faults(model, motion, output=output, ties=ties, step=log.factor, presliding=slides)
-    if faults and all(fault.is_late_force for fault in faults):
+    if faults and all(fault.is_late for fault in faults):
         beginning = measured(model, prepared.part(slice(None, LONGEST_LATE)), periodic=log.average is not None)
         late = late_forces(model, beginning, output=output)
-        if late:
-            return tuple(force.problem(rubbing_element(model, force.output)) for force in late)
+        named = [force for force in late if force.kind != EARLY_FRICTION]
+        early = {f"{kind}.{force.output}" for force in late if force not in named for kind in ("force", "position")}
+        faults = tuple(fault for fault in faults if fault.problem.where not in early)
+        if named and all(fault.problem.where.startswith("force.") for fault in faults):
+            return tuple(force.problem(rubbing_element(model, force.output)) for force in named)
     return tuple(fault.problem for fault in faults)
 
 
@@ -215,7 +226,7 @@ def faults_of_fit(
         if is_suspicious or only:
             explained = late_forces(model, moved.beginning, output=output, only=None if is_suspicious else only)
             late += [(moved, force) for force in explained]
-    if scales and all(force.kind == "presliding" for _, force in late):
+    if scales and all(force.kind in FRICTION_KINDS for _, force in late):
         return FitFaults(problems=tuple(scales), not_shown=tuple(not_shown))
     problems = _judged(model, late, trends, laws, turned, result, motions, fitted_lengths)
     return FitFaults(problems=problems, not_shown=tuple(not_shown))
@@ -239,6 +250,7 @@ def _judged(
     count, problems = len(motions), Problems()
     sliding = {rubbing_element(model, force.output) for _, force in late if force.kind == "presliding"}
     problems += presliding_problems(result, lengths, sliding, motions, model)
+    soft = {rubbing_element(model, force.output) for _, force in late if force.kind == EARLY_FRICTION}
     other_laws = {law.element for law in laws if law.kind != "presliding"}
     for moved, force in late:
         element = rubbing_element(model, force.output)
@@ -252,7 +264,7 @@ def _judged(
             if not turned and not (trend.kind in LATE_TRENDS and (moved.name, trend.output) in explained)
         ]
         problems += (of_log(moved.name, count, problem) for problem in trend_problems(left))
-    is_late = any(force.kind != "presliding" for _, force in late)
+    is_late = any(force.kind not in FRICTION_KINDS for _, force in late)
     if is_late or (any(trends) and not turned):
         return tuple(problems)
     acting = _acting(model)
@@ -260,7 +272,8 @@ def _judged(
     for law in laws:
         drives = [f"force.{drive}" for drive in acting[law.element]]
         named.update(drives)
-        if law.kind != "presliding" or not drives:
+        is_explained = law.kind == "presliding" or (law.kind == "stribeck" and law.element in soft)
+        if not (is_explained and drives):
             problems.append(law.problem)
     named.update(f"force.{force.output}" for _, force in late)
     return (*(problem for problem in turned if problem.where not in named), *problems)

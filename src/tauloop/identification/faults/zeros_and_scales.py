@@ -39,7 +39,7 @@ STEP, REFINED = 1e-4, 4
 LARGEST = 0.95
 #: Directions of unit-norm columns below this share of the largest are none; a column of which less is left shows
 #: nothing.
-RANK, LEFT = 1e-8, 1e-2
+RANK, LEFT = 1e-8, 0.02
 #: A cubic through four neighbours misses white noise by this many of its standard deviations.
 OFF_CUBIC = float(np.sqrt(1.0 + 34.0 / 36.0))
 #: The median of absolute values of a normal distribution, in standard deviations.
@@ -187,10 +187,9 @@ class _Comparison:
         self, model: Model, log: Measured, data: RegressionData, rows: np.ndarray, factor: int, output: str
     ) -> None:
         self._model, self._output, self._log = model, output, log
-        at, slow = rows * factor, log.slow_motion()  # noise of accelerations would make all sizes smaller
-        self._position, self._velocity, self._acceleration = (
-            x[at] for x in (slow.position, slow.velocity, slow.acceleration)
-        )
+        at, slow = rows * factor, log.slow_motion()
+        self._measured_motion = (log.position[at], log.velocity[at], log.acceleration[at])
+        self._slow_motion = (slow.position[at], slow.velocity[at], slow.acceleration[at])
         self._ranges = np.ptp(log.position, axis=0)
         self._outputs, self._kept = data.outputs, data.kept
         self._ties, self._parameters = data.relations, data.parameters
@@ -198,7 +197,7 @@ class _Comparison:
         forces = data.forces[rows][:, data.kept]
         present = np.ones(forces.shape) if data.present is None else data.present[rows][:, data.kept].astype(float)
         self._forces, self._present = forces, present
-        self._rigid = self._rows_at(self._position, self._velocity, self._acceleration)
+        self._rigid, self._slow_rigid = self._rows_at(*self._measured_motion), self._rows_at(*self._slow_motion)
         self._weights = np.ones(len(data.kept))
         for _ in range(2):
             self._fit(self._measured, self._forces)
@@ -244,7 +243,7 @@ class _Comparison:
                 continue
             for kind, size in (("zero", float(self._ranges[k])), ("ratio", 1.0)):
                 step = STEP * size
-                moved = self._rows_at(*self._motion(kind, k, -step))
+                moved = self._rows_at(*_changed(self._measured_motion, kind, k, -step))
                 # forces of the true motion less those of the measured one, per unit of the size
                 values = (moved - self._rigid) @ self._values / step
                 yield _Derivative(kind=kind, channel=name, index=k, range=size, unit=units[name], values=values)
@@ -265,16 +264,6 @@ class _Comparison:
         """Place of the force of the same drive among the outputs, if it is one."""
         names = [self._outputs[k] for k in self._kept]
         return names.index(channel) if self._output == "actuators" and channel in names else None
-
-    def _motion(self, kind: str, k: int, size: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The motion with a position moved by a size, or made larger by it."""
-        position, velocity, acceleration = (x.copy() for x in (self._position, self._velocity, self._acceleration))
-        if kind == "zero":
-            position[:, k] += size
-        else:
-            for x in (position, velocity, acceleration):
-                x[:, k] *= 1.0 + size
-        return position, velocity, acceleration
 
     def judged(self, values: np.ndarray) -> tuple[float, float, float]:
         """Size of a column, its deviation over blocks of the log, and the share of the residual that it explains."""
@@ -301,15 +290,16 @@ class _Comparison:
         try:
             for _ in range(REFINED):
                 total = min(total + change, LARGEST) if column.kind != "zero" else total + change
-                rows = self._rows_at(*self._motion(column.kind, column.index, -total))
+                rows = self._rows_at(*_changed(self._slow_motion, column.kind, column.index, -total))
                 scale = np.ones(len(self._kept))
                 if column.kind == "gear":
                     scale[place] = 1.0 / (1.0 - total)
-                # the filtered columns of the log, changed as those at these samples are
-                columns = self._measured + rows - self._rigid
+                # the filtered columns of the log, changed as those of a motion without noise, which would make all
+                # sizes smaller
+                columns = self._measured + rows - self._slow_rigid
                 self._weights = weights * scale
                 self._fit(columns, self._forces * scale)
-                moved = self._rows_at(*self._motion(column.kind, column.index, -total - step))
+                moved = self._rows_at(*_changed(self._slow_motion, column.kind, column.index, -total - step))
                 values = (moved - rows) @ self._values / step
                 if column.kind == "gear":
                     values -= (columns @ self._values) * (np.arange(len(scale)) == place) * scale[place]
@@ -337,6 +327,19 @@ class _Comparison:
         self._weights = weights
         self._fit(self._measured, self._forces)
         return _as_cause(column, factor * (1.0 + size), factor * deviation, explained)
+
+
+def _changed(
+    motion: tuple[np.ndarray, np.ndarray, np.ndarray], kind: str, k: int, size: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A motion with one position moved by a size, or made larger by it."""
+    position, velocity, acceleration = (x.copy() for x in motion)
+    if kind == "zero":
+        position[:, k] += size
+    else:
+        for x in (position, velocity, acceleration):
+            x[:, k] *= 1.0 + size
+    return position, velocity, acceleration
 
 
 def _as_cause(column: _Derivative, size: float, deviation: float, explained: float) -> WrongScale:
